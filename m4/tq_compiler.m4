@@ -1,0 +1,37 @@
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl Compiler options of all products.
+
+dnl TQ_WARNINGS: the warnings that the code is kept free of, in WARN_CFLAGS.
+AC_DEFUN([TQ_WARNINGS], [
+AC_ARG_ENABLE([werror],
+	[AS_HELP_STRING([--enable-werror], [a warning of the compiler is an error (for CI)])])
+WARN_CFLAGS="-Wall -Wextra -Wshadow -Wstrict-prototypes"
+AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
+AC_SUBST([WARN_CFLAGS])
+])
+
+dnl TQ_SANITIZER: --enable-sanitizer=LIST, in SANITIZER_CFLAGS. The runtime is a shared object of its own, so
+dnl that a preloaded library and the program in front of which it stands share one.
+AC_DEFUN([TQ_SANITIZER], [
+AC_ARG_ENABLE([sanitizer],
+	[AS_HELP_STRING([--enable-sanitizer=LIST],
+		[instrument with address, undefined, thread or address,undefined])],
+	[], [enable_sanitizer=no])
+AS_CASE([$enable_sanitizer],
+	[no], [SANITIZER_CFLAGS=],
+	[address|undefined|thread|address,undefined],
+	[SANITIZER_CFLAGS="-fsanitize=$enable_sanitizer -fno-omit-frame-pointer"
+	 AS_CASE([$enable_sanitizer], [*undefined*],
+		[SANITIZER_CFLAGS="$SANITIZER_CFLAGS -fno-sanitize-recover=undefined"])],
+	[AC_MSG_ERROR([--enable-sanitizer=$enable_sanitizer: it takes address, undefined, thread or address,undefined])])
+AS_IF([test -n "$SANITIZER_CFLAGS"], [
+	AC_MSG_CHECKING([whether the compiler links with $SANITIZER_CFLAGS])
+	tq_save_CFLAGS=$CFLAGS
+	CFLAGS="$CFLAGS $SANITIZER_CFLAGS"
+	AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
+		[AC_MSG_RESULT([no])
+		 AC_MSG_ERROR([the runtime of -fsanitize=$enable_sanitizer is missing: install it, or leave the option out])])
+	CFLAGS=$tq_save_CFLAGS
+])
+AC_SUBST([SANITIZER_CFLAGS])
+])

@@ -1,0 +1,45 @@
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl TQ_OPENMPI: the Open MPI that the components are for, with its internal headers, and what MPI programs are built with.
+dnl Sets HAVE_OPENMPI (components), HAVE_MPI (programs), OMPI_CPPFLAGS, OMPI_CFLAGS, OMPI_LIBS, MPI_CFLAGS and MPI_LIBS.
+AC_DEFUN([TQ_OPENMPI], [
+AC_ARG_WITH([openmpi],
+	[AS_HELP_STRING([--with-openmpi@<:@=PREFIX@:>@],
+		[build the Open MPI components, for the Open MPI that pkg-config finds (module ompi-c) or that is
+		 installed at PREFIX; its internal headers are needed, as in Debian's libopenmpi-dev (default: if found)])],
+	[], [with_openmpi=auto])
+have_openmpi=no
+AS_CASE([$with_openmpi],
+	[no], [have_mpi=no],
+	[auto|yes], [PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes], [have_mpi=no])],
+	[PKG_CONFIG_PATH="$with_openmpi/lib/pkgconfig:$PKG_CONFIG_PATH"
+	 export PKG_CONFIG_PATH
+	 PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes],
+		[AC_MSG_ERROR([there is no Open MPI at $with_openmpi: lib/pkgconfig/ompi-c.pc is missing])])])
+AS_IF([test $have_mpi = yes], [
+	tq_ompi_include=`$PKG_CONFIG --variable=pkgincludedir ompi-c`
+	tq_ompi_version=`$PKG_CONFIG --modversion ompi-c`
+	AC_MSG_CHECKING([for the internal headers of Open MPI $tq_ompi_version])
+	AS_IF([test ! -r "$tq_ompi_include/ompi/mca/pml/pml.h"], [AC_MSG_RESULT([no])],
+		[AS_CASE([$tq_ompi_version],
+			[4.1.*], [AC_MSG_RESULT([$tq_ompi_include])
+				  have_openmpi=yes],
+			[AC_MSG_RESULT([of a series that is not supported; the components are for 4.1])])])
+	# As system headers, since their warnings are not ours.
+	tq_ompi_top=`$PKG_CONFIG --variable=includedir ompi-c`
+	OMPI_CPPFLAGS="-isystem $tq_ompi_include -isystem $tq_ompi_top"
+	MPI_CFLAGS="-isystem $tq_ompi_top"
+	OMPI_LIBS="$MPI_LIBS -lopen-rte -lopen-pal"
+	# Its headers' atomics of 16 bytes (opal_fifo and opal_lifo) need the instruction, as its own build had it.
+	OMPI_CFLAGS=
+	AS_CASE([$host_cpu], [x86_64], [OMPI_CFLAGS=-mcx16])
+	# They also have fences, which ThreadSanitizer doesn't follow and gcc warns of.
+	AS_CASE([$enable_sanitizer], [*thread*], [OMPI_CFLAGS="$OMPI_CFLAGS -Wno-tsan"])
+])
+AS_IF([test $have_openmpi = no && test "x$with_openmpi" != xauto && test "x$with_openmpi" != xno],
+	[AC_MSG_ERROR([--with-openmpi: no Open MPI 4.1 with its internal headers (ompi/mca/pml/pml.h) was found])])
+AC_SUBST([OMPI_CPPFLAGS])
+AC_SUBST([OMPI_CFLAGS])
+AC_SUBST([OMPI_LIBS])
+AM_CONDITIONAL([HAVE_OPENMPI], [test $have_openmpi = yes])
+AM_CONDITIONAL([HAVE_MPI], [test $have_mpi = yes])
+])
