@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * child.c - runs the command in the launcher's own process group, so that the terminal treats both
+ * as one job.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cmd.h"
+
+static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+				SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
+
+void shca_signals_hold(struct shca_signals *s)
+{
+	struct sigaction chld = {.sa_handler = SIG_DFL};
+
+	sigemptyset(&s->handled);
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		sigaddset(&s->handled, passed_on[i]);
+	sigaddset(&s->handled, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &s->handled, &s->old_mask);
+	/* If it was ignored when we were started, the kernel would throw exit statuses away. */
+	sigaction(SIGCHLD, &chld, &s->old_chld);
+}
+
+static void __attribute__((noreturn))
+execute(const struct shca_signals *s, pid_t launcher, char **argv)
+{
+	int error;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It may have died before the line above; then nobody would kill us. */
+	if (getppid() != launcher)
+		raise(SIGKILL);
+	sigaction(SIGCHLD, &s->old_chld, NULL);
+	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	execvp(argv[0], argv);
+	error = errno;
+	shca_fail(0, "Cannot run %s: %s.", argv[0], strerror(error));
+	_exit(error == ENOENT ? SHCA_EXIT_NOT_FOUND : SHCA_EXIT_NOT_EXECUTABLE);
+}
+
+int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **argv)
+{
+	pid_t launcher = getpid();
+
+	c->pid = fork();
+	if (c->pid == 0)
+		execute(s, launcher, argv);
+	return c->pid < 0 ? -errno : 0;
+}
+
+/* One change of a child's state. True when the command has ended; *status is set then. */
+static bool changed(struct shca_child *c, const siginfo_t *si, int *status)
+{
+	bool over =
+		si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
+
+	if (si->si_pid != c->pid) {
+		if (over && c->other)
+			c->other(c->arg, si->si_pid, si->si_code != CLD_EXITED);
+		return false;
+	}
+	if (si->si_code == CLD_STOPPED || si->si_code == CLD_CONTINUED)
+		c->stopped = si->si_code == CLD_STOPPED;
+	*status = si->si_code == CLD_EXITED ? si->si_status : SHCA_EXIT_SIGNAL + si->si_status;
+	return over;
+}
+
+/* All children, also those that our own predecessor in this pid left us: no zombies. */
+static bool reap(struct shca_child *c, int *status)
+{
+	for (;;) {
+		siginfo_t si = {0};
+
+		if (waitid(P_ALL, 0, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) ||
+		    si.si_pid == 0)
+			return false;
+		if (changed(c, &si, status))
+			return true;
+	}
+}
+
+/* The terminal signals the whole foreground process group, hence the command too, unless it left
+ * the group. */
+static bool had_it(const struct shca_child *c, const siginfo_t *si)
+{
+	return si->si_code == SI_KERNEL && getpgid(c->pid) == getpgrp();
+}
+
+/*
+ * Stops the launcher with a command that a terminal stop has stopped: now the shell sees the job
+ * stopped. A plain SIGSTOP to the command alone stops only that. Which of the two signals, SIGTSTP
+ * and SIGCHLD, is taken first is chance.
+ */
+static void stop_too(struct shca_child *c)
+{
+	if (!c->stopped || !c->stop_asked)
+		return;
+	c->stopped = c->stop_asked = false;
+	raise(SIGSTOP);
+}
+
+int shca_child_wait(struct shca_child *c, const struct shca_signals *s)
+{
+	int status = 0;
+
+	for (;;) {
+		siginfo_t si;
+
+		if (sigwaitinfo(&s->handled, &si) < 0)
+			continue;
+		if (si.si_signo == SIGCHLD) {
+			if (reap(c, &status))
+				return status;
+		} else if (!had_it(c, &si)) {
+			kill(c->pid, si.si_signo);
+		}
+		if (si.si_signo == SIGTSTP)
+			c->stop_asked = true;
+		if (si.si_signo == SIGCONT)
+			c->stop_asked = false;
+		stop_too(c);
+	}
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * child.h - the command that softhca run runs: started, sent signals, waited for.
+ */
+#ifndef SHCA_CHILD_H
+#define SHCA_CHILD_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* What the launcher had when it was started, for the command to have too. */
+struct shca_signals {
+	sigset_t handled; /* those that shca_child_wait takes */
+	sigset_t old_mask;
+	struct sigaction old_chld;
+};
+
+struct shca_child {
+	pid_t pid;
+	bool stopped;
+	bool stop_asked; /* a terminal stop came: when the command stops, so does the launcher */
+	/* Called for every other child that ended; may be NULL. */
+	void (*other)(void *arg, pid_t pid, bool killed);
+	void *arg;
+};
+
+/* Holds the signals that are passed on, from now until shca_child_wait takes them. */
+void shca_signals_hold(struct shca_signals *s);
+/* Starts argv; it is killed when the launcher ends before it. 0 or -errno. A command that can't be
+ * executed ends at once with status 126 or 127, and says why. */
+int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **argv);
+/* Passes signals on until it ends: its exit status, or 128 plus the signal that ended it. */
+int shca_child_wait(struct shca_child *c, const struct shca_signals *s);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cmd_run.c - softhca run: a fabric, its monitor, the command in it, and the end of all three.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cmd.h"
+#include "fabrics.h"
+#include "library.h"
+#include "monitor.h"
+#include "settings.h"
+
+#define MONITOR_RESTARTS 8 /* for one that was killed; more would be a loop */
+
+struct run {
+	struct shca_settings settings;
+	char **command;
+	char library[PATH_MAX];
+	char dir[SHCA_DIR_LEN];
+	int lock;
+	int fifo;
+	int alive[2]; /* the monitor reads EOF when the writing end goes with us */
+	pid_t monitor;
+	int restarts;
+	struct shca_fabric fabric;
+	struct shca_signals signals;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct run *r = state->input;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &r->settings;
+		return 0;
+	case ARGP_KEY_ARG:
+		/* What follows the command's name is the command's. */
+		(void)arg;
+		r->command = state->argv + state->next - 1;
+		state->next = state->argc;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "no command to run");
+		return EINVAL;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* The command line as list and stat show it. */
+static void command_text(char **argv, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (; *argv && used < len; argv++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? " " : "", *argv);
+}
+
+static int open_fifo(struct run *r)
+{
+	char path[SHCA_DIR_LEN + 16];
+
+	snprintf(path, sizeof(path), "%s/monitor", r->dir);
+	/* For writing as well: it then never reads EOF between two writers. */
+	r->fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (r->fifo < 0 || pipe2(r->alive, O_CLOEXEC))
+		return -errno;
+	return 0;
+}
+
+static int start_monitor(struct run *r)
+{
+	r->monitor = shca_monitor_start(&r->fabric, r->fifo, r->alive);
+	return r->monitor < 0 ? r->monitor : 0;
+}
+
+static void other_child(void *arg, pid_t pid, bool killed)
+{
+	struct run *r = arg;
+
+	if (pid != r->monitor)
+		return;
+	r->monitor = 0;
+	if (killed && r->restarts++ < MONITOR_RESTARTS && start_monitor(r))
+		r->monitor = 0;
+}
+
+static int set_environment(const struct run *r)
+{
+	if (setenv(SHCA_ENV_FABRIC, r->dir, 1))
+		return -errno;
+	return shca_library_preload(r->library);
+}
+
+/* The fabric ends here; a monitor that is stopped or busy must not keep it. */
+static void tear_down(struct run *r)
+{
+	int rc = shca_fabric_remove(r->dir);
+
+	if (rc && rc != -ENOENT)
+		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
+	if (r->monitor > 0) {
+		kill(r->monitor, SIGKILL);
+		waitpid(r->monitor, NULL, 0);
+	}
+	shca_fabric_detach(&r->fabric);
+}
+
+static int run_in_fabric(struct run *r)
+{
+	struct shca_child child = {.other = other_child, .arg = r};
+	char err[512];
+	int rc, status;
+
+	if (shca_fabric_attach(r->dir, &r->fabric, err, sizeof(err))) {
+		shca_fabric_remove(r->dir);
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	}
+	rc = open_fifo(r);
+	if (rc == 0)
+		rc = start_monitor(r);
+	if (rc == 0)
+		rc = set_environment(r);
+	if (rc == 0)
+		rc = shca_child_start(&child, &r->signals, r->command);
+	if (rc)
+		status = shca_fail(SHCA_EXIT_LAUNCHER, "Cannot start %s in a fabric: %s.",
+				   r->command[0], strerror(-rc));
+	else
+		status = shca_child_wait(&child, &r->signals);
+	tear_down(r);
+	return status;
+}
+
+int shca_cmd_run(int argc, char **argv)
+{
+	static const char doc[] =
+		"Runs CMD in a fabric of virtual InfiniBand adapters of its own.\v"
+		"Each option is also an environment variable (--cq-arm is SOFTHCA_CQ_ARM) and a "
+		"line of "
+		"the configuration file (cq-arm = new). The command line comes before the "
+		"environment, that before the file. The file is FILE, else $SOFTHCA_CONFIG, else "
+		"~/.config/softhca.conf, else /etc/softhca.conf. The exit status is that of "
+		"CMD.";
+	struct argp_child children[] = {{shca_settings_argp(), 0, NULL, 0}, {0}};
+	const struct argp argp = {
+		.parser = parse, .args_doc = "-- CMD [ARG...]", .doc = doc, .children = children};
+	static struct run r = {.lock = -1, .fifo = -1, .alive = {-1, -1}};
+	struct shca_listings left;
+	char err[1024], text[128];
+
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
+	if (shca_settings_load(&r.settings, err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
+	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	/* Before there is anything to clean up. */
+	shca_signals_hold(&r.signals);
+	/* What dead fabrics left takes memory that this one may need. */
+	if (shca_fabrics_list(&left) == 0)
+		shca_fabrics_free(&left);
+	command_text(r.command, text, sizeof(text));
+	r.lock = shca_fabrics_create(&r.settings.config, text, r.dir, sizeof(r.dir), err,
+				     sizeof(err));
+	if (r.lock < 0)
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	return run_in_fabric(&r);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cmd_stat.c - softhca stat: a fabric's processes, objects and counters, once or again and again.
+ */
+#define _GNU_SOURCE 1
+#include <argp.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "fabrics.h"
+#include "fabric/options_parse.h"
+#include "render.h"
+#include "snapshot.h"
+
+#define COLUMNS(a) (a), sizeof(a) / sizeof((a)[0])
+
+struct stat_args {
+	const char *which;
+	bool json, objects, counters;
+	int64_t watch_ns; /* 0 = once */
+};
+
+/* The counters as they were last time, for rates. */
+struct stat_before {
+	uint64_t when; /* 0 = there was no last time */
+	uint64_t counters[SHCA_MAX_HCAS][SHCA_C_COUNT];
+};
+
+static int parse_interval(const char *arg, int64_t *ns)
+{
+	char text[64];
+
+	/* A bare number is in seconds here. */
+	snprintf(text, sizeof(text), "%s%s", arg, arg[strspn(arg, "0123456789.")] ? "" : "s");
+	return shca_parse_time(text, ns) || *ns < 1000000 ? -EINVAL : 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct stat_args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case 'o':
+		a->objects = true;
+		return 0;
+	case 'c':
+		a->counters = true;
+		return 0;
+	case 'w':
+		if (parse_interval(arg ? arg : "1", &a->watch_ns))
+			argp_error(state, "\"%s\" is not a number of seconds", arg);
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->which)
+			argp_error(state, "more than one fabric");
+		a->which = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->objects && !a->counters)
+			a->objects = a->counters = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Counters into hca["counters"], and what they grew by per second into hca["rates"]. */
+static void add_counters(json_t *hca, const struct shca_fabric *f, const struct shca_hca *h,
+			 uint64_t *before, double seconds)
+{
+	json_t *counters = json_object(), *rates = json_object();
+	uint64_t now[SHCA_C_COUNT];
+
+	shca_counters_read(f, h, now);
+	for (unsigned c = 0; c < SHCA_C_COUNT; c++) {
+		uint64_t v = now[c];
+		/* After a reset it counts from zero. */
+		uint64_t grown = v >= before[c] ? v - before[c] : v;
+
+		json_object_set_new(counters, shca_counter_names[c], json_integer((json_int_t)v));
+		if (seconds > 0)
+			json_object_set_new(rates, shca_counter_names[c],
+					    json_real((double)grown / seconds));
+		before[c] = v;
+	}
+	json_object_set_new(hca, "counters", counters);
+	if (seconds > 0)
+		json_object_set(hca, "rates", rates);
+	json_decref(rates);
+}
+
+static json_t *snapshot(const struct shca_fabric *f, const struct stat_args *a,
+			struct stat_before *before)
+{
+	uint64_t now = shca_now();
+	double seconds = before->when ? (double)(now - before->when) / 1e9 : 0;
+	json_t *doc = shca_snapshot_fabric(f), *hcas = json_array();
+
+	if (a->objects)
+		json_object_set_new(doc, "procs", shca_snapshot_procs(f));
+	for (unsigned h = 0; h < f->hdr->nhcas; h++) {
+		json_t *o = shca_snapshot_hca(&f->hdr->hcas[h]);
+
+		if (a->counters)
+			add_counters(o, f, &f->hdr->hcas[h], before->counters[h], seconds);
+		for (int k = 0; a->objects && k < SHCA_KINDS; k++)
+			json_object_set_new(o, shca_snapshot_keys[k],
+					    shca_snapshot_objects(f, &f->hdr->hcas[h], k));
+		json_array_append_new(hcas, o);
+	}
+	json_object_set_new(doc, "hcas", hcas);
+	before->when = now;
+	return doc;
+}
+
+/* The rows of all HCAs under one key, each with its HCA's node and name. */
+static json_t *gather(const json_t *hcas, const char *key)
+{
+	json_t *rows = json_array(), *hca, *row;
+	size_t h, i;
+
+	json_array_foreach(hcas, h, hca)
+	{
+		json_array_foreach(json_object_get(hca, key), i, row)
+		{
+			json_object_set(row, "hca_node", json_object_get(hca, "node"));
+			json_object_set(row, "hca_name", json_object_get(hca, "name"));
+			json_array_append(rows, row);
+		}
+	}
+	return rows;
+}
+
+/* Counters that count something, a row each; JSON has all. */
+static json_t *counter_rows(const json_t *hcas)
+{
+	json_t *rows = json_array(), *hca, *value;
+	const char *name;
+	size_t h;
+
+	json_array_foreach(hcas, h, hca)
+	{
+		json_object_foreach(json_object_get(hca, "counters"), name, value)
+		{
+			json_t *row, *rate = json_object_get(json_object_get(hca, "rates"), name);
+
+			if (json_integer_value(value) == 0)
+				continue;
+			row = json_object();
+			json_object_set(row, "hca_node", json_object_get(hca, "node"));
+			json_object_set(row, "hca_name", json_object_get(hca, "name"));
+			json_object_set_new(row, "counter", json_string(name));
+			json_object_set(row, "value", value);
+			if (rate)
+				json_object_set(row, "rate", rate);
+			json_array_append_new(rows, row);
+		}
+	}
+	return rows;
+}
+
+static void section(const char *title, json_t *rows, const struct shca_column *columns, size_t n)
+{
+	if (json_array_size(rows)) {
+		printf("\n%s\n", title);
+		shca_render_table(stdout, rows, columns, n);
+	}
+	json_decref(rows);
+}
+
+#define NODE_AND_HCA                                \
+	{"NODE", "hca_node", SHCA_COLUMN_NUMBER},   \
+	{                                           \
+		"HCA", "hca_name", SHCA_COLUMN_TEXT \
+	}
+#define OWNER                                       \
+	{"PID", "pid", SHCA_COLUMN_NUMBER},         \
+	{                                           \
+		"PROCESS", "comm", SHCA_COLUMN_TEXT \
+	}
+
+static const struct shca_column proc_columns[] = {
+	{"SLOT", "slot", SHCA_COLUMN_NUMBER},   OWNER,
+	{"NODE", "node", SHCA_COLUMN_NUMBER},   {"PINNED", "pinned", SHCA_COLUMN_NUMBER},
+	{"ARENA", "arena", SHCA_COLUMN_NUMBER},
+};
+static const struct shca_column qp_columns[] = {
+	NODE_AND_HCA,
+	{"QPN", "number", SHCA_COLUMN_HEX},
+	{"TYPE", "type", SHCA_COLUMN_TEXT},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT},
+	{"PEER", "peer", SHCA_COLUMN_HEX},
+	{"LID", "peer_lid", SHCA_COLUMN_NUMBER},
+	{"SEND CQ", "send_cq", SHCA_COLUMN_HEX},
+	{"RECV CQ", "recv_cq", SHCA_COLUMN_HEX},
+	{"SRQ", "srq", SHCA_COLUMN_HEX},
+	{"POSTED", "posted", SHCA_COLUMN_NUMBER},
+	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER},
+	{"XRCD", "xrcd", SHCA_COLUMN_HEX},
+	{"OPENERS", "openers", SHCA_COLUMN_NUMBER},
+};
+static const struct shca_column srq_columns[] = {
+	NODE_AND_HCA,
+	{"SRQN", "number", SHCA_COLUMN_HEX},
+	{"TYPE", "type", SHCA_COLUMN_TEXT},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT},
+	{"POSTED", "posted", SHCA_COLUMN_NUMBER},
+	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER},
+	{"MAX", "max_wr", SHCA_COLUMN_NUMBER},
+	{"LIMIT", "limit", SHCA_COLUMN_NUMBER},
+	{"XRCD", "xrcd", SHCA_COLUMN_HEX},
+	{"CQ", "cq", SHCA_COLUMN_HEX},
+};
+static const struct shca_column cq_columns[] = {
+	NODE_AND_HCA,
+	{"CQN", "number", SHCA_COLUMN_HEX},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT},
+	{"UNPOLLED", "unpolled", SHCA_COLUMN_NUMBER},
+	{"POLLED", "polled", SHCA_COLUMN_NUMBER},
+	{"MAX", "limit", SHCA_COLUMN_NUMBER},
+	{"ARMED", "armed", SHCA_COLUMN_TEXT},
+	{"EVENTS", "events", SHCA_COLUMN_NUMBER},
+};
+static const struct shca_column mr_columns[] = {
+	NODE_AND_HCA,
+	{"KEY", "number", SHCA_COLUMN_HEX},
+	{"TYPE", "type", SHCA_COLUMN_TEXT},
+	OWNER,
+	{"PD", "pd", SHCA_COLUMN_NUMBER},
+	{"IOVA", "iova", SHCA_COLUMN_HEX},
+	{"LENGTH", "length", SHCA_COLUMN_NUMBER},
+	{"ACCESS", "access", SHCA_COLUMN_TEXT},
+};
+static const struct shca_column xrcd_columns[] = {
+	NODE_AND_HCA,
+	{"XRCD", "number", SHCA_COLUMN_HEX},
+	{"INODE", "inode", SHCA_COLUMN_TEXT},
+	{"OPENERS", "openers", SHCA_COLUMN_NUMBER},
+};
+
+static void print_objects(const json_t *doc, const json_t *hcas)
+{
+	section("Processes", json_incref(json_object_get(doc, "procs")), COLUMNS(proc_columns));
+	section("Queue pairs", gather(hcas, "qps"), COLUMNS(qp_columns));
+	section("Shared receive queues", gather(hcas, "srqs"), COLUMNS(srq_columns));
+	section("Completion queues", gather(hcas, "cqs"), COLUMNS(cq_columns));
+	section("Memory regions", gather(hcas, "mrs"), COLUMNS(mr_columns));
+	section("XRC domains", gather(hcas, "xrcds"), COLUMNS(xrcd_columns));
+}
+
+static void print_tables(const json_t *doc, const struct stat_args *a, bool rates)
+{
+	static const struct shca_column counters[] = {
+		NODE_AND_HCA,
+		{"COUNTER", "counter", SHCA_COLUMN_TEXT},
+		{"VALUE", "value", SHCA_COLUMN_NUMBER},
+		{"PER SECOND", "rate", SHCA_COLUMN_NUMBER},
+	};
+	const json_t *hcas = json_object_get(doc, "hcas");
+
+	printf("Fabric %s, pid %lld, %lld nodes, %lld processes: %s\n",
+	       json_string_value(json_object_get(doc, "name")),
+	       (long long)json_integer_value(json_object_get(doc, "pid")),
+	       (long long)json_integer_value(json_object_get(doc, "nodes")),
+	       (long long)json_integer_value(json_object_get(doc, "processes")),
+	       json_string_value(json_object_get(doc, "command")));
+	if (a->objects)
+		print_objects(doc, hcas);
+	if (a->counters)
+		section("Counters", counter_rows(hcas), counters,
+			sizeof(counters) / sizeof(counters[0]) - !rates);
+	fflush(stdout);
+}
+
+static int show(const struct shca_fabric *f, const char *dir, const struct stat_args *a)
+{
+	static struct stat_before before;
+	bool clear = a->watch_ns && !a->json && isatty(STDOUT_FILENO);
+	struct timespec next;
+
+	clock_gettime(CLOCK_MONOTONIC, &next);
+	for (;;) {
+		bool rates = before.when != 0;
+		json_t *doc = snapshot(f, a, &before);
+
+		if (clear)
+			fputs("\033[H\033[2J", stdout);
+		if (a->json)
+			shca_render_json(stdout, doc, a->watch_ns != 0);
+		else
+			print_tables(doc, a, rates);
+		json_decref(doc);
+		if (!a->watch_ns || ferror(stdout))
+			return 0;
+		next.tv_nsec += a->watch_ns % 1000000000;
+		next.tv_sec += a->watch_ns / 1000000000 + next.tv_nsec / 1000000000;
+		next.tv_nsec %= 1000000000;
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+		if (access(dir, F_OK))
+			return 0; /* the fabric has ended */
+		if (!clear && !a->json)
+			putchar('\n');
+	}
+}
+
+int shca_cmd_stat(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+		{"json", 'j', NULL, 0, "print JSON; with --watch, one line each time", 0},
+		{"watch", 'w', "SECONDS", OPTION_ARG_OPTIONAL,
+		 "repeat every SECONDS (1), with rates, until the fabric ends", 0},
+		{"objects", 'o', NULL, 0, "show processes and objects only", 0},
+		{"counters", 'c', NULL, 0, "show counters only", 0},
+		{0},
+	};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[FABRIC|PID]",
+		.doc = "Shows the objects and counters of a fabric: the one named, or that of "
+		       "a process; else the one this command runs in; else the only one."};
+	struct stat_args a = {0};
+	char dir[SHCA_DIR_LEN], err[1024];
+	struct shca_fabric f;
+	int rc;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (shca_fabrics_pick(a.which, dir, sizeof(dir), err, sizeof(err)) ||
+	    shca_fabric_attach(dir, &f, err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_FAILURE, "%s", err);
+	rc = show(&f, dir, &a);
+	shca_fabric_detach(&f);
+	return rc;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics.c - the folder of this user's fabrics.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "fabric/proc.h"
+#include "fabrics.h"
+
+#define NAME_TRIES 16
+
+const char *shca_fabrics_name(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return slash ? slash + 1 : dir;
+}
+
+unsigned shca_fabrics_processes(const struct shca_fabric *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		n += shca_proc_alive(f, i) && shca_proc_running(f, i);
+	return n;
+}
+
+/* flock on a directory: a descriptor, or -EWOULDBLOCK when another holds it. */
+static int lock_dir(const char *dir, int how)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	do {
+		rc = flock(fd, how);
+	} while (rc && errno == EINTR);
+	if (rc) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int create_named(const char *root, const struct shca_config *config, const char *command,
+			char *dir, size_t len, char *err, size_t errlen)
+{
+	for (int i = 0; i < NAME_TRIES; i++) {
+		uint32_t salt;
+		int rc;
+
+		/* A pid alone isn't unique: containers may share /dev/shm. */
+		if (getrandom(&salt, sizeof(salt), 0) != sizeof(salt))
+			return -EIO;
+		rc = snprintf(dir, len, "%s/%d-%06x", root, (int)getpid(), salt & 0xffffff);
+		if (rc >= (int)len)
+			return -ENAMETOOLONG;
+		if (access(dir, F_OK) == 0)
+			continue;
+		return shca_fabric_create(dir, config, command, err, errlen);
+	}
+	return -EEXIST;
+}
+
+int shca_fabrics_create(const struct shca_config *config, const char *command, char *dir,
+			size_t len, char *err, size_t errlen)
+{
+	char root[SHCA_DIR_LEN];
+	int rc = shca_fabric_root(root, sizeof(root));
+	int root_lock;
+
+	*err = '\0';
+	if (rc) {
+		snprintf(err, errlen, "Cannot make the folder of the fabrics in /dev/shm: %s.",
+			 strerror(-rc));
+		return rc;
+	}
+	root_lock = lock_dir(root, LOCK_EX);
+	if (root_lock < 0) {
+		snprintf(err, errlen, "Cannot lock %s: %s.", root, strerror(-root_lock));
+		return root_lock;
+	}
+	rc = create_named(root, config, command, dir, len, err, errlen);
+	if (rc == 0) {
+		/* It may wait for whoever looks for dead fabrics. */
+		int lock = lock_dir(dir, LOCK_EX);
+
+		if (lock < 0)
+			shca_fabric_remove(dir);
+		rc = lock;
+	}
+	if (rc < 0 && !*err)
+		snprintf(err, errlen, "Cannot make a fabric in %s: %s.", root, strerror(-rc));
+	close(root_lock);
+	return rc;
+}
+
+static bool any_running(const char *dir)
+{
+	struct shca_fabric f;
+	bool running = false;
+	char err[256];
+
+	/*
+	 * What can't be attached was left half made; its maker is gone, or it would hold the lock.
+	 */
+	if (shca_fabric_attach(dir, &f, err, sizeof(err)))
+		return false;
+	for (unsigned i = 0; i < SHCA_MAX_PROCS && !running; i++)
+		running = shca_proc_alive(&f, i) && shca_proc_running(&f, i);
+	shca_fabric_detach(&f);
+	return running;
+}
+
+static int add(struct shca_listings *l, const char *dir, bool held)
+{
+	struct shca_listing *list = reallocarray(l->list, l->n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	l->list = list;
+	snprintf(list[l->n].dir, sizeof(list[l->n].dir), "%s", dir);
+	list[l->n++].held = held;
+	return 0;
+}
+
+/* Lists one directory; removes it instead if it is dead and may_remove says that nobody is making
+ * one. */
+static int visit(struct shca_listings *l, const char *dir, bool may_remove)
+{
+	/* Shared: two who look at a dead fabric don't take each other for its launcher. */
+	int lock = lock_dir(dir, LOCK_SH | LOCK_NB);
+
+	if (lock == -ENOENT || lock == -ENOTDIR)
+		return 0;
+	if (lock < 0)
+		return add(l, dir, true);
+	if (any_running(dir)) {
+		close(lock);
+		return add(l, dir, false);
+	}
+	if (may_remove)
+		shca_fabric_remove(dir);
+	close(lock);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strverscmp(((const struct shca_listing *)a)->dir,
+			  ((const struct shca_listing *)b)->dir);
+}
+
+int shca_fabrics_list(struct shca_listings *out)
+{
+	char root[SHCA_DIR_LEN], dir[SHCA_DIR_LEN + NAME_MAX + 2];
+	int root_lock, rc = shca_fabric_root(root, sizeof(root));
+	struct dirent *e;
+	DIR *d;
+
+	*out = (struct shca_listings){0};
+	if (rc)
+		return rc;
+	d = opendir(root);
+	if (!d)
+		return -errno;
+	root_lock = lock_dir(root, LOCK_EX | LOCK_NB);
+	while (!rc && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(dir, sizeof(dir), "%s/%s", root, e->d_name);
+		if (strlen(dir) < SHCA_DIR_LEN)
+			rc = visit(out, dir, root_lock >= 0);
+	}
+	if (root_lock >= 0)
+		close(root_lock);
+	closedir(d);
+	if (rc)
+		shca_fabrics_free(out);
+	else if (out->n)
+		qsort(out->list, out->n, sizeof(*out->list), by_name);
+	return rc;
+}
+
+void shca_fabrics_free(struct shca_listings *l)
+{
+	free(l->list);
+	*l = (struct shca_listings){0};
+}
+
+static bool has_pid(const char *dir, int pid)
+{
+	struct shca_fabric f;
+	bool found;
+	char err[256];
+
+	if (shca_fabric_attach(dir, &f, err, sizeof(err)))
+		return false;
+	found = atomic_load(&f.hdr->owner_pid) == pid;
+	for (unsigned i = 0; i < SHCA_MAX_PROCS && !found; i++)
+		found = shca_proc_alive(&f, i) && atomic_load(&f.hdr->procs[i].pid) == pid;
+	shca_fabric_detach(&f);
+	return found;
+}
+
+static const struct shca_listing *find(const struct shca_listings *l, const char *which)
+{
+	int64_t pid = strspn(which, "0123456789") == strlen(which) ? atoll(which) : 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		if (strcmp(l->list[i].dir, which) == 0 ||
+		    strcmp(shca_fabrics_name(l->list[i].dir), which) == 0)
+			return &l->list[i];
+	}
+	for (size_t i = 0; i < l->n && pid > 0 && pid <= INT32_MAX; i++) {
+		if (has_pid(l->list[i].dir, (int)pid))
+			return &l->list[i];
+	}
+	return NULL;
+}
+
+static void list_names(const struct shca_listings *l, char *buf, size_t len)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < l->n && used < len; i++)
+		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? ", " : "",
+					 shca_fabrics_name(l->list[i].dir));
+}
+
+int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_t errlen)
+{
+	const char *env = getenv(SHCA_ENV_FABRIC);
+	const struct shca_listing *found = NULL;
+	struct shca_listings l;
+	char names[400];
+	int rc = shca_fabrics_list(&l);
+
+	if (rc) {
+		snprintf(err, errlen, "Cannot read the folder of the fabrics: %s.", strerror(-rc));
+		return rc;
+	}
+	list_names(&l, names, sizeof(names));
+	if (!which && env && *env)
+		which = env;
+	if (which)
+		found = find(&l, which);
+	else if (l.n == 1)
+		found = &l.list[0];
+	if (found)
+		snprintf(dir, len, "%s", found->dir);
+	else if (l.n == 0)
+		snprintf(err, errlen, "There is no %s%s: start one with softhca run.",
+			 which ? "fabric " : "fabric", which ? which : "");
+	else if (which)
+		snprintf(err, errlen, "There is no fabric %s: name one of %s.", which, names);
+	else
+		snprintf(err, errlen, "There are several fabrics: name one of %s.", names);
+	rc = found ? 0 : -ENOENT;
+	shca_fabrics_free(&l);
+	return rc;
+}

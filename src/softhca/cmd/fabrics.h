@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics.h - the fabrics of this user: making one, finding one, and removing what a crash left.
+ *
+ * A fabric's launcher and monitor hold a flock on its directory; the kernel drops it when both have
+ * ended, however they ended. A fabric is dead when nobody holds that lock and no process in its
+ * table is running. Making a fabric and removing dead ones exclude each other by a flock on the
+ * folder of all fabrics, so that a fabric that is being made is never taken for a dead one.
+ */
+#ifndef SHCA_FABRICS_H
+#define SHCA_FABRICS_H
+
+#include <stdbool.h>
+
+#include "fabric/fabric.h"
+
+#define SHCA_DIR_LEN 108 /* as in struct shca_fabric_header */
+
+struct shca_listing {
+	char dir[SHCA_DIR_LEN];
+	bool held; /* its launcher or monitor runs */
+};
+
+struct shca_listings {
+	struct shca_listing *list;
+	size_t n;
+};
+
+/* Makes a fabric under a name of its own and locks it: the descriptor that holds the lock, or
+ * -errno with a sentence in err. Only those who keep a copy of the descriptor keep the fabric. */
+int shca_fabrics_create(const struct shca_config *config, const char *command, char *dir,
+			size_t len, char *err, size_t errlen);
+/* Removes what dead fabrics left, and lists the others by name. 0 or -errno. */
+int shca_fabrics_list(struct shca_listings *out);
+void shca_fabrics_free(struct shca_listings *l);
+/*
+ * The directory of the fabric that a user means: by name, by the pid of its launcher or of one of
+ * its processes; NULL: the one that this process is in, else the only one. 0, or -ENOENT with a
+ * sentence in err.
+ */
+int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_t errlen);
+/* The last part of dir. */
+const char *shca_fabrics_name(const char *dir);
+/* Processes that are attached and run. */
+unsigned shca_fabrics_processes(const struct shca_fabric *f);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * library.c - finds libsofthca.so and puts it into LD_PRELOAD.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "library.h"
+
+#define LIBRARY    "libsofthca.so"
+#define SEPARATORS " :" /* the dynamic loader's, in LD_PRELOAD */
+
+/* realpath() of format filled in with dir, when it is a file that can be read. */
+static int try_path(const char *dir, const char *below, char *path)
+{
+	char name[PATH_MAX];
+
+	if (snprintf(name, sizeof(name), "%s/%s", dir, below) >= (int)sizeof(name))
+		return -ENOENT;
+	return realpath(name, path) && access(path, R_OK) == 0 ? 0 : -ENOENT;
+}
+
+static int search(char *path)
+{
+	/*
+	 * In a build tree the launcher is in DIR/.libs or DIR (libtool makes a script of the one in
+	 * DIR when it needs one), the library in the .libs of the same folder or of the one above.
+	 */
+	static const char *const below[] = {
+		LIBRARY,
+		".libs/" LIBRARY,
+		"../.libs/" LIBRARY,
+		"../../.libs/" LIBRARY,
+		"../lib/softhca/" LIBRARY,
+		"../lib/" LIBRARY,
+	};
+	char exe[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	char *slash;
+
+	if (n > 0) {
+		exe[n] = '\0';
+		slash = strrchr(exe, '/');
+		if (slash)
+			*slash = '\0';
+		for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+			if (try_path(exe, below[i], path) == 0)
+				return 0;
+		}
+	}
+	if (try_path(SHCA_LIBDIR "/softhca", LIBRARY, path) == 0)
+		return 0;
+	return try_path(SHCA_LIBDIR, LIBRARY, path);
+}
+
+int shca_library_find(char *path, size_t len, char *err, size_t errlen)
+{
+	const char *env = getenv("SOFTHCA_LIBRARY");
+	char found[PATH_MAX];
+
+	if (env && *env) {
+		if (!realpath(env, found) || access(found, R_OK)) {
+			snprintf(err, errlen,
+				 "Cannot read %s, which SOFTHCA_LIBRARY names: set it to the path "
+				 "of " LIBRARY ".",
+				 env);
+			return -ENOENT;
+		}
+	} else if (search(found)) {
+		snprintf(err, errlen,
+			 LIBRARY " is neither beside this program nor in " SHCA_LIBDIR
+				 ": set SOFTHCA_LIBRARY to its path.");
+		return -ENOENT;
+	}
+	if (strpbrk(found, SEPARATORS) || strlen(found) >= len) {
+		snprintf(err, errlen,
+			 "LD_PRELOAD cannot name %s: move it to a short path without blanks and "
+			 "colons.",
+			 found);
+		return -ENOENT;
+	}
+	strcpy(path, found);
+	return 0;
+}
+
+/* Another build or version of it counts too: only one may stand in front of libibverbs. */
+static bool is_library(const char *entry)
+{
+	const char *slash = strrchr(entry, '/');
+
+	return strncmp(slash ? slash + 1 : entry, LIBRARY, strlen(LIBRARY)) == 0;
+}
+
+int shca_library_preload(const char *path)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *copy = strdup(old ? old : ""), *list = NULL, *save = NULL;
+	int rc = -ENOMEM;
+
+	if (!copy)
+		return rc;
+	list = malloc(strlen(path) + strlen(copy) + 2);
+	if (!list)
+		goto out;
+	strcpy(list, path);
+	for (char *e = strtok_r(copy, SEPARATORS, &save); e;
+	     e = strtok_r(NULL, SEPARATORS, &save)) {
+		if (is_library(e))
+			continue;
+		strcat(list, ":");
+		strcat(list, e);
+	}
+	if (setenv("LD_PRELOAD", list, 1) == 0)
+		rc = 0;
+out:
+	free(list);
+	free(copy);
+	return rc;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * library.h - where libsofthca.so is, and how the processes of a fabric come to load it.
+ */
+#ifndef SHCA_LIBRARY_H
+#define SHCA_LIBRARY_H
+
+#include <stddef.h>
+
+/* The absolute path of libsofthca.so: $SOFTHCA_LIBRARY, else beside the launcher in the build tree,
+ * else installed. 0, or -ENOENT with a sentence in err. */
+int shca_library_find(char *path, size_t len, char *err, size_t errlen);
+/* Puts it first in LD_PRELOAD, once; what else is there stays. 0 or -ENOMEM. */
+int shca_library_preload(const char *path);
+
+#endif

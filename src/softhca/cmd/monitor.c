@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * monitor.c - watches the processes of a fabric through pidfds: the kernel says when one ends, so
+ * that what it leaves is freed at once, even if no peer is waiting for it. Of one that replaces its
+ * program (exec) the kernel says nothing: these are looked for now and then.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "fabric/proc.h"
+#include "monitor.h"
+
+#define LOOK_EACH_MS 500 /* at processes that run, whether they still are what attached */
+
+enum { AT_ALIVE, AT_FIFO, AT_PROCS };
+
+struct monitor {
+	struct shca_fabric *fabric;
+	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* a negative descriptor is none */
+};
+
+static void forget(struct pollfd *p)
+{
+	if (p->fd >= 0)
+		close(p->fd);
+	p->fd = -1;
+}
+
+static void ended(struct monitor *m, unsigned slot)
+{
+	forget(&m->fds[AT_PROCS + slot]);
+	if (shca_proc_alive(m->fabric, slot) && !shca_proc_running(m->fabric, slot))
+		shca_proc_reap(m->fabric, slot);
+	/* It may have died while it reaped another. */
+	shca_proc_reap_all(m->fabric);
+}
+
+static void watch(struct monitor *m, unsigned slot)
+{
+	struct pollfd *p = &m->fds[AT_PROCS + slot];
+
+	forget(p);
+	if (!shca_proc_alive(m->fabric, slot))
+		return;
+	p->fd = pidfd_open(atomic_load(&m->fabric->hdr->procs[slot].pid), 0);
+	/* If it still runs now, the descriptor is one of it and not of a later process with its
+	 * pid. */
+	if (!shca_proc_running(m->fabric, slot))
+		ended(m, slot);
+}
+
+static void read_slots(struct monitor *m)
+{
+	uint32_t slots[64];
+	ssize_t n = read(m->fds[AT_FIFO].fd, slots, sizeof(slots));
+
+	for (ssize_t i = 0; i < n / (ssize_t)sizeof(slots[0]); i++) {
+		if (slots[i] < SHCA_MAX_PROCS)
+			watch(m, slots[i]);
+	}
+}
+
+/* A session of its own, no terminal, no place and no stream that anybody would wait for. */
+static void settle(void)
+{
+	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
+				      SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		signal(ignored[i], SIG_IGN);
+	for (int fd = 0; null >= 0 && fd <= 2; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+	if (chdir("/"))
+		_exit(1);
+	prctl(PR_SET_NAME, "softhca-monitor");
+}
+
+static bool any_watched(const struct monitor *m)
+{
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		if (m->fds[AT_PROCS + i].fd >= 0)
+			return true;
+	return false;
+}
+
+static void look_at_all(struct monitor *m)
+{
+	shca_proc_reap_all(m->fabric);
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		if (!shca_proc_alive(m->fabric, i))
+			forget(&m->fds[AT_PROCS + i]);
+}
+
+static void run(struct monitor *m)
+{
+	uint64_t looked = shca_now();
+
+	/* Those that attached before a monitor that was killed could tell. */
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		watch(m, i);
+	for (;;) {
+		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, any_watched(m) ? LOOK_EACH_MS : -1);
+
+		if (n < 0)
+			continue;
+		if (n == 0 || shca_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
+			look_at_all(m);
+			looked = shca_now();
+		}
+		if (m->fds[AT_ALIVE].revents)
+			return;
+		for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
+			if (m->fds[AT_PROCS + i].fd >= 0 && m->fds[AT_PROCS + i].revents)
+				ended(m, i);
+		}
+		if (m->fds[AT_FIFO].revents)
+			read_slots(m);
+	}
+}
+
+pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
+{
+	struct monitor m = {.fabric = f};
+	pid_t pid = fork();
+
+	if (pid)
+		return pid < 0 ? -errno : pid;
+	close(alive[1]);
+	settle();
+	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
+	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
+	run(&m);
+	shca_fabric_remove(f->hdr->dir);
+	_exit(0);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * monitor.h - the process that watches a fabric's processes, and outlives a launcher that is
+ * killed.
+ */
+#ifndef SHCA_MONITOR_H
+#define SHCA_MONITOR_H
+
+#include <sys/types.h>
+
+#include "fabric/fabric.h"
+
+/*
+ * Starts the monitor of f as a child. It reads the slots of attaching processes from `fifo`, reaps
+ * who ends, and when the last writer of the pipe `alive` has gone, removes the fabric and ends. Its
+ * pid, or -errno.
+ */
+pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2]);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * settings.c - one table, three ways to set it: the argp options made of it, and the order of
+ * precedence.
+ */
+#define _GNU_SOURCE 1
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "settings.h"
+
+#define KEY_OPTION 0x1000 /* + enum shca_opt; beyond every character */
+#define KEY_CONFIG 0x2000
+
+#define SYSTEM_CONFIG "/etc/softhca.conf"
+
+/* COUNT for "count"; the words of a choice stay as they are typed. */
+static char *argument_name(enum shca_opt o)
+{
+	const struct shca_opt_desc *d = &shca_opts[o];
+	char *name = strdup(d->type == SHCA_OPT_BOOL ? "yes|no" : d->unit);
+
+	if (name && !strchr(name, '|')) {
+		for (char *p = name; *p; p++)
+			*p = (char)toupper((unsigned char)*p);
+	}
+	return name;
+}
+
+static char *option_doc(enum shca_opt o)
+{
+	const char *def = shca_opts[o].def;
+	char *doc;
+
+	if (asprintf(&doc, "%s (default: %s)", shca_opts[o].help, *def ? def : "empty") < 0)
+		return NULL;
+	return doc;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct shca_settings *s = state->input;
+
+	if (key >= KEY_OPTION && key < KEY_OPTION + SHCA_O_COUNT) {
+		s->args[key - KEY_OPTION] = arg;
+		return 0;
+	}
+	if (key == KEY_CONFIG) {
+		s->config_arg = arg;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+const struct argp *shca_settings_argp(void)
+{
+	/* A title may precede each option; --config and the end come on top. */
+	static struct argp_option options[2 * SHCA_O_COUNT + 2];
+	static const struct argp argp = {.options = options, .parser = parse_option};
+	struct argp_option *p = options;
+	int group = 1;
+
+	*p++ = (struct argp_option){"config",
+				    KEY_CONFIG,
+				    "FILE",
+				    0,
+				    "read options from FILE, as lines of the form name = value",
+				    0};
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		if (shca_opts[o].group) {
+			group++;
+			*p++ = (struct argp_option){.doc = shca_opts[o].group, .group = group};
+		}
+		*p++ = (struct argp_option){shca_opts[o].name, KEY_OPTION + o, argument_name(o), 0,
+					    option_doc(o),     group};
+	}
+	*p = (struct argp_option){0};
+	return &argp;
+}
+
+/* Whose absence is an error: the file that somebody named. Otherwise the first of the usual places
+ * that is there. */
+static void find_file(struct shca_settings *s)
+{
+	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
+	const char *env = getenv("SOFTHCA_CONFIG");
+
+	if (!s->config_arg && env && *env)
+		s->config_arg = env;
+	if (s->config_arg) {
+		snprintf(s->file, sizeof(s->file), "%s", s->config_arg);
+		return;
+	}
+	if (xdg && *xdg)
+		snprintf(s->file, sizeof(s->file), "%s/softhca.conf", xdg);
+	else if (home && *home)
+		snprintf(s->file, sizeof(s->file), "%s/.config/softhca.conf", home);
+	if (s->file[0] && access(s->file, F_OK) == 0)
+		return;
+	snprintf(s->file, sizeof(s->file), "%s", SYSTEM_CONFIG);
+	if (access(s->file, F_OK))
+		s->file[0] = '\0';
+}
+
+/*
+ * A file's lines are told from defaults of the same value by their text: no value that is given can
+ * start with this character, which no parser takes.
+ */
+static int load_file(struct shca_settings *s, char *err, size_t errlen)
+{
+	struct shca_config file = s->config;
+	int rc;
+
+	for (int o = 0; o < SHCA_O_COUNT; o++)
+		file.text[o][0] = '\1';
+	rc = shca_config_load_file(&file, s->file, err, errlen);
+	for (int o = 0; !rc && o < SHCA_O_COUNT; o++) {
+		if (file.text[o][0] == '\1')
+			continue;
+		s->config.value[o] = file.value[o];
+		memcpy(s->config.text[o], file.text[o], sizeof(file.text[o]));
+		s->origin[o] = SHCA_FROM_FILE;
+	}
+	return rc;
+}
+
+static void note_environment(struct shca_settings *s)
+{
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		char name[64];
+		const char *value;
+
+		shca_opt_env_name(o, name, sizeof(name));
+		value = getenv(name);
+		if (value && *value)
+			s->origin[o] = SHCA_FROM_ENV;
+	}
+}
+
+static int load_args(struct shca_settings *s, char *err, size_t errlen)
+{
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		char source[64];
+		int rc;
+
+		if (!s->args[o])
+			continue;
+		snprintf(source, sizeof(source), "--%s", shca_opts[o].name);
+		rc = shca_config_set(&s->config, o, s->args[o], source, err, errlen);
+		if (rc)
+			return rc;
+		s->origin[o] = SHCA_FROM_ARGS;
+	}
+	return 0;
+}
+
+int shca_settings_load(struct shca_settings *s, char *err, size_t errlen)
+{
+	int rc = shca_config_defaults(&s->config);
+
+	if (rc) {
+		snprintf(err, errlen, "A default in the table of options is out of its own range.");
+		return rc;
+	}
+	find_file(s);
+	if (s->file[0])
+		rc = load_file(s, err, errlen);
+	if (!rc)
+		rc = shca_config_load_env(&s->config, err, errlen);
+	if (rc)
+		return rc;
+	note_environment(s);
+	rc = load_args(s, err, errlen);
+	return rc ? rc : shca_config_finish(&s->config, err, errlen);
+}
+
+const char *shca_origin_name(enum shca_origin o)
+{
+	static const char *const names[] = {"default", "file", "environment", "command line"};
+
+	return names[o];
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * snapshot.c - reads the shared tables into JSON. An index that is read from an entry is checked
+ * before it is followed: the entry may just be changing hands.
+ */
+#define _GNU_SOURCE 1
+#include <stddef.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fabric/proc.h"
+#include "fabric/table.h"
+#include "fabrics.h"
+#include "render.h"
+#include "snapshot.h"
+
+#define NAME_OF(names, i) ((size_t)(i) < sizeof(names) / sizeof(names[0]) ? names[i] : NULL)
+
+const char *const shca_snapshot_keys[SHCA_KINDS] = {
+	[SHCA_QP] = "qps", [SHCA_SRQ] = "srqs",   [SHCA_CQ] = "cqs",
+	[SHCA_MR] = "mrs", [SHCA_XRCD] = "xrcds",
+};
+
+static void set_int(json_t *o, const char *key, uint64_t v)
+{
+	json_object_set_new(o, key, json_integer((json_int_t)v));
+}
+
+static void set_name(json_t *o, const char *key, const char *name)
+{
+	json_object_set_new(o, key, name ? json_string(name) : json_null());
+}
+
+/* The number of the live object at an index, under key; null when there is none. */
+static void set_number(json_t *o, const char *key, const struct shca_fabric *f,
+		       const struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
+{
+	const struct shca_table *t = &hca->tables[kind];
+	const _Atomic uint64_t *life;
+	uint64_t w = 0;
+
+	if (idx < atomic_load(&t->high)) {
+		life = shca_table_entry(f, t, idx);
+		w = atomic_load(life);
+	}
+	if (shca_life_state(w) == SHCA_LIVE)
+		set_int(o, key, shca_life_number(w));
+	else
+		json_object_set_new(o, key, json_null());
+}
+
+static void set_openers(json_t *o, const struct shca_fabric *f, const _Atomic uint64_t *openers)
+{
+	json_t *pids = json_array();
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
+		if (!(atomic_load(&openers[i / 64]) >> (i % 64) & 1))
+			continue;
+		json_array_append_new(pids, json_integer(atomic_load(&f->hdr->procs[i].pid)));
+		n++;
+	}
+	set_int(o, "openers", n);
+	json_object_set_new(o, "opener_pids", pids);
+}
+
+/* Posted receives that no message has claimed yet. The two counters are read at different times. */
+static void set_queue(json_t *o, const struct shca_rq *rq)
+{
+	uint64_t head = atomic_load(&rq->head), tail = atomic_load(&rq->tail);
+
+	set_int(o, "posted", tail > head ? tail - head : 0);
+	set_int(o, "claimed", head);
+	set_int(o, "max_wr", rq->max_wr);
+}
+
+/* Processes whose sends wait for a receive here. */
+static unsigned waiters(const struct shca_rq *rq)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS / 64; i++)
+		n += (unsigned)__builtin_popcountll(atomic_load(&rq->rnr_waiters[i]));
+	return n;
+}
+
+/*
+ * Completions in a CQ's ring that no poll has returned. Read from the file, not through a mapping:
+ * its owner may free the ring at any time, and to touch a page that isn't there would take memory.
+ */
+static uint64_t unpolled(const struct shca_fabric *f, const struct shca_cq_entry *e)
+{
+	unsigned proc = shca_life_proc(atomic_load(&e->life));
+	uint64_t ring = atomic_load(&e->ring) >> 8, polled = atomic_load(&e->polled), tail;
+
+	if (proc >= SHCA_MAX_PROCS || ring >= SHCA_ARENA)
+		return 0;
+	ring += f->hdr->arenas + proc * SHCA_ARENA + offsetof(struct shca_cq_ring, tail);
+	if (pread(f->fd, &tail, sizeof(tail), (off_t)ring) != sizeof(tail))
+		return 0;
+	return tail > polled ? tail - polled : 0;
+}
+
+static void add_qp(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+		   const void *entry)
+{
+	static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+	const struct shca_qp_entry *e = entry;
+	uint32_t state = atomic_load(&e->state), srq = e->srq;
+	bool connected = e->type != IBV_QPT_UD && state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+	const char *type = NULL;
+
+	switch (e->type) {
+	case IBV_QPT_RC:
+		type = "RC";
+		break;
+	case IBV_QPT_UC:
+		type = "UC";
+		break;
+	case IBV_QPT_UD:
+		type = "UD";
+		break;
+	case IBV_QPT_XRC_SEND:
+		type = "XRC_SEND";
+		break;
+	case IBV_QPT_XRC_RECV:
+		type = "XRC_RECV";
+		break;
+	}
+	set_name(o, "type", type);
+	set_name(o, "state", NAME_OF(states, state));
+	json_object_set_new(o, "peer", connected ? json_integer(e->dest_qpn) : json_null());
+	json_object_set_new(o, "peer_lid",
+			    connected && e->dest_hca < f->hdr->nhcas
+				    ? json_integer(f->hdr->hcas[e->dest_hca].lid)
+				    : json_null());
+	if (e->type != IBV_QPT_XRC_RECV)
+		set_number(o, "send_cq", f, hca, SHCA_CQ, e->send_cq);
+	if (e->type != IBV_QPT_XRC_RECV && e->type != IBV_QPT_XRC_SEND) {
+		set_number(o, "recv_cq", f, hca, SHCA_CQ, e->recv_cq);
+		if (srq)
+			set_number(o, "srq", f, hca, SHCA_SRQ, srq - 1);
+		else
+			set_queue(o, &e->rq);
+	}
+	if (e->type == IBV_QPT_XRC_RECV) {
+		set_number(o, "xrcd", f, hca, SHCA_XRCD, e->xrcd);
+		set_openers(o, f, e->openers);
+	}
+}
+
+static void add_srq(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+		    const void *entry)
+{
+	const struct shca_srq_entry *e = entry;
+	bool xrc = e->type == IBV_SRQT_XRC;
+
+	set_name(o, "type", xrc ? "XRC" : "basic");
+	set_name(o, "state", atomic_load(&e->error) ? "error" : "ok");
+	set_int(o, "pd", e->pdn);
+	set_queue(o, &e->rq);
+	set_int(o, "limit", atomic_load(&e->rq.limit));
+	set_int(o, "rnr_waiters", waiters(&e->rq));
+	if (xrc) {
+		set_number(o, "xrcd", f, hca, SHCA_XRCD, e->xrcd);
+		set_number(o, "cq", f, hca, SHCA_CQ, e->cq);
+	}
+}
+
+static void add_cq(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+		   const void *entry)
+{
+	static const char *const arms[] = {"no", "solicited", "any", "firing"};
+	const struct shca_cq_entry *e = entry;
+
+	(void)hca;
+	set_name(o, "state", atomic_load(&e->overrun) ? "overrun" : "ok");
+	set_int(o, "unpolled", unpolled(f, e));
+	set_int(o, "polled", atomic_load(&e->polled));
+	set_int(o, "limit", atomic_load(&e->limit));
+	set_name(o, "armed", NAME_OF(arms, atomic_load(&e->arm) & 0xff));
+	set_int(o, "events", atomic_load(&e->events));
+}
+
+static void add_mr(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+		   const void *entry)
+{
+	static const struct {
+		uint32_t bit;
+		const char *name;
+	} flags[] = {
+		{IBV_ACCESS_LOCAL_WRITE, "local_write"},  {IBV_ACCESS_REMOTE_WRITE, "remote_write"},
+		{IBV_ACCESS_REMOTE_READ, "remote_read"},  {IBV_ACCESS_REMOTE_ATOMIC, "atomic"},
+		{IBV_ACCESS_ZERO_BASED, "zero_based"},    {IBV_ACCESS_ON_DEMAND, "odp"},
+		{IBV_ACCESS_RELAXED_ORDERING, "relaxed"},
+	};
+	const struct shca_mr_entry *e = entry;
+	char access[128] = "";
+
+	(void)f;
+	(void)hca;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (e->access & flags[i].bit)
+			snprintf(access + strlen(access), sizeof(access) - strlen(access), "%s%s",
+				 *access ? "," : "", flags[i].name);
+	}
+	set_name(o, "type",
+		 e->flags & SHCA_MR_NULL ? "null"
+					 : (e->flags & SHCA_MR_IMPLICIT ? "implicit" : "memory"));
+	set_int(o, "pd", e->pdn);
+	set_int(o, "iova", e->iova);
+	set_int(o, "length", e->length);
+	set_name(o, "access", *access ? access : "local_read");
+}
+
+static void add_xrcd(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+		     const void *entry)
+{
+	const struct shca_xrcd_entry *e = entry;
+	uint64_t dev = e->dev;
+	char inode[64];
+
+	(void)hca;
+	if (dev || e->ino)
+		snprintf(inode, sizeof(inode), "%u:%u/%llu", major(dev), minor(dev),
+			 (unsigned long long)e->ino);
+	else
+		strcpy(inode, "private");
+	set_name(o, "inode", inode);
+	set_openers(o, f, e->openers);
+}
+
+static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hca,
+			  enum shca_kind kind, uint32_t idx)
+{
+	static void (*const add[SHCA_KINDS])(json_t *, const struct shca_fabric *,
+					     const struct shca_hca *, const void *) = {
+		[SHCA_QP] = add_qp, [SHCA_SRQ] = add_srq,   [SHCA_CQ] = add_cq,
+		[SHCA_MR] = add_mr, [SHCA_XRCD] = add_xrcd,
+	};
+	const void *entry = shca_table_entry(f, &hca->tables[kind], idx);
+	const _Atomic uint64_t *life = entry;
+	uint64_t w = atomic_load_explicit(life, memory_order_acquire);
+	unsigned proc = shca_life_proc(w);
+	json_t *o;
+
+	if (shca_life_state(w) != SHCA_LIVE)
+		return NULL;
+	o = json_object();
+	set_int(o, "number", shca_life_number(w));
+	if (proc < SHCA_MAX_PROCS) {
+		set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->procs[proc].pid));
+		json_object_set_new(o, "comm", shca_json_text(f->hdr->procs[proc].comm));
+	} else {
+		json_object_set_new(o, "pid", json_null());
+		json_object_set_new(o, "comm", json_null());
+	}
+	add[kind](o, f, hca, entry);
+	/* All that was read above is of one life if the word is still the same; the owner may have
+	 * changed. */
+	w ^= atomic_load(life);
+	if (shca_life_number(w) || shca_life_state(w)) {
+		json_decref(o);
+		return NULL;
+	}
+	return o;
+}
+
+json_t *shca_snapshot_objects(const struct shca_fabric *f, const struct shca_hca *hca,
+			      enum shca_kind kind)
+{
+	uint32_t high = atomic_load_explicit(&hca->tables[kind].high, memory_order_acquire);
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < high; i++) {
+		json_t *o = one_object(f, hca, kind, i);
+
+		if (o)
+			json_array_append_new(list, o);
+	}
+	return list;
+}
+
+json_t *shca_snapshot_hca(const struct shca_hca *hca)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, "name", shca_json_text(hca->name));
+	set_int(o, "node", hca->node);
+	set_int(o, "device", hca->device);
+	set_int(o, "lid", hca->lid);
+	set_int(o, "guid", hca->guid);
+	return o;
+}
+
+json_t *shca_snapshot_procs(const struct shca_fabric *f)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
+		const struct shca_proc *p = &f->hdr->procs[i];
+		json_t *o;
+
+		if (!shca_proc_alive(f, i))
+			continue;
+		o = json_object();
+		set_int(o, "slot", i);
+		set_int(o, "pid", (uint64_t)atomic_load(&p->pid));
+		json_object_set_new(o, "comm", shca_json_text(p->comm));
+		set_int(o, "node", p->node);
+		set_int(o, "pinned", atomic_load(&p->pinned));
+		set_int(o, "arena", atomic_load(&p->arena_used));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+json_t *shca_snapshot_fabric(const struct shca_fabric *f)
+{
+	struct timespec now;
+	json_t *o = json_object();
+	double age;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)f->hdr->created / 1e9;
+	set_name(o, "name", shca_fabrics_name(f->hdr->dir));
+	set_name(o, "dir", f->hdr->dir);
+	set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->owner_pid));
+	set_int(o, "nodes", f->hdr->nodes);
+	set_int(o, "devices", f->hdr->devices);
+	set_int(o, "processes", shca_fabrics_processes(f));
+	json_object_set_new(o, "age", json_real(age > 0 ? age : 0));
+	json_object_set_new(o, "command", shca_json_text(f->hdr->command));
+	return o;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * arena.c - a buddy allocator over the own arena. What is free is known to this process alone; the
+ * others only get offsets.
+ *
+ * A free block of 64 KiB or more has no memory behind it (it is punched out), so that it is zero
+ * when it is backed again. Smaller ones keep theirs, and are cleared when handed out.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+
+#define PAGE      4096ULL
+#define PAGES     (SHCA_ARENA / PAGE)
+#define MAX_ORDER 19 /* half of the arena: page 0 is never handed out, so the whole can't be */
+#define BIG_ORDER 4  /* 64 KiB */
+static_assert(PAGES == 2ULL << MAX_ORDER, "the largest block is half an arena");
+
+/* Blocks are named by their first page; 0 is none. */
+static struct {
+	pthread_mutex_t lock;
+	bool ready;
+	uint32_t head[MAX_ORDER + 1];
+	uint32_t next[PAGES], prev[PAGES];
+	uint8_t order[PAGES]; /* of the free block that begins here, plus 1 */
+} a = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void push(uint32_t page, unsigned order)
+{
+	a.order[page] = (uint8_t)(order + 1);
+	a.prev[page] = 0;
+	a.next[page] = a.head[order];
+	if (a.head[order])
+		a.prev[a.head[order]] = page;
+	a.head[order] = page;
+}
+
+static void unlink_block(uint32_t page)
+{
+	unsigned order = a.order[page] - 1u;
+
+	if (a.prev[page])
+		a.next[a.prev[page]] = a.next[page];
+	else
+		a.head[order] = a.next[page];
+	if (a.next[page])
+		a.prev[a.next[page]] = a.prev[page];
+	a.order[page] = 0;
+}
+
+/* All but page 0: the blocks that splitting the whole down to it would leave. */
+static void make_ready(void)
+{
+	unsigned order;
+
+	for (order = 0; order <= MAX_ORDER; order++)
+		push(1u << order, order);
+	a.ready = true;
+}
+
+static int order_of(uint64_t len)
+{
+	uint64_t pages = (len + PAGE - 1) / PAGE;
+	int order = 0;
+
+	while (order <= MAX_ORDER && (1ULL << order) < pages)
+		order++;
+	return len && order <= MAX_ORDER ? order : -1;
+}
+
+static uint32_t take_block(unsigned order)
+{
+	unsigned have = order;
+	uint32_t page;
+
+	while (have <= MAX_ORDER && !a.head[have])
+		have++;
+	if (have > MAX_ORDER)
+		return 0;
+	page = a.head[have];
+	unlink_block(page);
+	while (have > order) {
+		have--;
+		push(page + (1u << have), have);
+	}
+	return page;
+}
+
+static unsigned give_block(uint32_t page, unsigned order)
+{
+	while (order < MAX_ORDER) {
+		uint32_t buddy = page ^ (1u << order);
+
+		if (a.order[buddy] != order + 1)
+			break;
+		unlink_block(buddy);
+		page &= ~(1u << order);
+		order++;
+	}
+	push(page, order);
+	return order;
+}
+
+static void punch(const struct shca_fabric *f, unsigned proc, char *mem, uint64_t off, uint64_t len)
+{
+	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA + off;
+
+	/* Whoever takes it next relies on zeros. */
+	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) &&
+	    mem)
+		memset(mem + off, 0, len);
+}
+
+static void account(struct shca_fabric *f, unsigned proc, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&f->hdr->procs[proc].arena_used, (uint64_t)bytes,
+				  memory_order_relaxed);
+}
+
+uint64_t shca_arena_alloc(struct shca_fabric *f, unsigned proc, uint64_t len)
+{
+	char *mem = shca_arena(f, proc);
+	int order = order_of(len);
+	uint32_t page;
+	uint64_t off;
+
+	if (!mem || order < 0)
+		return 0;
+	len = (len + PAGE - 1) & ~(PAGE - 1);
+	pthread_mutex_lock(&a.lock);
+	if (!a.ready)
+		make_ready();
+	page = take_block((unsigned)order);
+	off = page * PAGE;
+	if (page && shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off, len)) {
+		if (order >= BIG_ORDER)
+			punch(f, proc, NULL, off, len);
+		give_block(page, (unsigned)order);
+		off = 0;
+	}
+	pthread_mutex_unlock(&a.lock);
+	if (!off)
+		return 0;
+	if (order < BIG_ORDER)
+		memset(mem + off, 0, len);
+	account(f, proc, (int64_t)len);
+	return off;
+}
+
+void shca_arena_free(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len)
+{
+	int order = order_of(len);
+	uint64_t big = PAGE << BIG_ORDER;
+	char *mem = shca_arena(f, proc);
+
+	if (!off || order < 0)
+		return;
+	len = (len + PAGE - 1) & ~(PAGE - 1);
+	pthread_mutex_lock(&a.lock);
+	if (order >= BIG_ORDER)
+		punch(f, proc, mem, off, len);
+	/* The last small piece of a big block makes all of it big. */
+	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
+		punch(f, proc, mem, off & ~(big - 1), big);
+	pthread_mutex_unlock(&a.lock);
+	account(f, proc, -(int64_t)len);
+}
+
+void shca_arena_reset(void)
+{
+	/* Also in a forked child, where a thread that isn't there may have held it. */
+	pthread_mutex_init(&a.lock, NULL);
+	if (a.ready) {
+		memset(a.head, 0, sizeof(a.head));
+		memset(a.order, 0, sizeof(a.order));
+	}
+	a.ready = false;
+}
+
+void shca_arena_drop(struct shca_fabric *f, unsigned proc)
+{
+	punch(f, proc, NULL, 0, SHCA_ARENA);
+	atomic_store(&f->hdr->procs[proc].arena_used, 0);
+}

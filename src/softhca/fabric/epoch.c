@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * epoch.c - executor slots of threads, and waiting for executors of all processes to leave.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cancel.h"
+#include "epoch.h"
+#include "proc.h"
+
+#define SPINS         200       /* then yield as often, then sleep */
+#define NAP_NS        50000     /* between looks at an executor that takes its time */
+#define LOOK_AGAIN_NS 1000000ul /* between questions to the kernel whether it is still there */
+
+struct shca_exec *shca_epoch_shared;
+
+static struct shca_proc *_Atomic bound;
+static _Atomic uint64_t
+	binding; /* counts changes of `bound`, so that no thread uses what it took before */
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key; /* only for its destructor */
+
+/* The library is there when the program starts, so that its thread-local data can be found without
+ * a call. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	struct shca_exec *exec;
+	uint64_t binding;
+} self;
+
+static void thread_ends(void *arg)
+{
+	(void)arg;
+	if (self.exec && self.binding == atomic_load(&binding) && self.exec != shca_epoch_shared) {
+		/* It ended inside an epoch: whoever waits for it would wait as long as its process
+		 * lives, once another thread has the executor. */
+		if (atomic_load_explicit(&self.exec->seq, memory_order_relaxed) & 1)
+			shca_epoch_exit(self.exec);
+		atomic_store_explicit(&self.exec->tid, 0, memory_order_release);
+	}
+	self.exec = NULL;
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&key, thread_ends);
+}
+
+static struct shca_exec *take_slot(void)
+{
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	uint64_t now = atomic_load(&binding);
+	struct shca_proc *p = atomic_load(&bound);
+	unsigned i;
+
+	if (!p)
+		return NULL;
+	pthread_once(&key_once, make_key);
+	for (i = 0; i < SHCA_MAX_EXEC - 1; i++) {
+		uint32_t none = 0;
+
+		if (atomic_load_explicit(&p->exec[i].tid, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong(&p->exec[i].tid, &none, tid))
+			break;
+	}
+	self.exec = &p->exec[i];
+	self.binding = now;
+	pthread_setspecific(key, &self);
+	return self.exec;
+}
+
+struct shca_exec *shca_exec_self(void)
+{
+	if (__builtin_expect(self.exec && self.binding == atomic_load_explicit(
+								  &binding, memory_order_acquire),
+			     1))
+		return self.exec;
+	return take_slot();
+}
+
+void shca_epoch_lock_shared(void)
+{
+	pthread_mutex_lock(&shared_lock);
+	atomic_store_explicit(&shca_epoch_shared->tid, (uint32_t)syscall(SYS_gettid),
+			      memory_order_relaxed);
+}
+
+void shca_epoch_unlock_shared(void)
+{
+	pthread_mutex_unlock(&shared_lock);
+}
+
+void shca_epoch_bind(struct shca_proc *proc)
+{
+	if (proc)
+		shca_epoch_shared = &proc->exec[SHCA_MAX_EXEC - 1];
+	atomic_store(&bound, proc);
+	atomic_fetch_add(&binding, 1);
+}
+
+bool (*shca_epoch_waiting)(void);
+
+void shca_epoch_reset(void)
+{
+	shca_epoch_waiting = NULL;
+	if (self.exec)
+		pthread_setspecific(key, NULL);
+	self.exec = NULL;
+	shca_epoch_bind(NULL);
+	/* Another thread of the parent may have held it. */
+	pthread_mutex_init(&shared_lock, NULL);
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Is the thread that was inside still there? Its process may have ended, or replaced its image. */
+static bool executor_gone(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e)
+{
+	pid_t pid = atomic_load(&f->hdr->procs[proc].pid);
+	uint32_t tid = atomic_load(&e->tid);
+
+	if (!shca_proc_running(f, proc))
+		return true;
+	return tid && syscall(SYS_tgkill, pid, (pid_t)tid, 0) && errno == ESRCH;
+}
+
+static bool may_hold(unsigned proc, const struct shca_exec *e, unsigned owner)
+{
+	uint32_t holds = atomic_load_explicit(&e->holds, memory_order_acquire);
+
+	return owner == SHCA_HOLDS_ANY || proc == owner || holds == SHCA_HOLDS_ANY ||
+	       holds == owner;
+}
+
+/* One look at an executor that is inside: pauses a little, more as it takes longer. */
+static void pause_a_while(unsigned n)
+{
+	const struct timespec nap = {0, NAP_NS};
+
+	if (n < SPINS)
+		relax();
+	else if (shca_epoch_waiting && shca_epoch_waiting())
+		return;
+	else if (n < 2 * SPINS)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+}
+
+static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e,
+		     unsigned owner, uint64_t deadline)
+{
+	uint64_t seen = atomic_load(&e->seq), looked = 0;
+
+	if (!(seen & 1))
+		return true;
+	for (unsigned n = 0; atomic_load_explicit(&e->seq, memory_order_acquire) == seen; n++) {
+		uint64_t now;
+
+		/* It may still be finding out whose objects it needs. */
+		if (!may_hold(proc, e, owner))
+			return true;
+		pause_a_while(n);
+		if (n < 2 * SPINS)
+			continue;
+		now = shca_now();
+		if (now >= deadline)
+			return false;
+		if (now - looked >= LOOK_AGAIN_NS) {
+			if (executor_gone(f, proc, e))
+				return true;
+			looked = now;
+		}
+	}
+	return true;
+}
+
+bool shca_epoch_sync_for(struct shca_fabric *f, unsigned owner, uint64_t ns)
+{
+	uint64_t now = shca_now(), deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+	int cancel = shca_cancel_hold();
+	bool out = true;
+
+	for (unsigned p = 0; out && p < SHCA_MAX_PROCS; p++) {
+		struct shca_proc *proc = &f->hdr->procs[p];
+
+		if ((atomic_load(&proc->state) & 0xff) == SHCA_PROC_FREE)
+			continue;
+		for (unsigned i = 0; out && i < SHCA_MAX_EXEC; i++)
+			out = wait_out(f, p, &proc->exec[i], owner, deadline);
+	}
+	shca_cancel_restore(cancel);
+	return out;
+}
+
+void shca_epoch_sync(struct shca_fabric *f)
+{
+	const struct shca_proc *me = atomic_load(&bound);
+
+	shca_epoch_sync_for(f, me ? (unsigned)(me - f->hdr->procs) : SHCA_HOLDS_ANY, UINT64_MAX);
+}

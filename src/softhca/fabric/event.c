@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * event.c - FIFOs as event channels, and the descriptors that this process writes to others' with.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cancel.h"
+#include "event.h"
+
+#define CACHED    256
+#define PIPE_SIZE (1 << 20)
+
+static_assert(sizeof(struct shca_event) == 16, "a record is 16 bytes, and divides a page");
+
+/* The writing ends that are open, least recently used replaced first. Looking through them all
+ * costs less than the write() that follows. */
+static struct {
+	pthread_mutex_t lock;
+	uint64_t clock;
+	struct {
+		const struct shca_fabric_header *hdr;
+		uint64_t generation; /* of the slot: shca_proc.state without its last byte */
+		uint32_t proc, id;
+		int fd;
+		uint64_t used; /* by `clock`; 0 = empty */
+	} at[CACHED];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Atomic uint32_t next_id = 1;
+
+static void fifo_path(const struct shca_fabric *f, unsigned proc, uint32_t id, char *buf,
+		      size_t len)
+{
+	snprintf(buf, len, "%s/ev.%u.%u", f->hdr->dir, proc, id);
+}
+
+int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
+{
+	char path[PATH_MAX];
+	uint32_t id;
+
+	do {
+		id = atomic_fetch_add(&next_id, 1);
+		fifo_path(f, proc, id, path, sizeof(path));
+		if (!mkfifo(path, 0600))
+			break;
+		if (errno != EEXIST)
+			return -errno;
+	} while (true);
+	/* Also for writing, so that there is never an end of file. Blocking, as the user expects of
+	 * a channel. */
+	*fd = open(path, O_RDWR | O_CLOEXEC);
+	if (*fd < 0) {
+		int rc = -errno;
+
+		unlink(path);
+		return rc;
+	}
+	/* A user who has used up his share of pipe memory gets a smaller one. */
+	fcntl(*fd, F_SETPIPE_SZ, PIPE_SIZE);
+	return id;
+}
+
+void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int fd)
+{
+	char path[PATH_MAX];
+
+	fifo_path(f, proc, id, path, sizeof(path));
+	unlink(path);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The writing end, opened if need be; -1 = there is no such channel. Call it with the lock. */
+static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
+{
+	uint64_t generation = atomic_load(&f->hdr->procs[proc].state) >> 8;
+	char path[PATH_MAX];
+	unsigned i, oldest = 0;
+
+	for (i = 0; i < CACHED; i++) {
+		if (cache.at[i].used && cache.at[i].id == id && cache.at[i].proc == proc &&
+		    cache.at[i].generation == generation && cache.at[i].hdr == f->hdr) {
+			cache.at[i].used = ++cache.clock;
+			return cache.at[i].fd;
+		}
+		if (cache.at[i].used < cache.at[oldest].used)
+			oldest = i;
+	}
+	fifo_path(f, proc, id, path, sizeof(path));
+	/* Also for reading, so that no write is ever a SIGPIPE. */
+	i = oldest;
+	if (cache.at[i].used) {
+		/* In this order: a child forked in between must not close a descriptor that is
+		 * another's. */
+		cache.at[i].used = 0;
+		close(cache.at[i].fd);
+	}
+	cache.at[i].fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (cache.at[i].fd < 0)
+		return -1;
+	cache.at[i].hdr = f->hdr;
+	cache.at[i].generation = generation;
+	cache.at[i].proc = proc;
+	cache.at[i].id = id;
+	cache.at[i].used = ++cache.clock;
+	return cache.at[i].fd;
+}
+
+void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint32_t id,
+		     const struct shca_event *ev)
+{
+	ssize_t n = -1;
+
+	if (proc < SHCA_MAX_PROCS) {
+		int cancel = shca_cancel_hold(), fd;
+
+		pthread_mutex_lock(&cache.lock);
+		fd = writing_end(f, proc, id);
+		if (fd >= 0)
+			n = write(fd, ev, sizeof(*ev));
+		pthread_mutex_unlock(&cache.lock);
+		shca_cancel_restore(cancel);
+	}
+	if (n != sizeof(*ev))
+		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
+}
+
+void shca_event_reset(void)
+{
+	unsigned i;
+
+	/* In a forked child another thread's hold on it has no end. */
+	pthread_mutex_init(&cache.lock, NULL);
+	for (i = 0; i < CACHED; i++) {
+		if (cache.at[i].used)
+			close(cache.at[i].fd);
+		cache.at[i].used = 0;
+	}
+}
+
+void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32_t idx,
+		       uint64_t number)
+{
+	struct shca_event ev[64];
+	int cancel = shca_cancel_hold(), queued = 0, fd;
+
+	pthread_mutex_lock(&cache.lock);
+	fd = writing_end(f, proc, id);
+	/* Each record is taken out once; those of others go back behind. What comes meanwhile
+	 * stays. */
+	if (fd >= 0 && !ioctl(fd, FIONREAD, &queued)) {
+		while (queued > 0) {
+			size_t want = (size_t)queued < sizeof(ev) ? (size_t)queued : sizeof(ev);
+			ssize_t got = read(fd, ev, want);
+
+			for (ssize_t i = 0; i < got / (ssize_t)sizeof(*ev); i++)
+				if (ev[i].idx != idx || ev[i].number != number)
+					(void)!write(fd, &ev[i], sizeof(*ev));
+			if (got <= 0)
+				break;
+			queued -= (int)got;
+		}
+	}
+	pthread_mutex_unlock(&cache.lock);
+	shca_cancel_restore(cancel);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabric.c - making, mapping and removing the shared file of a fabric.
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sysfs.h"
+#include "table.h"
+
+#define PAGE          4096ULL
+#define BACK_STEP     (2u << 20)
+#define GUID_BASE     0x0002c90300000000ULL
+#define VERSION_DIGIT 56 /* of the magic, in bits: the last character */
+#define ROUND_PAGE(x) (((x) + PAGE - 1) & ~(PAGE - 1))
+
+static int __attribute__((format(printf, 4, 5)))
+fail(int rc, char *err, size_t errlen, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (errlen)
+		vsnprintf(err, errlen, format, ap);
+	va_end(ap);
+	return rc;
+}
+
+int shca_fabric_root(char *buf, size_t len)
+{
+	struct stat st;
+	int n = snprintf(buf, len, "/dev/shm/softhca-%u", (unsigned)geteuid());
+
+	if (n < 0 || (size_t)n >= len)
+		return -ENAMETOOLONG;
+	if (mkdir(buf, 0700) && errno != EEXIST)
+		return -errno;
+	/* /dev/shm is anybody's: what is there may be a trap. */
+	if (lstat(buf, &st))
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (st.st_uid != geteuid() || (st.st_mode & 077))
+		return -EPERM;
+	return 0;
+}
+
+/* Fills in the tables' places; the size of the header and all tables. */
+static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas)
+{
+	uint64_t at = ROUND_PAGE(sizeof(struct shca_fabric_header));
+	unsigned i, k;
+
+	for (i = 0; i < nhcas; i++) {
+		for (k = 0; k < SHCA_KINDS; k++) {
+			if (hcas) {
+				struct shca_table *t = &hcas[i].tables[k];
+
+				t->offset = at;
+				t->entry_size = shca_kind_size(k);
+				t->log2_size = shca_kind_log2(k);
+			}
+			at += ROUND_PAGE((uint64_t)shca_kind_size(k) << shca_kind_log2(k));
+		}
+	}
+	return at;
+}
+
+static int fill_hcas(struct shca_fabric_header *h)
+{
+	static const enum shca_opt limits[SHCA_KINDS] = {
+		[SHCA_QP] = SHCA_O_MAX_QP, [SHCA_SRQ] = SHCA_O_MAX_SRQ,   [SHCA_CQ] = SHCA_O_MAX_CQ,
+		[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD,
+	};
+	unsigned i, k;
+
+	for (i = 0; i < h->nhcas; i++) {
+		struct shca_hca *hca = &h->hcas[i];
+		int rc;
+
+		hca->node = (uint16_t)(i / h->devices);
+		hca->device = (uint16_t)(i % h->devices);
+		hca->lid = (uint16_t)(1 + i);
+		/* The last byte is the index, which is how a GID is looked up. */
+		hca->guid = GUID_BASE | (h->seed & 0xffffff) << 8 | i;
+		snprintf(hca->name, sizeof(hca->name), "softhca%u", hca->device);
+		hca->npkeys = (uint16_t)h->config.npkeys;
+		memcpy(hca->pkeys, h->config.pkeys, sizeof(hca->pkeys));
+		for (k = 0; k < SHCA_KINDS; k++)
+			hca->tables[k].limit = (uint32_t)h->config.value[limits[k]];
+		atomic_store(&hca->next_pdn, 1);
+		rc = shca_lock_init(&hca->ctl_lock);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int fill_header(struct shca_fabric_header *h, const char *dir,
+		       const struct shca_config *config, const char *command)
+{
+	struct timespec now;
+	int rc;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	h->magic = SHCA_MAGIC;
+	h->nodes = (uint32_t)config->value[SHCA_O_NODES];
+	h->devices = (uint32_t)config->value[SHCA_O_DEVICES];
+	h->nhcas = h->nodes * h->devices;
+	h->created = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	h->config = *config;
+	atomic_store(&h->owner_pid, getpid());
+	snprintf(h->dir, sizeof(h->dir), "%s", dir);
+	snprintf(h->command, sizeof(h->command), "%s", command ? command : "");
+	if (getrandom(&h->seed, sizeof(h->seed), 0) != sizeof(h->seed))
+		return -errno;
+	rc = shca_lock_init(&h->ctl_lock);
+	if (!rc)
+		rc = fill_hcas(h);
+	h->size = place_tables(h->nhcas, h->hcas);
+	h->arenas = h->size;
+	return rc;
+}
+
+/* ftruncate() beyond RLIMIT_FSIZE is a signal that kills. */
+static int set_size(int fd, uint64_t size)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < size)
+		return -EFBIG;
+	return ftruncate(fd, (off_t)size) ? -errno : 0;
+}
+
+static int make_in(const char *dir, const struct shca_config *config, const char *command,
+		   char *err, size_t errlen)
+{
+	const size_t len = ROUND_PAGE(sizeof(struct shca_fabric_header));
+	uint32_t nhcas = (uint32_t)(config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES]);
+	struct shca_fabric f = {.fd = -1};
+	struct shca_fabric_header *h;
+	char path[PATH_MAX];
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/seg", dir);
+	f.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (f.fd < 0)
+		return fail(-errno, err, errlen, "Can't make the file %s (%s).", path,
+			    strerror(errno));
+	rc = set_size(f.fd, place_tables(nhcas, NULL) + SHCA_MAX_PROCS * SHCA_ARENA);
+	if (rc) {
+		fail(rc, err, errlen,
+		     "Can't make %s as large as a fabric needs (%s): raise the file size limit "
+		     "(ulimit -f).",
+		     path, strerror(-rc));
+		goto close;
+	}
+	rc = shca_fabric_back(&f, 0, len);
+	if (rc) {
+		fail(rc, err, errlen,
+		     "There is no memory left for a fabric in %s: free some space there, or end "
+		     "other fabrics (softhca list).",
+		     dir);
+		goto close;
+	}
+	h = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+	if (h == MAP_FAILED) {
+		rc = fail(-errno, err, errlen, "Can't map %s (%s).", path, strerror(errno));
+		goto close;
+	}
+	rc = fill_header(h, dir, config, command);
+	snprintf(path, sizeof(path), "%s/monitor", dir);
+	if (!rc && mkfifo(path, 0600))
+		rc = -errno;
+	if (!rc)
+		rc = shca_sysfs_make(h);
+	if (rc)
+		fail(rc, err, errlen, "Can't make the files of a fabric in %s (%s).", dir,
+		     strerror(-rc));
+	else
+		atomic_store_explicit(&h->ready, 1, memory_order_release);
+	munmap(h, len);
+close:
+	close(f.fd);
+	return rc;
+}
+
+int shca_fabric_create(const char *dir, const struct shca_config *config, const char *command,
+		       char *err, size_t errlen)
+{
+	int64_t nhcas = config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES];
+	char path[PATH_MAX];
+	int rc;
+
+	if (nhcas < 1 || nhcas > SHCA_MAX_HCAS)
+		return fail(-EINVAL, err, errlen,
+			    "A fabric has 1 to %d HCAs, not %lld: ask for fewer nodes or devices.",
+			    SHCA_MAX_HCAS, (long long)nhcas);
+	if (mkdir(dir, 0700))
+		return fail(-errno, err, errlen, "Can't make the directory %s (%s).", dir,
+			    strerror(errno));
+	if (!realpath(dir, path)) {
+		rc = fail(-errno, err, errlen, "Can't find %s again (%s).", dir, strerror(errno));
+		goto remove;
+	}
+	if (strlen(path) >= sizeof(((struct shca_fabric_header *)0)->dir)) {
+		rc = fail(-ENAMETOOLONG, err, errlen,
+			  "The path %s is too long for a fabric: use a shorter one.", path);
+		goto remove;
+	}
+	rc = make_in(path, config, command, err, errlen);
+	if (!rc)
+		return 0;
+remove:
+	shca_fabric_remove(dir);
+	return rc;
+}
+
+/* Reads the header's first fields from the file, before anything of it is trusted or mapped. */
+static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
+{
+	struct shca_fabric_header h;
+	ssize_t n = pread(fd, &h, sizeof(h), 0);
+	const uint64_t name = (1ULL << VERSION_DIGIT) - 1;
+
+	if (n < (ssize_t)offsetof(struct shca_fabric_header, created) ||
+	    (h.magic & name) != (SHCA_MAGIC & name))
+		return fail(-EINVAL, err, errlen,
+			    "%s isn't a fabric, or isn't finished: start the program with "
+			    "\"softhca run\".",
+			    dir);
+	if (h.magic != SHCA_MAGIC || n != (ssize_t)sizeof(h) || h.nhcas > SHCA_MAX_HCAS ||
+	    h.size != place_tables(h.nhcas, NULL) || h.arenas != h.size)
+		return fail(-EPROTO, err, errlen,
+			    "The fabric %s was made by another version of softhca: use the "
+			    "launcher and the library of one version.",
+			    dir);
+	if (!atomic_load(&h.ready))
+		return fail(-EAGAIN, err, errlen,
+			    "The fabric %s isn't finished: start the program with \"softhca run\".",
+			    dir);
+	*size = h.size;
+	return 0;
+}
+
+int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen)
+{
+	char path[PATH_MAX];
+	uint64_t size;
+	int rc, n;
+
+	memset(f, 0, sizeof(*f));
+	n = snprintf(path, sizeof(path), "%s/seg", dir);
+	f->fd = n < (int)sizeof(path) ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	if (f->fd < 0) {
+		rc = n < (int)sizeof(path) ? -errno : -ENAMETOOLONG;
+		if (rc == -ENOENT || rc == -ENOTDIR)
+			return fail(rc, err, errlen,
+				    "There is no fabric %s (has it ended?): start the program with "
+				    "\"softhca run\".",
+				    dir);
+		if (rc == -EACCES || rc == -EPERM)
+			return fail(rc, err, errlen,
+				    "The fabric %s belongs to another user: start one of your own.",
+				    dir);
+		return fail(rc, err, errlen, "Can't open %s (%s).", path, strerror(-rc));
+	}
+	rc = check(f->fd, dir, &size, err, errlen);
+	if (rc)
+		goto close;
+	f->hdr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
+	if (f->hdr == MAP_FAILED) {
+		rc = fail(-errno, err, errlen,
+			  "Can't map the fabric %s, %llu MiB of addresses (%s): raise the address "
+			  "space limit (ulimit -v).",
+			  dir, (unsigned long long)size >> 20, strerror(errno));
+		goto close;
+	}
+	madvise(f->hdr, size, MADV_DONTDUMP);
+	return 0;
+close:
+	close(f->fd);
+	f->fd = -1;
+	f->hdr = NULL;
+	return rc;
+}
+
+void shca_fabric_detach(struct shca_fabric *f)
+{
+	unsigned i;
+
+	if (!f->hdr)
+		return;
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		char *p = atomic_exchange(&f->arenas[i], NULL);
+
+		if (p)
+			munmap(p, SHCA_ARENA);
+	}
+	munmap(f->hdr, f->hdr->size);
+	f->hdr = NULL;
+	close(f->fd);
+	f->fd = -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) && errno != ENOENT ? -errno : 0;
+}
+
+static bool ours(const char *name)
+{
+	return !strncmp(name, "sys.", 4) || !strncmp(name, "ev.", 3) || !strcmp(name, "monitor");
+}
+
+int shca_fabric_remove(const char *dir)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	int rc = 0, one;
+
+	if (!d)
+		return -errno;
+	while ((e = readdir(d))) {
+		if (!ours(e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		one = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		/* Its own failure; a process that ends may have been faster with its files. */
+		if (one == -1)
+			one = errno == ENOENT ? 0 : -errno;
+		rc = one && !rc ? one : rc;
+	}
+	closedir(d);
+	if (rc)
+		return rc;
+	/* The last to go: while it is there, this can be done again. */
+	snprintf(path, sizeof(path), "%s/seg", dir);
+	if (unlink(path) && errno != ENOENT)
+		return -errno;
+	return rmdir(dir) && errno != ENOENT ? -errno : 0;
+}
+
+int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf, size_t len)
+{
+	int n;
+
+	if (node >= f->hdr->nodes)
+		return -EINVAL;
+	n = snprintf(buf, len, "%s/sys.%u", f->hdr->dir, node);
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
+{
+	/* In steps: a signal makes fallocate() begin anew, and a large one might never come to its
+	 * end. */
+	while (len) {
+		uint64_t step = len < BACK_STEP ? len : BACK_STEP;
+
+		if (!fallocate(f->fd, 0, (off_t)off, (off_t)step)) {
+			off += step;
+			len -= step;
+		} else if (errno != EINTR) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc)
+{
+	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA;
+	char *seen = NULL, *p;
+
+	if (proc >= SHCA_MAX_PROCS)
+		return NULL;
+	p = mmap(NULL, SHCA_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd,
+		 (off_t)at);
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, SHCA_ARENA, MADV_DONTDUMP);
+	if (atomic_compare_exchange_strong(&f->arenas[proc], &seen, p))
+		return p;
+	munmap(p, SHCA_ARENA);
+	return seen;
+}
+
+int shca_fabric_hca_by_lid(const struct shca_fabric *f, uint16_t lid)
+{
+	return lid >= 1 && lid <= f->hdr->nhcas ? lid - 1 : -1;
+}
+
+int shca_fabric_hca_by_gid(const struct shca_fabric *f, const union ibv_gid *gid)
+{
+	uint64_t guid = be64toh(gid->global.interface_id);
+	unsigned i = guid & 0xff;
+
+	if (be64toh(gid->global.subnet_prefix) != SHCA_GID_PREFIX || i >= f->hdr->nhcas ||
+	    f->hdr->hcas[i].guid != guid)
+		return -1;
+	return (int)i;
+}
+
+/*
+ * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names it
+ * (IBA 9.6.1.2). Both must lead to the same HCA.
+ */
+int shca_fabric_hca_by_path(const struct shca_fabric *f, const struct ibv_ah_attr *path)
+{
+	int by_gid, by_lid;
+
+	if (!path->is_global)
+		return shca_fabric_hca_by_lid(f, path->dlid);
+	by_gid = shca_fabric_hca_by_gid(f, &path->grh.dgid);
+	if (path->dlid == 0)
+		return by_gid;
+	by_lid = shca_fabric_hca_by_lid(f, path->dlid);
+	return by_lid == by_gid ? by_lid : -1;
+}
+
+int shca_lock_init(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t attr;
+	int rc = pthread_mutexattr_init(&attr);
+
+	if (rc)
+		return -rc;
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	rc = pthread_mutex_init(m, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -rc;
+}
+
+void shca_lock(pthread_mutex_t *m)
+{
+	int rc = pthread_mutex_lock(m);
+
+	/* What these locks protect is written so that the next holder can go on from any point. */
+	if (rc == EOWNERDEAD)
+		rc = pthread_mutex_consistent(m);
+	if (rc)
+		abort();
+}
+
+void shca_unlock(pthread_mutex_t *m)
+{
+	pthread_mutex_unlock(m);
+}
+
+uint64_t shca_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}

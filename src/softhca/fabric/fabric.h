@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabric.h - the shared file of a fabric: making it, mapping it, finding things in it.
+ *
+ * A fabric lives in a directory DIR (mode 0700) below shca_fabric_root(): "seg", the shared file;
+ * "sys.N", what ibv_get_sysfs_path() names on node N; "ev.SLOT.ID", the FIFOs of event channels;
+ * "monitor", a FIFO on which a process that attaches says its slot (a uint32_t). All files have
+ * mode 0600.
+ */
+#ifndef SHCA_FABRIC_H
+#define SHCA_FABRIC_H
+
+#include "layout.h"
+
+#define SHCA_ENV_FABRIC "SOFTHCA_FABRIC" /* the directory */
+#define SHCA_ENV_NODE   "SOFTHCA_NODE"
+
+/* What the ports and the sysfs trees say; the device queries must say the same. */
+#define SHCA_FW_VER     "16.35.3006"
+#define SHCA_HCA_TYPE   "MT4119" /* ConnectX-5 */
+#define SHCA_VENDOR_ID  0x02c9
+#define SHCA_PART_ID    4119
+#define SHCA_BOARD_ID   "SHCA000000001"
+#define SHCA_GID_PREFIX 0xfe80000000000000ULL
+#define SHCA_ABI        6 /* of uverbs */
+
+/* A mapping of a fabric in this process. */
+struct shca_fabric {
+	int fd;
+	struct shca_fabric_header *hdr;
+	_Atomic(char *) arenas[SHCA_MAX_PROCS]; /* mapped on first use */
+};
+
+/*
+ * $XDG_RUNTIME_DIR is private but small; /dev/shm/softhca-UID it is. Made (0700) if it is missing.
+ */
+int shca_fabric_root(char *buf, size_t len);
+/* Makes DIR and all in it. 0 or -errno; err gets a sentence. */
+int shca_fabric_create(const char *dir, const struct shca_config *config, const char *command,
+		       char *err, size_t errlen);
+/* Maps it. 0 or -errno; err gets a sentence. The process slot is taken apart from this (proc.h). */
+int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen);
+void shca_fabric_detach(struct shca_fabric *f);
+/* Removes the directory with all in it that is a fabric's. Whoever is attached keeps its mapping. 0
+ * or -errno
+ * (-ENOTEMPTY: there is something else in it). */
+int shca_fabric_remove(const char *dir);
+
+/* Where node `node` has its "class/infiniband". 0, -EINVAL (no such node) or -ENAMETOOLONG. */
+int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf, size_t len);
+
+/* Puts memory behind [off, off + len) of the file, or says -ENOMEM while that is still an error and
+ * not a SIGBUS. */
+int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len);
+
+/* The arena of a process's slot; NULL when it can't be mapped. */
+char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc);
+static inline char *shca_arena(struct shca_fabric *f, unsigned proc)
+{
+	char *p = atomic_load_explicit(&f->arenas[proc], memory_order_acquire);
+
+	return p ? p : shca_fabric_map_arena(f, proc);
+}
+
+static inline void *shca_table_entry(const struct shca_fabric *f, const struct shca_table *t,
+				     uint32_t idx)
+{
+	return (char *)f->hdr + t->offset + (uint64_t)idx * t->entry_size;
+}
+
+/* The index of an entry of that table. */
+static inline uint32_t shca_table_index(const struct shca_fabric *f, const struct shca_table *t,
+					const void *entry)
+{
+	return (uint32_t)(((uint64_t)((const char *)entry - (const char *)f->hdr) - t->offset) /
+			  t->entry_size);
+}
+
+static inline int64_t shca_opt(const struct shca_fabric *f, enum shca_opt o)
+{
+	return f->hdr->config.value[o];
+}
+
+static inline unsigned shca_hca_index(const struct shca_fabric *f, const struct shca_hca *hca)
+{
+	return (unsigned)(hca - f->hdr->hcas);
+}
+
+/* The HCA with that LID or GID; -1 if there is none. */
+int shca_fabric_hca_by_lid(const struct shca_fabric *f, uint16_t lid);
+int shca_fabric_hca_by_gid(const struct shca_fabric *f, const union ibv_gid *gid);
+/* The HCA that an address vector leads to; -1: nobody receives what is sent there. */
+int shca_fabric_hca_by_path(const struct shca_fabric *f, const struct ibv_ah_attr *path);
+
+/* Locks a robust mutex in shared memory, and takes it over from an owner that died. */
+void shca_lock(pthread_mutex_t *m);
+void shca_unlock(pthread_mutex_t *m);
+int shca_lock_init(pthread_mutex_t *m);
+
+static inline void shca_count(struct shca_hca *hca, enum shca_counter c, uint64_t n)
+{
+	atomic_fetch_add_explicit(&hca->counters[c], n, memory_order_relaxed);
+}
+/* Adds to a counter that has one writer at a time. */
+static inline void shca_add(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+/* All counters of an HCA since the last reset. */
+void shca_counters_read(const struct shca_fabric *f, const struct shca_hca *hca,
+			uint64_t counters[SHCA_C_COUNT]);
+void shca_counters_reset(const struct shca_fabric *f, struct shca_hca *hca);
+/* Takes a QP's counts over into the HCA's, before its entry is freed. */
+void shca_counters_fold(struct shca_hca *hca, struct shca_qp_entry *qp);
+extern const char *const shca_counter_names[SHCA_C_COUNT];
+
+uint64_t shca_now(void); /* CLOCK_MONOTONIC, ns */
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * layout.h - everything that the processes of one fabric share, byte for byte.
+ *
+ * A fabric is one sparse file that every process maps: a header, the process table, the context
+ * tables of each HCA (what a real adapter keeps in its own memory), and an arena per process for
+ * the rings that a real driver keeps in host memory. There are no cross-process locks on the data
+ * path: an owner and its requesters meet only in atomics and rings, so a process that is stopped or
+ * killed at any instruction holds nobody up. Who writes a field is said beside it.
+ */
+#ifndef SHCA_LAYOUT_H
+#define SHCA_LAYOUT_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* The library is built with hidden visibility: what libibverbs declares is what it exports. */
+#pragma GCC visibility push(default)
+#include <infiniband/verbs.h>
+#pragma GCC visibility pop
+
+#include "options.h"
+
+#define SHCA_MAGIC        0x3161636874666f73ULL /* "softhca1" */
+#define SHCA_LINE         64
+#define SHCA_ALIGNED      __attribute__((aligned(SHCA_LINE)))
+#define SHCA_MAX_PROCS    256
+#define SHCA_MAX_HCAS     64
+#define SHCA_MAX_EXEC     64 /* threads of one process that execute work at a time */
+#define SHCA_MAX_PKEYS    128
+#define SHCA_MAX_MCAST    1024
+#define SHCA_NO_PROC      0xffffu
+#define SHCA_ARENA        (4ULL << 30) /* address space of one process's arena; sparse */
+#define SHCA_ATOMIC_LOCKS 64
+#define SHCA_NAME_LEN     32
+
+/* Objects that live in an HCA's context tables. */
+enum shca_kind {
+	SHCA_QP,
+	SHCA_SRQ,
+	SHCA_CQ,
+	SHCA_MR,
+	SHCA_XRCD,
+	SHCA_KINDS,
+};
+
+/*
+ * The life word of a table entry: number (32) | owner's process slot (16) | unused (8) | state (8).
+ * A reference is valid while the word still carries the number it was looked up by and SHCA_LIVE.
+ */
+enum shca_life {
+	SHCA_FREE,
+	SHCA_ALLOCATED, /* taken, not yet visible to lookups */
+	SHCA_LIVE,
+	SHCA_DYING, /* being destroyed: no new use; freed after a grace period */
+};
+
+static inline uint64_t shca_life_make(uint32_t number, unsigned proc, enum shca_life state)
+{
+	return (uint64_t)number << 32 | (uint64_t)proc << 16 | (uint64_t)state;
+}
+static inline uint32_t shca_life_number(uint64_t w)
+{
+	return (uint32_t)(w >> 32);
+}
+static inline unsigned shca_life_proc(uint64_t w)
+{
+	return (w >> 16) & 0xffff;
+}
+static inline enum shca_life shca_life_state(uint64_t w)
+{
+	return (enum shca_life)(w & 0xff);
+}
+
+/* Memory region. Written by its owner before it goes LIVE; read by every requester. */
+struct shca_mr_entry {
+	_Atomic uint64_t life; /* number = lkey = rkey */
+	uint64_t iova;         /* first address as the wire names it */
+	uint64_t length;       /* bytes */
+	uint64_t va;           /* first address in the owner's memory */
+	uint32_t pdn;
+	uint32_t access; /* ibv_access_flags */
+	uint32_t flags;  /* SHCA_MR_* */
+	uint32_t pad;
+} SHCA_ALIGNED;
+
+#define SHCA_MR_NULL     1u /* writes vanish, reads give zeros */
+#define SHCA_MR_IMPLICIT 2u /* implicit ODP: the whole address space */
+
+/*
+ * Completion queue: the entry, and in the owner's arena a ring whose first line is shca_cq_ring.
+ * Producers are any executors; the consumer is the owner under its private lock.
+ */
+struct shca_cq_entry {
+	_Atomic uint64_t life;
+	_Atomic uint64_t ring;    /* arena offset << 8 | log2(slots); swapped by a resize */
+	_Atomic uint32_t limit;   /* completions it holds before it overruns */
+	uint32_t stride;          /* bytes of one slot */
+	_Atomic uint32_t overrun; /* 1: overrun, no further completion is taken */
+	uint32_t channel;         /* comp channel + 1, 0 = none */
+	uint32_t async_channel;   /* the context's async event channel */
+	uint32_t stamps;          /* 1: completions carry the time at which they were made */
+	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* what a producer last saw of polled */
+	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
+	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | process slot that is firing << 8 */
+	_Atomic uint64_t events;              /* completion events raised */
+} SHCA_ALIGNED;
+
+enum shca_arm {
+	SHCA_ARM_NONE,
+	SHCA_ARM_SOLICITED,
+	SHCA_ARM_ANY,
+	SHCA_ARM_FIRING, /* a producer writes the event; the reaper repeats it if that one died */
+};
+
+struct shca_cq_ring {
+	_Atomic uint64_t tail SHCA_ALIGNED; /* first position that may be free; producers */
+	/* Positions of this ring start here rather than at 0: tail - bias - polled (of the entry)
+	 * is what the queue holds. Owner, in a resize. */
+	_Atomic uint64_t bias;
+};
+
+/*
+ * A completion in a ring. The word says whose turn it is: position << 24 | process tag << 8 |
+ * state. FREE(p): a producer may claim position p. CLAIMED(p): its process is writing it. VALID(p):
+ * poll it. VOID(p): the consumer removed it (its QP was destroyed).
+ */
+enum shca_slot_state {
+	SHCA_SLOT_FREE,
+	SHCA_SLOT_CLAIMED,
+	SHCA_SLOT_VALID,
+	SHCA_SLOT_VOID,
+};
+
+struct shca_cqe {
+	_Atomic uint64_t word;
+	uint64_t visible_at; /* CLOCK_MONOTONIC ns from which a poll may return it; 0 = at once */
+	uint32_t rsc; /* table index of the QP (send; receive from its own RQ) or of the SRQ */
+	uint32_t wqe; /* send: posting counter; receive: WQE slot */
+	uint32_t byte_len;
+	uint32_t imm; /* as on the wire */
+	uint32_t qp_num;
+	uint32_t src_qp;
+	uint16_t slid;
+	uint16_t payload; /* bytes that follow, to be scattered when polled */
+	uint8_t opcode;   /* ibv_wc_opcode */
+	uint8_t status;   /* ibv_wc_status */
+	uint8_t wc_flags;
+	uint8_t flags; /* SHCA_CQE_* */
+	uint32_t srqn; /* of the SRQ that rsc names, as its index may be another's by now */
+	uint8_t data[12];
+};
+#define SHCA_CQE_SRQ       1u /* rsc is an SRQ */
+#define SHCA_CQE_RECV      2u
+#define SHCA_CQE_SOLICITED 4u
+#define SHCA_CQE_SL(flags) ((flags) >> 4)
+static_assert(sizeof(struct shca_cqe) == 64,
+	      "a completion with 12 bytes of data is one cache line");
+
+/*
+ * A receive queue, of a QP or an SRQ. `ring` (arena offset) holds shca_rq_slot words in posting
+ * order; the WQEs lie apart, because an SRQ's come free out of order. The owner posts at tail; any
+ * requester claims at head. A WQE is the owner's again when its completion is polled.
+ */
+struct shca_rq {
+	uint64_t ring; /* arena offset of _Atomic uint64_t[size]: (position + 1) << 32 | WQE slot */
+	uint64_t wqes; /* arena offset of the WQEs */
+	uint32_t size; /* power of two */
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t stride;                    /* bytes of one WQE */
+	_Atomic uint64_t head SHCA_ALIGNED; /* receives ever claimed; requesters */
+	_Atomic uint32_t limit;             /* SRQ limit, 0 = not armed; one-shot */
+	/* Processes that found it empty (rnr-wake). */
+	_Atomic uint64_t rnr_waiters[SHCA_MAX_PROCS / 64];
+	_Atomic uint64_t tail SHCA_ALIGNED; /* receives ever posted; owner */
+};
+
+struct shca_rwqe {
+	uint64_t wr_id;
+	uint32_t num_sge;
+	uint32_t pad;
+	struct ibv_sge sge[];
+};
+
+/* Shared receive queue. */
+struct shca_srq_entry {
+	_Atomic uint64_t life; /* number = SRQN */
+	uint32_t pdn;
+	uint32_t type; /* ibv_srq_type */
+	uint32_t xrcd; /* table index, XRC only */
+	uint32_t cq;   /* table index, XRC only */
+	uint32_t async_channel;
+	_Atomic uint32_t error;
+	struct shca_rq rq;
+} SHCA_ALIGNED;
+
+/* Counters, one name each in counters.c: keep the two in step. */
+enum shca_counter {
+	/*
+	 * Counted in the QP that sends, by whoever executes it: no line is shared on the way of a
+	 * message.
+	 */
+	SHCA_C_TX_PACKETS,
+	SHCA_C_TX_BYTES,
+	SHCA_C_SENDS,
+	SHCA_C_WRITES,
+	SHCA_C_READS,
+	SHCA_C_ATOMICS,
+	SHCA_C_EXEC_CALLER, /* messages executed by the posting thread */
+	SHCA_C_EXEC_ENGINE, /* ... by an engine thread */
+	SHCA_C_PER_QP,
+	/* In the QP that receives, by the requester connected to it; of datagrams in the HCA. */
+	SHCA_C_RX_PACKETS = SHCA_C_PER_QP,
+	SHCA_C_RX_BYTES,
+	/* Counted in the HCA. */
+	SHCA_C_RNR_NAKS,
+	SHCA_C_RNR_RETRY_EXC,
+	SHCA_C_RETRIES,
+	SHCA_C_RETRY_EXC,
+	SHCA_C_LOC_LEN_ERR,
+	SHCA_C_LOC_PROT_ERR,
+	SHCA_C_REM_INV_REQ,
+	SHCA_C_REM_ACCESS,
+	SHCA_C_REM_OP,
+	SHCA_C_FLUSHED,
+	SHCA_C_CQ_OVERRUN,
+	SHCA_C_UD_DROPPED,
+	SHCA_C_UC_DROPPED,
+	SHCA_C_PKEY_VIOLATIONS,
+	SHCA_C_QKEY_VIOLATIONS,
+	SHCA_C_FAULTS,
+	SHCA_C_EVENTS_LOST,
+	SHCA_C_MEMLOCK_FAILURES,
+	SHCA_C_DOUBLE_COPY,
+	SHCA_C_COUNT,
+};
+
+/*
+ * Queue pair: what its peers must see. The send queue is private to the owner, whose process
+ * executes it. Attributes are written by the owner (an XRC target QP: by whoever holds it open,
+ * under tgt_lock) before the state that makes them matter is stored; peers read the state with
+ * acquire.
+ */
+struct shca_qp_entry {
+	/* number = QPN; owner SHCA_NO_PROC: an XRC target QP that outlived its creator */
+	_Atomic uint64_t life;
+	_Atomic uint32_t state; /* ibv_qp_state */
+	uint32_t type;          /* ibv_qp_type */
+	uint32_t pdn;
+	uint32_t send_cq; /* table index */
+	uint32_t recv_cq; /* table index */
+	uint32_t srq;     /* table index + 1, 0 = none */
+	uint32_t xrcd;    /* table index, XRC_RECV */
+	uint32_t async_channel;
+	uint32_t dest_qpn;
+	uint32_t dest_hca; /* index, from the address vector */
+	uint32_t qkey;
+	uint32_t access;          /* ibv_access_flags */
+	uint16_t pkey;            /* value, from the index */
+	_Atomic uint8_t comm_est; /* 1: the event was sent; requesters */
+	uint8_t pad0;
+
+	/* Responder side; written by the one requester that is connected here (IBA 9.7). */
+	_Atomic uint32_t epsn SHCA_ALIGNED; /* PSN expected next */
+	_Atomic uint32_t inflight_rsc; /* table index + 1 of the (S)RQ's owner object; 0 = none */
+	_Atomic uint32_t inflight_wqe;
+	_Atomic uint32_t inflight_srq; /* SRQN; 0 = its own receive queue */
+	_Atomic uint64_t last_visible; /* completions of one QP stay in order */
+	_Atomic uint64_t rx_packets;
+	_Atomic uint64_t rx_bytes;
+
+	_Atomic uint64_t counters[SHCA_C_PER_QP] SHCA_ALIGNED; /* whoever executes the send queue */
+
+	struct ibv_qp_attr attr SHCA_ALIGNED; /* as set, for queries */
+	struct ibv_qp_cap cap;
+	uint32_t sq_sig_all;
+	uint32_t create_flags;
+	struct shca_rq rq SHCA_ALIGNED;
+
+	/* XRC target QPs: the processes that have it open. */
+	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];
+	pthread_mutex_t tgt_lock; /* robust; transitions of a target QP shared by processes */
+} SHCA_ALIGNED;
+
+/* XRC domain. Written under the HCA's control lock. */
+struct shca_xrcd_entry {
+	_Atomic uint64_t life;
+	uint64_t dev; /* of the file that names it; 0,0 = private */
+	uint64_t ino;
+	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];
+} SHCA_ALIGNED;
+
+/* A multicast membership. Written under the fabric's control lock; read by UD senders. */
+struct shca_mcast {
+	_Atomic uint32_t qpn; /* 0 = free */
+	_Atomic uint32_t hca;
+	union ibv_gid gid;
+};
+
+struct shca_table {
+	uint64_t offset;     /* of the entries, from the start of the file */
+	uint32_t entry_size; /* bytes */
+	uint32_t log2_size;
+	_Atomic uint32_t hint;
+	_Atomic uint32_t high; /* entries below it are backed by memory */
+	_Atomic uint32_t count;
+	uint32_t limit; /* from the options */
+};
+
+/* One virtual HCA: node n's device d. */
+struct shca_hca {
+	uint64_t guid;
+	uint16_t lid;
+	uint16_t node;
+	uint16_t device;
+	uint16_t npkeys;
+	uint16_t pkeys[SHCA_MAX_PKEYS];
+	char name[SHCA_NAME_LEN]; /* softhca0 ... */
+	struct shca_table tables[SHCA_KINDS];
+	_Atomic uint32_t next_pdn;
+	_Atomic uint32_t pds;
+	pthread_mutex_t ctl_lock; /* robust: XRC domains */
+	/* Link model: the port is busy until then (ns). */
+	_Atomic uint64_t egress_free SHCA_ALIGNED;
+	_Atomic uint64_t ingress_free SHCA_ALIGNED;
+	/* Process slot + 1 of who does an atomic on memory that hashes there. */
+	_Atomic uint32_t atomic_locks[SHCA_ATOMIC_LOCKS] SHCA_ALIGNED;
+	/* Of QPs that are gone, and what no QP counts. See counters.c. */
+	_Atomic uint64_t counters[SHCA_C_COUNT] SHCA_ALIGNED;
+	_Atomic uint64_t counters_base[SHCA_C_COUNT]; /* at the last reset */
+} SHCA_ALIGNED;
+
+/*
+ * An executor: a thread that is executing work. `seq` is odd while it may hold pointers into
+ * objects of others; destroying anything waits until each executor has been even once (epoch.h).
+ * The rest asks another process to copy for it where the kernel forbids process_vm_readv (mem.h).
+ */
+enum shca_copy_state {
+	SHCA_COPY_IDLE,
+	SHCA_COPY_ASKED,
+	SHCA_COPY_TAKEN,
+	SHCA_COPY_DONE,
+	SHCA_COPY_FAILED,
+};
+
+#define SHCA_HOLDS_ANY 0xffffffffu
+
+struct shca_exec {
+	_Atomic uint64_t seq SHCA_ALIGNED;
+	_Atomic uint32_t holds; /* inside an epoch: the process slot whose objects it may hold
+				 * besides its own process's, or SHCA_HOLDS_ANY */
+	_Atomic uint32_t tid;   /* 0 = free */
+	_Atomic uint32_t
+		copy; /* tag of the process that is asked (objects.h) << 8 | shca_copy_state */
+	uint32_t copy_write; /* 1: into the target's memory */
+	uint64_t copy_addr;
+	uint64_t copy_len;
+	uint64_t copy_bounce; /* offset in the asker's arena */
+};
+
+#define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
+#define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits (rnr-wake) */
+
+enum shca_proc_state {
+	SHCA_PROC_FREE,
+	SHCA_PROC_STARTING,
+	SHCA_PROC_ALIVE,
+	SHCA_PROC_REAPING,
+};
+
+static inline bool shca_proc_state_alive(uint64_t state)
+{
+	return (state & 0xff) == SHCA_PROC_ALIVE || (state & 0xff) == SHCA_PROC_STARTING;
+}
+
+struct shca_proc {
+	_Atomic uint64_t state; /* generation << 8 | shca_proc_state */
+	_Atomic int32_t pid;
+	uint32_t node;
+	uint64_t start_time; /* field 22 of /proc/PID/stat: tells a pid's next life apart */
+	uint64_t image;      /* which program it runs (see proc.c); 0 = not known */
+	char comm[16];
+	_Atomic uint32_t pds[SHCA_MAX_HCAS];
+	_Atomic uint64_t arena_used; /* bytes */
+	_Atomic uint64_t pinned;     /* bytes of registered memory, against the memlock limit */
+	_Atomic uint32_t bell SHCA_ALIGNED; /* futex: its engine sleeps here */
+	_Atomic uint32_t sleeping;          /* 1: the engine is in (or going to) futex_wait */
+	_Atomic uint32_t attention;         /* SHCA_ATTENTION_*, set by peers */
+	/* Async channel + 1 for XRC target QPs that it has open. */
+	_Atomic uint32_t tgt_channel[SHCA_MAX_HCAS];
+	/* Processes some executor of which wants us to copy. */
+	_Atomic uint64_t copy_asked[SHCA_MAX_PROCS / 64];
+	struct shca_exec exec[SHCA_MAX_EXEC];
+} SHCA_ALIGNED;
+
+struct shca_fabric_header {
+	uint64_t magic;
+	uint64_t size;             /* of this header and all tables; the arenas follow */
+	uint64_t arenas;           /* offset of arena 0 */
+	uint64_t seed;             /* scatters numbers */
+	_Atomic int32_t owner_pid; /* the launcher */
+	uint32_t nhcas;
+	uint32_t nodes;
+	uint32_t devices;
+	uint64_t created; /* CLOCK_REALTIME ns */
+	char dir[108];    /* the fabric's directory */
+	char command[128];
+	_Atomic uint32_t ready;
+	pthread_mutex_t ctl_lock; /* robust: process slots, multicast */
+	struct shca_config config;
+	struct shca_proc procs[SHCA_MAX_PROCS];
+	struct shca_mcast mcast[SHCA_MAX_MCAST];
+	struct shca_hca hcas[SHCA_MAX_HCAS];
+} SHCA_ALIGNED;
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * options.c - the table of knobs, and a configuration filled from it: defaults, files, environment,
+ * single values.
+ */
+#define _GNU_SOURCE 1
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout.h"
+#include "options.h"
+#include "options_parse.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+/*
+ * Where each group starts. An enumerator per GROUP line takes the value that the option after it
+ * has; the rewinding one gives that option the value again.
+ */
+enum {
+#define GROUP(title) \
+	JOIN(GROUP_AT_, __LINE__), JOIN(REWIND_, __LINE__) = JOIN(GROUP_AT_, __LINE__) - 1,
+#define OPT(id, name, type, def, min, max, unit, help) SAME_AS_##id,
+#include "options.def"
+#undef OPT
+#undef GROUP
+};
+
+const struct shca_opt_desc shca_opts[SHCA_O_COUNT] = {
+#define GROUP(title) [JOIN(GROUP_AT_, __LINE__)].group = title,
+/* clang-format off */
+#define OPT(id, name_, type_, def_, min_, max_, unit_, help_)                                      \
+	[SHCA_O_##id].name = name_, [SHCA_O_##id].type = SHCA_OPT_##type_,                         \
+	[SHCA_O_##id].def = def_, [SHCA_O_##id].min = min_, [SHCA_O_##id].max = max_,              \
+	[SHCA_O_##id].unit = unit_, [SHCA_O_##id].help = help_,
+#include "options.def"
+/* clang-format on */
+#undef OPT
+#undef GROUP
+};
+
+int shca_opt_find(const char *name)
+{
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		if (strcmp(shca_opts[o].name, name) == 0)
+			return o;
+	}
+	return -1;
+}
+
+void shca_opt_env_name(enum shca_opt o, char *buf, size_t len)
+{
+	snprintf(buf, len, "SOFTHCA_%s", shca_opts[o].name);
+	for (char *p = buf; *p; p++)
+		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+}
+
+/* The largest unit of which v is a whole number; units from large to small, the last one 1. */
+static void format_units(int64_t v, const int64_t *factors, const char *const *names, char *buf,
+			 size_t len)
+{
+	while (*factors > 1 && (v == 0 || v % *factors)) {
+		factors++;
+		names++;
+	}
+	snprintf(buf, len, "%lld%s", (long long)(v / *factors), *names);
+}
+
+static void format_size(int64_t v, char *buf, size_t len)
+{
+	static const int64_t factors[] = {1LL << 40, 1LL << 30, 1LL << 20, 1LL << 10, 1};
+	static const char *const names[] = {"T", "G", "M", "K", ""};
+
+	if (v == INT64_MAX)
+		snprintf(buf, len, "unlimited");
+	else
+		format_units(v, factors, names, buf, len);
+}
+
+static void format_time(int64_t v, char *buf, size_t len)
+{
+	static const int64_t factors[] = {1000000000, 1000000, 1000, 1};
+	static const char *const names[] = {"s", "ms", "us", "ns"};
+
+	format_units(v, factors, names, buf, len);
+}
+
+/* The shortest decimal that is read back as the same number of parts. */
+static void format_rate(int64_t parts, char *buf, size_t len)
+{
+	uint64_t power = 1;
+
+	for (int digits = 0; digits <= 10; digits++, power *= 10) {
+		unsigned __int128 scaled = (unsigned __int128)parts * power + SHCA_RATE_ONE / 2;
+		uint64_t v = (uint64_t)(scaled / SHCA_RATE_ONE);
+		int64_t back;
+
+		snprintf(buf, len, digits ? "%llu.%0*llu" : "%llu", (unsigned long long)(v / power),
+			 digits, (unsigned long long)(v % power));
+		if (shca_parse_rate(buf, &back) == 0 && back == parts)
+			return;
+	}
+}
+
+static void format_choice(const char *choices, int64_t index, char *buf, size_t len)
+{
+	while (index-- > 0)
+		choices += strcspn(choices, "|") + 1;
+	snprintf(buf, len, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+static void format_value(enum shca_opt o, int64_t v, char *buf, size_t len)
+{
+	switch (shca_opts[o].type) {
+	case SHCA_OPT_BOOL:
+		snprintf(buf, len, "%s", v ? "yes" : "no");
+		break;
+	case SHCA_OPT_SIZE:
+		format_size(v, buf, len);
+		break;
+	case SHCA_OPT_TIME:
+		format_time(v, buf, len);
+		break;
+	case SHCA_OPT_RATE:
+		format_rate(v, buf, len);
+		break;
+	case SHCA_OPT_CHOICE:
+		format_choice(shca_opts[o].unit, v, buf, len);
+		break;
+	default:
+		snprintf(buf, len, "%lld", (long long)v);
+	}
+}
+
+void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf, size_t len)
+{
+	if (shca_opts[o].type == SHCA_OPT_TEXT)
+		snprintf(buf, len, "%s", c->text[o]);
+	else
+		format_value(o, c->value[o], buf, len);
+}
+
+/* What an option accepts, to end "... is not a value of --x: use ". */
+static void describe(enum shca_opt o, char *buf, size_t len)
+{
+	const struct shca_opt_desc *d = &shca_opts[o];
+	char min[64], max[64];
+
+	format_value(o, d->min, min, sizeof(min));
+	format_value(o, d->max, max, sizeof(max));
+	switch (d->type) {
+	case SHCA_OPT_BOOL:
+		snprintf(buf, len, "yes or no");
+		break;
+	case SHCA_OPT_INT:
+		snprintf(buf, len, "a whole number from %s to %s", min, max);
+		break;
+	case SHCA_OPT_SIZE:
+		snprintf(buf, len, "a number of bytes from %.40s to %.40s, as 4096, 64K or 1G", min,
+			 max);
+		break;
+	case SHCA_OPT_TIME:
+		snprintf(buf, len, "a time from %.40s to %.40s, as 500ns, 10us or 1.5ms", min, max);
+		break;
+	case SHCA_OPT_RATE:
+		snprintf(buf, len, "a rate from 0 to 1, as 0.01, 1%% or 1e-3");
+		break;
+	case SHCA_OPT_CHOICE:
+		snprintf(buf, len, "one of %s", d->unit);
+		break;
+	case SHCA_OPT_TEXT:
+		if (o == SHCA_O_PKEYS)
+			snprintf(buf, len, "1 to %d P_Keys from 1 to 0xffff, as 0xffff,0x8001",
+				 SHCA_MAX_PKEYS);
+		else if (o == SHCA_O_ENGINE_CPUS)
+			snprintf(buf, len, "CPU numbers below %d, as 0,2-3", CPU_SETSIZE);
+		else if (o == SHCA_O_LINK)
+			snprintf(buf, len,
+				 "off, or some of "
+				 "latency=1.3us,bandwidth=1.5GB/s,rate=5M");
+		else
+			snprintf(buf, len, "one of %s", d->unit);
+		break;
+	}
+}
+
+static int check_text(enum shca_opt o, const char *s)
+{
+	uint16_t keys[SHCA_MAX_PKEYS];
+	uint64_t mode, bytes;
+	struct shca_link link;
+	cpu_set_t cpus;
+	uint32_t n;
+
+	switch (o) {
+	case SHCA_O_PKEYS:
+		return shca_parse_pkeys(s, keys, &n);
+	case SHCA_O_MEMLOCK:
+		return shca_parse_memlock(s, &mode, &bytes);
+	case SHCA_O_ENGINE_CPUS:
+		return shca_parse_cpus(s, &cpus);
+	case SHCA_O_LINK:
+		return shca_parse_link(s, &link);
+	default:
+		return 0;
+	}
+}
+
+static int parse_value(enum shca_opt o, const char *s, int64_t *v)
+{
+	const struct shca_opt_desc *d = &shca_opts[o];
+	int rc = -EINVAL;
+
+	*v = 0;
+	switch (d->type) {
+	case SHCA_OPT_BOOL:
+		return shca_parse_bool(s, v);
+	case SHCA_OPT_RATE:
+		return shca_parse_rate(s, v);
+	case SHCA_OPT_CHOICE:
+		return shca_parse_choice(s, d->unit, v);
+	case SHCA_OPT_TEXT:
+		return check_text(o, s);
+	case SHCA_OPT_INT:
+		rc = shca_parse_int(s, v);
+		break;
+	case SHCA_OPT_SIZE:
+		rc = shca_parse_size(s, v);
+		break;
+	case SHCA_OPT_TIME:
+		rc = shca_parse_time(s, v);
+		break;
+	}
+	return rc || *v < d->min || *v > d->max ? -EINVAL : 0;
+}
+
+int shca_config_set(struct shca_config *c, enum shca_opt o, const char *value, const char *source,
+		    char *err, size_t errlen)
+{
+	char accepted[160];
+	int64_t v;
+
+	if (strlen(value) >= SHCA_OPT_TEXT_LEN) {
+		snprintf(err, errlen, "%s: the value of %s is longer than %d characters.", source,
+			 shca_opts[o].name, SHCA_OPT_TEXT_LEN - 1);
+		return -EINVAL;
+	}
+	if (parse_value(o, value, &v)) {
+		describe(o, accepted, sizeof(accepted));
+		snprintf(err, errlen, "%s: \"%s\" is not a value of %s: use %s.", source, value,
+			 shca_opts[o].name, accepted);
+		return -EINVAL;
+	}
+	c->value[o] = v;
+	snprintf(c->text[o], sizeof(c->text[o]), "%s", value);
+	return 0;
+}
+
+int shca_config_defaults(struct shca_config *c)
+{
+	char err[256];
+
+	memset(c, 0, sizeof(*c));
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		if (shca_config_set(c, o, shca_opts[o].def, "default", err, sizeof(err)))
+			return -EINVAL;
+	}
+	return shca_config_finish(c, err, sizeof(err));
+}
+
+int shca_config_load_env(struct shca_config *c, char *err, size_t errlen)
+{
+	for (int o = 0; o < SHCA_O_COUNT; o++) {
+		char name[64], source[96];
+		const char *value;
+		int rc;
+
+		shca_opt_env_name(o, name, sizeof(name));
+		value = getenv(name);
+		/* As everywhere, a variable set to nothing is one that isn't set. */
+		if (!value || !*value)
+			continue;
+		snprintf(source, sizeof(source), "environment variable %s", name);
+		rc = shca_config_set(c, o, value, source, err, errlen);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static char *trim(char *s)
+{
+	char *end;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	end = s + strlen(s);
+	while (end > s && isspace((unsigned char)end[-1]))
+		*--end = '\0';
+	return s;
+}
+
+/* A # starts a comment at the start of a line or behind a blank. */
+static void cut_comment(char *s)
+{
+	for (char *p = s; *p; p++) {
+		if (*p == '#' && (p == s || isspace((unsigned char)p[-1]))) {
+			*p = '\0';
+			return;
+		}
+	}
+}
+
+static int load_line(struct shca_config *c, char *line, const char *source, char *err,
+		     size_t errlen)
+{
+	char *name, *value;
+	int o;
+
+	cut_comment(line);
+	name = trim(line);
+	if (!*name)
+		return 0;
+	value = strchr(name, '=');
+	if (!value) {
+		snprintf(err, errlen, "%s: \"%s\" is not of the form \"name = value\".", source,
+			 name);
+		return -EINVAL;
+	}
+	*value++ = '\0';
+	name = trim(name);
+	o = shca_opt_find(name);
+	if (o < 0) {
+		snprintf(err, errlen, "%s: there is no option \"%s\": see softhca options.", source,
+			 name);
+		return -EINVAL;
+	}
+	return shca_config_set(c, o, trim(value), source, err, errlen);
+}
+
+int shca_config_load_file(struct shca_config *c, const char *path, char *err, size_t errlen)
+{
+	FILE *file = fopen(path, "re");
+	char *line = NULL, *source = NULL;
+	unsigned number = 0;
+	size_t room = 0;
+	ssize_t n = -1;
+	int rc = 0;
+
+	if (!file) {
+		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+			 strerror(errno));
+		return -EINVAL;
+	}
+	while (!rc && (n = getline(&line, &room, file)) >= 0) {
+		if (asprintf(&source, "%s:%u", path, ++number) < 0) {
+			source = NULL;
+			snprintf(err, errlen, "%s: out of memory.", path);
+			rc = -EINVAL;
+		} else if (memchr(line, '\0', (size_t)n)) {
+			snprintf(err, errlen, "%s: not a text file.", source);
+			rc = -EINVAL;
+		} else {
+			rc = load_line(c, line, source, err, errlen);
+		}
+		free(source);
+	}
+	if (!rc && ferror(file)) {
+		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+			 strerror(errno));
+		rc = -EINVAL;
+	}
+	free(line);
+	fclose(file);
+	return rc;
+}
+
+/* A TEXT option that set() never saw, or that was changed behind its back. */
+static int bad_text(const struct shca_config *c, enum shca_opt o, char *err, size_t errlen)
+{
+	char accepted[160];
+
+	describe(o, accepted, sizeof(accepted));
+	snprintf(err, errlen, "\"%s\" is not a value of %s: use %s.", c->text[o], shca_opts[o].name,
+		 accepted);
+	return -EINVAL;
+}
+
+int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
+{
+	int64_t nodes = c->value[SHCA_O_NODES], devices = c->value[SHCA_O_DEVICES];
+	struct shca_link link;
+
+	if (nodes * devices > SHCA_MAX_HCAS) {
+		snprintf(err, errlen,
+			 "%lld nodes with %lld devices each are more than the %d HCAs of a fabric: "
+			 "lower nodes or devices.",
+			 (long long)nodes, (long long)devices, SHCA_MAX_HCAS);
+		return -EINVAL;
+	}
+	if (check_text(SHCA_O_ENGINE_CPUS, c->text[SHCA_O_ENGINE_CPUS]))
+		return bad_text(c, SHCA_O_ENGINE_CPUS, err, errlen);
+	if (shca_parse_pkeys(c->text[SHCA_O_PKEYS], c->pkeys, &c->npkeys))
+		return bad_text(c, SHCA_O_PKEYS, err, errlen);
+	if (shca_parse_memlock(c->text[SHCA_O_MEMLOCK], &c->memlock_mode, &c->memlock_bytes))
+		return bad_text(c, SHCA_O_MEMLOCK, err, errlen);
+	if (shca_parse_link(c->text[SHCA_O_LINK], &link))
+		return bad_text(c, SHCA_O_LINK, err, errlen);
+	c->link_on = link.on;
+	c->link_latency_ns = link.latency_ns;
+	c->link_bytes_per_sec = link.bytes_per_sec;
+	c->link_msgs_per_sec = link.msgs_per_sec;
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * options.h - the knobs of a fabric, parsed once by the launcher and kept in shared memory.
+ */
+#ifndef SHCA_OPTIONS_H
+#define SHCA_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum shca_opt_type {
+	SHCA_OPT_BOOL,
+	SHCA_OPT_INT,
+	SHCA_OPT_SIZE,
+	SHCA_OPT_TIME,
+	SHCA_OPT_RATE,
+	SHCA_OPT_CHOICE,
+	SHCA_OPT_TEXT,
+};
+
+enum shca_opt {
+#define GROUP(title)
+#define OPT(id, name, type, def, min, max, unit, help) SHCA_O_##id,
+#include "options.def"
+#undef OPT
+#undef GROUP
+	SHCA_O_COUNT,
+};
+
+/* The indices of CHOICE values that the code asks for. */
+enum { SHCA_ODP_OFF, SHCA_ODP_EXPLICIT, SHCA_ODP_IMPLICIT };
+enum { SHCA_CQ_ARM_PENDING, SHCA_CQ_ARM_NEW };
+enum { SHCA_TGT_DOMAIN, SHCA_TGT_OPEN };
+enum { SHCA_COPY_AUTO, SHCA_COPY_VM, SHCA_COPY_DOUBLE };
+
+#define SHCA_OPT_TEXT_LEN 128
+
+struct shca_config {
+	int64_t value[SHCA_O_COUNT];                /* every type but TEXT */
+	char text[SHCA_O_COUNT][SHCA_OPT_TEXT_LEN]; /* as given */
+	/* derived from TEXT options */
+	uint64_t memlock_mode; /* 0 = as the kernel, 1 = unlimited, 2 = memlock_bytes */
+	uint64_t memlock_bytes;
+	uint64_t link_on; /* 0 = no link model */
+	uint64_t link_latency_ns;
+	uint64_t link_bytes_per_sec; /* 0 = unlimited */
+	uint64_t link_msgs_per_sec;  /* 0 = unlimited */
+	uint32_t npkeys;
+	uint16_t pkeys[128];
+};
+
+struct shca_opt_desc {
+	const char *name;
+	enum shca_opt_type type;
+	const char *def;
+	int64_t min, max;
+	const char *unit;
+	const char *help;
+	const char *group; /* title, set on the first option of a group, else NULL */
+};
+extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
+
+/*
+ * All of these return 0, or -EINVAL with one sentence in err that names the option, the value,
+ * where it came from and what would be accepted. Not thread-safe on the same config.
+ */
+int shca_config_defaults(struct shca_config *c);
+int shca_config_set(struct shca_config *c, enum shca_opt o, const char *value, const char *source,
+		    char *err, size_t errlen);
+int shca_config_load_file(struct shca_config *c, const char *path, char *err, size_t errlen);
+int shca_config_load_env(struct shca_config *c, char *err, size_t errlen);
+/* Checks what spans options and derives the fields above; call it last. */
+int shca_config_finish(struct shca_config *c, char *err, size_t errlen);
+/* The value as a user would write it. */
+void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf, size_t len);
+/* "SOFTHCA_CQ_ARM" of "cq-arm". */
+void shca_opt_env_name(enum shca_opt o, char *buf, size_t len);
+int shca_opt_find(const char *name); /* the option, or -1 */
+
+/* "1.3us", "10ms", "2s", "100" (ns) -> ns; "4K", "1M", "unlimited" -> bytes. 0 or -EINVAL. */
+int shca_parse_time(const char *s, int64_t *ns);
+int shca_parse_size(const char *s, int64_t *bytes);
+
+#endif

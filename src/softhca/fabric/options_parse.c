@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * options_parse.c - from text to value. Numbers are kept as integers and powers of ten throughout:
+ * a value written with a fraction is exact, and no locale's decimal comma gets in the way.
+ */
+#define _GNU_SOURCE 1
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "options_parse.h"
+
+#define MAX_DIGITS 18 /* of a mantissa, and of an exponent's value: both fit in 64 bits */
+
+/* digits x 10^-frac */
+struct decimal {
+	uint64_t digits;
+	int frac;
+};
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static int scan_exponent(const char **s, struct decimal *d)
+{
+	const char *p = *s + 1;
+	bool negative = *p == '-';
+	int e = 0;
+
+	if (*p == '-' || *p == '+')
+		p++;
+	if (!isdigit((unsigned char)*p))
+		return -EINVAL;
+	for (; isdigit((unsigned char)*p); p++) {
+		e = e * 10 + (*p - '0');
+		if (e > MAX_DIGITS)
+			return -EINVAL;
+	}
+	d->frac += negative ? e : -e;
+	*s = p;
+	return 0;
+}
+
+/* Reads "12", "1.5" or ".5" and leaves *s behind it. */
+static int scan_decimal(const char **s, struct decimal *d)
+{
+	const char *p = *s;
+	int seen = 0, significant = 0;
+	bool point = false;
+
+	*d = (struct decimal){0};
+	for (; isdigit((unsigned char)*p) || (*p == '.' && !point); p++) {
+		if (*p == '.') {
+			point = true;
+			continue;
+		}
+		seen++;
+		if (significant || *p != '0')
+			significant++;
+		if (significant > MAX_DIGITS + 1 || d->frac == MAX_DIGITS)
+			return -EINVAL;
+		if (__builtin_mul_overflow(d->digits, 10, &d->digits) ||
+		    __builtin_add_overflow(d->digits, *p - '0', &d->digits))
+			return -EINVAL;
+		d->frac += point;
+	}
+	if (!seen)
+		return -EINVAL;
+	*s = p;
+	return 0;
+}
+
+static unsigned __int128 power10(int n)
+{
+	unsigned __int128 p = 1;
+
+	while (n-- > 0)
+		p *= 10;
+	return p;
+}
+
+/* d x factor, rounded to the nearest. A fraction of what can't be divided is refused. */
+static int scale(const struct decimal *d, uint64_t factor, int64_t *out)
+{
+	unsigned __int128 v = (unsigned __int128)d->digits * factor;
+
+	if (factor == 1 && d->frac > 0 && d->digits % (uint64_t)power10(d->frac))
+		return -EINVAL;
+	if (d->frac > 0) {
+		/* Two powers of MAX_DIGITS: a fraction's own, and a negative exponent's. */
+		unsigned __int128 div = power10(d->frac);
+
+		v = (v + div / 2) / div;
+	} else if (d->frac < 0) {
+		unsigned __int128 mul = power10(-d->frac);
+
+		if (v > INT64_MAX / mul)
+			return -EINVAL;
+		v *= mul;
+	}
+	if (v > INT64_MAX)
+		return -EINVAL;
+	*out = (int64_t)v;
+	return 0;
+}
+
+static int parse_units(const char *s, const struct unit *units, int64_t *out)
+{
+	struct decimal d;
+	int rc = scan_decimal(&s, &d);
+
+	if (rc)
+		return rc;
+	for (; units->name; units++) {
+		if (strcasecmp(s, units->name) == 0)
+			return scale(&d, units->factor, out);
+	}
+	return -EINVAL;
+}
+
+int shca_parse_time(const char *s, int64_t *ns)
+{
+	static const struct unit units[] = {
+		{"", 1},         {"ns", 1},         {"us", 1000},
+		{"ms", 1000000}, {"s", 1000000000}, {"min", 60000000000},
+		{NULL, 0},
+	};
+
+	return parse_units(s, units, ns);
+}
+
+int shca_parse_size(const char *s, int64_t *bytes)
+{
+	static const struct unit units[] = {
+		{"", 1},
+		{"b", 1},
+		{"k", 1ULL << 10},
+		{"kb", 1ULL << 10},
+		{"kib", 1ULL << 10},
+		{"m", 1ULL << 20},
+		{"mb", 1ULL << 20},
+		{"mib", 1ULL << 20},
+		{"g", 1ULL << 30},
+		{"gb", 1ULL << 30},
+		{"gib", 1ULL << 30},
+		{"t", 1ULL << 40},
+		{"tb", 1ULL << 40},
+		{"tib", 1ULL << 40},
+		{NULL, 0},
+	};
+
+	if (strcmp(s, "unlimited") == 0) {
+		*bytes = INT64_MAX;
+		return 0;
+	}
+	return parse_units(s, units, bytes);
+}
+
+int shca_parse_rate(const char *s, int64_t *parts)
+{
+	struct decimal d;
+	int64_t v;
+
+	if (scan_decimal(&s, &d))
+		return -EINVAL;
+	if ((*s == 'e' || *s == 'E') && scan_exponent(&s, &d))
+		return -EINVAL;
+	if (*s == '%') {
+		d.frac += 2;
+		s++;
+	}
+	if (*s || scale(&d, SHCA_RATE_ONE, &v) || v > SHCA_RATE_ONE)
+		return -EINVAL;
+	*parts = v;
+	return 0;
+}
+
+int shca_parse_int(const char *s, int64_t *value)
+{
+	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+	const char *digits = hex ? s + 2 : s + (s[0] == '-');
+	char *end;
+	long long v;
+
+	/* strtoll alone would take leading blanks, a second sign, and octal for base 0. */
+	if (hex ? !isxdigit((unsigned char)*digits) : !isdigit((unsigned char)*digits))
+		return -EINVAL;
+	errno = 0;
+	v = strtoll(s, &end, hex ? 16 : 10);
+	if (errno || *end)
+		return -EINVAL;
+	*value = v;
+	return 0;
+}
+
+int shca_parse_bool(const char *s, int64_t *value)
+{
+	static const char *const words[][2] = {
+		{"no", "yes"}, {"off", "on"}, {"false", "true"}, {"0", "1"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		for (int v = 0; v < 2; v++) {
+			if (strcasecmp(s, words[i][v]) == 0) {
+				*value = v;
+				return 0;
+			}
+		}
+	}
+	return -EINVAL;
+}
+
+int shca_parse_choice(const char *s, const char *choices, int64_t *index)
+{
+	size_t len = strlen(s);
+
+	for (int64_t i = 0;; i++) {
+		size_t n = strcspn(choices, "|");
+
+		if (n == len && memcmp(s, choices, n) == 0) {
+			*index = i;
+			return 0;
+		}
+		if (!choices[n])
+			return -EINVAL;
+		choices += n + 1;
+	}
+}
+
+/* The next item of a comma-separated list into buf, blanks around it dropped; *s is left behind its
+ * comma, or NULL. */
+static int next_item(const char **s, char *buf, size_t len)
+{
+	size_t n = strcspn(*s, ",");
+	const char *p = *s;
+
+	*s = p[n] ? p + n + 1 : NULL;
+	while (n && isspace((unsigned char)*p)) {
+		p++;
+		n--;
+	}
+	while (n && isspace((unsigned char)p[n - 1]))
+		n--;
+	if (n == 0 || n >= len)
+		return -EINVAL;
+	memcpy(buf, p, n);
+	buf[n] = '\0';
+	return 0;
+}
+
+int shca_parse_pkeys(const char *s, uint16_t *keys, uint32_t *n)
+{
+	char item[SHCA_OPT_TEXT_LEN];
+	uint32_t count = 0;
+	int64_t v;
+
+	while (s) {
+		if (count == sizeof(((struct shca_config *)0)->pkeys) / sizeof(uint16_t) ||
+		    next_item(&s, item, sizeof(item)) || shca_parse_int(item, &v))
+			return -EINVAL;
+		/* IBA 10.9.1.1: a P_Key whose low 15 bits are zero is invalid. */
+		if (v < 0 || v > 0xffff || !(v & 0x7fff))
+			return -EINVAL;
+		keys[count++] = (uint16_t)v;
+	}
+	*n = count;
+	return 0;
+}
+
+int shca_parse_cpus(const char *s, cpu_set_t *set)
+{
+	char item[SHCA_OPT_TEXT_LEN];
+
+	CPU_ZERO(set);
+	if (!*s)
+		return 0;
+	while (s) {
+		int64_t first, last;
+		char *dash;
+
+		if (next_item(&s, item, sizeof(item)))
+			return -EINVAL;
+		dash = strchr(item, '-');
+		if (dash)
+			*dash = '\0';
+		if (shca_parse_int(item, &first) || shca_parse_int(dash ? dash + 1 : item, &last))
+			return -EINVAL;
+		if (first < 0 || last < first || last >= CPU_SETSIZE)
+			return -EINVAL;
+		for (int64_t cpu = first; cpu <= last; cpu++)
+			CPU_SET((size_t)cpu, set);
+	}
+	return 0;
+}
+
+int shca_parse_memlock(const char *s, uint64_t *mode, uint64_t *bytes)
+{
+	int64_t v = 0;
+
+	if (strcmp(s, "limit") == 0)
+		*mode = 0;
+	else if (strcmp(s, "unlimited") == 0)
+		*mode = 1;
+	else if (shca_parse_size(s, &v) == 0)
+		*mode = 2;
+	else
+		return -EINVAL;
+	*bytes = (uint64_t)v;
+	return 0;
+}
+
+/* The k, M, G or T of a link's unit, or its binary kin (Ki ...). 1 if there is none. */
+static uint64_t scan_prefix(const char **s)
+{
+	static const char letters[] = "kMGT";
+	const char *at = **s ? strchr(letters, **s == 'K' ? 'k' : **s) : NULL;
+	uint64_t decimal = 1, binary = 1;
+
+	if (!at)
+		return 1;
+	(*s)++;
+	for (const char *p = letters; p <= at; p++) {
+		decimal *= 1000;
+		binary *= 1024;
+	}
+	if (**s != 'i')
+		return decimal;
+	(*s)++;
+	return binary;
+}
+
+static int parse_bandwidth(const char *s, int64_t *bytes)
+{
+	struct decimal d;
+	uint64_t factor;
+	int64_t v;
+	bool bits = false;
+
+	if (scan_decimal(&s, &d))
+		return -EINVAL;
+	factor = scan_prefix(&s);
+	if (strncmp(s, "bit", 3) == 0) {
+		bits = true;
+		s += 3;
+	} else if (*s == 'B') {
+		s++;
+	}
+	if (strcmp(s, "") != 0 && strcmp(s, "/s") != 0)
+		return -EINVAL;
+	if (scale(&d, factor, &v))
+		return -EINVAL;
+	*bytes = bits ? v / 8 : v;
+	return 0;
+}
+
+static int parse_msg_rate(const char *s, int64_t *msgs)
+{
+	struct decimal d;
+	uint64_t factor;
+
+	if (scan_decimal(&s, &d))
+		return -EINVAL;
+	factor = scan_prefix(&s);
+	if (strcmp(s, "") != 0 && strcmp(s, "/s") != 0)
+		return -EINVAL;
+	return scale(&d, factor, msgs);
+}
+
+int shca_parse_link(const char *s, struct shca_link *link)
+{
+	/* Beyond a latency of 1000 s the sums that pace deliveries would be meaningless. */
+	static const struct {
+		const char *name;
+		int (*parse)(const char *s, int64_t *out);
+		int64_t min, max;
+	} fields[] = {
+		{"latency", shca_parse_time, 0, 1000000000000},
+		{"bandwidth", parse_bandwidth, 1, INT64_MAX},
+		{"rate", parse_msg_rate, 1, 1000000000},
+	};
+	char item[SHCA_OPT_TEXT_LEN];
+	int64_t got[3] = {-1, -1, -1};
+
+	*link = (struct shca_link){0};
+	if (strcmp(s, "off") == 0)
+		return 0;
+	while (s) {
+		char *value;
+		size_t i = 0;
+
+		if (next_item(&s, item, sizeof(item)))
+			return -EINVAL;
+		value = strchr(item, '=');
+		if (!value)
+			return -EINVAL;
+		*value++ = '\0';
+		while (i < 3 && strcmp(item, fields[i].name) != 0)
+			i++;
+		if (i == 3 || got[i] >= 0 || fields[i].parse(value, &got[i]))
+			return -EINVAL;
+		if (got[i] < fields[i].min || got[i] > fields[i].max)
+			return -EINVAL;
+	}
+	link->on = 1;
+	link->latency_ns = got[0] > 0 ? (uint64_t)got[0] : 0;
+	link->bytes_per_sec = got[1] > 0 ? (uint64_t)got[1] : 0;
+	link->msgs_per_sec = got[2] > 0 ? (uint64_t)got[2] : 0;
+	return 0;
+}

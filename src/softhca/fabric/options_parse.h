@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * options_parse.h - from text to value, for one value of each kind. None of these depends on the
+ * locale, and all return 0, or -EINVAL when the text is anything but one whole value that fits.
+ */
+#ifndef SHCA_OPTIONS_PARSE_H
+#define SHCA_OPTIONS_PARSE_H
+
+#include <sched.h>
+
+#include "options.h"
+
+/* A RATE of 1: rates are kept in parts per 2^32. */
+#define SHCA_RATE_ONE (INT64_C(1) << 32)
+
+/* "0.01", "1%", "1e-3" -> parts per 2^32; at most 1. */
+int shca_parse_rate(const char *s, int64_t *parts);
+/* "42", "-1", "0x2a". */
+int shca_parse_int(const char *s, int64_t *value);
+/* yes, on, true, 1; no, off, false, 0; in either case of letters. */
+int shca_parse_bool(const char *s, int64_t *value);
+/* The index of s in "a|b|c". */
+int shca_parse_choice(const char *s, const char *choices, int64_t *index);
+/* "0xffff,0x8001": between 1 and 128 P_Keys with a nonzero base (the low 15 bits). */
+int shca_parse_pkeys(const char *s, uint16_t *keys, uint32_t *n);
+/* "0,2-3"; the empty text gives the empty set. */
+int shca_parse_cpus(const char *s, cpu_set_t *set);
+/* "limit", "unlimited" or a size; the fields of shca_config that memlock has. */
+int shca_parse_memlock(const char *s, uint64_t *mode, uint64_t *bytes);
+
+/* What the link model takes; 0 in a field = not limited. */
+struct shca_link {
+	uint64_t on;
+	uint64_t latency_ns;
+	uint64_t bytes_per_sec;
+	uint64_t msgs_per_sec;
+};
+/*
+ * "off", or a list of latency=T, bandwidth=B/s, rate=N, each at most once. Units are decimal as
+ * those of links are (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i (GiB/s).
+ */
+int shca_parse_link(const char *s, struct shca_link *link);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * proc.c - process slots: taking one, giving it back, and asking the kernel who still runs.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "epoch.h"
+#include "event.h"
+#include "proc.h"
+
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* What /proc/PID/stat says. */
+struct pid_stat {
+	char comm[16];
+	char state;
+	long threads;
+	uint64_t start_time;
+	uint64_t image; /* changes when the process replaces its program; 0 = it can't be seen */
+};
+
+static void forked(void)
+{
+	shca_epoch_reset();
+	shca_arena_reset();
+	shca_event_reset();
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
+
+/* The text of field `n` (from 3, the first after the name) in what follows the name. */
+static const char *field(const char *rest, int n)
+{
+	while (n-- > 3 && rest) {
+		rest = strchr(rest, ' ');
+		if (rest)
+			rest++;
+	}
+	return rest ? rest : "";
+}
+
+/*
+ * Where the program and its stack are, in one number: exec changes it, and nothing else does. The
+ * kernel shows these only to who may trace the process, and none of a process that is just ending
+ * or whose first thread has ended. (Without address randomisation a program that replaces itself by
+ * itself looks the same; it gives up its former slot when it opens a device.)
+ */
+static uint64_t image_of(const char *rest)
+{
+	static const int fields[] = {26, 27, 28, 45, 46}; /* code, stack, data */
+	uint64_t image = 0;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
+		uint64_t n = strtoull(field(rest, fields[i]), NULL, 10);
+
+		if (n <= 1) /* what is shown instead */
+			return 0;
+		image = (image ^ n) * 0x9e3779b97f4a7c15ULL;
+	}
+	return image;
+}
+
+/* 0, -ESRCH (no such process), or another -errno if /proc can't tell. */
+static int read_stat(pid_t pid, struct pid_stat *st)
+{
+	char path[32], text[1024], *open_paren, *close_paren;
+	ssize_t n;
+	int fd, rc;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	rc = n < 0 ? -errno : 0;
+	close(fd);
+	if (rc)
+		return rc;
+	text[n] = '\0';
+	/* The name may hold anything, parentheses and spaces too. */
+	open_paren = strchr(text, '(');
+	close_paren = strrchr(text, ')');
+	if (!open_paren || !close_paren || close_paren[1] != ' ')
+		return -EIO;
+	*close_paren = '\0';
+	snprintf(st->comm, sizeof(st->comm), "%.15s", open_paren + 1);
+	st->state = close_paren[2];
+	st->threads = strtol(field(close_paren + 2, 20), NULL, 10);
+	st->start_time = strtoull(field(close_paren + 2, 22), NULL, 10);
+	st->image = image_of(close_paren + 2);
+	return 0;
+}
+
+bool shca_proc_running(const struct shca_fabric *f, unsigned proc)
+{
+	const struct shca_proc *p = &f->hdr->procs[proc];
+	pid_t pid = atomic_load(&p->pid);
+	struct pid_stat st;
+	int rc;
+
+	if (pid <= 0)
+		return false;
+	rc = read_stat(pid, &st);
+	if (rc == -ESRCH)
+		return false;
+	if (rc) /* out of descriptors, say: rather too late than too early */
+		return !kill(pid, 0) || errno != ESRCH;
+	if (st.start_time != p->start_time || (st.image && p->image && st.image != p->image))
+		return false;
+	/* A first thread that ended by itself looks like a zombie while others of its process go
+	 * on. */
+	return st.state != 'X' && (st.state != 'Z' || st.threads > 1);
+}
+
+/* Tells the monitor of a new process to watch; there need not be one. */
+static void say(const struct shca_fabric *f, uint32_t slot)
+{
+	char path[sizeof(f->hdr->dir) + 16];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/monitor", f->hdr->dir);
+	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	/* A monitor that doesn't read finds the process when it looks at the table. */
+	if (write(fd, &slot, sizeof(slot)) != sizeof(slot))
+		(void)errno;
+	close(fd);
+}
+
+/* Lets the reaper have the slot. */
+static void give_up(struct shca_fabric *f, unsigned proc)
+{
+	struct shca_proc *p = &f->hdr->procs[proc];
+	uint64_t s;
+
+	shca_lock(&f->hdr->ctl_lock);
+	s = atomic_load(&p->state);
+	if ((s & 0xff) == SHCA_PROC_ALIVE)
+		shca_proc_set_state(p, SHCA_PROC_REAPING);
+	shca_unlock(&f->hdr->ctl_lock);
+	shca_proc_reap(f, proc);
+}
+
+/* This process had a slot before it replaced its image. */
+static void reap_former_self(struct shca_fabric *f, const struct pid_stat *me)
+{
+	unsigned i, e;
+
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		struct shca_proc *p = &f->hdr->procs[i];
+
+		if ((atomic_load(&p->state) & 0xff) == SHCA_PROC_FREE ||
+		    atomic_load(&p->pid) != getpid() || p->start_time != me->start_time)
+			continue;
+		/* The threads that were inside an epoch are gone, but the process seems to run. */
+		for (e = 0; e < SHCA_MAX_EXEC; e++)
+			if (atomic_load(&p->exec[e].seq) & 1)
+				atomic_fetch_add(&p->exec[e].seq, 1);
+		give_up(f, i);
+	}
+}
+
+/* The free slot that was used least, so that references to a slot's last process have long gone
+ * when it is used again. Call it with ctl_lock. */
+static int free_slot(const struct shca_fabric *f)
+{
+	uint64_t least = UINT64_MAX;
+	int i, best = -EAGAIN;
+
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		uint64_t s = atomic_load(&f->hdr->procs[i].state);
+
+		if ((s & 0xff) == SHCA_PROC_FREE && s < least) {
+			least = s;
+			best = i;
+		}
+	}
+	return best;
+}
+
+static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
+{
+	struct shca_proc *p;
+	int slot;
+
+	shca_lock(&f->hdr->ctl_lock);
+	slot = free_slot(f);
+	if (slot >= 0) {
+		p = &f->hdr->procs[slot];
+		atomic_store(&p->pid, getpid());
+		p->start_time = me->start_time;
+		p->image = me->image;
+		p->node = 0;
+		memcpy(p->comm, me->comm, sizeof(p->comm));
+		atomic_store(&p->arena_used, 0);
+		atomic_store(&p->pinned, 0);
+		atomic_store(&p->sleeping, 0);
+		atomic_store(&p->attention, 0);
+		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++)
+			atomic_store(&p->copy_asked[w], 0);
+		/* Last: dying before leaves the slot free. */
+		atomic_store(&p->state, ((atomic_load(&p->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
+	}
+	shca_unlock(&f->hdr->ctl_lock);
+	return slot;
+}
+
+int shca_proc_attach(struct shca_fabric *f)
+{
+	struct pid_stat me;
+	int slot, rc;
+
+	pthread_once(&fork_once, watch_forks);
+	rc = read_stat(getpid(), &me);
+	if (rc)
+		return rc;
+	reap_former_self(f, &me);
+	slot = take_slot(f, &me);
+	if (slot == -EAGAIN) {
+		shca_proc_reap_all(f);
+		slot = take_slot(f, &me);
+	}
+	if (slot < 0)
+		return slot;
+	shca_arena_reset();
+	shca_epoch_bind(&f->hdr->procs[slot]);
+	say(f, (uint32_t)slot);
+	return slot;
+}
+
+void shca_proc_detach(struct shca_fabric *f, unsigned proc)
+{
+	/* First: no thread's end may touch an executor that is already another process's. */
+	shca_epoch_bind(NULL);
+	give_up(f, proc);
+}
+
+void shca_proc_ring(struct shca_proc *p)
+{
+	/* seq_cst on both: either the engine sees the new value, or we see that it sleeps. */
+	atomic_fetch_add(&p->bell, 1);
+	if (atomic_load(&p->sleeping))
+		syscall(SYS_futex, &p->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reap.c - frees what a process left behind.
+ *
+ * Two halves with a grace period between them: nothing of it can be found any more; all of it is
+ * free. Each half runs under the fabric's ctl_lock and may be repeated from any point, so reapers
+ * may die, or work side by side; the wait between is without the lock, so that a stopped process
+ * which is inside an epoch keeps nobody else waiting.
+ */
+#include <dirent.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "epoch.h"
+#include "event.h"
+#include "proc.h"
+#include "table.h"
+#include "xrc_life.h"
+
+/* How long a reaper waits for those who may still use what the dead process had. */
+#define PATIENCE_NS 200000000u
+
+/* Calls fn for each entry of that kind. */
+static void each(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, unsigned proc,
+		 void (*fn)(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+			    uint32_t idx, void *entry, unsigned proc))
+{
+	struct shca_table *t = &hca->tables[kind];
+	uint32_t i, end = atomic_load(&t->high);
+
+	for (i = 0; i < end; i++)
+		fn(f, hca, kind, i, shca_table_entry(f, t, i), proc);
+}
+
+static void retire_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+		       uint32_t idx, void *entry, unsigned proc)
+{
+	uint64_t life = shca_table_life(entry);
+
+	(void)f;
+	(void)hca;
+	(void)kind;
+	(void)idx;
+	if (shca_life_proc(life) == proc && shca_life_state(life) != SHCA_FREE)
+		shca_table_retire_as(entry, proc);
+}
+
+static void free_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
+		     void *entry, unsigned proc)
+{
+	uint64_t life = shca_table_life(entry);
+
+	(void)f;
+	(void)idx;
+	if (shca_life_proc(life) == proc && shca_life_state(life) == SHCA_DYING)
+		shca_table_free(hca, kind, entry);
+}
+
+static void retire_all(struct shca_fabric *f, unsigned proc)
+{
+	unsigned h, k;
+
+	for (h = 0; h < f->hdr->nhcas; h++) {
+		struct shca_hca *hca = &f->hdr->hcas[h];
+
+		shca_lock(&hca->ctl_lock);
+		shca_xrc_leave(f, hca, proc);
+		for (k = 0; k < SHCA_KINDS; k++)
+			each(f, hca, k, proc, retire_own);
+		shca_unlock(&hca->ctl_lock);
+	}
+}
+
+/* Memberships of QPs that are gone. */
+static void leave_multicast(struct shca_fabric *f)
+{
+	unsigned i;
+
+	for (i = 0; i < SHCA_MAX_MCAST; i++) {
+		struct shca_mcast *m = &f->hdr->mcast[i];
+		uint32_t qpn = atomic_load(&m->qpn), idx;
+
+		if (qpn &&
+		    !shca_table_find(f, &f->hdr->hcas[atomic_load(&m->hca)], SHCA_QP, qpn, &idx))
+			atomic_store(&m->qpn, 0);
+	}
+}
+
+/*
+ * Does it hold completions? Read from the file, not through a mapping: the owner may free the ring
+ * meanwhile, and a hole in the file reads as zeros.
+ */
+static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shca_cq_entry *cq)
+{
+	uint64_t ring = atomic_load(&cq->ring),
+		 at = f->hdr->arenas + owner * SHCA_ARENA + (ring >> 8);
+	struct shca_cq_ring r;
+
+	if (pread(f->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
+		return false;
+	/* A resize in between moved what there is. */
+	if (atomic_load(&cq->ring) != ring)
+		return true;
+	return (int64_t)(r.tail - r.bias - atomic_load(&cq->polled)) > 0;
+}
+
+/*
+ * A producer raises the event after it wrote the completion, and may have died in between: whoever
+ * waits for one that has completions lying there gets it now. One too many does no harm, one too
+ * few is a hang.
+ */
+static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
+		    void *entry, unsigned proc)
+{
+	const uint64_t firing = (uint64_t)proc << 8 | SHCA_ARM_FIRING;
+	struct shca_cq_entry *cq = entry;
+	uint64_t life = atomic_load(&cq->life), arm = atomic_load(&cq->arm);
+	struct shca_event ev = {SHCA_EVENT_COMP, idx, shca_life_number(life)};
+
+	(void)kind;
+	if (shca_life_state(life) != SHCA_LIVE || shca_life_proc(life) == proc)
+		return;
+	if (arm != firing) {
+		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
+		    !has_unpolled(f, shca_life_proc(life), cq))
+			return;
+		/* In the dead one's name: if we die too, the next reaper goes on from here. */
+		if (!atomic_compare_exchange_strong(&cq->arm, &arm, firing))
+			return;
+	}
+	if (cq->channel) {
+		atomic_fetch_add(&cq->events, 1);
+		shca_event_send(f, hca, shca_life_proc(life), cq->channel - 1, &ev);
+	}
+	arm = firing;
+	atomic_compare_exchange_strong(&cq->arm, &arm, (uint64_t)SHCA_ARM_NONE);
+}
+
+static void remove_fifos(const struct shca_fabric *f, unsigned proc)
+{
+	char path[PATH_MAX], prefix[16];
+	DIR *d = opendir(f->hdr->dir);
+	const struct dirent *e;
+
+	if (!d)
+		return;
+	snprintf(prefix, sizeof(prefix), "ev.%u.", proc);
+	while ((e = readdir(d))) {
+		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", f->hdr->dir, e->d_name);
+		unlink(path);
+	}
+	closedir(d);
+}
+
+/* Executors of the slot are ready for its next process. */
+static void clear_executors(struct shca_proc *p)
+{
+	unsigned i;
+
+	for (i = 0; i < SHCA_MAX_EXEC; i++) {
+		struct shca_exec *e = &p->exec[i];
+
+		if (atomic_load(&e->seq) & 1)
+			atomic_fetch_add(&e->seq, 1);
+		atomic_store(&e->copy, SHCA_COPY_IDLE);
+		atomic_store(&e->tid, 0);
+	}
+}
+
+static void release_all(struct shca_fabric *f, unsigned proc)
+{
+	struct shca_proc *p = &f->hdr->procs[proc];
+	unsigned h, k;
+
+	leave_multicast(f);
+	for (h = 0; h < f->hdr->nhcas; h++) {
+		struct shca_hca *hca = &f->hdr->hcas[h];
+
+		for (k = 0; k < SHCA_ATOMIC_LOCKS; k++) {
+			uint32_t holder = proc + 1;
+
+			atomic_compare_exchange_strong(&hca->atomic_locks[k], &holder, 0);
+		}
+		atomic_fetch_sub(&hca->pds, atomic_exchange(&p->pds[h], 0));
+		each(f, hca, SHCA_CQ, proc, wake_cq);
+		for (k = 0; k < SHCA_KINDS; k++)
+			each(f, hca, k, proc, free_own);
+	}
+	shca_arena_drop(f, proc);
+	remove_fifos(f, proc);
+	clear_executors(p);
+	atomic_store(&p->pinned, 0);
+	shca_proc_set_state(p, SHCA_PROC_FREE);
+}
+
+void shca_proc_reap(struct shca_fabric *f, unsigned proc)
+{
+	struct shca_proc *p = &f->hdr->procs[proc];
+	uint64_t s;
+
+	shca_lock(&f->hdr->ctl_lock);
+	s = atomic_load(&p->state);
+	if (((s & 0xff) == SHCA_PROC_ALIVE || (s & 0xff) == SHCA_PROC_STARTING) &&
+	    !shca_proc_running(f, proc)) {
+		shca_proc_set_state(p, SHCA_PROC_REAPING);
+		s = atomic_load(&p->state);
+	}
+	if ((s & 0xff) != SHCA_PROC_REAPING) {
+		shca_unlock(&f->hdr->ctl_lock);
+		return;
+	}
+	retire_all(f, proc);
+	shca_unlock(&f->hdr->ctl_lock);
+
+	/* Of a peer that is stopped inside an epoch we know no end: the slot stays as it is, and is
+	 * looked at again. */
+	if (!shca_epoch_sync_for(f, SHCA_HOLDS_ANY, PATIENCE_NS))
+		return;
+
+	shca_lock(&f->hdr->ctl_lock);
+	/* Another reaper may have been faster, and the slot in use again. */
+	if (atomic_load(&p->state) == s)
+		release_all(f, proc);
+	shca_unlock(&f->hdr->ctl_lock);
+}
+
+void shca_proc_reap_all(struct shca_fabric *f)
+{
+	unsigned i;
+
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		uint64_t s = atomic_load(&f->hdr->procs[i].state) & 0xff;
+
+		if (s == SHCA_PROC_REAPING || (s != SHCA_PROC_FREE && !shca_proc_running(f, i)))
+			shca_proc_reap(f, i);
+	}
+}

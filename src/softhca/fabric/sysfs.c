@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs}.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sysfs.h"
+
+#define TREE_LEN (sizeof(((struct shca_fabric_header *)0)->dir) + 16)
+
+/* Makes all directories of `path` below its first `base` bytes. */
+static int make_dirs(char *path, size_t base)
+{
+	char *slash;
+
+	for (slash = strchr(path + base, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int rc;
+
+		*slash = '\0';
+		rc = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* A directory being filled. */
+struct sysdir {
+	int rc; /* the first error; nothing is done after it */
+	char tree[TREE_LEN];
+	char sub[96]; /* of the tree */
+};
+
+/* Writes a line into the file `name` of d. */
+static void __attribute__((format(printf, 3, 4)))
+put(struct sysdir *d, const char *name, const char *format, ...)
+{
+	char path[TREE_LEN + 256], text[128];
+	va_list ap;
+	int fd, n;
+
+	if (d->rc)
+		return;
+	snprintf(path, sizeof(path), "%s/%s/%s", d->tree, d->sub, name);
+	d->rc = make_dirs(path, strlen(d->tree) + 1);
+	if (d->rc)
+		return;
+	va_start(ap, format);
+	n = vsnprintf(text, sizeof(text) - 1, format, ap);
+	va_end(ap);
+	if (n > (int)sizeof(text) - 2)
+		n = (int)sizeof(text) - 2;
+	text[n++] = '\n';
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		d->rc = -errno;
+		return;
+	}
+	errno = EIO;
+	if (write(fd, text, (size_t)n) != n)
+		d->rc = -errno;
+	close(fd);
+}
+
+/* 0002:c903:1234:5678 */
+static void guid_text(uint64_t guid, char *buf, size_t len)
+{
+	snprintf(buf, len, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48),
+		 (unsigned)(guid >> 32) & 0xffff, (unsigned)(guid >> 16) & 0xffff,
+		 (unsigned)guid & 0xffff);
+}
+
+static void put_port(struct sysdir *d, const struct shca_hca *hca)
+{
+	char name[64], prefix[24], guid[24];
+	unsigned i;
+
+	put(d, "ports/1/state", "4: ACTIVE");
+	put(d, "ports/1/phys_state", "5: LinkUp");
+	put(d, "ports/1/link_layer", "InfiniBand");
+	put(d, "ports/1/rate", "100 Gb/sec (4X EDR)");
+	put(d, "ports/1/cap_mask", "0x2651e848");
+	put(d, "ports/1/lid", "0x%x", hca->lid);
+	put(d, "ports/1/lid_mask_count", "0");
+	put(d, "ports/1/sm_lid", "0x1");
+	put(d, "ports/1/sm_sl", "0");
+	guid_text(SHCA_GID_PREFIX, prefix, sizeof(prefix));
+	guid_text(hca->guid, guid, sizeof(guid));
+	put(d, "ports/1/gids/0", "%s:%s", prefix, guid);
+	put(d, "ports/1/gid_attrs/types/0", "IB/RoCE v1");
+	for (i = 0; i < hca->npkeys; i++) {
+		snprintf(name, sizeof(name), "ports/1/pkeys/%u", i);
+		put(d, name, "0x%04x", hca->pkeys[i]);
+	}
+}
+
+static void put_hca(struct sysdir *d, const struct shca_hca *hca)
+{
+	char guid[24];
+
+	snprintf(d->sub, sizeof(d->sub), "class/infiniband/%s", hca->name);
+	guid_text(hca->guid, guid, sizeof(guid));
+	put(d, "node_type", "1: CA");
+	put(d, "node_guid", "%s", guid);
+	put(d, "sys_image_guid", "%s", guid);
+	put(d, "node_desc", "node%u %s", hca->node, hca->name);
+	put(d, "fw_ver", "%s", SHCA_FW_VER);
+	put(d, "hw_rev", "0");
+	put(d, "hca_type", "%s", SHCA_HCA_TYPE);
+	put(d, "board_id", "%s", SHCA_BOARD_ID);
+	put(d, "device/vendor", "0x15b3");
+	put(d, "device/device", "0x%04x", SHCA_PART_ID);
+	put(d, "device/numa_node", "-1");
+	put_port(d, hca);
+
+	snprintf(d->sub, sizeof(d->sub), "class/infiniband_verbs/uverbs%u", hca->device);
+	put(d, "ibdev", "%s", hca->name);
+	put(d, "abi_version", "1");
+	put(d, "dev", "231:%u", 192u + hca->device);
+}
+
+int shca_sysfs_make(const struct shca_fabric_header *hdr)
+{
+	struct sysdir d = {.rc = 0};
+	unsigned i;
+
+	for (i = 0; i < hdr->nhcas && !d.rc; i++) {
+		const struct shca_hca *hca = &hdr->hcas[i];
+
+		snprintf(d.tree, sizeof(d.tree), "%s/sys.%u", hdr->dir, hca->node);
+		if (hca->device == 0) {
+			if (mkdir(d.tree, 0700))
+				return -errno;
+			snprintf(d.sub, sizeof(d.sub), "class/infiniband_verbs");
+			put(&d, "abi_version", "%d", SHCA_ABI);
+		}
+		put_hca(&d, hca);
+	}
+	return d.rc;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * table.c - taking and giving back entries of the context tables, without a lock.
+ *
+ * All that a process that dies in here can leave behind is an entry in its name, which the reaper
+ * finds, or a count that is one too high (it died between two instructions): the limit then comes
+ * one object early.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "table.h"
+
+#define BATCH_BYTES 65536u /* memory by which a table grows */
+#define PROBES      1024u  /* entries looked at before growing is the better choice */
+
+/* Numbers that mean something else: 0 and 1 are the management QPs, 0xffffff is the multicast QPN,
+ * key 0 and key 0x100 (the null MR's) are reserved; 0 also says that an entry was never used. */
+static bool reserved(enum shca_kind kind, uint32_t number)
+{
+	return number == 0 || (kind == SHCA_QP && (number == 1 || number == 0xffffff)) ||
+	       (kind == SHCA_MR && number == 0x100);
+}
+
+static uint32_t next_number(uint64_t seed, enum shca_kind kind, uint32_t idx, uint32_t last)
+{
+	unsigned bits = shca_kind_bits(kind), log2 = shca_kind_log2(kind);
+	uint32_t generation = last ? (shca_gather(last, bits, seed) >> log2) + 1 : 0;
+	uint32_t number;
+
+	/* The shift drops what the generation has beyond its bits: it wraps. */
+	do
+		number = shca_scatter(generation++ << log2 | idx, bits, seed);
+	while (reserved(kind, number));
+	return number;
+}
+
+/* Backs entries [high, high + a batch). Two that extend at a time do the same thing twice. */
+static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t high)
+{
+	uint32_t batch = BATCH_BYTES / t->entry_size, room = (1u << t->log2_size) - high;
+	uint64_t from, to;
+	int rc;
+
+	if (!room)
+		return -ENOMEM;
+	if (batch > room)
+		batch = room;
+	from = (t->offset + (uint64_t)high * t->entry_size) & ~4095ULL;
+	to = (t->offset + (uint64_t)(high + batch) * t->entry_size + 4095) & ~4095ULL;
+	rc = shca_fabric_back(f, from, to - from);
+	if (rc)
+		return rc;
+	/* An fallocate that fails takes back pages that nobody has touched yet, also those that
+	 * another's call over the same range took for granted: touch them while that is still an
+	 * error and not a SIGBUS. */
+	if (madvise((char *)f->hdr + from, to - from, MADV_POPULATE_WRITE) && errno != EINVAL)
+		return -ENOMEM;
+	atomic_compare_exchange_strong(&t->high, &high, high + batch);
+	return 0;
+}
+
+/* Takes the first free one of `n` entries from `start`, cyclically below `high`. */
+static int64_t take(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, unsigned proc,
+		    uint32_t high, uint32_t start, uint32_t n)
+{
+	struct shca_table *t = &hca->tables[kind];
+	uint32_t i, idx = start % high;
+
+	for (i = 0; i < n; i++, idx = idx + 1 < high ? idx + 1 : 0) {
+		_Atomic uint64_t *life = shca_table_entry(f, t, idx);
+		uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+		uint32_t number;
+
+		if (shca_life_state(w) != SHCA_FREE)
+			continue;
+		number = next_number(shca_table_seed(f, hca, kind), kind, idx, shca_life_number(w));
+		/* acquire: the clearing below comes after all that its last owner wrote. */
+		if (!atomic_compare_exchange_strong_explicit(
+			    life, &w, shca_life_make(number, proc, SHCA_ALLOCATED),
+			    memory_order_acq_rel, memory_order_relaxed))
+			continue;
+		memset(life + 1, 0, t->entry_size - sizeof(*life));
+		atomic_store_explicit(&t->hint, idx + 1, memory_order_relaxed);
+		return idx;
+	}
+	return -ENOMEM;
+}
+
+int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+			 unsigned proc)
+{
+	struct shca_table *t = &hca->tables[kind];
+	uint32_t count = atomic_load(&t->count), high;
+	int64_t idx = -ENOMEM;
+	int rc;
+
+	do {
+		if (count >= t->limit)
+			return -ENOMEM;
+	} while (!atomic_compare_exchange_weak(&t->count, &count, count + 1));
+
+	do {
+		high = atomic_load(&t->high);
+		if (high)
+			idx = take(f, hca, kind, proc, high, atomic_load(&t->hint),
+				   high < PROBES ? high : PROBES);
+		if (idx >= 0)
+			return idx;
+		rc = extend(f, t, high);
+	} while (!rc);
+
+	/* It can't grow: now each entry counts. */
+	high = atomic_load(&t->high);
+	if (high)
+		idx = take(f, hca, kind, proc, high, 0, high);
+	if (idx < 0)
+		atomic_fetch_sub(&t->count, 1);
+	return idx;
+}
+
+void shca_table_publish(void *entry)
+{
+	_Atomic uint64_t *life = entry;
+	uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+
+	/* release: pairs with the acquire in shca_table_find(). */
+	atomic_store_explicit(life,
+			      shca_life_make(shca_life_number(w), shca_life_proc(w), SHCA_LIVE),
+			      memory_order_release);
+}
+
+bool shca_table_retire_as(void *entry, unsigned proc)
+{
+	_Atomic uint64_t *life = entry;
+	uint64_t w = atomic_load(life);
+
+	do {
+		if (shca_life_state(w) != SHCA_LIVE && shca_life_state(w) != SHCA_ALLOCATED)
+			return false;
+		/* seq_cst: whoever enters an epoch from here on sees it; whoever is inside, sync()
+		 * sees. */
+	} while (!atomic_compare_exchange_weak(
+		life, &w, shca_life_make(shca_life_number(w), proc, SHCA_DYING)));
+	return true;
+}
+
+void shca_table_retire(void *entry)
+{
+	shca_table_retire_as(entry, shca_life_proc(shca_table_life(entry)));
+}
+
+void shca_table_disown(void *entry, unsigned proc)
+{
+	_Atomic uint64_t *life = entry;
+	uint64_t w = atomic_load(life);
+
+	while (shca_life_proc(w) == proc && shca_life_state(w) == SHCA_LIVE)
+		if (atomic_compare_exchange_weak(
+			    life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_LIVE)))
+			break;
+}
+
+void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry)
+{
+	_Atomic uint64_t *life = entry;
+	uint64_t w = atomic_load(life);
+
+	if (kind == SHCA_QP && shca_life_state(w) != SHCA_FREE)
+		shca_counters_fold(hca, entry);
+	do {
+		if (shca_life_state(w) == SHCA_FREE)
+			return;
+		/* release: pairs with the acquire of who takes it next. The number stays: it is the
+		 * generation. */
+	} while (!atomic_compare_exchange_weak(
+		life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_FREE)));
+	/* In this order: who dies in between leaves the count too high, never below zero. */
+	atomic_fetch_sub(&hca->tables[kind].count, 1);
+}

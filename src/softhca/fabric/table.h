@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * table.h - the context tables of an HCA. An entry's number (QPN, SRQN, key ...) is a scrambled
+ * (generation, index): numbers are scattered, a stale one is not found, and no lock is needed.
+ */
+#ifndef SHCA_TABLE_H
+#define SHCA_TABLE_H
+
+#include "fabric.h"
+
+/* Bits of a number of that kind, and of the index within it: the rest is the entry's generation. */
+static inline unsigned shca_kind_bits(enum shca_kind kind)
+{
+	return kind == SHCA_MR ? 32 : 24;
+}
+static inline unsigned shca_kind_log2(enum shca_kind kind)
+{
+	switch (kind) {
+	case SHCA_QP:
+	case SHCA_SRQ:
+		return 17;
+	case SHCA_CQ:
+		return 16;
+	case SHCA_MR:
+		return 20;
+	default:
+		return 12;
+	}
+}
+static inline uint32_t shca_kind_size(enum shca_kind kind)
+{
+	switch (kind) {
+	case SHCA_QP:
+		return sizeof(struct shca_qp_entry);
+	case SHCA_SRQ:
+		return sizeof(struct shca_srq_entry);
+	case SHCA_CQ:
+		return sizeof(struct shca_cq_entry);
+	case SHCA_MR:
+		return sizeof(struct shca_mr_entry);
+	default:
+		return sizeof(struct shca_xrcd_entry);
+	}
+}
+
+/*
+ * Odd multipliers and their inverses modulo 2^32, which are inverses modulo each smaller power too.
+ */
+#define SHCA_MIX1     0x9e3779b1u
+#define SHCA_MIX1_INV 0x0e8b2f51u
+#define SHCA_MIX2     0x2c1b3c6du
+#define SHCA_MIX2_INV 0x64ea2d65u
+static_assert((uint32_t)(SHCA_MIX1 * SHCA_MIX1_INV) == 1 &&
+		      (uint32_t)(SHCA_MIX2 * SHCA_MIX2_INV) == 1,
+	      "each pair undoes itself");
+
+/* Bijections on numbers of `bits` bits (8 to 32), and back. */
+static inline uint32_t shca_scatter(uint32_t x, unsigned bits, uint64_t seed)
+{
+	const uint32_t mask = UINT32_MAX >> (32 - bits);
+	const unsigned half = (bits + 1) / 2; /* 2 * half >= bits: x ^ x >> half undoes itself */
+
+	x = ((x ^ (uint32_t)seed) * SHCA_MIX1) & mask;
+	x ^= x >> half;
+	x = (x * SHCA_MIX2) & mask;
+	x ^= x >> half;
+	return (x ^ (uint32_t)(seed >> 32)) & mask;
+}
+static inline uint32_t shca_gather(uint32_t x, unsigned bits, uint64_t seed)
+{
+	const uint32_t mask = UINT32_MAX >> (32 - bits);
+	const unsigned half = (bits + 1) / 2;
+
+	x = (x ^ (uint32_t)(seed >> 32)) & mask;
+	x ^= x >> half;
+	x = (x * SHCA_MIX2_INV) & mask;
+	x ^= x >> half;
+	return ((x * SHCA_MIX1_INV) ^ (uint32_t)seed) & mask;
+}
+
+/* Takes a free entry for process slot proc: its index, or -ENOMEM (limit, table or memory
+ * exhausted). The entry is zeroed but for its life word, in state ALLOCATED. Lock-free. */
+int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+			 unsigned proc);
+/* Makes it visible to lookups: all that was written before is seen by who finds it. */
+void shca_table_publish(void *entry);
+/* Ends lookups of it (LIVE or ALLOCATED -> DYING). */
+void shca_table_retire(void *entry);
+/* The same where several processes may do it (XRC): true for the one that did, and the life word
+ * names `proc` from then on, so that the reaper finishes what it began should it die. */
+bool shca_table_retire_as(void *entry, unsigned proc);
+/* The entry stays when its owner goes: the life word names SHCA_NO_PROC if it named `proc`. */
+void shca_table_disown(void *entry, unsigned proc);
+/* Gives the entry back. No one may hold a reference any more (see epoch.h). */
+void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry);
+
+/* Each table scatters in its own way: a number of one kind, or of one HCA, is rarely one of
+ * another's. */
+static inline uint64_t shca_table_seed(const struct shca_fabric *f, const struct shca_hca *hca,
+				       enum shca_kind kind)
+{
+	return f->hdr->seed ^ ((uint64_t)hca->lid << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* The live entry with that number, and its index in *idx (which may be NULL); NULL if there is
+ * none. Call it inside an epoch. Inline, and with a constant `kind` a dozen instructions: each
+ * message comes through here. */
+static inline void *shca_table_find(const struct shca_fabric *f, const struct shca_hca *hca,
+				    enum shca_kind kind, uint32_t number, uint32_t *idx)
+{
+	const struct shca_table *t = &hca->tables[kind];
+	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(f, hca, kind)) &
+		     ((1u << shca_kind_log2(kind)) - 1);
+	char *entry;
+	uint64_t life;
+
+	/* Beyond `high` there is no memory: even a read would allocate some, or be a SIGBUS. */
+	if (i >= atomic_load_explicit(&t->high, memory_order_acquire))
+		return NULL;
+	entry = (char *)f->hdr + t->offset + (uint64_t)i * shca_kind_size(kind);
+	life = atomic_load_explicit((_Atomic uint64_t *)(void *)entry, memory_order_acquire);
+	if (shca_life_number(life) != number || shca_life_state(life) != SHCA_LIVE)
+		return NULL;
+	if (idx)
+		*idx = i;
+	return entry;
+}
+
+/* The same for an entry that is one's own, and may be DYING. */
+static inline void *shca_table_peek(const struct shca_fabric *f, const struct shca_hca *hca,
+				    enum shca_kind kind, uint32_t number)
+{
+	const struct shca_table *t = &hca->tables[kind];
+	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(f, hca, kind)) &
+		     ((1u << shca_kind_log2(kind)) - 1);
+	_Atomic uint64_t *life = shca_table_entry(f, t, i);
+	uint64_t w;
+
+	if (i >= atomic_load_explicit(&t->high, memory_order_acquire))
+		return NULL;
+	w = atomic_load_explicit(life, memory_order_acquire);
+	return shca_life_number(w) == number && shca_life_state(w) >= SHCA_LIVE ? (void *)life
+										: NULL;
+}
+
+/* The life word of any entry. */
+static inline uint64_t shca_table_life(const void *entry)
+{
+	return atomic_load_explicit((const _Atomic uint64_t *)entry, memory_order_acquire);
+}
+static inline uint32_t shca_table_number(const void *entry)
+{
+	return shca_life_number(shca_table_life(entry));
+}
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xrc_life.c - openers of XRC domains and target QPs.
+ *
+ * Every step can be repeated: an opener's bit is cleared last, and what dies carries the name of
+ * the process on whose behalf it does, so that the reaper of that process finds it if this one dies
+ * on the way.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "epoch.h"
+#include "table.h"
+#include "xrc_life.h"
+
+#define BATCH 64 /* target QPs that end together */
+
+static void openers_drop(_Atomic uint64_t *openers, unsigned proc)
+{
+	atomic_fetch_and(&openers[proc / 64], ~(1ULL << (proc % 64)));
+}
+
+bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc)
+{
+	uint64_t any = 0;
+	unsigned i;
+
+	for (i = 0; i < SHCA_MAX_PROCS / 64; i++) {
+		uint64_t bits = atomic_load(&openers[i]);
+
+		any |= i == proc / 64 ? bits & ~(1ULL << (proc % 64)) : bits;
+	}
+	return any;
+}
+
+static bool is_live(const void *entry)
+{
+	return shca_life_state(shca_table_life(entry)) == SHCA_LIVE;
+}
+
+static uint32_t high(const struct shca_hca *hca, enum shca_kind kind)
+{
+	return atomic_load(&hca->tables[kind].high);
+}
+
+/* A live target QP of domain `xrcd`? */
+static bool is_target_of(const struct shca_qp_entry *qp, uint32_t xrcd)
+{
+	return is_live(qp) && qp->type == IBV_QPT_XRC_RECV && qp->xrcd == xrcd;
+}
+
+/* Retires up to `room` live target QPs of the domain; how many, and which. */
+static unsigned retire_targets(struct shca_fabric *f, struct shca_hca *hca, uint32_t xrcd,
+			       unsigned proc, struct shca_qp_entry **which, unsigned room)
+{
+	uint32_t i, n = 0, end = high(hca, SHCA_QP);
+
+	for (i = 0; i < end && n < room; i++) {
+		struct shca_qp_entry *qp = shca_table_entry(f, &hca->tables[SHCA_QP], i);
+
+		if (is_target_of(qp, xrcd) && shca_table_retire_as(qp, proc))
+			which[n++] = qp;
+	}
+	return n;
+}
+
+static struct shca_xrcd_entry *find_domain(struct shca_fabric *f, struct shca_hca *hca,
+					   uint64_t dev, uint64_t ino, uint32_t *idx)
+{
+	uint32_t i, end = high(hca, SHCA_XRCD);
+
+	for (i = 0; i < end; i++) {
+		struct shca_xrcd_entry *x = shca_table_entry(f, &hca->tables[SHCA_XRCD], i);
+
+		if (is_live(x) && x->dev == dev && x->ino == ino) {
+			*idx = i;
+			return x;
+		}
+	}
+	return NULL;
+}
+
+int64_t shca_xrcd_open(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint64_t dev,
+		       uint64_t ino, int oflags)
+{
+	struct shca_xrcd_entry *x = NULL;
+	int64_t idx;
+	uint32_t i;
+
+	shca_lock(&hca->ctl_lock);
+	if (dev || ino)
+		x = find_domain(f, hca, dev, ino, &i);
+	if (x) {
+		idx = (oflags & O_EXCL) ? -EINVAL : (int64_t)i;
+		if (idx >= 0)
+			shca_openers_add(x->openers, proc);
+	} else if (!(oflags & O_CREAT)) {
+		idx = -EAGAIN;
+	} else {
+		idx = shca_table_alloc(f, hca, SHCA_XRCD, proc);
+		if (idx >= 0) {
+			x = shca_table_entry(f, &hca->tables[SHCA_XRCD], (uint32_t)idx);
+			x->dev = dev;
+			x->ino = ino;
+			shca_openers_add(x->openers, proc);
+			shca_table_publish(x);
+		}
+	}
+	shca_unlock(&hca->ctl_lock);
+	return idx;
+}
+
+void shca_xrcd_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_xrcd_entry *x,
+		     unsigned proc)
+{
+	uint32_t idx = shca_table_index(f, &hca->tables[SHCA_XRCD], x);
+	struct shca_qp_entry *which[BATCH];
+	unsigned n, i;
+	bool last;
+
+	shca_lock(&hca->ctl_lock);
+	last = !shca_opened_by_others(x->openers, proc) && shca_table_retire_as(x, proc);
+	if (!last) {
+		shca_table_disown(x, proc);
+		openers_drop(x->openers, proc);
+	}
+	shca_unlock(&hca->ctl_lock);
+	if (!last)
+		return;
+	/* Nobody can make or open a target QP in it any more. Dying in here leaves the domain DYING
+	 * in our name, from which the reaper goes on. */
+	do {
+		shca_lock(&hca->ctl_lock);
+		n = retire_targets(f, hca, idx, proc, which, BATCH);
+		shca_unlock(&hca->ctl_lock);
+		shca_epoch_sync_for(f, SHCA_HOLDS_ANY, UINT64_MAX);
+		for (i = 0; i < n; i++)
+			shca_table_free(hca, SHCA_QP, which[i]);
+	} while (n == BATCH);
+	shca_table_free(hca, SHCA_XRCD, x);
+}
+
+int64_t shca_tgt_open(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint32_t xrcd,
+		      uint32_t qpn)
+{
+	struct shca_qp_entry *qp;
+	int64_t rc = -EINVAL;
+	uint32_t idx;
+
+	/* No epoch: a target QP is retired under this lock only. */
+	shca_lock(&hca->ctl_lock);
+	qp = shca_table_find(f, hca, SHCA_QP, qpn, &idx);
+	if (qp && is_target_of(qp, xrcd)) {
+		shca_openers_add(qp->openers, proc);
+		rc = idx;
+	}
+	shca_unlock(&hca->ctl_lock);
+	return rc;
+}
+
+bool shca_tgt_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
+		    unsigned proc)
+{
+	bool last;
+
+	shca_lock(&hca->ctl_lock);
+	last = !shca_opened_by_others(qp->openers, proc) && shca_table_retire_as(qp, proc);
+	if (!last) {
+		shca_table_disown(qp, proc);
+		openers_drop(qp->openers, proc);
+	}
+	shca_unlock(&hca->ctl_lock);
+	if (last) {
+		shca_epoch_sync_for(f, SHCA_HOLDS_ANY, UINT64_MAX);
+		shca_table_free(hca, SHCA_QP, qp);
+	}
+	return last;
+}
+
+/* Does anything but `proc` keep it? A process that ends without destroying it leaves it to its
+ * domain. */
+static bool is_held(const struct shca_fabric *f, const struct shca_hca *hca,
+		    const struct shca_qp_entry *qp, unsigned proc)
+{
+	const struct shca_xrcd_entry *x = shca_table_entry(f, &hca->tables[SHCA_XRCD], qp->xrcd);
+
+	if (shca_opened_by_others(qp->openers, proc))
+		return true;
+	return shca_opt(f, SHCA_O_TGT_LIFETIME) == SHCA_TGT_DOMAIN && is_live(x) &&
+	       shca_opened_by_others(x->openers, proc);
+}
+
+bool shca_tgt_leave(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
+		    unsigned proc)
+{
+	bool held;
+
+	shca_lock(&hca->ctl_lock);
+	held = is_held(f, hca, qp, proc);
+	if (held) {
+		shca_table_disown(qp, proc);
+		openers_drop(qp->openers, proc);
+	}
+	shca_unlock(&hca->ctl_lock);
+	return held;
+}
+
+/* A process that had the target QP open died. */
+static void leave_target(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
+			 unsigned proc)
+{
+	if (is_held(f, hca, qp, proc))
+		shca_table_disown(qp, proc);
+	else
+		shca_table_retire_as(qp, proc);
+	openers_drop(qp->openers, proc);
+}
+
+static void leave_domain(struct shca_fabric *f, struct shca_hca *hca, struct shca_xrcd_entry *x,
+			 unsigned proc)
+{
+	struct shca_qp_entry *which[BATCH];
+	uint32_t idx = shca_table_index(f, &hca->tables[SHCA_XRCD], x);
+	uint64_t life = shca_table_life(x);
+
+	if (shca_life_state(life) == SHCA_LIVE) {
+		if (!shca_opened_by(x->openers, proc))
+			return;
+		if (shca_opened_by_others(x->openers, proc)) {
+			shca_table_disown(x, proc);
+			openers_drop(x->openers, proc);
+			return;
+		}
+		shca_table_retire_as(x, proc);
+	} else if (shca_life_state(life) != SHCA_DYING || shca_life_proc(life) != proc) {
+		return;
+	}
+	while (retire_targets(f, hca, idx, proc, which, BATCH) == BATCH)
+		;
+}
+
+void shca_xrc_leave(struct shca_fabric *f, struct shca_hca *hca, unsigned proc)
+{
+	uint32_t i, end = high(hca, SHCA_QP);
+
+	/* QPs first: whether they stay depends on who else has the domain open. */
+	for (i = 0; i < end; i++) {
+		struct shca_qp_entry *qp = shca_table_entry(f, &hca->tables[SHCA_QP], i);
+
+		if (is_live(qp) && qp->type == IBV_QPT_XRC_RECV &&
+		    (shca_opened_by(qp->openers, proc) ||
+		     shca_life_proc(shca_table_life(qp)) == proc))
+			leave_target(f, hca, qp, proc);
+	}
+	end = high(hca, SHCA_XRCD);
+	for (i = 0; i < end; i++)
+		leave_domain(f, hca, shca_table_entry(f, &hca->tables[SHCA_XRCD], i), proc);
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cq.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cq_heap.h"
+#include "engine.h"
+#include "fabric/arena.h"
+#include "handles.h"
+#include "handout.h"
+#include "mr.h"
+#include "owned.h"
+#include "qp.h"
+#include "rq.h"
+
+/* Polls in vain after which a thread yields its CPU, and then each so many: whoever works for it
+ * may need it. */
+#define YIELD_AFTER 256
+#define YIELD_EACH  32
+
+/* Keeps a CQ from being freed while shca_cq_settle_all() looks at it. */
+static pthread_mutex_t cqs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void shca_cq_reset(void)
+{
+	pthread_mutex_init(&cqs_lock, NULL);
+}
+
+/* ---------------------------------------------------------------- making and unmaking */
+
+/* Makes a ring for at least so many completions. */
+static int ring_make(struct shca_cq *cq, uint32_t cqe)
+{
+	uint32_t log2 = 0;
+	uint64_t off, len;
+
+	while ((1u << log2) < cqe + 1)
+		log2++;
+	len = sizeof(struct shca_cq_ring) + (1ULL << log2) * cq->stride;
+	off = shca_arena_alloc(&shca_self.fabric, shca_self.slot, len);
+	if (!off)
+		return -ENOMEM;
+	cq->ring_off = off;
+	cq->ring_len = len;
+	cq->ring = shca_arena(&shca_self.fabric, shca_self.slot) + off;
+	cq->log2_slots = log2;
+	for (uint64_t p = 0; p < 1ULL << log2; p++) {
+		struct shca_cqe *s =
+			(struct shca_cqe *)(void *)(cq->ring + sizeof(struct shca_cq_ring) +
+						    p * cq->stride);
+
+		atomic_store_explicit(&s->word, p << 24 | SHCA_SLOT_FREE, memory_order_relaxed);
+	}
+	return 0;
+}
+
+/* As mlx5: a power of two less one, though never more than the device says. */
+static uint32_t capacity(uint32_t log2_slots)
+{
+	uint32_t most = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE);
+	uint32_t n = (1u << log2_slots) - 1;
+
+	return n < most ? n : most;
+}
+
+static void init_locks(struct shca_cq *cq)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	/* Recursive: a thread may arm the queue, or deregister memory, between start_poll and
+	 * end_poll. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&cq->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *user,
+			       struct ibv_comp_channel *channel, uint32_t vector)
+{
+	struct shca_context *ctx = shca_ctx(ibctx);
+	struct shca_cq *cq;
+	int64_t idx;
+
+	if (!shca_ours(ibctx)) {
+		errno = EIO;
+		return NULL;
+	}
+	if (!cqe || cqe > (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE) ||
+	    vector >= (uint32_t)ibctx->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_CQ, shca_self.slot);
+	if (idx < 0) {
+		errno = (int)-idx;
+		goto free_cq;
+	}
+	cq->idx = (uint32_t)idx;
+	cq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_CQ], cq->idx);
+	cq->number = shca_table_number(cq->entry);
+	cq->stride = (uint32_t)((offsetof(struct shca_cqe, data) +
+				 (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD) +
+				 SHCA_LINE - 1) &
+				~(SHCA_LINE - 1ull));
+	init_locks(cq);
+	cq->ibv.context = ibctx;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = user;
+	cq->ibv.handle = cq->idx;
+	/* Known by its index from here on: shca_cq_settle_all() may look at it. */
+	if (ring_make(cq, cqe) || shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
+		errno = ENOMEM;
+		goto free_entry;
+	}
+	cq->ibv.cqe = (int)capacity(cq->log2_slots);
+	cq->entry->stride = cq->stride;
+	cq->entry->channel = channel ? ((struct shca_channel *)channel)->id + 1 : 0;
+	cq->entry->async_channel = ctx->async_channel;
+	atomic_store(&cq->entry->limit, (uint32_t)cq->ibv.cqe);
+	atomic_store(&cq->entry->ring, cq->ring_off << 8 | cq->log2_slots);
+	if (channel) {
+		pthread_mutex_lock(&ibctx->mutex);
+		channel->refcnt++;
+		pthread_mutex_unlock(&ibctx->mutex);
+	}
+	shca_own(ibctx, &cq->owned, SHCA_OWNED_CQ, cq);
+	shca_table_publish(cq->entry);
+	return cq;
+free_entry:
+	if (cq->ring_off)
+		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+	shca_table_free(ctx->hca, SHCA_CQ, cq->entry);
+free_cq:
+	free(cq);
+	return NULL;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
+			     struct ibv_comp_channel *channel, int vector)
+{
+	struct shca_cq *cq;
+
+	if (cqe < 1 || vector < 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = cq_make(ctx, (uint32_t)cqe, user, channel, (uint32_t)vector);
+	return cq ? (struct ibv_cq *)&cq->ibv : NULL;
+}
+
+struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *a)
+{
+	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const uint32_t flags =
+		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	struct shca_cq *cq;
+
+	if ((a->wc_flags & ~known) ||
+	    (a->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
+	    ((a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (a->flags & ~flags))) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = cq_make(ctx, a->cqe, a->cq_context, a->channel, a->comp_vector);
+	if (!cq)
+		return NULL;
+	/* IGNORE_OVERRUN promises that the user never lets it overrun; the queue is guarded all the
+	 * same. */
+	shca_cq_ex_init(cq, a->wc_flags);
+	cq->entry->stamps = !!(a->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS);
+	return &cq->ibv;
+}
+
+int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	(void)cq;
+	/*
+	 * Event moderation: events are never held back here, which is what a period of 0 asks for.
+	 */
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	return attr->moderate.cq_count || attr->moderate.cq_period ? EOPNOTSUPP : 0;
+}
+
+/*
+ * Swaps the ring under the producers: they find the new one through entry->ring, and after a grace
+ * period none is left in the old one, whose completions wait in the heap then. `polled` goes on
+ * counting; the new ring's bias says where its positions stand to that count.
+ */
+int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct shca_cq *cq = (struct shca_cq *)ibcq;
+	struct shca_fabric *f = &shca_self.fabric;
+	struct shca_cq next = {.stride = cq->stride};
+	struct shca_cq_ring *old, *new;
+	uint64_t tail;
+	int ret = 0;
+
+	if (!shca_ours(ibcq->context))
+		return EIO;
+	if (cqe < 1 || cqe > shca_opt(f, SHCA_O_MAX_CQE))
+		return EINVAL;
+	pthread_mutex_lock(&cq->lock);
+	old = (struct shca_cq_ring *)(void *)cq->ring;
+	tail = atomic_load(&old->tail);
+	if (tail - old->bias - atomic_load(&cq->entry->polled) > (uint64_t)cqe)
+		ret = EINVAL;
+	else if (ring_make(&next, (uint32_t)cqe))
+		ret = ENOMEM;
+	if (ret)
+		goto out;
+	new = (struct shca_cq_ring *)(void *)next.ring;
+	/* Position 0 of the new ring is the `tail` of the old one. Unsigned wrap is meant. */
+	atomic_store(&new->bias, old->bias - tail);
+	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
+	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
+	shca_epoch_sync(f);
+	shca_cq_close_ring(cq);
+	/* Completions that were claimed in the old ring meanwhile are held too. */
+	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
+	shca_arena_free(f, shca_self.slot, cq->ring_off, cq->ring_len);
+	cq->ring = next.ring;
+	cq->ring_off = next.ring_off;
+	cq->ring_len = next.ring_len;
+	cq->log2_slots = next.log2_slots;
+	__atomic_store_n(&cq->next, 0, __ATOMIC_RELAXED);
+	ibcq->cqe = (int)capacity(cq->log2_slots);
+out:
+	pthread_mutex_unlock(&cq->lock);
+	return ret;
+}
+
+void shca_cq_end(struct shca_cq *cq)
+{
+	struct shca_context *ctx = shca_ctx(cq->ibv.context);
+
+	shca_table_retire(cq->entry);
+	shca_handout_lock();
+	pthread_mutex_lock(&cqs_lock);
+	shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, NULL);
+	pthread_mutex_unlock(&cqs_lock);
+	shca_handout_unlock();
+	shca_epoch_sync(&shca_self.fabric);
+	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, cq->idx,
+			  cq->number);
+	if (cq->ibv.channel)
+		shca_event_forget(&shca_self.fabric, shca_self.slot, cq->entry->channel - 1,
+				  cq->idx, cq->number);
+	shca_cq_heap_free(cq);
+	shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+	shca_table_free(ctx->hca, SHCA_CQ, cq->entry);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct shca_cq *cq = (struct shca_cq *)ibcq;
+
+	if (!shca_ours(ibcq->context))
+		return EIO;
+	if (atomic_load(&cq->refs))
+		return EBUSY;
+	shca_disown(&cq->owned);
+	shca_cq_end(cq);
+	shca_wait_cq_acks(cq);
+	if (ibcq->channel) {
+		pthread_mutex_lock(&ibcq->context->mutex);
+		ibcq->channel->refcnt--;
+		pthread_mutex_unlock(&ibcq->context->mutex);
+	}
+	pthread_mutex_destroy(&cq->lock);
+	free(cq);
+	return 0;
+}
+
+struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
+{
+	struct shca_cq *cq = shca_handle_get(ctx->hca_idx, SHCA_CQ, idx);
+
+	return cq && cq->number == number ? (struct ibv_cq *)&cq->ibv : NULL;
+}
+
+/* ---------------------------------------------------------------- polling */
+
+void shca_cq_idle(struct shca_cq *cq)
+{
+	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
+	if (n >= YIELD_AFTER && n % YIELD_EACH == 0)
+		sched_yield();
+}
+
+/* Which receive queue a completion is of; NULL: it is gone. */
+static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_cqe *c)
+{
+	struct shca_srq *srq;
+	struct shca_qp *qp;
+
+	if (c->flags & SHCA_CQE_SRQ) {
+		srq = shca_handle_get(ctx->hca_idx, SHCA_SRQ, c->rsc);
+		return srq && srq->number == c->srqn ? &srq->rq : NULL;
+	}
+	qp = shca_handle_get(ctx->hca_idx, SHCA_QP, c->rsc);
+	return qp && qp->ibv.qp_base.qp_num == c->qp_num ? &qp->rq : NULL;
+}
+
+/* Puts the bytes that came with a completion where its receive wants them. Its keys were checked by
+ * the sender. */
+static void scatter(const struct shca_rwqe *w, const struct shca_cqe *c, struct shca_hca *hca)
+{
+	const uint8_t *from = c->data;
+	uint32_t left = c->payload;
+
+	for (uint32_t i = 0; left && i < w->num_sge; i++) {
+		uint32_t n = w->sge[i].length < left ? w->sge[i].length : left;
+		struct shca_run run;
+
+		/* Not checked again, only translated: a region that went since then takes its data
+		 * with it. */
+		if (!shca_mr_translate(hca, w->sge[i].lkey, w->sge[i].addr, n, &run) && !run.null)
+			memcpy((void *)(uintptr_t)run.addr, from, n);
+		from += n;
+		left -= n;
+	}
+}
+
+static void settle(struct shca_cq *cq, struct shca_cqe *c)
+{
+	struct shca_context *ctx = shca_ctx(cq->ibv.context);
+	struct shca_rq_local *rq = c->flags & SHCA_CQE_RECV && c->payload ? rq_of(ctx, c) : NULL;
+
+	if (!rq)
+		return;
+	scatter(shca_rq_own_wqe(rq, c->wqe), c, ctx->hca);
+	c->payload = 0;
+}
+
+static void settle_cq(void *object)
+{
+	struct shca_cq *cq = object;
+
+	pthread_mutex_lock(&cq->lock);
+	shca_cq_each(cq, settle);
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void shca_cq_settle_all(void)
+{
+	pthread_mutex_lock(&cqs_lock);
+	shca_handle_each(SHCA_CQ, settle_cq);
+	pthread_mutex_unlock(&cqs_lock);
+}
+
+static int read_recv(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+{
+	struct shca_context *ctx = shca_ctx(cq->ibv.context);
+	struct shca_rq_local *rq = rq_of(ctx, c);
+	struct shca_rwqe *w;
+
+	if (!rq)
+		return -ENOENT;
+	w = shca_rq_own_wqe(rq, c->wqe);
+	wc->wr_id = w->wr_id;
+	if (c->payload)
+		scatter(w, c, ctx->hca);
+	shca_rq_release(rq, c->wqe);
+	return 0;
+}
+
+static int read_send(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+{
+	struct shca_qp *qp = shca_handle_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_QP, c->rsc);
+
+	if (!qp || qp->ibv.qp_base.qp_num != c->qp_num)
+		return -ENOENT;
+	wc->wr_id = shca_sq_complete(qp, c->wqe);
+	return 0;
+}
+
+int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+{
+	*wc = (struct ibv_wc){.status = c->status,
+			      .opcode = c->opcode,
+			      /* As mlx5 shows its syndrome: not 0 when something is wrong. */
+			      .vendor_err = c->status == IBV_WC_SUCCESS ? 0 : 0x80u | c->status,
+			      .byte_len = c->byte_len,
+			      .imm_data = c->imm,
+			      .qp_num = c->qp_num,
+			      .src_qp = c->src_qp,
+			      .wc_flags = c->wc_flags,
+			      .slid = c->slid,
+			      .sl = SHCA_CQE_SL(c->flags)};
+	return c->flags & SHCA_CQE_RECV ? read_recv(cq, c, wc) : read_send(cq, c, wc);
+}
+
+int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct shca_cq *cq = (struct shca_cq *)ibcq;
+	int got = 0, err = 0;
+
+	if (!shca_cq_maybe(cq)) {
+		shca_cq_idle(cq);
+		return 0;
+	}
+	pthread_mutex_lock(&cq->lock);
+	while (got < n && !err) {
+		struct shca_cqe *c = shca_cq_peek(cq);
+
+		if (!c)
+			break;
+		err = shca_cq_read(cq, c, &wc[got]);
+		shca_cq_pop(cq);
+		got += !err;
+	}
+	if (got)
+		__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&cq->lock);
+	/* What was polled before is handed out first; the error comes back only when it is alone
+	 * (mlx5: CQ_POLL_ERR). */
+	if (err && !got)
+		return -2;
+	if (!got)
+		shca_cq_idle(cq);
+	return got;
+}
+
+/* ---------------------------------------------------------------- events */
+
+int shca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct shca_cq *cq = (struct shca_cq *)ibcq;
+	struct shca_hca *hca = shca_ctx(ibcq->context)->hca;
+	bool pending = shca_opt(&shca_self.fabric, SHCA_O_CQ_ARM) == SHCA_CQ_ARM_PENDING;
+	uint64_t arm, due;
+
+	/* mlx5 arms it all the same: nobody hears of it. */
+	if (!ibcq->channel)
+		return 0;
+	arm = atomic_load(&cq->entry->arm);
+	/* A CQ that is armed for any completion stays so (IBA 11.4.2.2). The exchange pairs with
+	 * that in shca_cq_produce(). */
+	while (!(arm == SHCA_ARM_ANY && solicited_only) &&
+	       !atomic_compare_exchange_weak(&cq->entry->arm, &arm,
+					     solicited_only ? SHCA_ARM_SOLICITED : SHCA_ARM_ANY))
+		;
+	pthread_mutex_lock(&cq->lock);
+	due = shca_cq_next_visible(cq, solicited_only);
+	pthread_mutex_unlock(&cq->lock);
+	/* What may not be seen yet fires when it may. Its producer's engine sees to that too, if it
+	 * lives so long. */
+	if (due > shca_now())
+		shca_engine_event_at(hca, cq->entry, due, true);
+	else if (due && pending)
+		shca_cq_fire(hca, cq->entry, true);
+	return 0;
+}

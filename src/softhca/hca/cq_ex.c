@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_ex.c - the extended polling interface: the same completions, read field by field.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "cq.h"
+
+static struct shca_cq *of(struct ibv_cq_ex *cq)
+{
+	return (struct shca_cq *)cq;
+}
+
+/* Reads the next completion into cur_wc. 0, ENOENT, or EINVAL if its queue is gone. */
+static int next(struct shca_cq *cq)
+{
+	struct shca_cqe *c = shca_cq_peek(cq);
+	int r;
+
+	if (!c)
+		return ENOENT;
+	cq->cur_ts = c->visible_at ? c->visible_at : shca_now();
+	r = shca_cq_read(cq, c, &cq->cur_wc);
+	shca_cq_pop(cq);
+	if (r)
+		return EINVAL;
+	__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
+	cq->ibv.wr_id = cq->cur_wc.wr_id;
+	cq->ibv.status = cq->cur_wc.status;
+	return 0;
+}
+
+static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct shca_cq *cq = of(ibcq);
+	int r;
+
+	if (attr && attr->comp_mask)
+		return EINVAL;
+	if (!shca_cq_maybe(cq)) {
+		shca_cq_idle(cq);
+		return ENOENT;
+	}
+	pthread_mutex_lock(&cq->lock);
+	r = next(cq);
+	/* The lock is held until end_poll, which is called only after a success. */
+	if (r) {
+		pthread_mutex_unlock(&cq->lock);
+		if (r == ENOENT)
+			shca_cq_idle(cq);
+	}
+	return r;
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	return next(of(cq));
+}
+
+static void end_poll(struct ibv_cq_ex *cq)
+{
+	pthread_mutex_unlock(&of(cq)->lock);
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.src_qp;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.wc_flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.slid;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_wc.dlid_path_bits;
+}
+
+static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
+{
+	return of(cq)->cur_ts;
+}
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	struct timespec real;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec -
+	       (shca_now() - of(cq)->cur_ts);
+}
+
+static int refuse_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	(void)cq;
+	(void)attr;
+	return EIO;
+}
+
+void shca_cq_ex_refuse(struct shca_cq *cq)
+{
+	cq->ibv.start_poll = refuse_poll;
+}
+
+void shca_cq_ex_init(struct shca_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ex = &cq->ibv;
+
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+	if (wc_flags & IBV_WC_EX_WITH_BYTE_LEN)
+		ex->read_byte_len = read_byte_len;
+	if (wc_flags & IBV_WC_EX_WITH_IMM)
+		ex->read_imm_data = read_imm_data;
+	if (wc_flags & IBV_WC_EX_WITH_QP_NUM)
+		ex->read_qp_num = read_qp_num;
+	if (wc_flags & IBV_WC_EX_WITH_SRC_QP)
+		ex->read_src_qp = read_src_qp;
+	if (wc_flags & IBV_WC_EX_WITH_SLID)
+		ex->read_slid = read_slid;
+	if (wc_flags & IBV_WC_EX_WITH_SL)
+		ex->read_sl = read_sl;
+	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
+		ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+}

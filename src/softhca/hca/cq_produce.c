@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_produce.c - completions going into a queue, from any process.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cq_ring.h"
+#include "engine.h"
+
+static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
+{
+	uint64_t life = atomic_load(&e->life);
+	struct shca_event ev = {IBV_EVENT_CQ_ERR, 0, shca_life_number(life)};
+
+	if (!atomic_exchange(&e->overrun, 1)) {
+		ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
+		shca_count(hca, SHCA_C_CQ_OVERRUN, 1);
+		shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->async_channel,
+				&ev);
+	}
+	return -ENOSPC;
+}
+
+static void move_tail(struct shca_cq_ring *r, uint64_t t)
+{
+	atomic_compare_exchange_strong_explicit(&r->tail, &t, t + 1, memory_order_relaxed,
+						memory_order_relaxed);
+}
+
+/* How many completions the queue holds if t is the next position; `guess`: by what a producer last
+ * saw of the polls. */
+static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint64_t t, bool guess)
+{
+	uint64_t polled = guess ? atomic_load_explicit(&e->polled_cache, memory_order_relaxed)
+				: atomic_load_explicit(&e->polled, memory_order_acquire);
+
+	if (!guess)
+		atomic_store_explicit(&e->polled_cache, polled, memory_order_relaxed);
+	return (int64_t)(t - atomic_load_explicit(&r->bias, memory_order_relaxed) - polled);
+}
+
+bool shca_cq_holds(struct shca_cq_entry *e)
+{
+	char *arena = shca_arena(&shca_self.fabric, shca_life_proc(atomic_load(&e->life)));
+	uint64_t ring = atomic_load_explicit(&e->ring, memory_order_acquire) >> 8;
+	const struct shca_cq_ring *r;
+
+	if (!arena)
+		return false;
+	r = (const struct shca_cq_ring *)(const void *)(arena + ring);
+	return held(e, r, atomic_load(&r->tail), false) > 0;
+}
+
+/* Claims the next slot. */
+static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, uint64_t *pos)
+{
+	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire);
+	char *ring = arena + (desc >> 8);
+	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)ring;
+	int64_t limit = atomic_load_explicit(&e->limit, memory_order_relaxed);
+	uint64_t passed = 0, t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	for (;;) {
+		struct shca_cqe *s = shca_slot_at(ring, t, desc & 0xff, e->stride);
+		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
+
+		if (held(e, r, t, true) >= limit && held(e, r, t, false) >= limit)
+			return NULL;
+		if (atomic_compare_exchange_strong_explicit(
+			    &s->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
+			    memory_order_acquire, memory_order_acquire)) {
+			/* Whoever finds the slot taken before we get here moves the tail for us. */
+			move_tail(r, t);
+			*pos = t;
+			/* The consumer wrote it last, and we shall next. */
+			__builtin_prefetch(shca_slot_at(ring, t + 1, desc & 0xff, e->stride), 1);
+			return s;
+		}
+		/*
+		 * Taken (or taken and polled since) by one who did not move the tail, or died
+		 * first. Or a hole that the consumer left in the last round, as the queue is not
+		 * full: its position is passed by.
+		 */
+		if (passed++ >> (desc & 0xff))
+			return NULL;
+		move_tail(r, t);
+		t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	}
+}
+
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
+{
+	uint64_t arm = atomic_load(&e->arm);
+	uint64_t life = atomic_load(&e->life);
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_life_number(life)};
+
+	if (arm != SHCA_ARM_ANY && !(arm == SHCA_ARM_SOLICITED && solicited))
+		return;
+	/* FIRING with our slot: should we die before the event is written, the reaper writes it. */
+	if (!atomic_compare_exchange_strong(&e->arm, &arm,
+					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
+		return;
+	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
+	atomic_fetch_add_explicit(&e->events, 1, memory_order_relaxed);
+	shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->channel - 1, &ev);
+	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
+	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
+}
+
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
+		    const struct shca_run *runs, const void *inl)
+{
+	char *arena =
+		shca_arena(&shca_self.fabric,
+			   shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+	struct shca_cqe *s;
+	uint64_t pos;
+
+	if (!arena || atomic_load_explicit(&e->overrun, memory_order_relaxed))
+		return -ENOSPC;
+	s = claim(e, arena, &pos);
+	if (!s)
+		return overrun(hca, e);
+	memcpy(&s->visible_at, &c->visible_at,
+	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
+	/* The time from which it may be seen is its time stamp. */
+	if (e->stamps && !c->visible_at)
+		s->visible_at = shca_now();
+	if (c->payload && runs)
+		shca_mem_gather(s->data, runs, c->payload);
+	else if (c->payload)
+		memcpy(s->data, inl, c->payload);
+	/* release: the completion is written before it is seen to be there. */
+	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
+			      memory_order_release);
+	if (e->channel) {
+		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
+
+		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the
+		 * order of the arm word and sees our completion, or before it and we see it armed.
+		 */
+		atomic_fetch_or(&e->arm, 0);
+		if (c->visible_at && c->visible_at > shca_now())
+			shca_engine_event_at(hca, e, c->visible_at, solicited);
+		else
+			shca_cq_fire(hca, e, solicited);
+	}
+	return 0;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* handout.c - counts events from when they are handed out until they are acknowledged. */
+#include "handout.h"
+
+#include "qp.h"
+
+static pthread_mutex_t handout = PTHREAD_MUTEX_INITIALIZER;
+
+void shca_handout_lock(void)
+{
+	pthread_mutex_lock(&handout);
+}
+
+void shca_handout_unlock(void)
+{
+	pthread_mutex_unlock(&handout);
+}
+
+void shca_handout_reset(void)
+{
+	pthread_mutex_init(&handout, NULL);
+}
+
+void shca_handout_give(pthread_mutex_t *mutex, uint32_t *counter)
+{
+	pthread_mutex_lock(mutex);
+	*counter -= 1;
+	pthread_mutex_unlock(mutex);
+}
+
+void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter, uint32_t n)
+{
+	pthread_mutex_lock(mutex);
+	*counter += n;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+/* Who found the object before its look-ups ended holds the lock until the event is counted. */
+static void wait_for_finders(void)
+{
+	shca_handout_lock();
+	shca_handout_unlock();
+}
+
+void shca_wait_qp_acks(struct shca_qp *qp)
+{
+	struct ibv_qp *ibv = &qp->ibv.qp_base;
+
+	wait_for_finders();
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != 0)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+void shca_wait_srq_acks(struct shca_srq *srq)
+{
+	struct ibv_srq *ibv = &srq->ibv;
+
+	wait_for_finders();
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != 0)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+void shca_wait_cq_acks(struct shca_cq *cq)
+{
+	struct ibv_cq_ex *ibv = &cq->ibv;
+
+	wait_for_finders();
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->comp_events_completed != 0 || ibv->async_events_completed != 0)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}

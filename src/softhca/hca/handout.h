@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * handout.h - events that the application was given and has not acknowledged yet. Destroying a QP,
+ * an SRQ or a CQ waits for them, so that no event ever names an object that is gone.
+ *
+ * The public structs count acknowledgements (events_completed, comp_events_completed,
+ * async_events_completed). Here such a counter goes down when an event is handed out and up when it
+ * is acknowledged: it is 0 when none is outstanding, and no second counter is needed.
+ *
+ * Lock order: the handout lock, then the object's own mutex.
+ */
+#ifndef SHCA_HANDOUT_H
+#define SHCA_HANDOUT_H
+
+#include "objects.h"
+
+/* Held by who reads an event from before it looks the object up (shca_qp_by_idx() and the like in
+ * ops.h) until the event counts as handed out. */
+void shca_handout_lock(void);
+void shca_handout_unlock(void);
+/* In a forked child: nobody holds the lock. */
+void shca_handout_reset(void);
+
+/* One event more is outstanding. `counter` belongs to the object whose mutex is given. */
+void shca_handout_give(pthread_mutex_t *mutex, uint32_t *counter);
+/* n events less are. */
+void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter, uint32_t n);
+
+/*
+ * Wait until all events that were handed out for the object are acknowledged. For a destroyer,
+ * after it ended the look-ups of its object: whoever had found it by then is waited for too. Hold
+ * no lock.
+ */
+void shca_wait_qp_acks(struct shca_qp *qp);
+void shca_wait_srq_acks(struct shca_srq *srq);
+void shca_wait_cq_acks(struct shca_cq *cq); /* completion events too */
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mem.h - moving bytes between this process's memory and another's, once where the kernel lets us
+ * (process_vm_readv/writev), else twice through shared memory with the help of the target's engine.
+ */
+#ifndef SHCA_MEM_H
+#define SHCA_MEM_H
+
+#include "objects.h"
+
+/* A run of bytes at an address of some process. null: no memory behind it (writes vanish, reads
+ * give zeros). */
+struct shca_run {
+	uint64_t addr;
+	uint64_t len;
+	bool null;
+};
+
+#define SHCA_MAX_RUNS 32
+
+/* The two ends of a transfer; one of the processes is the calling one. */
+struct shca_copy {
+	unsigned src_proc, dst_proc;
+	unsigned nsrc, ndst;
+	struct shca_run src[SHCA_MAX_RUNS];
+	struct shca_run dst[SHCA_MAX_RUNS];
+};
+
+/*
+ * Moves bytes [off, off + len) of both lists. 0; -EFAULT: our own memory isn't there; -EREMOTEIO:
+ * the other's isn't; -ESRCH: the other process is gone. Must be called inside an epoch.
+ */
+int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len);
+
+/* Gathers the first len bytes of own runs into a flat buffer, and back. Own memory that isn't there
+ * is a SIGSEGV, as touching it would be. */
+void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len);
+void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t len);
+
+enum shca_atomic { SHCA_CMP_SWAP, SHCA_FETCH_ADD };
+/* Atomic among all HCAs of the fabric that reach that memory (IBV_ATOMIC_HCA). Errors as above, and
+ * -EAGAIN: another holds the lock for long, come again. */
+int shca_mem_atomic(struct shca_hca *hca, unsigned proc, uint64_t addr, enum shca_atomic op,
+		    uint64_t compare_add, uint64_t swap, uint64_t *old);
+
+/* Did another process ask this one to copy? */
+bool shca_mem_asked(void);
+/* Does what other processes asked this one to copy; true if there was something. Any thread may
+ * call it. */
+bool shca_mem_serve(void);
+/* Forgets buffers (in a forked child). */
+void shca_mem_reset(void);
+
+#endif

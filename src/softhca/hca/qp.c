@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * qp.c - queue pairs: what is common to their life after creation: errors, events, flushing, the
+ * end.
+ */
+#include "qp.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/proc.h"
+#include "fabric/xrc_life.h"
+#include "handles.h"
+#include "handout.h"
+#include "mcast.h"
+#include "ops.h"
+#include "owned.h"
+#include "qp_make.h"
+#include "resp.h"
+
+/* Keeps a QP from being freed while shca_qp_flush_failed() looks at it, and guards lists of target
+ * handles. */
+static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void shca_qp_reset(void)
+{
+	pthread_mutex_init(&qps_lock, NULL);
+}
+
+/* ---------------------------------------------------------------- errors and events */
+
+static void event_to(struct shca_hca *hca, struct shca_qp_entry *e, unsigned proc, uint32_t channel,
+		     enum ibv_event_type type)
+{
+	struct shca_event ev = {
+		.kind = type,
+		.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_QP], e),
+		.number = shca_table_number(e),
+	};
+
+	shca_event_send(&shca_self.fabric, hca, proc, channel, &ev);
+}
+
+void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
+{
+	struct shca_fabric_header *h = shca_self.fabric.hdr;
+	unsigned idx = shca_hca_index(&shca_self.fabric, hca);
+
+	if (e->type != IBV_QPT_XRC_RECV) {
+		event_to(hca, e, shca_life_proc(atomic_load(&e->life)), e->async_channel, type);
+		return;
+	}
+	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
+		uint32_t channel = atomic_load(&h->procs[p].tgt_channel[idx]);
+
+		if (shca_opened_by(e->openers, p) && channel)
+			event_to(hca, e, p, channel - 1, type);
+	}
+}
+
+void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
+{
+	uint32_t s = atomic_load(&e->state);
+	unsigned proc;
+
+	do
+		if (s == IBV_QPS_ERR || s == IBV_QPS_RESET)
+			return;
+	while (!atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR));
+	if (type != SHCA_NO_EVENT)
+		shca_qp_event(hca, e, type);
+	proc = shca_life_proc(atomic_load(&e->life));
+	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
+		return;
+	atomic_fetch_or(&shca_self.fabric.hdr->procs[proc].attention, SHCA_ATTENTION_QP);
+	shca_proc_ring(&shca_self.fabric.hdr->procs[proc]);
+}
+
+/* ---------------------------------------------------------------- flushing */
+
+/* How long the engine waits for a sender that may be stopped in the middle of a message (ns): after
+ * that its receive is flushed all the same, and the message fails when it goes on. */
+#define FLUSH_PATIENCE 20000000u
+
+static void flush_rq(struct shca_qp *qp)
+{
+	struct shca_cqe c = {.rsc = qp->idx,
+			     .qp_num = qp->ibv.qp_base.qp_num,
+			     .opcode = IBV_WC_RECV,
+			     .status = IBV_WC_WR_FLUSH_ERR,
+			     .visible_at = atomic_load(&qp->entry->last_visible),
+			     .flags = SHCA_CQE_RECV};
+	struct shca_exec *x = shca_exec_self();
+	uint64_t sends_until;
+	uint32_t slot;
+
+	/* Not before the error of the send queue that is the cause. */
+	pthread_mutex_lock(&qp->sq_lock);
+	sends_until = qp->last_visible;
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (c.visible_at < sends_until)
+		c.visible_at = shca_in_order(&qp->entry->last_visible, sends_until);
+	shca_epoch_enter(x);
+	shca_resp_flush_held(qp->ctx->hca, qp->entry);
+	while (qp->rq.shared &&
+	       !shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
+		c.wqe = slot;
+		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, &c, NULL, NULL);
+		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+	}
+	shca_epoch_exit(x);
+}
+
+void shca_qp_flush(struct shca_qp *qp, uint64_t patience)
+{
+	bool again;
+
+	/* Whoever is sending to us, or executing our queue, sees ERR when it looks next. */
+	shca_engine_remove(qp);
+	shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
+	pthread_mutex_lock(&qp->sq_lock);
+	if (qp->sq && qp->sched == SHCA_SCHED_IDLE)
+		shca_req_flush(qp);
+	again = __atomic_exchange_n(&qp->flushed, true, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&qp->sq_lock);
+	flush_rq(qp);
+	if (!again && qp->entry->srq)
+		shca_qp_event(qp->ctx->hca, qp->entry, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+static void flush_if_failed(void *object)
+{
+	struct shca_qp *qp = object;
+
+	if (qp->entry->type != IBV_QPT_XRC_RECV && shca_qp_state(qp->entry) == IBV_QPS_ERR &&
+	    !qp->flushed)
+		shca_qp_flush(qp, FLUSH_PATIENCE);
+}
+
+void shca_qp_no_flush(struct shca_qp *qp)
+{
+	pthread_mutex_lock(&qps_lock);
+	__atomic_store_n(&qp->flushed, true, __ATOMIC_SEQ_CST);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+void shca_qp_flush_failed(void)
+{
+	pthread_mutex_lock(&qps_lock);
+	shca_handle_each(SHCA_QP, flush_if_failed);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	int r;
+
+	if (!qp->rq.shared || shca_qp_state(qp->entry) == IBV_QPS_RESET) {
+		*bad = wr;
+		return EINVAL;
+	}
+	r = shca_rq_post(&qp->rq, wr, bad);
+	/* Until the flush has been here, a sender may still be writing into an earlier receive. */
+	if (__atomic_load_n(&qp->flushed, __ATOMIC_SEQ_CST))
+		flush_rq(qp);
+	return r;
+}
+
+/* ---------------------------------------------------------------- finding */
+
+struct ibv_qp *shca_qp_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
+{
+	struct shca_qp *qp = shca_handle_get(ctx->hca_idx, SHCA_QP, idx);
+
+	return qp && qp->ibv.qp_base.qp_num == number ? &qp->ibv.qp_base : NULL;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *ibqp)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+
+	return qp->ibv.wr_start ? &qp->ibv : NULL;
+}
+
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp;
+	(void)op;
+	(void)flags;
+	return 0; /* nothing is promised about the order in which bytes become visible */
+}
+
+/* ---------------------------------------------------------------- the end */
+
+int shca_qp_add_handle(struct shca_qp *qp)
+{
+	unsigned hca = qp->ctx->hca_idx;
+	struct shca_qp *first;
+	int r = 0;
+
+	pthread_mutex_lock(&qps_lock);
+	first = shca_handle_get(hca, SHCA_QP, qp->idx);
+	if (first) {
+		qp->next_handle = first->next_handle;
+		first->next_handle = qp;
+	} else {
+		r = shca_handle_set(hca, SHCA_QP, qp->idx, qp);
+	}
+	pthread_mutex_unlock(&qps_lock);
+	return r;
+}
+
+/* Takes a handle out; true if it was this process's last of that QP. */
+static bool remove_handle(struct shca_qp *qp)
+{
+	unsigned hca = qp->ctx->hca_idx;
+	struct shca_qp *first;
+	bool last = false;
+
+	/* Events name the object until here; see handout.h. */
+	shca_handout_lock();
+	pthread_mutex_lock(&qps_lock);
+	first = shca_handle_get(hca, SHCA_QP, qp->idx);
+	if (first == qp) {
+		shca_handle_set(hca, SHCA_QP, qp->idx, qp->next_handle);
+		last = !qp->next_handle;
+	} else {
+		while (first->next_handle != qp)
+			first = first->next_handle;
+		first->next_handle = qp->next_handle;
+	}
+	pthread_mutex_unlock(&qps_lock);
+	shca_handout_unlock();
+	return last;
+}
+
+/* A completion that goes with its QP gives its receive back to the SRQ. */
+static void dropped(struct shca_cq *cq, const struct shca_cqe *c)
+{
+	struct shca_srq *srq;
+
+	if (!(c->flags & SHCA_CQE_SRQ))
+		return;
+	srq = shca_handle_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_SRQ, c->rsc);
+	if (srq)
+		shca_rq_release(&srq->rq, c->wqe);
+}
+
+void shca_qp_drop_held(struct shca_qp *qp)
+{
+	if (atomic_exchange(&qp->entry->inflight_rsc, 0) && qp->srq)
+		shca_rq_release(&qp->srq->rq, atomic_load(&qp->entry->inflight_wqe));
+}
+
+void shca_qp_purge(struct shca_qp *qp)
+{
+	struct shca_cq *cqs[2] = {qp->send_cq, qp->recv_cq != qp->send_cq ? qp->recv_cq : NULL};
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!cqs[i])
+			continue;
+		pthread_mutex_lock(&cqs[i]->lock);
+		shca_cq_purge(cqs[i], qp->idx, qp->ibv.qp_base.qp_num, dropped);
+		pthread_mutex_unlock(&cqs[i]->lock);
+	}
+}
+
+static void end_tgt(struct shca_qp *qp, bool left)
+{
+	bool last = remove_handle(qp);
+
+	if (last && left &&
+	    shca_tgt_leave(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot))
+		return;
+
+	/* A sender that was killed half-way left a receive behind: its SRQ's owner gets it back
+	 * flushed. */
+	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
+		struct shca_exec *x = shca_exec_self();
+
+		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
+		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, FLUSH_PATIENCE);
+		shca_epoch_enter(x);
+		shca_resp_flush_held(qp->ctx->hca, qp->entry);
+		shca_epoch_exit(x);
+	}
+	if (last)
+		shca_tgt_close(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot);
+}
+
+static void end_own(struct shca_qp *qp)
+{
+	shca_qp_no_flush(qp);
+	shca_table_retire(qp->entry);
+	shca_engine_remove(qp);
+	shca_epoch_sync(&shca_self.fabric);
+	shca_qp_drop_held(qp);
+	shca_qp_purge(qp);
+	remove_handle(qp);
+	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx,
+			  qp->ibv.qp_base.qp_num);
+	shca_rq_fini(&qp->rq);
+	shca_table_free(qp->ctx->hca, SHCA_QP, qp->entry);
+}
+
+void shca_qp_end(struct shca_qp *qp, bool left)
+{
+	if (left && qp->ibv.qp_base.qp_type == IBV_QPT_UD)
+		shca_mcast_leave_all(&shca_self.fabric, qp->ctx->hca_idx, qp->ibv.qp_base.qp_num);
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV)
+		end_tgt(qp, left);
+	else
+		end_own(qp);
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+
+	if (!shca_ours(ibqp->context))
+		return EIO;
+	if (ibqp->qp_type == IBV_QPT_UD &&
+	    shca_mcast_member(&shca_self.fabric, qp->ctx->hca_idx, ibqp->qp_num))
+		return EBUSY;
+	shca_disown(&qp->owned);
+	shca_qp_end(qp, false);
+	shca_wait_qp_acks(qp);
+	shca_qp_release(qp);
+	return 0;
+}

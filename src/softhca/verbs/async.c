@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* async.c - asynchronous events: from the records of a context's event channel to the user's
+ * objects. */
+#include "verbs.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "hca/handout.h"
+#include "hca/ops.h"
+
+enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
+
+/* What an event is about, by ibv_event_type. */
+static const enum subject subjects[] = {
+	[IBV_EVENT_CQ_ERR] = ABOUT_CQ,
+	[IBV_EVENT_QP_FATAL] = ABOUT_QP,
+	[IBV_EVENT_QP_REQ_ERR] = ABOUT_QP,
+	[IBV_EVENT_QP_ACCESS_ERR] = ABOUT_QP,
+	[IBV_EVENT_COMM_EST] = ABOUT_QP,
+	[IBV_EVENT_SQ_DRAINED] = ABOUT_QP,
+	[IBV_EVENT_PATH_MIG] = ABOUT_QP,
+	[IBV_EVENT_PATH_MIG_ERR] = ABOUT_QP,
+	[IBV_EVENT_DEVICE_FATAL] = ABOUT_PORT,
+	[IBV_EVENT_PORT_ACTIVE] = ABOUT_PORT,
+	[IBV_EVENT_PORT_ERR] = ABOUT_PORT,
+	[IBV_EVENT_LID_CHANGE] = ABOUT_PORT,
+	[IBV_EVENT_PKEY_CHANGE] = ABOUT_PORT,
+	[IBV_EVENT_SM_CHANGE] = ABOUT_PORT,
+	[IBV_EVENT_SRQ_ERR] = ABOUT_SRQ,
+	[IBV_EVENT_SRQ_LIMIT_REACHED] = ABOUT_SRQ,
+	[IBV_EVENT_QP_LAST_WQE_REACHED] = ABOUT_QP,
+	[IBV_EVENT_CLIENT_REREGISTER] = ABOUT_PORT,
+	[IBV_EVENT_GID_CHANGE] = ABOUT_PORT,
+};
+
+static enum subject subject_of(uint32_t kind)
+{
+	return kind < sizeof(subjects) / sizeof(*subjects) ? subjects[kind] : ABOUT_NOTHING;
+}
+
+/*
+ * Finds the object and counts the event as handed out; false when there is no such object any more.
+ */
+static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
+		     struct ibv_async_event *event)
+{
+	bool found = false;
+	struct ibv_qp *qp;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+
+	event->event_type = (enum ibv_event_type)ev->kind;
+	shca_handout_lock();
+	switch (subject_of(ev->kind)) {
+	case ABOUT_QP:
+		qp = shca_qp_by_idx(ctx, ev->idx, ev->number);
+		found = qp != NULL;
+		event->element.qp = qp;
+		if (qp)
+			shca_handout_give(&qp->mutex, &qp->events_completed);
+		break;
+	case ABOUT_SRQ:
+		srq = shca_srq_by_idx(ctx, ev->idx, ev->number);
+		found = srq != NULL;
+		event->element.srq = srq;
+		if (srq)
+			shca_handout_give(&srq->mutex, &srq->events_completed);
+		break;
+	case ABOUT_CQ:
+		cq = shca_cq_by_idx(ctx, ev->idx, ev->number);
+		found = cq != NULL;
+		event->element.cq = cq;
+		if (cq)
+			shca_handout_give(&cq->mutex, &cq->async_events_completed);
+		break;
+	case ABOUT_PORT:
+		found = true;
+		event->element.port_num = (int)ev->idx;
+		break;
+	case ABOUT_NOTHING:
+		break;
+	}
+	shca_handout_unlock();
+	return found;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct shca_event ev;
+
+	if (!shca_ours(context)) {
+		errno = EIO;
+		return -1;
+	}
+	do {
+		if (read(context->async_fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
+			return -1;
+	} while (!hand_out(shca_ctx(context), &ev, event));
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
+	struct ibv_cq *cq = event->element.cq;
+
+	switch (subject_of(event->event_type)) {
+	case ABOUT_QP:
+		shca_handout_ack(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		break;
+	case ABOUT_SRQ:
+		shca_handout_ack(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+		break;
+	case ABOUT_CQ:
+		shca_handout_ack(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+		break;
+	case ABOUT_PORT:
+	case ABOUT_NOTHING:
+		break;
+	}
+}

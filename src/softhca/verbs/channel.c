@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* channel.c - completion channels: the descriptor on which an application waits for armed CQs. */
+#include "verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "hca/handout.h"
+#include "hca/ops.h"
+#include "hca/owned.h"
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct shca_channel *channel;
+	int64_t id;
+
+	channel = calloc(1, sizeof(*channel));
+	if (!channel) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (!shca_ours(context))
+		id = -EIO;
+	else
+		id = shca_event_create(&shca_self.fabric, shca_self.slot, &channel->ibv.fd);
+	if (id < 0) {
+		free(channel);
+		errno = (int)-id;
+		return NULL;
+	}
+	channel->id = (uint32_t)id;
+	channel->ibv.context = context;
+	shca_own(context, &channel->owned, SHCA_OWNED_CHANNEL, channel);
+	return &channel->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
+{
+	struct shca_channel *channel = (struct shca_channel *)ibchannel;
+	struct ibv_context *context = ibchannel->context;
+	int refs;
+
+	if (!shca_ours(context))
+		return EIO;
+	/* refcnt counts CQs; like libibverbs, who makes or destroys one holds this lock. */
+	pthread_mutex_lock(&context->mutex);
+	refs = ibchannel->refcnt;
+	pthread_mutex_unlock(&context->mutex);
+	if (refs)
+		return EBUSY;
+	shca_disown(&channel->owned);
+	shca_event_destroy(&shca_self.fabric, shca_self.slot, channel->id, ibchannel->fd);
+	free(channel);
+	return 0;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct shca_context *ctx = shca_ctx(channel->context);
+	struct shca_event ev;
+	struct ibv_cq *found = NULL;
+
+	/* What a child read there would be missing in its parent. */
+	if (!shca_ours(channel->context)) {
+		errno = EIO;
+		return -1;
+	}
+	while (!found) {
+		if (read(channel->fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
+			return -1;
+		if (ev.kind != SHCA_EVENT_COMP)
+			continue;
+		shca_handout_lock();
+		found = shca_cq_by_idx(ctx, ev.idx, ev.number);
+		if (found)
+			shca_handout_give(&found->mutex, &found->comp_events_completed);
+		shca_handout_unlock();
+	}
+	*cq = found;
+	*cq_context = found->cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	if (nevents)
+		shca_handout_ack(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * leftover.c - contexts that may not be used any more although the user still has pointers into
+ * them: those that were closed with objects left, and in a forked child those of its parent. The
+ * structs stay; what would touch the fabric refuses.
+ */
+#include "verbs.h"
+
+#include <errno.h>
+
+#include "hca/ops.h"
+#include "hca/owned.h"
+
+static int refuse_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq;
+	(void)n;
+	(void)wc;
+	return -1;
+}
+
+static int refuse_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	(void)cq;
+	(void)solicited_only;
+	return EIO;
+}
+
+static int refuse_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				struct ibv_recv_wr **bad)
+{
+	(void)srq;
+	*bad = wr;
+	return EIO;
+}
+
+static int refuse_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	(void)qp;
+	*bad = wr;
+	return EIO;
+}
+
+static int refuse_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	(void)qp;
+	*bad = wr;
+	return EIO;
+}
+
+static void refuse_object(enum shca_owned_kind kind, void *object)
+{
+	if (kind == SHCA_OWNED_QP)
+		shca_wr_api_refuse(object);
+	else if (kind == SHCA_OWNED_CQ)
+		shca_cq_ex_refuse(object);
+}
+
+void shca_leftover_refuse(struct shca_context *ctx)
+{
+	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
+	struct verbs_context *v = &ctx->vctx;
+
+	ops->poll_cq = refuse_poll_cq;
+	ops->req_notify_cq = refuse_req_notify_cq;
+	ops->post_srq_recv = refuse_post_srq_recv;
+	ops->post_send = refuse_post_send;
+	ops->post_recv = refuse_post_recv;
+	/* Those that <infiniband/verbs.h> refuses when they are not there; those that are left look
+	 * themselves, or only at what doesn't change. */
+	v->alloc_td = NULL;
+	v->dealloc_td = NULL;
+	v->alloc_parent_domain = NULL;
+	v->create_cq_ex = NULL;
+	v->create_srq_ex = NULL;
+	v->create_qp_ex = NULL;
+	v->open_xrcd = NULL;
+	v->open_qp = NULL;
+	v->get_srq_num = NULL;
+	v->alloc_null_mr = NULL;
+	v->advise_mr = NULL;
+	shca_owned_each(ctx, refuse_object);
+}
+
+static void end(enum shca_owned_kind kind, void *object)
+{
+	switch (kind) {
+	case SHCA_OWNED_QP:
+		shca_qp_end(object, true);
+		break;
+	case SHCA_OWNED_SRQ:
+		shca_srq_end(object);
+		break;
+	case SHCA_OWNED_MR:
+		shca_mr_end(object);
+		break;
+	case SHCA_OWNED_CQ:
+		shca_cq_end(object);
+		break;
+	case SHCA_OWNED_XRCD:
+		shca_xrcd_end(object);
+		break;
+	case SHCA_OWNED_PD:
+		shca_pd_end(object);
+		break;
+	case SHCA_OWNED_CHANNEL:
+		/* Its descriptor is the user's: the kernel leaves it open too. */
+		shca_event_destroy(&shca_self.fabric, shca_self.slot,
+				   ((struct shca_channel *)object)->id, -1);
+		break;
+	case SHCA_OWNED_TD:
+	case SHCA_OWNED_KINDS:
+		break;
+	}
+}
+
+void shca_leftover_end(struct shca_context *ctx)
+{
+	for (unsigned k = 0; k < SHCA_OWNED_KINDS; k++) {
+		enum shca_owned_kind kind = k;
+		void *object;
+
+		while ((object = shca_owned_take(ctx, kind)))
+			end(kind, object);
+	}
+}

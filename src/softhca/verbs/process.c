@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * process.c - this process on its fabric: attached when it first asks for devices, in the process
+ * table from the first device that it opens, and a stranger again in a forked child.
+ */
+#include "verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "fabric/cancel.h"
+#include "fabric/proc.h"
+#include "hca/engine.h"
+#include "hca/ops.h"
+#include "hca/owned.h"
+
+struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
+
+/* Protects shca_self until it is set, and these. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned contexts;
+static bool complained;
+
+static void complain(const char *sentence)
+{
+	if (!complained)
+		fprintf(stderr, "softhca: %s\n", sentence);
+	complained = true;
+}
+
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+	shca_owned_fork_prepare();
+}
+
+static void fork_parent(void)
+{
+	shca_owned_fork_parent();
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * The mapping stays, but all that is the parent's is forgotten: its slot, its objects, its engine
+ * (and by fabric/ its arena, channels and epochs). The child opens devices of its own.
+ */
+static void fork_child(void)
+{
+	shca_owned_fork_child(shca_leftover_refuse);
+	shca_self.slot = SHCA_NO_PROC;
+	shca_self.proc = NULL;
+	contexts = 0;
+	shca_hca_reset();
+	pthread_mutex_init(&lock, NULL);
+}
+
+/* A launcher says by one of these which process of its node this is. */
+static const char *const rank_names[] = {
+	"OMPI_COMM_WORLD_LOCAL_RANK",
+	"PMIX_LOCAL_RANK",
+	"PMI_LOCAL_RANK",
+	"MPI_LOCALRANKID",
+	"SLURM_LOCALID",
+};
+
+static bool env_number(const char *name, unsigned long *n)
+{
+	const char *s = getenv(name);
+	char *end;
+
+	if (!s || *s < '0' || *s > '9')
+		return false;
+	*n = strtoul(s, &end, 10);
+	return *end == '\0';
+}
+
+static int refuse_node(unsigned nodes)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text),
+		 SHCA_ENV_NODE " must be a node of this fabric, 0 to %u, but is \"%.40s\".",
+		 nodes - 1, getenv(SHCA_ENV_NODE));
+	complain(text);
+	return -EINVAL;
+}
+
+/* The virtual node of this process, or -EINVAL. */
+static int choose_node(unsigned nodes, unsigned *node)
+{
+	unsigned long n = 0;
+
+	if (getenv(SHCA_ENV_NODE)) {
+		if (!env_number(SHCA_ENV_NODE, &n) || n >= nodes)
+			return refuse_node(nodes);
+	} else {
+		for (unsigned i = 0; i < sizeof(rank_names) / sizeof(*rank_names); i++)
+			if (env_number(rank_names[i], &n))
+				break;
+	}
+	*node = (unsigned)(n % nodes);
+	return 0;
+}
+
+static int attach(const char *dir)
+{
+	static bool fork_handled;
+	char err[512];
+	int ret;
+
+	ret = shca_fabric_attach(dir, &shca_self.fabric, err, sizeof(err));
+	if (ret) {
+		complain(err);
+		return ret;
+	}
+	ret = choose_node(shca_self.fabric.hdr->nodes, &shca_self.node);
+	if (ret)
+		goto detach;
+	ret = shca_devices_make();
+	if (ret) {
+		complain("The fabric's directory has too long a name: start it again with `softhca "
+			 "run`.");
+		goto detach;
+	}
+	if (!fork_handled) {
+		ret = -pthread_atfork(fork_prepare, fork_parent, fork_child);
+		if (ret)
+			goto detach;
+		fork_handled = true;
+	}
+	return 0;
+detach:
+	shca_fabric_detach(&shca_self.fabric);
+	return ret;
+}
+
+int shca_process_attach(void)
+{
+	static bool attached;
+	const char *dir;
+	int ret = 1, cancel = shca_cancel_hold();
+
+	pthread_mutex_lock(&lock);
+	if (attached)
+		goto out;
+	dir = getenv(SHCA_ENV_FABRIC);
+	if (!dir || !*dir) {
+		complain("There is no fabric here, so there are no devices: start the program with "
+			 "`softhca run`.");
+		ret = 0;
+		goto out;
+	}
+	ret = attach(dir);
+	if (ret == 0) {
+		attached = true;
+		ret = 1;
+	}
+out:
+	pthread_mutex_unlock(&lock);
+	shca_cancel_restore(cancel);
+	return ret;
+}
+
+/* Takes a slot. Needs the lock. */
+static int take_slot(void)
+{
+	int slot = shca_proc_attach(&shca_self.fabric);
+
+	if (slot == -EAGAIN)
+		complain("The fabric has no room for another process: end some, or start a second "
+			 "fabric.");
+	if (slot < 0)
+		return slot;
+	shca_self.slot = (unsigned)slot;
+	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
+	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
+	shca_self.proc->node = shca_self.node;
+	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
+	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	return 0;
+}
+
+/* With the slot goes all that this process has on the fabric. Needs the lock. */
+static void give_slot(void)
+{
+	unsigned slot = shca_self.slot;
+
+	shca_self.slot = SHCA_NO_PROC;
+	shca_self.proc = NULL;
+	shca_proc_detach(&shca_self.fabric, slot);
+}
+
+int shca_process_enter(void)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	if (shca_self.slot == SHCA_NO_PROC) {
+		ret = take_slot();
+		if (ret)
+			goto out;
+		ret = shca_engine_start();
+		if (ret) {
+			give_slot();
+			goto out;
+		}
+	}
+	contexts++;
+out:
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+void shca_process_leave(void)
+{
+	pthread_mutex_lock(&lock);
+	contexts--;
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Handlers and destructors of others may come after ours and still use what they have open, so as
+ * long as anything is open the slot is left to the fabric's reaper. A program that closed all gives
+ * it back at once; should it open a device again after this, it takes another.
+ */
+__attribute__((destructor)) static void at_exit(void)
+{
+	/* A thread that is still opening or closing is a user too. */
+	if (pthread_mutex_trylock(&lock))
+		return;
+	if (contexts == 0 && shca_self.slot != SHCA_NO_PROC) {
+		shca_engine_stop();
+		give_slot();
+	}
+	pthread_mutex_unlock(&lock);
+}

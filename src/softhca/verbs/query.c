@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * query.c - what a device says about itself: the fabric's options, and nothing that is not there.
+ */
+#include "verbs.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <limits.h>
+
+#define PAGE_SIZES 0xfffffffffffff000ULL /* 4 KiB and all powers of two above */
+#define ACK_DELAY  16                    /* 4.096 us * 2^16: as the ConnectX has it */
+#define CLOCK_KHZ  1000000               /* timestamps count nanoseconds */
+
+static int clip_int(int64_t n)
+{
+	return n < INT_MAX ? (int)n : INT_MAX;
+}
+
+static unsigned int cap_flags(const struct shca_fabric *f)
+{
+	unsigned int flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
+			     IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+
+	if (shca_opt(f, SHCA_O_XRC))
+		flags |= IBV_DEVICE_XRC;
+	return flags;
+}
+
+static void fill_limits(const struct shca_fabric *f, struct ibv_device_attr *a)
+{
+	int64_t rd_atomic = shca_opt(f, SHCA_O_MAX_RD_ATOMIC);
+	int64_t mr_size = shca_opt(f, SHCA_O_MAX_MR_SIZE);
+
+	a->max_mr_size = mr_size == INT64_MAX ? UINT64_MAX : (uint64_t)mr_size;
+	a->max_qp = (int)shca_opt(f, SHCA_O_MAX_QP);
+	a->max_qp_wr = (int)shca_opt(f, SHCA_O_MAX_QP_WR);
+	a->max_sge = (int)shca_opt(f, SHCA_O_MAX_SGE);
+	a->max_sge_rd = a->max_sge;
+	a->max_cq = (int)shca_opt(f, SHCA_O_MAX_CQ);
+	a->max_cqe = (int)shca_opt(f, SHCA_O_MAX_CQE);
+	a->max_mr = (int)shca_opt(f, SHCA_O_MAX_MR);
+	a->max_pd = (int)shca_opt(f, SHCA_O_MAX_PD);
+	a->max_qp_rd_atom = (int)rd_atomic;
+	a->max_qp_init_rd_atom = (int)rd_atomic;
+	a->max_res_rd_atom = clip_int(rd_atomic * a->max_qp);
+	a->max_mcast_grp = (int)shca_opt(f, SHCA_O_MAX_MCAST);
+	a->max_mcast_qp_attach = a->max_mcast_grp;
+	a->max_total_mcast_qp_attach = a->max_mcast_grp;
+	a->max_ah = INT_MAX;
+	a->max_srq = (int)shca_opt(f, SHCA_O_MAX_SRQ);
+	a->max_srq_wr = (int)shca_opt(f, SHCA_O_MAX_SRQ_WR);
+	a->max_srq_sge = (int)shca_opt(f, SHCA_O_MAX_SRQ_SGE);
+}
+
+static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *a)
+{
+	const struct shca_fabric *f = &shca_self.fabric;
+
+	*a = (struct ibv_device_attr){
+		.fw_ver = SHCA_FW_VER,
+		.node_guid = htobe64(ctx->hca->guid),
+		.sys_image_guid = htobe64(ctx->hca->guid),
+		.page_size_cap = PAGE_SIZES,
+		.vendor_id = SHCA_VENDOR_ID,
+		.vendor_part_id = SHCA_PART_ID,
+		.device_cap_flags = cap_flags(f),
+		.atomic_cap = shca_opt(f, SHCA_O_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
+		.max_pkeys = ctx->hca->npkeys,
+		.local_ca_ack_delay = ACK_DELAY,
+		.phys_port_cnt = SHCA_PORT,
+	};
+	fill_limits(f, a);
+}
+
+/* No region is ever pinned, so on-demand regions can do what the others can. XRC is the exception
+ * that programs must expect: adapters of the field offer it without atomics. */
+static void fill_odp(const struct shca_fabric *f, struct ibv_device_attr_ex *a)
+{
+	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+	const uint32_t rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
+	const int64_t odp = shca_opt(f, SHCA_O_ODP);
+
+	if (odp == SHCA_ODP_OFF)
+		return;
+	a->odp_caps.general_caps = IBV_ODP_SUPPORT;
+	if (odp == SHCA_ODP_IMPLICIT)
+		a->odp_caps.general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
+	a->odp_caps.per_transport_caps.rc_odp_caps = both | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
+	if (shca_opt(f, SHCA_O_ATOMICS))
+		a->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
+	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
+	a->odp_caps.per_transport_caps.ud_odp_caps = both | IBV_ODP_SUPPORT_SRQ_RECV;
+	if (shca_opt(f, SHCA_O_XRC))
+		a->xrc_odp_caps = IBV_ODP_SUPPORT_SEND | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
+}
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	fill_device(shca_ctx(context), attr);
+	return 0;
+}
+
+int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	struct ibv_device_attr_ex a = {0};
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	if (attr_size < offsetof(struct ibv_device_attr_ex, odp_caps))
+		return EINVAL;
+	fill_device(shca_ctx(context), &a.orig_attr);
+	fill_odp(&shca_self.fabric, &a);
+	a.completion_timestamp_mask = UINT64_MAX;
+	a.hca_core_clock = CLOCK_KHZ;
+	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.phys_port_cnt_ex = SHCA_PORT;
+	/* The caller's struct may be an older or a newer one. */
+	memset(attr, 0, attr_size);
+	memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));
+	return 0;
+}
+
+/* The raw clock is a count of ticks: all of it is in tv_nsec, as mlx5 has it, whatever its size. */
+int shca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
+		values->raw_clock.tv_sec = 0;
+		values->raw_clock.tv_nsec = (long)shca_now();
+	}
+	return 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * verbs.h - what the files of this folder tell each other. The entry points that applications call
+ * (ibv_*) are declared by <infiniband/verbs.h>; those that it leaves to providers are declared
+ * here.
+ */
+#ifndef SHCA_VERBS_H
+#define SHCA_VERBS_H
+
+/* The library is built with hidden visibility; what libibverbs declares is what it exports. */
+#pragma GCC visibility push(default)
+#include <infiniband/verbs.h>
+#pragma GCC visibility pop
+
+#include "hca/objects.h"
+
+/* The library's own ports and tables. */
+#define SHCA_PORT        1
+#define SHCA_GID_TBL_LEN 8 /* entry 0 is the port's; the others are empty */
+
+/* process.c */
+
+/* Attaches to the fabric that the environment names: 1, or 0 when it names none, or -errno. What is
+ * wrong is said on stderr, once. */
+int shca_process_attach(void);
+/* A context is opened: takes a slot of the fabric and starts the engine if there is none yet. 0 or
+ * -errno. */
+int shca_process_enter(void);
+/* A context of this process is closed. */
+void shca_process_leave(void);
+
+/* device.c */
+
+/*
+ * Makes the devices of this process's node. Called once, when the fabric is attached. 0 or -errno.
+ */
+int shca_devices_make(void);
+/* The device whose node below /dev/infiniband has that name; -1 if it is none of ours. Any thread,
+ * any time. */
+int shca_devices_find(const char *dev_name);
+
+static inline struct shca_device *shca_device(struct ibv_device *dev)
+{
+	return (struct shca_device *)dev;
+}
+
+/* query.c, port.c */
+int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size);
+int shca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
+int shca_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		    size_t attr_size);
+/* The GID at an index; all zero but for index 0. */
+void shca_gid_at(const struct shca_hca *hca, unsigned index, union ibv_gid *gid);
+
+/* pd.c */
+struct ibv_td *shca_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int shca_dealloc_td(struct ibv_td *td);
+struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
+					struct ibv_parent_domain_init_attr *attr);
+
+/* What it counts for on the device is given back; the struct stays. */
+void shca_pd_end(struct shca_pd *pd);
+
+/* leftover.c */
+
+/* Ends what is left in a context that is being closed. */
+void shca_leftover_end(struct shca_context *ctx);
+/* A context that this process must not use (any more): what its tables and its objects point to
+ * refuses from here on. */
+void shca_leftover_refuse(struct shca_context *ctx);
+
+/* unsupported.c */
+int shca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int shca_dealloc_mw(struct ibv_mw *mw);
+
+/* What ibv_devinfo and providers take from libibverbs though its public header doesn't have it. */
+#pragma GCC visibility push(default)
+int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+		       unsigned int *type);
+const char *ibv_get_sysfs_path(void);
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+#pragma GCC visibility pop
+
+#endif
