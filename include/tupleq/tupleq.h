@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libtupleq: two-sided messages with MPI's matching, matched by the InfiniBand adapter (HCA).
+ *
+ * A message is matched on (context, source, tag). Such a tuple gets an XRC shared receive queue
+ * (SRQ) of its own on demand, into which the receiver's buffers are posted, and to which the
+ * sender's HCA sends: the adapters do the matching, at every size, without a copy, a control
+ * message or a CPU (M. J. Koop, J. K. Sridhar, D. K. Panda, "TupleQ: Fully-Asynchronous and
+ * Zero-Copy MPI over InfiniBand", 2009). The library stands on libibverbs alone; there is no MPI in
+ * it.
+ *
+ * Errors: functions return 0 (or a count) or a negative errno. Where a user can do something about
+ * it, a sentence that says what goes to the log function of struct tq_job.
+ *
+ * Threads: every function may be called by any thread, unless it says otherwise. Callbacks are
+ * called by threads that are in tq_progress(), tq_flush() or tq_close(), without any lock held:
+ * they may call the library again.
+ */
+#ifndef TUPLEQ_TUPLEQ_H
+#define TUPLEQ_TUPLEQ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+#define TQ_ANY_SOURCE (-1)
+/* Matches tags of 0 and above only: negative tags are for the library's user (MPI's collectives).
+ */
+#define TQ_ANY_TAG INT32_MIN
+
+struct tq_ep;   /* this process on one port of an HCA */
+struct tq_peer; /* another process */
+struct tq_ctx;  /* a context of matching, as an MPI communicator */
+struct tq_req;  /* an operation that is under way */
+struct tq_msg;  /* a message taken from the queues by a matched probe */
+
+/* ---- parameters ---- */
+
+enum tq_param_type {
+	TQ_PARAM_BOOL,
+	TQ_PARAM_INT,  /* int64_t */
+	TQ_PARAM_SIZE, /* int64_t, bytes; "8K", "1M" are understood */
+	TQ_PARAM_ENUM, /* one of `choices` */
+	TQ_PARAM_STRING
+};
+
+struct tq_param_desc {
+	const char *name;
+	enum tq_param_type type;
+	const char *value;   /* default, as a string */
+	int64_t min, max;    /* TQ_PARAM_INT and TQ_PARAM_SIZE */
+	const char *choices; /* TQ_PARAM_ENUM: names separated by '|' */
+	int level;           /* MPI_T verbosity 1 (user, basic) to 9 (developer, all) */
+	const char *help;
+};
+
+struct tq_params; /* a value for each parameter */
+
+/* The i-th parameter's description; NULL when there are no more. Static memory. */
+const struct tq_param_desc *tq_param_desc(unsigned i);
+
+/* Parameters with their defaults; NULL without memory. The caller frees them with tq_params_free().
+ */
+struct tq_params *tq_params_new(void);
+void tq_params_free(struct tq_params *params);
+
+/* Sets a parameter from a string. -ENOENT: no such parameter; -EINVAL: `value` is not understood or
+ * out of range; then why, if not NULL, receives a sentence (cut to `size` bytes). */
+int tq_param_set(struct tq_params *params, const char *name, const char *value, char *why,
+		 size_t size);
+
+/* ---- counters ---- */
+
+struct tq_counter_desc {
+	const char *name;
+	bool level; /* a current value with a high-water mark, else it only grows */
+	const char *help;
+};
+
+/* The i-th counter's description; NULL when there are no more. Static memory. */
+const struct tq_counter_desc *tq_counter_desc(unsigned i);
+
+/* Its value, and (for a level) its highest value so far. Thread-safe, wait-free; may lag behind by
+ * an operation. */
+uint64_t tq_counter(const struct tq_ep *ep, unsigned i);
+uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i);
+
+/* ---- memory registration ---- */
+
+/* A registration with the adapter. */
+struct tq_mr;
+
+/*
+ * A registration cache of the caller's, used for user buffers. get(): a registration that covers
+ * [addr, addr + len), which stays valid until put() is called with it; NULL: it can't be registered
+ * (the library then takes a slower way). A cache makes registrations by tq_mr_register() and drops
+ * them by tq_mr_deregister(). Called with the endpoint's lock held: they must not call other
+ * functions of the library.
+ */
+struct tq_mr_cache {
+	struct tq_mr *(*get)(void *arg, void *addr, size_t len, void **cookie);
+	void (*put)(void *arg, void *cookie);
+	void *arg;
+};
+
+/* Registers memory (local write, remote read and write). 0, or -ENOMEM (the memlock limit, or the
+ * adapter's), -EINVAL, -EFAULT. They take no lock of the endpoint's. */
+int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr);
+void tq_mr_deregister(struct tq_mr *mr);
+
+/* ---- endpoints and peers ---- */
+
+enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
+
+/* How a request ended. */
+struct tq_status {
+	int error;      /* 0; -EMSGSIZE: the message was longer than the buffer, which holds its
+			   beginning; -ECANCELED; -EIO: the connection      to the peer failed (the log
+			   says      how); -ENOMEM */
+	int32_t source; /* receives: the sender's rank in the context, and the message's tag and
+			   length in bytes (its whole length, */
+	int32_t tag;    /* also when it was truncated) */
+	uint64_t length;
+};
+
+/* What the processes of a job share, and how they are told of things. Copied by tq_open(). */
+struct tq_job {
+	/* The same for all processes that shall talk to one another directly on a node (one XRC
+	 * domain per job and node). */
+	uint64_t key;
+	/* A directory of this user on this host, for the file (mode 0600) that stands for the XRC
+	 * domain. */
+	const char *dir;
+	/* Of this process, for messages: "rank 3 on host n1". */
+	const char *name;
+	/* Never NULL. Called with a complete sentence without newline. From any thread, also with
+	 * locks held: it must not call the library. */
+	void (*log)(void *arg, enum tq_log_level level, const char *text);
+	void *log_arg;
+	/* A request has ended; `user` is what was given with it. Not called for those that had
+	 * ended when they were started. */
+	void (*complete)(void *user, const struct tq_status *status);
+};
+
+/*
+ * Opens the device (the one nearest to this process among those that the parameters allow), checks
+ * that it can do what is needed, and makes the endpoint. `params` are copied; `cache` may be NULL.
+ * Errors, each with a sentence to the log: -ENODEV: no device, or none with XRC and an active port;
+ * -ENOMEM: memlock; -EINVAL: parameters that this device can't satisfy.
+ */
+int tq_open(const struct tq_params *params, const struct tq_job *job,
+	    const struct tq_mr_cache *cache, struct tq_ep **ep);
+
+/*
+ * Waits until what was sent is delivered (also held and copied messages), then ends the endpoint
+ * with its contexts and peers. Receives that are still posted are dropped. The peers must not be
+ * closed before (a barrier of the caller's, as MPI_Finalize has it, sees to that).
+ */
+void tq_close(struct tq_ep *ep);
+
+/* What other processes need to reach this one: publish it. Owned by the endpoint. */
+const void *tq_address(const struct tq_ep *ep, size_t *len);
+
+/* A line on the device in use, e.g. "softhca0 port 1 (LID 3), 4096-byte MTU, null MR, implicit
+ * ODP". Owned by the endpoint. */
+const char *tq_device_text(const struct tq_ep *ep);
+
+/*
+ * A peer by its address, which is checked; `name` is for messages. Connections are made on first
+ * use, by either side. This process itself is a peer like others. -EPROTO: not an address of this
+ * library, or of another version of it; -ENETUNREACH: another kind of link layer or another subnet.
+ */
+int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
+		struct tq_peer **peer);
+
+/* Waits until what was sent to the peer is delivered, then forgets it; no context may name it any
+ * more. */
+void tq_peer_remove(struct tq_peer *peer);
+
+/* ---- contexts ---- */
+
+#define TQ_CTX_NO_ANY_SOURCE                                                                      \
+	1u                   /* assertions of the user's, as MPI 4's mpi_assert_no_any_source and \
+				mpi_assert_no_any_tag: */
+#define TQ_CTX_NO_ANY_TAG 2u /* such receives and probes won't be posted */
+
+/*
+ * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this
+ * endpoint; peers[r] is the process of rank r that receives name as their source and sends as their
+ * target (of an intercommunicator: the remote group's); `rank` is this process's rank as those
+ * peers see it. peers[] is copied. Messages that came for `id` before are taken up.
+ */
+int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
+	       unsigned flags, struct tq_ctx **ctx);
+
+/* Changes the flags (TQ_CTX_*). */
+void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
+
+/* Ends a context. Operations that are under way end as if it were still there; then it goes. */
+void tq_ctx_remove(struct tq_ctx *ctx);
+
+/* ---- messages ---- */
+
+/*
+ * A buffer of `len` bytes of message. Without `ops` it is contiguous at addr. With them the memory
+ * is any way the caller likes, and is read and written by pack() and unpack(), which move bytes
+ * [offset, offset + len) of the message; they are called by threads that are in a function of this
+ * library on behalf of the caller, with the endpoint's lock held, in order of growing offsets
+ * starting at 0 (a restart at 0 is possible). They must not call the library.
+ */
+struct tq_buf_ops {
+	void (*pack)(void *arg, uint64_t offset, void *to, size_t len);
+	void (*unpack)(void *arg, uint64_t offset, const void *from, size_t len);
+};
+
+struct tq_buf {
+	void *addr;
+	uint64_t len;
+	const struct tq_buf_ops *ops;
+	void *arg;
+};
+
+#define TQ_SEND_SYNC  1u /* ends only when its receive has started */
+#define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */
+#define TQ_SEND_BLOCK \
+	4u /* the caller will wait at once (MPI_Send): what a copy costs is compared with that */
+
+/*
+ * Starts to send. 1: it has ended, successfully, and there is no request; 0: *req is under way,
+ * until complete() is called with `user`, after which *req is gone; <0: it could not be started
+ * (-EINVAL: rank; -ENOMEM; -EIO: the peer has failed). A message of at most eager_limit bytes
+ * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
+ */
+int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
+	    void *user, struct tq_req **req);
+
+/* Starts to receive; results as tq_send(). When 1 is returned, *status is filled in. rank: a rank
+ * or TQ_ANY_SOURCE. */
+int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
+	    struct tq_req **req, struct tq_status *status);
+
+/* Cancels a receive that has not matched yet: complete() is called with -ECANCELED then, else it
+ * ends as ever. Sends are never cancelled (-ENOTSUP). `req` must not have completed: the caller
+ * sees to it that no other thread is completing it. */
+int tq_cancel(struct tq_req *req);
+
+/* Is there a message that a receive of this kind would take? 1: yes, *status says which; 0: no, or
+ * not known yet: call again. Makes progress. */
+int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);
+
+/* As tq_probe(), but takes the message out of the queues: it is received by tq_mrecv(), once. */
+int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
+	      struct tq_msg **msg);
+int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
+	     struct tq_status *status);
+
+/* Looks for what has happened, does what is to be done, and calls complete(). Returns how many
+ * events it has seen. Returns at once with 0 when another thread is at it. */
+int tq_progress(struct tq_ep *ep);
+
+/* Waits until all that was sent by this endpoint is delivered. -EIO: a connection failed meanwhile.
+ */
+int tq_flush(struct tq_ep *ep);
+
+/* ---- what was matched where (for reports) ---- */
+
+struct tq_tuple_info {
+	uint32_t ctx;
+	int32_t source, tag;
+	uint64_t direct;      /* messages that the HCA matched */
+	uint64_t traditional; /* messages that the library matched */
+	uint32_t promotions, recalls;
+};
+
+/* Fills in up to n of the tuples known at this process as receiver, the busiest first; returns how
+ * many. */
+int tq_tuple_infos(struct tq_ep *ep, struct tq_tuple_info *info, int n);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

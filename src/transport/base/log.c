@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void tq_log(const struct tq_job *job, enum tq_log_level level, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	job->log(job->log_arg, level, text);
+}

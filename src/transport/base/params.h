@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Parameters (params.def) and their parser. */
+#ifndef TQ_BASE_PARAMS_H
+#define TQ_BASE_PARAMS_H
+
+#include <tupleq/tupleq.h>
+
+/* In the order of the choices in params.def. */
+enum tq_protocol { TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET };
+enum tq_rendezvous { TQ_RENDEZVOUS_RGET, TQ_RENDEZVOUS_RPUT };
+
+struct tq_params {
+#define BOOL(name, value, level, help)           bool name;
+#define INT(name, value, min, max, level, help)  int64_t name;
+#define SIZE(name, value, min, max, level, help) int64_t name;
+#define ENUM(name, value, choices, level, help)  int name;
+#define STRING(name, value, level, help)         char name[256];
+#include "params.def"
+#undef BOOL
+#undef INT
+#undef SIZE
+#undef ENUM
+#undef STRING
+};
+
+#endif

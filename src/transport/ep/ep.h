@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The endpoint: what the library's user holds. One lock guards the protocol and the network below;
+ * callbacks are called without it.
+ */
+#ifndef TQ_EP_EP_H
+#define TQ_EP_EP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "base/lock.h"
+#include "net/net.h"
+
+/* The service thread; service.c. */
+struct tq_service {
+	pthread_t thread;
+	int wake; /* eventfd */
+	_Atomic bool stop;
+	bool timed;    /* under the lock: it will look again by itself soon */
+	uint64_t seen; /* the thread's: value of tq_ep.progress */
+};
+
+struct tq_ep {
+	struct tq_lock lock;
+	/* Polls since all was looked at, more or less. */
+	unsigned quiet;
+	struct tq_core core;
+	struct tq_net net;
+	/* Requests whose complete() has been called; they are released when the lock is taken
+	 * anyway. */
+	_Atomic(struct tq_req *) told;
+	/* Calls of tq_progress(): the service thread sees by it whether the application looks after
+	 * things itself. */
+	_Atomic uint64_t progress;
+	struct tq_service *service; /* NULL: no thread */
+	struct tq_stats stats;
+	struct tq_params params;
+	struct tq_job job; /* its strings are ours */
+	struct tq_mr_cache cache;
+	struct tq_ep_peer *peers; /* list */
+	pid_t pid;                /* a child that was forked must not touch the endpoint */
+};
+
+/* Most completions that are handled in a go, so that the lock is free now and then. */
+#define TQ_EP_BUDGET 64
+/* What is not a completion is looked at after each poll that found one, and after so many that
+ * found none. */
+#define TQ_EP_QUIET 16
+
+/* ---- service.c ---- */
+int tq_service_start(struct tq_ep *ep);
+void tq_service_stop(struct tq_ep *ep);
+void tq_service_wake(struct tq_ep *ep);
+
+/* Called with the lock, before it is given away: is there something that the thread must look after
+ * if the application doesn't come back soon? */
+static inline void tq_service_hint(struct tq_ep *ep)
+{
+	if (ep->service && !ep->service->timed && (ep->core.nrecalling || ep->net.nrequests))
+		tq_service_wake(ep);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The service thread: answers connection requests and recalls while the application isn't in the
+ * library. It sleeps on the completion channel; only solicited messages wake it, which are those
+ * that need an answer from the library and not from the application.
+ *
+ * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
+ * the list for the application's next tq_progress().
+ */
+#include "ep/ep.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define US UINT64_C(1000)
+#define MS UINT64_C(1000000)
+
+/* While the application makes progress, it sees everything first: then the thread looks once per so
+ * many ms, however many wake-ups there would be. */
+#define BUSY_PAUSE (1 * MS)
+
+/* A moment in which an application that is in the library would have called tq_progress() again. */
+#define BUSY_PROBE (50 * US)
+
+/* While direct sends are waited for; their completions wake the thread, but for those that came
+ * before the queue was armed. */
+#define RECALL_PAUSE (1 * MS)
+
+/* Does all that can be done, and says when the next thing is due (ns from now). Called with the
+ * lock. */
+static void serve(struct tq_ep *ep, uint64_t *next)
+{
+	int n;
+
+	ep->core.service = true;
+	do {
+		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
+		n += tq_core_poll(&ep->core);
+		n += tq_conn_poll(&ep->net, next);
+	} while (n > 0);
+	ep->core.service = false;
+	if (ep->core.nrecalling && *next > RECALL_PAUSE)
+		*next = RECALL_PAUSE;
+	ep->service->timed = *next != UINT64_MAX;
+}
+
+/* Completions that come from now on make the channel readable. 0, or -errno. Called with the lock.
+ */
+static int arm(struct tq_ep *ep)
+{
+	int error = ibv_req_notify_cq(ep->net.rcq.cq, 1);
+
+	/* RECALLED is due when direct sends have completed. */
+	if (!error && ep->core.nrecalling)
+		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
+	return -error;
+}
+
+static void take_events(struct tq_ep *ep)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!ibv_get_cq_event(ep->net.channel, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}
+
+/* Sleeps until there is something to do (if `woken`), or `ns` are over. true: the thread is to
+ * stop. */
+static bool wait_for(struct tq_ep *ep, bool woken, uint64_t ns)
+{
+	struct tq_service *s = ep->service;
+	struct pollfd fds[2] = {
+		{.fd = s->wake, .events = POLLIN},
+		{.fd = ep->net.channel->fd, .events = POLLIN},
+	};
+	struct timespec t = {(time_t)(ns / (1000 * MS)), (long)(ns % (1000 * MS))};
+	eventfd_t n;
+
+	ppoll(fds, woken ? 2 : 0, ns == UINT64_MAX ? NULL : &t, NULL);
+	if (fds[0].revents)
+		eventfd_read(s->wake, &n);
+	return atomic_load(&s->stop);
+}
+
+/* Has the application called tq_progress() since this was asked last? */
+static bool is_busy(struct tq_ep *ep)
+{
+	uint64_t now = atomic_load_explicit(&ep->progress, memory_order_relaxed);
+	bool busy = now != ep->service->seen;
+
+	ep->service->seen = now;
+	return busy;
+}
+
+/* Lets the application come first if it makes progress itself. true: the thread is to stop. */
+static bool let_go_first(struct tq_ep *ep)
+{
+	if (!is_busy(ep))
+		return false;
+	if (wait_for(ep, false, BUSY_PROBE))
+		return true;
+	return is_busy(ep) && wait_for(ep, false, BUSY_PAUSE);
+}
+
+static void *run(void *arg)
+{
+	struct tq_ep *ep = arg;
+	bool broken = false;
+	uint64_t next;
+
+	for (;;) {
+		take_events(ep);
+		tq_lock(&ep->lock);
+		TQ_COUNT(&ep->stats, service_wakeups);
+		serve(ep, &next);
+		if (!broken && arm(ep)) {
+			broken = true;
+			tq_log(&ep->job, TQ_LOG_WARN,
+			       "The service thread can't wait for completions: recalls are "
+			       "answered only while the program is "
+			       "in the library.");
+		}
+		/* What came between the last look and the arming need not make an event. */
+		serve(ep, &next);
+		tq_unlock(&ep->lock);
+		if (wait_for(ep, true, next) || let_go_first(ep))
+			return NULL;
+	}
+}
+
+int tq_service_start(struct tq_ep *ep)
+{
+	struct tq_service *s = calloc(1, sizeof(*s));
+	sigset_t all, old;
+	int error;
+
+	if (!s)
+		return -ENOMEM;
+	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->wake < 0) {
+		error = errno;
+		goto free_service;
+	}
+	ep->service = s;
+	/* Signals are the application's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&s->thread, NULL, run, ep);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		goto close_wake;
+	pthread_setname_np(s->thread, "tupleq-service");
+	return 0;
+close_wake:
+	close(s->wake);
+free_service:
+	free(s);
+	ep->service = NULL;
+	tq_log(&ep->job, TQ_LOG_ERROR, "The service thread can't be started: %s.", strerror(error));
+	return -error;
+}
+
+void tq_service_wake(struct tq_ep *ep)
+{
+	ep->service->timed = true;
+	eventfd_write(ep->service->wake, 1);
+}
+
+void tq_service_stop(struct tq_ep *ep)
+{
+	struct tq_service *s = ep->service;
+
+	if (!s)
+		return;
+	atomic_store(&s->stop, true);
+	eventfd_write(s->wake, 1);
+	pthread_join(s->thread, NULL);
+	close(s->wake);
+	free(s);
+	ep->service = NULL;
+}

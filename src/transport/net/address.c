@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/address.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Routers decrement it; with a global route a packet may cross some. */
+#define HOP_LIMIT 64
+
+/* The full-membership bit does not make another partition. */
+#define PKEY_MASK 0x7fffu
+
+void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
+		     struct tq_address *address)
+{
+	const struct tq_device *dev = &net->dev;
+
+	*address = (struct tq_address){
+		.magic = tq_put32(TQ_ADDRESS_MAGIC),
+		.version = tq_put16(TQ_ADDRESS_VERSION),
+		.link_layer = dev->port.link_layer,
+		.mtu = (uint8_t)dev->mtu,
+		.lid = tq_put16(dev->port.lid),
+		.pkey = tq_put16(dev->pkey),
+		.ud_qpn = tq_put32(ud_qpn),
+		.domain = tq_put64(net->domain),
+		.nonce = tq_put64(nonce),
+		.ud_qkey = tq_put32(ud_qkey),
+	};
+	memcpy(address->gid, dev->gid.raw, sizeof(address->gid));
+}
+
+int tq_address_check(const struct tq_net *net, const void *bytes, size_t len, struct tq_address *a)
+{
+	const struct tq_device *dev = &net->dev;
+
+	if (len != sizeof(*a))
+		return -EPROTO;
+	memcpy(a, bytes, sizeof(*a));
+	if (tq_get32(a->magic) != TQ_ADDRESS_MAGIC || tq_get16(a->version) != TQ_ADDRESS_VERSION ||
+	    a->mtu < IBV_MTU_256 || a->mtu > IBV_MTU_4096 || tq_get32(a->ud_qpn) < 2 ||
+	    tq_get32(a->ud_qpn) >> 24 || tq_get32(a->zero))
+		return -EPROTO;
+	if (a->link_layer != dev->port.link_layer || ((tq_get16(a->pkey) ^ dev->pkey) & PKEY_MASK))
+		return -ENETUNREACH;
+	/* Without a global route, LIDs say where it is: those of this subnet. */
+	if (dev->gid_index < 0 &&
+	    (!tq_get16(a->lid) ||
+	     memcmp(a->gid, dev->gid.raw, sizeof(dev->gid.global.subnet_prefix))))
+		return -ENETUNREACH;
+	return 0;
+}
+
+void tq_address_path(const struct tq_net *net, const union ibv_gid *gid, uint16_t lid,
+		     struct ibv_ah_attr *path)
+{
+	const struct tq_device *dev = &net->dev;
+
+	*path = (struct ibv_ah_attr){
+		.dlid = lid,
+		.sl = (uint8_t)net->params->service_level,
+		.port_num = dev->port_num,
+	};
+	if (dev->gid_index < 0)
+		return;
+	path->is_global = 1;
+	path->grh.dgid = *gid;
+	path->grh.sgid_index = (uint8_t)dev->gid_index;
+	path->grh.hop_limit = HOP_LIMIT;
+	path->grh.traffic_class = (uint8_t)net->params->traffic_class;
+}

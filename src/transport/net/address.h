@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process publishes so that others can reach it, and how to get there. */
+#ifndef TQ_NET_ADDRESS_H
+#define TQ_NET_ADDRESS_H
+
+#include "net/net.h"
+
+#define TQ_ADDRESS_MAGIC   0x41517554u /* "TuQA" */
+#define TQ_ADDRESS_VERSION 1u          /* of the address and of all that goes over the wire */
+
+struct tq_address {
+	tq_le32 magic;
+	tq_le16 version;
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
+	uint8_t mtu;        /* enum ibv_mtu */
+	tq_le16 lid;
+	tq_le16 pkey;
+	tq_le32 ud_qpn;
+	uint8_t gid[16];
+	tq_le64 domain; /* names its XRC domain on that port */
+	tq_le64 nonce;  /* random: names the endpoint */
+	tq_le32 ud_qkey;
+	tq_le32 zero;
+};
+static_assert(sizeof(struct tq_address) == 56, "wire format");
+
+void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
+		     struct tq_address *address);
+/* -EPROTO: not an address, or another version's; -ENETUNREACH: it can't be reached from this port.
+ */
+int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,
+		     struct tq_address *address);
+/* How to get to a port. */
+void tq_address_path(const struct tq_net *net, const union ibv_gid *gid, uint16_t lid,
+		     struct ibv_ah_attr *path);
+
+#endif

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The receiving side of the control channel: banks of control SRQs with their bounce buffers, and
+ * the credits that senders have in them.
+ *
+ * Why credits can't run dry, however few there are. Rules:
+ *
+ *   1. A message other than CREDIT costs its sender a credit of its class. A receiver owes it from
+ *      when the buffer is posted again, and returns all that it owes with its next message.
+ *   2. A CREDIT is sent if more than half of a class's credits are owed. It costs none: two small
+ *      buffers of each sender are set aside for them.
+ *   3. A CREDIT's buffer is posted again before anything else is done.
+ *
+ * A sender that has no credit left in a class has used all: all of its messages arrive, need
+ * nothing else to be handled, and are owed. That is more than half; so a CREDIT comes, which needs
+ * no credit.
+ *
+ * The two buffers suffice: say that B's CREDIT C2 to A, due to a class, follows C1 due to the same.
+ * B owed more than half of A's credits when it sent C1, and more than half again when it sent C2.
+ * If A had sent all of those before it got C1, more would have been on their way than A has. So A
+ * sent one of them after C1 came, when C1's buffer was posted again (rule 3). That is one buffer
+ * for each class. (Growing changes nothing: credits are granted in the message that carries them.)
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/control.h"
+
+#define CREDIT_BUFFERS 2u   /* for each sender */
+#define CREDITS_MAX    255u /* a header's byte returns them all */
+#define SHARE          4u   /* one sender gets up to 1/SHARE of a bank, */
+#define USE_AT_ONCE    8u   /* buffers are posted again when there are so many, */
+#define USE_AFTER      4u   /* or after so many polls: not between a message and its answer */
+#define SPARES         16u  /* made at a time */
+
+struct tq_bounce {
+	struct tq_work work;
+	struct tq_bank *bank; /* that it is posted in, or was */
+	struct tq_link *link; /* whose credit it returns when it is posted again */
+	void *buf;
+	uint32_t lkey;
+	uint8_t cls;
+	bool kept; /* by the protocol, without a spare one in its place */
+	struct tq_bounce *next;
+};
+
+/* Memory for some. */
+struct tq_bounces {
+	struct tq_bounces *next;
+	void *mem;
+	struct tq_bounce bounce[];
+};
+
+static void bounce_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc);
+
+static struct tq_bounces *bounces_make(struct tq_net *net, uint8_t cls, uint32_t size, uint32_t n)
+{
+	struct tq_bounces *chunk;
+	struct tq_reg reg;
+	uint32_t i;
+
+	chunk = calloc(1, sizeof(*chunk) + n * sizeof(chunk->bounce[0]));
+	if (!chunk)
+		return NULL;
+	chunk->mem = tq_mem_alloc(net, (size_t)size * n, &reg);
+	if (!chunk->mem) {
+		free(chunk);
+		return NULL;
+	}
+	for (i = 0; i < n; i++)
+		chunk->bounce[i] = (struct tq_bounce){
+			.work.done = bounce_done,
+			.buf = (char *)chunk->mem + (size_t)size * i,
+			.lkey = reg.lkey,
+			.cls = cls,
+		};
+	LL_PREPEND(net->control->chunks, chunk);
+	return chunk;
+}
+
+static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
+{
+	LL_DELETE(net->control->chunks, chunk);
+	tq_mem_free(net, chunk->mem);
+	free(chunk);
+}
+
+/* It has its slot in the CQ, and its place in the SRQ. */
+static int bounce_post(struct tq_bounce *b)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)b->buf,
+		.length = b->bank->size[b->cls],
+		.lkey = b->lkey,
+	};
+	struct ibv_recv_wr wr =
+				   {
+					   .wr_id = (uintptr_t)&b->work,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+				   },
+			   *bad;
+
+	return -ibv_post_srq_recv(b->bank->srq[b->cls], &wr, &bad);
+}
+
+/* ---- banks ---- */
+
+static uint32_t bank_size(const struct tq_net *net, int cls)
+{
+	uint32_t size = net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_eager);
+
+	return cls == TQ_SMALL ? (uint32_t)net->params->small_size : (size + 63) & ~63u;
+}
+
+static uint32_t bank_depth(const struct tq_net *net, int cls)
+{
+	int64_t depth = cls == TQ_SMALL ? net->params->small_depth : net->params->large_depth;
+
+	/* Of the CQ the tuple queues need the most. */
+	if (depth > net->rcq.size / 4)
+		depth = net->rcq.size / 4;
+	if (depth > net->dev.attr.max_srq_wr)
+		depth = net->dev.attr.max_srq_wr;
+	return (uint32_t)depth;
+}
+
+static void bank_class_free(struct tq_net *net, struct tq_bank *bank, int cls)
+{
+	ibv_destroy_srq(bank->srq[cls]);
+	TQ_LEVEL(net->stats, srqs, -1);
+	tq_cq_release(&net->rcq, bank->depth[cls]);
+	if (bank->bounces[cls])
+		bounces_free(net, bank->bounces[cls]);
+}
+
+static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls)
+{
+	struct tq_bounces *chunk;
+	uint32_t i;
+	int rc;
+
+	bank->size[cls] = bank_size(net, cls);
+	bank->depth[cls] = bank_depth(net, cls);
+	if (!tq_cq_reserve(&net->rcq, bank->depth[cls]))
+		return -ENOSPC;
+	rc = tq_srq_make(net, bank->depth[cls], 1, &bank->srq[cls], &bank->srqn[cls]);
+	if (rc) {
+		tq_cq_release(&net->rcq, bank->depth[cls]);
+		return rc;
+	}
+	chunk = bounces_make(net, cls, bank->size[cls], bank->depth[cls]);
+	bank->bounces[cls] = chunk;
+	rc = chunk ? 0 : -ENOMEM;
+	for (i = 0; !rc && i < bank->depth[cls]; i++) {
+		chunk->bounce[i].bank = bank;
+		rc = bounce_post(&chunk->bounce[i]);
+	}
+	if (rc)
+		bank_class_free(net, bank, cls);
+	return rc;
+}
+
+static int bank_make(struct tq_net *net, struct tq_bank **made)
+{
+	struct tq_bank *bank = calloc(1, sizeof(*bank));
+	int rc;
+
+	if (!bank)
+		return -ENOMEM;
+	rc = bank_class_make(net, bank, TQ_SMALL);
+	if (rc)
+		goto free;
+	rc = bank_class_make(net, bank, TQ_LARGE);
+	if (rc)
+		goto small;
+	LL_APPEND(net->control->banks, bank);
+	*made = bank;
+	return 0;
+
+small:
+	bank_class_free(net, bank, TQ_SMALL);
+free:
+	free(bank);
+	return rc;
+}
+
+int tq_banks_open(struct tq_net *net)
+{
+	struct tq_bank *bank;
+	int rc = bank_make(net, &bank);
+
+	if (rc)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "the control queues (small_depth %lld, large_depth %lld, eager_limit %lld) "
+		       "can't be made: %s%s",
+		       (long long)net->params->small_depth, (long long)net->params->large_depth,
+		       (long long)net->params->eager_limit, strerror(-rc),
+		       rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
+				     : "");
+	return rc;
+}
+
+void tq_banks_close(struct tq_net *net)
+{
+	struct tq_bank *bank;
+	int cls;
+
+	while ((bank = net->control->banks)) {
+		LL_DELETE(net->control->banks, bank);
+		for (cls = 0; cls < TQ_CLASSES; cls++)
+			bank_class_free(net, bank, cls);
+		free(bank);
+	}
+	while (net->control->chunks)
+		bounces_free(net, net->control->chunks);
+}
+
+/* ---- credits ---- */
+
+/* A new sender's: a few fit in any bank. */
+static uint32_t granted_first(const struct tq_net *net, int cls)
+{
+	int64_t n = net->params->credits, most = net->control->banks->depth[cls] / SHARE;
+
+	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
+		n /= 2;
+	if (n > CREDITS_MAX)
+		n = CREDITS_MAX;
+	return (uint32_t)(n < most ? n : most);
+}
+
+static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
+{
+	return bank->granted[TQ_SMALL] + granted_first(net, TQ_SMALL) + CREDIT_BUFFERS <=
+		       bank->depth[TQ_SMALL] &&
+	       bank->granted[TQ_LARGE] + granted_first(net, TQ_LARGE) <= bank->depth[TQ_LARGE];
+}
+
+static void say_press(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_msg_press msg = {
+		.hdr.type = TQ_MSG_PRESS,
+		.stop = tq_put32(net->control->pressing),
+	};
+
+	/* A peer that can't be told has failed, or goes on as it was. */
+	tq_control_send(net, link, &msg, sizeof(msg), 0);
+}
+
+/* The first with room for one more sender; a further one is made for it. */
+static struct tq_bank *bank_find(struct tq_net *net)
+{
+	struct tq_bank *bank;
+
+	for (bank = net->control->banks; bank; bank = bank->next)
+		if (bank_has_room(net, bank))
+			return bank;
+	return bank_make(net, &bank) ? NULL : bank;
+}
+
+static int bank_give(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_bank *bank = bank_find(net);
+	int cls;
+
+	if (!bank)
+		return -ENOSPC;
+	for (cls = 0; cls < TQ_CLASSES; cls++) {
+		link->granted[cls] = granted_first(net, cls);
+		link->owed[cls] = 0;
+		bank->granted[cls] += link->granted[cls];
+	}
+	bank->granted[TQ_SMALL] += CREDIT_BUFFERS;
+	link->bank = bank;
+	DL_APPEND2(net->control->from, link, from_prev, from_next);
+	if (net->control->pressing)
+		say_press(net, link);
+	return 0;
+}
+
+int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_control_terms *terms)
+{
+	int cls, rc;
+
+	rc = link->bank ? 0 : bank_give(net, link);
+	for (cls = 0; !rc && cls < TQ_CLASSES; cls++) {
+		terms->srqn[cls] = link->bank->srqn[cls];
+		terms->size[cls] = link->bank->size[cls];
+		terms->credits[cls] = link->granted[cls];
+	}
+	return rc;
+}
+
+void tq_control_press(struct tq_net *net, bool stop)
+{
+	struct tq_link *link;
+
+	net->control->pressing = stop;
+	DL_FOREACH2(net->control->from, link, from_next)
+		if (!link->failed && !link->left)
+			say_press(net, link);
+}
+
+bool tq_bank_credit_due(struct tq_link *link)
+{
+	int cls;
+
+	for (cls = 0; cls < TQ_CLASSES; cls++)
+		if (link->owed[cls] * 2 > link->granted[cls])
+			return true;
+	return false;
+}
+
+/*
+ * A sender that needs a CREDIT has nothing to hear from us and sends much: it gets more of the
+ * class that it used up, up to a share; a quarter of the bank stays for newcomers.
+ */
+void tq_bank_grow(struct tq_link *link)
+{
+	struct tq_bank *bank = link->bank;
+	uint32_t cls, more, most, limit;
+
+	for (cls = 0; cls < TQ_CLASSES; cls++) {
+		if (link->owed[cls] * 2 <= link->granted[cls])
+			continue;
+		limit = bank->depth[cls] / SHARE;
+		if (limit > CREDITS_MAX)
+			limit = CREDITS_MAX;
+		most = bank->depth[cls] - bank->depth[cls] / 4;
+		more = link->granted[cls];
+		if (link->granted[cls] >= limit || bank->granted[cls] >= most)
+			continue;
+		if (more > limit - link->granted[cls])
+			more = limit - link->granted[cls];
+		if (more > most - bank->granted[cls])
+			more = most - bank->granted[cls];
+		link->granted[cls] += more;
+		link->owed[cls] += more;
+		bank->granted[cls] += more;
+	}
+}
+
+void tq_bank_forget(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_control *control = net->control;
+	struct tq_bank *bank = link->bank;
+	struct tq_bounce *b;
+	int cls;
+
+	if (!bank)
+		return;
+	for (cls = 0; cls < TQ_CLASSES; cls++) {
+		bank->granted[cls] -= link->granted[cls];
+		LL_FOREACH(bank->used[cls], b)
+			if (b->link == link)
+				b->link = NULL;
+	}
+	bank->granted[TQ_SMALL] -= CREDIT_BUFFERS;
+	DL_DELETE2(control->from, link, from_prev, from_next);
+	if (link->owing) {
+		LL_DELETE2(control->owing, link, next_owing);
+		link->owing = false;
+	}
+	link->bank = NULL;
+}
+
+/* ---- buffers ---- */
+
+/* To be posted again; then the link gets its credit back. */
+static void use_again(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
+{
+	b->link = link;
+	LL_PREPEND(b->bank->used[b->cls], b);
+	net->control->nused++;
+}
+
+static void post_again(struct tq_net *net, struct tq_bounce *b)
+{
+	struct tq_link *link = b->link;
+
+	/* It fails on a device that is gone; then nothing else works, either. */
+	if (bounce_post(b)) {
+		tq_log(net->job, TQ_LOG_ERROR, "a control buffer can't be posted again");
+		return;
+	}
+	if (!link || link->failed)
+		return;
+	link->owed[b->cls]++;
+	if (!link->owing && tq_bank_credit_due(link)) {
+		link->owing = true;
+		LL_PREPEND2(net->control->owing, link, next_owing);
+	}
+}
+
+void tq_banks_poll(struct tq_net *net)
+{
+	struct tq_control *control = net->control;
+	struct tq_bounce *b;
+	struct tq_bank *bank;
+	int cls;
+
+	/* The service thread may not come again before the sender has its credits. */
+	if (!control->nused ||
+	    (!net->core->service && control->nused < USE_AT_ONCE && ++control->skipped < USE_AFTER))
+		return;
+	control->skipped = 0;
+	control->nused = 0;
+	LL_FOREACH(control->banks, bank) {
+		for (cls = 0; cls < TQ_CLASSES; cls++) {
+			while ((b = bank->used[cls])) {
+				LL_DELETE(bank->used[cls], b);
+				post_again(net, b);
+			}
+		}
+	}
+}
+
+static struct tq_bounce *spare_get(struct tq_net *net, uint8_t cls)
+{
+	struct tq_control *control = net->control;
+	struct tq_bounces *chunk;
+	struct tq_bounce *b;
+	uint32_t i;
+
+	if (!control->spare[cls] && control->nspare[cls] < control->banks->depth[cls]) {
+		chunk = bounces_make(net, cls, control->banks->size[cls], SPARES);
+		for (i = 0; chunk && i < SPARES; i++)
+			LL_PREPEND(control->spare[cls], &chunk->bounce[i]);
+		control->nspare[cls] += chunk ? SPARES : 0;
+	}
+	b = control->spare[cls];
+	if (b)
+		control->spare[cls] = b->next;
+	return b;
+}
+
+/* Another one takes its place, so that its sender's credit doesn't wait for the protocol. */
+static void keep(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
+{
+	struct tq_bounce *spare = spare_get(net, b->cls);
+
+	b->kept = !spare;
+	b->link = link;
+	if (spare) {
+		spare->bank = b->bank;
+		use_again(net, spare, link);
+	}
+}
+
+void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *b)
+{
+	if (!b->kept) {
+		LL_PREPEND(net->control->spare[b->cls], b);
+		return;
+	}
+	b->kept = false;
+	/* The link may be gone by now; its number tells. */
+	use_again(net, b, tq_link_find(net, tq_get32(((struct tq_msg_hdr *)b->buf)->conn)));
+}
+
+/* ---- what comes ---- */
+
+static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
+				 const struct ibv_wc *wc)
+{
+	const struct tq_msg_hdr *hdr = b->buf;
+	struct tq_link *link;
+
+	if (wc->status != IBV_WC_SUCCESS || wc->byte_len > b->bank->size[b->cls] ||
+	    tq_msg_check(hdr, wc->byte_len))
+		return NULL;
+	link = tq_link_find(net, tq_get32(hdr->conn));
+	if (!link || link->failed || link->bank != b->bank)
+		return NULL;
+	if (hdr->type == TQ_MSG_CREDIT && b->cls != TQ_SMALL)
+		return NULL;
+	return link;
+}
+
+static void bounce_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_bounce *b = (struct tq_bounce *)work;
+	const struct tq_msg_hdr *hdr = b->buf;
+	struct tq_link *link;
+	int cls;
+
+	link = sender_of(net, b, wc);
+	if (!link) {
+		TQ_COUNT(net->stats, dropped);
+		use_again(net, b, NULL);
+		return;
+	}
+	if (link->connected)
+		for (cls = 0; cls < TQ_CLASSES; cls++)
+			link->credits[cls] += hdr->credits[cls];
+	switch (hdr->type) {
+	case TQ_MSG_CREDIT:
+		b->link = NULL;
+		post_again(net, b); /* rule 3 */
+		break;
+	case TQ_MSG_PRESS:
+		link->pressed = tq_get32(((const struct tq_msg_press *)b->buf)->stop) != 0;
+		use_again(net, b, link);
+		break;
+	default:
+		if (tq_core_control(net->core, link->peer, b->buf, wc->byte_len, b))
+			keep(net, b, link);
+		else
+			use_again(net, b, link);
+	}
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lanes on demand: requests for them, their answers, failures, and what is told about it. */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_BACKOFF (5 * TQ_MS)
+#define MAX_BACKOFF   (320 * TQ_MS)
+
+static const char *const kind_names[TQ_LANE_KINDS] = {
+	[TQ_LANE_CONTROL] = "control",
+	[TQ_LANE_BULK] = "bulk",
+	[TQ_LANE_HOLD] = "hold",
+};
+
+/* ---- requests ---- */
+
+void tq_request_send(struct tq_net *net, struct tq_request *rq)
+{
+	struct tq_lane *lane = rq->lane;
+	struct tq_oob_req req = {
+		.hdr = tq_oob_hdr(net, rq->link, TQ_OOB_REQ, rq->txid),
+		.address = net->conns->address,
+		.kind = (uint8_t)lane->kind,
+		.mtu = lane->node->mtu,
+		.rd_atomic = tq_lane_rd_atomic(net),
+		.ini_qpn = tq_put32(lane->qp->qp_num),
+		.psn = tq_put32(lane->psn),
+		.tgt_qpn = tq_put32(lane->state == TQ_LANE_READY ? lane->tgt_qpn : 0),
+	};
+	uint64_t now = tq_now();
+
+	tq_oob_send(net, rq->link, &req, sizeof(req));
+	if (rq->sent) {
+		TQ_COUNT(net->stats, connect_retries);
+		rq->backoff = rq->backoff < MAX_BACKOFF / 2 ? 2 * rq->backoff : MAX_BACKOFF;
+	} else {
+		rq->sent = true;
+		rq->heard = now;
+		rq->backoff = FIRST_BACKOFF;
+	}
+	rq->due = now + rq->backoff;
+	if (rq->due < net->conns->due)
+		net->conns->due = rq->due;
+}
+
+/* Sends those that can go now: the first, which has the TGT QP made; the others when it is there.
+ */
+static void requests_go(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_request *rq;
+
+	DL_FOREACH(lane->requests, rq) {
+		if (!rq->sent)
+			tq_request_send(net, rq);
+		if (lane->state != TQ_LANE_READY)
+			break;
+	}
+}
+
+static int request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+{
+	struct tq_request *rq = calloc(1, sizeof(*rq));
+
+	if (!rq)
+		return -ENOMEM;
+	rq->txid = ++net->conns->txid;
+	rq->link = link;
+	rq->lane = lane;
+	link->contact->asked[lane->kind] = rq;
+	DL_APPEND(lane->requests, rq);
+	net->nrequests++;
+	HASH_ADD(hh, net->conns->requests, txid, sizeof(rq->txid), rq);
+	requests_go(net, lane);
+	return 0;
+}
+
+static void request_free(struct tq_net *net, struct tq_request *rq)
+{
+	rq->link->contact->asked[rq->lane->kind] = NULL;
+	DL_DELETE(rq->lane->requests, rq);
+	net->nrequests--;
+	HASH_DEL(net->conns->requests, rq);
+	free(rq);
+}
+
+void tq_requests_drop(struct tq_net *net, struct tq_link *link)
+{
+	for (int kind = 0; kind < TQ_LANE_KINDS; kind++) {
+		struct tq_request *rq = link->contact->asked[kind];
+		struct tq_lane *lane;
+
+		if (!rq)
+			continue;
+		lane = rq->lane;
+		request_free(net, rq);
+		requests_go(net, lane); /* the next one may have become the first */
+	}
+}
+
+/* ---- failures ---- */
+
+static void link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	tq_link_fail(net, link, why);
+}
+
+void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
+{
+	struct tq_lane *lane, *tmp;
+
+	if (link->failed)
+		return;
+	link->failed = true;
+	link->contact->why = strdup(why);
+	link->contact->next_broken = net->conns->broken;
+	net->conns->broken = link;
+	tq_requests_drop(net, link);
+	/* What waits there for a receive of that process would wait for ever. */
+	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
+		if (lane->taken && lane->user == link)
+			tq_lane_retire(net, lane);
+	}
+}
+
+void tq_conn_fail_all(struct tq_net *net, const char *why)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->conns->links, link, tmp)
+		link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link), why);
+}
+
+void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
+{
+	link_failf(net, link, "The connection to %s was given up: %s.", tq_link_name(link), what);
+}
+
+static void want_hold(struct tq_net *net, struct tq_link *link)
+{
+	if (link->contact->wants_hold)
+		return;
+	link->contact->wants_hold = true;
+	link->contact->next_hold = net->conns->wants_hold;
+	net->conns->wants_hold = link;
+}
+
+void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_node *node = lane->node;
+	struct tq_request *rq;
+
+	if (lane->kind == TQ_LANE_HOLD) {
+		DL_DELETE(node->hold, lane);
+		node->nhold--;
+	} else if (lane->kind == TQ_LANE_CONTROL) {
+		node->control = NULL;
+	} else {
+		node->bulk = NULL;
+	}
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->kind != TQ_LANE_HOLD)
+			lane->confirmed[i]->ready[lane->kind] = NULL;
+	}
+	lane->nconfirmed = 0;
+	tq_lane_await_all(net, lane);
+	tq_lane_stop(lane);
+	DL_APPEND(net->conns->failed, lane);
+	while ((rq = lane->requests)) {
+		struct tq_link *link = rq->link;
+
+		request_free(net, rq);
+		if (lane->kind != TQ_LANE_HOLD) {
+			tq_conn_lane(net, link, lane->kind);
+		} else {
+			want_hold(net, link);
+			net->conns->hold_freed = true;
+		}
+	}
+}
+
+/* The lane can't be used any more; nor can the processes that it was used towards be reached. */
+static void lane_fail(struct tq_net *net, struct tq_lane *lane, const char *cause)
+{
+	struct tq_link *user = lane->user;
+
+	/* A hold lane is used towards one process at a time. Failing that retires the lanes that it
+	 * uses: this one is retired below. */
+	lane->user = NULL;
+	if (lane->kind == TQ_LANE_HOLD) {
+		if (user)
+			link_failf(net, user, "The hold connection to %s failed: %s.",
+				   tq_link_name(user), cause);
+	} else {
+		for (uint32_t i = 0; i < lane->nconfirmed; i++)
+			link_failf(net, lane->confirmed[i], "The %s connection to %s failed: %s.",
+				   kind_names[lane->kind], tq_link_name(lane->confirmed[i]), cause);
+	}
+	tq_lane_retire(net, lane);
+}
+
+void tq_lane_error(struct tq_net *net, struct tq_lane *lane, const struct ibv_wc *wc)
+{
+	char cause[160];
+
+	if (lane->state == TQ_LANE_FAILED)
+		return;
+	snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)", ibv_wc_status_str(wc->status),
+		 wc->vendor_err);
+	lane_fail(net, lane, cause);
+}
+
+/* ---- asking for lanes ---- */
+
+static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
+{
+	struct tq_node *node = link->node;
+	struct tq_lane *lane;
+	int error = tq_lane_make(net, node, kind, &lane);
+
+	if (!error) {
+		if (kind == TQ_LANE_HOLD) {
+			DL_APPEND(node->hold, lane);
+			node->nhold++;
+		}
+		return lane;
+	}
+	if (kind == TQ_LANE_HOLD) {
+		/* Those that there are must do. */
+		node->hold_full = true;
+		tq_log(net->job, TQ_LOG_WARN,
+		       "No more than %u connections on which messages can wait are possible to the "
+		       "node of %s: the adapter "
+		       "gives no more queue pairs (%s; its limit is %d).",
+		       node->nhold, tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+		return NULL;
+	}
+	link_failf(net, link,
+		   "No %s connection to %s can be made: the adapter gives no more queue pairs (%s; "
+		   "its limit is %d, "
+		   "and each needs about 64 KiB of memory that may be locked).",
+		   kind_names[kind], tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+	return NULL;
+}
+
+static bool ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+{
+	if (!request_new(net, lane, link))
+		return true;
+	link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
+	return false;
+}
+
+struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
+{
+	struct tq_lane **lane = kind == TQ_LANE_CONTROL ? &link->node->control : &link->node->bulk;
+
+	assert(kind != TQ_LANE_HOLD);
+	if (link->ready[kind])
+		return link->ready[kind];
+	if (link->failed || link->contact->asked[kind])
+		return NULL;
+	if (!*lane)
+		*lane = lane_new(net, link, kind);
+	if (*lane)
+		ask(net, *lane, link);
+	return NULL;
+}
+
+struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_node *node = link->node;
+	struct tq_lane *lane, *other = NULL;
+
+	if (link->failed)
+		return NULL;
+	DL_FOREACH(node->hold, lane) {
+		if (lane->state == TQ_LANE_READY && !lane->taken) {
+			if (tq_lane_confirmed(lane, link)) {
+				lane->taken = true;
+				lane->user = link;
+				return lane;
+			}
+			other = lane;
+		} else if (lane->state == TQ_LANE_CONNECTING && !lane->requests) {
+			other = lane; /* who had asked for it is gone */
+		}
+	}
+	/* What is complete on the others may free one. */
+	if (!other) {
+		DL_FOREACH(node->hold, lane)
+			tq_lane_report(net, lane);
+	}
+	if (link->contact->asked[TQ_LANE_HOLD] || link->contact->no_hold)
+		return NULL;
+	if (!other && node->nhold < net->params->hold_lanes && !node->hold_full)
+		other = lane_new(net, link, TQ_LANE_HOLD);
+	if (other)
+		ask(net, other, link);
+	else
+		want_hold(net, link);
+	return NULL;
+}
+
+void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane)
+{
+	lane->taken = false;
+	lane->user = NULL;
+	if (net->conns->wants_hold)
+		net->conns->hold_freed = true;
+}
+
+/* ---- answers ---- */
+
+static bool terms_are_sane(const struct tq_oob_rep *rep)
+{
+	return !(tq_get32(rep->srqn[TQ_SMALL]) >> 24) && !(tq_get32(rep->srqn[TQ_LARGE]) >> 24) &&
+	       tq_get32(rep->size[TQ_SMALL]) >= TQ_MSG_MAX &&
+	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) &&
+	       tq_get32(rep->credits[TQ_SMALL]) > 0 && tq_get32(rep->conn);
+}
+
+static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      const struct tq_oob_rep *rep)
+{
+	if (tq_lane_confirm(lane, link)) {
+		link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
+		return;
+	}
+	if (lane->kind == TQ_LANE_HOLD) {
+		tq_core_lane_ready(net->core, link->peer);
+		return;
+	}
+	link->ready[lane->kind] = lane;
+	if (lane->kind != TQ_LANE_CONTROL)
+		return;
+	/* A lane that was made anew doesn't change the terms. */
+	for (int c = 0; c < TQ_CLASSES && !link->connected; c++) {
+		link->srqn[c] = tq_get32(rep->srqn[c]);
+		link->size[c] = tq_get32(rep->size[c]);
+		link->credits[c] = tq_get32(rep->credits[c]);
+	}
+	link->conn = tq_get32(rep->conn);
+	link->connected = true;
+	tq_control_connected(net, link);
+}
+
+static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_oob_rep *rep)
+{
+	struct tq_lane *lane = rq->lane;
+	struct tq_link *link = rq->link;
+	uint32_t tgt_qpn = tq_get32(rep->tgt_qpn);
+	int error;
+
+	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
+	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
+	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
+		link_failf(net, link,
+			   "%s gave an answer to a connection request that makes no sense.",
+			   tq_link_name(link));
+		return;
+	}
+	if (lane->state == TQ_LANE_CONNECTING) {
+		error = tq_lane_connect(net, lane, tgt_qpn, rep->rd_atomic);
+		if (error) {
+			link_failf(net, link, "The %s connection to %s can't be made: %s.",
+				   kind_names[lane->kind], tq_link_name(link), strerror(-error));
+			tq_lane_retire(net, lane);
+			return;
+		}
+	}
+	request_free(net, rq);
+	requests_go(net, lane);
+	confirmed(net, lane, link, rep);
+}
+
+static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
+{
+	struct tq_link *link = rq->link;
+
+	if (rq->lane->kind != TQ_LANE_HOLD) {
+		link_failf(net, link,
+			   "%s can't take part in a %s connection: %s (a limit of its adapter, or "
+			   "of the memory that it "
+			   "may lock).",
+			   tq_link_name(link), kind_names[rq->lane->kind], strerror(error));
+		return;
+	}
+	link->contact->no_hold = true;
+	tq_log(net->job, TQ_LOG_WARN,
+	       "%s takes no more connections on which messages can wait: %s.", tq_link_name(link),
+	       strerror(error));
+	tq_requests_drop(net, link);
+}
+
+void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
+{
+	uint64_t txid = tq_get64(rep->hdr.txid);
+	struct tq_request *rq;
+
+	HASH_FIND(hh, net->conns->requests, &txid, sizeof(txid), rq);
+	if (!rq || rq->link->nonce != tq_get64(rep->hdr.from))
+		return; /* a late one */
+	rq->heard = tq_now();
+	switch ((enum tq_oob_status)rep->hdr.status) {
+	case TQ_OOB_OK:
+		reply_ok(net, rq, rep);
+		return;
+	case TQ_OOB_WAIT:
+		return;
+	case TQ_OOB_GONE:
+		/* A TGT QP goes with the last process that has it open, so those that had confirmed
+		 * it have ended. */
+		if (rq->lane->state == TQ_LANE_READY)
+			lane_fail(net, rq->lane, "its end at that node is gone");
+		return;
+	case TQ_OOB_ERROR:
+		reply_error(net, rq, (int)tq_get32(rep->error));
+		return;
+	}
+	TQ_COUNT(net->stats, dropped);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: what conn.c (lanes and requests for them), lane_qp.c (their INI QPs), target.c (TGT
+ * QPs for others' lanes), node.c (nodes and links) and conns.c (opening, polling, closing) share.
+ *
+ * Each connection is simplex. Who wants a lane makes an INI QP and asks a process of the node for a
+ * TGT QP; each further process of that node is asked to open that TGT QP, and has confirmed the
+ * lane when it answers.
+ */
+#ifndef TQ_NET_CONN_H
+#define TQ_NET_CONN_H
+
+#include "base/handles.h"
+#include "net/oob.h"
+
+#define TQ_LANE_KINDS 3
+
+/* A request that waits for its answer: `link` is asked to make, or to open, the TGT QP of `lane`.
+ */
+struct tq_request {
+	uint64_t txid;
+	struct tq_link *link;
+	struct tq_lane *lane;
+	bool sent;        /* once at least; until the lane is READY, only the first of its list */
+	uint64_t due;     /* ns: when to ask again */
+	uint64_t backoff; /* ns */
+	uint64_t heard;   /* ns: of the last sign of life, or of the start */
+	struct tq_request *next, *prev; /* of its lane */
+	UT_hash_handle hh;              /* by txid */
+};
+
+/* Connection requests by a process that is not a peer yet: their order doesn't matter, and what
+ * doesn't fit is asked again. */
+#define TQ_KEPT_REQUESTS 4
+
+struct tq_contact {
+	struct tq_address address;
+	struct tq_request *asked[TQ_LANE_KINDS]; /* what waits for its answer */
+	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
+	unsigned nkept;
+	bool no_hold;              /* it takes no more hold lanes */
+	bool stopped;              /* it has promised to send us nothing more */
+	uint64_t leave_until;      /* goodbye: how long its answer is waited for */
+	bool owed_ack;             /* it waits for our promise */
+	char *why;                 /* it has failed; the protocol is to be told */
+	bool wants_hold;           /* in the list of those that found no free hold lane */
+	struct tq_link *next_hold; /* that list */
+	struct tq_link
+		*next_broken; /* list of those that have failed and the protocol doesn't know */
+};
+
+/* A TGT QP of somebody else's lane, and the answer that was given for it. */
+struct tq_target {
+	struct tq_target_key {
+		uint64_t nonce, txid;
+	} key;
+	struct tq_link *link;
+	struct ibv_qp *qp;
+	struct tq_oob_rep rep;
+	UT_hash_handle hh;
+};
+
+struct tq_conns {
+	struct tq_address address;
+	uint64_t nonce;
+	uint64_t txid;               /* of the last request */
+	uint64_t due;                /* no request is due before */
+	struct tq_link *links;       /* hash by nonce */
+	uint32_t nunnamed;           /* of these, not peers */
+	struct tq_handles numbers;   /* links by their number here */
+	struct tq_request *requests; /* hash by txid */
+	struct tq_target *targets;   /* hash by key */
+	struct tq_lane *failed;      /* list: lanes that go when their work is flushed */
+	struct tq_link *broken;      /* list */
+	struct tq_link *wants_hold;  /* list */
+	bool hold_freed;             /* a hold lane became free: they are to be told */
+	uint32_t nacks_owed;
+	bool leaving; /* some goodbye is not answered; */
+	uint64_t bye_due;
+	uint64_t check_due; /* keepalive */
+	uint32_t polls;
+};
+
+#define TQ_MS UINT64_C(1000000) /* tq_now() counts ns */
+uint64_t tq_now(void);
+/* For sentences. */
+const char *tq_link_name(const struct tq_link *link);
+
+/* ---- conn.c ---- */
+void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
+/* Asks (again). */
+void tq_request_send(struct tq_net *net, struct tq_request *rq);
+/* Takes the lane away from everybody; it goes when its work is flushed. Requests for it are made
+ * anew. */
+void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);
+/* Forgets what the link has asked for. */
+void tq_requests_drop(struct tq_net *net, struct tq_link *link);
+
+/* ---- conns.c ---- */
+void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
+
+/* ---- lane_qp.c ---- */
+/* Makes an INI QP, in INIT. -errno. */
+int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kind,
+		 struct tq_lane **lane);
+/* Connects it to the TGT QP, which takes `rd_atomic` reads. */
+int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, uint8_t rd_atomic);
+/* Its work is flushed. */
+void tq_lane_stop(struct tq_lane *lane);
+/* Nothing on it is waited for. */
+void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane);
+bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link);
+int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link);
+void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link);
+/* RDMA reads that one of our INI QPs has under way at most. */
+uint8_t tq_lane_rd_atomic(const struct tq_net *net);
+
+/* ---- target.c ---- */
+void tq_on_request(struct tq_net *net, const struct tq_oob_req *req);
+/* The link has become a peer: its kept requests are answered. */
+void tq_targets_named(struct tq_net *net, struct tq_link *link);
+void tq_targets_drop(struct tq_net *net, const struct tq_link *link); /* NULL: all */
+
+/* ---- node.c ---- */
+struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
+/* The link of a process that asked before it was a peer; NULL: its address is no good, or there are
+ * too many. */
+struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address);
+void tq_links_free(struct tq_net *net);
+/* A lane of it has gone. */
+void tq_node_lane_gone(struct tq_net *net, struct tq_node *node);
+
+#endif

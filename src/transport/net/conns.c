@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections as a whole: opening, what is due, leaving, closing. */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How often the clock is read to see whether peers are to be checked. */
+#define CHECK_POLLS  1024
+#define BYE_INTERVAL (20 * TQ_MS)
+#define BYE_LIMIT    (250 * TQ_MS)
+
+uint64_t tq_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 * TQ_MS + (uint64_t)t.tv_nsec;
+}
+
+int tq_conns_open(struct tq_net *net)
+{
+	struct tq_conns *conns = calloc(1, sizeof(*conns));
+	uint32_t qpn, qkey;
+	int error;
+
+	net->conns = conns;
+	if (!conns)
+		return -ENOMEM;
+	conns->nonce = tq_random();
+	conns->txid = tq_random();
+	conns->due = UINT64_MAX;
+	error = tq_oob_open(net, conns->nonce);
+	if (error) {
+		free(conns);
+		net->conns = NULL;
+		return error;
+	}
+	tq_oob_names(net, &qpn, &qkey);
+	tq_address_fill(net, qpn, qkey, conns->nonce, &conns->address);
+	return 0;
+}
+
+const void *tq_conn_address(struct tq_net *net, size_t *len)
+{
+	*len = sizeof(net->conns->address);
+	return &net->conns->address;
+}
+
+void tq_conns_close(struct tq_net *net)
+{
+	struct tq_conns *conns = net->conns;
+	struct tq_node *node, *tmp;
+	struct tq_lane *lane, *next;
+	struct tq_link *link, *other;
+
+	if (!conns)
+		return;
+	HASH_ITER(hh, conns->links, link, other)
+		tq_requests_drop(net, link);
+	HASH_ITER(hh, net->nodes, node, tmp) {
+		if (node->control)
+			tq_lane_retire(net, node->control);
+		if (node->bulk)
+			tq_lane_retire(net, node->bulk);
+		DL_FOREACH_SAFE(node->hold, lane, next)
+			tq_lane_retire(net, lane);
+	}
+	/* Completions of what is still in them will not be polled. */
+	DL_FOREACH_SAFE(conns->failed, lane, next) {
+		DL_DELETE(conns->failed, lane);
+		tq_lane_destroy(net, lane);
+	}
+	tq_targets_drop(net, NULL);
+	tq_links_free(net);
+	tq_oob_close(net);
+	tq_handles_destroy(&conns->numbers);
+	free(conns);
+	net->conns = NULL;
+}
+
+/* ---- closing ---- */
+
+static void promise(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr ack = tq_oob_hdr(net, link, TQ_OOB_BYE_ACK, 0);
+
+	link->promised = true;
+	tq_oob_send(net, link, &ack, sizeof(ack));
+}
+
+void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
+{
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+
+	if (!link)
+		return;
+	if (h->type == TQ_OOB_BYE_ACK) {
+		link->contact->stopped = true;
+		/* It may leave as well, and need not wait for us. */
+		if (link->leaving && !link->promised)
+			promise(net, link);
+		return;
+	}
+	link->left = true;
+	net->conns->nacks_owed += !link->contact->owed_ack;
+	link->contact->owed_ack = true;
+}
+
+/* What we had sent to those that leave has arrived, and no more will be sent. */
+static void send_acks(struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		if (link->contact->owed_ack) {
+			promise(net, link);
+			link->contact->owed_ack = false;
+		}
+	}
+	net->conns->nacks_owed = 0;
+}
+
+static bool may_send_to_us(const struct tq_link *link)
+{
+	return link->bank && !link->failed && !link->contact->stopped;
+}
+
+static bool is_awaited(const struct tq_link *link)
+{
+	return link->leaving && may_send_to_us(link);
+}
+
+static void say_bye(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
+
+	tq_oob_send(net, link, &bye, sizeof(bye));
+}
+
+/* Datagrams are lost. */
+static void say_bye_again(struct tq_net *net, uint64_t now)
+{
+	struct tq_link *link, *tmp;
+
+	net->conns->leaving = false;
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		if (!is_awaited(link))
+			continue;
+		say_bye(net, link);
+		net->conns->leaving = true;
+	}
+	net->conns->bye_due = now + BYE_INTERVAL;
+}
+
+void tq_link_leave(struct tq_net *net, struct tq_link *link)
+{
+	uint64_t now = tq_now();
+
+	link->leaving = true;
+	/* Also to those that we need not wait for: they may be waiting for us. */
+	if (!link->failed && (link->bank || link->connected))
+		say_bye(net, link);
+	link->contact->leave_until = now + BYE_LIMIT;
+	net->conns->leaving = true;
+	net->conns->bye_due = now + BYE_INTERVAL;
+}
+
+bool tq_link_left(const struct tq_link *link)
+{
+	return !is_awaited(link) || tq_now() >= link->contact->leave_until;
+}
+
+void tq_conn_leave(struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->conns->links, link, tmp)
+		tq_link_leave(net, link);
+}
+
+bool tq_conn_left(const struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		if (!tq_link_left(link))
+			return false;
+	}
+	return true;
+}
+
+/* ---- polling ---- */
+
+/* One that has had no answer for too long; failing its link may free others, so the caller looks
+ * again. */
+static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
+{
+	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	struct tq_request *rq, *tmp;
+
+	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+		if (rq->sent && now - rq->heard >= limit && now > rq->heard)
+			return rq;
+	}
+	return NULL;
+}
+
+static int poll_requests(struct tq_net *net, uint64_t now)
+{
+	struct tq_request *rq, *tmp;
+	int n = 0;
+
+	while ((rq = find_expired(net, now))) {
+		char why[512];
+
+		snprintf(why, sizeof(why),
+			 "%s has not answered a connection request for %d s: it is gone, or does "
+			 "not call this library and its "
+			 "service thread is off.",
+			 tq_link_name(rq->link), (int)net->params->connect_timeout);
+		tq_link_fail(net, rq->link, why);
+		n++;
+	}
+	net->conns->due = UINT64_MAX;
+	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+		if (!rq->sent)
+			continue;
+		if (rq->due <= now) {
+			tq_request_send(net, rq);
+			n++;
+		}
+		if (rq->due < net->conns->due)
+			net->conns->due = rq->due;
+	}
+	return n;
+}
+
+/* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
+static int report_broken(struct tq_net *net)
+{
+	struct tq_link *link;
+	int n = 0;
+
+	while ((link = net->conns->broken)) {
+		struct tq_contact *c = link->contact;
+		const char *why = c->why ? c->why : "the connection failed";
+
+		net->conns->broken = c->next_broken;
+		c->next_broken = NULL;
+		/* Of one that has said goodbye it is no news. */
+		tq_log(net->job, link->left ? TQ_LOG_DEBUG : TQ_LOG_ERROR, "%s", why);
+		if (!link->left)
+			net->failures++;
+		if (link->peer)
+			tq_net_peer_failed(net, link, why);
+		n++;
+	}
+	return n;
+}
+
+static int report_hold_lanes(struct tq_net *net)
+{
+	struct tq_link *link = net->conns->wants_hold, *next;
+	int n = 0;
+
+	net->conns->hold_freed = false;
+	net->conns->wants_hold = NULL; /* who finds none again joins the new list */
+	for (; link; link = next, n++) {
+		next = link->contact->next_hold;
+		link->contact->next_hold = NULL;
+		link->contact->wants_hold = false;
+		if (!link->failed && link->peer)
+			tq_core_lane_ready(net->core, link->peer);
+	}
+	return n;
+}
+
+static int free_flushed(struct tq_net *net)
+{
+	struct tq_lane *lane, *tmp;
+	int n = 0;
+
+	DL_FOREACH_SAFE(net->conns->failed, lane, tmp) {
+		struct tq_node *node = lane->node;
+
+		if (lane->awaited || lane->taken)
+			continue;
+		DL_DELETE(net->conns->failed, lane);
+		tq_lane_destroy(net, lane);
+		tq_node_lane_gone(net, node);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
+ * write takes no receive there, and fails when the control SRQ that it names is gone.
+ */
+static void check_peers(struct tq_net *net, uint64_t now)
+{
+	struct tq_link *link, *tmp;
+
+	net->conns->check_due = now + (uint64_t)net->params->keepalive * TQ_MS;
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		struct tq_lane *lane = link->node->control;
+
+		if (link->connected && !link->failed && !link->left && !link->leaving && lane &&
+		    lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link))
+			tq_lane_drain(net, lane, link->srqn[TQ_SMALL]);
+	}
+}
+
+int tq_conn_poll(struct tq_net *net, uint64_t *next)
+{
+	struct tq_conns *conns = net->conns;
+	int n = 0;
+
+	*next = UINT64_MAX;
+	if (net->params->keepalive && ++conns->polls % CHECK_POLLS == 0 &&
+	    tq_now() >= conns->check_due)
+		check_peers(net, tq_now());
+	if (conns->broken)
+		n += report_broken(net);
+	if (conns->hold_freed)
+		n += report_hold_lanes(net);
+	if (conns->failed)
+		n += free_flushed(net);
+	if (conns->nacks_owed && tq_control_idle(net))
+		send_acks(net);
+	if (conns->requests || conns->leaving) {
+		uint64_t now = tq_now();
+
+		if (conns->due <= now)
+			n += poll_requests(net, now);
+		if (conns->leaving && conns->bye_due <= now)
+			say_bye_again(net, now);
+		*next = conns->due;
+		if (conns->leaving && conns->bye_due < *next)
+			*next = conns->bye_due;
+		*next = *next > now ? *next - now : 0;
+	}
+	return n;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the control channel's two sides share: control.c sends, bank.c receives. */
+#ifndef TQ_NET_CONTROL_H
+#define TQ_NET_CONTROL_H
+
+#include "net/net.h"
+
+/* Send buffers that are there from the start. */
+struct tq_reserve {
+	struct tq_reg reg;
+	void *mem, *free; /* stack, linked through their first word */
+};
+
+struct tq_control {
+	/* bank.c */
+	struct tq_bank *banks;
+	struct tq_bounce *spare[TQ_CLASSES]; /* stand in for those that the protocol keeps */
+	uint32_t nspare[TQ_CLASSES];         /* that were made */
+	uint32_t nused;                      /* buffers to be posted again, of all banks */
+	uint32_t skipped;                    /* polls that left them */
+	struct tq_link *from;                /* links that have a bank (from_next) */
+	struct tq_link *owing;               /* links to which CREDIT is due (next_owing) */
+	bool pressing;                       /* unexpected data are at their limit */
+	struct tq_bounces *chunks;           /* all buffers: those of banks, and spare ones */
+
+	/* control.c */
+	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
+	struct tq_backlog *free;   /* entries to use again */
+	void *scratch;             /* limits.max_inline bytes */
+	struct tq_sg lent;         /* the copy that tq_control_buf() gave */
+	struct tq_link *data_link; /* tq_control_data_ready() said yes to */
+	struct tq_reserve msgs;    /* for messages without data, where they don't fit inline */
+	struct tq_reserve pieces;  /* for DATA, which has to go also when no copies can be had */
+};
+
+/* bank.c */
+int tq_banks_open(struct tq_net *net);
+void tq_banks_close(struct tq_net *net);
+/* Posts again what was used; after it the credits for that may go. */
+void tq_banks_poll(struct tq_net *net);
+void tq_bank_forget(struct tq_net *net, struct tq_link *link);
+/* Is a CREDIT due, which it then makes worthwhile by granting more? */
+bool tq_bank_credit_due(struct tq_link *link);
+void tq_bank_grow(struct tq_link *link);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The two completion queues, and what becomes of completions. */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define BATCH 16 /* completions that are taken from the device at a time */
+
+/* Sends are few per connection; where the queue is short of slots, every send is signalled. */
+#define SEND_ENTRIES 8192
+
+/*
+ * Unsignalled sends that fail complete after all, so the send queue is looked at now and then also
+ * when no completion is due.
+ */
+#define LOOK_ANYWAY 64
+
+static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted)
+{
+	int64_t n = wanted < net->dev.attr.max_cqe ? wanted : net->dev.attr.max_cqe;
+
+	cq->cq = ibv_create_cq(net->dev.verbs, (int)n, NULL, net->channel, 0);
+	if (!cq->cq) {
+		int rc = -errno;
+
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "a completion queue of %lld entries can't be made: %s%s", (long long)n,
+		       strerror(errno),
+		       errno == ENOMEM ? " (is the limit of locked memory, ulimit -l, too low? "
+					 "cq_depth makes it smaller)"
+				       : "");
+		return rc;
+	}
+	cq->size = (uint32_t)cq->cq->cqe;
+	cq->ask = 1;
+	return 0;
+}
+
+int tq_cqs_open(struct tq_net *net)
+{
+	int64_t depth = net->params->cq_depth;
+	int rc, flags;
+
+	net->channel = ibv_create_comp_channel(net->dev.verbs);
+	if (!net->channel) {
+		rc = -errno;
+		tq_log(net->job, TQ_LOG_ERROR, "no completion channel can be made: %s",
+		       strerror(errno));
+		return rc;
+	}
+	flags = fcntl(net->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(net->channel->fd, F_SETFL, flags | O_NONBLOCK)) {
+		rc = -errno;
+		goto channel;
+	}
+	rc = cq_open(net, &net->rcq, depth);
+	if (rc)
+		goto channel;
+	rc = cq_open(net, &net->scq, depth < SEND_ENTRIES ? depth : SEND_ENTRIES);
+	if (rc)
+		goto rcq;
+	return 0;
+
+rcq:
+	ibv_destroy_cq(net->rcq.cq);
+channel:
+	ibv_destroy_comp_channel(net->channel);
+	return rc;
+}
+
+void tq_cqs_close(struct tq_net *net)
+{
+	ibv_destroy_cq(net->scq.cq);
+	ibv_destroy_cq(net->rcq.cq);
+	ibv_destroy_comp_channel(net->channel);
+}
+
+bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
+{
+	if (n > cq->size - cq->used)
+		return false;
+	cq->used += n;
+	return true;
+}
+
+void tq_cq_release(struct tq_cq *cq, uint32_t n)
+{
+	assert(n <= cq->used);
+	cq->used -= n;
+}
+
+/*
+ * What a completion on a lane stands for. Sends complete in order, so a good one stands for the
+ * unsignalled ones before it, too. After the first bad one each WQE has a completion of its own;
+ * and that first one stands for those before it, which were good.
+ */
+static void account(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_lane *lane = work->lane;
+	uint32_t n = lane->erred ? 1 : work->covers;
+
+	assert(n <= lane->outstanding);
+	lane->outstanding -= n;
+	tq_cq_release(&net->scq, n);
+	if (work->awaited) {
+		lane->awaited--;
+		net->scq.awaited--;
+	}
+	if (wc->status != IBV_WC_SUCCESS) {
+		/* tq_lane_await_all() shall not count it again. What has no done() may be posted
+		 * anew already. */
+		work->awaited = work->done != NULL;
+		lane->erred = true;
+		tq_lane_error(net, lane, wc);
+	}
+}
+
+/*
+ * Asks for one completion, and for more only while there are: to look at the entry behind the last
+ * one takes its cache line from the HCA, which is about to write it.
+ */
+static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
+{
+	int ask = cq->ask < budget ? cq->ask : budget, n, i;
+	struct ibv_wc wc[BATCH];
+	struct tq_work *work;
+
+	n = ibv_poll_cq(cq->cq, ask, wc);
+	cq->drained = n < ask;
+	cq->ask = n < cq->ask ? 1 : cq->ask * 2 < BATCH ? cq->ask * 2 : BATCH;
+	for (i = 0; i < n; i++) {
+		work = (struct tq_work *)(uintptr_t)wc[i].wr_id;
+		if (work->lane)
+			account(net, work, &wc[i]);
+		if (work->done)
+			work->done(net, work, &wc[i]);
+	}
+	return n;
+}
+
+int tq_cq_poll(struct tq_net *net, int budget)
+{
+	struct tq_cq *scq = &net->scq;
+	int events = 0, n;
+
+	if (scq->awaited || scq->look || (scq->used && ++scq->skipped >= LOOK_ANYWAY)) {
+		scq->look = false;
+		scq->skipped = 0;
+		n = poll_one(net, scq, budget);
+		if (n < 0)
+			goto broken;
+		events += n;
+	}
+	n = poll_one(net, &net->rcq, budget);
+	if (n < 0)
+		goto broken;
+	events += n;
+	return events;
+
+broken:
+	/* Nothing that is under way can be known to end any more. */
+	tq_conn_fail_all(net, "a completion queue of the adapter failed");
+	return 0;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device: which of those that are there, whether it can do what is needed, and what it is
+ * called. Each way to fail has its own sentence, since it's the first thing that goes wrong for a
+ * user.
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/near.h"
+
+/* More than this inline makes every WQE of a queue larger than a copy costs. */
+#define INLINE_WANTED 256u
+
+#define ROCE_GIDS 256
+
+/* What was found among the devices: for the sentence when none will do. */
+struct choice {
+	struct ibv_device *device;
+	uint8_t port;
+	int distance;
+	unsigned allowed, opened, xrc; /* devices that passed so far */
+	int error;                     /* of the last that could not be opened */
+	char down[64];                 /* a port that isn't active */
+};
+
+/* Is "device" or "device:port" in a list of such, separated by commas? */
+static bool listed(const char *list, const char *device, unsigned port)
+{
+	size_t len = strlen(device), n;
+
+	for (; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (n < len || strncmp(list, device, len))
+			continue;
+		if (n == len || (list[len] == ':' && strtoul(list + len + 1, NULL, 10) == port))
+			return true;
+	}
+	return false;
+}
+
+/* May the device be used at all? Its ports are looked at later. */
+static bool device_listed(const char *list, const char *device)
+{
+	size_t len = strlen(device), n;
+
+	for (; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (n >= len && !strncmp(list, device, len) && (n == len || list[len] == ':'))
+			return true;
+	}
+	return false;
+}
+
+static bool port_allowed(const struct tq_params *params, const char *device, unsigned port)
+{
+	if (*params->if_include && !listed(params->if_include, device, port))
+		return false;
+	return !listed(params->if_exclude, device, port);
+}
+
+static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigned nports,
+			  struct choice *c)
+{
+	const char *name = ibv_get_device_name(verbs->device);
+	struct ibv_port_attr port;
+	unsigned i;
+	int distance;
+
+	for (i = 1; i <= nports; i++) {
+		if (!port_allowed(net->params, name, i))
+			continue;
+		if (ibv_query_port(verbs, (uint8_t)i, &port) || port.state != IBV_PORT_ACTIVE) {
+			snprintf(c->down, sizeof(c->down), "%s:%u", name, i);
+			continue;
+		}
+		distance = tq_near(verbs->device);
+		if (!c->device || distance < c->distance) {
+			c->device = verbs->device;
+			c->port = (uint8_t)i;
+			c->distance = distance;
+		}
+	}
+}
+
+static void look_at_device(struct tq_net *net, struct ibv_device *device, struct choice *c)
+{
+	const struct tq_params *params = net->params;
+	const char *name = ibv_get_device_name(device);
+	struct ibv_device_attr attr;
+	struct ibv_context *verbs;
+
+	if (*params->if_include && !device_listed(params->if_include, name))
+		return;
+	if (listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
+		return;
+	c->allowed++;
+	verbs = ibv_open_device(device);
+	if (!verbs) {
+		c->error = errno;
+		return;
+	}
+	if (!ibv_query_device(verbs, &attr)) {
+		c->opened++;
+		if (attr.device_cap_flags & IBV_DEVICE_XRC) {
+			c->xrc++;
+			look_at_ports(net, verbs, attr.phys_port_cnt, c);
+		}
+	}
+	ibv_close_device(verbs);
+}
+
+static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c)
+{
+	static const char help[] =
+		"on a machine without one, 'softhca run' gives a software adapter";
+
+	if (!ndevices)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no RDMA device was found (ibv_devinfo shows what there is: check that the "
+		       "adapter's kernel modules "
+		       "and its libibverbs provider are installed); %s",
+		       help);
+	else if (!c->allowed)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "none of the %d RDMA devices is allowed by if_include \"%s\" and if_exclude "
+		       "\"%s\"",
+		       ndevices, net->params->if_include, net->params->if_exclude);
+	else if (!c->opened)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "the RDMA device could not be opened: %s (check the permissions of "
+		       "/dev/infiniband/uverbs*)",
+		       strerror(c->error));
+	else if (!c->xrc)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no RDMA device with XRC (extended reliable connections) was found; "
+		       "ConnectX adapters have it; %s",
+		       help);
+	else if (*c->down)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "
+		       "on InfiniBand the subnet manager)",
+		       c->down);
+	else
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no port is allowed by if_include \"%s\" and if_exclude \"%s\"",
+		       net->params->if_include, net->params->if_exclude);
+	return -ENODEV;
+}
+
+static int choose(struct tq_net *net)
+{
+	struct choice c = {0};
+	struct ibv_device **list;
+	int n = 0, i, rc = 0;
+
+	list = ibv_get_device_list(&n);
+	for (i = 0; list && i < n; i++)
+		look_at_device(net, list[i], &c);
+	if (!c.device) {
+		rc = none_will_do(net, n, &c);
+	} else {
+		net->dev.port_num = c.port;
+		net->dev.verbs = ibv_open_device(c.device);
+		if (!net->dev.verbs) {
+			rc = -ENODEV;
+			tq_log(net->job, TQ_LOG_ERROR, "%s could not be opened: %s",
+			       ibv_get_device_name(c.device), strerror(errno));
+		}
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return rc;
+}
+
+/* RoCE has no LIDs: the first RoCE v2 GID, unless the user knows better. */
+static int choose_gid(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	struct ibv_gid_entry entry;
+	uint32_t i;
+
+	dev->gid_index = (int)net->params->gid_index;
+	if (dev->gid_index < 0 && dev->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		for (i = 0; i < ROCE_GIDS && dev->gid_index < 0; i++)
+			if (!ibv_query_gid_ex(dev->verbs, dev->port_num, i, &entry, 0) &&
+			    entry.gid_type == IBV_GID_TYPE_ROCE_V2)
+				dev->gid_index = (int)i;
+		if (dev->gid_index < 0) {
+			tq_log(net->job, TQ_LOG_ERROR,
+			       "%s:%u has no RoCE v2 GID (has its network interface an IP "
+			       "address?); gid_index names another",
+			       ibv_get_device_name(dev->verbs->device), dev->port_num);
+			return -EINVAL;
+		}
+	}
+	if (ibv_query_gid(dev->verbs, dev->port_num, dev->gid_index < 0 ? 0 : dev->gid_index,
+			  &dev->gid)) {
+		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no GID of index %d (parameter gid_index)",
+		       ibv_get_device_name(dev->verbs->device), dev->port_num, dev->gid_index);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Membership (the upper bit) is not part of a partition's name. */
+static int choose_pkey(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	uint16_t wanted = (uint16_t)net->params->pkey & 0x7fff, i;
+	__be16 pkey;
+
+	for (i = 0; i < dev->port.pkey_tbl_len; i++) {
+		if (ibv_query_pkey(dev->verbs, dev->port_num, i, &pkey))
+			break;
+		if (!wanted || (be16toh(pkey) & 0x7fff) == wanted) {
+			dev->pkey = be16toh(pkey);
+			dev->pkey_index = i;
+			return 0;
+		}
+	}
+	tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no partition key 0x%04x (parameter pkey)",
+	       ibv_get_device_name(dev->verbs->device), dev->port_num, wanted);
+	return -EINVAL;
+}
+
+static int choose_mtu(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	int64_t wanted = net->params->mtu;
+	enum ibv_mtu mtu;
+
+	dev->mtu = dev->port.active_mtu;
+	if (!wanted)
+		return 0;
+	for (mtu = IBV_MTU_256; mtu <= dev->port.active_mtu; mtu++) {
+		if (128 << mtu == wanted) {
+			dev->mtu = mtu;
+			return 0;
+		}
+	}
+	tq_log(net->job, TQ_LOG_ERROR,
+	       "an MTU of %lld bytes is not possible: %s:%u takes 256, 512, 1024, 2048 or 4096 up "
+	       "to %d",
+	       (long long)wanted, ibv_get_device_name(dev->verbs->device), dev->port_num,
+	       128 << dev->port.active_mtu);
+	return -EINVAL;
+}
+
+static bool odp_wanted(struct tq_net *net)
+{
+	const uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE |
+				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
+	struct ibv_device_attr_ex attr;
+
+	if (!net->params->odp)
+		return false;
+	if (!ibv_query_device_ex(net->dev.verbs, NULL, &attr) &&
+	    (attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) &&
+	    (attr.xrc_odp_caps & needed) == needed)
+		return true;
+	tq_log(net->job, TQ_LOG_WARN,
+	       "%s has no implicit on-demand paging on XRC: buffers are registered one by one",
+	       ibv_get_device_name(net->dev.verbs->device));
+	return false;
+}
+
+/* How much an INI QP takes inline is known only by making one. */
+static int probe_inline(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	struct ibv_qp_init_attr_ex attr;
+	struct ibv_qp *qp = NULL;
+	struct ibv_cq *cq;
+	uint32_t want;
+	int rc = 0;
+
+	cq = ibv_create_cq(dev->verbs, 1, NULL, NULL, 0);
+	if (!cq)
+		return -errno;
+	for (want = INLINE_WANTED;; want /= 2) {
+		attr = (struct ibv_qp_init_attr_ex){
+			.send_cq = cq,
+			.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = want},
+			.qp_type = IBV_QPT_XRC_SEND,
+			.comp_mask = IBV_QP_INIT_ATTR_PD,
+			.pd = dev->pd,
+		};
+		qp = ibv_create_qp_ex(dev->verbs, &attr);
+		if (qp || !want)
+			break;
+	}
+	if (qp) {
+		/* What is granted beyond what was asked for depends on the number of SGEs. */
+		dev->max_inline = want;
+		ibv_destroy_qp(qp);
+	} else {
+		rc = -errno;
+	}
+	ibv_destroy_cq(cq);
+	return rc;
+}
+
+static void describe(struct tq_device *dev)
+{
+	char where[80];
+
+	if (dev->port.link_layer == IBV_LINK_LAYER_ETHERNET)
+		snprintf(where, sizeof(where), "RoCE, GID index %d", dev->gid_index);
+	else
+		snprintf(where, sizeof(where), "LID %u", dev->port.lid);
+	snprintf(dev->text, sizeof(dev->text), "%s port %u (%s), %d-byte MTU%s",
+		 ibv_get_device_name(dev->verbs->device), dev->port_num, where, 128 << dev->mtu,
+		 dev->odp ? ", implicit ODP" : "");
+}
+
+static int check(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	const char *name = ibv_get_device_name(dev->verbs->device);
+	int rc;
+
+	if (ibv_query_device(dev->verbs, &dev->attr) ||
+	    ibv_query_port(dev->verbs, dev->port_num, &dev->port)) {
+		tq_log(net->job, TQ_LOG_ERROR, "%s:%u does not say what it can do", name,
+		       dev->port_num);
+		return -ENODEV;
+	}
+	if (dev->attr.max_srq < TQ_CLASSES || dev->attr.max_srq_wr < 16 ||
+	    dev->attr.max_srq_sge < 1 || dev->attr.max_sge < 1) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s offers %d shared receive queues of %d entries: too few", name,
+		       dev->attr.max_srq, dev->attr.max_srq_wr);
+		return -ENODEV;
+	}
+	rc = choose_gid(net);
+	if (!rc)
+		rc = choose_pkey(net);
+	if (!rc)
+		rc = choose_mtu(net);
+	return rc;
+}
+
+int tq_device_open(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	int rc;
+
+	rc = choose(net);
+	if (rc)
+		return rc;
+	rc = check(net);
+	if (rc)
+		goto close;
+	dev->pd = ibv_alloc_pd(dev->verbs);
+	if (!dev->pd) {
+		rc = -errno;
+		tq_log(net->job, TQ_LOG_ERROR, "%s: no protection domain: %s",
+		       ibv_get_device_name(dev->verbs->device), strerror(errno));
+		goto close;
+	}
+	rc = probe_inline(net);
+	if (rc) {
+		tq_log(net->job, TQ_LOG_ERROR, "%s: no XRC queue pair can be made: %s%s",
+		       ibv_get_device_name(dev->verbs->device), strerror(-rc),
+		       rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
+				     : "");
+		goto dealloc;
+	}
+	dev->odp = odp_wanted(net);
+	describe(dev);
+	return 0;
+
+dealloc:
+	ibv_dealloc_pd(dev->pd);
+close:
+	ibv_close_device(dev->verbs);
+	memset(dev, 0, sizeof(*dev));
+	return rc;
+}
+
+void tq_device_close(struct tq_net *net)
+{
+	ibv_dealloc_pd(net->dev.pd);
+	ibv_close_device(net->dev.verbs);
+	memset(&net->dev, 0, sizeof(net->dev));
+}

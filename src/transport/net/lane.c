@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting on INI QPs: room, signalling, and direct sends on hold lanes. */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#define SENDS_AT_ONCE 64 /* grown by; never while messages go steadily */
+
+struct tq_sends {
+	struct tq_send *free;
+	struct tq_sends_chunk {
+		struct tq_sends_chunk *next;
+		struct tq_send send[SENDS_AT_ONCE];
+	} * chunks;
+};
+
+int tq_sends_open(struct tq_net *net)
+{
+	net->sends = calloc(1, sizeof(*net->sends));
+	return net->sends ? 0 : -ENOMEM;
+}
+
+void tq_sends_close(struct tq_net *net)
+{
+	struct tq_sends_chunk *chunk, *next;
+
+	LL_FOREACH_SAFE(net->sends->chunks, chunk, next)
+		free(chunk);
+	free(net->sends);
+}
+
+struct tq_send *tq_send_get(struct tq_net *net)
+{
+	struct tq_sends *sends = net->sends;
+	struct tq_sends_chunk *chunk;
+	struct tq_send *send;
+	int i;
+
+	if (!sends->free) {
+		chunk = calloc(1, sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		LL_PREPEND(sends->chunks, chunk);
+		for (i = 0; i < SENDS_AT_ONCE; i++)
+			LL_PREPEND(sends->free, &chunk->send[i]);
+	}
+	send = sends->free;
+	sends->free = send->next;
+	return send;
+}
+
+void tq_send_put(struct tq_net *net, struct tq_send *send)
+{
+	LL_PREPEND(net->sends->free, send);
+}
+
+/*
+ * A send without a completion of its own keeps its slots until a later one of its lane completes.
+ * So that they can't fill the queues for ever, each TQ_LANE_BATCH-th is signalled, and sooner when
+ * the lane's queue is short; and all are when a quarter of the completion queue is left: lanes that
+ * have gone silent can't take more than the rest.
+ */
+static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
+{
+	return lane->unsignalled + 1 >= TQ_LANE_BATCH || lane->unsignalled + 1 >= lane->depth / 4 ||
+	       net->scq.used > net->scq.size / 4 * 3;
+}
+
+static void fill_work(struct tq_lane *lane, struct tq_work *work, bool awaited)
+{
+	work->lane = lane;
+	work->awaited = awaited;
+	work->covers = lane->unsignalled + 1;
+}
+
+int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr,
+		 struct tq_work *work, bool signal)
+{
+	bool own = work != NULL;
+	struct ibv_send_wr *bad;
+	int rc;
+
+	if (lane->state != TQ_LANE_READY)
+		return -EIO;
+	if (lane->outstanding >= lane->depth || !tq_cq_reserve(&net->scq, 1)) {
+		net->scq.look = true;
+		TQ_COUNT(net->stats, no_queue_slot);
+		return -EAGAIN;
+	}
+	if (!own)
+		work = &lane->silent[lane->unsignalled];
+	fill_work(lane, work, own && signal);
+	if (!signal)
+		signal = must_signal(net, lane) || (wr->send_flags & IBV_SEND_SIGNALED);
+	wr->wr_id = (uintptr_t)work;
+	wr->next = NULL;
+	if (signal)
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	rc = ibv_post_send(lane->qp, wr, &bad);
+	if (rc) {
+		tq_cq_release(&net->scq, 1);
+		if (rc == ENOMEM) {
+			net->scq.look = true;
+			TQ_COUNT(net->stats, no_queue_slot);
+			return -EAGAIN;
+		}
+		return -EIO;
+	}
+	lane->outstanding++;
+	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
+	if (work->awaited) {
+		lane->awaited++;
+		net->scq.awaited++;
+	}
+	return 0;
+}
+
+int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+
+	return tq_lane_post(net, lane, &wr, NULL, false);
+}
+
+void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
+{
+	assert(!lane->awaited);
+	tq_cq_release(&net->scq, lane->outstanding);
+	lane->outstanding = 0;
+	lane->unsignalled = 0;
+}
+
+/* ---- direct sends ---- */
+
+/* Reports it and, as sends of a lane complete in order, those that were posted before it. */
+static void direct_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_send *last = (struct tq_send *)work, *send;
+	struct tq_lane *lane = work->lane;
+	int status = wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
+	void *token;
+
+	do {
+		send = lane->sends;
+		lane->sends = send->next;
+		/* Looked for as the lane had failed, but complete before that. */
+		if (send != last && send->work.awaited) {
+			lane->awaited--;
+			net->scq.awaited--;
+		}
+		token = send->token;
+		tq_send_put(net, send);
+		/* A drain has none. */
+		if (token)
+			tq_core_sent(net->core, token, send == last ? status : 0);
+	} while (send != last);
+}
+
+static void append(struct tq_lane *lane, struct tq_send *send)
+{
+	if (!lane->sends)
+		lane->sends_tail = &lane->sends;
+	send->next = NULL;
+	*lane->sends_tail = send;
+	lane->sends_tail = &send->next;
+	lane->unreported = send->work.awaited ? 0 : lane->unreported + 1;
+}
+
+/* A drain: what is lazy before it is reported when that has ended. */
+static void report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE,
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+	struct tq_send *send;
+
+	if (!lane->unreported)
+		return;
+	send = tq_send_get(net);
+	if (!send)
+		return;
+	send->work.done = direct_done;
+	send->token = NULL;
+	/* With a full queue there is a signalled send in it. */
+	if (tq_lane_post(net, lane, &wr, &send->work, true)) {
+		tq_send_put(net, send);
+		return;
+	}
+	append(lane, send);
+}
+
+void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
+{
+	if (lane->user && !lane->user->failed)
+		report(net, lane, lane->user->srqn[TQ_SMALL]);
+}
+
+void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_send *send;
+
+	/* What was delivered without a completion gets none from the failure, either. */
+	report(net, lane, 0);
+	LL_FOREACH(lane->sends, send) {
+		if (send->work.awaited)
+			continue;
+		send->work.awaited = true;
+		lane->awaited++;
+		net->scq.awaited++;
+	}
+}
+
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const struct tq_sg *sg,
+		 int nsg, unsigned flags, struct tq_work *work)
+{
+	struct ibv_sge sge[TQ_MAX_SGE];
+	struct ibv_send_wr wr = {
+		.sg_list = sge,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags & TQ_DIRECT_INLINE ? IBV_SEND_INLINE : 0,
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+	int i;
+
+	assert(nsg <= TQ_MAX_SGE);
+	for (i = 0; i < nsg; i++) {
+		if (!sg[i].len)
+			continue;
+		sge[wr.num_sge++] = (struct ibv_sge){
+			.addr = (uintptr_t)sg[i].addr,
+			.length = (uint32_t)sg[i].len,
+			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
+		};
+	}
+	return tq_lane_post(net, lane, &wr, work, !(flags & TQ_DIRECT_LAZY));
+}
+
+int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
+		   const struct tq_sg *sg, int nsg, unsigned flags, void *token)
+{
+	struct tq_send *send;
+	int rc;
+
+	if (link->failed)
+		return -EIO;
+	send = tq_send_get(net);
+	if (!send)
+		return -EAGAIN;
+	send->work.done = direct_done;
+	send->token = token;
+	rc = tq_lane_send(net, lane, srqn, sg, nsg, flags, &send->work);
+	if (rc)
+		tq_send_put(net, send);
+	else
+		append(lane, send);
+	return rc;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The INI QP of a lane: its states, and who has confirmed it. */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONTROL_DEPTH 256
+#define BULK_DEPTH    128
+#define CONTROL_SGES  2
+
+#define RNR_RETRY_FOREVER 7
+
+static uint32_t depth_of(const struct tq_net *net, enum tq_lane_kind kind)
+{
+	uint32_t depth = kind == TQ_LANE_CONTROL ? CONTROL_DEPTH
+			 : kind == TQ_LANE_BULK  ? BULK_DEPTH
+						 : (uint32_t)net->params->hold_depth;
+	uint32_t most = (uint32_t)net->dev.attr.max_qp_wr;
+
+	return depth < most ? depth : most;
+}
+
+static int to_init(struct tq_net *net, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = net->dev.pkey_index,
+		.port_num = net->dev.port_num,
+	};
+
+	return -ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+}
+
+int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kind,
+		 struct tq_lane **made)
+{
+	struct tq_lane *lane = calloc(1, sizeof(*lane));
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = net->scq.cq,
+		.cap = {.max_send_wr = depth_of(net, kind),
+			.max_send_sge =
+				kind == TQ_LANE_CONTROL ? CONTROL_SGES : net->limits.max_sge,
+			.max_inline_data = net->dev.max_inline},
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = net->dev.pd,
+	};
+	int error;
+
+	if (!lane)
+		return -ENOMEM;
+	*lane = (struct tq_lane){
+		.node = node,
+		.kind = kind,
+		.state = TQ_LANE_CONNECTING,
+		.psn = (uint32_t)tq_random() & 0xffffff,
+		.depth = attr.cap.max_send_wr,
+	};
+	lane->qp = ibv_create_qp_ex(net->dev.verbs, &attr);
+	if (!lane->qp) {
+		error = -errno;
+		goto free_lane;
+	}
+	error = to_init(net, lane->qp);
+	if (error)
+		goto destroy_qp;
+	node->nlanes++;
+	TQ_LEVEL(net->stats, lanes, 1);
+	*made = lane;
+	return 0;
+destroy_qp:
+	ibv_destroy_qp(lane->qp);
+free_lane:
+	free(lane);
+	return error;
+}
+
+uint8_t tq_lane_rd_atomic(const struct tq_net *net)
+{
+	int64_t most = net->dev.attr.max_qp_init_rd_atom, wanted = net->params->max_rd_atomic;
+
+	return (uint8_t)(wanted < most ? wanted : most);
+}
+
+int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, uint8_t rd_atomic)
+{
+	uint8_t own = tq_lane_rd_atomic(net);
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = lane->node->mtu,
+		.dest_qp_num = tgt_qpn,
+	};
+	int error;
+
+	tq_address_path(net, &lane->node->key.gid, lane->node->lid, &attr.ah_attr);
+	error = ibv_modify_qp(lane->qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				      IBV_QP_RQ_PSN);
+	if (error)
+		return -error;
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = lane->psn,
+		.timeout = (uint8_t)net->params->timeout,
+		.retry_cnt = (uint8_t)net->params->retry_count,
+		.rnr_retry = RNR_RETRY_FOREVER,
+		.max_rd_atomic = own < rd_atomic ? own : rd_atomic,
+	};
+	error = ibv_modify_qp(lane->qp, &attr,
+			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	if (error)
+		return -error;
+	lane->tgt_qpn = tgt_qpn;
+	lane->state = TQ_LANE_READY;
+	TQ_COUNT(net->stats, connections);
+	return 0;
+}
+
+void tq_lane_stop(struct tq_lane *lane)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	/* It may be there already, by a failure of its own. */
+	ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE);
+	lane->state = TQ_LANE_FAILED;
+}
+
+void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
+{
+	assert(!lane->requests);
+	ibv_destroy_qp(lane->qp);
+	/* At the end nobody waits for what was under way. */
+	if (!lane->awaited)
+		tq_lane_settle(net, lane);
+	lane->node->nlanes--;
+	TQ_LEVEL(net->stats, lanes, -1);
+	free(lane->confirmed);
+	free(lane);
+}
+
+bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link)
+{
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link)
+			return true;
+	}
+	return false;
+}
+
+int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link)
+{
+	if (tq_lane_confirmed(lane, link))
+		return 0;
+	if (lane->nconfirmed == lane->confirmed_room) {
+		uint32_t room = lane->confirmed_room ? 2 * lane->confirmed_room : 4;
+		void *more = realloc(lane->confirmed, room * sizeof(struct tq_link *));
+
+		if (!more)
+			return -ENOMEM;
+		lane->confirmed = more;
+		lane->confirmed_room = room;
+	}
+	lane->confirmed[lane->nconfirmed++] = link;
+	return 0;
+}
+
+void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link)
+{
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link) {
+			lane->confirmed[i] = lane->confirmed[--lane->nconfirmed];
+			return;
+		}
+	}
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory of the endpoint: user buffers through the caller's cache, or directly; the library's own;
+ * and the sink behind each receive. (The pool of copies is in copy.c.)
+ */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "net/mem.h"
+
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+/* What backs all of the trash mapping. */
+#define TRASH_PIECE ((size_t)2 << 20)
+/* The share of the memlock limit that it may take. */
+#define TRASH_SHARE 4
+
+struct tq_mr {
+	struct tq_reg reg;
+	struct ibv_mr *mr;
+};
+
+static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
+{
+	reg->lkey = mr->lkey;
+	reg->rkey = mr->rkey;
+}
+
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, struct tq_mr **mr)
+{
+	struct tq_mr *m = malloc(sizeof(*m));
+	int rc;
+
+	if (!m)
+		return -ENOMEM;
+	m->mr = ibv_reg_mr(net->dev.pd, addr, len, ACCESS);
+	if (!m->mr) {
+		rc = errno == EAGAIN ? -ENOMEM : -errno;
+		free(m);
+		return rc;
+	}
+	fill_reg(&m->reg, m->mr);
+	/* The one counter that is changed without the endpoint's lock. */
+	atomic_fetch_add_explicit(&net->stats->registrations, 1, memory_order_relaxed);
+	*mr = m;
+	return 0;
+}
+
+void tq_mr_deregister(struct tq_mr *mr)
+{
+	ibv_dereg_mr(mr->mr);
+	free(mr);
+}
+
+struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, void **cookie)
+{
+	struct tq_mr *mr = NULL;
+
+	if (net->mem->all)
+		return &net->mem->all_reg;
+	if (net->cache)
+		mr = net->cache->get(net->cache->arg, addr, len, cookie);
+	else if (tq_mem_register(net, addr, len, &mr))
+		mr = NULL;
+	if (!mr) {
+		TQ_COUNT(net->stats, reg_failed);
+		return NULL;
+	}
+	return &mr->reg;
+}
+
+void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
+{
+	if (net->mem->all)
+		return;
+	if (net->cache)
+		net->cache->put(net->cache->arg, cookie);
+	else
+		tq_mr_deregister((struct tq_mr *)reg);
+}
+
+void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
+{
+	struct tq_own *own = malloc(sizeof(*own));
+	int rc;
+
+	if (!own)
+		goto no_memory;
+	own->len = len;
+	own->addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (own->addr == MAP_FAILED)
+		goto free;
+	own->mr = ibv_reg_mr(net->dev.pd, own->addr, len, ACCESS);
+	if (!own->mr)
+		goto unmap;
+	fill_reg(reg, own->mr);
+	LL_PREPEND(net->mem->own, own);
+	return own->addr;
+
+unmap:
+	rc = errno;
+	munmap(own->addr, len);
+	errno = rc;
+free:
+	free(own);
+no_memory:
+	return NULL;
+}
+
+void tq_mem_free(struct tq_net *net, void *addr)
+{
+	struct tq_own *own;
+
+	LL_SEARCH_SCALAR(net->mem->own, own, addr, addr);
+	assert(own);
+	LL_DELETE(net->mem->own, own);
+	ibv_dereg_mr(own->mr);
+	munmap(own->addr, own->len);
+	free(own);
+}
+
+/* ---- the sink ---- */
+
+/*
+ * A large range of addresses, all of them the same few pages: whatever is written there is gone. It
+ * counts in full as locked memory.
+ */
+static int trash_map(struct tq_mem *mem, size_t len)
+{
+	size_t piece = len < TRASH_PIECE ? len : TRASH_PIECE, at;
+	char *range;
+	int fd, rc;
+
+	fd = memfd_create("tupleq-sink", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)piece))
+		goto close;
+	range = mmap(NULL, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (range == MAP_FAILED)
+		goto close;
+	for (at = 0; at < len; at += piece)
+		if (mmap(range + at, piece, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			 0) == MAP_FAILED)
+			goto unmap;
+	close(fd);
+	mem->trash = range;
+	mem->trash_len = len;
+	return 0;
+
+unmap:
+	rc = errno;
+	munmap(range, len);
+	errno = rc;
+close:
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* How large a trash mapping to try: a power of two, for pieces that fill it. */
+static size_t trash_size(const struct tq_net *net)
+{
+	uint64_t wanted = (uint64_t)net->params->sink, len = TQ_PAGE;
+	struct rlimit limit;
+
+	if (wanted > net->limits.max_send)
+		wanted = net->limits.max_send;
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    wanted > limit.rlim_cur / TRASH_SHARE)
+		wanted = limit.rlim_cur / TRASH_SHARE;
+	while (len * 2 <= wanted)
+		len *= 2;
+	return (size_t)len;
+}
+
+static void trash_open(struct tq_net *net)
+{
+	struct tq_mem *mem = net->mem;
+	size_t len;
+
+	for (len = trash_size(net); len >= TQ_PAGE; len /= 2) {
+		if (trash_map(mem, len))
+			break;
+		mem->sink = ibv_reg_mr(net->dev.pd, mem->trash, len, IBV_ACCESS_LOCAL_WRITE);
+		if (mem->sink)
+			break;
+		munmap(mem->trash, len);
+		mem->trash = NULL;
+	}
+	if (!mem->sink)
+		tq_log(net->job, TQ_LOG_WARN,
+		       "no memory can be registered to take the end of messages that are too long, "
+		       "so no message goes to a "
+		       "tuple queue (is the limit of locked memory, ulimit -l, too low?)");
+}
+
+static void sink_open(struct tq_net *net)
+{
+	struct tq_device *dev = &net->dev;
+	struct tq_mem *mem = net->mem;
+	size_t used = strlen(dev->text);
+	const char *what = "no sink";
+
+	/* It is one more piece of each receive. */
+	if (dev->attr.max_srq_sge < 2)
+		goto describe;
+	if (net->params->null_mr)
+		mem->sink = ibv_alloc_null_mr(dev->pd);
+	if (mem->sink) {
+		net->limits.max_direct = net->limits.max_send;
+		what = "null MR";
+	} else {
+		trash_open(net);
+		net->limits.max_direct = mem->sink ? mem->trash_len : 0;
+		if (mem->sink)
+			what = "trash mapping";
+	}
+describe:
+	snprintf(dev->text + used, sizeof(dev->text) - used, ", %s", what);
+}
+
+bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge)
+{
+	const struct tq_mem *mem = net->mem;
+
+	if (!mem->sink)
+		return false;
+	sge->addr = (uintptr_t)mem->trash;
+	sge->lkey = mem->sink->lkey;
+	sge->length = (uint32_t)net->limits.max_direct;
+	return true;
+}
+
+/* ---- */
+
+int tq_mem_open(struct tq_net *net)
+{
+	struct tq_mem *mem = calloc(1, sizeof(*mem));
+	int rc;
+
+	if (!mem)
+		return -ENOMEM;
+	net->mem = mem;
+	if (net->dev.odp) {
+		mem->all = ibv_reg_mr(net->dev.pd, NULL, SIZE_MAX, ACCESS | IBV_ACCESS_ON_DEMAND);
+		if (mem->all)
+			fill_reg(&mem->all_reg, mem->all);
+		else
+			tq_log(net->job, TQ_LOG_WARN,
+			       "the address space can't be registered on demand (%s): buffers are "
+			       "registered one by one",
+			       strerror(errno));
+	}
+	sink_open(net);
+	rc = tq_copies_open(net);
+	if (rc)
+		tq_mem_close(net);
+	return rc;
+}
+
+void tq_mem_close(struct tq_net *net)
+{
+	struct tq_mem *mem = net->mem;
+
+	tq_copies_close(net);
+	assert(!mem->own);
+	if (mem->sink)
+		ibv_dereg_mr(mem->sink);
+	if (mem->trash)
+		munmap(mem->trash, mem->trash_len);
+	if (mem->all)
+		ibv_dereg_mr(mem->all);
+	free(mem);
+	net->mem = NULL;
+}

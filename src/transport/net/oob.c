@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/oob.h"
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* A job's processes may all ask one of them at once; what overflows is asked again. */
+#define RECVS 256
+#define SENDS 64
+
+#define GRH  40 /* in front of each datagram in its buffer */
+#define ROOM 256
+
+struct datagram {
+	struct tq_work work; /* first */
+	uint8_t *bytes;
+	struct datagram *next; /* free list of those to send */
+};
+
+struct tq_oob {
+	struct ibv_qp *qp;
+	uint32_t qkey;
+	uint64_t nonce;
+	uint8_t *memory; /* of all of them */
+	struct tq_reg reg;
+	struct datagram recvs[RECVS], sends[SENDS], *free;
+	uint32_t nrecvs, nsends; /* as deep as the device allows */
+};
+
+uint64_t tq_random(void)
+{
+	uint64_t r = 0;
+
+	/* 8 bytes are never cut short, and the kernel's pool is long ready when a job starts. */
+	while (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		;
+	return r;
+}
+
+static bool known_length(uint8_t type, uint32_t len)
+{
+	switch (type) {
+	case TQ_OOB_REQ:
+		return len == sizeof(struct tq_oob_req);
+	case TQ_OOB_REP:
+		return len == sizeof(struct tq_oob_rep);
+	case TQ_OOB_BYE:
+	case TQ_OOB_BYE_ACK:
+		return len == sizeof(struct tq_oob_hdr);
+	}
+	return false;
+}
+
+/* Is the datagram whole, of this version, and for this life of this endpoint? A UD QP's number may
+ * have been another's before. */
+static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *h, uint32_t len)
+{
+	return len >= sizeof(*h) && tq_get32(h->magic) == TQ_ADDRESS_MAGIC &&
+	       tq_get16(h->version) == TQ_ADDRESS_VERSION && tq_get64(h->to) == oob->nonce &&
+	       known_length(h->type, len);
+}
+
+static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
+{
+	const struct tq_oob_hdr *h = (const void *)bytes;
+
+	if (!is_valid(net->oob, h, len)) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	switch ((enum tq_oob_type)h->type) {
+	case TQ_OOB_REQ:
+		tq_on_request(net, (const void *)bytes);
+		break;
+	case TQ_OOB_REP:
+		tq_on_reply(net, (const void *)bytes);
+		break;
+	case TQ_OOB_BYE:
+	case TQ_OOB_BYE_ACK:
+		tq_on_bye(net, h);
+		break;
+	}
+}
+
+static int post_recv(struct tq_oob *oob, struct datagram *d)
+{
+	struct ibv_sge sge = {(uintptr_t)d->bytes, ROOM, oob->reg.lkey};
+	struct ibv_recv_wr wr = {.wr_id = (uintptr_t)&d->work, .sg_list = &sge, .num_sge = 1};
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(oob->qp, &wr, &bad);
+}
+
+static void recv_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct datagram *d = (struct datagram *)work;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return; /* flushed */
+	if (wc->byte_len >= GRH && wc->byte_len <= ROOM)
+		received(net, d->bytes + GRH, wc->byte_len - GRH);
+	post_recv(net->oob, d);
+}
+
+static void send_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct datagram *d = (struct datagram *)work;
+
+	(void)wc; /* a datagram that failed is a lost one */
+	LL_PREPEND(net->oob->free, d);
+}
+
+struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *link,
+			     enum tq_oob_type type, uint64_t txid)
+{
+	return (struct tq_oob_hdr){
+		.magic = tq_put32(TQ_ADDRESS_MAGIC),
+		.version = tq_put16(TQ_ADDRESS_VERSION),
+		.type = (uint8_t)type,
+		.to = tq_put64(link->nonce),
+		.from = tq_put64(net->oob->nonce),
+		.txid = tq_put64(txid),
+	};
+}
+
+void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *bytes, size_t len)
+{
+	struct tq_oob *oob = net->oob;
+	struct datagram *d = oob->free;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr, *bad;
+
+	assert(len <= ROOM);
+	if (!d)
+		return;
+	memcpy(d->bytes, bytes, len);
+	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
+	wr = (struct ibv_send_wr){
+		.wr_id = (uintptr_t)&d->work,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		/* Its service thread shall see it. */
+		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+		.wr.ud = {link->ah, link->ud_qpn, link->ud_qkey},
+	};
+	if (!ibv_post_send(oob->qp, &wr, &bad))
+		LL_DELETE(oob->free, d);
+}
+
+void tq_oob_names(const struct tq_net *net, uint32_t *qpn, uint32_t *qkey)
+{
+	*qpn = net->oob->qp->qp_num;
+	*qkey = net->oob->qkey;
+}
+
+static int to_rts(struct tq_net *net)
+{
+	struct tq_oob *oob = net->oob;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = net->dev.pkey_index,
+		.port_num = net->dev.port_num,
+		.qkey = oob->qkey,
+	};
+	int error = ibv_modify_qp(oob->qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	if (error)
+		return -error;
+	attr.qp_state = IBV_QPS_RTR;
+	error = ibv_modify_qp(oob->qp, &attr, IBV_QP_STATE);
+	if (error)
+		return -error;
+	attr.qp_state = IBV_QPS_RTS;
+	return -ibv_modify_qp(oob->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+static int make_qp(struct tq_net *net)
+{
+	struct tq_oob *oob = net->oob;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = net->scq.cq,
+		.recv_cq = net->rcq.cq,
+		.cap = {.max_send_wr = oob->nsends,
+			.max_recv_wr = oob->nrecvs,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+	};
+
+	oob->qp = ibv_create_qp(net->dev.pd, &attr);
+	return oob->qp ? 0 : -errno;
+}
+
+static void lay_out(struct tq_oob *oob)
+{
+	uint8_t *p = oob->memory;
+
+	for (uint32_t i = 0; i < oob->nrecvs; i++, p += ROOM)
+		oob->recvs[i] = (struct datagram){.work.done = recv_done, .bytes = p};
+	for (uint32_t i = 0; i < oob->nsends; i++, p += ROOM) {
+		oob->sends[i] = (struct datagram){.work.done = send_done, .bytes = p};
+		LL_PREPEND(oob->free, &oob->sends[i]);
+	}
+}
+
+static uint32_t at_most(uint32_t n, int limit)
+{
+	return n > (uint32_t)limit ? (uint32_t)limit : n;
+}
+
+int tq_oob_open(struct tq_net *net, uint64_t nonce)
+{
+	struct tq_oob *oob = calloc(1, sizeof(*oob));
+	int error = -ENOMEM;
+
+	net->oob = oob;
+	if (!oob)
+		return -ENOMEM;
+	oob->nonce = nonce;
+	oob->qkey = (uint32_t)tq_random() & 0x7fffffff; /* the highest bit means "the QP's own" */
+	oob->nrecvs = at_most(RECVS, net->dev.attr.max_qp_wr);
+	oob->nsends = at_most(SENDS, net->dev.attr.max_qp_wr);
+	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);
+	if (!oob->memory)
+		goto free_oob;
+	if (!tq_cq_reserve(&net->rcq, oob->nrecvs))
+		goto free_memory;
+	if (!tq_cq_reserve(&net->scq, oob->nsends))
+		goto release_rcq;
+	lay_out(oob);
+	error = make_qp(net);
+	if (error)
+		goto release_scq;
+	error = to_rts(net);
+	for (uint32_t i = 0; !error && i < oob->nrecvs; i++)
+		error = post_recv(oob, &oob->recvs[i]);
+	if (!error)
+		return 0;
+	ibv_destroy_qp(oob->qp);
+release_scq:
+	tq_cq_release(&net->scq, oob->nsends);
+release_rcq:
+	tq_cq_release(&net->rcq, oob->nrecvs);
+free_memory:
+	tq_mem_free(net, oob->memory);
+free_oob:
+	free(oob);
+	net->oob = NULL;
+	tq_log(net->job, TQ_LOG_ERROR, "The queue pair for connection requests can't be made: %s.",
+	       strerror(-error));
+	return error;
+}
+
+void tq_oob_close(struct tq_net *net)
+{
+	struct tq_oob *oob = net->oob;
+
+	if (!oob)
+		return;
+	ibv_destroy_qp(oob->qp);
+	tq_cq_release(&net->scq, oob->nsends);
+	tq_cq_release(&net->rcq, oob->nrecvs);
+	tq_mem_free(net, oob->memory);
+	free(oob);
+	net->oob = NULL;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The bulk lane of a node: RDMA of rendezvous, and direct sends whose receive is certain.
+ * Operations wait in a queue, and go in chunks of which only a few are under way, so that a long
+ * one doesn't delay what another thread of the HCA could do. Of one peer they go in order; one
+ * whose peer isn't connected yet doesn't hold up the others.
+ */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNKS 4 /* bytes under way on a lane, in chunks */
+
+struct tq_rdma_op {
+	struct tq_link *link;
+	struct tq_node *node;
+	enum ibv_wr_opcode opcode; /* IBV_WR_SEND: a direct send */
+	struct tq_sg sg[TQ_MAX_SGE];
+	int nsg;
+	uint64_t len, posted;
+	uint64_t addr; /* RDMA */
+	uint32_t rkey;
+	uint32_t srqn; /* SEND */
+	unsigned flags;
+	void *token;
+	void *copy;      /* of inline data, until it is posted */
+	uint32_t chunks; /* under way */
+	int status;
+	bool queued;
+	struct tq_rdma_op *next, *prev; /* node's queue, `ended`, `free` */
+};
+
+struct tq_rdma {
+	struct tq_node *busy;     /* nodes with a queue (bulk_next) */
+	struct tq_rdma_op *ended; /* the protocol is to be told of */
+	struct tq_rdma_op *free;
+	uint32_t nops; /* all but free ones */
+};
+
+int tq_rdma_open(struct tq_net *net)
+{
+	net->rdma = calloc(1, sizeof(*net->rdma));
+	return net->rdma ? 0 : -ENOMEM;
+}
+
+static struct tq_rdma_op *op_get(struct tq_net *net, struct tq_link *link, void *token)
+{
+	struct tq_rdma *rdma = net->rdma;
+	struct tq_rdma_op *op = rdma->free;
+
+	if (op)
+		LL_DELETE(rdma->free, op);
+	else
+		op = malloc(sizeof(*op));
+	if (!op)
+		return NULL;
+	*op = (struct tq_rdma_op){.link = link, .node = link->node, .token = token};
+	rdma->nops++;
+	return op;
+}
+
+static void op_put(struct tq_net *net, struct tq_rdma_op *op)
+{
+	free(op->copy);
+	LL_PREPEND(net->rdma->free, op);
+	net->rdma->nops--;
+}
+
+static void enqueue(struct tq_net *net, struct tq_rdma_op *op)
+{
+	struct tq_node *node = op->node;
+
+	DL_APPEND(node->bulk_ops, op);
+	op->queued = true;
+	if (!node->bulk_busy) {
+		node->bulk_busy = true;
+		DL_APPEND2(net->rdma->busy, node, bulk_prev, bulk_next);
+	}
+}
+
+static void dequeue(struct tq_net *net, struct tq_rdma_op *op)
+{
+	struct tq_node *node = op->node;
+
+	DL_DELETE(node->bulk_ops, op);
+	op->queued = false;
+	if (!node->bulk_ops) {
+		node->bulk_busy = false;
+		DL_DELETE2(net->rdma->busy, node, bulk_prev, bulk_next);
+	}
+}
+
+/* Nothing more of it is posted; with its last chunk it ends. */
+static void fail(struct tq_net *net, struct tq_rdma_op *op)
+{
+	op->status = -EIO;
+	if (op->queued)
+		dequeue(net, op);
+	if (!op->chunks)
+		DL_APPEND(net->rdma->ended, op);
+}
+
+static void tell(struct tq_net *net, struct tq_rdma_op *op)
+{
+	void *token = op->token;
+	int status = op->status;
+	bool send = op->opcode == IBV_WR_SEND;
+
+	op_put(net, op);
+	if (send)
+		tq_core_sent(net->core, token, status);
+	else
+		tq_core_rdma_done(net->core, token, status);
+}
+
+static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_send *send = (struct tq_send *)work;
+	struct tq_rdma_op *op = send->token;
+
+	op->node->bulk_bytes -= send->len;
+	op->chunks--;
+	tq_send_put(net, send);
+	if (wc->status != IBV_WC_SUCCESS) {
+		op->status = -EIO;
+		if (op->queued)
+			dequeue(net, op);
+	}
+	if (!op->chunks && !op->queued)
+		tell(net, op);
+}
+
+static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len,
+		      struct tq_work *work)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)op->sg[0].addr + op->posted,
+		.length = (uint32_t)len,
+		.lkey = op->sg[0].reg ? op->sg[0].reg->lkey : 0,
+	};
+	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = len ? 1 : 0,
+		.opcode = op->opcode,
+		.wr.rdma = {.remote_addr = op->addr + op->posted, .rkey = op->rkey},
+		.qp_type.xrc.remote_srqn = op->link->srqn[TQ_SMALL],
+	};
+
+	if (op->opcode == IBV_WR_SEND)
+		return tq_lane_send(net, lane, op->srqn, op->sg, op->nsg, op->flags, work);
+	return tq_lane_post(net, lane, &wr, work, true);
+}
+
+/* Posts as much of it as may be under way. 0: all of it was posted. */
+static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane)
+{
+	uint64_t chunk = (uint64_t)net->params->rdma_chunk, n;
+	struct tq_node *node = op->node;
+	struct tq_send *send;
+	int rc;
+
+	do {
+		n = op->len - op->posted;
+		if (op->opcode != IBV_WR_SEND && n > chunk)
+			n = chunk;
+		if (node->bulk_bytes && node->bulk_bytes + n > CHUNKS * chunk)
+			return -EAGAIN;
+		send = tq_send_get(net);
+		if (!send)
+			return -EAGAIN;
+		send->work.done = chunk_done;
+		send->token = op;
+		send->len = n;
+		rc = post_chunk(net, op, lane, n, &send->work);
+		if (rc) {
+			tq_send_put(net, send);
+			return rc;
+		}
+		op->posted += n;
+		op->chunks++;
+		node->bulk_bytes += n;
+	} while (op->posted < op->len);
+	return 0;
+}
+
+/* The protocol isn't told of anything here: it may be the caller. */
+static void pump(struct tq_net *net, struct tq_node *node)
+{
+	struct tq_rdma_op *op, *next;
+	struct tq_lane *lane;
+	int rc;
+
+	DL_FOREACH_SAFE(node->bulk_ops, op, next) {
+		if (op->link->failed) {
+			fail(net, op);
+			continue;
+		}
+		lane = tq_conn_lane(net, op->link, TQ_LANE_BULK);
+		/* The control lane's answer says which SRQ to name. */
+		if (!op->link->connected) {
+			tq_conn_lane(net, op->link, TQ_LANE_CONTROL);
+			continue;
+		}
+		if (!lane)
+			continue;
+		rc = post_op(net, op, lane);
+		if (rc == -EAGAIN)
+			return;
+		if (rc) {
+			tq_link_fail(net, op->link, "an RDMA operation could not be posted");
+			fail(net, op);
+			continue;
+		}
+		dequeue(net, op);
+	}
+}
+
+int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
+		  const struct tq_sg *local, uint64_t addr, uint32_t rkey, void *token)
+{
+	struct tq_rdma_op *op;
+
+	if (link->failed)
+		return -EIO;
+	op = op_get(net, link, token);
+	if (!op)
+		return -ENOMEM;
+	op->opcode = opcode;
+	op->sg[0] = *local;
+	op->nsg = 1;
+	op->len = local->len;
+	op->addr = addr;
+	op->rkey = rkey;
+	enqueue(net, op);
+	pump(net, op->node);
+	return 0;
+}
+
+/* Inline data are the caller's again when it returns, but the operation may have to wait. */
+static int copy_inline(struct tq_rdma_op *op)
+{
+	char *to;
+	int i;
+
+	to = op->copy = malloc(op->len ? op->len : 1);
+	if (!to)
+		return -ENOMEM;
+	for (i = 0; i < op->nsg; i++) {
+		memcpy(to, op->sg[i].addr, op->sg[i].len);
+		op->sg[i].addr = to;
+		to += op->sg[i].len;
+	}
+	return 0;
+}
+
+int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, const struct tq_sg *sg,
+		   int nsg, unsigned flags, void *token)
+{
+	struct tq_rdma_op *op;
+	int i, rc;
+
+	assert(nsg <= TQ_MAX_SGE);
+	if (link->failed)
+		return -EIO;
+	op = op_get(net, link, token);
+	if (!op)
+		return -ENOMEM;
+	op->opcode = IBV_WR_SEND;
+	op->srqn = srqn;
+	op->flags = flags;
+	op->nsg = nsg;
+	for (i = 0; i < nsg; i++) {
+		op->sg[i] = sg[i];
+		op->len += sg[i].len;
+	}
+	rc = flags & TQ_DIRECT_INLINE ? copy_inline(op) : 0;
+	if (rc) {
+		op_put(net, op);
+		return rc;
+	}
+	enqueue(net, op);
+	pump(net, op->node);
+	return 0;
+}
+
+int tq_rdma_poll(struct tq_net *net)
+{
+	struct tq_rdma *rdma = net->rdma;
+	struct tq_node *node, *next;
+	struct tq_rdma_op *op;
+	int events = 0;
+
+	for (node = rdma->busy; node; node = next) {
+		next = node->bulk_next;
+		pump(net, node);
+	}
+	while ((op = rdma->ended)) {
+		DL_DELETE(rdma->ended, op);
+		tell(net, op);
+		events++;
+	}
+	return events;
+}
+
+void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_rdma_op *op, *next;
+
+	DL_FOREACH_SAFE(link->node->bulk_ops, op, next) {
+		if (op->link != link)
+			continue;
+		dequeue(net, op);
+		if (op->chunks)
+			op->status = -EIO; /* its lane outlives it */
+		else
+			op_put(net, op);
+	}
+	DL_FOREACH_SAFE(net->rdma->ended, op, next) {
+		if (op->link != link)
+			continue;
+		DL_DELETE(net->rdma->ended, op);
+		op_put(net, op);
+	}
+}
+
+bool tq_rdma_idle(struct tq_net *net)
+{
+	return !net->rdma->nops;
+}
+
+void tq_rdma_close(struct tq_net *net)
+{
+	struct tq_rdma_op *op, *next;
+
+	LL_FOREACH_SAFE(net->rdma->free, op, next)
+		free(op);
+	free(net->rdma);
+	net->rdma = NULL;
+}

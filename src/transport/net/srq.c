@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tuple queues: an XRC SRQ each, with the receives that lie in it. Making one is a command to the
+ * device's firmware, so empty ones are kept for the next tuple.
+ */
+#include "net/net.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* A receive in a tuple queue. */
+struct tq_receive {
+	struct tq_work work;
+	struct tq_srq *srq;
+	void *token;
+	struct tq_receive *next; /* stack of free ones */
+};
+
+struct tq_srq {
+	struct ibv_srq *srq;
+	uint32_t srqn;
+	uint32_t posted;
+	bool withdrawn; /* its receives are the protocol's no more */
+	struct tq_receive *free;
+	struct tq_srq *next, *prev;   /* in the list that it is in */
+	struct tq_receive receives[]; /* limits.srq_depth */
+};
+
+struct tq_srqs {
+	struct tq_srq *used;
+	struct tq_srq *idle;
+	uint32_t nidle;
+	struct tq_srq *withdrawn; /* to be destroyed when the CQ is empty */
+};
+
+int tq_srqs_open(struct tq_net *net)
+{
+	net->srqs = calloc(1, sizeof(*net->srqs));
+	return net->srqs ? 0 : -ENOMEM;
+}
+
+static void destroy(struct tq_net *net, struct tq_srq **list, struct tq_srq *srq)
+{
+	DL_DELETE(*list, srq);
+	ibv_destroy_srq(srq->srq);
+	TQ_LEVEL(net->stats, srqs, -1);
+	TQ_LEVEL(net->stats, posted, -(int64_t)srq->posted);
+	tq_cq_release(&net->rcq, srq->posted);
+	free(srq);
+}
+
+void tq_srqs_close(struct tq_net *net)
+{
+	struct tq_srqs *srqs = net->srqs;
+
+	tq_srqs_poll(net);
+	while (srqs->idle)
+		destroy(net, &srqs->idle, srqs->idle);
+	/* Tuples that were in use to the end. */
+	while (srqs->used)
+		destroy(net, &srqs->used, srqs->used);
+	free(srqs);
+	net->srqs = NULL;
+}
+
+int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_srq **srq,
+		uint32_t *srqn)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = depth, .max_sge = sges},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = net->dev.pd,
+		.xrcd = net->xrcd,
+		.cq = net->rcq.cq,
+	};
+	int rc;
+
+	*srq = ibv_create_srq_ex(net->dev.verbs, &attr);
+	if (!*srq)
+		return -errno;
+	if (ibv_get_srq_num(*srq, srqn)) {
+		rc = errno ? -errno : -EIO;
+		ibv_destroy_srq(*srq);
+		return rc;
+	}
+	TQ_LEVEL(net->stats, srqs, 1);
+	return 0;
+}
+
+static void received(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_receive *r = (struct tq_receive *)work;
+	void *token = r->token;
+
+	r->srq->posted--;
+	LL_PREPEND(r->srq->free, r);
+	tq_cq_release(&net->rcq, 1);
+	TQ_LEVEL(net->stats, posted, -1);
+	if (r->srq->withdrawn)
+		return;
+	if (wc->status == IBV_WC_SUCCESS)
+		tq_core_delivered(net->core, token, wc->byte_len, 0);
+	else
+		tq_core_delivered(net->core, token, 0, -EIO);
+}
+
+static struct tq_srq *make(struct tq_net *net)
+{
+	uint32_t depth = net->limits.srq_depth, i;
+	struct tq_srq *srq;
+
+	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
+	if (!srq)
+		return NULL;
+	if (tq_srq_make(net, depth, net->limits.max_sge + 1, &srq->srq, &srq->srqn)) {
+		free(srq);
+		return NULL;
+	}
+	for (i = depth; i-- > 0;) {
+		srq->receives[i].work.done = received;
+		srq->receives[i].srq = srq;
+		LL_PREPEND(srq->free, &srq->receives[i]);
+	}
+	return srq;
+}
+
+struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
+{
+	struct tq_srqs *srqs = net->srqs;
+	struct tq_srq *srq = srqs->idle;
+
+	/* Without a sink a message that is too long would break the connection. */
+	if (!net->limits.max_direct)
+		return NULL;
+	if (srq) {
+		DL_DELETE(srqs->idle, srq);
+		srqs->nidle--;
+	} else {
+		srq = make(net);
+		if (!srq)
+			return NULL;
+	}
+	DL_PREPEND(srqs->used, srq);
+	*srqn = srq->srqn;
+	return srq;
+}
+
+/*
+ * The SGEs of a receive: the buffer, and the sink, which together take exactly the longest direct
+ * message. Of a buffer that is longer no message reaches the rest. No SGE has length 0: to an SRQ's
+ * WQE on mlx5 that may mean 2 GiB.
+ */
+static int fill_sges(struct tq_net *net, const struct tq_sg *sg, int nsg, struct ibv_sge *sge)
+{
+	uint64_t room = net->limits.max_direct, len;
+	struct ibv_sge sink;
+	int n = 0, i;
+
+	for (i = 0; i < nsg && room; i++) {
+		len = sg[i].len < room ? sg[i].len : room;
+		if (!len)
+			continue;
+		sge[n++] = (struct ibv_sge){
+			.addr = (uintptr_t)sg[i].addr,
+			.length = (uint32_t)len,
+			.lkey = sg[i].reg->lkey,
+		};
+		room -= len;
+	}
+	if (room && tq_mem_sink(net, &sink)) {
+		sink.length = (uint32_t)room;
+		sge[n++] = sink;
+	}
+	return n;
+}
+
+int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
+		void *token)
+{
+	struct tq_receive *r = srq->free;
+	struct ibv_sge sge[TQ_MAX_SGE + 1];
+	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
+
+	assert((uint32_t)nsg <= net->limits.max_sge);
+	if (!r || !tq_cq_reserve(&net->rcq, 1)) {
+		TQ_COUNT(net->stats, no_queue_slot);
+		return -EAGAIN;
+	}
+	wr.wr_id = (uintptr_t)&r->work;
+	wr.num_sge = fill_sges(net, sg, nsg, sge);
+	if (ibv_post_srq_recv(srq->srq, &wr, &bad)) {
+		tq_cq_release(&net->rcq, 1);
+		TQ_COUNT(net->stats, no_queue_slot);
+		return -EAGAIN;
+	}
+	r->token = token;
+	LL_DELETE(srq->free, r);
+	srq->posted++;
+	TQ_LEVEL(net->stats, posted, 1);
+	return 0;
+}
+
+/*
+ * After a recall the protocol has counted all deliveries, so none of the SRQ's completions is in
+ * the CQ. After a peer's failure one may be: it has to be polled before the SRQ goes (on mlx5
+ * polling fails later, else), and its work item has to be there. And what such a peer still sends
+ * may reach the SRQ, so it isn't used again.
+ */
+void tq_srq_put(struct tq_net *net, struct tq_srq *srq)
+{
+	struct tq_srqs *srqs = net->srqs;
+
+	DL_DELETE(srqs->used, srq);
+	if (srq->posted || net->failing || srqs->nidle >= (uint32_t)net->params->srq_pool) {
+		srq->withdrawn = true;
+		DL_PREPEND(srqs->withdrawn, srq);
+		return;
+	}
+	DL_PREPEND(srqs->idle, srq);
+	srqs->nidle++;
+}
+
+void tq_srqs_poll(struct tq_net *net)
+{
+	while (net->srqs->withdrawn)
+		destroy(net, &net->srqs->withdrawn, net->srqs->withdrawn);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The answerer: TGT QPs for other processes' lanes. A request that has come before gets the answer
+ * that it got then; so each is answered as often as it is asked, and acted on once. TGT QPs stay
+ * until their requester is no peer any more: nobody tells when a lane ends.
+ */
+#include "net/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *link,
+		  const struct tq_oob_req *req, uint8_t rd_atomic)
+{
+	const struct tq_node *node = link->node;
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = net->dev.pkey_index,
+		.port_num = net->dev.port_num,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+	int error = ibv_modify_qp(
+		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+
+	if (error)
+		return -error;
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = req->mtu,
+		.dest_qp_num = tq_get32(req->ini_qpn),
+		.rq_psn = tq_get32(req->psn),
+		.max_dest_rd_atomic = rd_atomic,
+		.min_rnr_timer = (uint8_t)net->params->rnr_timer,
+	};
+	tq_address_path(net, &node->key.gid, node->lid, &attr.ah_attr);
+	return -ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				      IBV_QP_MIN_RNR_TIMER);
+}
+
+static uint8_t dest_rd_atomic(const struct tq_net *net, const struct tq_oob_req *req)
+{
+	int64_t n = req->rd_atomic;
+
+	if (n > net->dev.attr.max_qp_rd_atom)
+		n = net->dev.attr.max_qp_rd_atom;
+	if (n > net->params->max_rd_atomic)
+		n = net->params->max_rd_atomic;
+	return (uint8_t)n;
+}
+
+static int make_tgt(struct tq_net *net, const struct tq_link *link, const struct tq_oob_req *req,
+		    uint8_t rd_atomic, struct ibv_qp **made)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = net->xrcd,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(net->dev.verbs, &attr);
+	int error;
+
+	if (!qp)
+		return -errno;
+	error = to_rtr(net, qp, link, req, rd_atomic);
+	if (error) {
+		ibv_destroy_qp(qp);
+		return error;
+	}
+	*made = qp;
+	return 0;
+}
+
+static int open_tgt(struct tq_net *net, uint32_t qpn, struct ibv_qp **opened)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = qpn,
+		.xrcd = net->xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	*opened = ibv_open_qp(net->dev.verbs, &attr);
+	return *opened ? 0 : -errno;
+}
+
+static bool is_limit(int error)
+{
+	return error == -ENOMEM || error == -ENOSPC || error == -EAGAIN || error == -EMFILE;
+}
+
+static int accept_control(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *rep)
+{
+	struct tq_control_terms terms;
+	int error = tq_control_accept(net, link, &terms);
+
+	if (error)
+		return error;
+	rep->conn = tq_put32(link->here);
+	for (int c = 0; c < TQ_CLASSES; c++) {
+		rep->srqn[c] = tq_put32(terms.srqn[c]);
+		rep->size[c] = tq_put32(terms.size[c]);
+		rep->credits[c] = tq_put32(terms.credits[c]);
+	}
+	return 0;
+}
+
+static void refuse(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *rep,
+		   enum tq_oob_status status, int error)
+{
+	rep->hdr.status = (uint8_t)status;
+	rep->error = tq_put32((uint32_t)-error);
+	tq_oob_send(net, link, rep, sizeof(*rep));
+}
+
+/* A request that has not come before, of a peer. */
+static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
+{
+	uint64_t txid = tq_get64(req->hdr.txid);
+	uint32_t open = tq_get32(req->tgt_qpn);
+	struct tq_oob_rep rep = {.hdr = tq_oob_hdr(net, link, TQ_OOB_REP, txid)};
+	struct tq_target *t = calloc(1, sizeof(*t));
+	int error = t ? 0 : -ENOMEM;
+
+	rep.rd_atomic = dest_rd_atomic(net, req);
+	if (link->failed)
+		error = -ECONNRESET;
+	if (!error && req->kind == TQ_LANE_CONTROL)
+		error = accept_control(net, link, &rep);
+	if (!error)
+		error = open ? open_tgt(net, open, &t->qp)
+			     : make_tgt(net, link, req, rep.rd_atomic, &t->qp);
+	if (error) {
+		bool gone = open && !is_limit(error) && error != -ECONNRESET;
+
+		refuse(net, link, &rep, gone ? TQ_OOB_GONE : TQ_OOB_ERROR, error);
+		free(t);
+		return;
+	}
+	rep.tgt_qpn = tq_put32(open ? open : t->qp->qp_num);
+	t->key = (struct tq_target_key){link->nonce, txid};
+	t->link = link;
+	t->rep = rep;
+	HASH_ADD(hh, net->conns->targets, key, sizeof(t->key), t);
+	TQ_LEVEL(net->stats, targets, 1);
+	tq_oob_send(net, link, &rep, sizeof(rep));
+}
+
+static void keep(struct tq_link *link, const struct tq_oob_req *req)
+{
+	struct tq_contact *c = link->contact;
+
+	for (unsigned i = 0; i < c->nkept; i++) {
+		if (c->kept[i].hdr.txid.v == req->hdr.txid.v)
+			return;
+	}
+	if (c->nkept < TQ_KEPT_REQUESTS)
+		c->kept[c->nkept++] = *req;
+}
+
+static bool is_sane(const struct tq_net *net, const struct tq_oob_req *req)
+{
+	return req->hdr.from.v == req->address.nonce.v && req->kind < TQ_LANE_KINDS &&
+	       req->mtu >= IBV_MTU_256 && req->mtu <= (uint8_t)net->dev.mtu &&
+	       tq_get32(req->ini_qpn) >= 2 && !(tq_get32(req->ini_qpn) >> 24) &&
+	       !(tq_get32(req->psn) >> 24) && !(tq_get32(req->tgt_qpn) >> 24);
+}
+
+void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
+{
+	struct tq_target_key key = {tq_get64(req->hdr.from), tq_get64(req->hdr.txid)};
+	struct tq_target *t;
+	struct tq_link *link;
+
+	if (!is_sane(net, req)) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	HASH_FIND(hh, net->conns->targets, &key, sizeof(key), t);
+	if (t) {
+		tq_oob_send(net, t->link, &t->rep, sizeof(t->rep));
+		return;
+	}
+	link = tq_link_by_nonce(net, key.nonce);
+	if (!link)
+		link = tq_link_unnamed(net, &req->address);
+	if (!link || memcmp(&link->contact->address, &req->address, sizeof(req->address))) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	if (!link->peer) {
+		struct tq_oob_rep rep = {.hdr = tq_oob_hdr(net, link, TQ_OOB_REP, key.txid)};
+
+		/* What it sends can't be delivered before it is a peer; it waits there meanwhile.
+		 */
+		keep(link, req);
+		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
+		return;
+	}
+	answer(net, link, req);
+}
+
+void tq_targets_named(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_contact *c = link->contact;
+
+	for (unsigned i = 0; i < c->nkept; i++)
+		answer(net, link, &c->kept[i]);
+	c->nkept = 0;
+}
+
+void tq_targets_drop(struct tq_net *net, const struct tq_link *link)
+{
+	struct tq_target *t, *tmp;
+
+	HASH_ITER(hh, net->conns->targets, t, tmp) {
+		if (link && t->link != link)
+			continue;
+		HASH_DEL(net->conns->targets, t);
+		ibv_destroy_qp(t->qp);
+		TQ_LEVEL(net->stats, targets, -1);
+		free(t);
+	}
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The network as the protocol sees it, and its life. */
+#include "net/net.h"
+
+#include <time.h>
+
+/* Eager messages may be switched off, pieces not. */
+#define PIECE_MIN 1024u
+
+/* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
+#define MESSAGE_MAX (1u << 30)
+
+static int wire_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+			unsigned flags)
+{
+	return tq_control_send(net, peer->link, msg, len, flags);
+}
+
+static void *wire_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+{
+	return tq_control_buf(net, peer->link, len);
+}
+
+static int wire_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+{
+	return tq_control_buf_send(net, peer->link, buf, len, flags);
+}
+
+static bool wire_data_ready(void *net, struct tq_peer *peer)
+{
+	return tq_control_data_ready(net, peer->link);
+}
+
+static bool wire_copy_get(void *net, uint64_t len, struct tq_sg *sg)
+{
+	return tq_copy_get(net, len, sg);
+}
+
+static void wire_copy_put(void *net, struct tq_sg *sg)
+{
+	tq_copy_put(net, sg);
+}
+
+static struct tq_lane *wire_lane_get(void *net, struct tq_peer *peer)
+{
+	return tq_conn_hold_get(net, peer->link);
+}
+
+static void wire_lane_put(void *net, struct tq_lane *lane)
+{
+	tq_conn_hold_put(net, lane);
+}
+
+static int wire_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+		       const struct tq_sg *sg, int nsg, unsigned flags, void *token)
+{
+	if (flags & TQ_DIRECT_BULK)
+		return tq_rdma_direct(net, peer->link, srqn, sg, nsg, flags, token);
+	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
+}
+
+static int wire_read(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+		     uint32_t rkey, void *token)
+{
+	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, local, addr, rkey, token);
+}
+
+static int wire_write(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+		      uint32_t rkey, void *token)
+{
+	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, local, addr, rkey, token);
+}
+
+static struct tq_srq *wire_srq_get(void *net, uint32_t *srqn)
+{
+	return tq_srq_get(net, srqn);
+}
+
+static int wire_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
+			 void *token)
+{
+	return tq_srq_post(net, srq, sg, nsg, token);
+}
+
+static void wire_srq_put(void *net, struct tq_srq *srq)
+{
+	tq_srq_put(net, srq);
+}
+
+static struct tq_reg *wire_reg(void *net, void *addr, uint64_t len, void **cookie)
+{
+	return tq_mem_reg(net, addr, len, cookie);
+}
+
+static void wire_unreg(void *net, struct tq_reg *reg, void *cookie)
+{
+	tq_mem_unreg(net, reg, cookie);
+}
+
+static void wire_bounce_put(void *net, struct tq_bounce *bounce)
+{
+	tq_control_bounce_put(net, bounce);
+}
+
+static void wire_press(void *net, bool stop)
+{
+	tq_control_press(net, stop);
+}
+
+static void wire_report(void *net, struct tq_lane *lane)
+{
+	tq_lane_report(net, lane);
+}
+
+static void wire_give_up(void *net, struct tq_peer *peer, const char *why)
+{
+	/* The protocol puts its queues at once, and is told of the failure when the network is
+	 * polled. */
+	((struct tq_net *)net)->failing = true;
+	tq_link_give_up(net, peer->link, why);
+}
+
+static uint64_t wire_now(void *net)
+{
+	struct timespec t;
+
+	(void)net;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+const struct tq_wire_ops tq_net_ops = {
+	.control = wire_control,
+	.eager_buf = wire_eager_buf,
+	.eager_send = wire_eager_send,
+	.data_ready = wire_data_ready,
+	.copy_get = wire_copy_get,
+	.copy_put = wire_copy_put,
+	.lane_get = wire_lane_get,
+	.lane_put = wire_lane_put,
+	.direct = wire_direct,
+	.report = wire_report,
+	.give_up = wire_give_up,
+	.read = wire_read,
+	.write = wire_write,
+	.srq_get = wire_srq_get,
+	.srq_post = wire_srq_post,
+	.srq_put = wire_srq_put,
+	.reg = wire_reg,
+	.unreg = wire_unreg,
+	.bounce_put = wire_bounce_put,
+	.press = wire_press,
+	.now = wire_now,
+};
+
+static uint32_t least(int64_t a, int64_t b)
+{
+	return (uint32_t)(a < b ? a : b);
+}
+
+/* What doesn't depend on memory; max_direct is the sink's. */
+static int limits_open(struct tq_net *net)
+{
+	const struct ibv_device_attr *attr = &net->dev.attr;
+	const struct tq_params *params = net->params;
+	struct tq_wire_limits *l = &net->limits;
+
+	l->max_inline = net->dev.max_inline;
+	l->eager_max = params->eager_limit > PIECE_MIN ? (uint32_t)params->eager_limit : PIECE_MIN;
+	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
+	/* A receive has the sink as well. */
+	l->max_sge = least(TQ_MAX_SGE, attr->max_sge);
+	if (attr->max_srq_sge <= TQ_MAX_SGE)
+		l->max_sge = least(l->max_sge, attr->max_srq_sge > 1 ? attr->max_srq_sge - 1 : 1);
+	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
+	return 0;
+}
+
+/* In order of opening. */
+static const struct {
+	int (*open)(struct tq_net *net);
+	void (*close)(struct tq_net *net);
+} parts[] = {
+	{tq_device_open, tq_device_close}, {limits_open, NULL},
+	{tq_xrcd_open, tq_xrcd_close},     {tq_cqs_open, tq_cqs_close},
+	{tq_mem_open, tq_mem_close},       {tq_srqs_open, tq_srqs_close},
+	{tq_sends_open, tq_sends_close},   {tq_control_open, tq_control_close},
+	{tq_rdma_open, tq_rdma_close},     {tq_conns_open, tq_conns_close},
+};
+
+static void close_first(struct tq_net *net, size_t n)
+{
+	while (n-- > 0)
+		if (parts[n].close)
+			parts[n].close(net);
+}
+
+int tq_net_open(struct tq_net *net)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		rc = parts[i].open(net);
+		if (rc) {
+			close_first(net, i);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+void tq_net_close(struct tq_net *net)
+{
+	close_first(net, sizeof(parts) / sizeof(parts[0]));
+}
+
+int tq_net_work(struct tq_net *net)
+{
+	uint64_t next;
+	int events;
+
+	if (net->rcq.drained)
+		tq_srqs_poll(net);
+	events = tq_control_poll(net);
+	events += tq_rdma_poll(net);
+	events += tq_conn_poll(net, &next);
+	return events;
+}
+
+int tq_net_poll(struct tq_net *net, int budget)
+{
+	int events = tq_cq_poll(net, budget);
+
+	return events + tq_net_work(net);
+}
+
+void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why)
+{
+	net->failing = true;
+	tq_core_peer_failed(net->core, link->peer, why);
+	net->failing = false;
+}

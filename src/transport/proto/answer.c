@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), and
+ * to a request for a tuple queue. */
+#include "proto/send.h"
+
+#include <stdlib.h>
+
+/* ---- what a message names ---- */
+
+static void drop(struct tq_core *core)
+{
+	TQ_COUNT(core->stats, dropped);
+}
+
+/* The send that an answer to its RTS names; NULL: nothing that this peer may answer now. */
+static struct tq_sreq *find_sreq(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
+{
+	struct tq_sreq *s = tq_handle_get(&core->sreqs, tq_get32(handle));
+
+	if (!s || s->pair->peer != peer || s->state != TQ_SREQ_RTS) {
+		drop(core);
+		return NULL;
+	}
+	return s;
+}
+
+static struct tq_stup *find_stup(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
+{
+	struct tq_stup *t = tq_handle_get(&core->stups, tq_get32(handle));
+
+	if (!t || t->pair->peer != peer) {
+		drop(core);
+		return NULL;
+	}
+	return t;
+}
+
+/* Its receive is known: it no longer stands before its tuple's direct sends. */
+static void resolved(struct tq_sreq *s)
+{
+	if (!s->stup)
+		return;
+	s->stup->nrts--;
+	s->stup = NULL;
+}
+
+/* ---- tuple queues ---- */
+
+void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m)
+{
+	struct tq_stup *t = find_stup(core, peer, m->stup);
+
+	if (!t)
+		return;
+	if (t->state != TQ_STUP_ASKED || tq_get32(m->rtup) == 0) {
+		drop(core);
+		return;
+	}
+	tq_stup_offered(t, tq_get32(m->rtup), tq_get32(m->srqn), tq_get64(m->max_len));
+}
+
+void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
+{
+	struct tq_stup *t = find_stup(core, peer, m->stup);
+
+	if (!t)
+		return;
+	if (t->state != TQ_STUP_ASKED) {
+		drop(core);
+		return;
+	}
+	tq_stup_refused(t, tq_get32(m->after));
+}
+
+void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)
+{
+	struct tq_stup *t = find_stup(core, peer, m->stup);
+
+	if (!t)
+		return;
+	if ((t->state != TQ_STUP_OFFERED && t->state != TQ_STUP_DIRECT) ||
+	    t->rtup != tq_get32(m->rtup)) {
+		drop(core);
+		return;
+	}
+	tq_stup_recall(t, tq_get32(m->position), tq_get32(m->after));
+}
+
+/* ---- answers to RTS ---- */
+
+void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
+{
+	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+
+	if (!s)
+		return;
+	resolved(s);
+	tq_sreq_end(s, 0);
+}
+
+void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
+{
+	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+	struct tq_stup *t;
+
+	if (!s)
+		return;
+	t = s->stup;
+	/* Only an RTS that could go direct is answered so, and before any RECALL. */
+	if (!t || t->state != TQ_STUP_DIRECT || s->nodirect) {
+		drop(core);
+		return;
+	}
+	tq_stup_grant(t, s);
+}
+
+static void tell_written(struct tq_sreq *s, bool failed)
+{
+	struct tq_msg_written m = {
+		.hdr = tq_msg_hdr(TQ_MSG_WRITTEN, 0),
+		.rreq = tq_put32(s->rreq),
+		.failed = tq_put32(failed),
+	};
+
+	/* If this fails, so does the peer, and the receive there with it. */
+	tq_core_tell(s->req.core, s->pair->peer, &m, sizeof(m), 0);
+}
+
+void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+{
+	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+	struct tq_sg sg;
+
+	if (!s)
+		return;
+	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
+		drop(core);
+		return;
+	}
+	resolved(s);
+	s->rreq = tq_get32(m->rreq);
+	s->wanted = tq_get64(m->length);
+	if (!tq_sreq_load(s)) {
+		tell_written(s, true); /* CTS_PIECES will come */
+		return;
+	}
+	sg = s->sg;
+	sg.len = s->wanted;
+	tq_sreq_set(s, TQ_SREQ_WRITING);
+	if (core->wire->write(core->net, peer, &sg, tq_get64(m->addr), tq_get32(m->rkey), s)) {
+		tq_sreq_end(s, -EIO);
+		tq_core_give_up(core, peer, "an RDMA write could not be posted");
+	}
+}
+
+void tq_on_write_done(struct tq_sreq *s, int status)
+{
+	assert(s->state == TQ_SREQ_WRITING);
+	if (status == 0 && !s->pair->peer->failed)
+		tell_written(s, false);
+	tq_sreq_end(s, status);
+}
+
+void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+{
+	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+
+	if (!s)
+		return;
+	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
+		drop(core);
+		return;
+	}
+	resolved(s);
+	s->rreq = tq_get32(m->rreq);
+	s->wanted = tq_get64(m->length);
+	s->offset = 0;
+	tq_sreq_set(s, TQ_SREQ_PIECES);
+	DL_APPEND(core->pieces, s);
+}
+
+/* ---- pieces ---- */
+
+/* 1: sent; 0: no room now; <0. */
+static int send_piece(struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+	struct tq_peer *peer = s->pair->peer;
+	uint32_t n = (uint32_t)tq_min64(core->limits->eager_max, s->wanted - s->offset);
+	uint32_t len = (uint32_t)sizeof(struct tq_msg_data) + n;
+	struct tq_msg_data *m;
+	int rc;
+
+	if (!core->wire->data_ready(core->net, peer))
+		return 0;
+	m = core->wire->eager_buf(core->net, peer, len);
+	if (!m)
+		return 0;
+	*m = (struct tq_msg_data){
+		.hdr = tq_msg_hdr(TQ_MSG_DATA, 0),
+		.rreq = tq_put32(s->rreq),
+		.offset = tq_put64(s->offset),
+	};
+	if (s->copied)
+		memcpy(m + 1, (char *)s->sg.addr + s->offset, n);
+	else if (s->buf.ops)
+		s->buf.ops->pack(s->buf.arg, s->offset, m + 1, n);
+	else
+		memcpy(m + 1, (char *)s->buf.addr + s->offset, n);
+	rc = core->wire->eager_send(core->net, peer, m, len, 0);
+	s->offset += n;
+	return rc < 0 ? rc : 1;
+}
+
+int tq_send_poll(struct tq_core *core)
+{
+	struct tq_sreq *s, *next;
+	int events = 0, rc;
+
+	if (core->service)
+		return 0;
+	for (s = core->pieces; s; s = next) {
+		while ((rc = send_piece(s)) > 0 && s->offset < s->wanted)
+			events++;
+		if (rc < 0) {
+			/* Ends all of the peer's that are in this list: the rest follows next time.
+			 */
+			tq_core_give_up(core, s->pair->peer, "a piece could not be sent");
+			return events + 1;
+		}
+		next = s->next;
+		if (s->offset < s->wanted)
+			continue;
+		events++;
+		DL_DELETE(core->pieces, s);
+		tq_sreq_end(s, 0);
+	}
+	return events;
+}
+
+/* ---- the end of a pair ---- */
+
+void tq_send_pair_failed(struct tq_pair *pair, int error)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_sreq *s, *next;
+	struct tq_stup *t;
+
+	DL_FOREACH_SAFE2(pair->sreqs, s, next, pnext) {
+		switch (s->state) {
+		case TQ_SREQ_RTS:
+			resolved(s);
+			break;
+		case TQ_SREQ_GRANTED:
+			DL_DELETE(s->stup->granted, s);
+			break;
+		case TQ_SREQ_PIECES:
+			DL_DELETE(core->pieces, s);
+			break;
+		default:
+			continue; /* the HCA has it: it ends with its completion */
+		}
+		tq_sreq_end(s, error);
+	}
+	for (t = pair->stups; t; t = t->hh.next)
+		tq_stup_failed(t);
+}
+
+void tq_send_pair_free(struct tq_pair *pair)
+{
+	struct tq_sreq *s, *snext;
+
+	DL_FOREACH_SAFE2(pair->sreqs, s, snext, pnext) {
+		free(s);
+	}
+	while (pair->stups)
+		tq_stup_free(pair->stups);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The protocol's frame: its start and end, what the network tells, and requests that have ended. */
+#include "proto/core.h"
+
+#include <stdlib.h>
+
+#include "proto/send.h"
+
+/* ---- start and end ---- */
+
+void tq_core_init(struct tq_core *core, const struct tq_wire_ops *wire, void *net,
+		  const struct tq_wire_limits *limits, const struct tq_params *params,
+		  struct tq_stats *stats)
+{
+	*core = (struct tq_core){
+		.wire = wire,
+		.net = net,
+		.limits = limits,
+		.params = params,
+		.stats = stats,
+	};
+	core->ended_tail = &core->ended;
+}
+
+void tq_core_destroy(struct tq_core *core)
+{
+	struct tq_req *req, *next;
+	struct tq_sreq *s, *snext;
+	struct tq_rreq *r, *rnext;
+	struct tq_unex *u, *unext;
+
+	tq_ctxs_destroy(core);
+	for (req = tq_core_ended(core); req; req = next) {
+		next = req->next;
+		tq_core_release(req);
+	}
+	LL_FOREACH_SAFE(core->free_sreqs, s, snext) {
+		free(s);
+	}
+	LL_FOREACH_SAFE(core->free_rreqs, r, rnext) {
+		free(r);
+	}
+	LL_FOREACH_SAFE(core->free_unex, u, unext) {
+		free(u);
+	}
+	tq_handles_destroy(&core->sreqs);
+	tq_handles_destroy(&core->rreqs);
+	tq_handles_destroy(&core->stups);
+	tq_handles_destroy(&core->rtups);
+}
+
+void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
+{
+	peer->core = core;
+	peer->failed = 0;
+	peer->pairs = NULL;
+}
+
+int tq_core_poll(struct tq_core *core)
+{
+	int events = tq_send_poll(core) + tq_recv_poll(core);
+
+	if (core->ntimed)
+		core->polled_at = core->wire->now(core->net);
+	if (core->removed)
+		tq_ctxs_reap(core);
+	return events;
+}
+
+bool tq_core_idle(const struct tq_core *core)
+{
+	return core->outstanding == 0;
+}
+
+/* ---- requests that have ended ---- */
+
+void tq_req_end(struct tq_req *req, int error)
+{
+	struct tq_core *core = req->core;
+
+	core->stirred = true;
+	req->status.error = error;
+	if (req->detached) {
+		tq_core_release(req);
+		return;
+	}
+	req->next = NULL;
+	*core->ended_tail = req;
+	core->ended_tail = &req->next;
+}
+
+struct tq_req *tq_core_ended(struct tq_core *core)
+{
+	struct tq_req *list = core->ended;
+
+	core->ended = NULL;
+	core->ended_tail = &core->ended;
+	return list;
+}
+
+void tq_core_release(struct tq_req *req)
+{
+	struct tq_core *core = req->core;
+
+	if (req->kind == TQ_REQ_SEND) {
+		struct tq_sreq *s = (struct tq_sreq *)req;
+
+		LL_PREPEND(core->free_sreqs, s);
+	} else {
+		struct tq_rreq *r = (struct tq_rreq *)req;
+
+		LL_PREPEND(core->free_rreqs, r);
+	}
+}
+
+/* ---- told by the network ---- */
+
+void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why)
+{
+	if (peer->failed)
+		return;
+	if (core->wire->give_up)
+		core->wire->give_up(core->net, peer, why);
+	tq_core_peer_failed(core, peer, why);
+}
+
+int tq_core_tell(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+		 unsigned flags)
+{
+	int rc = core->wire->control(core->net, peer, msg, len, flags);
+
+	if (rc < 0)
+		tq_core_give_up(core, peer, "no memory for a control message");
+	return rc;
+}
+
+/* A message of a tuple: what its context keeps, or takes up later. */
+static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+		       struct tq_bounce *bounce)
+{
+	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
+
+	if (!tq_ctx_find(core, tq_get32(m->env.ctx))) {
+		tq_orphan_add(core, peer, msg, len);
+		return false;
+	}
+	if (m->hdr.type == TQ_MSG_EAGER)
+		return tq_on_eager(core, peer, m, len, bounce);
+	tq_on_rts(core, peer, msg);
+	return false;
+}
+
+bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+		     struct tq_bounce *bounce)
+{
+	core->stirred = true;
+	if (peer->failed) {
+		TQ_COUNT(core->stats, dropped);
+		return false;
+	}
+	switch (((const struct tq_msg_hdr *)msg)->type) {
+	case TQ_MSG_EAGER:
+	case TQ_MSG_RTS:
+		return on_message(core, peer, msg, len, bounce);
+	case TQ_MSG_DATA:
+		return tq_on_data(core, peer, msg, len, bounce);
+	case TQ_MSG_SWITCH:
+		tq_on_switch(core, peer, msg);
+		break;
+	case TQ_MSG_HELD:
+		tq_on_held(core, peer, msg);
+		break;
+	case TQ_MSG_RECALLED:
+		tq_on_recalled(core, peer, msg);
+		break;
+	case TQ_MSG_GIVEBACK:
+		tq_on_giveback(core, peer, msg);
+		break;
+	case TQ_MSG_WRITTEN:
+		tq_on_written(core, peer, msg);
+		break;
+	case TQ_MSG_SRQN:
+		tq_on_srqn(core, peer, msg);
+		break;
+	case TQ_MSG_REFUSE:
+		tq_on_refuse(core, peer, msg);
+		break;
+	case TQ_MSG_RECALL:
+		tq_on_recall(core, peer, msg);
+		break;
+	case TQ_MSG_FIN:
+		tq_on_fin(core, peer, msg);
+		break;
+	case TQ_MSG_CTS:
+		tq_on_cts(core, peer, msg);
+		break;
+	case TQ_MSG_CTS_PIECES:
+		tq_on_cts_pieces(core, peer, msg);
+		break;
+	case TQ_MSG_CTS_DIRECT:
+		tq_on_cts_direct(core, peer, msg);
+		break;
+	default:
+		TQ_COUNT(core->stats, dropped);
+	}
+	return false;
+}
+
+void tq_core_sent(struct tq_core *core, void *token, int status)
+{
+	struct tq_sreq *s = token;
+	struct tq_peer *peer = s->pair->peer;
+	struct tq_stup *t = s->stup;
+
+	assert(s->state == TQ_SREQ_DIRECT);
+	core->stirred = true;
+	/* A direct message has no header: what its lane lost nobody can name. */
+	if (status)
+		tq_core_give_up(core, peer, "a message to a tuple queue could not be sent");
+	tq_stup_sent(t, s, status);
+}
+
+void tq_core_rdma_done(struct tq_core *core, void *token, int status)
+{
+	struct tq_req *req = token;
+
+	core->stirred = true;
+	if (req->kind == TQ_REQ_SEND)
+		tq_on_write_done((struct tq_sreq *)req, status);
+	else
+		tq_on_read_done((struct tq_rreq *)req, status);
+}
+
+void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
+{
+	tq_stup_lane_ready(core, peer);
+}
+
+void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why)
+{
+	struct tq_pair *pair;
+
+	(void)why;
+	if (peer->failed)
+		return;
+	peer->failed = -EIO;
+	core->stirred = true;
+	for (pair = peer->pairs; pair; pair = pair->pnext) {
+		tq_send_pair_failed(pair, -EIO);
+		tq_recv_pair_failed(pair, -EIO);
+	}
+}

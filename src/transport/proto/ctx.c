@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Contexts, their pairs, and messages for contexts that are not here yet. */
+#include <stdlib.h>
+
+#include "proto/recv.h"
+#include "proto/send.h"
+
+struct tq_orphan {
+	struct tq_peer *peer;
+	uint32_t len;
+	struct tq_orphan *next, *prev;
+	unsigned char msg[];
+};
+
+struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
+{
+	struct tq_ctx *ctx = core->last_ctx;
+
+	if (ctx && ctx->id == id)
+		return ctx;
+	HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
+	if (ctx)
+		core->last_ctx = ctx;
+	return ctx;
+}
+
+/* ---- pairs ---- */
+
+struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
+{
+	struct tq_pair *pair;
+
+	if (rank < 0 || rank >= ctx->npeers)
+		return NULL;
+	pair = ctx->pairs[rank];
+	if (pair)
+		return pair;
+	pair = calloc(1, sizeof(*pair));
+	if (!pair)
+		return NULL;
+	pair->ctx = ctx;
+	pair->peer = ctx->peers[rank];
+	pair->rank = rank;
+	pair->pnext = pair->peer->pairs;
+	pair->peer->pairs = pair;
+	ctx->pairs[rank] = pair;
+	return pair;
+}
+
+static void pair_free(struct tq_pair *pair)
+{
+	struct tq_pair **at = &pair->peer->pairs;
+
+	tq_send_pair_free(pair);
+	tq_recv_pair_free(pair);
+	while (*at != pair)
+		at = &(*at)->pnext;
+	*at = pair->pnext;
+	free(pair);
+}
+
+/* ---- orphans ---- */
+
+void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
+{
+	struct tq_orphan *o = malloc(sizeof(*o) + len);
+
+	if (!o) {
+		tq_core_give_up(core, peer, "no memory for an unexpected message");
+		return;
+	}
+	o->peer = peer;
+	o->len = len;
+	memcpy(o->msg, msg, len);
+	DL_APPEND(core->orphans, o);
+	TQ_LEVEL(core->stats, unexpected_bytes, len);
+}
+
+static void orphan_free(struct tq_core *core, struct tq_orphan *o)
+{
+	DL_DELETE(core->orphans, o);
+	TQ_LEVEL(core->stats, unexpected_bytes, -(int64_t)o->len);
+	free(o);
+}
+
+/* Takes up the messages that came for `id`, in their order. */
+static void orphans_take(struct tq_core *core, uint32_t id)
+{
+	struct tq_orphan *o, *next;
+
+	DL_FOREACH_SAFE(core->orphans, o, next) {
+		const struct tq_msg_eager *m = (const void *)o->msg;
+
+		if (tq_get32(m->env.ctx) != id)
+			continue;
+		if (!o->peer->failed)
+			tq_core_control(core, o->peer, o->msg, o->len, NULL);
+		orphan_free(core, o);
+	}
+}
+
+void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
+{
+	struct tq_orphan *o, *next;
+
+	/* Contexts that were removed may still wait for it to recall their tuples. */
+	tq_core_peer_failed(core, peer, "it was removed");
+	if (core->doomed)
+		LL_DELETE(core->doomed, peer);
+	while (peer->pairs) {
+		peer->pairs->ctx->pairs[peer->pairs->rank] = NULL;
+		pair_free(peer->pairs);
+	}
+	DL_FOREACH_SAFE(core->orphans, o, next) {
+		if (o->peer == peer)
+			orphan_free(core, o);
+	}
+}
+
+/* ---- contexts ---- */
+
+static void ctx_free(struct tq_ctx *ctx)
+{
+	int rank;
+
+	for (rank = 0; ctx->pairs && rank < ctx->npeers; rank++)
+		if (ctx->pairs[rank])
+			pair_free(ctx->pairs[rank]);
+	tq_recv_ctx_free(ctx);
+	free(ctx->pairs);
+	free(ctx->peers);
+	free(ctx);
+}
+
+int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
+		    int rank, unsigned flags, struct tq_ctx **result)
+{
+	struct tq_ctx *ctx;
+
+	if (npeers < 0 || tq_ctx_find(core, id))
+		return -EINVAL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+	ctx->core = core;
+	ctx->id = id;
+	ctx->rank = rank;
+	ctx->npeers = npeers;
+	ctx->flags = flags;
+	ctx->pairs = calloc((size_t)npeers + 1, sizeof(struct tq_pair *));
+	ctx->peers = calloc((size_t)npeers + 1, sizeof(struct tq_peer *));
+	if (!ctx->pairs || !ctx->peers) {
+		free(ctx->pairs);
+		free(ctx->peers);
+		free(ctx);
+		return -ENOMEM;
+	}
+	if (npeers)
+		memcpy(ctx->peers, peers, (size_t)npeers * sizeof(struct tq_peer *));
+	HASH_ADD(hh, core->ctxs, id, sizeof(ctx->id), ctx);
+	ctx->named = true;
+	orphans_take(core, id);
+	*result = ctx;
+	return 0;
+}
+
+static bool pair_quiet(const struct tq_pair *pair)
+{
+	const struct tq_stup *t;
+	const struct tq_rtup *k;
+
+	if (pair->sreqs || pair->nfenced)
+		return false;
+	for (t = pair->stups; t; t = t->hh.next)
+		if (!tq_stup_quiet(t))
+			return false;
+	for (k = pair->rtups; k; k = k->hh.next)
+		if (k->srq)
+			return false;
+	return true;
+}
+
+/* Nothing is under way, and no peer has a handle of anything in it that it may still use. */
+static bool ctx_quiet(const struct tq_ctx *ctx)
+{
+	int rank;
+
+	if (ctx->nrecvs)
+		return false;
+	for (rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->pairs[rank] && !pair_quiet(ctx->pairs[rank]))
+			return false;
+	return true;
+}
+
+/* No receive waits for a message any more: its id may be used again, and new messages that carry it
+ * are for its successor. */
+static void unname(struct tq_ctx *ctx)
+{
+	ctx->core->last_ctx = NULL;
+	HASH_DELETE(hh, ctx->core->ctxs, ctx);
+	ctx->named = false;
+}
+
+void tq_core_ctx_remove(struct tq_ctx *ctx)
+{
+	struct tq_core *core = ctx->core;
+	struct tq_rtup *k, *next;
+
+	if (!ctx->nrecvs)
+		unname(ctx);
+	/* Its senders' tuples stay until their receivers let go of them: here, and there. */
+	DL_FOREACH_SAFE(ctx->queued, k, next) {
+		tq_rtup_recall(k, TQ_RECALL_LRU);
+	}
+	ctx->rnext = core->removed;
+	core->removed = ctx;
+	core->stirred = true;
+}
+
+void tq_ctxs_reap(struct tq_core *core)
+{
+	struct tq_ctx **at = &core->removed, *ctx;
+
+	if (!core->stirred)
+		return;
+	core->stirred = false;
+	while ((ctx = *at)) {
+		if (ctx->named && !ctx->nrecvs)
+			unname(ctx);
+		if (ctx->named || !ctx_quiet(ctx)) {
+			at = &ctx->rnext;
+			continue;
+		}
+		*at = ctx->rnext;
+		ctx_free(ctx);
+	}
+}
+
+void tq_ctxs_destroy(struct tq_core *core)
+{
+	struct tq_ctx *ctx, *next;
+	struct tq_orphan *o, *onext;
+
+	for (ctx = core->removed; ctx; ctx = next) {
+		next = ctx->rnext;
+		if (ctx->named)
+			unname(ctx);
+		ctx_free(ctx);
+	}
+	while ((ctx = core->ctxs)) {
+		unname(ctx);
+		ctx_free(ctx);
+	}
+	DL_FOREACH_SAFE(core->orphans, o, onext) {
+		orphan_free(core, o);
+	}
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gets a matched message's data: copied (eager), by RDMA read or write, or in pieces through
+ * control buffers. In service mode nothing is copied: that waits in core->copies for a thread of
+ * the user's.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+/* ---- memory ---- */
+
+static void to_user(const struct tq_buf *buf, uint64_t offset, const void *from, uint64_t len)
+{
+	if (!len)
+		return;
+	if (buf->ops)
+		buf->ops->unpack(buf->arg, offset, from, len);
+	else
+		memcpy((char *)buf->addr + offset, from, len);
+}
+
+bool tq_fetch_register(struct tq_rreq *r, uint64_t len)
+{
+	struct tq_core *core = r->req.core;
+
+	if (len && r->buf.ops)
+		return false;
+	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
+	if (len)
+		r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
+	return !len || r->sg.reg;
+}
+
+void tq_fetch_release(struct tq_rreq *r)
+{
+	struct tq_core *core = r->req.core;
+
+	if (r->pooled) {
+		core->wire->copy_put(core->net, &r->sg);
+	} else {
+		if (r->sg.reg)
+			core->wire->unreg(core->net, r->sg.reg, r->cookie);
+		if (r->bounced)
+			free(r->sg.addr);
+	}
+	r->bounced = r->pooled = false;
+	r->sg = (struct tq_sg){0};
+}
+
+/* ---- the end ---- */
+
+void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state)
+{
+	if (r->state != TQ_RREQ_WRITING) /* then, on the way to PIECES, it is in the list */
+		DL_APPEND2(r->pair->active, r, pprev, pnext);
+	tq_rreq_to(r, state);
+}
+
+void tq_fetch_over(struct tq_rreq *r)
+{
+	DL_DELETE2(r->pair->active, r, pprev, pnext);
+	if (r->handle)
+		tq_handle_free(&r->req.core->rreqs, r->handle);
+	r->handle = 0;
+}
+
+/* All wanted bytes are there. */
+void tq_fetch_complete(struct tq_rreq *r)
+{
+	bool truncated = r->req.status.length > r->wanted;
+
+	if (truncated)
+		TQ_COUNT(r->req.core->stats, recv_truncated);
+	tq_rreq_end(r, truncated ? -EMSGSIZE : 0);
+}
+
+static void tell_fin(struct tq_peer *peer, uint32_t sreq)
+{
+	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_FIN), .sreq = tq_put32(sreq)};
+
+	tq_tell(peer, &m, sizeof(m), 0);
+}
+
+/* ---- eager ---- */
+
+static void copy_later(struct tq_rreq *r)
+{
+	tq_rreq_to(r, TQ_RREQ_COPY);
+	DL_APPEND(r->req.core->copies, r);
+}
+
+static void copy_eager(struct tq_rreq *r, struct tq_unex *u)
+{
+	to_user(&r->buf, 0, u->data, r->wanted);
+	tq_unex_free(u);
+	tq_fetch_complete(r);
+}
+
+static void fetch_eager(struct tq_rreq *r, struct tq_unex *u)
+{
+	struct tq_core *core = r->req.core;
+
+	TQ_COUNT(core->stats, recv_eager);
+	TQ_COUNT_N(core->stats, recv_eager_bytes, u->length);
+	if (!core->service || !r->wanted) {
+		copy_eager(r, u);
+	} else if (tq_unex_hold(u)) {
+		r->from = u;
+		copy_later(r);
+	} else {
+		tq_unex_free(u);
+		tq_rreq_end(r, -ENOMEM);
+	}
+}
+
+void tq_fetch_unbounce(struct tq_rreq *r)
+{
+	if (r->req.core->service && r->wanted) {
+		copy_later(r);
+		return;
+	}
+	to_user(&r->buf, 0, r->sg.addr, r->wanted);
+	tq_fetch_complete(r);
+}
+
+/* ---- rendezvous ---- */
+
+static void ask_pieces(struct tq_rreq *r)
+{
+	struct tq_msg_cts m = {.hdr = tq_hdr(TQ_MSG_CTS_PIECES)};
+
+	tq_fetch_under_way(r, TQ_RREQ_PIECES);
+	m.sreq = tq_put32(r->sreq);
+	m.rreq = tq_put32(r->handle);
+	m.length = tq_put64(r->wanted);
+	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+}
+
+static void ask_write(struct tq_rreq *r)
+{
+	struct tq_msg_cts m = {.hdr = tq_hdr(TQ_MSG_CTS)};
+
+	tq_fetch_under_way(r, TQ_RREQ_WRITING);
+	m.sreq = tq_put32(r->sreq);
+	m.rreq = tq_put32(r->handle);
+	m.addr = tq_put64((uintptr_t)r->sg.addr);
+	m.length = tq_put64(r->wanted);
+	m.rkey = tq_put32(r->sg.reg->rkey);
+	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+}
+
+static bool by_read(const struct tq_core *core, const struct tq_unex *u)
+{
+	if (!(u->flags & TQ_RTS_RKEY) || core->params->protocol == TQ_PROTOCOL_RPUT)
+		return false;
+	return core->params->protocol == TQ_PROTOCOL_RGET ||
+	       core->params->rendezvous == TQ_RENDEZVOUS_RGET;
+}
+
+static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
+{
+	struct tq_core *core = r->req.core;
+	bool registered, read = by_read(core, u);
+	uint64_t addr = u->addr;
+	uint32_t rkey = u->rkey;
+
+	r->sreq = u->sreq;
+	tq_unex_free(u);
+	if (!r->wanted) {
+		tell_fin(r->pair->peer, r->sreq);
+		tq_fetch_complete(r);
+		return;
+	}
+	registered = tq_fetch_register(r, r->wanted);
+	if (registered && read) {
+		int rc = core->wire->read(core->net, r->pair->peer, &r->sg, addr, rkey, r);
+
+		if (rc == -ENOMEM) {
+			tq_fetch_release(r);
+			registered = false;
+		} else if (rc) {
+			tq_rreq_end(r, rc);
+			return;
+		} else {
+			tq_fetch_under_way(r, TQ_RREQ_READING);
+			return;
+		}
+	}
+	r->handle = tq_handle_new(&core->rreqs, r);
+	if (!r->handle)
+		tq_rreq_end(r, -ENOMEM);
+	else if (registered)
+		ask_write(r);
+	else
+		ask_pieces(r);
+}
+
+void tq_on_read_done(struct tq_rreq *r, int status)
+{
+	struct tq_core *core = r->req.core;
+
+	tq_fetch_over(r);
+	if (status) {
+		tq_rreq_end(r, status);
+		return;
+	}
+	TQ_COUNT(core->stats, recv_rget);
+	TQ_COUNT_N(core->stats, recv_rget_bytes, r->wanted);
+	tell_fin(r->pair->peer, r->sreq);
+	tq_fetch_complete(r);
+}
+
+/* The receive that a message of the peer names, if it is in that state. */
+static struct tq_rreq *by_handle(struct tq_core *core, const struct tq_peer *peer, uint32_t handle,
+				 enum tq_rreq_state state)
+{
+	struct tq_rreq *r = tq_handle_get(&core->rreqs, handle);
+
+	if (r && r->pair->peer == peer && r->state == state)
+		return r;
+	TQ_COUNT(core->stats, dropped);
+	return NULL;
+}
+
+void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
+{
+	struct tq_rreq *r = by_handle(core, peer, tq_get32(m->rreq), TQ_RREQ_WRITING);
+
+	if (!r)
+		return;
+	if (tq_get32(m->failed)) {
+		tq_fetch_release(r);
+		ask_pieces(r);
+		return;
+	}
+	TQ_COUNT(core->stats, recv_rput);
+	TQ_COUNT_N(core->stats, recv_rput_bytes, r->wanted);
+	tq_fetch_over(r);
+	tq_fetch_complete(r);
+}
+
+/* ---- pieces ---- */
+
+static void pieces_over(struct tq_rreq *r, int error)
+{
+	struct tq_core *core = r->req.core;
+
+	tq_fetch_over(r);
+	if (error) {
+		tq_rreq_end(r, error);
+		return;
+	}
+	TQ_COUNT(core->stats, recv_pipelined);
+	TQ_COUNT_N(core->stats, recv_pipelined_bytes, r->wanted);
+	tq_fetch_complete(r);
+}
+
+static void drop_pieces(struct tq_rreq *r)
+{
+	struct tq_unex *u;
+
+	if (!r->from)
+		return;
+	DL_DELETE(r->req.core->copies, r);
+	while ((u = r->from)) {
+		DL_DELETE2(r->from, u, tprev, tnext);
+		tq_unex_free(u);
+	}
+}
+
+/* Pieces that came in service mode go to the user's buffer, in their order. */
+static void copy_pieces(struct tq_rreq *r)
+{
+	struct tq_unex *u;
+
+	DL_FOREACH2(r->from, u, tnext)
+		to_user(&r->buf, u->addr, u->data, u->length);
+	drop_pieces(r);
+}
+
+static bool keep_piece(struct tq_rreq *r, uint64_t offset, const void *data, uint64_t len)
+{
+	struct tq_unex *u = tq_unex_new(r->pair, NULL, TQ_UNEX_EAGER, len);
+
+	if (!u)
+		return false;
+	u->addr = offset;
+	u->data = data;
+	if (!tq_unex_hold(u)) {
+		tq_unex_free(u);
+		return false;
+	}
+	if (!r->from)
+		DL_APPEND(r->req.core->copies, r);
+	DL_APPEND2(r->from, u, tprev, tnext);
+	return true;
+}
+
+bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
+		uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_rreq *r = by_handle(core, peer, tq_get32(m->rreq), TQ_RREQ_PIECES);
+	uint64_t offset = tq_get64(m->offset);
+	bool kept;
+
+	if (!r)
+		return false;
+	if (m->hdr.flags & TQ_DATA_FAILED) {
+		drop_pieces(r);
+		pieces_over(r, -EIO);
+		return false;
+	}
+	len -= (uint32_t)sizeof(*m);
+	if (!len || offset != r->got || len > r->wanted - r->got) {
+		tq_doom(peer, "a piece of its message is out of place");
+		return false;
+	}
+	if (!core->service) {
+		copy_pieces(r);
+		to_user(&r->buf, offset, m + 1, len);
+		r->got += len;
+		if (r->got == r->wanted)
+			pieces_over(r, 0);
+		return false;
+	}
+	core->arriving = bounce;
+	if (keep_piece(r, offset, m + 1, len))
+		r->got += len;
+	else
+		tq_doom(peer, "there is no memory for a message of its");
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	return kept;
+}
+
+/* ---- all ---- */
+
+void tq_fetch(struct tq_rreq *r, struct tq_unex *u)
+{
+	r->pair = u->pair;
+	r->req.status.source = u->pair->rank;
+	r->req.status.tag = u->tag;
+	r->req.status.length = u->length;
+	r->wanted = u->length < r->buf.len ? u->length : r->buf.len;
+	switch (u->kind) {
+	case TQ_UNEX_EAGER:
+		fetch_eager(r, u);
+		break;
+	case TQ_UNEX_RTS:
+		fetch_rts(r, u);
+		break;
+	case TQ_UNEX_HELD:
+		tq_fetch_held(r, u);
+		break;
+	}
+}
+
+/* Of the thread that is the user's, or room in queues. */
+int tq_recv_poll(struct tq_core *core)
+{
+	struct tq_rreq *r;
+	struct tq_peer *peer;
+	int n = 0;
+
+	while ((peer = core->doomed)) {
+		LL_DELETE(core->doomed, peer);
+		tq_core_give_up(core, peer, peer->doom);
+		n++;
+	}
+	if (core->room)
+		n += tq_held_poll(core);
+	while (!core->service && (r = core->copies)) {
+		n++;
+		if (r->state == TQ_RREQ_PIECES) {
+			copy_pieces(r);
+			if (r->got == r->wanted)
+				pieces_over(r, 0);
+			continue;
+		}
+		DL_DELETE(core->copies, r);
+		if (r->from)
+			copy_eager(r, r->from);
+		else
+			tq_fetch_unbounce(r);
+	}
+	return n;
+}
+
+static void fail(struct tq_rreq *r, int error)
+{
+	tq_fetch_over(r);
+	drop_pieces(r);
+	tq_rreq_end(r, error);
+}
+
+void tq_fetch_fail(struct tq_pair *pair, int error)
+{
+	struct tq_rreq *r, *next;
+
+	DL_FOREACH_SAFE2(pair->active, r, next, pnext) {
+		if (r->state != TQ_RREQ_READING) /* the network ends those */
+			fail(r, error);
+	}
+}
+
+void tq_fetch_drop(struct tq_pair *pair)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_rreq *r, *next;
+
+	while ((r = pair->active))
+		fail(r, -ECANCELED);
+	DL_FOREACH_SAFE(core->copies, r, next) {
+		if (r->pair != pair)
+			continue;
+		DL_DELETE(core->copies, r);
+		if (r->from)
+			tq_unex_free(r->from);
+		tq_rreq_end(r, -ECANCELED);
+	}
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who takes what: MPI's order over posted receives and unexpected messages, with the fence around
+ * tuples that are being recalled (DESIGN.md, section 4).
+ *
+ * Between two calls nothing is left that could be matched. So a new message concerns only the first
+ * posted receive that fits it; only the end of a recall, or of a wildcard while a recall is open,
+ * is reason to look at queues again.
+ *
+ * No pending wildcard fits a tuple that is OFFERED or DIRECT: it recalled those when it was posted,
+ * and while it waits no tuple that it fits is offered. Receives of a DIRECT tuple thus depend on
+ * nothing but their tuple, and rtup.c places them.
+ */
+#include "proto/recv.h"
+
+struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+{
+	struct tq_rreq *w;
+
+	DL_FOREACH(ctx->wild, w) {
+		if (w->order >= order)
+			return NULL;
+		if (tq_fits(w->rank, w->tag, rank, tag))
+			return w;
+	}
+	return NULL;
+}
+
+/* Is a tuple being recalled that the receive could match? Then it takes nothing from this sender:
+ * a held message may yet turn out to come first. */
+static bool fenced(const struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rtup *k;
+
+	if (!pair->nfenced)
+		return false;
+	if (tag == TQ_ANY_TAG)
+		return pair->nfenced_user > 0;
+	k = tq_rtup_find(pair, tag);
+	return k && k->state == TQ_RTUP_RECALLING;
+}
+
+static struct tq_unex *first_of(const struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rtup *k;
+	struct tq_unex *u;
+
+	if (!pair->unex)
+		return NULL;
+	if (tag != TQ_ANY_TAG) {
+		k = tq_rtup_find(pair, tag);
+		return k ? k->unex : NULL;
+	}
+	DL_FOREACH(pair->unex, u) {
+		if (u->tag >= 0)
+			return u;
+	}
+	return NULL;
+}
+
+/* The pair's message that the receive takes: its first that fits, unless an earlier receive may yet
+ * claim that; never the next one instead. */
+static struct tq_unex *from_pair(const struct tq_pair *pair, int32_t tag, uint64_t order)
+{
+	struct tq_unex *u;
+
+	if (fenced(pair, tag))
+		return NULL;
+	u = first_of(pair, tag);
+	if (!u || u->rtup->state == TQ_RTUP_DIRECT)
+		return NULL;
+	if (tq_match_wild(pair->ctx, pair->rank, u->tag, order))
+		return NULL;
+	/* An earlier exact receive would have taken it: nothing keeps it from that but what keeps
+	 * this one too. */
+	assert(!u->rtup->posted || u->rtup->posted->order >= order);
+	return u;
+}
+
+struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+{
+	struct tq_unex *u;
+
+	if (rank != TQ_ANY_SOURCE)
+		return ctx->pairs[rank] ? from_pair(ctx->pairs[rank], tag, order) : NULL;
+
+	for (u = ctx->unex; u; u = u->anext) {
+		if (tq_tag_fits(tag, u->tag) && from_pair(u->pair, tag, order) == u)
+			return u;
+	}
+	return NULL;
+}
+
+/* The first posted receive that fits a message of the tuple. */
+static struct tq_rreq *first_receive(const struct tq_rtup *k)
+{
+	const struct tq_pair *pair = k->pair;
+	struct tq_rreq *w = NULL;
+
+	if (pair->ctx->wild)
+		w = tq_match_wild(pair->ctx, pair->rank, k->tag,
+				  k->posted ? k->posted->order : UINT64_MAX);
+	return w ? w : k->posted;
+}
+
+/* r leaves its posted queue for message u, which is in no queue. */
+static void match(struct tq_rreq *r, struct tq_unex *u)
+{
+	if (r->rtup) {
+		DL_DELETE(r->rtup->posted, r);
+	} else {
+		DL_DELETE(r->ctx->wild, r);
+		r->ctx->wild_gone = true;
+	}
+	tq_fetch(r, u);
+}
+
+void tq_match_arrival(struct tq_unex *u)
+{
+	struct tq_rtup *k = u->rtup;
+	struct tq_ctx *ctx = u->pair->ctx;
+	struct tq_rreq *r;
+
+	if (k->state == TQ_RTUP_DIRECT) {
+		if (tq_unex_queue(u))
+			tq_rtup_flow(k);
+		return;
+	}
+	r = first_receive(k);
+	if (r && !u->pair->nfenced) {
+		match(r, u);
+		tq_match_settle(ctx);
+		return;
+	}
+	if (tq_unex_queue(u) && r && from_pair(u->pair, r->tag, r->order) == u) {
+		tq_unex_unlink(u);
+		match(r, u);
+		tq_match_settle(ctx);
+	}
+}
+
+/*
+ * One pass is enough. A message that was skipped stays so when later ones go: its first receive is
+ * still there, or it would have been that receive's first message. And what a receive that went has
+ * kept from later receives comes later in the walk, or is another pair's (tq_match_settle()).
+ */
+void tq_match_pair(struct tq_pair *pair)
+{
+	struct tq_unex *u, *next;
+	struct tq_rreq *r;
+
+	DL_FOREACH_SAFE(pair->unex, u, next) {
+		if (u->rtup->state == TQ_RTUP_DIRECT)
+			continue;
+		r = first_receive(u->rtup);
+		if (r && from_pair(pair, r->tag, r->order) == u) {
+			tq_unex_unlink(u);
+			match(r, u);
+		}
+	}
+}
+
+void tq_match_settle(struct tq_ctx *ctx)
+{
+	struct tq_pair *pair;
+
+	while (ctx->wild_gone) {
+		ctx->wild_gone = false;
+		DL_FOREACH(ctx->fenced, pair)
+			tq_match_pair(pair);
+	}
+}

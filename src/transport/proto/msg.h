@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * All that processes tell each other on the control lane: one struct per message, little-endian, no
+ * padding. A direct message is not here: it has no header. tq_msg_check() is the one place that
+ * looks at lengths; after it, no reader need.
+ */
+#ifndef TQ_PROTO_MSG_H
+#define TQ_PROTO_MSG_H
+
+#include <assert.h>
+#include <endian.h>
+#include <stdint.h>
+
+typedef struct {
+	uint16_t v;
+} tq_le16;
+typedef struct {
+	uint32_t v;
+} tq_le32;
+typedef struct {
+	uint64_t v;
+} tq_le64;
+
+static inline tq_le16 tq_put16(uint16_t v)
+{
+	return (tq_le16){htole16(v)};
+}
+static inline tq_le32 tq_put32(uint32_t v)
+{
+	return (tq_le32){htole32(v)};
+}
+static inline tq_le64 tq_put64(uint64_t v)
+{
+	return (tq_le64){htole64(v)};
+}
+static inline uint16_t tq_get16(tq_le16 v)
+{
+	return le16toh(v.v);
+}
+static inline uint32_t tq_get32(tq_le32 v)
+{
+	return le32toh(v.v);
+}
+static inline uint64_t tq_get64(tq_le64 v)
+{
+	return le64toh(v.v);
+}
+
+enum tq_msg_type {
+	/* sender of a tuple -> its receiver */
+	TQ_MSG_EAGER = 1, /* envelope and data */
+	TQ_MSG_RTS,       /* envelope; the data stay where they are */
+	TQ_MSG_SWITCH,    /* what follows of this tuple is sent direct */
+	TQ_MSG_HELD,      /* some of the messages that a RECALLED finds held; comes before it */
+	TQ_MSG_RECALLED,  /* answer to RECALL */
+	TQ_MSG_GIVEBACK,  /* please recall: the receives come late */
+	TQ_MSG_DATA,      /* a piece of a message, answer to CTS_PIECES */
+	TQ_MSG_WRITTEN,   /* the RDMA write that a CTS asked for is complete (or failed) */
+	/* receiver -> sender */
+	TQ_MSG_SRQN,       /* the tuple's SRQ: direct from now on */
+	TQ_MSG_REFUSE,     /* no tuple queue now */
+	TQ_MSG_RECALL,     /* stop sending direct */
+	TQ_MSG_FIN,        /* an RTS's data were read, or are not wanted: the send is complete */
+	TQ_MSG_CTS,        /* RDMA write it there */
+	TQ_MSG_CTS_PIECES, /* send it in pieces through the control lane */
+	TQ_MSG_CTS_DIRECT, /* its receive lies in the tuple's SRQ: send it direct */
+	/* either way, between the connections' ends (net/): never reach the protocol */
+	TQ_MSG_CREDIT, /* nothing but what is in the header */
+	TQ_MSG_PRESS,  /* stop (or resume) sending eagerly: unexpected data are at their limit */
+	TQ_MSG_TYPES
+};
+
+/* First in every message. */
+struct tq_msg_hdr {
+	uint8_t type;
+	uint8_t flags;
+	uint8_t credits[2]; /* control buffers, small and large, that the sender of this has freed
+			       of the addressee's */
+	tq_le32 conn; /* the sender's number at the addressee, given when the control lane was made
+		       */
+};
+static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
+
+/* A tuple handle, or a request's: an index and the generation of what is there; 0 = none. */
+
+#define TQ_RTS_RKEY     1u /* flags of an RTS: addr and rkey are valid: it can be read */
+#define TQ_RTS_NODIRECT 2u /* it can't be sent direct */
+#define TQ_RTS_SYNC     4u /* for statistics */
+#define TQ_ENV_NOTUP    8u /* EAGER, RTS: the tag is used once */
+
+/* What is matched on, and the message's numbers. */
+struct tq_msg_env {
+	tq_le32 ctx;
+	tq_le32 source; /* the sender's rank */
+	tq_le32 tag;
+	tq_le32 cseq; /* number in (context, sender, receiver) */
+	tq_le32 seq;  /* number in the tuple */
+	tq_le32 ask; /* the sender's handle of the tuple if it asks for the tuple's queue, else 0 */
+};
+static_assert(sizeof(struct tq_msg_env) == 24, "wire format");
+
+struct tq_msg_eager {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env env;
+	/* data follow, to the end of the message */
+};
+static_assert(sizeof(struct tq_msg_eager) == 32, "wire format");
+
+struct tq_msg_rts {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env env;
+	tq_le64 length;
+	tq_le64 addr;
+	tq_le32 rkey;
+	tq_le32 sreq; /* the send's handle at its process */
+};
+static_assert(sizeof(struct tq_msg_rts) == 56, "wire format");
+
+/* Sender to receiver, names the tuple by the receiver's handle. */
+struct tq_msg_switch {
+	struct tq_msg_hdr hdr;
+	tq_le32 rtup;
+	tq_le32 seq; /* of the first message that may go direct */
+};
+static_assert(sizeof(struct tq_msg_switch) == 16, "wire format");
+
+struct tq_msg_held_one {
+	tq_le32 seq;
+	tq_le32 cseq;
+	tq_le64 length;
+};
+static_assert(sizeof(struct tq_msg_held_one) == 16, "wire format");
+
+/* As many as hdr.flags says, 1 to TQ_HELD_MAX. */
+#define TQ_HELD_MAX 6
+struct tq_msg_held {
+	struct tq_msg_hdr hdr;
+	tq_le32 rtup;
+	tq_le32 zero;
+	struct tq_msg_held_one one[TQ_HELD_MAX];
+};
+static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds it");
+
+struct tq_msg_recalled {
+	struct tq_msg_hdr hdr;
+	tq_le32 rtup;
+	tq_le32 held;      /* how many held messages came before this, of this recall */
+	tq_le32 delivered; /* direct sends of this SRQ's life that have a receive (modulo 2^32) */
+	tq_le32 next;      /* seq of the tuple's next message */
+};
+static_assert(sizeof(struct tq_msg_recalled) == 24, "wire format");
+
+struct tq_msg_giveback {
+	struct tq_msg_hdr hdr;
+	tq_le32 rtup;
+	tq_le32 zero;
+};
+static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
+
+/* Data follow, to the end of the message; hdr.flags: TQ_DATA_FAILED = the sender gives up. */
+#define TQ_DATA_FAILED 1u
+struct tq_msg_data {
+	struct tq_msg_hdr hdr;
+	tq_le32 rreq; /* the receive's handle */
+	tq_le32 zero;
+	tq_le64 offset;
+};
+static_assert(sizeof(struct tq_msg_data) == 24, "wire format");
+
+struct tq_msg_written {
+	struct tq_msg_hdr hdr;
+	tq_le32 rreq;
+	tq_le32 failed; /* 0, or 1: the sender could not (its buffer can't be registered): ask for
+			   pieces */
+};
+static_assert(sizeof(struct tq_msg_written) == 16, "wire format");
+
+/* Receiver to sender, names the tuple by the sender's handle. */
+struct tq_msg_srqn {
+	struct tq_msg_hdr hdr;
+	tq_le32 stup;
+	tq_le32 rtup; /* the receiver's handle */
+	tq_le32 srqn;
+	tq_le32 zero;
+	tq_le64 max_len; /* longest message that may be sent direct */
+};
+static_assert(sizeof(struct tq_msg_srqn) == 32, "wire format");
+
+struct tq_msg_refuse {
+	struct tq_msg_hdr hdr;
+	tq_le32 stup;
+	tq_le32 after; /* messages that it should send before it asks again */
+};
+static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
+
+struct tq_msg_recall {
+	struct tq_msg_hdr hdr;
+	tq_le32 stup;
+	tq_le32 rtup;     /* the life of the tuple that is meant */
+	tq_le32 position; /* the receiver's next position, relative to SWITCH's seq (signed; 0 also
+			     when no SWITCH has come yet) */
+	tq_le32 after;    /* as in REFUSE */
+};
+static_assert(sizeof(struct tq_msg_recall) == 24, "wire format");
+
+/* FIN, CTS_DIRECT. */
+struct tq_msg_answer {
+	struct tq_msg_hdr hdr;
+	tq_le32 sreq;
+	tq_le32 zero;
+};
+static_assert(sizeof(struct tq_msg_answer) == 16, "wire format");
+
+struct tq_msg_cts {
+	struct tq_msg_hdr hdr;
+	tq_le32 sreq;
+	tq_le32 rreq;
+	tq_le64 addr;   /* CTS: where; CTS_PIECES: 0 */
+	tq_le64 length; /* how many bytes are wanted, from the beginning of the message */
+	tq_le32 rkey;
+	tq_le32 zero;
+};
+static_assert(sizeof(struct tq_msg_cts) == 40, "wire format");
+
+struct tq_msg_press {
+	struct tq_msg_hdr hdr;
+	tq_le32 stop; /* 1 or 0 */
+	tq_le32 zero;
+};
+static_assert(sizeof(struct tq_msg_press) == 16, "wire format");
+
+/* Longest message without data, and the header of those with data: a small control buffer must hold
+ * the first. */
+#define TQ_MSG_MAX 112u
+#define TQ_MSG_DATA_AT(type) \
+	((type) == TQ_MSG_EAGER ? sizeof(struct tq_msg_eager) : sizeof(struct tq_msg_data))
+
+/* Is a message of `len` bytes whole and of a type that exists? Says nothing about what its handles
+ * name. */
+int tq_msg_check(const void *msg, uint32_t len);
+
+/* "RTS", for traces; never NULL. */
+const char *tq_msg_name(uint8_t type);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which tuples may have a queue: those that wildcards and probes leave alone. Each recall for a
+ * wildcard costs a round trip, so a tuple has to receive `backoff` messages in quiet before it is
+ * offered again, and twice as many after each further recall.
+ *
+ * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. It leaves its
+ * number (ctx->wild_at) where a tuple finds it when its next message comes: with its tag, its
+ * source, or for all.
+ */
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+#define BACKOFF_MAX   64u  /* times wild_backoff */
+#define BACKOFF_FAULT 64u  /* least, for tuples that cost recalls in another way */
+#define AFTER_LIMIT   16u  /* messages until a tuple asks again that found no room */
+#define WILDTAGS_MAX  256u /* tags remembered per context */
+#define IDLE_AFTER    8u   /* times the number of queues: messages to others, until it is idle */
+#define QUIET_MAX     (1u << 30)
+
+struct tq_wildtag {
+	int32_t tag;
+	uint64_t at; /* ctx->wild_at of the last wildcard with it */
+	UT_hash_handle hh;
+};
+
+static void note_tag(struct tq_ctx *ctx, int32_t tag)
+{
+	struct tq_wildtag *t;
+
+	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), t);
+	if (!t) {
+		if (HASH_COUNT(ctx->wildtags) >= WILDTAGS_MAX) {
+			t = ctx->wildtags; /* the oldest */
+			HASH_DEL(ctx->wildtags, t);
+		} else if (!(t = malloc(sizeof(*t)))) {
+			return; /* then a tuple is promoted too early */
+		}
+		t->tag = tag;
+		HASH_ADD(hh, ctx->wildtags, tag, sizeof(t->tag), t);
+	}
+	t->at = ctx->wild_at;
+}
+
+void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	ctx->wild_at++;
+	if (rank == TQ_ANY_SOURCE && tag == TQ_ANY_TAG)
+		ctx->wild_both = ctx->wild_at;
+	else if (rank == TQ_ANY_SOURCE)
+		note_tag(ctx, tag);
+	else if (ctx->pairs[rank])
+		ctx->pairs[rank]->wild_at = ctx->wild_at;
+}
+
+static uint32_t least_backoff(const struct tq_rtup *k)
+{
+	return (uint32_t)k->pair->ctx->core->params->wild_backoff;
+}
+
+static void disturbed(struct tq_rtup *k)
+{
+	k->quiet = 0;
+	if (!k->backoff)
+		k->backoff = least_backoff(k);
+}
+
+void tq_policy_probe(struct tq_rtup *k)
+{
+	disturbed(k);
+}
+
+static bool wild_since(const struct tq_rtup *k)
+{
+	const struct tq_ctx *ctx = k->pair->ctx;
+	struct tq_wildtag *t;
+
+	if (k->tag >= 0 && (ctx->wild_both > k->seen || k->pair->wild_at > k->seen))
+		return true;
+	HASH_FIND(hh, ctx->wildtags, &k->tag, sizeof(k->tag), t);
+	return t && t->at > k->seen;
+}
+
+void tq_policy_message(struct tq_rtup *k)
+{
+	const struct tq_ctx *ctx = k->pair->ctx;
+
+	ctx->core->nmessages++;
+	if (k->quiet < QUIET_MAX)
+		k->quiet++;
+	if (k->seen == ctx->wild_at)
+		return;
+	if (wild_since(k))
+		disturbed(k);
+	k->seen = ctx->wild_at;
+}
+
+uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
+{
+	uint32_t least = least_backoff(k);
+
+	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU)
+		return AFTER_LIMIT;
+	if (why == TQ_RECALL_ASKED || why == TQ_RECALL_BUFFER)
+		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
+	k->quiet = 0;
+	k->backoff = 2 * k->backoff > least ? 2 * k->backoff : least;
+	if (k->backoff > least * BACKOFF_MAX)
+		k->backoff = least * BACKOFF_MAX;
+	return k->backoff ? k->backoff : 1;
+}
+
+static uint32_t refuse_for_limit(struct tq_rtup *k)
+{
+	TQ_COUNT(k->pair->ctx->core->stats, refused_limit);
+	return AFTER_LIMIT;
+}
+
+uint32_t tq_policy_refuse(struct tq_rtup *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	/* Its old queue is still in use for held messages. */
+	if (k->state != TQ_RTUP_CONTROL || k->srq)
+		return 1;
+	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
+	    core->params->protocol == TQ_PROTOCOL_RGET)
+		return QUIET_MAX;
+	if (!core->limits->max_direct)
+		return refuse_for_limit(k) + QUIET_MAX;
+	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
+	    k->quiet < k->backoff) {
+		TQ_COUNT(core->stats, refused_wildcard);
+		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
+	}
+	if (core->ntuples >= (uint64_t)core->params->tuples) {
+		/* If all are in use they would only take turns, each for a round trip. */
+		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
+			tq_rtup_recall(core->lru, TQ_RECALL_LRU);
+		return refuse_for_limit(k);
+	}
+	/* It has been good for long: the next recall costs less again. */
+	if (k->backoff && k->quiet / 4 >= k->backoff)
+		k->backoff /= 2;
+	return 0;
+}
+
+void tq_policy_free(struct tq_ctx *ctx)
+{
+	struct tq_wildtag *t;
+
+	while ((t = ctx->wildtags)) {
+		HASH_DEL(ctx->wildtags, t);
+		free(t);
+	}
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Probes look at the queues as a receive would that is posted now. What the sender's HCA holds is
+ * not in them, so they recall the tuples that they look at.
+ *
+ * A message that a matched probe takes may be received after later ones of its tuple. A held one
+ * would be in the lane's way until then: it is drained at once, into memory of the library.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+struct tq_msg {
+	struct tq_ctx *ctx;
+	struct tq_unex *u;     /* in no queue; NULL: it was held */
+	struct tq_rreq *drain; /* its receive, of the library, that takes a held one */
+	bool drained;
+	struct tq_rreq *taker; /* tq_core_mrecv() came before it was drained */
+};
+
+static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
+{
+	int rc = tq_wild_check(ctx, rank, tag);
+	struct tq_rtup *k;
+
+	if (rc)
+		return rc;
+	if (tq_is_wild(rank, tag)) {
+		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
+			return -ENOMEM;
+		tq_policy_wild(ctx, rank, tag);
+		tq_rtup_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
+	} else {
+		k = ctx->pairs[rank] ? tq_rtup_find(ctx->pairs[rank], tag) : NULL;
+		if (k) {
+			tq_policy_probe(k);
+			tq_rtup_recall(k, TQ_RECALL_PROBE);
+		}
+	}
+	*u = tq_match_find(ctx, rank, tag, UINT64_MAX);
+	if (*u)
+		return 1;
+	if (rank != TQ_ANY_SOURCE && ctx->peers[rank]->failed)
+		return -EIO;
+	return 0;
+}
+
+static void describe(const struct tq_unex *u, struct tq_status *status)
+{
+	*status = (struct tq_status){
+		.source = u->pair->rank,
+		.tag = u->tag,
+		.length = u->length,
+	};
+}
+
+int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
+{
+	struct tq_unex *u;
+	int rc = look(ctx, rank, tag, &u);
+
+	if (rc == 1)
+		describe(u, status);
+	return rc;
+}
+
+int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
+		   struct tq_msg **result)
+{
+	struct tq_buf whole = {0};
+	struct tq_unex *u;
+	struct tq_msg *msg;
+	int rc = look(ctx, rank, tag, &u);
+
+	if (rc != 1)
+		return rc;
+	msg = malloc(sizeof(*msg));
+	if (!msg)
+		return -ENOMEM;
+	*msg = (struct tq_msg){.ctx = ctx};
+	if (u->kind == TQ_UNEX_HELD) {
+		whole.len = u->length;
+		msg->drain = tq_rreq_new(ctx, u->pair->rank, u->tag, &whole, NULL);
+		if (!msg->drain) {
+			free(msg);
+			return -ENOMEM;
+		}
+		msg->drain->msg = msg;
+	} else {
+		msg->u = u;
+		ctx->nrecvs++;
+	}
+	describe(u, status);
+	tq_unex_unlink(u);
+	if (msg->drain)
+		tq_fetch(msg->drain, u);
+	*result = msg;
+	return 1;
+}
+
+/* The drained data, and what is known of the message, to the receive that wants them. */
+static void hand_over(struct tq_msg *msg, struct tq_rreq *r)
+{
+	struct tq_rreq *drain = msg->drain;
+	int error = drain->req.status.error;
+	uint64_t got = drain->wanted;
+
+	r->req.status = drain->req.status;
+	r->wanted = got < r->buf.len ? got : r->buf.len;
+	r->sg = drain->sg;
+	r->cookie = drain->cookie;
+	r->bounced = drain->bounced;
+	r->pooled = drain->pooled;
+	drain->sg = (struct tq_sg){0};
+	drain->bounced = drain->pooled = false;
+	drain->msg = NULL;
+	drain->starting = true; /* nobody waits for it */
+	tq_rreq_end(drain, 0);
+	tq_core_release(&drain->req);
+	free(msg);
+	if (error)
+		tq_rreq_end(r, error);
+	else
+		tq_fetch_unbounce(r);
+}
+
+void tq_msg_drained(struct tq_rreq *drain, int error)
+{
+	struct tq_msg *msg = drain->msg;
+
+	drain->req.status.error = error;
+	msg->drained = true;
+	if (msg->taker)
+		hand_over(msg, msg->taker);
+}
+
+int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
+		  struct tq_status *status)
+{
+	struct tq_unex *u = msg->u;
+	struct tq_rreq *r = tq_rreq_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
+
+	if (!r)
+		return -ENOMEM;
+	if (u) {
+		msg->ctx->nrecvs--;
+		free(msg);
+		if (u->pair->peer->failed && u->kind == TQ_UNEX_RTS) {
+			tq_unex_free(u);
+			tq_rreq_end(r, -EIO);
+		} else {
+			tq_fetch(r, u);
+		}
+	} else if (msg->drained) {
+		hand_over(msg, r);
+	} else {
+		tq_rreq_to(r, TQ_RREQ_HELD); /* it can't be cancelled any more */
+		msg->taker = r;
+	}
+	return tq_rreq_started(r, req, status);
+}
+
+/* ---- for reports ---- */
+
+static uint64_t messages(const struct tq_tuple_info *info)
+{
+	return info->direct + info->traditional;
+}
+
+/* Into its place in the list of the busiest, if it has one. */
+static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_tuple_info *info)
+{
+	int i = used < n ? used : n - 1;
+
+	if (used == n && messages(info) <= messages(&list[i]))
+		return used;
+	for (; i > 0 && messages(info) > messages(&list[i - 1]); i--)
+		list[i] = list[i - 1];
+	list[i] = *info;
+	return used < n ? used + 1 : used;
+}
+
+int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
+{
+	const struct tq_rtup *k;
+	int used = 0;
+
+	if (n <= 0)
+		return 0;
+	DL_FOREACH2(core->rtup_all, k, anext)
+		used = insert(info, used, n, &k->info);
+	return used;
+}
+
+struct tq_core *tq_msg_core(const struct tq_msg *msg)
+{
+	return msg->ctx->core;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The recall of a tuple: from the message to the sender to the moment when it is known which of its
+ * receives and messages have met (DESIGN.md, section 4). In between the tuple is fenced.
+ */
+#include <errno.h>
+
+#include "proto/recv.h"
+
+static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
+{
+	TQ_COUNT(stats, recalls);
+	switch (why) {
+	case TQ_RECALL_WILD:
+		TQ_COUNT(stats, recalls_wildcard);
+		break;
+	case TQ_RECALL_PROBE:
+		TQ_COUNT(stats, recalls_probe);
+		break;
+	case TQ_RECALL_CANCEL:
+		TQ_COUNT(stats, recalls_cancel);
+		break;
+	case TQ_RECALL_LRU:
+		TQ_COUNT(stats, recalls_lru);
+		break;
+	case TQ_RECALL_ASKED:
+		TQ_COUNT(stats, recalls_asked);
+		break;
+	default:
+		TQ_COUNT(stats, recalls_buffer);
+	}
+}
+
+static void fence(struct tq_rtup *k)
+{
+	struct tq_pair *pair = k->pair;
+
+	pair->nfenced_user += k->tag >= 0;
+	if (!pair->nfenced++)
+		DL_APPEND(pair->ctx->fenced, pair);
+}
+
+static void unfence(struct tq_rtup *k)
+{
+	struct tq_pair *pair = k->pair;
+
+	pair->nfenced_user -= k->tag >= 0;
+	if (!--pair->nfenced)
+		DL_DELETE(pair->ctx->fenced, pair);
+}
+
+void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_msg_recall m = {.hdr = tq_hdr(TQ_MSG_RECALL)};
+
+	if (k->state != TQ_RTUP_OFFERED && k->state != TQ_RTUP_DIRECT)
+		return;
+	m.stup = tq_put32(k->stup);
+	m.rtup = tq_put32(k->handle);
+	m.position = tq_put32(k->pos - k->base);
+	m.after = tq_put32(tq_policy_recalled(k, why));
+
+	tq_rtup_to(k, TQ_RTUP_RECALLING);
+	fence(k);
+	DL_DELETE(k->pair->ctx->queued, k);
+	DL_DELETE2(core->lru, k, lprev, lnext);
+	count_recall(core->stats, why);
+	k->info.recalls++;
+	/* The sender may be out of its library: its service thread shall hear of it. */
+	tq_tell(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+}
+
+void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)
+{
+	struct tq_rtup *k, *next;
+
+	DL_FOREACH_SAFE(ctx->queued, k, next) {
+		if (tq_fits(rank, tag, k->pair->rank, k->tag))
+			tq_rtup_recall(k, why);
+	}
+}
+
+void tq_rtup_make_room(struct tq_core *core)
+{
+	struct tq_rtup *k;
+
+	if (core->nroom_recalls)
+		return;
+	DL_FOREACH2(core->lru, k, lnext) {
+		if (!k->in_srq)
+			continue;
+		k->for_room = true;
+		core->nroom_recalls++;
+		tq_rtup_recall(k, TQ_RECALL_LRU);
+		return;
+	}
+}
+
+void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m)
+{
+	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+
+	if (k)
+		tq_rtup_recall(k, TQ_RECALL_ASKED);
+}
+
+/* ---- the recall's end ---- */
+
+/* The SRQ goes; what was in it is withdrawn by that. */
+static void put_srq(struct tq_rtup *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	core->wire->srq_put(core->net, k->srq);
+	k->srq = NULL;
+	k->nsrq = 0;
+	tq_handle_free(&core->rtups, k->handle);
+	core->ntuples--;
+	TQ_LEVEL(core->stats, tuples, -1);
+}
+
+void tq_rtup_unheld(struct tq_rtup *k)
+{
+	assert(k->nheld && k->srq);
+	if (!--k->nheld && k->state == TQ_RTUP_CONTROL)
+		put_srq(k);
+}
+
+/* Receives that the SRQ has given back take their old place: before all that wait. */
+static void receives_back(struct tq_rtup *k)
+{
+	struct tq_rreq *r;
+
+	DL_FOREACH(k->in_srq, r) {
+		tq_fetch_release(r);
+		tq_rreq_to(r, TQ_RREQ_POSTED);
+	}
+	DL_CONCAT(k->in_srq, k->posted);
+	k->posted = k->in_srq;
+	k->in_srq = NULL;
+}
+
+static void recall_over(struct tq_rtup *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	tq_rtup_to(k, TQ_RTUP_CONTROL);
+	unfence(k);
+	if (k->for_room)
+		core->nroom_recalls--;
+	k->for_room = false;
+}
+
+static void end_cancelled(struct tq_rtup *k)
+{
+	struct tq_rreq *r, *next;
+
+	DL_FOREACH_SAFE(k->posted, r, next) {
+		if (!r->cancelling)
+			continue;
+		DL_DELETE(k->posted, r);
+		tq_rreq_end(r, -ECANCELED);
+	}
+}
+
+/* RECALLED came; when all deliveries that it counts were seen too, the recall is over. */
+static void try_close(struct tq_rtup *k)
+{
+	struct tq_pair *pair = k->pair;
+	struct tq_unex *u, *next;
+
+	if (!k->recalled || k->delivered != k->due)
+		return;
+	if (k->held && k->in_srq) {
+		/* Its HCA would have delivered the one into the other. */
+		tq_doom(pair->peer, "it holds messages that have receives");
+		return;
+	}
+	recall_over(k);
+	if (!k->held) {
+		put_srq(k);
+		receives_back(k);
+	}
+	for (u = k->held; u; u = next) {
+		next = u->tnext;
+		k->nheld++;
+		tq_unex_queue(u);
+	}
+	k->held = NULL;
+	tq_match_pair(pair);
+	tq_match_settle(pair->ctx);
+	end_cancelled(k);
+}
+
+void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r)
+{
+	/* Not always the first: the tuple may have gone to another lane, and nothing keeps order
+	 * between the completions of two connections. */
+	DL_DELETE(k->in_srq, r);
+	k->nsrq--;
+	k->delivered++;
+	k->quiet++;
+	k->pair->ctx->core->nmessages++;
+	if (k->state == TQ_RTUP_RECALLING)
+		try_close(k);
+	else
+		tq_rtup_flow(k);
+}
+
+void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
+{
+	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	unsigned i;
+
+	if (!k)
+		return;
+	if (k->state != TQ_RTUP_RECALLING || k->recalled) {
+		tq_doom(peer, "it holds messages of a tuple that isn't recalled");
+		return;
+	}
+	for (i = 0; i < m->hdr.flags; i++) {
+		const struct tq_msg_held_one *one = &m->one[i];
+		struct tq_unex *u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, tq_get64(one->length));
+
+		if (!u) {
+			tq_doom(peer, "there is no memory for a message of its");
+			return;
+		}
+		u->cseq = tq_get32(one->cseq);
+		u->seq = tq_get32(one->seq);
+		DL_APPEND2(k->held, u, tprev, tnext);
+		k->held_came++;
+		TQ_COUNT(core->stats, held);
+	}
+}
+
+void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)
+{
+	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+
+	if (!k)
+		return;
+	k->due = tq_get32(m->delivered);
+	if (k->state != TQ_RTUP_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
+	    tq_before(k->due, k->delivered)) {
+		tq_doom(peer, "its answer to a recall doesn't add up");
+		return;
+	}
+	k->recalled = true;
+	try_close(k);
+}
+
+/* ---- the peer is gone ---- */
+
+void tq_rtup_fail(struct tq_rtup *k, int error)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_rreq *r;
+	struct tq_unex *u;
+
+	if (k->state == TQ_RTUP_OFFERED || k->state == TQ_RTUP_DIRECT) {
+		DL_DELETE(k->pair->ctx->queued, k);
+		DL_DELETE2(core->lru, k, lprev, lnext);
+		tq_rtup_to(k, TQ_RTUP_RECALLING);
+		fence(k);
+	}
+	if (k->state == TQ_RTUP_RECALLING)
+		recall_over(k);
+	while ((u = k->held)) {
+		DL_DELETE2(k->held, u, tprev, tnext);
+		tq_unex_free(u);
+	}
+	k->nheld = 0;
+	if (k->room)
+		DL_DELETE2(core->room, k, rprev, rnext);
+	k->room = NULL; /* those are in pair->active too */
+	if (k->srq)
+		put_srq(k);
+	receives_back(k);
+	while ((r = k->posted)) {
+		DL_DELETE(k->posted, r);
+		tq_rreq_end(r, error);
+	}
+}

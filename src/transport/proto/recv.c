@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiver's ends: receives start here, messages arrive here, and peers fail here. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+static const char *const state_names[TQ_RREQ_STATES] = {
+	[TQ_RREQ_POSTED] = "POSTED",   [TQ_RREQ_SRQ] = "SRQ",         [TQ_RREQ_HELD] = "HELD",
+	[TQ_RREQ_READING] = "READING", [TQ_RREQ_WRITING] = "WRITING", [TQ_RREQ_PIECES] = "PIECES",
+	[TQ_RREQ_COPY] = "COPY",       [TQ_RREQ_ENDED] = "ENDED",
+};
+
+#define BIT(state) (1u << TQ_RREQ_##state)
+
+void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state to)
+{
+	static const uint8_t legal[TQ_RREQ_STATES] = {
+		[TQ_RREQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) |
+				   BIT(PIECES) | BIT(COPY) | BIT(ENDED),
+		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(ENDED),
+		[TQ_RREQ_HELD] = BIT(COPY) | BIT(ENDED),
+		[TQ_RREQ_READING] = BIT(ENDED),
+		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(ENDED),
+		[TQ_RREQ_PIECES] = BIT(ENDED),
+		[TQ_RREQ_COPY] = BIT(ENDED),
+	};
+
+	(void)legal; /* in a build without asserts */
+	assert(legal[r->state] & 1u << to);
+	if (r->req.core->trace)
+		r->req.core->trace("recv", r, state_names[r->state], state_names[to]);
+	r->state = to;
+}
+
+/* ---- requests ---- */
+
+struct tq_rreq *tq_rreq_new(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
+			    void *user)
+{
+	struct tq_core *core = ctx->core;
+	struct tq_rreq *r = core->free_rreqs;
+
+	if (r)
+		core->free_rreqs = r->next;
+	else if (!(r = malloc(sizeof(*r))))
+		return NULL;
+	*r = (struct tq_rreq){
+		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
+		.state = TQ_RREQ_POSTED,
+		.ctx = ctx,
+		.rank = rank,
+		.tag = tag,
+		.buf = *buf,
+		.starting = true,
+	};
+	ctx->nrecvs++;
+	return r;
+}
+
+void tq_rreq_end(struct tq_rreq *r, int error)
+{
+	if (r->msg) {
+		tq_msg_drained(r, error);
+		return;
+	}
+	tq_fetch_release(r);
+	tq_rreq_to(r, TQ_RREQ_ENDED);
+	r->ctx->nrecvs--;
+	r->req.status.error = error;
+	if (!r->starting)
+		tq_req_end(&r->req, error);
+}
+
+int tq_rreq_started(struct tq_rreq *r, struct tq_req **req, struct tq_status *status)
+{
+	r->starting = false;
+	if (r->state != TQ_RREQ_ENDED) {
+		*req = &r->req;
+		return 0;
+	}
+	*status = r->req.status;
+	tq_core_release(&r->req);
+	return 1;
+}
+
+/* ---- peers ---- */
+
+void tq_doom(struct tq_peer *peer, const char *why)
+{
+	if (peer->doom)
+		return;
+	peer->doom = why;
+	LL_PREPEND(peer->core->doomed, peer);
+}
+
+void tq_tell(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags)
+{
+	struct tq_core *core = peer->core;
+
+	if (core->wire->control(core->net, peer, msg, len, flags))
+		tq_doom(peer, "a control message could not be sent");
+}
+
+/* ---- user calls ---- */
+
+static int post_wild(struct tq_rreq *r)
+{
+	struct tq_ctx *ctx = r->ctx;
+	struct tq_unex *u;
+
+	tq_policy_wild(ctx, r->rank, r->tag);
+	tq_rtup_recall_fitting(ctx, r->rank, r->tag, TQ_RECALL_WILD);
+	u = tq_match_find(ctx, r->rank, r->tag, r->order);
+	if (u) {
+		tq_unex_unlink(u);
+		tq_fetch(r, u);
+		return 0;
+	}
+	if (r->rank != TQ_ANY_SOURCE && ctx->pairs[r->rank]->peer->failed)
+		return -EIO;
+	DL_APPEND(ctx->wild, r);
+	return 0;
+}
+
+static int post_exact(struct tq_rreq *r, struct tq_pair *pair)
+{
+	struct tq_rtup *k = tq_rtup_get(pair, r->tag);
+	struct tq_unex *u;
+
+	if (!k)
+		return -ENOMEM;
+	r->rtup = k;
+	if (k->state == TQ_RTUP_DIRECT) {
+		tq_rtup_take(k, r);
+		return 0;
+	}
+	u = k->unex ? tq_match_find(r->ctx, r->rank, r->tag, r->order) : NULL;
+	if (u) {
+		tq_unex_unlink(u);
+		tq_fetch(r, u);
+		return 0;
+	}
+	if (pair->peer->failed)
+		return -EIO;
+	DL_APPEND(k->posted, r);
+	return 0;
+}
+
+int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
+		 struct tq_req **req, struct tq_status *status)
+{
+	struct tq_pair *pair = NULL;
+	struct tq_rreq *r;
+	int rc;
+
+	rc = tq_wild_check(ctx, rank, tag);
+	if (rc)
+		return rc;
+	if (rank != TQ_ANY_SOURCE) {
+		pair = tq_pair_get(ctx, rank);
+		if (!pair)
+			return -ENOMEM;
+	}
+	r = tq_rreq_new(ctx, rank, tag, buf, user);
+	if (!r)
+		return -ENOMEM;
+	r->order = ctx->order++;
+	rc = tq_is_wild(rank, tag) ? post_wild(r) : post_exact(r, pair);
+	if (!rc)
+		return tq_rreq_started(r, req, status);
+	ctx->nrecvs--;
+	tq_core_release(&r->req);
+	return rc;
+}
+
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	if (rank == TQ_ANY_SOURCE ? ctx->flags & TQ_CTX_NO_ANY_SOURCE
+				  : rank < 0 || rank >= ctx->npeers)
+		return -EINVAL;
+	return tag == TQ_ANY_TAG && ctx->flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
+}
+
+int tq_core_cancel(struct tq_req *req)
+{
+	struct tq_rreq *r = (struct tq_rreq *)req;
+	struct tq_ctx *ctx;
+
+	if (req->kind == TQ_REQ_SEND)
+		return -ENOTSUP;
+	ctx = r->ctx;
+	if (r->state == TQ_RREQ_SRQ) {
+		/* The HCA may be filling it: the recall says whether it did. */
+		r->cancelling = true;
+		tq_rtup_recall(r->rtup, TQ_RECALL_CANCEL);
+		return 0;
+	}
+	if (r->state != TQ_RREQ_POSTED)
+		return 0; /* it has matched */
+	if (r->rtup) {
+		DL_DELETE(r->rtup->posted, r);
+	} else {
+		DL_DELETE(ctx->wild, r);
+	}
+	tq_rreq_end(r, -ECANCELED);
+	/* Others may have waited behind it. */
+	ctx->wild_gone = true;
+	tq_match_settle(ctx);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+/* The pair that an envelope names; NULL: nonsense, or no memory. */
+static struct tq_pair *pair_of(struct tq_core *core, struct tq_peer *peer,
+			       const struct tq_msg_env *env)
+{
+	uint32_t id = tq_get32(env->ctx), source = tq_get32(env->source);
+	struct tq_pair *pair = NULL;
+	struct tq_ctx *ctx;
+
+	ctx = tq_ctx_find(core, id);
+	if (!ctx || source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer ||
+	    (int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
+		TQ_COUNT(core->stats, dropped);
+		return NULL;
+	}
+	pair = tq_pair_get(ctx, (int)source);
+	if (!pair)
+		tq_doom(peer, "there is no memory for a message of its");
+	return pair;
+}
+
+static struct tq_unex *message(struct tq_core *core, struct tq_peer *peer,
+			       const struct tq_msg_hdr *hdr, const struct tq_msg_env *env,
+			       enum tq_unex_kind kind, uint64_t length)
+{
+	struct tq_pair *pair = pair_of(core, peer, env);
+	struct tq_unex *u = NULL;
+	struct tq_rtup *k;
+
+	if (!pair)
+		return NULL;
+	k = tq_rtup_get(pair, (int32_t)tq_get32(env->tag));
+	if (k)
+		u = tq_unex_new(pair, k, kind, length);
+	if (!u) {
+		tq_doom(peer, "there is no memory for a message of its");
+		return NULL;
+	}
+	u->cseq = tq_get32(env->cseq);
+	u->seq = tq_get32(env->seq);
+	u->flags = hdr->flags;
+	/* It has no place in the tuple's numbers. */
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_rtup_recall(k, TQ_RECALL_BUFFER);
+	k->info.traditional++;
+	tq_policy_message(k);
+	return u;
+}
+
+bool tq_on_eager(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_eager *m,
+		 uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_unex *u = message(core, peer, &m->hdr, &m->env, TQ_UNEX_EAGER, len - sizeof(*m));
+	uint32_t ask = tq_get32(m->env.ask);
+	struct tq_rtup *k;
+	bool kept;
+
+	if (!u)
+		return false;
+	k = u->rtup;
+	if (k->state == TQ_RTUP_DIRECT) {
+		tq_doom(peer, "it sent a message eagerly to a tuple that it has switched");
+		tq_unex_free(u);
+		return false;
+	}
+	u->data = m + 1;
+	core->arriving = bounce;
+	tq_match_arrival(u);
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	if (ask)
+		tq_rtup_asked(k, ask);
+	return kept;
+}
+
+/* The receive of this message lies in the SRQ already: it is to be sent there. false: it can't. */
+static bool send_direct(const struct tq_unex *u)
+{
+	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_CTS_DIRECT)};
+	struct tq_core *core = u->pair->ctx->core;
+
+	if (u->flags & TQ_RTS_NODIRECT || u->length > core->limits->max_direct)
+		return false;
+	TQ_COUNT(core->stats, cts_direct);
+	m.sreq = tq_put32(u->sreq);
+	tq_tell(u->pair->peer, &m, sizeof(m), 0);
+	return true;
+}
+
+void tq_on_rts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_rts *m)
+{
+	struct tq_unex *u = message(core, peer, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length));
+	uint32_t ask = tq_get32(m->env.ask);
+	struct tq_rtup *k;
+
+	if (!u)
+		return;
+	k = u->rtup;
+	u->addr = tq_get64(m->addr);
+	u->rkey = tq_get32(m->rkey);
+	u->sreq = tq_get32(m->sreq);
+	if (k->state == TQ_RTUP_DIRECT && tq_before(u->seq, k->pos)) {
+		if (send_direct(u)) {
+			tq_unex_free(u);
+			return;
+		}
+		tq_rtup_recall(k, TQ_RECALL_BUFFER);
+	}
+	tq_match_arrival(u);
+	if (ask)
+		tq_rtup_asked(k, ask);
+}
+
+/* ---- ends ---- */
+
+/* Messages that the peer still has are lost with it. */
+static void drop_unfetched(struct tq_pair *pair)
+{
+	struct tq_unex *u, *next;
+
+	DL_FOREACH_SAFE(pair->unex, u, next) {
+		if (u->kind == TQ_UNEX_EAGER)
+			continue;
+		tq_unex_unlink(u);
+		tq_unex_free(u);
+	}
+}
+
+void tq_recv_pair_failed(struct tq_pair *pair, int error)
+{
+	struct tq_ctx *ctx = pair->ctx;
+	struct tq_rtup *k;
+	struct tq_rreq *w, *wnext;
+
+	for (k = pair->rtups; k; k = k->hh.next)
+		tq_rtup_fail(k, error);
+	tq_fetch_fail(pair, error);
+	drop_unfetched(pair);
+	DL_FOREACH_SAFE(ctx->wild, w, wnext) {
+		if (w->rank == pair->rank) {
+			DL_DELETE(ctx->wild, w);
+			tq_rreq_end(w, error);
+		}
+	}
+	tq_match_pair(pair);
+	ctx->wild_gone = true;
+	tq_match_settle(ctx);
+}
+
+void tq_recv_pair_free(struct tq_pair *pair)
+{
+	struct tq_rtup *k;
+	struct tq_unex *u;
+
+	for (k = pair->rtups; k; k = k->hh.next)
+		tq_rtup_fail(k, -ECANCELED);
+	tq_fetch_drop(pair);
+	while ((u = pair->unex)) {
+		tq_unex_unlink(u);
+		tq_unex_free(u);
+	}
+	while (pair->rtups)
+		tq_rtup_free(pair->rtups);
+}
+
+void tq_recv_ctx_free(struct tq_ctx *ctx)
+{
+	struct tq_rreq *w;
+
+	while ((w = ctx->wild)) {
+		DL_DELETE(ctx->wild, w);
+		tq_rreq_end(w, -ECANCELED);
+	}
+	tq_policy_free(ctx);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the receiver's files tell each other: recv.c starts receives and takes arrivals, match.c
+ * says who takes what, unex.c keeps unexpected messages, rtup.c is a tuple and the offer of its
+ * queue, recall.c the way back, policy.c says which tuples may have one, fetch.c gets the data,
+ * held.c leaves that to the HCA, probe.c looks.
+ */
+#ifndef TQ_PROTO_RECV_H
+#define TQ_PROTO_RECV_H
+
+#include "proto/core.h"
+
+/* ---- recv.c ---- */
+
+struct tq_rreq *tq_rreq_new(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
+			    void *user);
+/* The one place that changes the state, but for the end. */
+void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state state);
+/* It is in no queue any more: lets go of its registration, and ends. */
+void tq_rreq_end(struct tq_rreq *r, int error);
+/* For tq_core_recv() and tq_core_mrecv(): what they return for a receive that was started. */
+int tq_rreq_started(struct tq_rreq *r, struct tq_req **req, struct tq_status *status);
+
+/* -EINVAL: there is no such rank, or the context's user has promised not to use this wildcard. */
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
+
+/* Tells the peer. What fails here can't be mended: the peer is doomed. */
+void tq_tell(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);
+/* The peer, or the connection to it, did what can't be: it is failed at the next poll, as the
+ * caller may be amid its queues. `why`: a static string. */
+void tq_doom(struct tq_peer *peer, const char *why);
+
+static inline struct tq_msg_hdr tq_hdr(enum tq_msg_type type)
+{
+	return (struct tq_msg_hdr){.type = (uint8_t)type};
+}
+
+/* ---- match.c ---- */
+
+static inline bool tq_tag_fits(int32_t wanted, int32_t tag)
+{
+	return wanted == tag || (wanted == TQ_ANY_TAG && tag >= 0);
+}
+
+static inline bool tq_is_wild(int rank, int32_t tag)
+{
+	return rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG;
+}
+
+static inline bool tq_fits(int want_rank, int32_t want_tag, int rank, int32_t tag)
+{
+	return (want_rank == TQ_ANY_SOURCE || want_rank == rank) && tq_tag_fits(want_tag, tag);
+}
+
+/* The first pending wildcard that was posted before `order` and matches the tuple. */
+struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order);
+/* The queued message that a receive of this kind, posted as number `order`, takes now. */
+struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order);
+/* A new message: to its receive, else to the queues. */
+void tq_match_arrival(struct tq_unex *u);
+/* Matches what can be matched in a pair, after a fence of it is gone. */
+void tq_match_pair(struct tq_pair *pair);
+/* After wildcards went: matches what waited behind them. */
+void tq_match_settle(struct tq_ctx *ctx);
+
+/* ---- unex.c ---- */
+
+/* NULL: no memory. */
+struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_unex_kind kind,
+			    uint64_t length);
+/* Frees one that is in no queue, with its data. */
+void tq_unex_free(struct tq_unex *u);
+/* Into the queues of its pair, tuple and context, data copied to our memory. false: there is none:
+ * the message is freed and its peer doomed. */
+bool tq_unex_queue(struct tq_unex *u);
+void tq_unex_unlink(struct tq_unex *u);
+/* Makes data last beyond the processing of their message: in our memory, or in the control buffer
+ * if there is one. false: no memory. */
+bool tq_unex_keep(struct tq_unex *u);
+bool tq_unex_hold(struct tq_unex *u);
+
+static inline bool tq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+/* ---- rtup.c ---- */
+
+enum tq_recall_why {
+	TQ_RECALL_WILD,
+	TQ_RECALL_PROBE,
+	TQ_RECALL_CANCEL,
+	TQ_RECALL_LRU,
+	TQ_RECALL_ASKED,  /* the sender gives it back */
+	TQ_RECALL_BUFFER, /* a receive or message that can't be posted */
+	TQ_RECALL_WHYS
+};
+
+struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag);
+/* Makes it if it isn't there; NULL without memory. */
+struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag);
+void tq_rtup_free(struct tq_rtup *k);
+/* The one place that changes the state. */
+void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state state);
+/* What a message of the peer names; NULL: nothing. */
+struct tq_rtup *tq_rtup_named(struct tq_core *core, const struct tq_peer *peer, uint32_t handle);
+/* The sender asks for the tuple's queue: SRQN or REFUSE. */
+void tq_rtup_asked(struct tq_rtup *k, uint32_t stup);
+/* DIRECT: gives the next positions to waiting receives, as far as there is room. */
+void tq_rtup_flow(struct tq_rtup *k);
+/* DIRECT, none waits: the next position goes to r, or r has to wait. */
+void tq_rtup_take(struct tq_rtup *k, struct tq_rreq *r);
+
+/* ---- recall.c ---- */
+
+void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why);
+/* Recalls all that a receive or probe of this kind could match. */
+void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why);
+/* A held message is delivered. */
+void tq_rtup_unheld(struct tq_rtup *k);
+/* A receive of the tuple's own account was delivered. */
+void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r);
+/* The completion queue is full: recalls the tuple that was used least recently and has receives in
+ * its SRQ. */
+void tq_rtup_make_room(struct tq_core *core);
+/* The peer is gone: ends receives of the tuple, the recall, and the queue. */
+void tq_rtup_fail(struct tq_rtup *k, int error);
+
+/* ---- policy.c ---- */
+
+/* A wildcard receive, or probe, is about. */
+void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
+void tq_policy_probe(struct tq_rtup *k);
+/* A message came, not by the SRQ. */
+void tq_policy_message(struct tq_rtup *k);
+/* It is recalled: how many messages the sender shall send before it asks again. */
+uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
+/* May it have a queue? 0: yes; else as above. */
+uint32_t tq_policy_refuse(struct tq_rtup *k);
+void tq_policy_free(struct tq_ctx *ctx);
+
+/* ---- fetch.c ---- */
+
+/* The message u, in no queue, goes to r, in no queue: gets its data. u is consumed. */
+void tq_fetch(struct tq_rreq *r, struct tq_unex *u);
+/* The data are in the library's memory (bounced): to the user's, now or by a thread of the user's.
+ */
+void tq_fetch_unbounce(struct tq_rreq *r);
+/* A registration of the user's buffer for `len` bytes; false: impossible. */
+bool tq_fetch_register(struct tq_rreq *r, uint64_t len);
+/* Lets go of the registration and the bounce memory. */
+void tq_fetch_release(struct tq_rreq *r);
+/* Into pair->active, and out of it: before its end. */
+void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state);
+void tq_fetch_over(struct tq_rreq *r);
+/* All wanted bytes are there. */
+void tq_fetch_complete(struct tq_rreq *r);
+/* The peer is gone, and with it the queues: ends the receives that only it could end. */
+void tq_fetch_fail(struct tq_pair *pair, int error);
+/* The pair goes: ends all. */
+void tq_fetch_drop(struct tq_pair *pair);
+
+/* ---- held.c ---- */
+
+void tq_fetch_held(struct tq_rreq *r, struct tq_unex *u);
+/* Held receives that waited for room. Returns how many have it. */
+int tq_held_poll(struct tq_core *core);
+
+/* ---- probe.c ---- */
+
+/* A held message that a matched probe took has been drained, or is lost. */
+void tq_msg_drained(struct tq_rreq *drain, int error);
+
+#endif

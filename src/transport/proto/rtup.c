@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tuple at its receiver: its record, the offer of a queue, and receives that
+ * go there (DESIGN.md, section 4). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+#define RTUPS_IDLE 4096u /* records kept beyond those that have a queue */
+#define EVICT_LOOK 4u    /* records looked at when a new one is made */
+
+static const char *const state_names[TQ_RTUP_STATES] = {
+	[TQ_RTUP_CONTROL] = "CONTROL",
+	[TQ_RTUP_OFFERED] = "OFFERED",
+	[TQ_RTUP_DIRECT] = "DIRECT",
+	[TQ_RTUP_RECALLING] = "RECALLING",
+};
+
+void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state to)
+{
+	static const uint8_t legal[TQ_RTUP_STATES] = {
+		[TQ_RTUP_CONTROL] = 1u << TQ_RTUP_OFFERED,
+		[TQ_RTUP_OFFERED] = 1u << TQ_RTUP_DIRECT | 1u << TQ_RTUP_RECALLING,
+		[TQ_RTUP_DIRECT] = 1u << TQ_RTUP_RECALLING,
+		[TQ_RTUP_RECALLING] = 1u << TQ_RTUP_CONTROL,
+	};
+	const struct tq_core *core = k->pair->ctx->core;
+
+	(void)legal; /* in a build without asserts */
+	assert(legal[k->state] & 1u << to);
+	if (core->trace)
+		core->trace("rtup", k, state_names[k->state], state_names[to]);
+	k->state = to;
+}
+
+/* ---- the record ---- */
+
+static unsigned tag_hash(int32_t tag)
+{
+	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
+
+	return h ^ h >> 16;
+}
+
+struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rtup *k = pair->last_rtup;
+
+	if (k && k->tag == tag)
+		return k;
+	HASH_FIND_BYHASHVALUE(hh, pair->rtups, &tag, sizeof(tag), tag_hash(tag), k);
+	return k;
+}
+
+static bool evictable(const struct tq_rtup *k)
+{
+	return k->state == TQ_RTUP_CONTROL && !k->posted && !k->unex && !k->srq;
+}
+
+/* Frees records that hold nothing, the oldest first. Tags that are used once leave one each. */
+static void evict(struct tq_core *core)
+{
+	unsigned i;
+
+	for (i = 0; i < EVICT_LOOK && core->nrtups >= RTUPS_IDLE + core->ntuples; i++) {
+		struct tq_rtup *k = core->rtup_all;
+
+		if (evictable(k)) {
+			tq_rtup_free(k);
+		} else {
+			DL_DELETE2(core->rtup_all, k, aprev, anext);
+			DL_APPEND2(core->rtup_all, k, aprev, anext);
+		}
+	}
+}
+
+struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rtup *k = tq_rtup_find(pair, tag);
+	struct tq_core *core = pair->ctx->core;
+
+	if (k) {
+		pair->last_rtup = k;
+		return k;
+	}
+	evict(core);
+	k = calloc(1, sizeof(*k));
+	if (!k)
+		return NULL;
+	k->pair = pair;
+	k->tag = tag;
+	k->info = (struct tq_tuple_info){.ctx = pair->ctx->id, .source = pair->rank, .tag = tag};
+	HASH_ADD_BYHASHVALUE(hh, pair->rtups, tag, sizeof(k->tag), tag_hash(tag), k);
+	DL_APPEND2(core->rtup_all, k, aprev, anext);
+	core->nrtups++;
+	return k;
+}
+
+void tq_rtup_free(struct tq_rtup *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	DL_DELETE2(core->rtup_all, k, aprev, anext);
+	core->nrtups--;
+	if (k->pair->last_rtup == k)
+		k->pair->last_rtup = NULL;
+	HASH_DEL(k->pair->rtups, k);
+	free(k);
+}
+
+/* ---- offer ---- */
+
+static bool offer(struct tq_rtup *k, uint32_t stup)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_msg_srqn m = {.hdr = tq_hdr(TQ_MSG_SRQN)};
+	uint32_t srqn;
+
+	k->handle = tq_handle_new(&core->rtups, k);
+	if (!k->handle)
+		return false;
+	k->srq = core->wire->srq_get(core->net, &srqn);
+	if (!k->srq) {
+		tq_handle_free(&core->rtups, k->handle);
+		return false;
+	}
+	k->stup = stup;
+	k->base = k->pos = 0;
+	k->delivered = 0;
+	k->switched = k->recalled = false;
+	k->held_came = 0;
+	tq_rtup_to(k, TQ_RTUP_OFFERED);
+	DL_APPEND(k->pair->ctx->queued, k);
+	DL_APPEND2(core->lru, k, lprev, lnext);
+	k->used_at = core->nmessages;
+	core->ntuples++;
+	TQ_LEVEL(core->stats, tuples, 1);
+
+	m.stup = tq_put32(stup);
+	m.rtup = tq_put32(k->handle);
+	m.srqn = tq_put32(srqn);
+	m.max_len = tq_put64(core->limits->max_direct);
+	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+	return true;
+}
+
+void tq_rtup_asked(struct tq_rtup *k, uint32_t stup)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_msg_refuse m = {.hdr = tq_hdr(TQ_MSG_REFUSE), .stup = tq_put32(stup)};
+	uint32_t after;
+
+	if (k->state == TQ_RTUP_OFFERED || k->state == TQ_RTUP_DIRECT) {
+		TQ_COUNT(core->stats, dropped); /* it has it */
+		return;
+	}
+	after = tq_policy_refuse(k);
+	if (!after) {
+		if (offer(k, stup))
+			return;
+		TQ_COUNT(core->stats, refused_limit);
+		after = 64; /* neither SRQs nor handles come back soon */
+	}
+	TQ_COUNT(core->stats, offers_refused);
+	m.after = tq_put32(after);
+	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+}
+
+/* ---- direct ---- */
+
+struct tq_rtup *tq_rtup_named(struct tq_core *core, const struct tq_peer *peer, uint32_t handle)
+{
+	struct tq_rtup *k = tq_handle_get(&core->rtups, handle);
+
+	if (k && k->pair->peer == peer)
+		return k;
+	TQ_COUNT(core->stats, dropped);
+	return NULL;
+}
+
+void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
+{
+	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	struct tq_unex *u;
+	uint32_t n = 0;
+
+	if (!k)
+		return;
+	if (k->switched || (k->state != TQ_RTUP_OFFERED && k->state != TQ_RTUP_RECALLING)) {
+		tq_doom(peer, "it switched a tuple twice");
+		return;
+	}
+	k->switched = true;
+	if (k->state == TQ_RTUP_RECALLING)
+		return; /* the recall is under way to it */
+
+	/* All that it sent before on the control lane is here: what is left of it takes the numbers
+	 * before that of the first direct message. */
+	for (u = k->unex; u; u = u->tnext)
+		n++;
+	k->base = tq_get32(m->seq);
+	k->pos = k->base - n;
+	for (u = k->unex; u; u = u->tnext)
+		u->seq = k->base - n--;
+	tq_rtup_to(k, TQ_RTUP_DIRECT);
+	TQ_COUNT(core->stats, promotions);
+	k->info.promotions++;
+	tq_rtup_flow(k);
+}
+
+static void used(struct tq_core *core, struct tq_rtup *k)
+{
+	k->used_at = core->nmessages;
+	if (core->lru->lprev == k)
+		return;
+	DL_DELETE2(core->lru, k, lprev, lnext);
+	DL_APPEND2(core->lru, k, lprev, lnext);
+}
+
+/* Posts r, which is in no queue, for the tuple's next position. */
+static int post(struct tq_rtup *k, struct tq_rreq *r)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	uint64_t len = r->buf.len;
+	int rc;
+
+	if (len > core->limits->max_direct)
+		len = core->limits->max_direct;
+	if (!tq_fetch_register(r, len))
+		return -ENOTSUP;
+	rc = core->wire->srq_post(core->net, k->srq, &r->sg, 1, r);
+	if (rc) {
+		TQ_COUNT(core->stats, no_queue_slot);
+		tq_fetch_release(r);
+		return rc;
+	}
+	tq_rreq_to(r, TQ_RREQ_SRQ);
+	DL_APPEND(k->in_srq, r);
+	k->nsrq++;
+	return 0;
+}
+
+/* The next position goes to r, which is in no queue. */
+static int take(struct tq_rtup *k, struct tq_rreq *r)
+{
+	struct tq_unex *u = k->unex;
+	int rc;
+
+	assert(k->state == TQ_RTUP_DIRECT);
+	used(k->pair->ctx->core, k);
+	if (u && u->seq == k->pos) {
+		k->pos++;
+		tq_unex_unlink(u);
+		tq_fetch(r, u);
+		return 0;
+	}
+	rc = post(k, r);
+	if (!rc)
+		k->pos++;
+	return rc;
+}
+
+/*
+ * r, the first that waits, couldn't be posted. When the SRQ is full it waits for a delivery. When
+ * nothing is in there that could be delivered, the room is taken by other tuples' receives, which
+ * nothing may wait for: then, as for a buffer that can't be posted, the tuple is recalled.
+ */
+static void wait_or_recall(struct tq_rtup *k, int why)
+{
+	if (why != -EAGAIN || !k->nsrq)
+		tq_rtup_recall(k, TQ_RECALL_BUFFER);
+}
+
+void tq_rtup_take(struct tq_rtup *k, struct tq_rreq *r)
+{
+	int rc = k->posted ? 0 : take(k, r);
+
+	if (!k->posted && !rc)
+		return;
+	DL_APPEND(k->posted, r);
+	if (rc)
+		wait_or_recall(k, rc);
+}
+
+void tq_rtup_flow(struct tq_rtup *k)
+{
+	while (k->state == TQ_RTUP_DIRECT && k->posted) {
+		struct tq_rreq *r = k->posted;
+		int rc;
+
+		DL_DELETE(k->posted, r);
+		rc = take(k, r);
+		if (rc) {
+			DL_PREPEND(k->posted, r);
+			wait_or_recall(k, rc);
+			return;
+		}
+	}
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Starts sends: which way a message goes (direct, eager, RTS), and the memory that it goes from. */
+#include "proto/send.h"
+
+#include <stdlib.h>
+
+const char *const tq_sreq_names[TQ_SREQ_STATES] = {
+	[TQ_SREQ_NEW] = "NEW",       [TQ_SREQ_RTS] = "RTS",         [TQ_SREQ_GRANTED] = "GRANTED",
+	[TQ_SREQ_DIRECT] = "DIRECT", [TQ_SREQ_WRITING] = "WRITING", [TQ_SREQ_PIECES] = "PIECES",
+	[TQ_SREQ_ENDED] = "ENDED",
+};
+
+/* What a call of tq_core_send() is about. */
+struct sending {
+	struct tq_core *core;
+	struct tq_pair *pair;
+	struct tq_stup *stup; /* NULL: never goes to a tuple queue */
+	int32_t tag;
+	const struct tq_buf *buf;
+	unsigned flags;
+	void *user;
+};
+
+/* ---- requests ---- */
+
+static struct tq_sreq *sreq_new(const struct sending *x)
+{
+	struct tq_core *core = x->core;
+	struct tq_sreq *s = core->free_sreqs;
+
+	if (s) {
+		LL_DELETE(core->free_sreqs, s);
+	} else {
+		s = malloc(sizeof(*s));
+		if (!s)
+			return NULL;
+	}
+	*s = (struct tq_sreq){
+		.req = {.kind = TQ_REQ_SEND,
+			.core = core,
+			.user = x->user,
+			.status = {.source = x->pair->rank, .tag = x->tag, .length = x->buf->len}},
+		.state = TQ_SREQ_NEW,
+		.pair = x->pair,
+		.stup = x->stup,
+		.tag = x->tag,
+		.cseq = x->pair->cseq,
+		.seq = x->stup ? x->stup->seq : 0,
+		.flags = x->flags,
+		.buf = *x->buf,
+	};
+	DL_APPEND2(x->pair->sreqs, s, pprev, pnext);
+	core->outstanding++;
+	return s;
+}
+
+/* May the user go on, although the message isn't delivered? Nothing needs his memory any more when
+ * it was copied, to the pool or (inline) into the WQE. */
+static bool ends_now(const struct tq_sreq *s)
+{
+	if (s->flags & TQ_SEND_SYNC)
+		return false;
+	return s->copied || s->buf.len == 0 || (s->state == TQ_SREQ_DIRECT && !s->sg.reg);
+}
+
+static void unload(struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+
+	if (s->copied)
+		core->wire->copy_put(core->net, &s->sg);
+	else if (s->sg.reg)
+		core->wire->unreg(core->net, s->sg.reg, s->cookie);
+	s->copied = false;
+	s->sg.reg = NULL;
+}
+
+void tq_sreq_end(struct tq_sreq *s, int error)
+{
+	struct tq_core *core = s->req.core;
+
+	unload(s);
+	if (s->handle)
+		tq_handle_free(&core->sreqs, s->handle);
+	DL_DELETE2(s->pair->sreqs, s, pprev, pnext);
+	core->outstanding--;
+	tq_sreq_set(s, TQ_SREQ_ENDED);
+	tq_req_end(&s->req, error);
+}
+
+/* It was never sent. */
+static int give_up(struct tq_sreq *s, int error)
+{
+	s->req.detached = true;
+	tq_sreq_end(s, error);
+	return error;
+}
+
+/* ---- memory ---- */
+
+/* Short messages are copied: the send ends at once, and nothing need be registered. */
+static bool copy_wanted(const struct tq_sreq *s)
+{
+	const struct tq_core *core = s->req.core;
+	const struct tq_params *params = core->params;
+
+	if (s->buf.len <= tq_eager_limit(core))
+		return true;
+	return params->protocol == TQ_PROTOCOL_COPY && !(s->flags & TQ_SEND_SYNC) &&
+	       s->buf.len < (uint64_t)params->copy_limit;
+}
+
+static void pack(const struct tq_buf *buf, void *to)
+{
+	if (buf->ops)
+		buf->ops->pack(buf->arg, 0, to, buf->len);
+	else if (buf->len)
+		memcpy(to, buf->addr, buf->len);
+}
+
+bool tq_sreq_load(struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+
+	if (s->sg.reg || s->buf.len == 0)
+		return true;
+	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
+	if (copy_wanted(s) && !core->service) {
+		if (core->wire->copy_get(core->net, s->buf.len, &s->sg)) {
+			s->copied = true;
+			s->sg.len = s->buf.len;
+			pack(&s->buf, s->sg.addr);
+			TQ_COUNT(core->stats, sent_copied);
+			return true;
+		}
+		TQ_COUNT(core->stats, no_copy_buffer);
+	}
+	if (s->buf.ops)
+		return false;
+	s->sg = (struct tq_sg){
+		.addr = s->buf.addr,
+		.len = s->buf.len,
+		.reg = core->wire->reg(core->net, s->buf.addr, s->buf.len, &s->cookie),
+	};
+	return s->sg.reg != NULL;
+}
+
+/* ---- direct ---- */
+
+/* Can it go from the user's memory within the WQE? */
+static bool can_inline(const struct tq_sreq *s)
+{
+	return s->buf.len == 0 || (s->buf.len <= s->req.core->limits->max_inline && !s->buf.ops);
+}
+
+int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
+{
+	struct tq_core *core = s->req.core;
+	struct tq_sg sg = s->sg;
+	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
+	int rc;
+
+	if (!sg.reg) {
+		assert(can_inline(s));
+		sg.addr = s->buf.addr;
+		sg.len = s->buf.len;
+		flags |= TQ_DIRECT_INLINE;
+	} else if (s->copied && sg.len <= core->limits->max_inline) {
+		flags |= TQ_DIRECT_INLINE;
+	}
+	/* Of one that has ended for its user and keeps no memory, nobody needs to know at once. */
+	if (lane && s->state == TQ_SREQ_NEW && !s->sg.reg && !(s->flags & TQ_SEND_SYNC) &&
+	    !tq_stup_times(s, lane))
+		flags |= TQ_DIRECT_LAZY;
+	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, &sg, sg.len ? 1 : 0,
+				flags, s);
+	if (rc == 0) {
+		TQ_COUNT(core->stats, sent_direct);
+		TQ_COUNT_N(core->stats, sent_direct_bytes, sg.len);
+	}
+	return rc;
+}
+
+static uint64_t direct_limit(const struct tq_stup *t)
+{
+	return tq_min64(t->max_len, t->pair->ctx->core->limits->max_send);
+}
+
+/* -EAGAIN: it goes by RTS. */
+static int send_direct(struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+	struct tq_stup *t = s->stup;
+	struct tq_lane *lane;
+	int rc;
+
+	if (!tq_stup_direct_open(t) || s->buf.len > direct_limit(t))
+		return -EAGAIN;
+	lane = tq_stup_lane(t);
+	if (!lane) {
+		TQ_COUNT(core->stats, no_lane);
+		return -EAGAIN;
+	}
+	if (!can_inline(s) && !tq_sreq_load(s))
+		return -EAGAIN;
+	rc = tq_sreq_post(s, lane);
+	if (rc == -EAGAIN)
+		TQ_COUNT(core->stats, no_queue_slot);
+	if (rc == 0)
+		tq_stup_posted(t, s, lane);
+	return rc;
+}
+
+/* ---- through the control lane ---- */
+
+/* Would the message itself gain from a tuple queue? One that can't be sent to it only makes the
+ * receiver recall. */
+static bool suits_direct(const struct sending *x)
+{
+	return x->buf->len <= direct_limit(x->stup) &&
+	       (!x->buf->ops || x->buf->len <= tq_eager_limit(x->core));
+}
+
+static struct tq_msg_env envelope(const struct sending *x, uint32_t ask)
+{
+	return (struct tq_msg_env){
+		.ctx = tq_put32(x->pair->ctx->id),
+		.source = tq_put32((uint32_t)x->pair->ctx->rank),
+		.tag = tq_put32((uint32_t)x->tag),
+		.cseq = tq_put32(x->pair->cseq),
+		.seq = tq_put32(x->stup ? x->stup->seq : 0),
+		.ask = tq_put32(ask),
+	};
+}
+
+static uint32_t asks(const struct sending *x)
+{
+	return x->stup && suits_direct(x) ? tq_stup_ask(x->stup) : 0;
+}
+
+/* -EAGAIN: no buffer, or the peer wants no more. */
+static int send_eager(const struct sending *x)
+{
+	struct tq_core *core = x->core;
+	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + x->buf->len);
+	struct tq_msg_eager *m = core->wire->eager_buf(core->net, x->pair->peer, len);
+	uint32_t ask;
+	int rc;
+
+	if (!m)
+		return -EAGAIN;
+	ask = asks(x);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, x->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->env = envelope(x, ask);
+	pack(x->buf, m + 1);
+	rc = core->wire->eager_send(core->net, x->pair->peer, m, len, 0);
+	if (rc < 0)
+		return rc;
+	if (ask)
+		tq_stup_asked(x->stup);
+	TQ_COUNT(core->stats, sent_eager);
+	TQ_COUNT_N(core->stats, sent_eager_bytes, x->buf->len);
+	return 0;
+}
+
+/*
+ * Gets the memory that the answers to an RTS may need. It is got in advance where a read or a
+ * direct send may be asked for, and where a copy lets the send end at once. Returns the RTS's
+ * flags.
+ */
+static uint8_t rts_memory(struct tq_sreq *s)
+{
+	const struct tq_core *core = s->req.core;
+	const struct tq_stup *t = s->stup;
+	bool may_be_granted = t && t->state == TQ_STUP_DIRECT;
+	bool loaded = s->sg.reg != NULL;
+	uint8_t flags = 0;
+
+	if (!loaded && (tq_rget_wanted(core) || may_be_granted || copy_wanted(s)))
+		loaded = tq_sreq_load(s);
+	if (s->sg.reg && tq_rget_wanted(core))
+		flags |= TQ_RTS_RKEY;
+	if (may_be_granted && (!loaded || s->buf.len > direct_limit(t)))
+		flags |= TQ_RTS_NODIRECT;
+	s->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
+	return flags;
+}
+
+static int send_rts(const struct sending *x, struct tq_sreq *s)
+{
+	struct tq_core *core = x->core;
+	uint8_t flags = rts_memory(s);
+	uint32_t ask = asks(x);
+	struct tq_msg_rts m;
+	int rc;
+
+	if (x->flags & TQ_SEND_NOTUP)
+		flags |= TQ_ENV_NOTUP;
+	if (x->flags & TQ_SEND_SYNC)
+		flags |= TQ_RTS_SYNC;
+	s->handle = tq_handle_new(&core->sreqs, s);
+	if (!s->handle)
+		return -ENOMEM;
+	m = (struct tq_msg_rts){
+		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
+		.env = envelope(x, ask),
+		.length = tq_put64(s->buf.len),
+		.sreq = tq_put32(s->handle),
+	};
+	if (flags & TQ_RTS_RKEY) {
+		m.addr = tq_put64((uintptr_t)s->sg.addr);
+		m.rkey = tq_put32(s->sg.reg->rkey);
+	}
+	rc = core->wire->control(core->net, x->pair->peer, &m, sizeof(m), 0);
+	if (rc < 0)
+		return rc;
+	if (ask)
+		tq_stup_asked(x->stup);
+	tq_sreq_set(s, TQ_SREQ_RTS);
+	if (s->stup)
+		s->stup->nrts++;
+	TQ_COUNT(core->stats, sent_rts);
+	TQ_COUNT_N(core->stats, sent_rts_bytes, s->buf.len);
+	return 0;
+}
+
+/* ---- start ---- */
+
+/* The message has its numbers: the next ones are for the next. */
+static void numbers_used(const struct sending *x)
+{
+	x->pair->cseq++;
+	if (x->stup) {
+		x->stup->seq++;
+		x->stup->sent++;
+	}
+}
+
+static bool goes_eager(const struct sending *x)
+{
+	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
+		return false;
+	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_limit(x->core);
+}
+
+static int start(const struct sending *x, struct tq_req **req)
+{
+	struct tq_sreq *s;
+	int rc = -EAGAIN;
+
+	if (goes_eager(x)) {
+		rc = send_eager(x);
+		if (rc != -EAGAIN) {
+			if (rc == 0)
+				numbers_used(x);
+			return rc == 0 ? 1 : rc;
+		}
+	}
+	s = sreq_new(x);
+	if (!s)
+		return -ENOMEM;
+	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
+		rc = send_direct(s);
+	if (rc == -EAGAIN)
+		rc = send_rts(x, s);
+	if (rc < 0)
+		return give_up(s, rc);
+	numbers_used(x);
+	s->req.detached = ends_now(s);
+	*req = s->req.detached ? NULL : &s->req;
+	return s->req.detached;
+}
+
+int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
+		 unsigned flags, void *user, struct tq_req **req)
+{
+	struct tq_core *core = ctx->core;
+	struct sending x = {
+		.core = core,
+		.pair = tq_pair_get(ctx, rank),
+		.tag = tag,
+		.buf = buf,
+		.flags = flags,
+		.user = user,
+	};
+
+	if (!x.pair)
+		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
+	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
+		x.stup = tq_stup_get(x.pair, tag);
+		if (!x.stup)
+			return -ENOMEM;
+		if (x.stup->state == TQ_STUP_OFFERED)
+			tq_stup_switch(x.stup);
+	}
+	if (x.pair->peer->failed)
+		return x.pair->peer->failed;
+	return start(&x, req);
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender's side of a tuple: its life (DESIGN.md, section 4), its lane, and what is under way on
+ * it. */
+#include <stdlib.h>
+
+#include "proto/send.h"
+
+/* Tuples that are remembered without need, and how many are looked at to forget one. */
+#define STUPS_MAX  4096u
+#define EVICT_LOOK 8
+/* Idle tuples that are looked at for a lane to the same peer. */
+#define STEAL_LOOK 16
+/* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
+#define OFFER_WAIT 8u
+/* A short message that takes longer than this (ns) was held; of so many that were timed, at most
+ * one in GIVEBACK_PART may not have been, for the tuple to be given back. */
+#define HELD_LONG     50000u
+#define GIVEBACK_MIN  8u
+#define GIVEBACK_PART 4u
+#define GIVEBACK_AGE  64u
+/* One in so many messages is timed: reading the clock costs as much as the rest. */
+#define TIMED_EVERY 16u
+
+static const char *const state_names[TQ_STUP_STATES] = {
+	[TQ_STUP_CONTROL] = "CONTROL",     [TQ_STUP_ASKED] = "ASKED",
+	[TQ_STUP_OFFERED] = "OFFERED",     [TQ_STUP_DIRECT] = "DIRECT",
+	[TQ_STUP_RECALLING] = "RECALLING",
+};
+
+/* To CONTROL it comes from anywhere: its peer fails. */
+static inline bool may_become(enum tq_stup_state from, enum tq_stup_state to)
+{
+	static const uint8_t legal[TQ_STUP_STATES] = {
+		[TQ_STUP_CONTROL] = 1u << TQ_STUP_ASKED,
+		[TQ_STUP_ASKED] = 1u << TQ_STUP_OFFERED | 1u << TQ_STUP_CONTROL,
+		[TQ_STUP_OFFERED] =
+			1u << TQ_STUP_DIRECT | 1u << TQ_STUP_RECALLING | 1u << TQ_STUP_CONTROL,
+		[TQ_STUP_DIRECT] = 1u << TQ_STUP_RECALLING | 1u << TQ_STUP_CONTROL,
+		[TQ_STUP_RECALLING] = 1u << TQ_STUP_CONTROL,
+	};
+
+	return legal[from] & 1u << to;
+}
+
+/* The one place where a tuple's state changes. */
+static void set_state(struct tq_stup *t, enum tq_stup_state to)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	assert(may_become(t->state, to));
+	if (core->trace)
+		core->trace("sender's tuple", t, state_names[t->state], state_names[to]);
+	core->nrecalling += (to == TQ_STUP_RECALLING) - (t->state == TQ_STUP_RECALLING);
+	t->state = to;
+}
+
+/* ---- the records ---- */
+
+bool tq_stup_quiet(const struct tq_stup *t)
+{
+	return t->state == TQ_STUP_CONTROL && !t->direct && !t->granted && t->nrts == 0;
+}
+
+void tq_stup_free(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	if (t->idle)
+		DL_DELETE2(core->idle_lanes, t, iprev, inext);
+	if (t->waiting)
+		DL_DELETE2(core->want_lane, t, iprev, inext);
+	if (t->handle)
+		tq_handle_free(&core->stups, t->handle);
+	if (t->pair->last_stup == t)
+		t->pair->last_stup = NULL;
+	HASH_DELETE(hh, t->pair->stups, t);
+	DL_DELETE2(core->stup_lru, t, lprev, lnext);
+	core->nstups--;
+	free(t);
+}
+
+/* Forgets a tuple that hasn't been used of late. (To keep the list in order of use would cost each
+ * message more than this "second chance" costs each new tuple.) */
+static void evict(struct tq_core *core)
+{
+	struct tq_stup *t;
+	int i;
+
+	for (i = 0; i < EVICT_LOOK; i++) {
+		t = core->stup_lru;
+		if (!t->used && tq_stup_quiet(t)) {
+			tq_stup_free(t);
+			return;
+		}
+		t->used = false;
+		DL_DELETE2(core->stup_lru, t, lprev, lnext);
+		DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	}
+}
+
+struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_stup *t;
+
+	t = pair->last_stup;
+	if (!t || t->tag != tag)
+		HASH_FIND(hh, pair->stups, &tag, sizeof(tag), t);
+	if (t) {
+		pair->last_stup = t;
+		t->used = true;
+		return t;
+	}
+	if (core->nstups >= STUPS_MAX)
+		evict(core);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->pair = pair;
+	t->tag = tag;
+	t->ask_at = (uint32_t)core->params->promote_after;
+	t->max_len = UINT64_MAX; /* until an offer says what the receiver takes */
+	HASH_ADD(hh, pair->stups, tag, sizeof(t->tag), t);
+	DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	core->nstups++;
+	return t;
+}
+
+/* ---- lanes ---- */
+
+static void set_idle(struct tq_stup *t, bool idle)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	if (t->idle == idle)
+		return;
+	t->idle = idle;
+	if (idle)
+		DL_APPEND2(core->idle_lanes, t, iprev, inext);
+	else
+		DL_DELETE2(core->idle_lanes, t, iprev, inext);
+}
+
+static void set_waiting(struct tq_stup *t, bool waiting)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	if (t->waiting == waiting)
+		return;
+	t->waiting = waiting;
+	if (waiting)
+		DL_APPEND2(core->want_lane, t, iprev, inext);
+	else
+		DL_DELETE2(core->want_lane, t, iprev, inext);
+}
+
+static void put_lane(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	assert(!t->direct);
+	if (!t->lane)
+		return;
+	set_idle(t, false);
+	core->wire->lane_put(core->net, t->lane);
+	t->lane = NULL;
+}
+
+/* Takes the lane of a tuple that has nothing on it: the least recently used one to the same peer,
+ * or any, which may lead to the same node. */
+static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
+{
+	struct tq_stup *t, *victim = core->idle_lanes;
+	int looked = 0;
+
+	DL_FOREACH2(core->idle_lanes, t, inext) {
+		if (t->pair->peer == peer) {
+			victim = t;
+			break;
+		}
+		if (++looked == STEAL_LOOK)
+			break;
+	}
+	if (!victim)
+		return NULL;
+	put_lane(victim);
+	return core->wire->lane_get(core->net, peer);
+}
+
+struct tq_lane *tq_stup_lane(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	/* What is on the bulk lane must be complete before a hold lane may be used: nothing keeps
+	 * order between two connections. */
+	if (t->lane || t->direct)
+		return t->lane;
+	t->lane = core->wire->lane_get(core->net, t->pair->peer);
+	if (!t->lane)
+		t->lane = steal_lane(core, t->pair->peer);
+	if (t->lane)
+		set_idle(t, true);
+	return t->lane;
+}
+
+void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer)
+{
+	struct tq_stup *t, *next;
+
+	DL_FOREACH_SAFE2(core->want_lane, t, next, inext) {
+		if (t->pair->peer != peer)
+			continue;
+		tq_stup_switch(t);
+		if (t->state == TQ_STUP_OFFERED || peer->failed)
+			return;
+	}
+}
+
+/* ---- asking, switching ---- */
+
+uint32_t tq_stup_ask(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	/* Held messages of a life that was recalled keep its SRQ. */
+	if (t->state != TQ_STUP_CONTROL || t->direct || t->sent < t->ask_at)
+		return 0;
+	if (!t->handle)
+		t->handle = tq_handle_new(&core->stups, t);
+	return t->handle;
+}
+
+void tq_stup_asked(struct tq_stup *t)
+{
+	set_state(t, TQ_STUP_ASKED);
+}
+
+void tq_stup_refused(struct tq_stup *t, uint32_t after)
+{
+	t->sent = 0;
+	t->ask_at = after;
+	set_state(t, TQ_STUP_CONTROL);
+}
+
+void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t max_len)
+{
+	assert(!t->direct && !t->lane);
+	t->rtup = rtup;
+	t->srqn = srqn;
+	t->max_len = max_len;
+	t->delivered = 0;
+	t->slow = t->fast = 0;
+	t->gave_back = false;
+	t->sent = 0;
+	set_state(t, TQ_STUP_OFFERED);
+	tq_stup_switch(t);
+}
+
+void tq_stup_switch(struct tq_stup *t)
+{
+	struct tq_msg_switch m = {
+		.hdr = tq_msg_hdr(TQ_MSG_SWITCH, 0),
+		.rtup = tq_put32(t->rtup),
+		.seq = tq_put32(t->seq),
+	};
+
+	set_waiting(t, false);
+	/* When all lanes are busy it goes over nevertheless: RTS of a tuple whose receives are
+	 * posted are granted. */
+	if (!tq_stup_lane(t) && t->sent < OFFER_WAIT) {
+		set_waiting(t, true);
+		return;
+	}
+	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0))
+		return;
+	t->base = t->seq;
+	set_state(t, TQ_STUP_DIRECT);
+}
+
+/* ---- direct sends ---- */
+
+bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane)
+{
+	return lane && s->seq % TIMED_EVERY == 0 && s->buf.len <= tq_eager_limit(s->req.core);
+}
+
+void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
+{
+	struct tq_core *core = s->req.core;
+
+	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
+	assert(!t->direct || t->on_bulk == !lane);
+	set_idle(t, false);
+	t->on_bulk = !lane;
+	DL_APPEND(t->direct, s);
+	t->ndirect++;
+	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane)) {
+		s->posted_at = core->wire->now(core->net) | 1; /* 0 means "not timed" */
+		core->ntimed++;
+	}
+	tq_sreq_set(s, TQ_SREQ_DIRECT);
+}
+
+/* Posts what CTS-DIRECT has granted, in order. A full lane goes on with its next completion. */
+static void run_granted(struct tq_stup *t)
+{
+	struct tq_sreq *s;
+	struct tq_lane *lane;
+	int rc;
+
+	while ((s = t->granted)) {
+		lane = t->on_bulk ? NULL : tq_stup_lane(t);
+		rc = tq_sreq_post(s, lane);
+		if (rc == -EAGAIN && t->direct) {
+			/* Those before it may be lazy: then no completion would come by itself. */
+			s->req.core->wire->report(s->req.core->net, t->lane);
+			return;
+		}
+		if (rc == -EAGAIN) {
+			/* No completion of its own will say when there is room: the bulk lane
+			 * queues. */
+			lane = NULL;
+			rc = tq_sreq_post(s, lane);
+		}
+		DL_DELETE(t->granted, s);
+		if (rc < 0) {
+			tq_sreq_end(s, rc);
+			tq_core_give_up(t->pair->ctx->core, t->pair->peer,
+					"a message to a tuple queue could not be sent");
+			return;
+		}
+		tq_stup_posted(t, s, lane);
+	}
+}
+
+void tq_stup_grant(struct tq_stup *t, struct tq_sreq *s)
+{
+	const struct tq_sreq *last = t->granted ? t->granted->prev : NULL;
+
+	if (!last && t->direct)
+		last = t->direct->prev;
+	if (last && !tq_seq_before(last->seq, s->seq)) {
+		tq_core_give_up(t->pair->ctx->core, t->pair->peer, "it granted out of order");
+		return;
+	}
+	t->nrts--;
+	tq_sreq_set(s, TQ_SREQ_GRANTED);
+	DL_APPEND(t->granted, s);
+	run_granted(t);
+}
+
+/* ---- recall ---- */
+
+static bool has_receive(const struct tq_stup *t, const struct tq_sreq *s)
+{
+	return tq_seq_before(s->seq, t->base + t->position);
+}
+
+/* Names what is held: those that the receiver has posted nothing for. They stay on their lane. -1:
+ * the peer has failed. */
+static int tell_held(struct tq_stup *t, uint32_t *count)
+{
+	struct tq_msg_held m = {.rtup = tq_put32(t->rtup)};
+	struct tq_sreq *s;
+	uint8_t n = 0;
+
+	*count = 0;
+	DL_FOREACH(t->direct, s) {
+		if (has_receive(t, s))
+			continue;
+		assert(!s->reported);
+		s->reported = true;
+		++*count;
+		m.one[n++] = (struct tq_msg_held_one){
+			.seq = tq_put32(s->seq),
+			.cseq = tq_put32(s->cseq),
+			.length = tq_put64(s->buf.len),
+		};
+		if (n < TQ_HELD_MAX && s->next)
+			continue;
+		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);
+		if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
+			return -1;
+		n = 0;
+	}
+	return 0;
+}
+
+/* The life of the SRQ is over, as far as its last message is gone. */
+static void life_done(struct tq_stup *t)
+{
+	if (t->direct)
+		return;
+	put_lane(t);
+	t->on_bulk = false;
+	t->rtup = 0;
+}
+
+/*
+ * RECALLING: answers as soon as all that was granted is posted. The sends that have a receive need
+ * not be complete for that: the HCA delivers them whatever happens, and the receiver waits for as
+ * many as RECALLED counts.
+ */
+static void try_recalled(struct tq_stup *t)
+{
+	struct tq_msg_recalled m = {
+		.hdr = tq_msg_hdr(TQ_MSG_RECALLED, 0),
+		.rtup = tq_put32(t->rtup),
+		.next = tq_put32(t->seq),
+	};
+	uint32_t certain = t->delivered, held;
+	struct tq_sreq *s;
+
+	if (t->granted)
+		return;
+	DL_FOREACH(t->direct, s)
+		certain += has_receive(t, s);
+	if (tell_held(t, &held))
+		return;
+	m.delivered = tq_put32(certain);
+	m.held = tq_put32(held);
+	/* Receives of others wait behind the fence that this opens. */
+	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
+		return;
+	set_state(t, TQ_STUP_CONTROL);
+	life_done(t);
+	/* Until the last one is reported, the tuple can't ask for a queue again. */
+	if (t->direct && t->lane)
+		t->pair->ctx->core->wire->report(t->pair->ctx->core->net, t->lane);
+}
+
+void tq_stup_recall(struct tq_stup *t, uint32_t position, uint32_t after)
+{
+	set_waiting(t, false);
+	if (t->state == TQ_STUP_OFFERED)
+		t->base = t->seq;
+	t->position = position;
+	t->sent = 0;
+	t->ask_at = after;
+	set_state(t, TQ_STUP_RECALLING);
+	try_recalled(t);
+}
+
+/* ---- completions ---- */
+
+/*
+ * Was it held for long? What counts is that a poll saw it incomplete so late: a program that
+ * computes sees its completions late too.
+ */
+static void judge_hold(struct tq_stup *t, struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+
+	core->ntimed--;
+	if (core->polled_at > s->posted_at + HELD_LONG)
+		t->slow++;
+	else
+		t->fast++;
+	if (t->slow + t->fast >= GIVEBACK_AGE) {
+		t->slow /= 2;
+		t->fast /= 2;
+	}
+}
+
+static void try_giveback(struct tq_stup *t)
+{
+	struct tq_msg_giveback m = {
+		.hdr = tq_msg_hdr(TQ_MSG_GIVEBACK, 0),
+		.rtup = tq_put32(t->rtup),
+	};
+
+	if (t->gave_back || t->state != TQ_STUP_DIRECT || t->slow < GIVEBACK_MIN ||
+	    t->fast * GIVEBACK_PART > t->slow)
+		return;
+	t->gave_back = true;
+	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
+}
+
+void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
+{
+	bool was_timed = s->posted_at != 0;
+
+	DL_DELETE(t->direct, s);
+	t->ndirect--;
+	if (status == 0)
+		t->delivered++;
+	if (was_timed)
+		judge_hold(t, s);
+	tq_sreq_end(s, status);
+	if (!t->direct)
+		t->on_bulk = false;
+	if (t->granted)
+		run_granted(t);
+	if (t->state == TQ_STUP_RECALLING)
+		try_recalled(t);
+	else if (t->state == TQ_STUP_CONTROL)
+		life_done(t);
+	else if (!t->direct && t->lane)
+		set_idle(t, true);
+	if (was_timed)
+		try_giveback(t);
+}
+
+void tq_stup_failed(struct tq_stup *t)
+{
+	set_waiting(t, false);
+	if (t->state != TQ_STUP_CONTROL)
+		set_state(t, TQ_STUP_CONTROL);
+	life_done(t);
+}
