@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Communicators as contexts of matching. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "log.h"
+#include "pml.h"
+#include "procs.h"
+
+static unsigned ctx_flags(uint32_t assertions)
+{
+	unsigned flags = 0;
+
+	if (assertions & OMPI_COMM_ASSERT_NO_ANY_SOURCE)
+		flags |= TQ_CTX_NO_ANY_SOURCE;
+	if (assertions & OMPI_COMM_ASSERT_NO_ANY_TAG)
+		flags |= TQ_CTX_NO_ANY_TAG;
+	return flags;
+}
+
+int tupleq_add_comm(ompi_communicator_t *comm)
+{
+	/* Of an intercommunicator, the other side; else the communicator's own group. */
+	int n = ompi_group_size(comm->c_remote_group), i, rc = OMPI_SUCCESS;
+	struct tq_peer **peers = calloc(n, sizeof(struct tq_peer *));
+	struct mca_pml_comm_t *pc = calloc(1, sizeof(*pc));
+
+	if ((n && !peers) || !pc) {
+		rc = OMPI_ERR_OUT_OF_RESOURCE;
+		goto out;
+	}
+	for (i = 0; i < n && rc == OMPI_SUCCESS; i++)
+		rc = tupleq_proc_peer(ompi_comm_peer_lookup(comm, i), &peers[i]);
+	if (rc != OMPI_SUCCESS)
+		goto out;
+
+	series_subscribe_assertions(comm);
+	pc->assertions = series_assertions(comm);
+	rc = tq_ctx_add(tupleq_pml.ep, comm->c_contextid, peers, n, comm->c_my_rank,
+			ctx_flags(pc->assertions), &pc->ctx);
+	if (rc) {
+		rc = rc == -ENOMEM ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_ERROR;
+		goto out;
+	}
+	comm->c_pml_comm = pc;
+	pc = NULL;
+out:
+	free(pc);
+	free(peers);
+	return rc;
+}
+
+int tupleq_del_comm(ompi_communicator_t *comm)
+{
+	struct mca_pml_comm_t *pc = comm->c_pml_comm;
+
+	if (!pc)
+		return OMPI_SUCCESS;
+	comm->c_pml_comm = NULL;
+	tq_ctx_remove(pc->ctx);
+	free(pc);
+	return OMPI_SUCCESS;
+}
+
+void tupleq_comm_update_assertions(ompi_communicator_t *comm)
+{
+	comm->c_pml_comm->assertions = series_assertions(comm);
+	tq_ctx_set_flags(comm->c_pml_comm->ctx, ctx_flags(comm->c_pml_comm->assertions));
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component: its parameters, its choice, its life. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cache.h"
+#include "log.h"
+#include "params.h"
+#include "pml.h"
+#include "procs.h"
+#include "pvars.h"
+#include "report.h"
+#include "request.h"
+
+struct tupleq_pml tupleq_pml;
+
+static int component_register(void)
+{
+	const mca_base_component_t *version = &mca_pml_tupleq_component.pmlm_version;
+	int rc;
+
+	tupleq_pml.priority = 5;
+	rc = mca_base_component_var_register(
+		version, "priority",
+		"Priority of this component among those that Open MPI tries; ob1 has 20.",
+		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&tupleq_pml.priority);
+	if (rc < 0)
+		return rc;
+	tupleq_pml.stats = false;
+	rc = mca_base_component_var_register(version, "stats",
+					     "At the end of the job rank 0 prints how much the HCA "
+					     "has matched, which tuples, and "
+					     "what fell back and why.",
+					     MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2,
+					     MCA_BASE_VAR_SCOPE_READONLY, &tupleq_pml.stats);
+	if (rc < 0)
+		return rc;
+	rc = tupleq_params_register();
+	return rc == OPAL_SUCCESS ? tupleq_pvars_register() : rc;
+}
+
+/* Is this component named in --mca pml, rather than tried because it is there? */
+static bool asked_for(void)
+{
+	int var = mca_base_var_find("ompi", "pml", NULL, NULL);
+	const char *const *value = NULL, *name;
+	size_t len;
+
+	if (var < 0 || mca_base_var_get_value(var, &value, NULL, NULL) != OPAL_SUCCESS || !value ||
+	    !*value || **value == '^')
+		return false;
+	for (name = *value; *name; name += len + (name[len] == ',')) {
+		len = strcspn(name, ",");
+		if (len == strlen("tupleq") && !strncmp(name, "tupleq", len))
+			return true;
+	}
+	return false;
+}
+
+static void explain(const char *why)
+{
+	char text[2048];
+
+	/* The other processes of a host mostly have the same to say, which needs no second page. */
+	if (!series_is_first_on_host()) {
+		tupleq_log(NULL, TQ_LOG_ERROR, why);
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n\n"
+		 "It needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
+		 "connection), as those of the mlx4, mlx5, hns and qedr drivers, with an active\n"
+		 "port. Where there is none, a software adapter can stand in for it:\n\n"
+		 "  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n",
+		 tupleq_pml.name, why);
+	tupleq_explain(text);
+}
+
+/* 0, or -1 with the reason in tupleq_pml.open_error. */
+static int open_endpoint(void)
+{
+	struct tq_job job = {
+		.key = (uint64_t)series_job_id() << 32 | getuid(),
+		.dir = series_job_dir(),
+		.name = tupleq_pml.name,
+		.log = tupleq_log,
+		.complete = tupleq_complete,
+	};
+	struct tq_params *params;
+	int rc;
+
+	params = tupleq_params(tupleq_pml.open_error, sizeof(tupleq_pml.open_error));
+	if (!params)
+		return -1;
+	tupleq_pml.opening = true;
+	rc = tq_open(params, &job, tupleq_cache_open(), &tupleq_pml.ep);
+	tupleq_pml.opening = false;
+	tq_params_free(params);
+	if (!rc)
+		return 0;
+	tupleq_pml.ep = NULL;
+	if (!tupleq_pml.open_error[0])
+		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s.",
+			 strerror(-rc));
+	tupleq_cache_close();
+	return -1;
+}
+
+static int progress(void)
+{
+	return tq_progress(tupleq_pml.ep);
+}
+
+static int publish_address(void)
+{
+	const void *address;
+	size_t len;
+
+	address = tq_address(tupleq_pml.ep, &len);
+	return series_modex_send(&mca_pml_tupleq_component.pmlm_version, address, len);
+}
+
+static void close_endpoint(void)
+{
+	/* Registrations go before what they are made on, and after their last use. */
+	tq_flush(tupleq_pml.ep);
+	tupleq_cache_close();
+	tq_close(tupleq_pml.ep);
+	tupleq_pml.ep = NULL;
+}
+
+static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
+{
+	(void)progress_threads;
+	(void)mpi_threads; /* any level will do */
+	tupleq_proc_name(ompi_proc_local(), tupleq_pml.name, sizeof(tupleq_pml.name));
+	*priority = tupleq_pml.priority;
+	if (open_endpoint()) {
+		if (asked_for())
+			explain(tupleq_pml.open_error);
+		else
+			tupleq_log(NULL, TQ_LOG_INFO, tupleq_pml.open_error);
+		return NULL;
+	}
+	tupleq_log(NULL, TQ_LOG_INFO, tq_device_text(tupleq_pml.ep));
+	if (publish_address() != OPAL_SUCCESS) {
+		tupleq_log(NULL, TQ_LOG_ERROR, "The address can't be published.");
+		close_endpoint();
+		return NULL;
+	}
+	return &tupleq_module;
+}
+
+/* Called when this component has been chosen. */
+static int enable(bool on)
+{
+	int rc;
+
+	if (!on)
+		return OMPI_SUCCESS;
+	OBJ_CONSTRUCT(&tupleq_pml.requests, opal_free_list_t);
+	rc = opal_free_list_init(&tupleq_pml.requests, sizeof(tupleq_request_t),
+				 opal_cache_line_size, OBJ_CLASS(tupleq_request_t), 0,
+				 opal_cache_line_size, 32, -1, 128, NULL, 0, NULL, NULL, NULL);
+	if (rc != OPAL_SUCCESS)
+		return rc;
+	tupleq_pml.enabled = true;
+	opal_progress_register(progress);
+	return tupleq_pml.stats ? tupleq_report_open() : OMPI_SUCCESS;
+}
+
+/* Called for each component that gave a module, also for one that wasn't chosen. */
+static int component_finalize(void)
+{
+	if (!tupleq_pml.ep)
+		return OMPI_SUCCESS;
+	if (tupleq_pml.enabled) {
+		if (tupleq_pml.stats)
+			tupleq_report_close();
+		opal_progress_unregister(progress);
+	}
+	close_endpoint();
+	tupleq_procs_close();
+	if (tupleq_pml.enabled)
+		OBJ_DESTRUCT(&tupleq_pml.requests);
+	tupleq_pml.enabled = false;
+	return OMPI_SUCCESS;
+}
+
+static int ft_event(int state)
+{
+	(void)state;
+	return OMPI_ERR_NOT_SUPPORTED;
+}
+
+mca_pml_base_module_t tupleq_module = {
+	.pml_add_procs = tupleq_add_procs,
+	.pml_del_procs = tupleq_del_procs,
+	.pml_enable = enable,
+	.pml_add_comm = tupleq_add_comm,
+	.pml_del_comm = tupleq_del_comm,
+	.pml_irecv_init = tupleq_irecv_init,
+	.pml_irecv = tupleq_irecv,
+	.pml_recv = tupleq_recv,
+	.pml_isend_init = tupleq_isend_init,
+	.pml_isend = tupleq_isend,
+	.pml_send = tupleq_send,
+	.pml_iprobe = tupleq_iprobe,
+	.pml_probe = tupleq_probe,
+	.pml_start = tupleq_start,
+	.pml_improbe = tupleq_improbe,
+	.pml_mprobe = tupleq_mprobe,
+	.pml_imrecv = tupleq_imrecv,
+	.pml_mrecv = tupleq_mrecv,
+	.pml_dump = tupleq_dump,
+	.pml_ft_event = ft_event,
+	.pml_max_contextid = INT32_MAX,
+	.pml_max_tag = INT32_MAX,
+	.pml_flags = 0, /* processes are looked up when a communicator needs them */
+};
+
+mca_pml_base_component_2_0_0_t mca_pml_tupleq_component = {
+	.pmlm_version =
+		{
+			MCA_PML_BASE_VERSION_2_0_0,
+			.mca_component_name = "tupleq",
+			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
+					      TUPLEQ_RELEASE),
+			.mca_register_component_params = component_register,
+		},
+	.pmlm_data = {MCA_BASE_METADATA_PARAM_NONE},
+	.pmlm_init = component_init,
+	.pmlm_finalize = component_finalize,
+};

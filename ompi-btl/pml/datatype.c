@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "datatype.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "log.h"
+#include "pml.h"
+
+static void position(opal_convertor_t *convertor, uint64_t offset)
+{
+	size_t at = offset;
+
+	opal_convertor_set_position(convertor, &at);
+	assert(at == offset);
+}
+
+/* At most `len` bytes, and whole elements only. */
+static size_t pack_elements(struct tupleq_buf *buf, void *to, size_t len)
+{
+	struct iovec iov = {.iov_base = to, .iov_len = len};
+	uint32_t n = 1;
+	size_t max = len;
+
+	opal_convertor_pack(&buf->convertor, &iov, &n, &max);
+	return max;
+}
+
+/*
+ * The convertor doesn't cut an element in two, which the end of a piece may: such an element is
+ * packed aside, and what is left of it begins the next piece.
+ */
+static void pack(void *arg, uint64_t offset, void *to, size_t len)
+{
+	struct tupleq_buf *buf = arg;
+	size_t n;
+
+	if (offset == 0) {
+		position(&buf->convertor, 0);
+		buf->cut_len = 0;
+	}
+	while (len) {
+		if (buf->cut_len) {
+			n = len < buf->cut_len ? len : buf->cut_len;
+			memcpy(to, buf->cut + buf->cut_at, n);
+			buf->cut_at += n;
+			buf->cut_len -= n;
+		} else {
+			n = pack_elements(buf, to, len);
+			if (n == 0) {
+				buf->cut_at = 0;
+				buf->cut_len = pack_elements(buf, buf->cut, sizeof(buf->cut));
+				assert(buf->cut_len);
+			}
+		}
+		to = (char *)to + n;
+		len -= n;
+	}
+}
+
+static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
+{
+	struct tupleq_buf *buf = arg;
+	struct iovec iov = {.iov_base = (void *)from, .iov_len = len};
+	uint32_t n = 1;
+	size_t max = len;
+
+	position(&buf->convertor, offset);
+	opal_convertor_unpack(&buf->convertor, &iov, &n, &max);
+	assert(max == len);
+}
+
+static const struct tq_buf_ops gaps_ops = {.pack = pack, .unpack = unpack};
+
+int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
+			 ompi_datatype_t *type, bool send)
+{
+	size_t len;
+	int rc;
+
+	OBJ_CONSTRUCT(&buf->convertor, opal_convertor_t);
+	if (send)
+		rc = opal_convertor_copy_and_prepare_for_send(
+			ompi_mpi_local_convertor, &type->super, count, addr, 0, &buf->convertor);
+	else
+		rc = opal_convertor_copy_and_prepare_for_recv(
+			ompi_mpi_local_convertor, &type->super, count, addr, 0, &buf->convertor);
+	if (rc != OPAL_SUCCESS) {
+		OBJ_DESTRUCT(&buf->convertor);
+		return rc;
+	}
+	opal_convertor_get_packed_size(&buf->convertor, &len);
+	OMPI_DATATYPE_RETAIN(type);
+	buf->type = type;
+	buf->tq = (struct tq_buf){.addr = NULL, .len = len, .ops = &gaps_ops, .arg = buf};
+	return OMPI_SUCCESS;
+}
+
+void tupleq_buf_fini_gaps(struct tupleq_buf *buf)
+{
+	OBJ_DESTRUCT(&buf->convertor);
+	OMPI_DATATYPE_RELEASE(buf->type);
+	buf->tq.ops = NULL;
+}
+
+int tupleq_refuse_gpu(void)
+{
+	tupleq_log(
+		NULL, TQ_LOG_ERROR,
+		"A message's buffer lies in a GPU's memory, which TupleQ doesn't support: copy it "
+		"to the host's memory, or use another PML (ucx, for example).");
+	return MPI_ERR_BUFFER;
+}

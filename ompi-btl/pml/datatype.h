@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A user's buffer of a datatype as the library's. */
+#ifndef TUPLEQ_PML_DATATYPE_H
+#define TUPLEQ_PML_DATATYPE_H
+
+#include "series.h"
+
+#include <tupleq/tupleq.h>
+
+/*
+ * tq.ops says whether the rest is in use: memory with gaps is read and written through Open MPI's
+ * convertor, and the type is kept until that is over.
+ */
+struct tupleq_buf {
+	struct tq_buf tq;
+	ompi_datatype_t *type;
+	opal_convertor_t convertor;
+	/* Of an element that the end of a piece cut: what comes next, cut_len bytes at cut_at. */
+	size_t cut_at, cut_len;
+	char cut[64];
+};
+
+int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
+			 ompi_datatype_t *type, bool send);
+void tupleq_buf_fini_gaps(struct tupleq_buf *buf);
+int tupleq_refuse_gpu(void);
+
+/* 0 or an OMPI error. */
+static inline int tupleq_buf_init(struct tupleq_buf *buf, const void *addr, size_t count,
+				  ompi_datatype_t *type, bool send)
+{
+	if (OPAL_UNLIKELY(series_is_gpu_buffer(addr, count, type)))
+		return tupleq_refuse_gpu();
+	if (OPAL_UNLIKELY(count && !series_datatype_is_contiguous(type, count)))
+		return tupleq_buf_init_gaps(buf, addr, count, type, send);
+	buf->tq.addr = (char *)addr + type->super.true_lb;
+	buf->tq.len = count * type->super.size;
+	buf->tq.ops = NULL;
+	buf->tq.arg = NULL;
+	return OMPI_SUCCESS;
+}
+
+static inline void tupleq_buf_fini(struct tupleq_buf *buf)
+{
+	if (OPAL_UNLIKELY(buf->tq.ops != NULL))
+		tupleq_buf_fini_gaps(buf);
+}
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Diagnostics of a communicator, for debuggers. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "pml.h"
+
+enum { TUPLES = 64 };
+
+int tupleq_dump(ompi_communicator_t *comm, int verbose)
+{
+	struct tq_tuple_info *info = calloc(TUPLES, sizeof(*info));
+	const struct tq_counter_desc *desc;
+	int n, i;
+
+	if (!info)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	opal_output(0, "tupleq, %s: %s; communicator %s, context %u", tupleq_pml.name,
+		    tq_device_text(tupleq_pml.ep), comm->c_name, comm->c_contextid);
+	n = tq_tuple_infos(tupleq_pml.ep, info, TUPLES);
+	for (i = 0; i < n; i++) {
+		if (info[i].ctx != comm->c_contextid)
+			continue;
+		opal_output(0,
+			    "  source %d tag %d: %" PRIu64 " matched by the HCA, %" PRIu64
+			    " by the library, %u promotions, %u recalls",
+			    info[i].source, info[i].tag, info[i].direct, info[i].traditional,
+			    info[i].promotions, info[i].recalls);
+	}
+	for (i = 0; verbose && (desc = tq_counter_desc(i)); i++)
+		opal_output(0, "  %s %" PRIu64, desc->name, tq_counter(tupleq_pml.ep, i));
+	free(info);
+	return OMPI_SUCCESS;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "log.h"
+
+#include <errno.h>
+
+#include "pml.h"
+
+/* Verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
+static const int verbosity[] = {
+	[TQ_LOG_ERROR] = 0,
+	[TQ_LOG_WARN] = 0,
+	[TQ_LOG_INFO] = 10,
+	[TQ_LOG_DEBUG] = 50,
+};
+
+void tupleq_log(void *arg, enum tq_log_level level, const char *text)
+{
+	int output = ompi_pml_base_framework.framework_output;
+
+	(void)arg;
+	/* A component that isn't chosen has nothing to complain of: component.c decides. */
+	if (tupleq_pml.opening && level == TQ_LOG_ERROR)
+		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s", text);
+	else if (!verbosity[level])
+		opal_output(0, "tupleq, %s: %s", tupleq_pml.name, text);
+	else
+		opal_output_verbose(verbosity[level], output, "tupleq, %s: %s", tupleq_pml.name,
+				    text);
+}
+
+void tupleq_explain(const char *text)
+{
+	static const char line[] = "------------------------------------------------------------"
+				   "--------------";
+
+	/* In one piece, so that other processes' output doesn't get in between. */
+	fprintf(stderr, "%s\n%s%s\n", line, text, line);
+}
+
+int tupleq_mpi_error(int err)
+{
+	switch (err) {
+	case 0:
+	case -ECANCELED:
+		return MPI_SUCCESS;
+	case -EMSGSIZE:
+		return MPI_ERR_TRUNCATE;
+	case -ENOMEM:
+		return MPI_ERR_NO_MEM;
+	case -EINVAL:
+		return MPI_ERR_RANK;
+	case -EFAULT:
+		return MPI_ERR_BUFFER;
+	default:
+		return MPI_ERR_OTHER;
+	}
+}

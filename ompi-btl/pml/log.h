@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the user is told: the library's sentences, and errors as MPI has them. */
+#ifndef TUPLEQ_PML_LOG_H
+#define TUPLEQ_PML_LOG_H
+
+#include <tupleq/tupleq.h>
+
+void tupleq_log(void *arg, enum tq_log_level level, const char *text);
+
+/* Shows a user a text of several lines. Open MPI's own way (show_help) would show it once per job,
+ * but with some versions of PMIx it loses it. */
+void tupleq_explain(const char *text);
+
+/* The error class for a negative errno of the library's (or 0). */
+int tupleq_mpi_error(int err);
+
+#endif

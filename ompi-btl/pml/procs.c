@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A peer costs an address from the modex and some memory; connections are the library's to make,
+ * on first use. A process stays a peer for as long as it may come back: Open MPI drops and makes
+ * anew its own object of a process that is connected, disconnected and connected again.
+ */
+#include "procs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <uthash.h>
+
+#include "log.h"
+#include "pml.h"
+
+struct proc {
+	opal_process_name_t name; /* key */
+	struct tq_peer *peer;
+	UT_hash_handle hh;
+};
+
+_Static_assert(sizeof(opal_process_name_t) == 2 * sizeof(uint32_t), "a key has no padding");
+
+static struct proc *procs_known;
+static opal_mutex_t procs_lock = OPAL_MUTEX_STATIC_INIT;
+
+void tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
+{
+	snprintf(name, size, "rank %u on host %s", series_rank(proc),
+		 opal_get_proc_hostname(&proc->super));
+}
+
+static void say(enum tq_log_level level, const char *name, const char *what)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s %s", name, what);
+	tupleq_log(NULL, level, text);
+}
+
+static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
+{
+	char name[300];
+	void *address = NULL;
+	size_t len = 0;
+	int rc;
+
+	tupleq_proc_name(proc, name, sizeof(name));
+	if (proc->super.proc_arch != opal_local_arch) {
+		say(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
+		return OMPI_ERR_UNREACH;
+	}
+	rc = series_modex_recv(&mca_pml_tupleq_component.pmlm_version, proc, &address, &len);
+	if (rc != OPAL_SUCCESS || !len) {
+		say(TQ_LOG_ERROR, name,
+		    "has published no address: it doesn't use pml tupleq (is it asked for "
+		    "everywhere?).");
+		return OMPI_ERR_UNREACH;
+	}
+	rc = tq_peer_add(tupleq_pml.ep, address, len, name, peer);
+	free(address);
+	if (rc == -ENOMEM)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	if (rc == -EPROTO)
+		say(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
+	else if (rc == -ENETUNREACH)
+		say(TQ_LOG_ERROR, name,
+		    "can't be reached: its adapter is on another kind of link or in another "
+		    "subnet.");
+	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
+}
+
+static int find_or_add(ompi_proc_t *proc, struct proc **found)
+{
+	struct proc *known;
+	int rc;
+
+	HASH_FIND(hh, procs_known, &proc->super.proc_name, sizeof(known->name), known);
+	if (!known) {
+		known = calloc(1, sizeof(*known));
+		if (!known)
+			return OMPI_ERR_OUT_OF_RESOURCE;
+		known->name = proc->super.proc_name;
+		rc = add_peer(proc, &known->peer);
+		if (rc != OMPI_SUCCESS) {
+			free(known);
+			return rc;
+		}
+		HASH_ADD(hh, procs_known, name, sizeof(known->name), known);
+	}
+	*found = known;
+	return OMPI_SUCCESS;
+}
+
+int tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
+{
+	void **endpoint = &proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+	struct proc *known = NULL;
+	int rc = OMPI_SUCCESS;
+
+	opal_mutex_lock(&procs_lock);
+	if (!*endpoint) {
+		rc = find_or_add(proc, &known);
+		*endpoint = known;
+	}
+	if (rc == OMPI_SUCCESS)
+		*peer = ((struct proc *)*endpoint)->peer;
+	opal_mutex_unlock(&procs_lock);
+	return rc;
+}
+
+int tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
+{
+	/* Their addresses are fetched by the first communicator that has them in it. */
+	return mca_pml_base_pml_check_selected("tupleq", procs, nprocs);
+}
+
+int tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
+{
+	struct proc *known;
+	size_t i;
+
+	for (i = 0; i < nprocs; i++) {
+		opal_mutex_lock(&procs_lock);
+		known = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+		procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
+		if (known)
+			HASH_DEL(procs_known, known);
+		opal_mutex_unlock(&procs_lock);
+		if (!known)
+			continue;
+		tq_peer_remove(known->peer);
+		free(known);
+	}
+	return OMPI_SUCCESS;
+}
+
+void tupleq_procs_close(void)
+{
+	struct proc *known, *next;
+
+	HASH_ITER(hh, procs_known, known, next) {
+		HASH_DEL(procs_known, known);
+		free(known);
+	}
+}

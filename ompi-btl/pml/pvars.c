@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pvars.h"
+
+#include <stdio.h>
+#include <stdint.h>
+
+#include "pml.h"
+
+static int get_value(const mca_base_pvar_t *pvar, void *value, void *obj)
+{
+	(void)obj;
+	/* Tools may look before MPI_Init and after MPI_Finalize. */
+	*(unsigned long long *)value =
+		tupleq_pml.ep ? tq_counter(tupleq_pml.ep, (unsigned)(uintptr_t)pvar->ctx) : 0;
+	return OPAL_SUCCESS;
+}
+
+static int get_high(const mca_base_pvar_t *pvar, void *value, void *obj)
+{
+	(void)obj;
+	*(unsigned long long *)value =
+		tupleq_pml.ep ? tq_counter_high(tupleq_pml.ep, (unsigned)(uintptr_t)pvar->ctx) : 0;
+	return OPAL_SUCCESS;
+}
+
+static int register_one(unsigned i, const char *name, const char *help, int var_class,
+			mca_base_get_value_fn_t get)
+{
+	return mca_base_component_pvar_register(
+		&mca_pml_tupleq_component.pmlm_version, name, help, OPAL_INFO_LVL_4, var_class,
+		MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+		MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, get, NULL, NULL,
+		(void *)(uintptr_t)i);
+}
+
+int tupleq_pvars_register(void)
+{
+	const struct tq_counter_desc *desc;
+	char name[128];
+	unsigned i;
+	int rc;
+
+	for (i = 0; (desc = tq_counter_desc(i)); i++) {
+		rc = register_one(i, desc->name, desc->help,
+				  desc->level ? MCA_BASE_PVAR_CLASS_LEVEL
+					      : MCA_BASE_PVAR_CLASS_COUNTER,
+				  get_value);
+		if (rc < 0)
+			return rc;
+		if (!desc->level)
+			continue;
+		snprintf(name, sizeof(name), "%s_high", desc->name);
+		rc = register_one(i, name, desc->help, MCA_BASE_PVAR_CLASS_HIGHWATERMARK, get_high);
+		if (rc < 0)
+			return rc;
+	}
+	return OPAL_SUCCESS;
+}

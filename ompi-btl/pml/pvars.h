@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The library's counters as MPI_T performance variables pml_tupleq_<name>. */
+#ifndef TUPLEQ_PML_PVARS_H
+#define TUPLEQ_PML_PVARS_H
+
+/* Called from the component's register function. 0 or an OPAL error. */
+int tupleq_pvars_register(void);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives: blocking, nonblocking, persistent, and of messages taken by a matched probe. */
+#include <errno.h>
+
+#include "pml.h"
+#include "request.h"
+
+/* What a call starts: a receive from a communicator, or of a message that was taken before. */
+struct from {
+	ompi_communicator_t *comm;
+	int source, tag;
+	struct tq_msg *msg;
+};
+
+static int start(const struct from *from, const struct tq_buf *buf, void *user, struct tq_req **req,
+		 struct tq_status *status)
+{
+	if (from->msg)
+		return tq_mrecv(from->msg, buf, user, req, status);
+	return tq_recv(tupleq_ctx(from->comm), tupleq_source(from->source), tupleq_tag(from->tag),
+		       buf, user, req, status);
+}
+
+static int blocking(const struct from *from, void *addr, size_t count, ompi_datatype_t *type,
+		    ompi_status_public_t *status)
+{
+	struct tq_status ended;
+	struct tupleq_op op;
+	struct tq_req *tq;
+	int rc;
+
+	rc = tupleq_buf_init(&op.buf, addr, count, type, false);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	tupleq_op_init_blocking(&op);
+	rc = start(from, &op.buf.tq, &op, &tq, &ended);
+	if (rc < 0) {
+		tupleq_buf_fini(&op.buf);
+		return tupleq_mpi_error(rc);
+	}
+	if (rc)
+		tupleq_ended(&op, &ended);
+	else
+		tupleq_wait(&op.ompi);
+	if (status != MPI_STATUS_IGNORE)
+		OMPI_COPY_STATUS(status, op.ompi.req_status, false);
+	return op.ompi.req_status.MPI_ERROR;
+}
+
+static int nonblocking(const struct from *from, void *addr, size_t count, ompi_datatype_t *type,
+		       ompi_request_t **out)
+{
+	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
+	struct tq_status ended;
+	int rc;
+
+	*out = MPI_REQUEST_NULL;
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	rc = tupleq_buf_init(&request->op.buf, addr, count, type, false);
+	if (rc != OMPI_SUCCESS)
+		goto undo;
+	/* Before it is started: after that it may be completed by another thread. */
+	*out = &request->op.ompi;
+	rc = start(from, &request->op.buf.tq, request, &request->op.tq, &ended);
+	if (rc < 0) {
+		*out = MPI_REQUEST_NULL;
+		rc = tupleq_mpi_error(rc);
+		goto undo;
+	}
+	if (rc)
+		tupleq_ended(&request->op, &ended);
+	return OMPI_SUCCESS;
+undo:
+	tupleq_request_undo(request);
+	return rc;
+}
+
+int tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+		ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+	const struct from from = {.comm = comm, .source = src, .tag = tag};
+
+	if (OPAL_UNLIKELY(src == MPI_PROC_NULL)) {
+		if (status != MPI_STATUS_IGNORE)
+			OMPI_COPY_STATUS(status, ompi_request_empty.req_status, false);
+		return OMPI_SUCCESS;
+	}
+	return blocking(&from, addr, count, type, status);
+}
+
+int tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+		 ompi_communicator_t *comm, ompi_request_t **request)
+{
+	const struct from from = {.comm = comm, .source = src, .tag = tag};
+
+	if (OPAL_UNLIKELY(src == MPI_PROC_NULL)) {
+		*request = &ompi_request_empty;
+		return OMPI_SUCCESS;
+	}
+	return nonblocking(&from, addr, count, type, request);
+}
+
+/* The handle is the user's no more. */
+static struct from take(ompi_message_t **message)
+{
+	const struct from from = {.comm = (*message)->comm, .msg = (*message)->req_ptr};
+
+	ompi_message_return(*message);
+	*message = MPI_MESSAGE_NULL;
+	return from;
+}
+
+int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+		 ompi_status_public_t *status)
+{
+	const struct from from = take(message);
+
+	return blocking(&from, addr, count, type, status);
+}
+
+int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+		  ompi_request_t **request)
+{
+	const struct from from = take(message);
+
+	return nonblocking(&from, addr, count, type, request);
+}
+
+int tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+		      ompi_communicator_t *comm, ompi_request_t **out)
+{
+	tupleq_request_t *request =
+		tupleq_request_new_persistent(TUPLEQ_OP_RECV, addr, count, type, src, tag, comm);
+
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	*out = &request->op.ompi;
+	return OMPI_SUCCESS;
+}
+
+int tupleq_recv_start(tupleq_request_t *request)
+{
+	const struct from from = {
+		.comm = request->comm, .source = request->peer, .tag = request->tag};
+	struct tq_status ended;
+	int rc;
+
+	rc = tupleq_buf_init(&request->op.buf, request->addr, request->count, request->type, false);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	rc = start(&from, &request->op.buf.tq, request, &request->op.tq, &ended);
+	if (rc < 0) {
+		tupleq_buf_fini(&request->op.buf);
+		return tupleq_mpi_error(rc);
+	}
+	if (rc)
+		tupleq_ended(&request->op, &ended);
+	return OMPI_SUCCESS;
+}

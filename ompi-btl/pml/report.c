@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The report is made where MPI_Finalize begins: a collective over MPI_COMM_WORLD needs
+ * communication that still works, and del_procs and the component's finalize come after the fence,
+ * when peers may already be gone. Open MPI's hook framework calls us there; every process is in
+ * MPI_Finalize then, or will be, so waiting for it is no more than the standard allows.
+ */
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "pml.h"
+
+enum {
+	TUPLES = 8,     /* shown, and sent by each process */
+	COUNTERS = 256, /* at most */
+};
+
+/* One process's share, added up over all. */
+struct totals {
+	uint64_t direct, traditional;
+	uint64_t tuples, promotions, recalls;
+	uint64_t counter[COUNTERS];
+};
+
+struct tuple {
+	struct tq_tuple_info info;
+	int32_t receiver;
+};
+
+_Static_assert(sizeof(struct totals) == (5 + COUNTERS) * sizeof(uint64_t), "reduced as an array");
+
+/* All tuples of this process, the busiest first. */
+static struct tq_tuple_info *get_tuples(int *count)
+{
+	struct tq_tuple_info *info = NULL, *bigger;
+	int size = 256, n;
+
+	for (;; size *= 4) {
+		bigger = realloc(info, size * sizeof(*info));
+		if (!bigger)
+			break;
+		info = bigger;
+		n = tq_tuple_infos(tupleq_pml.ep, info, size);
+		*count = n;
+		if (n < size)
+			return info;
+	}
+	free(info);
+	*count = 0;
+	return NULL;
+}
+
+static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int rank)
+{
+	struct tq_tuple_info *info;
+	int n, i;
+
+	info = get_tuples(&n);
+	for (i = 0; i < n; i++) {
+		mine->direct += info[i].direct;
+		mine->traditional += info[i].traditional;
+		mine->promotions += info[i].promotions;
+		mine->recalls += info[i].recalls;
+		if (i < TUPLES)
+			best[i] = (struct tuple){.info = info[i], .receiver = rank};
+	}
+	mine->tuples = n;
+	free(info);
+	for (i = 0; i < COUNTERS && tq_counter_desc(i); i++) {
+		mine->counter[i] = tq_counter(tupleq_pml.ep, i);
+		high[i] = tq_counter_high(tupleq_pml.ep, i);
+	}
+}
+
+static uint64_t messages(const struct tuple *tuple)
+{
+	return tuple->info.direct + tuple->info.traditional;
+}
+
+static int busier(const void *a, const void *b)
+{
+	uint64_t x = messages(a), y = messages(b);
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void print_tuples(FILE *out, struct tuple *tuples, int n)
+{
+	int i;
+
+	qsort(tuples, n, sizeof(*tuples), busier);
+	fprintf(out, "  %-10s %-10s %-12s %-12s %12s %12s %10s %8s\n", "context", "receiver",
+		"source", "tag", "by the HCA", "by software", "promotions", "recalls");
+	for (i = 0; i < n && i < TUPLES && messages(&tuples[i]); i++) {
+		const struct tq_tuple_info *info = &tuples[i].info;
+
+		fprintf(out, "  %-10u %-10d %-12d %-12d %12" PRIu64 " %12" PRIu64 " %10u %8u\n",
+			info->ctx, tuples[i].receiver, info->source, info->tag, info->direct,
+			info->traditional, info->promotions, info->recalls);
+	}
+}
+
+static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
+{
+	const struct tq_counter_desc *desc;
+	int i;
+
+	fprintf(out, "Counters (sums; of a level the highest value in one process)\n");
+	for (i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
+		uint64_t value = desc->level ? high[i] : sum[i];
+
+		if (value)
+			fprintf(out, "  %-24s %16" PRIu64 "  %s\n", desc->name, value, desc->help);
+	}
+}
+
+static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)
+{
+	uint64_t all = sum->direct + sum->traditional;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return;
+	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
+		tq_device_text(tupleq_pml.ep));
+	fprintf(out,
+		"Of %" PRIu64 " messages in %" PRIu64 " tuples the HCA matched %" PRIu64
+		" (%.1f %%), software %" PRIu64 "; %" PRIu64 " promotions, %" PRIu64 " recalls\n",
+		all, sum->tuples, sum->direct, all ? 100.0 * sum->direct / all : 0.0,
+		sum->traditional, sum->promotions, sum->recalls);
+	if (all)
+		print_tuples(out, tuples, nprocs * TUPLES);
+	print_counters(out, sum->counter, high);
+	fclose(out);
+	/* In one piece, so that other output doesn't get in between. */
+	fwrite(text, 1, size, stderr);
+	free(text);
+}
+
+static void report(void)
+{
+	uint64_t high[COUNTERS] = {0}, max[COUNTERS] = {0};
+	struct totals mine = {0}, sum = {0};
+	struct tuple best[TUPLES] = {0}, *all = NULL;
+	int rank, nprocs;
+
+	/* MPI_Finalize in a process that hasn't called MPI_Init gets here, too. */
+	if (!tupleq_pml.ep)
+		return;
+	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	PMPI_Comm_size(MPI_COMM_WORLD, &nprocs);
+	collect(&mine, high, best, rank);
+	if (!rank)
+		all = calloc(nprocs, sizeof(best));
+	PMPI_Reduce(&mine, &sum, sizeof(mine) / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0,
+		    MPI_COMM_WORLD);
+	PMPI_Reduce(high, max, COUNTERS, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+	PMPI_Gather(best, sizeof(best), MPI_BYTE, all, sizeof(best), MPI_BYTE, 0, MPI_COMM_WORLD);
+	if (all)
+		print(nprocs, &sum, max, all);
+	free(all);
+}
+
+static ompi_hook_base_component_t hook = {
+	.hookm_version =
+		{
+			OMPI_HOOK_BASE_VERSION_1_0_0,
+			.mca_component_name = "tupleq",
+			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
+					      TUPLEQ_RELEASE),
+		},
+	.hookm_data = {MCA_BASE_METADATA_PARAM_NONE},
+	.hookm_mpi_finalize_top = report,
+};
+
+int tupleq_report_open(void)
+{
+	return ompi_hook_base_register_callbacks(&hook);
+}
+
+void tupleq_report_close(void)
+{
+	ompi_hook_base_deregister_callbacks(&hook);
+}

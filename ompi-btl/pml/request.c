@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+
+/* Open MPI hands requests from thread to thread by fences, which ThreadSanitizer doesn't follow. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define HANDED_OVER(request) __tsan_release(request)
+#define TAKEN_OVER(request)  __tsan_acquire(request)
+#else
+#define HANDED_OVER(request) ((void)(request))
+#define TAKEN_OVER(request)  ((void)(request))
+#endif
+
+/* Polls of the adapter between looks at what else may have to be progressed. */
+enum { SPINS = 64 };
+
+static int add_refs(tupleq_request_t *request, int n)
+{
+	if (!opal_using_threads())
+		return request->refs += n;
+	return __atomic_add_fetch(&request->refs, n, __ATOMIC_ACQ_REL);
+}
+
+static int request_free(ompi_request_t **ompi)
+{
+	tupleq_request_t *request = (tupleq_request_t *)*ompi;
+
+	OMPI_REQUEST_FINI(&request->op.ompi);
+	*ompi = MPI_REQUEST_NULL;
+	tupleq_request_put(request);
+	return OMPI_SUCCESS;
+}
+
+/*
+ * The library's request is gone once its completion has returned, so a thread that cancels takes
+ * the pointer out meanwhile, and a thread that completes waits until it is back.
+ */
+static int request_cancel(ompi_request_t *ompi, int flag)
+{
+	struct tupleq_op *op = (struct tupleq_op *)ompi;
+	struct tq_req *tq;
+
+	(void)flag;
+	/* MPI lets a send end as if it hadn't been cancelled. */
+	if (op->kind != TUPLEQ_OP_RECV)
+		return OMPI_SUCCESS;
+	tq = __atomic_exchange_n(&op->tq, NULL, __ATOMIC_ACQUIRE);
+	if (tq) {
+		tq_cancel(tq);
+		__atomic_store_n(&op->tq, tq, __ATOMIC_RELEASE);
+	}
+	return OMPI_SUCCESS;
+}
+
+static void await_cancel(struct tupleq_op *op)
+{
+	if (!opal_using_threads()) {
+		op->tq = NULL;
+		return;
+	}
+	while (!__atomic_exchange_n(&op->tq, NULL, __ATOMIC_ACQ_REL))
+		;
+}
+
+static void request_construct(tupleq_request_t *request)
+{
+	ompi_request_t *ompi = &request->op.ompi;
+
+	ompi->req_type = OMPI_REQUEST_PML;
+	ompi->req_start = tupleq_start;
+	ompi->req_free = request_free;
+	ompi->req_cancel = request_cancel;
+	request->op.buf.tq.ops = NULL;
+	request->op.tq = NULL;
+}
+
+OBJ_CLASS_INSTANCE(tupleq_request_t, ompi_request_t, request_construct, NULL);
+
+static tupleq_request_t *request_get(enum tupleq_op_kind kind, ompi_communicator_t *comm,
+				     bool persistent)
+{
+	tupleq_request_t *request = (tupleq_request_t *)opal_free_list_get(&tupleq_pml.requests);
+
+	if (!request)
+		return NULL;
+	TAKEN_OVER(request);
+	OMPI_REQUEST_INIT(&request->op.ompi, persistent);
+	request->op.ompi.req_mpi_object.comm = comm;
+	request->op.kind = kind;
+	request->op.tq = NULL;
+	request->type = NULL;
+	request->comm = comm;
+	/* A freed communicator, with its context id, stays until its operations have ended. */
+	OBJ_RETAIN(comm);
+	return request;
+}
+
+tupleq_request_t *tupleq_request_new(enum tupleq_op_kind kind, ompi_communicator_t *comm)
+{
+	tupleq_request_t *request = request_get(kind, comm, false);
+
+	if (request) {
+		request->refs = 2;
+		series_request_pending(&request->op.ompi);
+	}
+	return request;
+}
+
+tupleq_request_t *tupleq_request_new_persistent(enum tupleq_op_kind kind, void *addr, size_t count,
+						ompi_datatype_t *type, int peer, int tag,
+						ompi_communicator_t *comm)
+{
+	tupleq_request_t *request = request_get(kind, comm, true);
+
+	if (request) {
+		request->refs = 1;
+		request->addr = addr;
+		request->count = count;
+		request->type = type;
+		request->peer = peer;
+		request->tag = tag;
+		OMPI_DATATYPE_RETAIN(type);
+	}
+	return request;
+}
+
+void tupleq_request_put(tupleq_request_t *request)
+{
+	ompi_communicator_t *comm = request->comm;
+
+	if (add_refs(request, -1))
+		return;
+	assert(!request->op.buf.tq.ops);
+	if (request->type)
+		OMPI_DATATYPE_RELEASE(request->type);
+	HANDED_OVER(request);
+	opal_free_list_return(&tupleq_pml.requests, &request->op.ompi.super);
+	OBJ_RELEASE(comm);
+}
+
+void tupleq_request_undo(tupleq_request_t *request)
+{
+	tupleq_buf_fini(&request->op.buf);
+	OMPI_REQUEST_FINI(&request->op.ompi);
+	request->refs = 1;
+	tupleq_request_put(request);
+}
+
+void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, uint64_t room)
+{
+	to->MPI_SOURCE = from->source;
+	to->MPI_TAG = from->tag;
+	to->_ucount = from->length < room ? from->length : room;
+	to->_cancelled = from->error == -ECANCELED;
+	if (OPAL_UNLIKELY(to->_cancelled)) {
+		to->MPI_SOURCE = OMPI_ANY_SOURCE;
+		to->MPI_TAG = OMPI_ANY_TAG;
+		to->_ucount = 0;
+	}
+}
+
+static void end_request(tupleq_request_t *request, const struct tq_status *status)
+{
+	struct tupleq_op *op = &request->op;
+
+	op->ompi.req_status.MPI_ERROR = tupleq_mpi_error(status->error);
+	if (op->kind == TUPLEQ_OP_RECV)
+		tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
+	tupleq_buf_fini(&op->buf);
+	if (op->kind == TUPLEQ_OP_BSEND)
+		mca_pml_base_bsend_request_free(request->bsend_copy);
+	else
+		ompi_request_complete(&op->ompi, true);
+	tupleq_request_put(request);
+}
+
+/* The end of a blocking operation: the caller's stack may be gone after this. */
+static void end_blocking(struct tupleq_op *op, const struct tq_status *status)
+{
+	op->ompi.req_status.MPI_ERROR = tupleq_mpi_error(status->error);
+	/* Of a send nobody looks at it. */
+	tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
+	tupleq_buf_fini(&op->buf);
+	HANDED_OVER(&op->ompi);
+	ompi_request_complete(&op->ompi, true);
+}
+
+void tupleq_complete(void *user, const struct tq_status *status)
+{
+	struct tupleq_op *op = user;
+
+	if (op->kind == TUPLEQ_OP_BLOCKING) {
+		end_blocking(op, status);
+		return;
+	}
+	if (op->kind == TUPLEQ_OP_RECV)
+		await_cancel(op);
+	end_request(user, status);
+}
+
+void tupleq_ended(struct tupleq_op *op, const struct tq_status *status)
+{
+	if (op->kind == TUPLEQ_OP_BLOCKING)
+		end_blocking(op, status);
+	else
+		end_request((tupleq_request_t *)op, status);
+}
+
+void tupleq_wait(ompi_request_t *request)
+{
+	int i;
+
+	while (!REQUEST_COMPLETE(request)) {
+		for (i = 0; i < SPINS; i++) {
+			tq_progress(tupleq_pml.ep);
+			if (REQUEST_COMPLETE(request))
+				goto done;
+		}
+		/* Whom we wait for may be a thread that has no core. */
+		if (opal_using_threads())
+			sched_yield();
+		opal_progress();
+	}
+done:
+	opal_atomic_rmb();
+	TAKEN_OVER(request);
+}
+
+int tupleq_start(size_t count, ompi_request_t **requests)
+{
+	tupleq_request_t *request;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < count; i++) {
+		request = (tupleq_request_t *)requests[i];
+		add_refs(request, 1);
+		series_request_pending(&request->op.ompi);
+		rc = request->op.kind == TUPLEQ_OP_RECV ? tupleq_recv_start(request)
+							: tupleq_send_start(request);
+		if (rc == OMPI_SUCCESS)
+			continue;
+		request->op.ompi.req_state = OMPI_REQUEST_INACTIVE;
+		request->op.ompi.req_complete = REQUEST_COMPLETED;
+		tupleq_request_put(request);
+		return rc;
+	}
+	return OMPI_SUCCESS;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sends in all modes: blocking, nonblocking and persistent. */
+#include <errno.h>
+
+#include "pml.h"
+#include "request.h"
+
+static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
+{
+	unsigned flags = 0;
+
+	/* Ready mode gains nothing: a receive that is posted is found as quickly. */
+	if (mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
+		flags |= TQ_SEND_SYNC;
+	if (OPAL_UNLIKELY(series_tag_is_used_once(tag)))
+		flags |= TQ_SEND_NOTUP;
+	return flags;
+}
+
+/* Copies the message to the user's attached buffer. NULL: there is no room in it. */
+static void *bsend_copy(const struct tq_buf *buf)
+{
+	void *copy = mca_pml_base_bsend_request_alloc_buf(buf->len ? buf->len : 1);
+
+	if (!copy)
+		return NULL;
+	if (buf->ops)
+		buf->ops->pack(buf->arg, 0, copy, buf->len);
+	else if (buf->len)
+		memcpy(copy, buf->addr, buf->len);
+	return copy;
+}
+
+/* Buffered mode: the copy is sent by a request of its own, and the user's operation is over. */
+static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		 ompi_communicator_t *comm)
+{
+	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_BSEND, comm);
+	struct tupleq_buf *buf = &request->op.buf;
+	void *copy;
+	int rc;
+
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	rc = tupleq_buf_init(buf, addr, count, type, true);
+	if (rc != OMPI_SUCCESS)
+		goto undo;
+	copy = bsend_copy(&buf->tq);
+	if (!copy) {
+		rc = OMPI_ERR_BUFFER;
+		goto undo;
+	}
+	tupleq_buf_fini(buf);
+	buf->tq = (struct tq_buf){.addr = copy, .len = buf->tq.len};
+	request->bsend_copy = copy;
+	request->refs = 1; /* nobody else has it */
+	rc = tq_send(tupleq_ctx(comm), dst, tag, &buf->tq,
+		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED), request, &request->op.tq);
+	if (!rc)
+		return OMPI_SUCCESS;
+	mca_pml_base_bsend_request_free(copy);
+	rc = rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+undo:
+	tupleq_request_undo(request);
+	return rc;
+}
+
+int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+	struct tupleq_op op;
+	struct tq_req *tq;
+	int rc;
+
+	if (OPAL_UNLIKELY(dst == MPI_PROC_NULL))
+		return OMPI_SUCCESS;
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
+		return bsend(addr, count, type, dst, tag, comm);
+	rc = tupleq_buf_init(&op.buf, addr, count, type, true);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	tupleq_op_init_blocking(&op);
+	rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq, send_flags(tag, mode) | TQ_SEND_BLOCK,
+		     &op, &tq);
+	if (rc) {
+		tupleq_buf_fini(&op.buf);
+		return rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+	}
+	tupleq_wait(&op.ompi);
+	return op.ompi.req_status.MPI_ERROR;
+}
+
+int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **out)
+{
+	tupleq_request_t *request;
+	int rc;
+
+	*out = &ompi_request_empty;
+	if (OPAL_UNLIKELY(dst == MPI_PROC_NULL))
+		return OMPI_SUCCESS;
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
+		return bsend(addr, count, type, dst, tag, comm);
+	request = tupleq_request_new(TUPLEQ_OP_SEND, comm);
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	rc = tupleq_buf_init(&request->op.buf, addr, count, type, true);
+	if (rc != OMPI_SUCCESS)
+		goto undo;
+	/* Before it is started: after that it may be completed by another thread. */
+	*out = &request->op.ompi;
+	rc = tq_send(tupleq_ctx(comm), dst, tag, &request->op.buf.tq, send_flags(tag, mode),
+		     request, &request->op.tq);
+	if (!rc)
+		return OMPI_SUCCESS;
+	*out = &ompi_request_empty;
+	rc = rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+undo:
+	tupleq_request_undo(request);
+	return rc;
+}
+
+int tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		      mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+		      ompi_request_t **out)
+{
+	tupleq_request_t *request = tupleq_request_new_persistent(TUPLEQ_OP_SEND, (void *)addr,
+								  count, type, dst, tag, comm);
+
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	request->mode = mode;
+	*out = &request->op.ompi;
+	return OMPI_SUCCESS;
+}
+
+int tupleq_send_start(tupleq_request_t *request)
+{
+	static const struct tq_status ended;
+	struct tupleq_op *op = &request->op;
+	int rc;
+
+	if (request->mode == MCA_PML_BASE_SEND_BUFFERED) {
+		rc = bsend(request->addr, request->count, request->type, request->peer,
+			   request->tag, request->comm);
+		if (rc == OMPI_SUCCESS)
+			tupleq_ended(op, &ended);
+		return rc;
+	}
+	rc = tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	rc = tq_send(tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq,
+		     send_flags(request->tag, request->mode), request, &op->tq);
+	if (rc < 0) {
+		tupleq_buf_fini(&op->buf);
+		return tupleq_mpi_error(rc);
+	}
+	if (rc)
+		tupleq_ended(op, &ended);
+	return OMPI_SUCCESS;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What depends on the series of Open MPI. Everything of Open MPI that the component uses is
+ * included here; what differs between series, or leans on how a series works inside, is a function
+ * here. This is for 4.1.
+ */
+#ifndef TUPLEQ_PML_SERIES_H
+#define TUPLEQ_PML_SERIES_H
+
+#include "ompi_config.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/mca/hook/base/base.h"
+#include "ompi/mca/hook/hook.h"
+#include "ompi/mca/pml/base/base.h"
+#include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/message/message.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+#include "opal/class/opal_free_list.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/mca/base/mca_base_pvar.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_var_enum.h"
+#include "opal/mca/pmix/pmix.h"
+#include "opal/mca/rcache/base/base.h"
+#include "opal/mca/rcache/rcache.h"
+#include "opal/runtime/opal_params.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/threads/mutex.h"
+#include "opal/threads/thread_usage.h"
+#include "opal/util/arch.h"
+#include "opal/util/os_path.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#if OMPI_MAJOR_VERSION != 4 || OMPI_MINOR_VERSION != 1
+#error "this file is for Open MPI 4.1: the layout of its structures differs between series"
+#endif
+
+/* Published under the component's name; freed by the caller of series_modex_recv(). */
+static inline int series_modex_send(const mca_base_component_t *component, const void *data,
+				    size_t len)
+{
+	int rc;
+
+	OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, component, data, len);
+	return rc;
+}
+
+static inline int series_modex_recv(const mca_base_component_t *component, const ompi_proc_t *proc,
+				    void **data, size_t *len)
+{
+	uint8_t *bytes = NULL;
+	int rc;
+
+	OPAL_MODEX_RECV(rc, component, &proc->super.proc_name, &bytes, len);
+	*data = bytes;
+	return rc;
+}
+
+/* mpirun's directory of the job on this host, which goes when the job ends. */
+static inline const char *series_job_dir(void)
+{
+	const char *dir = opal_process_info.job_session_dir;
+
+	return dir && !access(dir, W_OK | X_OK) ? dir : opal_tmp_directory();
+}
+
+static inline uint32_t series_job_id(void)
+{
+	return OMPI_PROC_MY_NAME->jobid;
+}
+
+static inline unsigned series_rank(const ompi_proc_t *proc)
+{
+	return OMPI_CAST_RTE_NAME(&proc->super.proc_name)->vpid;
+}
+
+/* Is this the first process of the job on its host? */
+static inline bool series_is_first_on_host(void)
+{
+	return opal_process_info.my_local_rank == 0;
+}
+
+/*
+ * A request on the stack of a blocking call: the library never sees it. Of an Open MPI request only
+ * these fields are looked at by ompi_request_complete() and ompi_request_wait_completion().
+ */
+static inline void series_request_on_stack(ompi_request_t *request)
+{
+	request->req_complete = REQUEST_PENDING;
+	request->req_complete_cb = NULL;
+	request->req_status.MPI_ERROR = MPI_SUCCESS;
+}
+
+static inline void series_request_pending(ompi_request_t *request)
+{
+	request->req_complete = REQUEST_PENDING;
+	request->req_state = OMPI_REQUEST_ACTIVE;
+	request->req_status._cancelled = 0;
+	request->req_status.MPI_ERROR = MPI_SUCCESS;
+}
+
+/* Is the message's memory one piece, starting at the type's true lower bound? */
+static inline bool series_datatype_is_contiguous(const ompi_datatype_t *type, size_t count)
+{
+	/* The function looks at whether there is more than one element, and has an int for it. */
+	return opal_datatype_is_contiguous_memory_layout(&type->super, count > 1 ? 2 : 1);
+}
+
+/* Is the buffer a GPU's? Known only to an Open MPI built with CUDA, whose convertor looks. */
+static inline bool series_is_gpu_buffer(const void *addr, size_t count, const ompi_datatype_t *type)
+{
+#if OPAL_CUDA_SUPPORT
+	opal_convertor_t convertor;
+	bool gpu;
+
+	if (!opal_cuda_support)
+		return false;
+	OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+	opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count,
+						 addr, 0, &convertor);
+	gpu = convertor.flags & (CONVERTOR_CUDA | CONVERTOR_CUDA_UNIFIED);
+	OBJ_DESTRUCT(&convertor);
+	return gpu;
+#else
+	(void)addr;
+	(void)count;
+	(void)type;
+	return false;
+#endif
+}
+
+/* Nonblocking collectives take a fresh tag each time; the other collectives' tags are fixed. */
+static inline bool series_tag_is_used_once(int tag)
+{
+	return tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
+	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
+}
+
+/* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
+static inline void series_subscribe_assertions(ompi_communicator_t *comm)
+{
+	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_TAG);
+	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+}
+
+static inline uint32_t series_assertions(const ompi_communicator_t *comm)
+{
+	return comm->c_assertions & (OMPI_COMM_ASSERT_NO_ANY_TAG | OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+}
+
+#endif
