@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# install.sh BUILD [ROOT]: what is installed works without the build tree. Without ROOT it installs by way of DESTDIR. "make
+# installcheck" gives the prefix as ROOT, also in "make distcheck", which so tests one. ("make install prefix=..." is nothing that
+# libtool can do with libraries that stand on one another.)
+set -euo pipefail
+
+build=$1
+top=$(cd "$(dirname "$0")/.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# As a user without the build tree's environment would have it.
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path
+
+files=(bin/softhca lib/softhca/libsofthca.so share/man/man1/softhca.1 share/man/man7/softhca.7
+	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
+component=
+if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
+	component=lib/openmpi/mca_pml_tupleq.so
+	files+=("$component")
+fi
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+# exports LIBRARY NAME...: the library has these dynamic symbols and no other.
+exports() {
+	local library=$1
+	shift
+	diff -u --label "wanted of $(basename "$library")" --label "there" <(printf '%s\n' "$@" | sort) \
+		<(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
+}
+
+# links ROOT: a program is built as tupleq.pc says, and runs. (The prefix that tupleq.pc names is the configured one.)
+links() {
+	local root=$1 flags
+
+	cat >"$dir/user.c" <<-END
+		#include <tupleq/tupleq.h>
+		int main(void)
+		{
+			return !tq_param_desc(0);
+		}
+	END
+	flags=$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --define-prefix --cflags --libs tupleq)
+	case $flags in *"$root/include"*"$root/lib"*) ;; *) fail "tupleq.pc leads elsewhere: $flags" ;; esac
+	# shellcheck disable=SC2086 # several words
+	${CC:-cc} -std=c99 -Wall -Wextra -Werror "$dir/user.c" -o "$dir/user" $flags
+	LD_LIBRARY_PATH="$root/lib" "$dir/user"
+}
+
+# loads ROOT: Open MPI takes the component.
+loads() {
+	local root=$1 info
+
+	info=$(LD_LIBRARY_PATH="$root/lib" OMPI_MCA_mca_base_component_path="SYS_DEFAULT:$root/lib/openmpi" \
+		ompi_info --parsable --param pml tupleq --level 9)
+	case $info in *mca:pml:tupleq:*) ;; *) fail "ompi_info doesn't know $root/$component" ;; esac
+}
+
+# check ROOT
+check() {
+	local root=$1 file symbols
+
+	for file in "${files[@]}"; do
+		test -f "$root/$file" || fail "$root/$file is missing"
+	done
+	if grep -q '@OPTIONS@' "$root/share/man/man1/softhca.1"; then
+		fail "the manual page lacks the options"
+	fi
+	"$root/bin/softhca" --version
+	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
+	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
+	exports "$root/lib/libtupleq.so" "${symbols[@]}"
+	links "$root"
+	if [ -n "$component" ]; then
+		exports "$root/$component" mca_pml_tupleq_component
+		loads "$root"
+	fi
+}
+
+if [ $# -gt 1 ]; then
+	check "$2"
+	exit
+fi
+make -C "$build" install DESTDIR="$dir/dest" >/dev/null
+check "$dir/dest$(sed -n 's/^prefix = //p' "$build/Makefile")"
+make -C "$build" uninstall DESTDIR="$dir/dest" >/dev/null
+left=$(find "$dir/dest" ! -type d)
+test -z "$left" || fail "make uninstall leaves $left"

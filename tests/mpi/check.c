@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* check.c - see check.h. */
+#include <signal.h>
+#include <stdarg.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+int t_rank, t_size;
+
+static char name[128] = "start"; /* of the check that runs */
+static const char *volatile doing = "";
+static MPI_Comm comm; /* of the checks themselves: no test uses it */
+
+/* A line in one write, so that lines of several ranks don't mix. */
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static void say(const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	if (n >= (int)sizeof(line) - 1)
+		n = sizeof(line) - 2;
+	line[n++] = '\n';
+	if (write(STDOUT_FILENO, line, (size_t)n) < 0)
+		_exit(1);
+}
+
+/* All ranks come here at about the same time. The others get a second to say where they are. */
+static void on_alarm(int sig)
+{
+	static volatile sig_atomic_t said;
+
+	(void)sig;
+	if (said)
+		_exit(1);
+	said = 1;
+	say("%s %s - rank %d: no end after %d s%s%s", t_rank == 0 ? "not ok" : "#", name, t_rank,
+	    T_DEADLINE_S, *doing ? ", in: " : "", doing);
+	alarm(1);
+}
+
+int t_init_thread(int *argc, char ***argv, int ranks, int level)
+{
+	int provided;
+
+	signal(SIGALRM, on_alarm);
+	alarm(T_DEADLINE_S);
+	MPI_Init_thread(argc, argv, level, &provided);
+	MPI_Comm_rank(MPI_COMM_WORLD, &t_rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &t_size);
+	t_true(t_size >= ranks, "it needs %d ranks at least", ranks);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	return provided;
+}
+
+void t_init(int *argc, char ***argv, int ranks)
+{
+	t_init_thread(argc, argv, ranks, MPI_THREAD_SINGLE);
+}
+
+int t_finish(void)
+{
+	snprintf(name, sizeof(name), "MPI_Finalize");
+	MPI_Comm_free(&comm);
+	MPI_Finalize();
+	return 0;
+}
+
+void t_begin(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(name, sizeof(name), fmt, ap);
+	va_end(ap);
+	doing = "";
+	alarm(T_DEADLINE_S);
+}
+
+void t_end(void)
+{
+	doing = "the barrier at the check's end";
+	MPI_Barrier(comm);
+	if (t_rank == 0)
+		say("ok %s", name);
+}
+
+void t_skip(const char *skipped, const char *fmt, ...)
+{
+	char why[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (t_rank == 0)
+		say("ok %s # SKIP %s", skipped, why);
+}
+
+void t_doing(const char *what)
+{
+	doing = what;
+}
+
+void t_fail(const char *fmt, ...)
+{
+	char why[768];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	say("not ok %s - rank %d: %s", name, t_rank, why);
+	MPI_Abort(MPI_COMM_WORLD, 1);
+	abort();
+}
+
+void t_eq_at(long long a, long long b, const char *sa, const char *sb, int line)
+{
+	if (a != b)
+		t_fail("line %d: %s is %lld, not %s = %lld", line, sa, a, sb, b);
+}
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+/* The contents are 64-bit words, each a function of the message and of the word's index. */
+static uint64_t content(struct t_msg m)
+{
+	return mix(((uint64_t)(uint32_t)m.src << 40) ^ ((uint64_t)m.seq << 20) ^ (uint32_t)m.tag);
+}
+
+static uint64_t word(uint64_t start, size_t index)
+{
+	return (start + index) * 0x9e3779b97f4a7c15u;
+}
+
+void t_fill(void *buf, size_t bytes, struct t_msg m)
+{
+	uint64_t start = content(m), w;
+	unsigned char *p = buf;
+	size_t i;
+
+	for (i = 0; i < bytes / 8; i++) {
+		w = word(start, i);
+		memcpy(p + 8 * i, &w, 8);
+	}
+	w = word(start, i);
+	memcpy(p + 8 * i, &w, bytes % 8);
+}
+
+void t_verify(const void *buf, size_t bytes, struct t_msg m)
+{
+	uint64_t start = content(m), w;
+	const unsigned char *p = buf;
+	unsigned char want[8];
+	size_t i, off, n;
+
+	for (i = 0; 8 * i < bytes; i++) {
+		n = bytes - 8 * i < 8 ? bytes - 8 * i : 8;
+		w = word(start, i);
+		if (memcmp(p + 8 * i, &w, n) == 0)
+			continue;
+		memcpy(want, &w, 8);
+		for (off = 0; p[8 * i + off] == want[off];)
+			off++;
+		t_fail("message %u of %zu bytes from rank %d with tag %d: byte %zu is 0x%02x, not "
+		       "0x%02x",
+		       m.seq, bytes, m.src, m.tag, 8 * i + off, p[8 * i + off], want[off]);
+	}
+}
+
+void t_untouched(const void *buf, size_t bytes, unsigned char value)
+{
+	const unsigned char *p = buf;
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		if (p[i] != value)
+			t_fail("byte %zu of %zu was written that no message has: 0x%02x, not "
+			       "0x%02x",
+			       i, bytes, p[i], value);
+}
+
+void t_status(const MPI_Status *st, int src, int tag, size_t bytes)
+{
+	int count, cancelled;
+
+	MPI_Get_count(st, MPI_BYTE, &count);
+	MPI_Test_cancelled(st, &cancelled);
+	if (st->MPI_SOURCE != src || st->MPI_TAG != tag || count != (int)bytes || cancelled)
+		t_fail("a status has source %d, tag %d, %d bytes%s; not %d, %d, %zu",
+		       st->MPI_SOURCE, st->MPI_TAG, count, cancelled ? ", cancelled" : "", src, tag,
+		       bytes);
+}
+
+void *t_alloc(size_t bytes)
+{
+	void *p = malloc(bytes ? bytes : 1);
+
+	if (!p)
+		t_fail("no memory for %zu bytes", bytes);
+	return p;
+}
+
+struct t_rng t_rng(uint64_t seed, uint64_t a, uint64_t b)
+{
+	return (struct t_rng){mix(mix(mix(seed + 1) + a) + b)};
+}
+
+uint64_t t_rand(struct t_rng *rng)
+{
+	rng->state += 0x9e3779b97f4a7c15u;
+	return mix(rng->state);
+}
+
+int t_below(struct t_rng *rng, int n)
+{
+	return (int)((t_rand(rng) >> 33) % (uint64_t)n);
+}
+
+bool t_chance(struct t_rng *rng, int percent)
+{
+	return t_below(rng, 100) < percent;
+}
+
+void t_shuffle(struct t_rng *rng, int *v, int n)
+{
+	int i, j, x;
+
+	for (i = n - 1; i > 0; i--) {
+		j = t_below(rng, i + 1);
+		x = v[i], v[i] = v[j], v[j] = x;
+	}
+}
+
+long t_arg(int argc, char **argv, int index, long def)
+{
+	return index < argc ? strtol(argv[index], NULL, 0) : def;
+}
+
+void t_away(long ms)
+{
+	struct timespec left = {ms / 1000, ms % 1000 * 1000000};
+
+	while (nanosleep(&left, &left) != 0)
+		;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * comms.c - comms [SEED [ROUNDS]]: communicators that come and go with traffic on them, so that
+ * their context ids are used again. Two ranks or more.
+ */
+#include "check.h"
+
+enum { TAG = 2, BYTES = 6000, COMMS = 6 };
+
+static struct t_rng rng; /* the same on all ranks */
+static unsigned char *out[COMMS], *in[COMMS];
+static unsigned int seq;
+
+/* Each rank's number in MPI_COMM_WORLD, for one of comm. */
+static int world_rank(MPI_Comm comm, int rank)
+{
+	MPI_Group a, b;
+	int world;
+
+	MPI_Comm_group(comm, &a);
+	MPI_Comm_group(MPI_COMM_WORLD, &b);
+	MPI_Group_translate_ranks(a, 1, &rank, b, &world);
+	MPI_Group_free(&a);
+	MPI_Group_free(&b);
+	return world;
+}
+
+/* Messages round the ring of comm; some of them with wildcards. */
+static void ring(MPI_Comm comm, int messages)
+{
+	int rank, size, i, n;
+	MPI_Request req;
+	MPI_Status st;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	for (i = 0; i < messages; i++) {
+		int right = (rank + 1) % size, left = (rank + size - 1) % size;
+
+		n = (i * 739) % BYTES;
+		MPI_Irecv(in[0], BYTES, MPI_BYTE, i % 5 == 4 ? MPI_ANY_SOURCE : left,
+			  i % 7 == 6 ? MPI_ANY_TAG : TAG, comm, &req);
+		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, TAG, seq + (unsigned int)i});
+		MPI_Send(out[0], n, MPI_BYTE, right, TAG, comm);
+		MPI_Wait(&req, &st);
+		t_status(&st, left, TAG, (size_t)n);
+		t_verify(in[0], (size_t)n,
+			 (struct t_msg){world_rank(comm, left), TAG, seq + (unsigned int)i});
+	}
+}
+
+static void dup_and_free(int rounds)
+{
+	MPI_Comm comm;
+	int i;
+
+	t_begin("comms: dup, traffic, free, %d times", rounds);
+	for (i = 0; i < rounds; i++, seq += 100) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		ring(comm, i % 4 ? 3 : 25);
+		MPI_Comm_free(&comm);
+	}
+	t_end();
+}
+
+static void split_and_free(int rounds)
+{
+	MPI_Comm comm;
+	int i;
+
+	t_begin("comms: split, traffic, free, %d times", rounds);
+	for (i = 0; i < rounds; i++, seq += 100) {
+		int colours = 1 + t_below(&rng, 3);
+
+		MPI_Comm_split(MPI_COMM_WORLD, t_rank % colours, i % 2 ? -t_rank : t_rank, &comm);
+		ring(comm, i % 4 ? 3 : 25);
+		MPI_Comm_free(&comm);
+	}
+	t_end();
+}
+
+/* Some ranks have a communicator early and send on it before the others know of it. */
+static void early_traffic(int rounds)
+{
+	MPI_Request req[2];
+	MPI_Status st;
+	MPI_Comm comm;
+	int i;
+
+	t_begin("comms: messages on a communicator that is new, %d times", rounds);
+	for (i = 0; i < rounds; i++, seq += 100) {
+		int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
+
+		if (i % 4 == 0 && t_rank == (i / 4) % t_size)
+			t_away(2);
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		t_fill(out[0], 100, (struct t_msg){t_rank, TAG, seq});
+		t_fill(out[1], BYTES, (struct t_msg){t_rank, TAG, seq + 1});
+		MPI_Isend(out[0], 100, MPI_BYTE, right, TAG, comm, &req[0]);
+		MPI_Isend(out[1], BYTES, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Recv(in[0], BYTES, MPI_BYTE, left, TAG, comm, &st);
+		t_status(&st, left, TAG, 100);
+		t_verify(in[0], 100, (struct t_msg){left, TAG, seq});
+		MPI_Recv(in[0], BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG, comm, &st);
+		t_status(&st, left, TAG, BYTES);
+		t_verify(in[0], BYTES, (struct t_msg){left, TAG, seq + 1});
+		MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
+		MPI_Comm_free(&comm);
+	}
+	t_end();
+}
+
+/* The same source and tag on several communicators at once; contexts don't mix. */
+static void side_by_side(int rounds)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i, k;
+	MPI_Request req[COMMS], recv[COMMS];
+	MPI_Comm comm[COMMS];
+	int order[COMMS];
+	MPI_Status st;
+
+	t_begin("comms: one tag on %d communicators", COMMS);
+	for (k = 0; k < COMMS; k++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[k]);
+		order[k] = k;
+	}
+	for (i = 0; i < 10 * rounds; i++, seq += COMMS) {
+		for (k = 0; k < COMMS; k++)
+			MPI_Irecv(in[k], BYTES, MPI_BYTE, i % 11 ? left : MPI_ANY_SOURCE,
+				  i % 13 ? TAG : MPI_ANY_TAG, comm[k], &recv[k]);
+		t_shuffle(&rng, order, COMMS);
+		for (k = 0; k < COMMS; k++) {
+			int c = order[k], n = (i * 97 + c * 501) % BYTES;
+
+			t_fill(out[c], (size_t)n, (struct t_msg){t_rank, c, seq});
+			MPI_Isend(out[c], n, MPI_BYTE, right, TAG, comm[c], &req[c]);
+		}
+		for (k = 0; k < COMMS; k++) {
+			size_t n = (size_t)((i * 97 + k * 501) % BYTES);
+
+			MPI_Wait(&recv[k], &st);
+			t_status(&st, left, TAG, n);
+			t_verify(in[k], n, (struct t_msg){left, k, seq});
+		}
+		MPI_Waitall(COMMS, req, MPI_STATUSES_IGNORE);
+	}
+	for (k = 0; k < COMMS; k++)
+		MPI_Comm_free(&comm[k]);
+	t_end();
+}
+
+/* MPI_Comm_free lets operations that are under way come to their end. */
+static void free_with_pending(int rounds)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	MPI_Request req[2];
+	MPI_Comm comm;
+	MPI_Status st;
+
+	t_begin("comms: freed with messages under way, %d times", rounds);
+	for (i = 0; i < rounds; i++, seq++) {
+		int n = i % 2 ? BYTES : 50;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, TAG, seq});
+		MPI_Irecv(in[0], BYTES, MPI_BYTE, left, TAG, comm, &req[0]);
+		MPI_Isend(out[0], n, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Comm_free(&comm);
+		MPI_Wait(&req[0], &st);
+		t_status(&st, left, TAG, (size_t)n);
+		t_verify(in[0], (size_t)n, (struct t_msg){left, TAG, seq});
+		MPI_Wait(&req[1], MPI_STATUS_IGNORE);
+	}
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	int rounds, k;
+
+	t_init(&argc, &argv, 2);
+	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
+	rounds = (int)t_arg(argc, argv, 2, 60);
+	for (k = 0; k < COMMS; k++) {
+		out[k] = t_alloc(BYTES);
+		in[k] = t_alloc(BYTES);
+	}
+	dup_and_free(rounds);
+	split_and_free(rounds);
+	early_traffic(rounds);
+	side_by_side(rounds);
+	free_with_pending(rounds);
+	for (k = 0; k < COMMS; k++) {
+		free(out[k]);
+		free(in[k]);
+	}
+	return t_finish();
+}

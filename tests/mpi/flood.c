@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flood.c - flood [SEED [MESSAGES]]: thousands of unexpected messages, received in another order.
+ * Two ranks or more.
+ */
+#include "check.h"
+
+enum { TAGS = 16, BIG = 65536 };
+
+struct sent {
+	unsigned char *buf;
+	MPI_Request req;
+	int tag, bytes, seq; /* seq: in its tag */
+};
+
+static struct t_rng rng; /* the same on all ranks */
+static int n, right, left, count[TAGS];
+static struct sent *sent;
+static unsigned char *in;
+
+/* Sizes with many small ones, so that the sum stays reasonable. */
+static int length(void)
+{
+	int k = t_below(&rng, 100);
+
+	return k < 80   ? 1 + t_below(&rng, 256)
+	       : k < 97 ? t_below(&rng, 8192)
+			: t_below(&rng, BIG + 1);
+}
+
+static void flood(void)
+{
+	int i;
+
+	memset(count, 0, sizeof(count));
+	for (i = 0; i < n; i++) {
+		struct sent *s = &sent[i];
+
+		s->tag = t_below(&rng, TAGS);
+		s->bytes = length();
+		s->seq = count[s->tag]++;
+		s->buf = t_alloc((size_t)s->bytes);
+		t_fill(s->buf, (size_t)s->bytes,
+		       (struct t_msg){t_rank, s->tag, (unsigned int)s->seq});
+		MPI_Isend(s->buf, s->bytes, MPI_BYTE, right, s->tag, MPI_COMM_WORLD, &s->req);
+	}
+	t_doing("the barrier after the flood");
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void receive(int src, int tag, const struct sent *s)
+{
+	MPI_Status st;
+
+	MPI_Recv(in, BIG, MPI_BYTE, src, tag, MPI_COMM_WORLD, &st);
+	t_status(&st, left, s->tag, (size_t)s->bytes);
+	t_verify(in, (size_t)s->bytes, (struct t_msg){left, s->tag, (unsigned int)s->seq});
+}
+
+static void drained(void)
+{
+	int i;
+
+	t_doing("waiting for sends");
+	for (i = 0; i < n; i++) {
+		MPI_Wait(&sent[i].req, MPI_STATUS_IGNORE);
+		free(sent[i].buf);
+	}
+}
+
+static void by_tag(void)
+{
+	int tag, i;
+
+	t_begin("flood: %d messages, received tag by tag, the last first", n);
+	flood();
+	t_doing("receiving");
+	for (tag = TAGS - 1; tag >= 0; tag--)
+		for (i = 0; i < n; i++)
+			if (sent[i].tag == tag)
+				receive(left, tag, &sent[i]);
+	drained();
+	t_end();
+}
+
+static void by_wildcard(void)
+{
+	int i;
+
+	t_begin("flood: %d messages, received with wildcards", n);
+	flood();
+	t_doing("receiving");
+	for (i = 0; i < n; i++)
+		receive(i % 3 ? MPI_ANY_SOURCE : left, MPI_ANY_TAG, &sent[i]);
+	drained();
+	t_end();
+}
+
+static void by_chance(void)
+{
+	int *order = t_alloc(sizeof(*order) * (size_t)n), at[TAGS] = {0}, i;
+
+	t_begin("flood: %d messages, received in random order of tags", n);
+	flood();
+	for (i = 0; i < n; i++)
+		order[i] = sent[i].tag;
+	t_shuffle(&rng, order, n);
+	t_doing("receiving");
+	for (i = 0; i < n; i++) {
+		int tag = order[i];
+
+		while (sent[at[tag]].tag != tag)
+			at[tag]++;
+		receive(i % 2 ? MPI_ANY_SOURCE : left, tag, &sent[at[tag]++]);
+	}
+	drained();
+	free(order);
+	t_end();
+}
+
+/* All to rank 0, which is busy elsewhere first. */
+static void all_to_one(void)
+{
+	unsigned int next[64] = {0};
+	int per = n / t_size, i;
+	MPI_Status st;
+
+	t_begin("flood: %d messages from each to one", per);
+	if (t_rank == 0) {
+		t_away(50);
+		for (i = 0; i < per * (t_size - 1); i++) {
+			unsigned int *k;
+
+			MPI_Recv(in, BIG, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+				 &st);
+			t_true(st.MPI_SOURCE > 0 && st.MPI_SOURCE < t_size, "from rank %d",
+			       st.MPI_SOURCE);
+			k = &next[st.MPI_SOURCE];
+			t_status(&st, st.MPI_SOURCE, (int)(*k % TAGS), 1 + *k % 700);
+			t_verify(in, 1 + *k % 700,
+				 (struct t_msg){st.MPI_SOURCE, (int)(*k % TAGS), *k});
+			(*k)++;
+		}
+	} else {
+		for (i = 0; i < per; i++) {
+			t_fill(in, 1 + (size_t)i % 700,
+			       (struct t_msg){t_rank, i % TAGS, (unsigned int)i});
+			MPI_Send(in, 1 + i % 700, MPI_BYTE, 0, i % TAGS, MPI_COMM_WORLD);
+		}
+	}
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	t_init(&argc, &argv, 2);
+	t_true(t_size <= 64, "it runs on 64 ranks at most");
+	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
+	n = (int)t_arg(argc, argv, 2, 3000);
+	right = (t_rank + 1) % t_size;
+	left = (t_rank + t_size - 1) % t_size;
+	sent = t_alloc(sizeof(*sent) * (size_t)n);
+	in = t_alloc(BIG);
+	by_tag();
+	by_wildcard();
+	by_chance();
+	all_to_one();
+	free(sent);
+	free(in);
+	return t_finish();
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * threads.c - threads [MESSAGES]: MPI_THREAD_MULTIPLE; threads of each rank send and receive
+ * at once, on tags and communicators of their own and on shared ones. Two ranks or more.
+ */
+#include <pthread.h>
+
+#include "check.h"
+
+enum { THREADS = 3, BYTES = 20000 };
+
+static int right, left, messages;
+static MPI_Comm comms[THREADS];
+
+struct worker {
+	pthread_t thread;
+	int index;
+};
+
+static int length(int seq)
+{
+	return seq % 10 == 9 ? BYTES - seq % 100 : (seq * 37) % 600;
+}
+
+/* A tag of its own: order within it is as ever. */
+static void *own_tag(void *arg)
+{
+	int tag = ((struct worker *)arg)->index, i;
+	unsigned char *out = t_alloc(BYTES), *in = t_alloc(BYTES);
+	MPI_Request req[2];
+	MPI_Status st[2];
+
+	for (i = 0; i < messages; i++) {
+		int n = length(i);
+
+		t_fill(out, (size_t)n, (struct t_msg){t_rank, tag, (unsigned int)i});
+		MPI_Irecv(in, BYTES, MPI_BYTE, i % 9 ? left : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD,
+			  &req[0]);
+		MPI_Isend(out, n, MPI_BYTE, right, tag, MPI_COMM_WORLD, &req[1]);
+		MPI_Waitall(2, req, st);
+		t_status(&st[0], left, tag, (size_t)n);
+		t_verify(in, (size_t)n, (struct t_msg){left, tag, (unsigned int)i});
+	}
+	free(out);
+	free(in);
+	return NULL;
+}
+
+/* A communicator of its own, wildcards and blocking calls. */
+static void *own_comm(void *arg)
+{
+	int index = ((struct worker *)arg)->index, i;
+	unsigned char *out = t_alloc(BYTES), *in = t_alloc(BYTES);
+	MPI_Status st;
+
+	for (i = 0; i < messages; i++) {
+		int n = length(i);
+
+		t_fill(out, (size_t)n, (struct t_msg){t_rank, index, (unsigned int)i});
+		MPI_Sendrecv(out, n, MPI_BYTE, right, i % 3, in, BYTES, MPI_BYTE,
+			     i % 2 ? left : MPI_ANY_SOURCE, i % 5 ? i % 3 : MPI_ANY_TAG,
+			     comms[index], &st);
+		t_status(&st, left, i % 3, (size_t)n);
+		t_verify(in, (size_t)n, (struct t_msg){left, index, (unsigned int)i});
+	}
+	free(out);
+	free(in);
+	return NULL;
+}
+
+/* One tag for all threads: any thread may get any message, each exactly once. */
+static unsigned char *seen;
+
+static void *shared_tag(void *arg)
+{
+	int index = ((struct worker *)arg)->index, i, got;
+	unsigned char *out = t_alloc(BYTES), *in = t_alloc(BYTES);
+	MPI_Request req;
+	MPI_Status st;
+
+	for (i = 0; i < messages; i++) {
+		int number = index * messages + i, n = 4 + length(number);
+
+		memcpy(out, &number, 4);
+		t_fill(out + 4, (size_t)n - 4, (struct t_msg){t_rank, 50, (unsigned int)number});
+		MPI_Isend(out, n, MPI_BYTE, right, 50, MPI_COMM_WORLD, &req);
+		MPI_Recv(in, BYTES, MPI_BYTE, left, 50, MPI_COMM_WORLD, &st);
+		memcpy(&got, in, 4);
+		t_true(got >= 0 && got < THREADS * messages, "message %d", got);
+		t_status(&st, left, 50, 4 + (size_t)length(got));
+		t_verify(in + 4, (size_t)length(got), (struct t_msg){left, 50, (unsigned int)got});
+		t_true(__atomic_fetch_add(&seen[got], 1, __ATOMIC_RELAXED) == 0,
+		       "message %d came twice", got);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+	}
+	free(out);
+	free(in);
+	return NULL;
+}
+
+/* One thread only receives, another one only sends, the third one probes and takes. */
+static void *by_role(void *arg)
+{
+	int index = ((struct worker *)arg)->index, i;
+	unsigned char *buf = t_alloc(BYTES);
+	MPI_Message msg;
+	MPI_Status st;
+
+	for (i = 0; i < messages; i++) {
+		int n = length(i);
+		struct t_msg from = {left, 60, (unsigned int)i};
+
+		if (index == 0) {
+			t_fill(buf, (size_t)n, (struct t_msg){t_rank, 60, (unsigned int)i});
+			MPI_Send(buf, n, MPI_BYTE, right, 60, MPI_COMM_WORLD);
+			MPI_Send(buf, n, MPI_BYTE, right, 61, MPI_COMM_WORLD);
+			continue;
+		}
+		if (index == 1) {
+			MPI_Recv(buf, BYTES, MPI_BYTE, left, 60, MPI_COMM_WORLD, &st);
+		} else {
+			MPI_Mprobe(MPI_ANY_SOURCE, 61, MPI_COMM_WORLD, &msg, &st);
+			MPI_Mrecv(buf, BYTES, MPI_BYTE, &msg, &st);
+		}
+		t_status(&st, left, index == 1 ? 60 : 61, (size_t)n);
+		t_verify(buf, (size_t)n, from);
+	}
+	free(buf);
+	return NULL;
+}
+
+static void together(const char *name, void *(*run)(void *arg))
+{
+	struct worker w[THREADS];
+	int i;
+
+	t_begin("threads: %s", name);
+	for (i = 0; i < THREADS; i++) {
+		w[i].index = i;
+		if (pthread_create(&w[i].thread, NULL, run, &w[i]) != 0)
+			t_fail("pthread_create failed");
+	}
+	for (i = 0; i < THREADS; i++)
+		pthread_join(w[i].thread, NULL);
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	int provided = t_init_thread(&argc, &argv, 2, MPI_THREAD_MULTIPLE), i;
+
+	if (provided < MPI_THREAD_MULTIPLE) {
+		t_skip("threads", "the MPI library provides thread level %d, not %d", provided,
+		       MPI_THREAD_MULTIPLE);
+		return t_finish();
+	}
+	messages = (int)t_arg(argc, argv, 1, 300);
+	right = (t_rank + 1) % t_size;
+	left = (t_rank + t_size - 1) % t_size;
+	for (i = 0; i < THREADS; i++)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+	seen = t_alloc((size_t)(THREADS * messages));
+	memset(seen, 0, (size_t)(THREADS * messages));
+
+	together("a tag each", own_tag);
+	together("a communicator each, with wildcards", own_comm);
+	together("one tag for all", shared_tag);
+	together("a sender, a receiver and a prober", by_role);
+
+	for (i = 0; i < THREADS; i++)
+		MPI_Comm_free(&comms[i]);
+	free(seen);
+	return t_finish();
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Set-up that tests/run.sh and bench/run.sh share: Debian packages, and builds below build/. Sourced.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+die() {
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}
+
+# need_packages PACKAGE...: installs what is missing as root, else says how to.
+need_packages() {
+	local missing=() p
+
+	command -v dpkg-query >/dev/null || return 0
+	for p; do
+		[ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
+	done
+	[ ${#missing[@]} -gt 0 ] || return 0
+	[ "$(id -u)" = 0 ] || die "packages are missing; run: sudo apt-get install ${missing[*]}"
+	echo "Installing ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get -qq update </dev/null &&
+		apt-get -qq install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
+		die "apt-get could not install: ${missing[*]}"
+}
+
+# shellcheck disable=SC2034 # used by those who source this
+{
+	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
+		libopenmpi-dev)
+	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client patch)
+	client_packages=(ibverbs-providers ibverbs-utils perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
+	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
+}
+
+# logged FILE COMMAND...: runs it quietly; its output is shown when it fails.
+logged() {
+	local log=$1
+	shift
+	mkdir -p "$(dirname "$log")"
+	"$@" >"$log" 2>&1 </dev/null && return 0
+	tail -n 60 "$log" >&2
+	return 1
+}
+
+# The sources that a build below build/ is made from. A checkout that is configured in place can't be built
+# elsewhere too, so then it is a copy of what a release would hold.
+source_dir() {
+	if [ ! -e "$top/config.status" ]; then
+		echo "$top"
+		return
+	fi
+	mkdir -p "$top/build"
+	logged "$top/build/source.log" make -C "$top" distdir distdir=build/source ||
+		die "the checkout is configured in place and can't be copied; run 'make distclean' there"
+	echo "$top/build/source"
+}
+
+# build_tree DIRECTORY TARGETS [CONFIGURE OPTION...]: brings a build up to date.
+build_tree() {
+	local dir=$1 targets=$2 src
+	shift 2
+	src=$(source_dir)
+	if [ ! -x "$src/configure" ]; then
+		logged "$top/build/autogen.log" "$top/autogen.sh" || die "autoreconf failed"
+	fi
+	mkdir -p "$dir"
+	if [ "$(cat "$dir/configured" 2>/dev/null)" != "$src $*" ]; then
+		(cd "$dir" && logged configure.out "$src/configure" -q "$@") || die "configure failed in $dir"
+		echo "$src $*" >"$dir/configured"
+	fi
+	# shellcheck disable=SC2086 # a list of targets
+	logged "$dir/make.out" make -C "$dir" -j"$(nproc)" $targets || die "the build failed in $dir"
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* device.h - a device with its PD, and registered memory. */
+#ifndef T_DEVICE_H
+#define T_DEVICE_H
+
+#include <stddef.h>
+
+#include <infiniband/verbs.h>
+
+#define T_GRH 40 /* bytes that a UD receive holds before the payload */
+#define T_FULL_ACCESS                                                                \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+struct t_dev {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr_ex attr;
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+	uint8_t port_num;
+};
+
+/* Opens the first device and allocates a PD. */
+struct t_dev *t_open(void);
+/* Deallocates the PD and closes the device; fails if an object was left. */
+void t_close(struct t_dev *d);
+/* cmocka group and test fixtures: *state is a struct t_dev. */
+int t_setup(void **state);
+int t_teardown(void **state);
+
+struct t_buf {
+	char *addr;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
+/* Maps len zeroed bytes (page-aligned) and registers them in pd with the given access. */
+struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access);
+/* The same in the device's PD, with every right. */
+struct t_buf t_buf(struct t_dev *d, size_t len);
+void t_buf_free(struct t_buf *b);
+/* len bytes at off of the buffer. */
+struct ibv_sge t_sge(const struct t_buf *b, size_t off, size_t len);
+/* Fills with a pattern that depends on seed and position; checks it, naming the first byte that
+ * differs. */
+void t_fill(void *p, size_t len, unsigned seed);
+void t_check(const void *p, size_t len, unsigned seed);
+/* Checks that all len bytes are c. */
+void t_check_byte(const void *p, size_t len, int c);
+
+#endif

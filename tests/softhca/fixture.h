@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fixture.h - what the unit tests of fabric/ share: a fabric in which this process has a slot, and
+ * children with slots of their own.
+ */
+#ifndef T_FIXTURE_H
+#define T_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "fabric/fabric.h"
+
+extern struct shca_fabric u_fab;
+extern char u_dir[128], u_err[256];
+extern struct shca_hca *u_hca; /* the first of two */
+extern int u_slot;             /* the slot */
+
+/* The default options but for one. */
+struct shca_config u_config(enum shca_opt o, int64_t value);
+/* Makes the fabric and attaches to it. */
+void u_start_with(enum shca_opt o, int64_t value);
+/* cmocka fixtures: two nodes. */
+int u_start(void **state);
+int u_stop(void **state);
+#define IN_FABRIC(test) cmocka_unit_test_setup_teardown(test, u_start, u_stop)
+
+/* Runs fn(arg) in a child that has a slot of its own; returns when fn has. The child then waits for
+ * its end. */
+struct u_child {
+	pid_t pid;
+	unsigned slot;
+};
+struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg);
+void u_kill(struct u_child c);
+
+/* A new entry of that kind, not published; NULL: there is none. */
+void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx);
+bool u_findable(struct shca_hca *h, enum shca_kind kind, uint32_t number);
+
+#endif

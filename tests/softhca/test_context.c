@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_context.c - what happens to a context's objects when the context is closed, inherited by a
+ * forked child, or lost by exec, and to a verb whose thread is cancelled.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+#include "xrc.h"
+
+#define SIZE 65536
+
+enum key { K_ADDR = 0, K_READY = 8 };
+
+static struct t_params quick(const struct t_dev *d)
+{
+	struct t_params p = t_params(d);
+
+	p.timeout = 8; /* 1 ms */
+	p.retry_cnt = 2;
+	return p;
+}
+
+static void ping(struct t_pair *p, uint64_t id)
+{
+	struct ibv_sge in = t_sge(&p->bb, 0, 100);
+
+	t_fill(p->ba.addr, 100, (unsigned)id);
+	t_recv(p->b, id, &in, 1);
+	t_send(p->a, id, t_sge(&p->ba, 0, 100));
+	t_done(p->a->scq, id, IBV_WC_SEND);
+	t_next(p->b->rcq, id, IBV_WC_SUCCESS);
+	t_check(p->bb.addr, 100, (unsigned)id);
+}
+
+/* One object of each kind, in a context of its own. */
+struct set {
+	struct t_dev *d;
+	struct t_qp *q, *ud;
+	struct t_buf b;
+	struct x_set x;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *cq;
+	struct ibv_cq_ex *cqx;
+	struct ibv_ah *ah;
+	struct ibv_td *td;
+	union ibv_gid group;
+};
+
+static struct set make_set(void)
+{
+	struct ibv_td_init_attr td = {0};
+	struct ibv_cq_init_attr_ex cqx = {.cqe = 16};
+	struct ibv_ah_attr ah = {.dlid = 1, .port_num = 1};
+	struct t_spec rc = {.send_ops = IBV_QP_EX_WITH_SEND}, ud = {.type = IBV_QPT_UD};
+	struct set s = {.d = t_open(), .group = {.raw = {0xff, 0x12, [15] = 9}}};
+
+	s.ch = ibv_create_comp_channel(s.d->ctx);
+	t_true(s.ch, "no channel");
+	s.cq = ibv_create_cq(s.d->ctx, 16, NULL, s.ch, 0);
+	s.cqx = ibv_create_cq_ex(s.d->ctx, &cqx);
+	t_true(s.cq && s.cqx, "no CQ");
+	rc.rcq = s.cq;
+	s.q = t_qp(s.d, &rc);
+	s.ud = t_qp(s.d, &ud);
+	t_ok(ibv_attach_mcast(s.ud->qp, &s.group, 0xc001));
+	s.b = t_buf(s.d, SIZE);
+	s.x = x_set(s.d, NULL);
+	s.ah = ibv_create_ah(s.d->pd, &ah);
+	s.td = ibv_alloc_td(s.d->ctx, &td);
+	t_true(s.ah && s.td, "no address handle or no thread domain");
+	return s;
+}
+
+/* All that it was is gone or another's: nothing works, nothing crashes. */
+static void all_refused(struct set *s)
+{
+	struct ibv_sge sge = t_sge(&s->b, 0, 8);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &sge, 1), *bad_wr = NULL;
+	struct ibv_recv_wr rr = {.sg_list = &sge, .num_sge = 1}, *bad_rr = NULL;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_init_attr init;
+	struct ibv_srq_attr srq_attr = {0};
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_wc wc;
+
+	t_true(ibv_poll_cq(s->cq, 1, &wc) < 0, "a poll succeeds");
+	t_rc(ibv_req_notify_cq(s->cq, 0), EIO);
+	t_rc(ibv_start_poll(s->cqx, &poll_attr), EIO);
+	t_rc(ibv_post_send(s->q->qp, &wr, &bad_wr), EIO);
+	t_true(bad_wr == &wr, "bad_wr is not set");
+	t_rc(ibv_post_recv(s->q->qp, &rr, &bad_rr), EIO);
+	t_true(bad_rr == &rr, "bad_wr is not set");
+	t_rc(ibv_post_srq_recv(s->x.srq, &rr, &bad_rr), EIO);
+	ibv_wr_start(s->q->qpx);
+	ibv_wr_send(s->q->qpx);
+	ibv_wr_set_sge(s->q->qpx, sge.lkey, sge.addr, 8);
+	t_rc(ibv_wr_complete(s->q->qpx), EIO);
+	ibv_wr_start(s->q->qpx);
+	ibv_wr_abort(s->q->qpx);
+	t_rc(ibv_modify_qp(s->q->qp, &attr, IBV_QP_STATE), EIO);
+	t_rc(ibv_query_qp(s->q->qp, &attr, IBV_QP_STATE, &init), EIO);
+	t_rc(ibv_query_srq(s->x.srq, &srq_attr), EIO);
+	t_rc(ibv_resize_cq(s->cq, 32), EIO);
+	t_null(ibv_alloc_pd(s->d->ctx), EIO);
+	t_null(ibv_create_cq(s->d->ctx, 4, NULL, NULL, 0), EIO);
+	t_null(ibv_create_comp_channel(s->d->ctx), EIO);
+	t_null(ibv_reg_mr(s->d->pd, s->b.addr, 8, 0), EIO);
+	t_rc(ibv_attach_mcast(s->ud->qp, &s->group, 0xc001), EIO);
+	t_rc(ibv_detach_mcast(s->ud->qp, &s->group, 0xc001), EIO);
+	t_rc(ibv_destroy_qp(s->q->qp), EIO);
+	t_rc(ibv_destroy_qp(s->x.tgt->qp), EIO);
+	t_rc(ibv_destroy_srq(s->x.srq), EIO);
+	t_rc(ibv_dereg_mr(s->b.mr), EIO);
+	t_rc(ibv_destroy_cq(s->cq), EIO);
+	t_rc(ibv_close_xrcd(s->x.xrcd), EIO);
+	t_rc(ibv_dealloc_pd(s->d->pd), EIO);
+	t_rc(ibv_destroy_comp_channel(s->ch), EIO);
+}
+
+/*
+ * One of two contexts is closed with all its objects: peers see it at once, as if the objects had
+ * been destroyed, and the other context goes on.
+ */
+static void test_close_ends_objects(void **state)
+{
+	struct t_dev *d = *state;
+	struct t_pair p = t_pair(d, NULL, NULL, SIZE);
+	struct t_params fast = quick(d);
+	struct t_qp *q = t_qp(d, NULL);
+	unsigned before = stat_objects_of(getpid());
+	struct set s = make_set();
+	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
+	struct ibv_send_wr wr =
+		t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, (uintptr_t)s.b.addr, s.b.mr->rkey);
+
+	t_untidy();
+	t_connect(q, s.q, &fast);
+	t_post(q, &wr);
+	t_done(q->scq, 1, IBV_WC_RDMA_WRITE);
+	ping(&p, 1);
+	t_ok(ibv_close_device(s.d->ctx));
+	t_eq(stat_objects_of(getpid()), before);
+	t_post(q, &wr);
+	t_next(q->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	ping(&p, 2);
+	t_post(p.a, &wr); /* the memory can't be reached by a QP that is well either */
+	t_next(p.a->scq, 1, IBV_WC_REM_ACCESS_ERR);
+	all_refused(&s);
+	close(s.ch->fd);
+	t_qp_free(q);
+	t_pair_free(&p);
+}
+
+/* Again and again, so that nothing of the limits is used up. */
+static void test_close_often(void **state)
+{
+	unsigned before = stat_objects_of(getpid());
+
+	(void)state;
+	t_untidy();
+	for (unsigned i = 0; i < 50; i++) {
+		struct set s = make_set();
+
+		t_ok(ibv_close_device(s.d->ctx));
+		close(s.ch->fd);
+	}
+	t_eq(stat_objects_of(getpid()), before);
+}
+
+/* An event that the user never acknowledged doesn't keep a context from being closed. */
+static void test_close_unacknowledged(void **state)
+{
+	struct set s = make_set();
+	struct t_qp *peer = t_qp(s.d, NULL);
+	struct ibv_sge in = t_sge(&s.b, 0, 100);
+	struct ibv_cq *which;
+	void *context;
+
+	(void)state;
+	t_untidy();
+	t_connect(peer, s.q, NULL);
+	t_ok(ibv_req_notify_cq(s.cq, 0));
+	t_recv(s.q, 1, &in, 1);
+	t_send(peer, 1, t_sge(&s.b, 200, 8));
+	t_ok(ibv_get_cq_event(s.ch, &which, &context));
+	t_ok(ibv_close_device(s.d->ctx));
+	close(s.ch->fd);
+}
+
+static void expect_exit(pid_t pid)
+{
+	int status = -1;
+
+	t_true(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
+	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
+}
+
+/* What a child does with what it inherits, before or after it opened a device of its own. */
+static void misuse(struct set *s, bool own)
+{
+	struct t_dev *d = NULL;
+	struct t_pair p;
+	struct ibv_async_event event;
+	struct ibv_cq *which;
+	void *context;
+
+	t_child_begin();
+	t_untidy();
+	procs_default_signals();
+	if (own) {
+		d = t_open();
+		p = t_pair(d, NULL, NULL, SIZE);
+		ping(&p, 1);
+	}
+	all_refused(s);
+	t_eq(ibv_get_async_event(s->d->ctx, &event), -1);
+	t_eq(ibv_get_cq_event(s->ch, &which, &context), -1);
+	t_ok(ibv_close_device(s->d->ctx));
+	if (own) {
+		ping(&p, 2);
+		t_pair_free(&p);
+		t_close(d);
+	}
+	exit(0);
+}
+
+static void test_inherited(void **state)
+{
+	struct ibv_sge in;
+	struct t_qp *q;
+	struct set s;
+	unsigned rows;
+
+	procs_fork_with_threads();
+	s = make_set();
+	q = t_qp(*state, NULL);
+	in = t_sge(&s.b, 0, 100);
+	t_untidy();
+	t_connect(q, s.q, NULL);
+	rows = stat_objects_of(getpid());
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_sge out;
+		struct t_buf b;
+		struct ibv_cq *which;
+		void *context;
+		pid_t pid;
+
+		fflush(NULL);
+		pid = fork();
+		t_true(pid >= 0, "fork: %s", strerror(errno));
+		if (pid == 0)
+			misuse(&s, i);
+		expect_exit(pid);
+		t_eq(stat_objects_of(getpid()), rows);
+		/* Its channels and its objects work as before. */
+		b = t_buf(*state, 100);
+		out = t_sge(&b, 0, 100);
+		t_ok(ibv_req_notify_cq(s.cq, 0));
+		t_recv(s.q, i, &in, 1);
+		t_send(q, i, out);
+		t_done(q->scq, i, IBV_WC_SEND);
+		t_ok(ibv_get_cq_event(s.ch, &which, &context));
+		ibv_ack_cq_events(s.cq, 1);
+		t_next(s.cq, i, IBV_WC_SUCCESS);
+		t_buf_free(&b);
+	}
+	t_qp_free(q);
+	t_ok(ibv_close_device(s.d->ctx));
+	close(s.ch->fd);
+}
+
+/* A process replaces its program without closing anything: for its peers it has died. */
+static void replaced(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	struct t_params p = quick(d);
+	struct t_qp *q = t_qp(d, NULL);
+	struct t_buf b = t_buf(d, SIZE);
+	struct ibv_sge sge = t_sge(&b, 0, 8);
+	uint64_t t0 = t_now();
+	struct ibv_wc wc;
+
+	(void)arg;
+	procs_connect(q, !me, K_ADDR, &p);
+	for (unsigned i = 0; me && i < 16; i++)
+		t_recv(q, i, &sge, 1);
+	procs_barrier();
+	if (me) {
+		execlp("sleep", "sleep", "1000", (char *)NULL);
+		_exit(127);
+	}
+	do { /* what is sent before it is noticed still finds a receive, or none */
+		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a send to a replaced program succeeds");
+		t_send(q, 1, sge);
+		t_poll(q->scq, &wc, 1);
+		poll(NULL, 0, 5);
+	} while (wc.status == IBV_WC_SUCCESS);
+	t_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+	procs_put(K_READY, 1);
+	t_qp_free(q);
+	t_buf_free(&b);
+	t_close(d);
+}
+
+static void test_exec(void **state)
+{
+	(void)state;
+	procs_fork_with_threads();
+	procs_start(2, NULL, replaced, NULL);
+	procs_get(0, K_READY);
+	stat_await_reaped(procs_pid(1));
+	t_eq(kill(procs_pid(1), 0), 0);
+	procs_kill(1);
+	procs_finish();
+}
+
+/* Sends to itself with an event for each, until it is cancelled. */
+static void *busy(void *arg)
+{
+	struct t_pair *p = arg;
+	struct ibv_sge in = t_sge(&p->bb, 0, 100), out = t_sge(&p->ba, 0, 100);
+	struct ibv_recv_wr rr = {.sg_list = &in, .num_sge = 1}, *bad_rr;
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1), *bad_wr;
+	struct ibv_wc wc;
+
+	for (;;) {
+		struct ibv_mr *mr;
+
+		ibv_req_notify_cq(p->b->rcq, 0);
+		if (ibv_post_recv(p->b->qp, &rr, &bad_rr) == 0)
+			ibv_post_send(p->a->qp, &wr, &bad_wr);
+		while (ibv_poll_cq(p->a->scq, 1, &wc) == 1 || ibv_poll_cq(p->b->rcq, 1, &wc) == 1)
+			;
+		mr = ibv_reg_mr(p->dev->pd, p->ba.addr, SIZE, 0);
+		if (mr)
+			ibv_dereg_mr(mr);
+		/* Here it may end; the verbs themselves are not cancellation points. */
+		pthread_testcancel();
+	}
+	return NULL;
+}
+
+static void test_cancel(void **state)
+{
+	for (unsigned i = 0; i < 100; i++) {
+		struct t_dev *d = *state;
+		struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
+		struct ibv_cq *cq = ibv_create_cq(d->ctx, 128, NULL, ch, 0);
+		struct t_spec spec = {.rcq = cq};
+		struct t_pair p = t_pair(d, &spec, NULL, SIZE), after;
+		pthread_t t;
+		void *end;
+
+		t_eq(pthread_create(&t, NULL, busy, &p), 0);
+		poll(NULL, 0, (int)(i % 3));
+		t_eq(pthread_cancel(t), 0);
+		t_eq(pthread_join(t, &end), 0);
+		t_true(end == PTHREAD_CANCELED, "the thread ended by itself");
+		t_pair_free(&p);
+		t_ok(ibv_destroy_cq(cq));
+		t_ok(ibv_destroy_comp_channel(ch));
+		after = t_pair(d, NULL, NULL, SIZE);
+		ping(&after, i);
+		t_pair_free(&after);
+	}
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_close_ends_objects),   TEST(test_close_often),
+		TEST(test_close_unacknowledged), TEST(test_inherited),
+		cmocka_unit_test(test_exec),     TEST(test_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_death.c - a process is killed in each state. Child 0 survives, child 1 is the victim, child
+ * 2 a bystander whose messages go to the same CQ of child 0 all the time. Whatever the victim was
+ * doing: child 0's QP to it gets RETRY_EXC_ERR, the bystander goes on, and the victim's objects are
+ * reaped.
+ */
+#define _GNU_SOURCE 1
+#include <poll.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+#include "xrc.h"
+
+#define BIG   (8u << 20)
+#define SLOT  4096
+#define SLOTS 16
+
+enum key {
+	K_VICTIM = 0,
+	K_BYSTANDER = 4,
+	K_BUF = 8,
+	K_READY = 10,
+	K_GO = 16,
+	K_BROKEN,
+	K_PINGS,
+	K_STOP
+};
+
+enum state {
+	IDLE,
+	RECEIVES_POSTED,
+	VICTIM_IN_RNR, /* it sends, we have no receive */
+	PEER_IN_RNR,   /* we send, it has no receive */
+	WRITES_TO_VICTIM,
+	READS_FROM_VICTIM,
+	WRITES_BY_VICTIM,
+	READS_BY_VICTIM,
+	ATOMICS_BY_VICTIM,
+	SENDS_BY_VICTIM,
+	HOLDING_XRC,
+	POLLING,
+	CREATING,
+};
+
+static struct t_params quick(const struct t_dev *d)
+{
+	struct t_params p = t_params(d);
+
+	p.timeout = 8; /* 1 ms */
+	p.retry_cnt = 3;
+	p.min_rnr_timer = 6;
+	return p;
+}
+
+/* ---- the victim ---- */
+
+static void requests_for_ever(struct t_qp *q, enum ibv_wr_opcode op, struct t_buf *b, size_t len)
+{
+	struct procs_buf peer = procs_get_buf(0, K_BUF);
+	struct ibv_sge sge = t_sge(b, 0, len);
+	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, peer.addr, peer.rkey);
+
+	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		wr.wr.atomic.compare_add = 1;
+	for (unsigned posted = 0;;) {
+		struct ibv_wc wc;
+
+		for (; posted < 4; posted++)
+			t_post(q, &wr);
+		t_poll(q->scq, &wc, 1);
+		t_eq(wc.status, IBV_WC_SUCCESS);
+		posted--;
+	}
+}
+
+static void sends_for_ever(struct t_qp *q, struct t_buf *b)
+{
+	for (uint32_t seq = 0;; seq++) {
+		size_t len = 4 + seq * 131 % (SLOT - 4);
+
+		t_fill(b->addr, len, seq);
+		memcpy(b->addr, &seq, 4);
+		t_send(q, seq, t_sge(b, 0, len));
+		t_done(q->scq, seq, IBV_WC_SEND);
+	}
+}
+
+static void create_for_ever(struct t_dev *d)
+{
+	for (;;) {
+		struct x_set x = x_set(d, NULL);
+		struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+
+		t_pair_free(&p);
+		x_set_free(&x);
+	}
+}
+
+static void victim(enum state st)
+{
+	struct t_dev *d = t_open();
+	struct t_params p = quick(d);
+	struct t_qp *q = t_qp(d, NULL);
+	struct t_buf b = t_buf(d, BIG);
+	struct ibv_sge sge = t_sge(&b, 0, SLOT);
+	struct ibv_wc wc;
+
+	procs_put_buf(K_BUF, &b);
+	procs_connect(q, 0, K_VICTIM, &p);
+	for (unsigned i = 0; st == RECEIVES_POSTED && i < 8; i++)
+		t_recv(q, i, &sge, 1);
+	procs_barrier();
+	if (st == VICTIM_IN_RNR)
+		t_send(q, 1, sge);
+	if (st == HOLDING_XRC)
+		x_set(d, NULL);
+	procs_put(K_READY, 1);
+	switch (st) {
+	case WRITES_BY_VICTIM:
+		requests_for_ever(q, IBV_WR_RDMA_WRITE, &b, BIG);
+		break;
+	case READS_BY_VICTIM:
+		requests_for_ever(q, IBV_WR_RDMA_READ, &b, BIG);
+		break;
+	case ATOMICS_BY_VICTIM:
+		requests_for_ever(q, IBV_WR_ATOMIC_FETCH_AND_ADD, &b, 8);
+		break;
+	case SENDS_BY_VICTIM:
+		sends_for_ever(q, &b);
+		break;
+	case CREATING:
+		create_for_ever(d);
+		break;
+	case POLLING:
+		while (ibv_poll_cq(q->rcq, 1, &wc) == 0)
+			;
+		break;
+	default:
+		for (;;)
+			pause();
+	}
+}
+
+/* ---- the bystander: sends and atomics to child 0 until it is told to stop ---- */
+
+static void bystander(void)
+{
+	struct t_dev *d = t_open();
+	struct t_qp *q = t_qp(d, NULL);
+	struct t_buf b = t_buf(d, SLOT);
+	struct procs_buf peer = procs_get_buf(0, K_BUF);
+	struct ibv_sge sge = t_sge(&b, 0, 8);
+	struct ibv_send_wr wr =
+		t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &sge, 1, peer.addr + BIG, peer.rkey);
+
+	procs_connect(q, 0, K_BYSTANDER, NULL);
+	procs_barrier();
+	for (uint64_t n = 0; !procs_has(PROCS_PARENT, K_STOP); n++) {
+		t_send(q, n, t_sge(&b, 0, 1 + n % SLOT));
+		t_done(q->scq, n, IBV_WC_SEND);
+		t_post(q, &wr);
+		t_done(q->scq, 1, IBV_WC_FETCH_ADD);
+		procs_put(K_PINGS, n);
+	}
+	procs_put(K_STOP, 1);
+	procs_barrier();
+	t_qp_free(q);
+	t_buf_free(&b);
+	t_close(d);
+}
+
+/* ---- the survivor ---- */
+
+struct survivor {
+	struct t_dev *d;
+	enum state st;
+	struct ibv_cq *cq; /* receives of both */
+	struct t_qp *v, *by;
+	struct t_buf big, in; /* [0, BIG) for the victim's RDMA, the word at BIG for the bystander's
+				 atomics */
+	struct procs_buf peer;
+	unsigned posted, seq;
+	bool broken;
+};
+
+static void post_slot(struct survivor *s, struct t_qp *q, unsigned slot)
+{
+	struct ibv_sge sge = t_sge(&s->in, slot * SLOT, SLOT);
+
+	t_recv(q, slot, &sge, 1);
+}
+
+static void take_receive(struct survivor *s)
+{
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(s->cq, 1, &wc) == 0)
+		return;
+	if (wc.qp_num == s->by->qp->qp_num) {
+		t_eq(wc.status, IBV_WC_SUCCESS);
+		post_slot(s, s->by, (unsigned)wc.wr_id);
+		return;
+	}
+	t_eq(wc.qp_num, s->v->qp->qp_num);
+	if (wc.status == IBV_WC_SUCCESS) { /* whole, and in order */
+		char *at = s->in.addr + wc.wr_id * SLOT;
+		unsigned char first[4];
+		uint32_t seq;
+
+		memcpy(&seq, at, 4);
+		t_eq(seq, s->seq++);
+		t_eq(wc.byte_len, 4 + seq * 131 % (SLOT - 4));
+		t_fill(first, 4, seq);
+		memcpy(at, first, 4);
+		t_check(at, wc.byte_len, seq);
+		if (!s->broken)
+			post_slot(s, s->v, (unsigned)wc.wr_id);
+	} else {
+		t_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+		t_true(s->broken || t_state(s->v) == IBV_QPS_ERR, "a flush on a QP that is well");
+	}
+}
+
+static void take_send(struct survivor *s)
+{
+	struct ibv_wc wc;
+
+	if (ibv_poll_cq(s->v->scq, 1, &wc) == 0)
+		return;
+	s->posted--;
+	if (s->broken) {
+		t_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
+	} else if (wc.status != IBV_WC_SUCCESS) {
+		t_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
+		s->broken = true;
+	}
+}
+
+static void post_more(struct survivor *s)
+{
+	struct ibv_sge all = t_sge(&s->big, 0, BIG);
+	struct ibv_send_wr wr =
+		t_rdma(s->st == READS_FROM_VICTIM ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1, &all,
+		       1, s->peer.addr, s->peer.rkey);
+
+	if (s->broken)
+		return;
+	if (s->st == WRITES_TO_VICTIM || s->st == READS_FROM_VICTIM) {
+		for (; s->posted < 4; s->posted++)
+			t_post(s->v, &wr);
+	} else if (s->posted == 0 && (s->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
+		/* Again and again: what is sent before the death is noticed may still find a
+		 * receive. */
+		t_send(s->v, 1, t_sge(&s->big, 0, 100));
+		t_send(s->v, 2, t_sge(&s->big, 0, 100));
+		s->posted += 2;
+	}
+}
+
+static void survivor(enum state st)
+{
+	struct survivor s = {.d = t_open(), .st = st};
+	struct t_params p = quick(s.d);
+	struct t_spec spec = {0};
+
+	s.cq = ibv_create_cq(s.d->ctx, 128, NULL, NULL, 0);
+	spec.rcq = s.cq;
+	s.v = t_qp(s.d, &spec);
+	s.by = t_qp(s.d, &spec);
+	s.big = t_buf(s.d, BIG + 4096);
+	s.in = t_buf(s.d, 2 * SLOTS * SLOT);
+	procs_put_buf(K_BUF, &s.big);
+	s.peer = procs_get_buf(1, K_BUF);
+	procs_connect(s.v, 1, K_VICTIM, &p);
+	procs_connect(s.by, 2, K_BYSTANDER, NULL);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		if (st == SENDS_BY_VICTIM)
+			post_slot(&s, s.v, i);
+		post_slot(&s, s.by, SLOTS + i);
+	}
+	procs_barrier();
+	while (!procs_has(2, K_STOP)) { /* the bystander has ended */
+		take_receive(&s);
+		take_send(&s);
+		post_more(&s);
+		if (s.broken && s.posted == 0 && !procs_has(0, K_BROKEN)) {
+			t_eq(t_state(s.v), IBV_QPS_ERR);
+			procs_put(K_BROKEN, 1);
+		}
+	}
+	procs_barrier();
+	t_qp_free(s.v);
+	t_qp_free(s.by);
+	t_ok(ibv_destroy_cq(s.cq));
+	t_buf_free(&s.big);
+	t_buf_free(&s.in);
+	t_close(s.d);
+}
+
+static void cast(unsigned me, void *arg)
+{
+	enum state st = *(enum state *)arg;
+
+	if (me == 0)
+		survivor(st);
+	else if (me == 1)
+		victim(st);
+	else
+		bystander();
+}
+
+static void one_death(enum state st)
+{
+	uint64_t pings;
+
+	procs_start(3, NULL, cast, &st);
+	procs_get(1, K_READY);
+	poll(NULL, 0, rand() % 8); /* any instruction */
+	procs_kill(1);
+	procs_put(K_GO, 1);
+	procs_get(0, K_BROKEN);
+	pings = procs_get(2, K_PINGS);
+	procs_wait_for(2, K_PINGS, pings + 100);
+	stat_await_reaped(procs_pid(1));
+	procs_put(K_STOP, 1);
+	procs_finish();
+}
+
+#define DEATH(name, state, rounds)                      \
+	static void test_##name(void **unused)          \
+	{                                               \
+		(void)unused;                           \
+		for (unsigned i = 0; i < (rounds); i++) \
+			one_death(state);               \
+	}
+DEATH(idle, IDLE, 1)
+DEATH(receives_posted, RECEIVES_POSTED, 1)
+DEATH(victim_in_rnr, VICTIM_IN_RNR, 2)
+DEATH(peer_in_rnr, PEER_IN_RNR, 2)
+DEATH(writes_to_victim, WRITES_TO_VICTIM, 8)
+DEATH(reads_from_victim, READS_FROM_VICTIM, 8)
+DEATH(writes_by_victim, WRITES_BY_VICTIM, 8)
+DEATH(reads_by_victim, READS_BY_VICTIM, 8)
+DEATH(atomics_by_victim, ATOMICS_BY_VICTIM, 12)
+DEATH(sends_by_victim, SENDS_BY_VICTIM, 20)
+DEATH(holding_xrc, HOLDING_XRC, 1)
+DEATH(polling, POLLING, 2)
+DEATH(creating, CREATING, 12)
+
+/* A thread that sleeps in ibv_get_cq_event() for its send is woken by the error. */
+static void sleeper(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	struct t_params p = quick(d);
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
+	struct ibv_cq *cq = ibv_create_cq(d->ctx, 16, NULL, ch, 0);
+	struct t_spec spec = {.scq = cq};
+	struct t_qp *q = t_qp(d, &spec);
+	struct t_buf b = t_buf(d, SLOT);
+	struct ibv_cq *which;
+	void *context;
+
+	(void)arg;
+	procs_connect(q, !me, K_VICTIM, &p);
+	procs_barrier();
+	if (me)
+		pause();
+	t_ok(ibv_req_notify_cq(cq, 0));
+	t_send(q, 1, t_sge(&b, 0, 8)); /* no receive is posted: it waits in RNR */
+	procs_put(K_READY, 1);
+	t_ok(ibv_get_cq_event(ch, &which, &context));
+	t_true(which == cq, "the event is about another CQ");
+	ibv_ack_cq_events(cq, 1);
+	t_next(cq, 1, IBV_WC_RETRY_EXC_ERR);
+	t_qp_free(q);
+	t_ok(ibv_destroy_cq(cq));
+	t_ok(ibv_destroy_comp_channel(ch));
+	t_buf_free(&b);
+	t_close(d);
+}
+
+static void test_sleeper(void **state)
+{
+	(void)state;
+	procs_start(2, NULL, sleeper, NULL);
+	procs_get(0, K_READY);
+	poll(NULL, 0, T_QUIET_MS);
+	procs_kill(1);
+	procs_finish();
+}
+
+/* More processes than there are slots come and go, however they end. */
+static void passer_by(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	struct t_buf b = t_buf(d, SLOT);
+	struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+	struct ibv_sge in = t_sge(&b, 0, 8);
+
+	(void)me;
+	t_recv(p.b, 1, &in, 1);
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	t_done(p.a->scq, 1, IBV_WC_SEND);
+	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
+	if (*(unsigned *)arg % 2)
+		raise(SIGKILL);
+	_exit(0);
+}
+
+static void test_slots(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) {
+		int status;
+
+		procs_start(1, NULL, passer_by, &i);
+		procs_may_die(0);
+		status = procs_wait_end(0);
+		if (i % 2)
+			t_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status 0x%x",
+			       status);
+		else
+			t_eq(status, 0);
+		procs_finish();
+	}
+}
+
+/* A process that dies takes neither a parent's nor a sibling's objects with it, and its pid's rows
+ * go. */
+static void lingerer(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+	struct ibv_sge in = t_sge(&p.bb, 0, 8);
+
+	(void)arg;
+	procs_put(K_READY, 1);
+	procs_get(PROCS_PARENT, K_GO);
+	t_recv(p.b, 1, &in, 1);
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	t_done(p.a->scq, 1, IBV_WC_SEND);
+	procs_put(K_STOP, me);
+	procs_get(PROCS_PARENT, K_STOP);
+	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
+	t_pair_free(&p);
+	t_close(d);
+}
+
+static void test_rows(void **state)
+{
+	(void)state;
+	procs_start(4, NULL, lingerer, NULL);
+	for (unsigned i = 0; i < 4; i++) {
+		procs_get(i, K_READY);
+		/* The process, two QPs, two memory regions, four CQs. */
+		t_true(stat_objects_of(procs_pid(i)) >= 8, "stat shows too little of process %u",
+		       i);
+	}
+	procs_kill(1);
+	procs_kill(2);
+	stat_await_reaped(procs_pid(1));
+	stat_await_reaped(procs_pid(2));
+	procs_put(K_GO, 1);
+	procs_get(0, K_STOP);
+	procs_get(3, K_STOP);
+	procs_put(K_STOP, 1);
+	procs_finish();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_receives_posted),
+		cmocka_unit_test(test_victim_in_rnr),
+		cmocka_unit_test(test_peer_in_rnr),
+		cmocka_unit_test(test_writes_to_victim),
+		cmocka_unit_test(test_reads_from_victim),
+		cmocka_unit_test(test_writes_by_victim),
+		cmocka_unit_test(test_reads_by_victim),
+		cmocka_unit_test(test_atomics_by_victim),
+		cmocka_unit_test(test_sends_by_victim),
+		cmocka_unit_test(test_holding_xrc),
+		cmocka_unit_test(test_polling),
+		cmocka_unit_test(test_creating),
+		cmocka_unit_test(test_sleeper),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_rows),
+	};
+
+	srand(1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

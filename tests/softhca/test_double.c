@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_double.c - where the kernel forbids process_vm_readv and process_vm_writev (as a container's
+ * seccomp profile does), messages take the double-copy path, and that is said once on stderr.
+ */
+#define _GNU_SOURCE 1
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+
+#define LEN (3u << 20)
+
+enum key { K_QP = 0, K_BUF = 8 };
+
+static void forbid_process_vm(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+	struct iovec v = {&prog, 1};
+
+	t_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	t_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
+	t_true(process_vm_readv(getpid(), &v, 1, &v, 1, 0) < 0 && errno == EPERM,
+	       "the filter is not in effect");
+}
+
+/* stderr goes to a file from here on. */
+static FILE *catch_stderr(void)
+{
+	FILE *f = tmpfile();
+
+	t_true(f, "tmpfile: %s", strerror(errno));
+	fflush(stderr);
+	dup2(fileno(f), STDERR_FILENO);
+	return f;
+}
+
+static unsigned count_lines(FILE *f)
+{
+	unsigned n = 0;
+	char line[1000];
+
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n++;
+	return n;
+}
+
+static void ops(struct t_qp *q, struct t_buf *b, unsigned round)
+{
+	struct procs_buf peer = procs_get_buf(1, K_BUF);
+	struct ibv_sge sge = t_sge(b, 0, LEN);
+	struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 2, &sge, 1, peer.addr + LEN, peer.rkey);
+
+	t_fill(b->addr, LEN, round);
+	t_send(q, 1, sge);
+	t_done(q->scq, 1, IBV_WC_SEND);
+	t_post(q, &wr);
+	t_done(q->scq, 2, IBV_WC_RDMA_WRITE);
+	memset(b->addr, 0, LEN);
+	wr.opcode = IBV_WR_RDMA_READ;
+	t_post(q, &wr);
+	t_done(q->scq, 2, IBV_WC_RDMA_READ);
+	t_check(b->addr, LEN, round);
+	sge.length = 8;
+	wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, &sge, 1, peer.addr + 2 * LEN, peer.rkey);
+	wr.wr.atomic.compare_add = 1;
+	t_post(q, &wr);
+	t_done(q->scq, 3, IBV_WC_FETCH_ADD);
+	t_eq(*(uint64_t *)b->addr, round);
+}
+
+static void forbidden(unsigned me, void *arg)
+{
+	FILE *err = NULL;
+	struct t_dev *d;
+	struct t_buf b;
+	struct t_qp *q;
+
+	(void)arg;
+	forbid_process_vm();
+	if (me == 0)
+		err = catch_stderr();
+	d = t_open();
+	b = t_buf(d, 2 * LEN + 4096);
+	q = t_qp(d, NULL);
+	procs_put_buf(K_BUF, &b);
+	procs_connect(q, !me, K_QP, NULL);
+	for (unsigned round = 0; round < 3; round++) {
+		struct ibv_sge in = t_sge(&b, 0, LEN);
+
+		if (me)
+			t_recv(q, 1, &in, 1);
+		procs_barrier();
+		if (me == 0)
+			ops(q, &b, round);
+		procs_barrier();
+		if (me == 1) {
+			t_eq(t_next(q->rcq, 1, IBV_WC_SUCCESS).byte_len, LEN);
+			t_check(b.addr, LEN, round);
+			t_check(b.addr + LEN, LEN, round);
+		}
+		procs_barrier();
+	}
+	t_qp_free(q);
+	t_buf_free(&b);
+	t_close(d);
+	if (err)
+		t_eq(count_lines(err), 1);
+}
+
+static void test_forbidden(void **state)
+{
+	uint64_t before = stat_counter("double_copies");
+
+	(void)state;
+	procs_run(2, NULL, forbidden, NULL);
+	t_true(stat_counter("double_copies") > before, "no double copy was counted");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_forbidden)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_engine.c [CPU] - the engine thread: there is one while a device is open, and it runs where
+ * --engine-cpus says (the argument; else wherever the process may run).
+ */
+#define _GNU_SOURCE 1
+#include <dirent.h>
+#include <sched.h>
+
+#include "util.h"
+
+static int cpu = -1;
+
+/* The engine's thread id; 0: there is none. Fails if there are two. */
+static pid_t engine(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *e;
+	pid_t found = 0;
+
+	t_true(tasks, "/proc/self/task: %s", strerror(errno));
+	while ((e = readdir(tasks))) {
+		char path[300], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = fopen(path, "r");
+		if (!f)
+			continue;
+		if (fgets(name, sizeof(name), f) && !strncmp(name, "softhca-engine", 14)) {
+			t_true(!found, "two engines");
+			found = (pid_t)strtol(e->d_name, NULL, 10);
+		}
+		fclose(f);
+	}
+	closedir(tasks);
+	return found;
+}
+
+static void test_cpus(void **state)
+{
+	cpu_set_t is, want;
+	struct t_dev *d = t_open();
+	struct t_pair p = t_pair(d, NULL, NULL, 1u << 20);
+	struct ibv_sge in = t_sge(&p.bb, 0, 1u << 20);
+	pid_t tid;
+
+	(void)state;
+	/* It has worked, so it has begun and has its name. */
+	t_recv(p.b, 1, &in, 1);
+	t_send(p.a, 1, t_sge(&p.ba, 0, 1u << 20));
+	t_done(p.a->scq, 1, IBV_WC_SEND);
+	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
+	tid = engine();
+	t_true(tid, "there is no engine");
+	t_ok(sched_getaffinity(tid, sizeof(is), &is));
+	if (cpu < 0) {
+		t_ok(sched_getaffinity(0, sizeof(want), &want));
+	} else {
+		CPU_ZERO(&want);
+		CPU_SET((unsigned)cpu, &want);
+	}
+	t_true(CPU_EQUAL(&is, &want), "it may run on %d CPUs, wanted are %d", CPU_COUNT(&is),
+	       CPU_COUNT(&want));
+	t_pair_free(&p);
+	t_close(d);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cpus)};
+
+	if (argc > 1)
+		cpu = atoi(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

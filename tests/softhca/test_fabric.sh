@@ -1,0 +1,171 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Fabrics from outside: they don't see each other, show what is in them, and leave nothing however they end.
+# $TEST_BUILD is the build tree; softhca is in the PATH.
+set -uo pipefail
+
+hold="$TEST_BUILD/tests/softhca/test_stat hold"
+root=/dev/shm
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+bad=0
+
+check() { # NAME STATUS
+	if [ "$2" -eq 0 ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1"
+		bad=1
+	fi
+}
+
+# until_true COMMAND...: tries for 10 s.
+until_true() {
+	local i
+	for ((i = 0; i < 1000; i++)); do
+		"$@" && return 0
+		sleep 0.01
+	done
+	echo "# gave up waiting for: $*"
+	return 1
+}
+
+fabric_dirs() {
+	find "$root" -mindepth 2 -maxdepth 2 -path "$root/softhca-$(id -u)/*" -type d 2>/dev/null | sort
+}
+mine() { # the fabrics that were not there at the start
+	comm -13 "$work/before" <(fabric_dirs)
+}
+none_left() { [ -z "$(mine)" ]; }
+# shellcheck disable=SC2317 # called by until_true
+has_line() { [ -s "$1" ]; }
+# shellcheck disable=SC2317 # called by until_true
+gone() { ! kill -0 "$1" 2>/dev/null; }
+fabric_dirs >"$work/before"
+
+# start NAME [OPTION...]: a fabric whose command holds objects until $work/NAME.in is closed; sets launcher and client.
+start() {
+	local name=$1
+	shift
+	mkfifo "$work/$name.in"
+	# shellcheck disable=SC2086 # a command and its argument
+	softhca run "$@" -- $hold <"$work/$name.in" >"$work/$name.out" 2>"$work/$name.err" &
+	launcher=$!
+	exec {held}>"$work/$name.in"
+	until_true has_line "$work/$name.out" || return 1
+	client=$(head -n 1 "$work/$name.out")
+}
+
+fabric_of() { # PID: the fabric in whose environment that process runs
+	tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^SOFTHCA_FABRIC=//p'
+}
+
+# counts FABRIC-ENVIRONMENT PID: "QPs SRQs MRs CQs XRCDs" that stat shows of that process.
+counts() {
+	SOFTHCA_FABRIC=$1 softhca stat --json | python3 -c '
+import json, sys
+pid = int(sys.argv[1])
+n = {}
+def walk(node, where):
+    if isinstance(node, dict):
+        if where and pid in (node.get("pid"), node.get("owner_pid"), node.get("owner")):
+            n[where] = n.get(where, 0) + 1
+        for k, v in node.items():
+            walk(v, k.lower().rstrip("s"))
+    elif isinstance(node, list):
+        for v in node:
+            walk(v, str(v["kind"]).lower().rstrip("s") if isinstance(v, dict) and "kind" in v else where)
+walk(json.load(sys.stdin), "")
+print(*(n.get(k, 0) for k in ("qp", "srq", "mr", "cq", "xrcd")))' "$2"
+}
+
+# modes DIR: nothing in it that others could open.
+modes() {
+	[ "$(stat -c %a "$1")" = 700 ] && [ "$(stat -c %a "$(dirname "$1")")" = 700 ] &&
+		[ -z "$(find "$1" -type d ! -perm 700)" ] && [ -z "$(find "$1" \( -type f -o -type p \) ! -perm 600)" ]
+}
+
+# An ordinary end.
+start one
+one_launcher=$launcher one_client=$client one_held=$held
+one=$(fabric_of "$one_client")
+[ -d "$one" ]
+check "the fabric is a directory" $?
+modes "$one"
+check "modes are 0700 and 0600" $?
+SOFTHCA_FABRIC=$one softhca stat --json | python3 -m json.tool >/dev/null
+check "stat --json parses" $?
+softhca list --json | python3 -m json.tool >/dev/null
+check "list --json parses" $?
+[ "$(counts "$one" "$one_client")" = "4 1 3 7 1" ]
+check "objects are counted: $(counts "$one" "$one_client")" $?
+
+# A concurrent one.
+start two
+two_launcher=$launcher two_client=$client two_held=$held
+two=$(fabric_of "$two_client")
+[ "$one" != "$two" ] && [ "$(counts "$two" "$one_client")" = "0 0 0 0 0" ] &&
+	[ "$(counts "$one" "$two_client")" = "0 0 0 0 0" ] && [ "$(counts "$two" "$two_client")" = "4 1 3 7 1" ]
+check "concurrent fabrics don't see each other" $?
+exec {two_held}>&-
+wait "$two_launcher"
+check "the command's exit status is passed on" $?
+[ ! -e "$two" ] && [ -d "$one" ]
+check "an ended fabric is removed, another stays" $?
+exec {one_held}>&-
+wait "$one_launcher"
+none_left
+check "nothing is left after a normal exit" $?
+
+# A nested one.
+# shellcheck disable=SC2016 # for the inner shell
+inner=$(softhca run -- bash -c 'echo "$SOFTHCA_FABRIC"; softhca run -- bash -c "echo \$SOFTHCA_FABRIC; ibv_devices | grep -c softhca0"')
+[ "$(sed -n 1p <<<"$inner")" != "$(sed -n 2p <<<"$inner")" ] && [ "$(sed -n 3p <<<"$inner")" = 1 ]
+check "a nested fabric is another one with one device" $?
+none_left
+check "nothing is left of nested fabrics" $?
+
+# The exit status of a command, and of one that dies.
+softhca run -- sh -c 'exit 37'
+[ $? -eq 37 ]
+check "an exit status of 37 is passed on" $?
+# shellcheck disable=SC2016
+softhca run -- sh -c 'kill -TERM $$' 2>/dev/null
+[ $? -eq $((128 + 15)) ]
+check "a death by SIGTERM is passed on as 143" $?
+
+# kill -9 of the command.
+start killed
+kill -9 "$client"
+wait "$launcher"
+[ $? -eq $((128 + 9)) ]
+check "a killed command ends the fabric with 137" $?
+exec {held}>&-
+until_true none_left
+check "nothing is left after kill -9 of the command" $?
+
+# kill -9 of the launcher: the command may live on; when it has ended, nothing is left.
+start orphan
+kill -9 "$launcher"
+wait "$launcher" 2>/dev/null
+exec {held}>&-
+until_true gone "$client"
+check "the command of a killed launcher ends" $?
+until_true none_left
+check "nothing is left after kill -9 of the launcher" $?
+
+# kill -9 of everything at once.
+start both
+kill -9 "$launcher" "$client"
+wait "$launcher" 2>/dev/null
+exec {held}>&-
+until_true none_left
+check "nothing is left after kill -9 of both" $?
+
+# Two programs of one fabric do see each other.
+# shellcheck disable=SC2016 # for the inner shell
+timeout 60 softhca run -- bash -c 'ibv_rc_pingpong -p 18599 >/dev/null & server=$!
+	for ((i = 0; i < 100; i++)); do ibv_rc_pingpong -p 18599 localhost && break; sleep 0.1; done && wait $server' >"$work/pp" 2>&1
+check "two programs of a fabric talk" $?
+
+exit $bad

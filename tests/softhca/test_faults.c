@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_faults.c KIND - what programs see of each injected fault; the suite runs it once per kind
+ * with the matching
+ * --fault option. "trace" prints an outcome that depends on the faults alone, for the test of the
+ * seed.
+ */
+#define _GNU_SOURCE 1
+#include <limits.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+
+#define SLOT 65536
+
+enum key { K_QP = 0, K_READY = 8, K_SENT };
+
+static struct t_params quick(const struct t_dev *d)
+{
+	struct t_params p = t_params(d);
+
+	p.timeout = 8; /* 1 ms */
+	p.min_rnr_timer = 1;
+	return p;
+}
+
+/* n numbered messages of mixed sizes over p: each arrives once, whole and in order. */
+static void in_order(struct t_pair *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		size_t len = i % 10 ? 8 + i % 500 : SLOT;
+		struct ibv_sge in = t_sge(&p->bb, 0, SLOT);
+
+		t_fill(p->ba.addr, len, i);
+		t_recv(p->b, i, &in, 1);
+		t_send(p->a, i, t_sge(&p->ba, 0, len));
+		t_eq(t_next(p->b->rcq, i, IBV_WC_SUCCESS).byte_len, len);
+		t_check(p->bb.addr, len, i);
+		t_done(p->a->scq, i, IBV_WC_SEND);
+	}
+	t_empty(p->b->rcq);
+	t_empty(p->a->scq);
+}
+
+static void test_drop(void **state)
+{
+	struct t_params params = quick(*state);
+	struct t_pair p = t_pair(*state, NULL, &params, SLOT);
+	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
+	struct ibv_send_wr wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &sge, 1,
+				       (uintptr_t)p.bb.addr, p.bb.mr->rkey);
+
+	in_order(&p, 600);
+	/* A repeated atomic is answered, not executed again (9.4.5). */
+	memset(p.bb.addr, 0, 8);
+	wr.wr.atomic.compare_add = 1;
+	for (uint64_t i = 0; i < 300; i++) {
+		t_post(p.a, &wr);
+		t_done(p.a->scq, 1, IBV_WC_FETCH_ADD);
+		t_eq(*(uint64_t *)p.ba.addr, i);
+	}
+	t_eq(*(uint64_t *)p.bb.addr, 300);
+	t_true(stat_counter("retries") > 0, "nothing was sent again");
+	t_true(stat_counter("faults_injected") > 0, "no fault was counted");
+	t_pair_free(&p);
+}
+
+/* Every packet is lost: the retries end. */
+static void test_drop_all(void **state)
+{
+	struct t_params params = quick(*state);
+	struct t_pair p = t_pair(*state, NULL, &params, SLOT);
+
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	t_send(p.a, 2, t_sge(&p.ba, 0, 8));
+	t_next(p.a->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	t_next(p.a->scq, 2, IBV_WC_WR_FLUSH_ERR);
+	t_true(stat_counter("retry_exceeded") > 0, "no exceeded retry was counted");
+	t_pair_free(&p);
+}
+
+/* Sends n numbered messages one by one on a QP that may lose them; how many arrived, which in seen.
+ */
+static unsigned lossy(struct t_pair *p, struct ibv_ah *ah, unsigned n, char *seen)
+{
+	size_t grh = ah ? T_GRH : 0;
+	struct ibv_sge in = t_sge(&p->bb, 0, 4096), out = t_sge(&p->ba, 0, 8);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 0, &out, 1);
+	unsigned got = 0, last = 0;
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < 8; i++)
+		t_recv(p->b, 0, &in, 1);
+	memset(seen, '.', n);
+	for (unsigned i = 1; i <= n; i++) {
+		memcpy(p->ba.addr, &i, sizeof(i));
+		wr.wr_id = i;
+		if (ah) {
+			wr.wr.ud.ah = ah;
+			wr.wr.ud.remote_qpn = p->b->qp->qp_num;
+			wr.wr.ud.remote_qkey = T_QKEY;
+		}
+		t_post(p->a, &wr);
+		t_done(p->a->scq, i, IBV_WC_SEND);
+		/* Executed by now: it is here or lost. A late one would come out of order below. */
+		if (ibv_poll_cq(p->b->rcq, 1, &wc) == 0)
+			continue;
+		t_eq(wc.status, IBV_WC_SUCCESS);
+		memcpy(&last, p->bb.addr + grh, sizeof(last));
+		t_eq(last, i);
+		seen[i - 1] = '+';
+		t_recv(p->b, 0, &in, 1);
+		got++;
+	}
+	return got;
+}
+
+static unsigned lossy_run(struct t_dev *d, enum ibv_qp_type type, unsigned n, char *seen)
+{
+	struct t_spec spec = {.type = type};
+	struct t_pair p = t_pair(d, &spec, NULL, 4096);
+	struct t_addr to = t_addr(p.b);
+	struct ibv_ah *ah = type == IBV_QPT_UD ? t_ah(d, &to, false) : NULL;
+	unsigned got = lossy(&p, ah, n, seen);
+
+	if (ah)
+		t_ok(ibv_destroy_ah(ah));
+	t_pair_free(&p);
+	return got;
+}
+
+/* At 5 %, of 1000 messages 50 are lost, give or take 7 (one sigma). */
+static void test_drop_unreliable(void **state)
+{
+	char seen[1000];
+	unsigned got = lossy_run(*state, IBV_QPT_UC, 1000, seen);
+
+	t_true(got > 900 && got < 990, "%u of 1000 UC messages came", got);
+	got = lossy_run(*state, IBV_QPT_UD, 1000, seen);
+	t_true(got > 900 && got < 990, "%u of 1000 UD messages came", got);
+}
+
+/* --fault-delay 0.2 --fault-delay-time 20ms */
+static void test_delay(void **state)
+{
+	struct t_pair p = t_pair(*state, NULL, NULL, SLOT);
+	unsigned late = 0;
+
+	for (unsigned i = 0; i < 100; i++) {
+		uint64_t t0 = t_now();
+
+		in_order(&p, 1);
+		late += t_ms_since(t0) >= 20;
+	}
+	t_true(late > 5, "only %u of 100 messages were late", late);
+	t_pair_free(&p);
+}
+
+/* --fault-rnr 0.3: delivered all the same, unless no retry is allowed. */
+static void test_rnr(void **state)
+{
+	struct t_params params = quick(*state);
+	struct t_pair p = t_pair(*state, NULL, &params, SLOT);
+	struct ibv_sge in;
+	struct ibv_wc wc = {0};
+
+	in_order(&p, 300);
+	t_true(stat_counter("rnr_naks") > 50, "RNR NAKs are not counted");
+	t_pair_free(&p);
+	params.rnr_retry = 0;
+	p = t_pair(*state, NULL, &params, SLOT);
+	in = t_sge(&p.bb, 0, 64);
+	for (unsigned i = 0; i < 100 && wc.status == IBV_WC_SUCCESS; i++) {
+		t_recv(p.b, i, &in, 1);
+		t_send(p.a, i, t_sge(&p.ba, 0, 8));
+		t_poll(p.a->scq, &wc, 1);
+		if (wc.status == IBV_WC_SUCCESS)
+			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
+	}
+	t_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
+	t_await_state(p.a, IBV_QPS_ERR);
+	t_pair_free(&p);
+}
+
+/* --fault-qp 0.05 */
+static void test_qp(void **state)
+{
+	struct t_pair p = t_pair(*state, NULL, NULL, SLOT);
+	struct ibv_sge in = t_sge(&p.bb, 0, 64);
+	struct ibv_wc wc = {0};
+	unsigned i;
+
+	for (i = 0; i < 2000 && wc.status == IBV_WC_SUCCESS; i++) {
+		t_recv(p.b, i, &in, 1);
+		t_send(p.a, i, t_sge(&p.ba, 0, 8));
+		t_poll(p.a->scq, &wc, 1);
+		if (wc.status == IBV_WC_SUCCESS)
+			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
+	}
+	t_eq(wc.status, IBV_WC_REM_OP_ERR);
+	t_eq(wc.wr_id, i - 1);
+	t_await_state(p.a, IBV_QPS_ERR);
+	t_await_state(p.b, IBV_QPS_ERR);
+	t_poll(p.b->rcq, &wc, 1); /* its receive fails too, whichever way */
+	t_true(wc.status != IBV_WC_SUCCESS, "a message was received that failed");
+	t_send(p.a, 7777, t_sge(&p.ba, 0, 8));
+	t_next(p.a->scq, 7777, IBV_WC_WR_FLUSH_ERR);
+	t_drain_events(p.dev->ctx);
+	t_pair_free(&p);
+}
+
+/* --fault-memlock 0.5 */
+static void test_memlock(void **state)
+{
+	struct t_dev *d = *state;
+	unsigned failed = 0;
+	char *mem = malloc(SLOT);
+
+	for (unsigned i = 0; i < 200; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(d->pd, mem, SLOT, IBV_ACCESS_LOCAL_WRITE);
+
+		if (mr) {
+			t_ok(ibv_dereg_mr(mr));
+			continue;
+		}
+		t_eq(errno, ENOMEM);
+		failed++;
+	}
+	t_true(failed > 50 && failed < 150, "%u of 200 registrations failed", failed);
+	free(mem);
+}
+
+/* --fault-kill 0.02: child 0 posts until it is killed; child 1 receives, and posts nothing. */
+static void killed(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	bool *extended = arg; /* posted by the ibv_wr interface */
+	struct t_spec spec = {.cap = {16, 16, 4, 4, 0},
+			      .send_ops = *extended ? IBV_QP_EX_WITH_SEND : 0};
+	struct t_qp *q = t_qp(d, &spec);
+	struct t_buf b = t_buf(d, 4096);
+	struct ibv_sge sge = t_sge(&b, 0, 64);
+	unsigned got = 0;
+
+	procs_connect(q, !me, K_QP, NULL);
+	for (unsigned i = 0; i < 16; i++)
+		t_recv(q, i, &sge, 1);
+	procs_barrier();
+	for (uint64_t i = 0; me == 0 && i < 100000; i++) {
+		if (*extended) {
+			ibv_wr_start(q->qpx);
+			q->qpx->wr_id = i;
+			q->qpx->wr_flags = IBV_SEND_SIGNALED;
+			ibv_wr_send(q->qpx);
+			ibv_wr_set_sge(q->qpx, sge.lkey, sge.addr, sge.length);
+			t_ok(ibv_wr_complete(q->qpx));
+		} else {
+			t_send(q, i, sge);
+		}
+		t_done(q->scq, i, IBV_WC_SEND);
+		procs_put(K_SENT, i + 1);
+	}
+	while (!procs_has(PROCS_PARENT, K_READY)) {
+		struct ibv_wc wc;
+
+		if (ibv_poll_cq(q->rcq, 1, &wc) == 0)
+			continue;
+		t_eq(wc.status, IBV_WC_SUCCESS);
+		t_recv(q, wc.wr_id, &sge, 1);
+		got++;
+	}
+	t_true(!procs_has(0, K_SENT) || got >= procs_get(0, K_SENT),
+	       "%u messages came, more were sent", got);
+	t_qp_free(q);
+	t_buf_free(&b);
+	t_close(d);
+}
+
+static void test_kill(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		bool extended = i & 1;
+		int status;
+
+		procs_start(2, NULL, killed, &extended);
+		procs_may_die(0);
+		status = procs_wait_end(0);
+		t_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "status 0x%x", status);
+		stat_await_reaped(procs_pid(0));
+		procs_put(K_READY, 1);
+		procs_finish();
+	}
+}
+
+/* Runs "trace" in a fabric of its own; its line of output. */
+static void trace_of(unsigned seed, char *line, int len)
+{
+	const char *bin = getenv("SOFTHCA_BIN");
+	char self[PATH_MAX], cmd[9000];
+	FILE *f;
+
+	t_true(realpath("/proc/self/exe", self), "realpath: %s", strerror(errno));
+	snprintf(cmd, sizeof(cmd), "'%s' run --fault-seed %u --fault-drop 0.2 -- '%s' trace",
+		 bin ? bin : "softhca", seed, self);
+	f = popen(cmd, "r");
+	t_true(f && fgets(line, len, f), "no output of %s", cmd);
+	t_eq(pclose(f), 0);
+}
+
+static void test_seed(void **state)
+{
+	char a[300], b[300], c[300];
+
+	(void)state;
+	trace_of(7, a, sizeof(a));
+	trace_of(7, b, sizeof(b));
+	trace_of(8, c, sizeof(c));
+	t_true(!strcmp(a, b), "one seed, two outcomes:\n%s%s", a, b);
+	t_true(strcmp(a, c) != 0, "two seeds, one outcome: %s", a);
+	t_true(strchr(a, '.') && strchr(a, '+'), "nothing or all was lost: %s", a);
+}
+
+static int trace(void)
+{
+	char seen[201] = {0};
+
+	struct t_dev *d;
+
+	t_child_begin();
+	d = t_open();
+	lossy_run(d, IBV_QPT_UD, 200, seen);
+	t_close(d);
+	puts(seen);
+	return 0;
+}
+
+#define ONE(name, f)             \
+	if (!strcmp(kind, name)) \
+	return cmocka_run_group_tests(f, NULL, NULL)
+
+int main(int argc, char **argv)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
+	const struct CMUnitTest drop[] = {TEST(test_drop), TEST(test_drop_unreliable)};
+	const struct CMUnitTest drop_all[] = {TEST(test_drop_all)};
+	const struct CMUnitTest delay[] = {TEST(test_delay)};
+	const struct CMUnitTest rnr[] = {TEST(test_rnr)};
+	const struct CMUnitTest qp[] = {TEST(test_qp)};
+	const struct CMUnitTest memlock[] = {TEST(test_memlock)};
+	const struct CMUnitTest kill_[] = {cmocka_unit_test(test_kill)};
+	const struct CMUnitTest seed[] = {cmocka_unit_test(test_seed)};
+	const char *kind = argc > 1 ? argv[1] : "";
+
+	ONE("drop", drop);
+	ONE("drop-all", drop_all);
+	ONE("delay", delay);
+	ONE("rnr", rnr);
+	ONE("qp", qp);
+	ONE("memlock", memlock);
+	ONE("kill", kill_);
+	ONE("seed", seed);
+	if (!strcmp(kind, "trace"))
+		return trace();
+	fprintf(stderr, "usage: test_faults drop|drop-all|delay|rnr|qp|memlock|kill|seed|trace\n");
+	return 2;
+}

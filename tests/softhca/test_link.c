@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its setting, which
+ * the arguments repeat (0 = not limited): never faster, and at most 5 % slower by the median of
+ * several rounds. Other work on the machine only lengthens what is measured, so there are several
+ * batches of rounds, of which one must keep to that. Two processes on two nodes, whose clock is the
+ * machine's.
+ */
+#include "procs.h"
+
+#define REGION  (64u << 20)
+#define ROUNDS  7
+#define BATCHES 5
+
+/* K_START moves with every round; K_GOOD + batch: this end is satisfied with it. */
+enum key { K_QP = 0, K_QP2 = 4, K_BUF = 8, K_START = 10, K_GOOD = K_START + ROUNDS * BATCHES };
+
+static double latency, bandwidth, rate; /* seconds, bytes and messages per second */
+
+struct end {
+	struct t_dev *d;
+	struct t_qp *q, *q2;
+	struct t_buf b;
+	struct procs_buf peer;
+};
+
+static struct end open_end(unsigned me)
+{
+	struct t_spec spec = {.cap = {256, 256, 1, 1, 0}, .cq_depth = 512};
+	struct end e = {.d = t_open()};
+
+	e.q = t_qp(e.d, &spec);
+	spec.rcq = e.q->rcq;
+	spec.scq = e.q->scq;
+	e.q2 = t_qp(e.d, &spec);
+	e.b = t_buf(e.d, REGION);
+	memset(e.b.addr, 1, REGION); /* so that no page fault is timed */
+	procs_put_buf(K_BUF, &e.b);
+	e.peer = procs_get_buf(!me, K_BUF);
+	procs_connect(e.q, !me, K_QP, NULL);
+	procs_connect(e.q2, !me, K_QP2, NULL);
+	procs_barrier();
+	return e;
+}
+
+static void close_end(struct end *e)
+{
+	procs_barrier();
+	t_qp_free(e->q2);
+	t_qp_free(e->q);
+	t_buf_free(&e->b);
+	t_close(e->d);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* No sample is below the setting. Whether the median is within 5 % of it. */
+static bool check_times(const char *what, double *t, double want, double most)
+{
+	qsort(t, ROUNDS, sizeof(*t), compare);
+	t_true(t[0] >= want, "%s took %.3f ms, less than %.3f ms", what, t[0] * 1e3, want * 1e3);
+	if (t[ROUNDS / 2] <= most * 1.05)
+		return true;
+	fprintf(stderr, "# %s took %.3f ms, more than %.3f ms by over 5 %%\n", what,
+		t[ROUNDS / 2] * 1e3, most * 1e3);
+	return false;
+}
+
+/* After a batch: is another one needed? Both ends come to the same answer. */
+static bool again(unsigned me, unsigned batch, bool good)
+{
+	procs_put(K_GOOD + batch, good);
+	if (good && procs_get(!me, K_GOOD + batch))
+		return false;
+	t_true(batch + 1 < BATCHES, "no batch of rounds was fast enough");
+	return true;
+}
+
+static double seconds(uint64_t from, uint64_t to)
+{
+	return (double)(to - from) / 1e9;
+}
+
+/* The time on the wire of n messages of len bytes each, queued back to back. */
+static double wire(unsigned n, size_t len)
+{
+	double bytes = bandwidth ? (double)len / bandwidth : 0, msgs = rate ? 1 / rate : 0;
+
+	return n * (bytes > msgs ? bytes : msgs);
+}
+
+/* The first message of a burst needn't wait for the message rate. */
+static double wire_least(unsigned n, size_t len)
+{
+	return rate && !bandwidth ? (n - 1) / rate : wire(n, len);
+}
+
+/* The shape of a transfer: child 0 sends n messages of len over the QPs in turn; back: child 1 does
+ * so too. */
+struct shape {
+	const char *what;
+	unsigned n;
+	size_t len;
+	bool two_qps, back;
+	bool writes; /* instead of sends; the last one says that it is there */
+};
+
+static void receives(struct end *e, const struct shape *s)
+{
+	for (unsigned i = s->writes ? s->n - 1 : 0; i < s->n; i++) {
+		struct ibv_sge in = t_sge(&e->b, REGION / 2, s->len);
+
+		t_recv(s->two_qps && i & 1 ? e->q2 : e->q, i, &in, 1);
+	}
+}
+
+static void burst(struct end *e, const struct shape *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		struct ibv_sge out = t_sge(&e->b, 0, s->len);
+		struct ibv_send_wr wr =
+			t_rdma(IBV_WR_SEND, i, &out, 1, e->peer.addr + REGION / 2, e->peer.rkey);
+
+		if (s->writes)
+			wr.opcode = i == s->n - 1 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+		t_post(s->two_qps && i & 1 ? e->q2 : e->q, &wr);
+	}
+}
+
+static void await(struct ibv_cq *cq, unsigned n)
+{
+	struct ibv_wc wc;
+
+	for (unsigned got = 0; got < n;) {
+		int k = ibv_poll_cq(cq, 1, &wc);
+
+		if (k) {
+			t_eq(k, 1);
+			t_eq(wc.status, IBV_WC_SUCCESS);
+			got++;
+		}
+	}
+}
+
+/* One batch. */
+static bool transfers(struct end *e, unsigned me, unsigned batch, const struct shape *s)
+{
+	bool sends = me == 0 || s->back, gets = me == 1 || s->back, good = true;
+	double arrive[ROUNDS], done[ROUNDS], least = latency + wire_least(s->n, s->len);
+	double most = latency + wire(s->n, s->len);
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		unsigned key = K_START + batch * ROUNDS + i;
+		uint64_t t0, t1;
+
+		if (gets)
+			receives(e, s);
+		procs_barrier();
+		t0 = t_now();
+		if (sends) {
+			procs_put(key, t0);
+			burst(e, s);
+		}
+		if (gets) {
+			await(e->q->rcq, s->writes ? 1 : s->n);
+			t1 = t_now();
+			arrive[i] = seconds(procs_get(!me, key), t1);
+		}
+		if (sends) {
+			await(e->q->scq, s->n);
+			done[i] = seconds(t0, t_now());
+		}
+		procs_barrier();
+	}
+	if (gets)
+		good &= check_times(s->what, arrive, least, most);
+	/* The acknowledgement may take the way back, which a model may count or not. */
+	if (sends && !s->back)
+		good &= check_times("the sender's completion", done, least, latency + most);
+	return good;
+}
+
+static void transfer(unsigned me, void *arg)
+{
+	struct end e = open_end(me);
+
+	for (unsigned batch = 0; again(me, batch, transfers(&e, me, batch, arg)); batch++)
+		;
+	close_end(&e);
+}
+
+static const unsigned two_nodes[] = {0, 1};
+
+static void run_shape(struct shape s)
+{
+	procs_run(2, two_nodes, transfer, &s);
+}
+
+static void test_latency(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"a small message", 1, 8, false, false, false});
+}
+
+static void test_one_large(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"one message of 20 MB", 1, 20000000, false, false, false});
+}
+
+static void test_many_large(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"20 messages of 1 MB", 20, 1000000, false, false, false});
+}
+
+static void test_many_writes(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"20 writes of 1 MB", 20, 1000000, false, false, true});
+}
+
+static void test_two_qps(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"20 messages of 1 MB over two QPs", 20, 1000000, true, false,
+				 false});
+}
+
+static void test_both_ways(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"20 messages of 1 MB each way", 20, 1000000, false, true, false});
+}
+
+static void test_rate(void **state)
+{
+	(void)state;
+	run_shape((struct shape){"200 small messages", 200, 8, true, false, false});
+}
+
+/* A write's data, a read's answer; one batch. */
+static bool rdmas(struct end *e, unsigned me, unsigned batch)
+{
+	const size_t len = 1000000; /* so that the latency is felt */
+	double t[ROUNDS], want = latency + wire(1, len);
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct ibv_sge sge = t_sge(&e->b, 0, len);
+		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, i, &sge, 1,
+					       e->peer.addr + REGION / 2, e->peer.rkey);
+		volatile char *last = e->b.addr + REGION / 2 + len - 1;
+		char mark = (char)(batch * ROUNDS + i + 10);
+		unsigned key = K_START + batch * ROUNDS + i;
+		uint64_t t0;
+
+		e->b.addr[len - 1] = mark;
+		procs_barrier();
+		t0 = t_now();
+		procs_put(key, t0);
+		if (me == 0) {
+			t_post(e->q, &wr);
+			t_done(e->q->scq, i, IBV_WC_RDMA_WRITE);
+			procs_barrier();
+			t0 = t_now();
+			wr.opcode = IBV_WR_RDMA_READ;
+			t_post(e->q, &wr);
+			t_done(e->q->scq, i, IBV_WC_RDMA_READ);
+			t[i] = seconds(t0, t_now());
+		} else {
+			while (*last != mark)
+				;
+			t[i] = seconds(procs_get(0, key), t_now());
+			procs_barrier();
+		}
+		procs_barrier();
+	}
+	if (me == 0)
+		return check_times("a read", t, latency + want, latency + want);
+	return check_times("the last byte of a write", t, want, want);
+}
+
+static void rdma(unsigned me, void *arg)
+{
+	struct end e = open_end(me);
+
+	(void)arg;
+	for (unsigned batch = 0; again(me, batch, rdmas(&e, me, batch)); batch++)
+		;
+	close_end(&e);
+}
+
+static void test_rdma(void **state)
+{
+	(void)state;
+	procs_run(2, two_nodes, rdma, NULL);
+}
+
+/* What is done while a message is on its way takes part in it. A try whose second step comes late
+ * proves nothing and is repeated. */
+#define TRIES 50
+
+/* A datagram, to a QP or to a group, finds a receive that was posted after it was sent. */
+static void late_receive(unsigned me, void *arg)
+{
+	struct t_spec spec = {.type = IBV_QPT_UD};
+	struct t_dev *d = t_open();
+	struct t_pair p = t_pair(d, &spec, NULL, 4096);
+	struct t_addr to = t_addr(p.b);
+	bool *group = arg, in_time = false;
+	struct ibv_sge out = t_sge(&p.ba, 0, 8), in = t_sge(&p.bb, 0, 64);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1);
+
+	(void)me;
+	if (*group) {
+		to = (struct t_addr){.lid = 0xc001, .qpn = 0xffffff, .gid.raw = {0xff, 0x12, 7}};
+		t_ok(ibv_attach_mcast(p.b->qp, &to.gid, to.lid));
+	}
+	wr.wr.ud.ah = t_ah(d, &to, *group);
+	wr.wr.ud.remote_qpn = to.qpn;
+	wr.wr.ud.remote_qkey = T_QKEY;
+	for (unsigned i = 0; i < TRIES && !in_time; i++) {
+		struct ibv_wc wc;
+		uint64_t t0 = t_now();
+
+		t_post(p.a, &wr);
+		t_recv(p.b, i, &in, 1);
+		in_time = seconds(t0, t_now()) < latency / 2;
+		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+		while (in_time && ibv_poll_cq(p.b->rcq, 1, &wc) == 0)
+			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the datagram was dropped");
+		if (in_time)
+			t_true(seconds(t0, t_now()) >= latency, "it came too early");
+	}
+	t_true(in_time, "no try was in time");
+	if (*group)
+		t_ok(ibv_detach_mcast(p.b->qp, &to.gid, to.lid));
+	t_ok(ibv_destroy_ah(wr.wr.ud.ah));
+	t_pair_free(&p);
+	t_close(d);
+}
+
+static void test_late_receive(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		bool group = i;
+
+		procs_run(1, NULL, late_receive, &group);
+	}
+}
+
+/* A read gives what is there when it comes there; an atomic has no effect before. The memory is
+ * changed and watched under the adapter's hands, which is what ThreadSanitizer would report. */
+__attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open();
+	struct t_pair p = t_pair(d, NULL, NULL, 4096);
+	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
+	struct ibv_send_wr wr =
+		t_rdma(IBV_WR_RDMA_READ, 1, &sge, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
+	volatile uint64_t *there = (void *)p.bb.addr, *here = (void *)p.ba.addr;
+	bool in_time = false;
+	uint64_t t0;
+
+	(void)me;
+	(void)arg;
+	for (unsigned i = 0; i < TRIES && !in_time; i++) {
+		*there = 0;
+		t0 = t_now();
+		t_post(p.a, &wr);
+		*there = 5;
+		in_time = seconds(t0, t_now()) < latency / 2;
+		t_done(p.a->scq, 1, IBV_WC_RDMA_READ);
+		if (in_time)
+			t_eq(*here, 5);
+		t_true(seconds(t0, t_now()) >= 2 * latency, "a read came too early");
+	}
+	t_true(in_time, "no try was in time");
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = (uintptr_t)p.bb.addr;
+	wr.wr.atomic.rkey = p.bb.mr->rkey;
+	wr.wr.atomic.compare_add = 1;
+	t0 = t_now();
+	t_post(p.a, &wr);
+	while (*there == 5)
+		t_true(t_ms_since(t0) < T_DEADLINE_MS, "the atomic was not executed");
+	t_true(seconds(t0, t_now()) >= latency, "its effect came too early");
+	t_done(p.a->scq, 1, IBV_WC_FETCH_ADD);
+	t_true(seconds(t0, t_now()) >= 2 * latency, "an atomic came too early");
+	t_eq(*here, 5);
+	t_pair_free(&p);
+	t_close(d);
+}
+
+static void test_remote_effects(void **state)
+{
+	(void)state;
+	procs_run(1, NULL, remote_effects, NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_latency),        cmocka_unit_test(test_one_large),
+		cmocka_unit_test(test_many_large),     cmocka_unit_test(test_many_writes),
+		cmocka_unit_test(test_two_qps),        cmocka_unit_test(test_both_ways),
+		cmocka_unit_test(test_rdma),           cmocka_unit_test(test_late_receive),
+		cmocka_unit_test(test_remote_effects),
+	};
+	const struct CMUnitTest paced[] = {cmocka_unit_test(test_latency),
+					   cmocka_unit_test(test_rate)};
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: test_link LATENCY_US BYTES_PER_S MESSAGES_PER_S\n");
+		return 2;
+	}
+	latency = atof(argv[1]) / 1e6;
+	bandwidth = atof(argv[2]);
+	rate = atof(argv[3]);
+	return rate ? cmocka_run_group_tests(paced, NULL, NULL)
+		    : cmocka_run_group_tests(tests, NULL, NULL);
+}

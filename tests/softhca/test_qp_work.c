@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_qp_work.c - what happens to posted work in each state of a QP: ERR, RESET, SQD, SQE, and too
+ * early. */
+#include "util.h"
+
+static struct t_dev *dev;
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	return 0;
+}
+
+/* Sends are an immediate error before RTS, receives in RESET (IBA 10.8.2.1, 10.8.3.1). */
+static void test_too_early(void **state)
+{
+	struct t_qp *q = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, 4096);
+	struct ibv_sge sge = t_sge(&b, 0, 8);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &sge, 1), *bad = NULL;
+	struct ibv_recv_wr rwr = {.sg_list = &sge, .num_sge = 1}, *rbad = NULL;
+	struct t_addr self = t_addr(q);
+
+	(void)state;
+	t_rc(ibv_post_send(q->qp, &wr, &bad), EINVAL);
+	t_true(bad == &wr, "bad_wr was not set");
+	t_rc(ibv_post_recv(q->qp, &rwr, &rbad), EINVAL);
+	t_true(rbad == &rwr, "bad_wr was not set");
+	t_to_init(q, NULL);
+	t_rc(t_post_try(q, &wr), EINVAL);
+	t_recv(q, 5, &sge, 1);
+	t_to_rtr(q, NULL, &self);
+	t_rc(t_post_try(q, &wr), EINVAL);
+	t_recv(q, 6, &sge, 1);
+	t_to_rts(q, NULL);
+	t_send(q, 1, sge);
+	t_next(q->rcq, 5, IBV_WC_SUCCESS);
+	t_next(q->scq, 1, IBV_WC_SUCCESS);
+	t_qp_free(q);
+	t_buf_free(&b);
+}
+
+/* To ERR: all that is posted is flushed, each queue in its order, signalled or not. */
+static void test_flush(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+
+	(void)state;
+	for (int t = 0; t < 3; t++) {
+		struct t_spec s = {.type = types[t]};
+		struct t_pair p = t_pair(dev, &s, NULL, 4096);
+		struct ibv_sge sge = t_sge(&p.ba, 0, 64);
+		struct t_addr peer = t_addr(p.b);
+		struct ibv_ah *ah = t_ah(dev, &peer, false);
+
+		for (uint64_t i = 0; i < 5; i++)
+			t_recv(p.a, i, &sge, 1);
+		for (uint64_t i = 0; i < 4 && types[t] == IBV_QPT_RC; i++) {
+			struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 20 + i, &sge, 1);
+
+			wr.send_flags = i & 1 ? IBV_SEND_SIGNALED : 0;
+			t_post(p.a, &wr);
+		}
+		t_ok(t_to_state(p.a, IBV_QPS_ERR));
+		for (uint64_t i = 0; i < 5; i++)
+			t_eq(t_next(p.a->rcq, i, IBV_WC_WR_FLUSH_ERR).qp_num, p.a->qp->qp_num);
+		for (uint64_t i = 0; i < 4 && types[t] == IBV_QPT_RC; i++)
+			t_eq(t_next(p.a->scq, 20 + i, IBV_WC_WR_FLUSH_ERR).qp_num, p.a->qp->qp_num);
+		/* What comes later is flushed too. */
+		for (uint64_t i = 0; i < 3; i++) {
+			struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 30 + i, &sge, 1);
+
+			if (types[t] == IBV_QPT_UD) {
+				wr.wr.ud.ah = ah;
+				wr.wr.ud.remote_qpn = peer.qpn;
+				wr.wr.ud.remote_qkey = T_QKEY;
+			}
+			wr.send_flags = 0;
+			t_recv(p.a, 10 + i, &sge, 1);
+			t_post(p.a, &wr);
+		}
+		for (uint64_t i = 0; i < 3; i++)
+			t_next(p.a->rcq, 10 + i, IBV_WC_WR_FLUSH_ERR);
+		for (uint64_t i = 0; i < 3; i++)
+			t_next(p.a->scq, 30 + i, IBV_WC_WR_FLUSH_ERR);
+		t_empty(p.a->scq);
+		t_empty(p.a->rcq);
+		t_ok(ibv_destroy_ah(ah));
+		t_pair_free(&p);
+	}
+}
+
+/*
+ * To RESET: posted work is gone without a completion, and so are (mlx5) completions that nobody
+ * polled. The QP can be used again and has forgotten its receives.
+ */
+static void test_reset(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct t_addr a = t_addr(p.a), b = t_addr(p.b);
+	struct ibv_sge sge = t_sge(&p.bb, 0, 64);
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		t_recv(p.b, 1, &sge, 1);
+		t_recv(p.b, 2, &sge, 1);
+		t_send(p.a, 3, sge);
+		t_next(p.a->scq, 3, IBV_WC_SUCCESS);
+		t_send(p.a, 4, sge);
+		t_next(p.a->scq, 4, IBV_WC_SUCCESS); /* two completions wait at b */
+		t_recv(p.b, 5, &sge, 1);
+		t_recv(p.a, 6, &sge, 1);
+		t_send(p.b, 7, sge);
+		t_next(p.b->scq, 7, IBV_WC_SUCCESS);
+		t_send(p.b, 8, sge); /* finds no receive */
+		t_ok(t_to_state(p.b, IBV_QPS_RESET));
+		t_none(p.b->rcq, 5);
+		t_none(p.b->scq, 5);
+		t_ok(t_to_state(p.a, IBV_QPS_RESET));
+		t_up(p.b, NULL, &a);
+		t_up(p.a, NULL, &b);
+		t_send(p.a, 9, sge);
+		t_none(p.a->scq, 5); /* receive 5 is no more */
+		t_recv(p.b, 10, &sge, 1);
+		t_next(p.b->rcq, 10, IBV_WC_SUCCESS);
+		t_next(p.a->scq, 9, IBV_WC_SUCCESS);
+		t_empty(p.a->rcq);
+	}
+	t_pair_free(&p);
+}
+
+/* SQD holds what comes later; RTS lets it go. */
+static void test_sqd(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_sge sge = t_sge(&p.bb, 0, 64);
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+
+	(void)state;
+	t_recv(p.b, 1, &sge, 1);
+	t_recv(p.b, 2, &sge, 1);
+	t_recv(p.a, 3, &sge, 1);
+	t_send(p.a, 4, sge);
+	t_next(p.a->scq, 4, IBV_WC_SUCCESS);
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	t_qp_event(p.a, 1u << IBV_EVENT_SQ_DRAINED);
+	t_send(p.a, 5, sge);
+	t_none(p.a->scq, T_QUIET_MS);
+	t_send(p.b, 6, sge); /* the other direction goes on */
+	t_next(p.a->rcq, 3, IBV_WC_SUCCESS);
+	t_next(p.b->scq, 6, IBV_WC_SUCCESS);
+	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
+	t_empty(p.b->rcq);
+	t_ok(t_to_state(p.a, IBV_QPS_RTS));
+	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p.a->scq, 5, IBV_WC_SUCCESS);
+	t_pair_free(&p);
+}
+
+/* While something is under way the queue is draining; the event comes when that has ended. */
+static void test_sqd_draining(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_sge sge = t_sge(&p.bb, 0, 64);
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1}, out;
+	struct ibv_qp_init_attr init;
+
+	(void)state;
+	t_send(p.a, 1, sge); /* RNR */
+	t_none(p.a->scq, 5);
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	t_ok(ibv_query_qp(p.a->qp, &out, IBV_QP_STATE, &init));
+	t_eq(out.qp_state, IBV_QPS_SQD);
+	t_eq(out.sq_draining, 1);
+	t_true(!t_readable(dev->ctx->async_fd, T_QUIET_MS), "an event before the queue drained");
+	t_recv(p.b, 2, &sge, 1);
+	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+	t_qp_event(p.a, 1u << IBV_EVENT_SQ_DRAINED);
+	t_ok(ibv_query_qp(p.a->qp, &out, IBV_QP_STATE, &init));
+	t_eq(out.sq_draining, 0);
+	t_ok(t_to_state(p.a, IBV_QPS_RTS));
+	t_pair_free(&p);
+}
+
+/* SQD may change what RTS may not. */
+static void test_sqd_modify(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_qp_attr a = {.retry_cnt = 1, .timeout = 8, .rnr_retry = 0}, out;
+	struct ibv_qp_init_attr init;
+
+	(void)state;
+	t_rc(ibv_modify_qp(p.a->qp, &a, IBV_QP_RNR_RETRY), EINVAL);
+	t_ok(t_to_state(p.a, IBV_QPS_SQD));
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT));
+	t_ok(t_to_state(p.a, IBV_QPS_RTS));
+	t_ok(ibv_query_qp(p.a->qp, &out, IBV_QP_STATE, &init));
+	t_eq(out.retry_cnt, 1);
+	t_eq(out.timeout, 8);
+	t_eq(out.rnr_retry, 0);
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	t_next(p.a->scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	t_pair_free(&p);
+}
+
+/* A local error on UC or UD stops the send queue only: SQE, and RTS recovers it. */
+static void test_sqe(void **state)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+
+	(void)state;
+	for (int t = 0; t < 2; t++) {
+		struct t_spec s = {.type = types[t]};
+		struct t_pair p = t_pair(dev, &s, NULL, 4096);
+		struct t_addr ab = t_addr(p.b), aa = t_addr(p.a);
+		struct ibv_ah *ah = t_ah(dev, &ab, false);
+		struct ibv_sge bad = t_sge(&p.ba, 0, 8), good = bad, to = t_sge(&p.bb, 0, 64);
+		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE};
+		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &bad, 1);
+
+		bad.lkey ^= 0x4400;
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = ab.qpn;
+		wr.wr.ud.remote_qkey = T_QKEY;
+		t_recv(p.a, 10, &to, 1);
+		t_recv(p.b, 11, &to, 1);
+		t_post(p.a, &wr);
+		t_next(p.a->scq, 1, IBV_WC_LOC_PROT_ERR);
+		t_await_state(p.a, IBV_QPS_SQE);
+		wr.sg_list = &good;
+		wr.wr_id = 2;
+		t_post(p.a, &wr);
+		t_next(p.a->scq, 2, IBV_WC_WR_FLUSH_ERR);
+		wr.wr_id = 3;
+		wr.wr.ud.remote_qpn = aa.qpn;
+		t_post(p.b, &wr); /* it still receives */
+		t_next(p.a->rcq, 10, IBV_WC_SUCCESS);
+		t_next(p.b->scq, 3, IBV_WC_SUCCESS);
+		t_ok(ibv_modify_qp(p.a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+		t_eq(t_state(p.a), IBV_QPS_RTS);
+		wr.wr_id = 4;
+		wr.wr.ud.remote_qpn = ab.qpn;
+		t_post(p.a, &wr);
+		t_next(p.b->rcq, 11, IBV_WC_SUCCESS);
+		t_next(p.a->scq, 4, IBV_WC_SUCCESS);
+		t_pair_free(&p);
+		t_ok(ibv_destroy_ah(ah));
+	}
+}
+
+/* A QP is destroyed in any state, whatever is posted. */
+static void test_destroy(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 5; how++) {
+		struct t_pair p = t_pair(dev, NULL, NULL, 2 << 20);
+		struct ibv_sge sge = t_sge(&p.bb, 0, 64);
+
+		t_recv(p.b, 1, &sge, 1);
+		t_recv(p.b, 2, &sge, 1);
+		if (how & 1)
+			t_send(p.a, 3, t_sge(&p.ba, 0, 64));
+		for (int i = 0; i < 4 && how == 2; i++) {
+			struct ibv_sge big = t_sge(&p.ba, 0, 2 << 20);
+			struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 4, &big, 1,
+						       (uintptr_t)p.bb.addr, p.bb.mr->rkey);
+
+			t_post(p.a, &wr);
+		}
+		if (how == 3)
+			t_ok(t_to_state(p.b, IBV_QPS_ERR));
+		if (how == 4)
+			t_ok(t_to_state(p.a, IBV_QPS_SQD));
+		t_pair_free(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_too_early),    cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset),        cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd_draining), cmocka_unit_test(test_sqd_modify),
+		cmocka_unit_test(test_sqe),          cmocka_unit_test(test_destroy),
+	};
+
+	return cmocka_run_group_tests_name("qp-work", tests, setup, t_teardown);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_query_limits.c - what options take away is neither advertised nor given. Its line in
+ * suite.list has the options.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <endian.h>
+
+#include <infiniband/verbs.h>
+
+#include "util.h"
+
+static struct ibv_context *ctx;
+
+static int open_first(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)state;
+	if (!list || !list[0])
+		return -1;
+	ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	return ctx ? 0 : -1;
+}
+
+static int close_it(void **state)
+{
+	(void)state;
+	return ctx ? ibv_close_device(ctx) : 0;
+}
+
+static void test_devices(void **state)
+{
+	struct ibv_device **list;
+	struct ibv_context *other;
+	struct ibv_port_attr a, b;
+	int n;
+
+	(void)state;
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 2);
+	assert_null(list[2]);
+	assert_string_equal(ibv_get_device_name(list[0]), "softhca0");
+	assert_string_equal(ibv_get_device_name(list[1]), "softhca1");
+	assert_string_equal(list[1]->dev_name, "uverbs1");
+	assert_int_equal(ibv_get_device_index(list[1]), 1);
+	assert_true(ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]));
+	other = ibv_open_device(list[1]);
+	assert_non_null(other);
+	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
+	assert_int_equal(ibv_query_port(other, 1, &b), 0);
+	assert_int_not_equal(a.lid, b.lid);
+	assert_int_equal(ibv_close_device(other), 0);
+	ibv_free_device_list(list);
+}
+
+static void test_limits(void **state)
+{
+	struct ibv_device_attr a;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(ctx, &a), 0);
+	assert_int_equal(a.max_qp, 8);
+	assert_int_equal(a.max_qp_wr, 60);
+	assert_int_equal(a.max_sge, 4);
+	assert_int_equal(a.max_sge_rd, 4);
+	assert_int_equal(a.max_qp_rd_atom, 2);
+	assert_int_equal(a.max_qp_init_rd_atom, 2);
+	assert_int_equal(a.max_res_rd_atom, 16);
+	assert_int_equal(a.max_cq, 6);
+	assert_int_equal(a.max_cqe, 100);
+	assert_int_equal(a.max_srq, 3);
+	assert_int_equal(a.max_srq_wr, 32);
+	assert_int_equal(a.max_srq_sge, 2);
+	assert_int_equal(a.max_mr, 9);
+	assert_true(a.max_mr_size == 1 << 20);
+	assert_int_equal(a.max_pd, 4);
+	assert_int_equal(a.max_mcast_grp, 2);
+	assert_int_equal(a.max_pkeys, 2);
+	assert_int_equal(a.atomic_cap, IBV_ATOMIC_NONE);
+	assert_false(a.device_cap_flags & IBV_DEVICE_XRC);
+}
+
+static void test_caps(void **state)
+{
+	struct ibv_device_attr_ex a;
+
+	(void)state;
+	assert_int_equal(ibv_query_device_ex(ctx, NULL, &a), 0);
+	assert_true(a.odp_caps.general_caps == 0);
+	assert_int_equal(a.odp_caps.per_transport_caps.rc_odp_caps, 0);
+	assert_int_equal(a.odp_caps.per_transport_caps.uc_odp_caps, 0);
+	assert_int_equal(a.odp_caps.per_transport_caps.ud_odp_caps, 0);
+	assert_int_equal(a.xrc_odp_caps, 0);
+	assert_false(a.device_cap_flags_ex & IBV_DEVICE_XRC);
+}
+
+static void test_port(void **state)
+{
+	struct ibv_port_attr a;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
+	assert_int_equal(a.max_msg_sz, 65536);
+	assert_int_equal(a.active_mtu, IBV_MTU_1024);
+	assert_int_equal(a.max_mtu, IBV_MTU_4096);
+	assert_int_equal(a.pkey_tbl_len, 2);
+}
+
+static void test_pkeys(void **state)
+{
+	__be16 pkey;
+
+	(void)state;
+	assert_int_equal(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
+	assert_int_equal(be16toh(pkey), 0x8001);
+	assert_int_equal(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
+	/* The same partition with limited membership is another entry of the table. */
+	assert_true(ibv_get_pkey_index(ctx, 1, htobe16(0x0001)) < 0);
+	assert_int_not_equal(ibv_query_pkey(ctx, 1, 2, &pkey), 0);
+}
+
+static void test_max_pd(void **state)
+{
+	struct ibv_pd *pd[4];
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 4; i++) {
+			pd[i] = ibv_alloc_pd(ctx);
+			assert_non_null(pd[i]);
+		}
+		errno = 0;
+		assert_null(ibv_alloc_pd(ctx));
+		assert_int_equal(errno, ENOMEM);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+	}
+}
+
+static void test_refused(void **state)
+{
+	struct ibv_xrcd_init_attr xrcd = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+	};
+	struct ibv_qp_open_attr open = {0};
+	struct ibv_sge sge = {0};
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+
+	(void)state;
+	assert_non_null(pd);
+	errno = 0;
+	assert_null(ibv_open_xrcd(ctx, &xrcd));
+	assert_int_equal(errno, EOPNOTSUPP);
+	errno = 0;
+	assert_null(ibv_open_qp(ctx, &open));
+	assert_int_equal(errno, EOPNOTSUPP);
+	errno = 0;
+	assert_null(ibv_alloc_null_mr(pd));
+	assert_int_equal(errno, EOPNOTSUPP);
+	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Without atomics none is posted, nor is a QP made for them. */
+static void test_no_atomics(void **state)
+{
+	struct t_dev *d = t_open();
+	struct t_spec spec = {.cap = {4, 4, 1, 1, 0}};
+	struct ibv_send_wr wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, NULL, 0, 0, 0);
+	struct t_params p = t_params(d);
+	struct t_qp *q = t_qp(d, &spec);
+
+	(void)state;
+	p.max_rd_atomic = p.max_dest_rd_atomic = 2;
+	t_connect(q, q, &p);
+	t_rc(t_post_try(q, &wr), EOPNOTSUPP);
+	t_qp_free(q);
+	spec.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
+	t_null(t_qp_try(d, &spec), EOPNOTSUPP);
+	spec.send_ops = IBV_QP_EX_WITH_SEND;
+	t_qp_free(t_qp(d, &spec));
+	t_close(d);
+}
+
+/* As many objects as were advertised can be had, and not one more; then again. */
+static void test_counts(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_qp_init_attr qa = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
+	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
+	static char mem[4096];
+	struct ibv_cq *cq[6];
+	struct ibv_qp *qp[8];
+	struct ibv_srq *srq[3];
+	struct ibv_mr *mr[9];
+
+	(void)state;
+	assert_non_null(pd);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 6; i++)
+			assert_non_null(cq[i] = ibv_create_cq(ctx, 10, NULL, NULL, 0));
+		assert_null(ibv_create_cq(ctx, 10, NULL, NULL, 0));
+		assert_int_equal(errno, ENOMEM);
+		qa.send_cq = qa.recv_cq = cq[0];
+		for (int i = 0; i < 8; i++)
+			assert_non_null(qp[i] = ibv_create_qp(pd, &qa));
+		assert_null(ibv_create_qp(pd, &qa));
+		assert_int_equal(errno, ENOMEM);
+		for (int i = 0; i < 3; i++)
+			assert_non_null(srq[i] = ibv_create_srq(pd, &sa));
+		assert_null(ibv_create_srq(pd, &sa));
+		assert_int_equal(errno, ENOMEM);
+		for (int i = 0; i < 9; i++)
+			assert_non_null(mr[i] = ibv_reg_mr(pd, mem, sizeof(mem), 0));
+		assert_null(ibv_reg_mr(pd, mem, sizeof(mem), 0));
+		assert_int_equal(errno, ENOMEM);
+		for (int i = 0; i < 9; i++)
+			assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(ibv_destroy_srq(srq[i]), 0);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+		for (int i = 0; i < 6; i++)
+			assert_int_equal(ibv_destroy_cq(cq[i]), 0);
+	}
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* Nor is an object larger than what was advertised. */
+static void test_sizes(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 100, NULL, NULL, 0);
+	static const struct ibv_qp_cap good = {60, 60, 4, 4, 0}, bad[] = {{61, 1, 1, 1, 0},
+									  {1, 61, 1, 1, 0},
+									  {1, 1, 5, 1, 0},
+									  {1, 1, 1, 5, 0}};
+	struct ibv_qp_init_attr qa = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = good};
+	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 33, .max_sge = 1}};
+	static char mem[(1 << 20) + 4096];
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_true(pd && cq);
+	assert_null(ibv_create_cq(ctx, 101, NULL, NULL, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_non_null(qp = ibv_create_qp(pd, &qa));
+	/* Rounding up ends there too. */
+	assert_int_equal(qa.cap.max_send_wr, 60);
+	assert_int_equal(qa.cap.max_recv_wr, 60);
+	assert_int_equal(
+		ibv_modify_qp(qp, &init,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
+	for (int i = 0; i < 60; i++)
+		assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), 0);
+	assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), ENOMEM);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(cq->cqe, 100);
+	assert_int_equal(ibv_resize_cq(cq, 70), 0);
+	assert_int_equal(cq->cqe, 100);
+	for (int i = 0; i < 4; i++) {
+		qa.cap = bad[i];
+		errno = 0;
+		assert_null(ibv_create_qp(pd, &qa));
+		assert_true(errno == EINVAL || errno == ENOMEM);
+	}
+	errno = 0;
+	assert_null(ibv_create_srq(pd, &sa));
+	assert_true(errno == EINVAL || errno == ENOMEM);
+	sa.attr.max_wr = 32;
+	assert_non_null(srq = ibv_create_srq(pd, &sa));
+	assert_int_equal(sa.attr.max_wr, 32);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_non_null(mr = ibv_reg_mr(pd, mem, 1 << 20, 0));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_null(ibv_reg_mr(pd, mem, (1 << 20) + 1, 0));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_devices), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_caps),    cmocka_unit_test(test_port),
+		cmocka_unit_test(test_pkeys),   cmocka_unit_test(test_max_pd),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_sizes),   cmocka_unit_test(test_no_atomics),
+	};
+
+	return cmocka_run_group_tests(tests, open_first, close_it);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
+ * multicast. */
+#include <arpa/inet.h>
+
+#include "util.h"
+
+static struct t_dev *dev;
+static const struct t_spec ud = {.type = IBV_QPT_UD, .cap = {32, 32, 4, 4, 64}};
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	return 0;
+}
+
+/* A pair of UD QPs and the way from a to b. */
+struct way {
+	struct t_pair p;
+	struct ibv_ah *ah;
+	struct ibv_sge to;
+};
+
+static struct way way(bool grh)
+{
+	struct way w = {.p = t_pair(dev, &ud, NULL, 1 << 16)};
+	struct t_addr ab = t_addr(w.p.b);
+
+	w.ah = t_ah(dev, &ab, grh);
+	w.to = t_sge(&w.p.bb, 0, 8192);
+	return w;
+}
+
+static void way_free(struct way *w)
+{
+	t_ok(ibv_destroy_ah(w->ah));
+	t_pair_free(&w->p);
+}
+
+static struct ibv_send_wr ud_wr(struct way *w, uint64_t id, struct ibv_sge *sge)
+{
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, sge, 1);
+
+	wr.wr.ud.ah = w->ah;
+	wr.wr.ud.remote_qpn = w->p.b->qp->qp_num;
+	wr.wr.ud.remote_qkey = T_QKEY;
+	return wr;
+}
+
+/* Sends a good message and expects it in that receive: what was sent before it and not received is
+ * lost. */
+static void marker(struct way *w, uint64_t recv_id)
+{
+	struct ibv_sge one = t_sge(&w->p.ba, 60000, 3);
+	struct ibv_send_wr wr = ud_wr(w, 777, &one);
+
+	t_post(w->p.a, &wr);
+	t_eq(t_next(w->p.b->rcq, recv_id, IBV_WC_SUCCESS).byte_len, T_GRH + 3);
+	t_next(w->p.a->scq, 777, IBV_WC_SUCCESS);
+}
+
+static void test_data(void **state)
+{
+	size_t mtu = 128u << dev->port.active_mtu;
+	const size_t sizes[] = {0, 1, 8, 100, 192, 193, mtu - 1, mtu};
+
+	(void)state;
+	for (int grh = 0; grh < 2; grh++) {
+		struct way w = way(grh);
+		struct t_pair *p = &w.p;
+
+		for (unsigned i = 0; i < 16; i++) {
+			size_t n = sizes[i / 2];
+			struct ibv_sge from = t_sge(&p->ba, 0, n);
+			struct ibv_send_wr wr = ud_wr(&w, i, &from);
+			struct ibv_wc wc;
+
+			if (i & 1) {
+				wr.opcode = IBV_WR_SEND_WITH_IMM;
+				wr.imm_data = htonl(i);
+			}
+			t_fill(p->ba.addr, n, i);
+			memset(p->bb.addr, 0x99, 8192);
+			t_recv(p->b, i, &w.to, 1);
+			t_post(p->a, &wr);
+			wc = t_next(p->b->rcq, i, IBV_WC_SUCCESS);
+			t_eq(wc.opcode, IBV_WC_RECV);
+			t_eq(wc.byte_len, T_GRH + n);
+			t_eq(wc.qp_num, p->b->qp->qp_num);
+			t_eq(wc.src_qp, p->a->qp->qp_num);
+			t_eq(wc.slid, dev->port.lid);
+			t_eq(wc.sl, 0);
+			t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh);
+			t_eq(!!(wc.wc_flags & IBV_WC_WITH_IMM), i & 1);
+			if (i & 1)
+				t_eq(wc.imm_data, htonl(i));
+			t_check(p->bb.addr + T_GRH, n, i);
+			t_check_byte(p->bb.addr + T_GRH + n, 100, 0x99);
+			if (grh) {
+				struct ibv_grh *g = (void *)p->bb.addr;
+
+				t_ok(memcmp(&g->sgid, &dev->gid, 16));
+				t_ok(memcmp(&g->dgid, &dev->gid, 16));
+				t_eq(ntohl(g->version_tclass_flow) >> 28, 6);
+			}
+			t_next(p->a->scq, i, IBV_WC_SUCCESS);
+		}
+		way_free(&w);
+	}
+}
+
+/* The 40 bytes and the payload run over several SGEs. */
+static void test_sges(void **state)
+{
+	struct way w = way(true);
+	struct t_pair *p = &w.p;
+	struct ibv_sge to[3] = {t_sge(&p->bb, 0, 30), t_sge(&p->bb, 1000, 30),
+				t_sge(&p->bb, 2000, 300)};
+	struct ibv_sge from[2] = {t_sge(&p->ba, 0, 11), t_sge(&p->ba, 11, 189)};
+	struct ibv_send_wr wr = ud_wr(&w, 1, from);
+
+	(void)state;
+	wr.num_sge = 2;
+	t_fill(p->ba.addr, 200, 1);
+	t_recv(p->b, 2, to, 3);
+	t_post(p->a, &wr);
+	t_eq(t_next(p->b->rcq, 2, IBV_WC_SUCCESS).byte_len, T_GRH + 200);
+	t_ok(memcmp(p->bb.addr + 1010, p->ba.addr, 20));
+	t_ok(memcmp(p->bb.addr + 2000, p->ba.addr + 20, 180));
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	way_free(&w);
+}
+
+static void test_inline(void **state)
+{
+	struct way w = way(false);
+	char data[32];
+	struct ibv_sge from = {(uintptr_t)data, sizeof(data), 0};
+	struct ibv_send_wr wr = ud_wr(&w, 1, &from);
+
+	(void)state;
+	wr.send_flags |= IBV_SEND_INLINE;
+	t_fill(data, sizeof(data), 5);
+	t_recv(w.p.b, 2, &w.to, 1);
+	t_post(w.p.a, &wr);
+	memset(data, 0, sizeof(data));
+	t_next(w.p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_check(w.p.bb.addr + T_GRH, sizeof(data), 5);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	way_free(&w);
+}
+
+static void test_self(void **state)
+{
+	struct t_qp *q = t_qp(dev, &ud);
+	struct t_addr self = t_addr(q);
+	struct ibv_ah *ah = t_ah(dev, &self, false);
+	struct t_buf b = t_buf(dev, 8192);
+	struct ibv_sge from = t_sge(&b, 0, 100), to = t_sge(&b, 4096, 200);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &from, 1);
+
+	(void)state;
+	t_up(q, NULL, &self);
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = self.qpn;
+	wr.wr.ud.remote_qkey = T_QKEY;
+	t_fill(b.addr, 100, 1);
+	t_recv(q, 2, &to, 1);
+	t_post(q, &wr);
+	t_eq(t_next(q->rcq, 2, IBV_WC_SUCCESS).src_qp, self.qpn);
+	t_check(b.addr + 4096 + T_GRH, 100, 1);
+	t_next(q->scq, 1, IBV_WC_SUCCESS);
+	t_qp_free(q);
+	t_ok(ibv_destroy_ah(ah));
+	t_buf_free(&b);
+}
+
+/* An answer by an AH made of the completion. */
+static void test_reply(void **state)
+{
+	(void)state;
+	for (int grh = 0; grh < 2; grh++) {
+		struct way w = way(grh);
+		struct t_pair *p = &w.p;
+		struct ibv_sge one = t_sge(&p->ba, 0, 8), to = t_sge(&p->ba, 4096, 200);
+		struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+		struct ibv_ah *back;
+		struct ibv_wc wc;
+
+		t_recv(p->b, 2, &w.to, 1);
+		t_recv(p->a, 3, &to, 1);
+		t_post(p->a, &wr);
+		wc = t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
+		back = ibv_create_ah_from_wc(dev->pd, &wc, (struct ibv_grh *)(void *)p->bb.addr, 1);
+		t_true(back, "ibv_create_ah_from_wc: %s", strerror(errno));
+		wr.wr.ud.ah = back;
+		wr.wr.ud.remote_qpn = wc.src_qp;
+		t_post(p->b, &wr);
+		wc = t_next(p->a->rcq, 3, IBV_WC_SUCCESS);
+		t_eq(wc.src_qp, p->b->qp->qp_num);
+		t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh);
+		t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+		t_next(p->b->scq, 1, IBV_WC_SUCCESS);
+		t_ok(ibv_destroy_ah(back));
+		way_free(&w);
+	}
+}
+
+/* What the AH says is in the header, and the AH of the answer says it again. */
+static void test_grh(void **state)
+{
+	struct way w = way(false);
+	struct t_pair *p = &w.p;
+	struct ibv_ah_attr a = {.dlid = dev->port.lid,
+				.port_num = 1,
+				.is_global = 1,
+				.sl = 3,
+				.grh = {.dgid = dev->gid,
+					.flow_label = 0xabcde,
+					.hop_limit = 77,
+					.traffic_class = 0x5a}};
+	struct ibv_ah *ah = ibv_create_ah(dev->pd, &a);
+	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_grh *g = (void *)p->bb.addr;
+	struct ibv_ah_attr back;
+	struct ibv_wc wc;
+
+	(void)state;
+	t_true(ah, "ibv_create_ah: %s", strerror(errno));
+	wr.wr.ud.ah = ah;
+	t_recv(p->b, 2, &w.to, 1);
+	t_post(p->a, &wr);
+	wc = t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_eq(ntohl(g->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
+	t_eq(g->hop_limit, 77);
+	t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, g, &back));
+	t_ok(memcmp(&back.grh.dgid, &dev->gid, 16));
+	t_eq(back.grh.flow_label, a.grh.flow_label);
+	t_eq(back.grh.hop_limit, a.grh.hop_limit);
+	t_eq(back.grh.traffic_class, a.grh.traffic_class);
+	t_eq(back.grh.sgid_index, 0);
+	t_eq(back.sl, 3);
+	t_eq(back.dlid, dev->port.lid);
+	t_ok(ibv_destroy_ah(ah));
+	way_free(&w);
+}
+
+/* Nothing posted, nobody there, a wrong Q_Key: dropped, a success for the sender. */
+static void test_dropped(void **state)
+{
+	struct way w = way(false);
+	struct t_pair *p = &w.p;
+	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_port_attr before, after;
+
+	(void)state;
+	t_post(p->a, &wr);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	/* Delivery may be later than the sender's completion. */
+	t_none(p->b->rcq, 5);
+	t_recv(p->b, 2, &w.to, 1);
+	wr.wr.ud.remote_qpn ^= 0x123;
+	t_post(p->a, &wr);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	wr = ud_wr(&w, 1, &one);
+	t_ok(ibv_query_port(dev->ctx, 1, &before));
+	wr.wr.ud.remote_qkey++;
+	t_post(p->a, &wr);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	marker(&w, 2);
+	t_ok(ibv_query_port(dev->ctx, 1, &after));
+	t_true(after.qkey_viol_cntr > before.qkey_viol_cntr, "no Q_Key violation was counted");
+	t_eq(t_state(p->a), IBV_QPS_RTS);
+	t_eq(t_state(p->b), IBV_QPS_RTS);
+	way_free(&w);
+}
+
+/* IBA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
+static void test_qkey_high_bit(void **state)
+{
+	struct way w = way(false);
+	struct t_pair *p = &w.p;
+	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_qp_attr attr = {.qkey = T_QKEY + 5};
+
+	(void)state;
+	t_recv(p->b, 2, &w.to, 1);
+	wr.wr.ud.remote_qkey = 0x80000000u | 0x12345;
+	t_post(p->a, &wr);
+	t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_ok(ibv_modify_qp(p->a->qp, &attr, IBV_QP_QKEY));
+	t_recv(p->b, 3, &w.to, 1);
+	t_post(p->a, &wr);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	marker(&w, 3);
+	way_free(&w);
+}
+
+/* Longer than the MTU: refused at once, or LOC_LEN_ERR. Longer than the receive: not received. */
+static void test_too_long(void **state)
+{
+	struct way w = way(false);
+	struct t_pair *p = &w.p;
+	struct ibv_sge one = t_sge(&p->ba, 0, (128u << dev->port.active_mtu) + 1);
+	struct ibv_sge small;
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_wc wc;
+	int rc;
+
+	(void)state;
+	t_recv(p->b, 2, &w.to, 1);
+	rc = t_post_try(p->a, &wr);
+	t_true(rc == 0 || rc == EINVAL || rc == EMSGSIZE, "returned %d", rc);
+	if (!rc)
+		t_next(p->a->scq, 1, IBV_WC_LOC_LEN_ERR);
+	t_none(p->b->rcq, 2);
+	way_free(&w);
+
+	w = way(false);
+	small = t_sge(&p->bb, 0, T_GRH + 10);
+	one = t_sge(&p->ba, 0, 11);
+	wr = ud_wr(&w, 1, &one);
+	t_recv(p->b, 2, &small, 1);
+	t_post(p->a, &wr);
+	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_ok(t_to_state(p->b, IBV_QPS_ERR));
+	t_poll(p->b->rcq, &wc, 1);
+	t_eq(wc.wr_id, 2);
+	t_true(wc.status != IBV_WC_SUCCESS, "a message that doesn't fit was received");
+	way_free(&w);
+}
+
+static void test_opcodes(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						 IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
+	struct way w = way(false);
+	struct ibv_sge one = t_sge(&w.p.ba, 0, 8);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		wr.opcode = ops[i];
+		t_rc(t_post_try(w.p.a, &wr), EINVAL);
+	}
+	way_free(&w);
+}
+
+static void test_ah(void **state)
+{
+	struct ibv_ah_attr a = {.dlid = dev->port.lid, .port_num = 0};
+
+	(void)state;
+	t_true(!ibv_create_ah(dev->pd, &a), "an AH on port 0");
+	a.port_num = 2;
+	t_true(!ibv_create_ah(dev->pd, &a), "an AH on port 2");
+	if (dev->port.gid_tbl_len < 255) {
+		a.port_num = 1;
+		a.is_global = 1;
+		a.grh.sgid_index = (uint8_t)dev->port.gid_tbl_len;
+		t_true(!ibv_create_ah(dev->pd, &a), "an AH with a GID index past the table");
+	}
+}
+
+/* A group: every QP that is attached gets it once, those that aren't or no longer are don't. */
+static void test_multicast(void **state)
+{
+	static const uint16_t mlid = 0xc012;
+	union ibv_gid group = {
+		.raw = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}};
+	struct ibv_ah_attr a = {.dlid = mlid, .port_num = 1, .is_global = 1};
+	struct way w = way(false);
+	struct t_qp *q[3];
+	struct t_spec rc = {.type = IBV_QPT_RC};
+	struct t_qp *no = t_qp(dev, &rc);
+	struct ibv_sge one = t_sge(&w.p.ba, 0, 50);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_ah *ah;
+
+	(void)state;
+	a.grh.dgid = group;
+	a.grh.hop_limit = 1;
+	ah = ibv_create_ah(dev->pd, &a);
+	t_true(ah, "ibv_create_ah of a group: %s", strerror(errno));
+	wr.wr.ud.ah = ah;
+	wr.wr.ud.remote_qpn = 0xffffff;
+	t_rc(ibv_attach_mcast(no->qp, &group, mlid), EINVAL);
+	t_rc(ibv_attach_mcast(w.p.b->qp, &dev->gid, mlid), EINVAL);
+	for (int i = 0; i < 3; i++) {
+		struct t_addr self;
+
+		q[i] = t_qp(dev, &ud);
+		self = t_addr(q[i]);
+		t_up(q[i], NULL, &self);
+		t_ok(ibv_attach_mcast(q[i]->qp, &group, mlid));
+		t_recv(q[i], 10, &w.to, 1);
+		t_recv(q[i], 11, &w.to, 1);
+	}
+	t_recv(w.p.b, 12, &w.to, 1);
+	t_fill(w.p.ba.addr, 50, 8);
+	wr.wr.ud.remote_qpn = q[0]->qp->qp_num; /* no group is sent to so */
+	t_post(w.p.a, &wr);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	t_none(q[0]->rcq, 2);
+	wr.wr.ud.remote_qpn = 0xffffff;
+	t_post(w.p.a, &wr);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	for (int i = 0; i < 3; i++) {
+		struct ibv_wc wc = t_next(q[i]->rcq, 10, IBV_WC_SUCCESS);
+
+		t_eq(wc.byte_len, T_GRH + 50);
+		t_eq(wc.src_qp, w.p.a->qp->qp_num);
+		t_true(wc.wc_flags & IBV_WC_GRH, "multicast without GRH");
+		t_check(w.p.bb.addr + T_GRH, 50, 8);
+		t_ok(memcmp(w.p.bb.addr + 24, group.raw, 16));
+	}
+	t_rc(ibv_destroy_qp(q[0]->qp), EBUSY);
+	t_ok(ibv_detach_mcast(q[0]->qp, &group, mlid));
+	t_rc(ibv_detach_mcast(q[0]->qp, &group, mlid), EINVAL);
+	t_post(w.p.a, &wr);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	for (int i = 1; i < 3; i++) {
+		t_next(q[i]->rcq, 11, IBV_WC_SUCCESS);
+		t_none(q[i]->rcq, 2);
+		t_ok(ibv_detach_mcast(q[i]->qp, &group, mlid));
+	}
+	t_none(q[0]->rcq, 2);
+	t_none(w.p.b->rcq, 2);
+	t_post(w.p.a, &wr); /* nobody listens */
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	for (int i = 0; i < 3; i++)
+		t_qp_free(q[i]);
+	t_qp_free(no);
+	t_ok(ibv_destroy_ah(ah));
+	way_free(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_data),          cmocka_unit_test(test_sges),
+		cmocka_unit_test(test_inline),        cmocka_unit_test(test_self),
+		cmocka_unit_test(test_reply),         cmocka_unit_test(test_dropped),
+		cmocka_unit_test(test_qkey_high_bit), cmocka_unit_test(test_too_long),
+		cmocka_unit_test(test_opcodes),       cmocka_unit_test(test_ah),
+		cmocka_unit_test(test_multicast),     cmocka_unit_test(test_grh),
+	};
+
+	return cmocka_run_group_tests_name("ud", tests, setup, t_teardown);
+}

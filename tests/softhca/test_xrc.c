@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_xrc.c - XRC within one process: which SRQ takes a message, what is checked against it,
+ * errors, events and the order of destruction. IBA annex A14 unless another clause is named.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "xrc.h"
+
+/*
+ * A request that names an SRQ which isn't there, isn't XRC or is of another domain is answered by a
+ * NAK Invalid Request (table 58 with A14); both QPs go to ERR.
+ */
+static void expect_refused(struct x_set *x, uint32_t srqn, enum ibv_wc_status want)
+{
+	x_send(x->ini, 1, t_sge(&x->b, 0, 8), srqn);
+	x_send(x->ini, 2, t_sge(&x->b, 0, 8), x->srqn);
+	t_next(x->ini->scq, 1, want);
+	t_next(x->ini->scq, 2, IBV_WC_WR_FLUSH_ERR);
+	t_await_state(x->ini, IBV_QPS_ERR);
+	t_await_state(x->tgt, IBV_QPS_ERR);
+	t_drain_events(x->d->ctx);
+}
+
+static void test_sizes(void **state)
+{
+	static const size_t sizes[] = {1, 8, 192, 193, 4096, 4097, 500000};
+	struct x_set x = x_set(*state, NULL);
+
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct ibv_sge in = t_sge(&x.b, 1 << 19, 1 << 19), out = t_sge(&x.b, 0, sizes[i]);
+		struct ibv_send_wr wr = t_wr(IBV_WR_SEND_WITH_IMM, i, &out, 1);
+		struct ibv_wc wc;
+
+		t_fill(x.b.addr, sizes[i], i);
+		t_srq_recv(x.srq, 100 + i, &in, 1);
+		wr.imm_data = htobe32(i);
+		x_post(x.ini, &wr, x.srqn);
+		wc = t_next(x.cq, 100 + i, IBV_WC_SUCCESS);
+		t_eq(wc.opcode, IBV_WC_RECV);
+		t_eq(wc.byte_len, sizes[i]);
+		t_eq(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
+		t_eq(be32toh(wc.imm_data), i);
+		t_eq(wc.qp_num, x.tgt->qp->qp_num);
+		t_check(x.b.addr + (1 << 19), sizes[i], i);
+		t_done(x.ini->scq, i, IBV_WC_SEND);
+	}
+	x_set_free(&x);
+}
+
+/* The SRQ decides the CQ and the PD; one QP reaches several. */
+static void test_srq_decides(void **state)
+{
+	struct t_dev *d = *state;
+	struct x_set x = x_set(d, NULL);
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
+	struct ibv_cq *cq2 = ibv_create_cq(d->ctx, 16, NULL, NULL, 0);
+	struct ibv_srq *srq2 = x_srq(d, pd, x.xrcd, cq2), *srq3 = x_srq(d, NULL, x.xrcd, x.cq);
+	struct t_buf b2 = t_buf_in(pd, 4096, T_FULL_ACCESS);
+	struct ibv_sge in1 = t_sge(&x.b, 1000, 100), in2 = t_sge(&b2, 0, 100),
+		       in3 = t_sge(&x.b, 2000, 100);
+
+	t_true(x_num(srq2) != x.srqn && x_num(srq3) != x.srqn && x_num(srq2) != x_num(srq3),
+	       "two SRQs have one number");
+	t_srq_recv(x.srq, 11, &in1, 1);
+	t_srq_recv(srq2, 12, &in2, 1);
+	t_srq_recv(srq3, 13, &in3, 1);
+	for (unsigned i = 1; i <= 3; i++)
+		t_fill(x.b.addr + i * 200, 100, i);
+	x_send(x.ini, 2, t_sge(&x.b, 400, 100), x_num(srq2));
+	t_next(cq2, 12, IBV_WC_SUCCESS);
+	t_check(b2.addr, 100, 2);
+	t_empty(x.cq);
+	x_send(x.ini, 3, t_sge(&x.b, 600, 100), x_num(srq3));
+	t_next(x.cq, 13, IBV_WC_SUCCESS);
+	t_check(x.b.addr + 2000, 100, 3);
+	x_send(x.ini, 1, t_sge(&x.b, 200, 100), x.srqn);
+	t_next(x.cq, 11, IBV_WC_SUCCESS);
+	t_check(x.b.addr + 1000, 100, 1);
+	t_empty(cq2);
+	t_done(x.ini->scq, 2, IBV_WC_SEND);
+	t_done(x.ini->scq, 3, IBV_WC_SEND);
+	t_done(x.ini->scq, 1, IBV_WC_SEND);
+	t_ok(ibv_destroy_srq(srq2));
+	t_ok(ibv_destroy_srq(srq3));
+	t_ok(ibv_destroy_cq(cq2));
+	t_buf_free(&b2);
+	t_ok(ibv_dealloc_pd(pd));
+	x_set_free(&x);
+}
+
+static void test_unknown_srq(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+
+	expect_refused(&x, x.srqn ^ 0x5a5a, IBV_WC_REM_INV_REQ_ERR);
+	x_set_free(&x);
+}
+
+static void test_destroyed_srq(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_srq *gone = x_srq(x.d, NULL, x.xrcd, x.cq);
+	struct ibv_sge in = t_sge(&x.b, 0, 8);
+	uint32_t n = x_num(gone);
+
+	t_srq_recv(gone, 1, &in, 1);
+	t_ok(ibv_destroy_srq(gone));
+	expect_refused(&x, n, IBV_WC_REM_INV_REQ_ERR);
+	t_empty(x.cq);
+	x_set_free(&x);
+}
+
+static void test_foreign_srq(void **state)
+{
+	struct x_set x = x_set(*state, NULL), y = x_set(*state, NULL);
+	struct ibv_sge in = t_sge(&y.b, 0, 8);
+
+	t_srq_recv(y.srq, 1, &in, 1);
+	expect_refused(&x, y.srqn, IBV_WC_REM_INV_REQ_ERR);
+	t_empty(y.cq);
+	x_send(y.ini, 1, t_sge(&y.b, 0, 8), y.srqn);
+	t_next(y.cq, 1, IBV_WC_SUCCESS);
+	t_done(y.ini->scq, 1, IBV_WC_SEND);
+	x_set_free(&y);
+	x_set_free(&x);
+}
+
+/* A basic SRQ made by ibv_create_srq_ex has a number too, but is no target of XRC. */
+static void test_basic_srq(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_srq_init_attr_ex a = {.attr = {.max_wr = 4, .max_sge = 1},
+					 .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+					 .srq_type = IBV_SRQT_BASIC,
+					 .pd = x.d->pd};
+	struct ibv_srq *basic = ibv_create_srq_ex(x.d->ctx, &a);
+	struct ibv_sge in = t_sge(&x.b, 0, 8);
+	uint32_t n = 0;
+
+	t_true(basic, "ibv_create_srq_ex: %s", strerror(errno));
+	t_srq_recv(basic, 1, &in, 1);
+	if (ibv_get_srq_num(basic, &n))
+		n = x.srqn ^ 0x1000;
+	expect_refused(&x, n, IBV_WC_REM_INV_REQ_ERR);
+	t_ok(ibv_destroy_srq(basic));
+	x_set_free(&x);
+}
+
+static void test_too_long(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_sge in = t_sge(&x.b, 0, 16);
+	struct ibv_wc wc;
+
+	t_srq_recv(x.srq, 1, &in, 1);
+	x_send(x.ini, 1, t_sge(&x.b, 100, 17), x.srqn);
+	wc = t_next(x.cq, 1, IBV_WC_LOC_LEN_ERR);
+	t_eq(wc.qp_num, x.tgt->qp->qp_num);
+	t_next(x.ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	t_await_state(x.ini, IBV_QPS_ERR);
+	t_await_state(x.tgt, IBV_QPS_ERR);
+	t_drain_events(x.d->ctx);
+	x_set_free(&x);
+}
+
+/* One RDMA or atomic request to that memory and SRQ; its status. */
+static enum ibv_wc_status rdma(struct x_set *x, enum ibv_wr_opcode op, struct t_buf *to,
+			       uint32_t srqn)
+{
+	struct ibv_sge sge = t_sge(&x->b, 0, 8);
+	struct ibv_send_wr wr = t_rdma(op, 5, &sge, 1, (uintptr_t)to->addr, to->mr->rkey);
+	struct ibv_wc wc;
+
+	x_post(x->ini, &wr, srqn);
+	t_poll(x->ini->scq, &wc, 1);
+	t_eq(wc.wr_id, 5);
+	return wc.status;
+}
+
+/* RDMA over XRC goes by the PD of the SRQ that the request names. */
+static void test_rdma_pd(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						 IBV_WR_ATOMIC_FETCH_AND_ADD,
+						 IBV_WR_ATOMIC_CMP_AND_SWP};
+	struct t_dev *d = *state;
+	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
+	struct t_buf far = t_buf_in(pd, 4096, T_FULL_ACCESS), near = t_buf(d, 4096);
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct x_set x = x_set(d, NULL);
+		struct ibv_srq *srq2 = x_srq(d, pd, x.xrcd, x.cq);
+
+		t_eq(rdma(&x, ops[i], &near, x.srqn), IBV_WC_SUCCESS);
+		t_eq(rdma(&x, ops[i], &far, x_num(srq2)), IBV_WC_SUCCESS);
+		t_eq(rdma(&x, ops[i], i & 1 ? &near : &far, i & 1 ? x_num(srq2) : x.srqn),
+		     IBV_WC_REM_ACCESS_ERR);
+		t_await_state(x.tgt, IBV_QPS_ERR);
+		t_await_state(x.ini, IBV_QPS_ERR);
+		t_drain_events(d->ctx);
+		t_ok(ibv_destroy_srq(srq2));
+		x_set_free(&x);
+	}
+	t_buf_free(&far);
+	t_buf_free(&near);
+	t_ok(ibv_dealloc_pd(pd));
+}
+
+/* RDMA data arrives, WRITE_WITH_IMM takes a receive of the SRQ. */
+static void test_rdma_data(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct t_buf to = t_buf(x.d, 1 << 20);
+	struct ibv_sge sge = t_sge(&x.b, 0, 300000);
+	struct ibv_send_wr wr =
+		t_rdma(IBV_WR_RDMA_WRITE_WITH_IMM, 1, &sge, 1, (uintptr_t)to.addr + 5, to.mr->rkey);
+	struct ibv_wc wc;
+
+	t_fill(x.b.addr, 300000, 3);
+	t_srq_recv(x.srq, 9, NULL, 0);
+	wr.imm_data = htobe32(4);
+	x_post(x.ini, &wr, x.srqn);
+	wc = t_next(x.cq, 9, IBV_WC_SUCCESS);
+	t_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	t_eq(wc.byte_len, 300000);
+	t_check(to.addr + 5, 300000, 3);
+	t_done(x.ini->scq, 1, IBV_WC_RDMA_WRITE);
+	memset(x.b.addr, 0, 300000);
+	wr.opcode = IBV_WR_RDMA_READ;
+	x_post(x.ini, &wr, x.srqn);
+	t_done(x.ini->scq, 1, IBV_WC_RDMA_READ);
+	t_check(x.b.addr, 300000, 3);
+	t_buf_free(&to);
+	x_set_free(&x);
+}
+
+/* The access flags of the target QP hold as on RC. */
+static void test_target_access(void **state)
+{
+	struct t_params p = t_params(*state);
+	struct t_buf to = t_buf(*state, 4096);
+	struct x_set x;
+
+	p.access = IBV_ACCESS_REMOTE_READ;
+	x = x_set(*state, &p);
+	t_eq(rdma(&x, IBV_WR_RDMA_READ, &to, x.srqn), IBV_WC_SUCCESS);
+	/* 9.7.4.1.6: an operation the QP isn't set up for is an invalid request; ConnectX answers
+	 * either way. */
+	switch (rdma(&x, IBV_WR_RDMA_WRITE, &to, x.srqn)) {
+	case IBV_WC_REM_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+		break;
+	default:
+		t_fail("a write went through without the right");
+	}
+	t_drain_events(x.d->ctx);
+	x_set_free(&x);
+	t_buf_free(&to);
+}
+
+/* An empty SRQ holds up the QP that named it, and no other. */
+static void test_rnr(void **state)
+{
+	struct t_params p = t_params(*state);
+	struct t_spec ini = {.type = IBV_QPT_XRC_SEND}, tgt = {.type = IBV_QPT_XRC_RECV};
+	struct ibv_srq *empty;
+	struct t_qp *i2, *t2;
+	struct ibv_sge in;
+	struct x_set x;
+
+	p.min_rnr_timer = 1;
+	x = x_set(*state, &p);
+	empty = x_srq(x.d, NULL, x.xrcd, x.cq);
+	tgt.xrcd = x.xrcd;
+	i2 = t_qp(x.d, &ini);
+	t2 = t_qp(x.d, &tgt);
+	t_connect(i2, t2, &p);
+	in = t_sge(&x.b, 1000, 100);
+	t_srq_recv(x.srq, 20, &in, 1);
+	t_srq_recv(x.srq, 21, &in, 1);
+	x_send(x.ini, 1, t_sge(&x.b, 0, 8), x_num(empty));
+	x_send(x.ini, 2, t_sge(&x.b, 0, 8), x.srqn); /* waits behind it */
+	t_none(x.cq, T_QUIET_MS);
+	x_send(i2, 3, t_sge(&x.b, 0, 8), x.srqn);
+	t_next(x.cq, 20, IBV_WC_SUCCESS);
+	t_done(i2->scq, 3, IBV_WC_SEND);
+	t_empty(x.ini->scq);
+	t_srq_recv(empty, 30, &in, 1);
+	t_next(x.cq, 30, IBV_WC_SUCCESS);
+	t_next(x.cq, 21, IBV_WC_SUCCESS);
+	t_done(x.ini->scq, 1, IBV_WC_SEND);
+	t_done(x.ini->scq, 2, IBV_WC_SEND);
+	t_qp_free(i2);
+	t_qp_free(t2);
+	t_ok(ibv_destroy_srq(empty));
+	x_set_free(&x);
+}
+
+static void test_rnr_expiry(void **state)
+{
+	struct t_params p = t_params(*state);
+	struct x_set x;
+
+	p.min_rnr_timer = 14; /* 1.28 ms */
+	p.rnr_retry = 3;
+	x = x_set(*state, &p);
+	x_send(x.ini, 1, t_sge(&x.b, 0, 8), x.srqn);
+	t_next(x.ini->scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	t_await_state(x.ini, IBV_QPS_ERR);
+	/* The requester gave up; its peer knows nothing of it. */
+	t_true(t_state(x.tgt) != IBV_QPS_ERR, "the target went to ERR");
+	x_set_free(&x);
+}
+
+static void test_limit_event(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_srq_attr a = {.srq_limit = 2};
+	struct ibv_sge in = t_sge(&x.b, 0, 64);
+	struct ibv_async_event ev;
+
+	for (unsigned i = 0; i < 4; i++)
+		t_srq_recv(x.srq, i, &in, 1);
+	t_ok(ibv_modify_srq(x.srq, &a, IBV_SRQ_LIMIT));
+	for (unsigned i = 0; i < 3; i++) {
+		x_send(x.ini, i, t_sge(&x.b, 0, 8), x.srqn);
+		t_done(x.ini->scq, i, IBV_WC_SEND);
+		t_next(x.cq, i, IBV_WC_SUCCESS);
+		if (i < 2)
+			t_true(!t_readable(x.d->ctx->async_fd, 1),
+			       "the limit event came too early");
+	}
+	ev = t_event(x.d->ctx);
+	t_eq(ev.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	t_true(ev.element.srq == x.srq, "the event is about another SRQ");
+	t_ok(ibv_query_srq(x.srq, &a));
+	t_eq(a.srq_limit, 0);
+	x_set_free(&x);
+}
+
+static void test_busy(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_xrcd *other = x_open(x.d, -1, O_CREAT);
+
+	t_rc(ibv_close_xrcd(x.xrcd), EBUSY);
+	t_rc(ibv_destroy_cq(x.cq), EBUSY);
+	t_ok(ibv_close_xrcd(other));
+	x_set_free(&x);
+}
+
+static void test_domains(void **state)
+{
+	struct t_dev *d = *state;
+	struct ibv_xrcd *a, *b;
+	char path[32];
+	int fd = x_file(path), again;
+
+	again = open(path, O_RDONLY);
+	/* As the kernel answers: EAGAIN where O_CREAT is missing, EINVAL where O_EXCL finds one. */
+	t_null(x_open_try(d, fd, 0), EAGAIN);
+	a = x_open(d, fd, O_CREAT);
+	t_null(x_open_try(d, again, O_CREAT | O_EXCL), EINVAL);
+	b = x_open(d, again, 0);
+	t_ok(ibv_close_xrcd(a));
+	a = x_open(d, fd, O_CREAT);
+	t_ok(ibv_close_xrcd(b));
+	t_ok(ibv_close_xrcd(a));
+	t_null(x_open_try(d, fd, 0), EAGAIN);
+	a = x_open(d, fd, O_CREAT | O_EXCL);
+	t_ok(ibv_close_xrcd(a));
+	t_null(x_open_try(d, 9999, O_CREAT), EBADF);
+	close(again);
+	close(fd);
+	unlink(path);
+}
+
+/* Two opens of one inode are one domain: the SRQ of one is reached through the target of the other.
+ */
+static void test_same_domain(void **state)
+{
+	struct x_set x;
+	struct t_spec ini = {.type = IBV_QPT_XRC_SEND}, tgt = {.type = IBV_QPT_XRC_RECV};
+	struct t_dev *d = *state;
+	struct ibv_xrcd *a, *b;
+	char path[32];
+	int fd = x_file(path);
+	struct ibv_sge in;
+
+	a = x_open(d, fd, O_CREAT);
+	b = x_open(d, fd, O_CREAT);
+	x = (struct x_set){.d = d, .xrcd = a};
+	x.cq = ibv_create_cq(d->ctx, 64, NULL, NULL, 0);
+	x.srq = x_srq(d, NULL, a, x.cq);
+	tgt.xrcd = b;
+	x.ini = t_qp(d, &ini);
+	x.tgt = t_qp(d, &tgt);
+	t_connect(x.ini, x.tgt, NULL);
+	x.b = t_buf(d, 4096);
+	in = t_sge(&x.b, 0, 64);
+	t_srq_recv(x.srq, 1, &in, 1);
+	x_send(x.ini, 1, t_sge(&x.b, 64, 8), x_num(x.srq));
+	t_next(x.cq, 1, IBV_WC_SUCCESS);
+	t_done(x.ini->scq, 1, IBV_WC_SEND);
+	t_rc(ibv_close_xrcd(b), EBUSY);
+	x_set_free(&x);
+	t_ok(ibv_close_xrcd(b));
+	close(fd);
+	unlink(path);
+}
+
+/* The ibv_wr_* calls name the SRQ by a setter of their own. */
+static void test_wr_api(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct t_spec spec = {.type = IBV_QPT_XRC_SEND,
+			      .send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE};
+	struct t_qp *q = t_qp(x.d, &spec), *tgt;
+	struct t_spec ts = {.type = IBV_QPT_XRC_RECV, .xrcd = x.xrcd};
+	struct ibv_srq *srq2 = x_srq(x.d, NULL, x.xrcd, x.cq);
+	struct ibv_sge in = t_sge(&x.b, 1000, 64);
+
+	tgt = t_qp(x.d, &ts);
+	t_connect(q, tgt, NULL);
+	t_srq_recv(x.srq, 1, &in, 1);
+	t_srq_recv(srq2, 2, &in, 1);
+	t_fill(x.b.addr, 8, 4);
+	ibv_wr_start(q->qpx);
+	q->qpx->wr_id = 10;
+	q->qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(q->qpx);
+	ibv_wr_set_xrc_srqn(q->qpx, x_num(srq2));
+	ibv_wr_set_sge(q->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
+	q->qpx->wr_id = 11;
+	ibv_wr_rdma_write(q->qpx, x.b.mr->rkey, (uintptr_t)x.b.addr + 2000);
+	ibv_wr_set_xrc_srqn(q->qpx, x.srqn);
+	ibv_wr_set_sge(q->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
+	t_ok(ibv_wr_complete(q->qpx));
+	t_next(x.cq, 2, IBV_WC_SUCCESS);
+	t_check(x.b.addr + 1000, 8, 4);
+	t_done(q->scq, 10, IBV_WC_SEND);
+	t_done(q->scq, 11, IBV_WC_RDMA_WRITE);
+	t_check(x.b.addr + 2000, 8, 4);
+	t_qp_free(q);
+	t_qp_free(tgt);
+	t_ok(ibv_destroy_srq(srq2));
+	x_set_free(&x);
+}
+
+/* Destroying an SRQ that has receives posted is allowed, and leaves its CQ usable. */
+static void test_destroy_srq(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_sge in = t_sge(&x.b, 0, 8);
+
+	for (unsigned i = 0; i < 50; i++) {
+		struct ibv_srq *s = x_srq(x.d, NULL, x.xrcd, x.cq);
+
+		t_srq_recv(s, i, &in, 1);
+		t_srq_recv(s, i, &in, 1);
+		x_send(x.ini, i, t_sge(&x.b, 8, 8), x_num(s));
+		t_done(x.ini->scq, i, IBV_WC_SEND);
+		t_next(x.cq, i, IBV_WC_SUCCESS);
+		t_ok(ibv_destroy_srq(s));
+	}
+	t_empty(x.cq);
+	x_set_free(&x);
+}
+
+/* An initiator has no receive queue, a target no send queue. */
+static void test_wrong_posts(void **state)
+{
+	struct x_set x = x_set(*state, NULL);
+	struct ibv_sge sge = t_sge(&x.b, 0, 8);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &sge, 1);
+
+	t_true(t_recv_try(x.ini, 1, &sge, 1) != 0, "a receive was posted to an XRC_SEND QP");
+	t_true(t_recv_try(x.tgt, 1, &sge, 1) != 0, "a receive was posted to an XRC_RECV QP");
+	t_true(t_post_try(x.tgt, &wr) != 0, "a send was posted to an XRC_RECV QP");
+	x_set_free(&x);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_sizes),         TEST(test_srq_decides), TEST(test_unknown_srq),
+		TEST(test_destroyed_srq), TEST(test_foreign_srq), TEST(test_basic_srq),
+		TEST(test_too_long),      TEST(test_rdma_pd),     TEST(test_rdma_data),
+		TEST(test_target_access), TEST(test_rnr),         TEST(test_rnr_expiry),
+		TEST(test_limit_event),   TEST(test_busy),        TEST(test_domains),
+		TEST(test_same_domain),   TEST(test_wr_api),      TEST(test_destroy_srq),
+		TEST(test_wrong_posts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_xrc_life.c [open] - target QPs that are shared by processes or left by their creator, and
+ * owners of SRQs that die. With the argument it expects the target's life of --tgt-lifetime open.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+#include "xrc.h"
+
+static char path[32];
+static bool open_life;
+
+enum key { K_GO = X_K_FREE, K_READY, K_DONE };
+
+/* Child 1 makes a target, child 2 opens it, brings it up and sees the state that child 1 sees. */
+static void shared_target(unsigned me, void *arg)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		x_send_to(&s, 1, 1, X_LEN, IBV_WC_SUCCESS);
+		x_send_to(&s, 2, 2, X_LEN, IBV_WC_SUCCESS);
+		procs_barrier();
+		x_send_to(&s, 2, 3, X_LEN, IBV_WC_SUCCESS); /* child 1 has closed it */
+		procs_barrier();
+		x_sender_free(&s);
+		return;
+	}
+	struct x_receiver r = x_receiver(path);
+
+	t_srq_recv(r.srq, me, &r.all, 1);
+	if (me == 1) {
+		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = r.xrcd};
+		struct t_qp *tgt = t_qp(r.d, &spec);
+
+		procs_put_addr(X_K_TGT, tgt);
+		procs_barrier();
+		t_eq(t_state(tgt), IBV_QPS_RTS);
+		x_take(&r, 1, X_LEN);
+		t_qp_free(tgt);
+		procs_barrier();
+	} else {
+		struct t_addr a = procs_get_addr(1, X_K_TGT), peer = procs_get_addr(0, X_K_INI);
+		struct t_qp q = {.dev = r.d, .type = IBV_QPT_XRC_RECV};
+
+		t_null(x_open_qp(r.d, r.xrcd, a.qpn ^ 0x777), EINVAL);
+		q.qp = x_open_qp(r.d, r.xrcd, a.qpn);
+		t_true(q.qp, "ibv_open_qp: %s", strerror(errno));
+		t_eq(q.qp->qp_num, a.qpn);
+		t_up(&q, NULL, &peer);
+		t_ok(ibv_query_qp(q.qp, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN, &init));
+		t_eq(attr.qp_state, IBV_QPS_RTS);
+		t_eq(attr.dest_qp_num, peer.qpn);
+		procs_barrier();
+		x_take(&r, 2, X_LEN);
+		t_srq_recv(r.srq, 3, &r.all, 1);
+		procs_barrier();
+		x_take(&r, 3, X_LEN);
+		procs_barrier();
+		t_ok(ibv_destroy_qp(q.qp));
+		x_receiver_free(&r);
+		return;
+	}
+	procs_barrier();
+	x_receiver_free(&r);
+}
+
+static void test_shared_target(void **state)
+{
+	(void)state;
+	procs_run(3, NULL, shared_target, NULL);
+}
+
+/*
+ * Child 1 makes the target and leaves (exits, or is killed); child 2 keeps the domain open, and if
+ * arg says so the QP too. Its SRQ is then reached as long as the target lives.
+ */
+struct leave {
+	bool opened, killed;
+};
+
+static void creator_leaves(unsigned me, void *arg)
+{
+	const struct leave *l = arg;
+	bool lives = l->opened || !open_life;
+
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		x_send_to(&s, 2, 1, X_LEN, IBV_WC_SUCCESS);
+		procs_put(K_READY, 1);
+		procs_get(PROCS_PARENT, K_GO);
+		x_send_to(&s, 2, 2, X_LEN, lives ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+		procs_put(K_DONE, 1);
+		x_sender_free(&s);
+	} else if (me == 1) {
+		struct x_receiver r;
+
+		t_untidy();
+		r = x_receiver(path);
+		x_target(&r);
+		procs_barrier();
+		procs_get(0, K_READY);
+		if (l->killed)
+			procs_get(0, K_DONE); /* the parent kills it here */
+	} else {
+		struct x_receiver r = x_receiver(path);
+		struct ibv_qp *qp = NULL;
+
+		if (l->opened) {
+			qp = x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
+			t_true(qp, "ibv_open_qp: %s", strerror(errno));
+		}
+		t_srq_recv(r.srq, 1, &r.all, 1);
+		procs_barrier();
+		x_take(&r, 1, X_LEN);
+		t_srq_recv(r.srq, 2, &r.all, 1);
+		if (lives)
+			x_take(&r, 2, X_LEN);
+		procs_get(0, K_DONE);
+		if (qp)
+			t_ok(ibv_destroy_qp(qp));
+		x_receiver_free(&r);
+	}
+}
+
+/* On hardware the kernel has destroyed a dead process's objects when its parent hears of the death.
+ */
+static void kill_and_reap(unsigned who)
+{
+	procs_kill(who);
+	stat_await_reaped(procs_pid(who));
+}
+
+static void test_creator_leaves(void **state)
+{
+	static const struct leave ways[] = {
+		{false, false}, {true, false}, {false, true}, {true, true}};
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct leave l = ways[i];
+
+		procs_start(3, NULL, creator_leaves, &l);
+		procs_get(0, K_READY);
+		if (l.killed)
+			kill_and_reap(1);
+		else
+			t_eq(procs_wait_end(1), 0);
+		procs_put(K_GO, 1);
+		procs_finish();
+	}
+}
+
+/* The target of a domain that nobody has open any more is gone. */
+static void domain_ends(unsigned me, void *arg)
+{
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		x_send_to(&s, 1, 1, 20, IBV_WC_SUCCESS);
+		procs_put(K_READY, 1);
+		procs_get(PROCS_PARENT, K_GO);
+		x_send_to(&s, 1, 2, 20, IBV_WC_RETRY_EXC_ERR);
+		x_sender_free(&s);
+	} else {
+		struct x_receiver r;
+
+		t_untidy();
+		r = x_receiver(path);
+		x_target(&r);
+		t_srq_recv(r.srq, 1, &r.all, 1);
+		procs_barrier();
+		x_take(&r, 1, 20);
+	}
+}
+
+static void test_domain_ends(void **state)
+{
+	(void)state;
+	procs_start(2, NULL, domain_ends, NULL);
+	procs_get(0, K_READY);
+	t_eq(procs_wait_end(1), 0);
+	procs_put(K_GO, 1);
+	procs_finish();
+}
+
+/* An SRQ whose owner was killed is an error at the requester, not silence; IBA: NAK Invalid
+ * Request. */
+static void dead_owner(unsigned me, void *arg)
+{
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		x_send_to(&s, 1, 1, X_LEN, IBV_WC_SUCCESS);
+		procs_put(K_READY, 1);
+		procs_get(PROCS_PARENT, K_GO);
+		x_send_to(&s, 2, 9, 20, IBV_WC_REM_INV_REQ_ERR);
+		t_await_state(s.q, IBV_QPS_ERR);
+		procs_put(K_DONE, 1);
+		x_sender_free(&s);
+	} else {
+		struct x_receiver r = x_receiver(path);
+		struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
+
+		t_srq_recv(r.srq, 1, &r.all, 1);
+		procs_barrier();
+		if (me == 2)
+			pause();
+		x_take(&r, 1, X_LEN);
+		procs_get(0, K_DONE);
+		t_await_state(tgt, IBV_QPS_ERR);
+		t_drain_events(r.d->ctx);
+		t_qp_free(tgt);
+		x_receiver_free(&r);
+	}
+}
+
+static void test_dead_owner(void **state)
+{
+	(void)state;
+	procs_start(3, NULL, dead_owner, NULL);
+	procs_get(0, K_READY);
+	kill_and_reap(2);
+	procs_put(K_GO, 1);
+	procs_finish();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared_target),
+		cmocka_unit_test(test_creator_leaves),
+		cmocka_unit_test(test_domain_ends),
+		cmocka_unit_test(test_dead_owner),
+	};
+	int rc;
+
+	open_life = argc > 1 && !strcmp(argv[1], "open");
+	close(x_file(path));
+	rc = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	return rc;
+}

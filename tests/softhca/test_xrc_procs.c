@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_xrc_procs.c - XRC between processes: SRQs of several processes behind one target QP, several
+ * initiators in front of one SRQ, RDMA by the SRQ's owner, domains per node.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "xrc.h"
+
+static char path[32];
+
+static size_t len_of(unsigned i)
+{
+	return i % 3 ? X_LEN : 20;
+}
+
+/* One initiator, one target, the SRQs of three processes; the owners of the SRQs take what names
+ * theirs. */
+static void fan_out(unsigned me, void *arg)
+{
+	enum { N = 30, RECEIVERS = 3 };
+
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		for (unsigned i = 0; i < N; i++)
+			for (unsigned who = 1; who <= RECEIVERS; who++)
+				x_send_to(&s, who, i * RECEIVERS + who, len_of(i), IBV_WC_SUCCESS);
+		procs_barrier();
+		x_sender_free(&s);
+	} else {
+		struct x_receiver r = x_receiver(path);
+		struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
+
+		t_srq_recv(r.srq, me, &r.all, 1);
+		procs_barrier();
+		for (unsigned i = 0; i < N; i++) {
+			x_take(&r, i * RECEIVERS + me, len_of(i));
+			if (i < N - 1)
+				t_srq_recv(r.srq, (i + 1) * RECEIVERS + me, &r.all, 1);
+		}
+		t_empty(r.cq);
+		procs_barrier();
+		if (tgt)
+			t_qp_free(tgt);
+		x_receiver_free(&r);
+	}
+}
+
+static void test_fan_out(void **state)
+{
+	static const unsigned nodes[] = {1, 0, 0, 0};
+
+	(void)state;
+	procs_run(4, NULL, fan_out, NULL);
+	procs_run(4, nodes, fan_out, NULL);
+}
+
+/* RDMA through the target reaches the memory of whoever owns the SRQ that is named. */
+static void rdma(unsigned me, void *arg)
+{
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+		struct ibv_sge sge = t_sge(&s.b, 0, X_LEN);
+		struct ibv_send_wr wr;
+
+		procs_barrier();
+		for (unsigned who = 1; who <= 2; who++) {
+			struct procs_buf to = procs_get_buf(who, X_K_BUF);
+
+			t_fill(s.b.addr, X_LEN, who);
+			wr = t_rdma(IBV_WR_RDMA_WRITE, who, &sge, 1, to.addr, to.rkey);
+			x_post(s.q, &wr, (uint32_t)procs_get(who, X_K_SRQ));
+			t_done(s.q->scq, who, IBV_WC_RDMA_WRITE);
+		}
+		procs_barrier();
+		/* A key of one process doesn't go with the SRQ, and so the PD, of another. */
+		wr.wr.rdma.rkey = procs_get_buf(2, X_K_BUF).rkey;
+		x_post(s.q, &wr, (uint32_t)procs_get(1, X_K_SRQ));
+		t_next(s.q->scq, 2, IBV_WC_REM_ACCESS_ERR);
+		procs_barrier();
+		x_sender_free(&s);
+	} else {
+		struct x_receiver r = x_receiver(path);
+		struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
+
+		procs_barrier();
+		procs_barrier();
+		t_check(r.b.addr, X_LEN, me);
+		procs_barrier();
+		if (tgt) {
+			t_await_state(tgt, IBV_QPS_ERR);
+			t_drain_events(r.d->ctx);
+			t_qp_free(tgt);
+		}
+		x_receiver_free(&r);
+	}
+}
+
+static void test_rdma(void **state)
+{
+	(void)state;
+	procs_run(3, NULL, rdma, NULL);
+}
+
+/* The same file names different domains on different nodes. */
+static void two_nodes(unsigned me, void *arg)
+{
+	(void)arg;
+	if (me == 0) {
+		struct x_sender s = x_sender(1);
+
+		procs_barrier();
+		x_send_to(&s, 1, 1, X_LEN, IBV_WC_SUCCESS);
+		procs_barrier();
+		x_send_to(&s, 2, 2, 20, IBV_WC_REM_INV_REQ_ERR);
+		procs_barrier();
+		x_sender_free(&s);
+		return;
+	}
+	int fd = open(path, O_RDWR);
+	struct x_receiver r = x_receiver(path);
+	struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
+
+	t_null(x_open_try(r.d, fd, O_CREAT | O_EXCL), EINVAL); /* it is here already */
+	t_srq_recv(r.srq, 1, &r.all, 1);
+	procs_barrier();
+	if (me == 1)
+		x_take(&r, 1, X_LEN);
+	else
+		t_null(x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn), EINVAL);
+	procs_barrier();
+	procs_barrier();
+	t_empty(r.cq);
+	if (tgt) {
+		t_drain_events(r.d->ctx);
+		t_qp_free(tgt);
+	}
+	x_receiver_free(&r);
+}
+
+static void exclusive(unsigned me, void *arg)
+{
+	int fd = open(path, O_RDWR);
+	struct t_dev *d = t_open();
+	struct ibv_xrcd *x;
+
+	(void)arg;
+	if (me < 2) { /* one on each node */
+		x = x_open(d, fd, O_CREAT | O_EXCL);
+		procs_barrier();
+		procs_barrier();
+		t_ok(ibv_close_xrcd(x));
+	} else {
+		procs_barrier();
+		t_null(x_open_try(d, fd, O_CREAT | O_EXCL), EINVAL);
+		x = x_open(d, fd, 0);
+		t_ok(ibv_close_xrcd(x));
+		procs_barrier();
+	}
+	t_close(d);
+}
+
+static void test_nodes(void **state)
+{
+	static const unsigned nodes[] = {0, 0, 1}, one_each[] = {0, 1, 0};
+
+	(void)state;
+	procs_run(3, nodes, two_nodes, NULL);
+	procs_run(3, one_each, exclusive, NULL);
+}
+
+/* Two initiators of different processes have targets of their own and feed one SRQ. */
+static void fan_in(unsigned me, void *arg)
+{
+	enum { N = 200, SENDERS = 3 };
+	unsigned next[SENDERS + 1] = {0};
+
+	(void)arg;
+	if (me == 0) {
+		struct x_receiver r = x_receiver(path);
+		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = r.xrcd};
+		struct t_qp *q[SENDERS + 1];
+		struct ibv_wc wc;
+
+		for (unsigned i = 0; i < 16; i++) {
+			struct ibv_sge sge = t_sge(&r.b, i * 64, 64);
+
+			t_srq_recv(r.srq, i, &sge, 1);
+		}
+		for (unsigned i = 1; i <= SENDERS; i++) {
+			q[i] = t_qp(r.d, &spec);
+			procs_connect(q[i], i, X_K_TGT + 32 * i, NULL);
+		}
+		procs_barrier();
+		for (unsigned n = 0; n < N * SENDERS; n++) {
+			struct ibv_sge sge;
+			uint32_t said[2];
+
+			t_poll(r.cq, &wc, 1);
+			t_eq(wc.status, IBV_WC_SUCCESS);
+			memcpy(said, r.b.addr + wc.wr_id * 64, 8);
+			t_eq(wc.qp_num, q[said[0]]->qp->qp_num);
+			t_eq(said[1], next[said[0]]++);
+			sge = t_sge(&r.b, wc.wr_id * 64, 64);
+			t_srq_recv(r.srq, wc.wr_id, &sge, 1);
+		}
+		procs_barrier();
+		for (unsigned i = 1; i <= SENDERS; i++)
+			t_qp_free(q[i]);
+		x_receiver_free(&r);
+	} else {
+		struct t_spec spec = {.type = IBV_QPT_XRC_SEND};
+		struct x_sender s = {.d = t_open()};
+		uint32_t srqn = (uint32_t)procs_get(0, X_K_SRQ);
+
+		s.q = t_qp(s.d, &spec);
+		s.b = t_buf(s.d, 4096);
+		procs_connect(s.q, 0, X_K_TGT + 32 * me, NULL);
+		procs_barrier();
+		for (uint32_t i = 0; i < N; i++) {
+			uint32_t say[2] = {me, i};
+
+			memcpy(s.b.addr, say, 8);
+			x_send(s.q, i, t_sge(&s.b, 0, 8), srqn);
+			t_done(s.q->scq, i, IBV_WC_SEND);
+		}
+		procs_barrier();
+		x_sender_free(&s);
+	}
+}
+
+static void test_fan_in(void **state)
+{
+	(void)state;
+	procs_run(4, NULL, fan_in, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fan_out),
+		cmocka_unit_test(test_fan_in),
+		cmocka_unit_test(test_rdma),
+		cmocka_unit_test(test_nodes),
+	};
+	int rc;
+
+	close(x_file(path));
+	rc = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(path);
+	return rc;
+}

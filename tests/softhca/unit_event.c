@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* unit_event.c - event channels. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "fabric/arena.h"
+#include "fabric/event.h"
+#include "fabric/proc.h"
+#include "fabric/table.h"
+
+static uint64_t lost(void)
+{
+	return atomic_load(&u_hca->counters[SHCA_C_EVENTS_LOST]);
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void send_some(unsigned slot, void *arg)
+{
+	struct shca_event ev = {SHCA_EVENT_COMP, slot, 42};
+
+	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, *(uint32_t *)arg, &ev);
+}
+
+static void events_cross_processes(void **state)
+{
+	struct shca_event ev = {IBV_EVENT_PORT_ACTIVE, 1, 7}, got;
+	uint32_t id, other;
+	uint64_t sent = 0, n;
+	struct u_child c;
+	int fd, fd2;
+
+	(void)state;
+	id = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd);
+	other = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd2);
+	assert_true(other > id);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	assert_false(readable(fd));
+	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
+	assert_true(readable(fd));
+	assert_false(readable(fd2));
+	assert_int_equal(read(fd, &got, sizeof(got)), sizeof(got));
+	assert_memory_equal(&got, &ev, sizeof(ev));
+
+	/* The child inherits the open writing end, and forgets it. */
+	c = u_fork(send_some, &id);
+	assert_int_equal(read(fd, &got, sizeof(got)), sizeof(got));
+	assert_int_equal(got.number, 42);
+	assert_int_equal(got.idx, c.slot);
+	u_kill(c);
+
+	/* Full: the sender goes on, and each that doesn't fit is counted. */
+	while (lost() == 0 && sent < 1 << 20) {
+		shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
+		sent++;
+	}
+	assert_int_equal(lost(), 1);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (n = 0; read(fd, &got, sizeof(got)) == sizeof(got); n++)
+		assert_memory_equal(&got, &ev, sizeof(ev));
+	assert_int_equal(n, sent - 1);
+	shca_event_destroy(&u_fab, (unsigned)u_slot, id, fd);
+	shca_event_destroy(&u_fab, (unsigned)u_slot, other, fd2);
+	shca_event_reset();
+	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev); /* gone */
+	assert_int_equal(lost(), 2);
+	shca_event_send(&u_fab, u_hca, SHCA_NO_PROC, id, &ev);
+	assert_int_equal(lost(), 3);
+}
+
+static void many_channels(void **state)
+{
+	enum { N = 300 };
+	static uint32_t id[N];
+	static int fd[N];
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, 0}, got;
+	unsigned i, round;
+
+	(void)state;
+	for (i = 0; i < N; i++)
+		id[i] = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd[i]);
+	for (round = 0; round < 2; round++)
+		for (i = 0; i < N; i++) {
+			ev.idx = i;
+			shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id[i], &ev);
+			assert_int_equal(read(fd[i], &got, sizeof(got)), sizeof(got));
+			assert_int_equal(got.idx, i);
+		}
+	for (i = 0; i < N; i++)
+		shca_event_destroy(&u_fab, (unsigned)u_slot, id[i], fd[i]);
+	shca_event_reset();
+	assert_int_equal(lost(), 0);
+}
+
+static void just_live(unsigned slot, void *arg)
+{
+	(void)slot;
+	(void)arg;
+}
+
+/* A CQ of ours that holds so many completions; its ring's positions start at 7. */
+static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned holds)
+{
+	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);
+	uint64_t ring = shca_arena_alloc(&u_fab, (unsigned)u_slot, 4096);
+	struct shca_cq_ring *r = (void *)(shca_arena(&u_fab, (unsigned)u_slot) + ring);
+
+	cq->stride = sizeof(struct shca_cqe);
+	atomic_store(&r->bias, 7);
+	atomic_store(&cq->polled, 5);
+	atomic_store(&r->tail, 7 + 5 + holds);
+	cq->channel = channel + 1;
+	atomic_store(&cq->ring, ring << 8 | 3);
+	atomic_store(&cq->arm, arm);
+	shca_table_publish(cq);
+	return cq;
+}
+
+static void reaping_wakes_who_may_wait_in_vain(void **state)
+{
+	struct u_child c = u_fork(just_live, NULL);
+	struct shca_cq_entry *cq[6];
+	uint64_t dead = (uint64_t)c.slot << 8;
+	uint32_t id[6], i;
+	int fd[6];
+
+	(void)state;
+	for (i = 0; i < 6; i++)
+		id[i] = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd[i]);
+	cq[0] = armed_cq(id[0], SHCA_ARM_ANY, 1); /* wakes */
+	cq[1] = armed_cq(id[1], SHCA_ARM_NONE, 1);
+	cq[2] = armed_cq(id[2], SHCA_ARM_ANY, 0);
+	cq[3] = armed_cq(id[3], SHCA_ARM_FIRING | dead, 0); /* wakes */
+	cq[4] = armed_cq(id[4], SHCA_ARM_SOLICITED, 0);
+	cq[5] = armed_cq(id[5], SHCA_ARM_SOLICITED, 2); /* wakes */
+	u_kill(c);
+	shca_proc_reap_all(&u_fab);
+	for (i = 0; i < 6; i++) {
+		bool wakes = i == 0 || i == 3 || i == 5;
+
+		assert_int_equal(readable(fd[i]), wakes);
+		assert_int_equal(atomic_load(&cq[i]->events), wakes);
+		if (wakes)
+			assert_int_equal(atomic_load(&cq[i]->arm), SHCA_ARM_NONE);
+		close(fd[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FABRIC(events_cross_processes),
+		IN_FABRIC(many_channels),
+		IN_FABRIC(reaping_wakes_who_may_wait_in_vain),
+	};
+
+	alarm(120); /* a hang is a failure */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

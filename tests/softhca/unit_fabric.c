@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * unit_fabric.c - making and removing a fabric, its files, the arenas of its processes, and what
+ * happens when memory is full.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <endian.h>
+
+#include "fixture.h"
+#include "fabric/arena.h"
+#include "fabric/proc.h"
+#include "fabric/table.h"
+
+#define SKIPPED 77
+
+static void arena_gives_zeroed_pages_apart(void **state)
+{
+	static const uint64_t sizes[] = {1, 4096, 5000, 40000, 65536, 70000, 1 << 20, 3 << 20};
+	enum { N = 8 };
+	uint64_t off[3 * N], i, j;
+	char *mem = shca_arena(&u_fab, (unsigned)u_slot);
+	struct stat before, after;
+	unsigned round;
+
+	(void)state;
+	fstat(u_fab.fd, &before);
+	for (round = 0; round < 3; round++) {
+		for (i = 0; i < 3 * N; i++) {
+			uint64_t len = sizes[i % N];
+
+			off[i] = shca_arena_alloc(&u_fab, (unsigned)u_slot, len);
+			assert_true(off[i] && off[i] % 4096 == 0 && off[i] + len <= SHCA_ARENA);
+			for (j = 0; j < i; j++)
+				assert_true(off[j] + sizes[j % N] <= off[i] ||
+					    off[i] + len <= off[j]);
+			for (j = 0; j < len; j++)
+				if (mem[off[i] + j])
+					fail_msg("byte %lu of a block of %lu", j, len);
+			memset(mem + off[i], 0xa5, len);
+		}
+		assert_true(atomic_load(&u_fab.hdr->procs[u_slot].arena_used) >= 3 * (4 << 20));
+		for (i = 0; i < 3 * N; i++) {
+			j = (i * 7 + round) % (3 * N);
+			shca_arena_free(&u_fab, (unsigned)u_slot, off[j], sizes[j % N]);
+		}
+		assert_int_equal(atomic_load(&u_fab.hdr->procs[u_slot].arena_used), 0);
+	}
+	/* Everything was given back, and so merged to big blocks and punched out, but for what
+	 * shares one with page 0. */
+	fstat(u_fab.fd, &after);
+	assert_true(after.st_blocks - before.st_blocks <= 2 * 64 * 1024 / 512);
+	assert_int_equal(shca_arena_alloc(&u_fab, (unsigned)u_slot, SHCA_ARENA), 0);
+	assert_int_equal(shca_arena_alloc(&u_fab, (unsigned)u_slot, 0), 0);
+}
+
+static void addresses_name_hcas(void **state)
+{
+	union ibv_gid gid;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < u_fab.hdr->nhcas; i++) {
+		const struct shca_hca *h = &u_fab.hdr->hcas[i];
+
+		gid.global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
+		gid.global.interface_id = htobe64(h->guid);
+		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), i);
+		assert_int_equal(shca_fabric_hca_by_lid(&u_fab, h->lid), i);
+		assert_int_equal(h->guid >> 32, 0x0002c903);
+		gid.raw[13] ^= 1;
+		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), -1);
+		gid.raw[13] ^= 1;
+		gid.raw[0] = 0xff;
+		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), -1);
+	}
+	assert_int_equal(i, 2);
+	assert_int_equal(shca_fabric_hca_by_lid(&u_fab, 0), -1);
+	assert_int_equal(shca_fabric_hca_by_lid(&u_fab, 3), -1);
+}
+
+static void has_line(const char *tree, const char *name, const char *line)
+{
+	char path[256], text[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, name);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	text[strcspn(text, "\n")] = '\0';
+	assert_string_equal(text, line);
+}
+
+static void files_are_ours_alone(void **state)
+{
+	char tree[160], path[256], guid[32];
+	const struct shca_hca *h = &u_fab.hdr->hcas[1];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 2, tree, sizeof(tree)), -EINVAL);
+	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 1, tree, 3), -ENAMETOOLONG);
+	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 1, tree, sizeof(tree)), 0);
+	snprintf(guid, sizeof(guid), "0002:c903:%04x:%04x", (unsigned)(h->guid >> 16) & 0xffff,
+		 (unsigned)h->guid & 0xffff);
+	has_line(tree, "class/infiniband/softhca0/node_type", "1: CA");
+	has_line(tree, "class/infiniband/softhca0/node_guid", guid);
+	has_line(tree, "class/infiniband/softhca0/ports/1/lid", "0x2");
+	has_line(tree, "class/infiniband/softhca0/ports/1/state", "4: ACTIVE");
+	has_line(tree, "class/infiniband/softhca0/ports/1/pkeys/0", "0xffff");
+	has_line(tree, "class/infiniband/softhca0/ports/1/gid_attrs/types/0", "IB/RoCE v1");
+	has_line(tree, "class/infiniband_verbs/abi_version", "6");
+	has_line(tree, "class/infiniband_verbs/uverbs0/ibdev", "softhca0");
+	assert_int_equal(stat(u_dir, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0700);
+	snprintf(path, sizeof(path), "%s/seg", u_dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(fcntl(u_fab.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	for (unsigned i = 0; i < SHCA_C_COUNT; i++)
+		assert_non_null(shca_counter_names[i]);
+}
+
+static void two_fabrics_and_their_ends(void **state)
+{
+	struct shca_config c = u_config(SHCA_O_NODES, 1);
+	struct shca_fabric second;
+	char dir[160], path[200];
+	uint64_t magic = SHCA_MAGIC + (1ULL << 56);
+	uint32_t number;
+	void *e;
+	int fd;
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s-2", u_dir);
+	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -ENOENT);
+	assert_non_null(strstr(u_err, "softhca run"));
+	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), 0);
+	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EEXIST);
+	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), 0);
+	e = u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL);
+	shca_table_publish(e);
+	number = shca_table_number(e);
+	assert_true(u_findable(u_hca, SHCA_MR, number));
+	assert_null(
+		shca_table_find(&second, &second.hdr->hcas[0], SHCA_MR, number, &(uint32_t){0}));
+	assert_true(second.hdr->seed != u_fab.hdr->seed);
+	shca_fabric_detach(&second);
+
+	/* Another version's, and one that isn't finished. */
+	snprintf(path, sizeof(path), "%s/seg", dir);
+	fd = open(path, O_RDWR);
+	assert_int_equal(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
+	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EPROTO);
+	assert_non_null(strstr(u_err, "version"));
+	magic = 0;
+	assert_int_equal(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
+	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EINVAL);
+	close(fd);
+
+	/* What isn't a fabric's stays. */
+	snprintf(path, sizeof(path), "%s/notes", dir);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(shca_fabric_remove(dir), -ENOTEMPTY);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(shca_fabric_remove(dir), 0);
+	assert_int_equal(access(dir, F_OK), -1);
+	assert_int_equal(shca_fabric_remove(dir), -ENOENT);
+
+	c.value[SHCA_O_NODES] = 64;
+	c.value[SHCA_O_DEVICES] = 2;
+	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EINVAL);
+	assert_int_equal(access(dir, F_OK), -1);
+	/* Whoever is attached goes on without the files. */
+	assert_int_equal(shca_fabric_remove(u_dir), 0);
+	assert_true(u_findable(u_hca, SHCA_MR, number));
+	assert_true(shca_arena_alloc(&u_fab, (unsigned)u_slot, 100000) != 0);
+	assert_int_equal(mkdir(u_dir, 0700), 0); /* for the teardown */
+}
+
+/* In a child with a mount namespace of its own; its exit code. */
+static int use_small_tmpfs(const char *dir)
+{
+	struct shca_config c = u_config(SHCA_O_NODES, 1);
+	char sub[200];
+	unsigned n;
+	int slot;
+
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("tmpfs", dir, "tmpfs", 0, "size=512k"))
+		return SKIPPED;
+	snprintf(sub, sizeof(sub), "%s/f", dir);
+	if (shca_fabric_create(sub, &c, "small", u_err, sizeof(u_err)) != -ENOMEM ||
+	    !strstr(u_err, "memory"))
+		return 1;
+	if (access(sub, F_OK) == 0)
+		return 2;
+	if (mount(NULL, dir, NULL, MS_REMOUNT, "size=4m"))
+		return 3;
+	if (shca_fabric_create(sub, &c, "small", u_err, sizeof(u_err)) ||
+	    shca_fabric_attach(sub, &u_fab, u_err, sizeof(u_err)))
+		return 4;
+	u_hca = &u_fab.hdr->hcas[0];
+	slot = shca_proc_attach(&u_fab);
+	/* What is handed out can be written to, until there is no more. */
+	for (n = 0; n < 10000; n++) {
+		struct shca_qp_entry *qp = u_make(u_hca, SHCA_QP, (unsigned)slot, NULL);
+		uint64_t off = qp ? shca_arena_alloc(&u_fab, (unsigned)slot, 20000) : 0;
+
+		if (!off)
+			break;
+		memset((char *)qp + 8, 0xff, sizeof(*qp) - 8);
+		memset(shca_arena(&u_fab, (unsigned)slot) + off, 0xff, 20000);
+	}
+	return n > 50 && n < 500 && !shca_arena_alloc(&u_fab, (unsigned)slot, 1 << 20) ? 0 : 5;
+}
+
+static void full_memory_is_an_error_and_no_signal(void **state)
+{
+	char dir[] = "/tmp/unit_fabric.XXXXXX";
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	pid = fork();
+	if (!pid)
+		_exit(use_small_tmpfs(dir));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	rmdir(dir);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
+		print_message("skipped: mounting a small tmpfs needs more rights than we have\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FABRIC(arena_gives_zeroed_pages_apart),
+		IN_FABRIC(addresses_name_hcas),
+		IN_FABRIC(files_are_ours_alone),
+		IN_FABRIC(two_fabrics_and_their_ends),
+		cmocka_unit_test(full_memory_is_an_error_and_no_signal),
+	};
+
+	alarm(120); /* a hang is a failure */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* unit_proc.c - process slots, and who still runs. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fixture.h"
+#include "fabric/epoch.h"
+#include "fabric/proc.h"
+#include "fabric/table.h"
+
+static _Atomic bool asleep;
+
+static void slots_are_given_back(void **state)
+{
+	unsigned i;
+	int first = u_slot, fd;
+	uint32_t say;
+	char path[160];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/monitor", u_dir);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	for (i = 0; i < 20; i++) {
+		shca_proc_detach(&u_fab, (unsigned)u_slot);
+		assert_null(shca_exec_self());
+		assert_false(shca_proc_alive(&u_fab, (unsigned)u_slot));
+		u_slot = shca_proc_attach(&u_fab);
+		assert_int_not_equal(u_slot, first); /* the one least used */
+		assert_int_equal(read(fd, &say, sizeof(say)), sizeof(say));
+		assert_int_equal(say, u_slot);
+		assert_ptr_equal(shca_exec_self(), &u_fab.hdr->procs[u_slot].exec[0]);
+		assert_int_equal(
+			strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15),
+			0);
+	}
+	close(fd);
+	/* As after exec: our own pid has a slot already, with an object and a thread inside an
+	 * epoch. */
+	first = u_slot;
+	shca_table_publish(u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL));
+	shca_epoch_enter(shca_exec_self());
+	u_slot = shca_proc_attach(&u_fab);
+	assert_int_not_equal(u_slot, first);
+	assert_false(shca_proc_alive(&u_fab, (unsigned)first));
+	assert_int_equal(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
+}
+
+static void *sleep_on_bell(void *arg)
+{
+	struct shca_proc *p = arg;
+	uint32_t bell;
+
+	atomic_store(&p->sleeping, 1);
+	bell = atomic_load(&p->bell);
+	atomic_store(&asleep, true);
+	while (atomic_load(&p->bell) == bell)
+		syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
+	atomic_store(&p->sleeping, 0);
+	return NULL;
+}
+
+static void a_ring_wakes_a_sleeper(void **state)
+{
+	struct shca_proc *p = &u_fab.hdr->procs[u_slot];
+	pthread_t t;
+
+	(void)state;
+	assert_int_equal(pthread_create(&t, NULL, sleep_on_bell, p), 0);
+	while (!atomic_load(&asleep))
+		sched_yield();
+	shca_proc_ring(p);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(atomic_load(&p->sleeping), 0);
+}
+
+static void *outlive_main(void *arg)
+{
+	char path[64], text[512], *state;
+	int fd, n, *to = arg;
+
+	/* Until the kernel shows the first thread as a zombie. */
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)getpid());
+	do {
+		fd = open(path, O_RDONLY);
+		n = (int)read(fd, text, sizeof(text) - 1);
+		close(fd);
+		text[n > 0 ? n : 0] = '\0';
+		state = strrchr(text, ')');
+	} while (!state || state[2] != 'Z');
+	if (write(*to, "z", 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void a_process_runs_without_its_first_thread(void **state)
+{
+	static int pipefd[2]; /* the first thread's stack goes with it */
+	int slot;
+	pthread_t t;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe(pipefd), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		slot = shca_proc_attach(&u_fab);
+		if (slot < 0 || write(pipefd[1], &slot, sizeof(slot)) != sizeof(slot) ||
+		    pthread_create(&t, NULL, outlive_main, &pipefd[1]))
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	close(pipefd[1]);
+	assert_int_equal(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
+	assert_int_equal(read(pipefd[0], &c, 1), 1);
+	assert_true(shca_proc_running(&u_fab, (unsigned)slot));
+	shca_proc_reap_all(&u_fab);
+	assert_true(shca_proc_alive(&u_fab, (unsigned)slot));
+	u_kill((struct u_child){pid, (unsigned)slot});
+	assert_false(shca_proc_running(&u_fab, (unsigned)slot));
+	close(pipefd[0]);
+}
+
+static void a_replaced_program_does_not_run(void **state)
+{
+	uint64_t before;
+	int pipefd[2], slot;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		slot = shca_proc_attach(&u_fab);
+		if (slot < 0 || write(pipefd[1], &slot, sizeof(slot)) != sizeof(slot))
+			_exit(1);
+		raise(SIGSTOP);
+		execlp("sleep", "sleep", "1000", (char *)NULL);
+		_exit(1);
+	}
+	close(pipefd[1]);
+	assert_int_equal(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
+	before = u_fab.hdr->procs[slot].image;
+	assert_int_not_equal(before, 0);
+	assert_true(shca_proc_running(&u_fab, (unsigned)slot));
+	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+	assert_int_equal(kill(pid, SIGCONT), 0);
+	assert_int_equal(read(pipefd[0], &c, 1), 0); /* the kernel closed it: exec is through */
+	while (shca_proc_running(&u_fab, (unsigned)slot)) /* a hang is a failure */
+		sched_yield();
+	shca_proc_reap_all(&u_fab);
+	assert_false(shca_proc_alive(&u_fab, (unsigned)slot));
+	assert_int_equal(kill(pid, 0), 0);
+	u_kill((struct u_child){pid, (unsigned)slot});
+	close(pipefd[0]);
+}
+
+static void all_slots_taken(void **state)
+{
+	uint64_t not_inits = u_fab.hdr->procs[u_slot].start_time + 1;
+	unsigned i;
+
+	(void)state;
+	shca_proc_detach(&u_fab, (unsigned)u_slot);
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		struct shca_proc *p = &u_fab.hdr->procs[i];
+
+		atomic_store(&p->pid, 1);
+		p->start_time = not_inits;
+		atomic_store(&p->state, 1 << 8 | SHCA_PROC_ALIVE);
+	}
+	/* They have ended, whoever has their pid now: attaching makes room. */
+	u_slot = shca_proc_attach(&u_fab);
+	assert_true(u_slot >= 0);
+	for (i = 0; i < SHCA_MAX_PROCS; i++)
+		assert_int_equal(shca_proc_alive(&u_fab, i), i == (unsigned)u_slot);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FABRIC(slots_are_given_back),
+		IN_FABRIC(a_ring_wakes_a_sleeper),
+		IN_FABRIC(a_process_runs_without_its_first_thread),
+		IN_FABRIC(a_replaced_program_does_not_run),
+		IN_FABRIC(all_slots_taken),
+	};
+
+	alarm(120); /* a hang is a failure */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

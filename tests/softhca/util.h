@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * util.h - what the verbs tests share. Plain public verbs and libc; nothing here knows softhca.
+ * Every function that can't return a failure fails the running test itself (in a forked child: ends
+ * it, with status 1).
+ */
+#ifndef T_UTIL_H
+#define T_UTIL_H
+
+#include "check.h"
+#include "device.h"
+#include "qp.h"
+#include "work.h"
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "duo.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PARAMS_MAX 16
+
+static const char *params[PARAMS_MAX];
+static int nparams, failed;
+static char *why;    /* shared: of the process that failed first */
+static char dir[32]; /* of the job */
+
+void duo_param(const char *assignment)
+{
+	if (nparams < PARAMS_MAX)
+		params[nparams++] = assignment;
+}
+
+int duo_failed(void)
+{
+	return failed;
+}
+
+void duo_result(const char *name, const char *text)
+{
+	failed += text != NULL;
+	printf("%sok %s%s%s\n", text ? "not " : "", name, text ? " - " : "", text ? text : "");
+	fflush(stdout);
+}
+
+void duo_fail(const char *fmt, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!why[0])
+		strcpy(why, text);
+	_exit(1);
+}
+
+/* ---- the endpoint ---- */
+
+static void log_text(void *arg, enum tq_log_level level, const char *text)
+{
+	const struct duo *d = arg;
+
+	if (level <= TQ_LOG_WARN)
+		fprintf(stderr, "# %d: %s\n", d->me, text);
+}
+
+static void complete(void *user, const struct tq_status *status)
+{
+	struct duo_op *op = user;
+
+	DUO_MUST(!op->ended, "a request ended twice");
+	op->ended = true;
+	op->status = *status;
+}
+
+static struct tq_params *make_params(void)
+{
+	struct tq_params *p = tq_params_new();
+	char name[64], text[256];
+
+	for (int i = 0; i < nparams; i++) {
+		const char *value = strchr(params[i], '=');
+
+		DUO_MUST(value, "%s: NAME=VALUE is needed", params[i]);
+		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
+		DUO_MUST(!tq_param_set(p, name, value + 1, text, sizeof(text)), "%s: %s", params[i],
+			 text);
+	}
+	return p;
+}
+
+static void exchange(struct duo *d)
+{
+	unsigned char mine[1024], other[1024];
+	size_t len;
+	const void *address = tq_address(d->ep, &len);
+	ssize_t n;
+	int rc;
+
+	DUO_MUST(len <= sizeof(mine), "an address of %zu bytes", len);
+	memcpy(mine, address, len);
+	DUO_MUST(send(d->socket, mine, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
+	n = recv(d->socket, other, sizeof(other), 0);
+	DUO_MUST(n > 0, "the other process has ended");
+	rc = tq_peer_add(d->ep, mine, len, "itself", &d->peers[d->me]);
+	DUO_MUST(!rc, "peer_add: %d", rc);
+	rc = tq_peer_add(d->ep, other, (size_t)n, "the other", &d->peers[!d->me]);
+	DUO_MUST(!rc, "peer_add: %d", rc);
+}
+
+static void run(struct duo *d, duo_fn *fn)
+{
+	struct tq_params *p = make_params();
+	struct tq_job job = {
+		.key = (uint64_t)getppid(),
+		.dir = dir,
+		.name = d->me ? "process 1" : "process 0",
+		.log = log_text,
+		.log_arg = d,
+		.complete = complete,
+	};
+	int rc;
+
+	rc = tq_open(p, &job, NULL, &d->ep);
+	DUO_MUST(!rc, "open: %d", rc);
+	tq_params_free(p);
+	exchange(d);
+	rc = tq_ctx_add(d->ep, 5, d->peers, 2, d->me, 0, &d->ctx);
+	DUO_MUST(!rc, "ctx_add: %d", rc);
+	fn(d);
+	tq_flush(d->ep);
+	duo_meet(d);
+	tq_ctx_remove(d->ctx);
+	tq_close(d->ep);
+	_exit(0);
+}
+
+/* With what a process that died has left in it. */
+static void remove_dir(void)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(dir);
+}
+
+void duo_run(const char *name, duo_fn *fn)
+{
+	int sockets[2], status, bad = 0;
+	pid_t pids[2];
+
+	strcpy(dir, "/tmp/tupleq-test-XXXXXX");
+	if (!why)
+		why = mmap(NULL, 256, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (why == MAP_FAILED || !mkdtemp(dir) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets)) {
+		perror("set-up");
+		exit(1);
+	}
+	why[0] = '\0';
+	fflush(stdout);
+	for (int i = 0; i < 2; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			struct duo d = {.me = i, .socket = sockets[i]};
+
+			close(sockets[!i]);
+			setenv("SOFTHCA_NODE", i ? "1" : "0", 1);
+			alarm(DUO_DEADLINE);
+			run(&d, fn);
+		}
+	}
+	close(sockets[0]);
+	close(sockets[1]);
+	for (int i = 0; i < 2; i++) {
+		waitpid(pids[i], &status, 0);
+		if (!status)
+			continue;
+		bad = 1;
+		if (WIFSIGNALED(status) && !why[0])
+			strcpy(why, strsignal(WTERMSIG(status)));
+	}
+	duo_result(name, bad ? why : NULL);
+	remove_dir();
+}
+
+/* ---- operations ---- */
+
+static void started(struct duo_op *op, int rc)
+{
+	DUO_MUST(rc == 0 || rc == 1, "an operation was refused: %d", rc);
+	if (rc == 1)
+		op->ended = true;
+}
+
+void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
+	      struct duo_op *op)
+{
+	struct tq_buf buf = {.addr = (void *)(uintptr_t)data, .len = len};
+
+	*op = (struct duo_op){0};
+	started(op, tq_send(d->ctx, rank, tag, &buf, flags, op, &op->req));
+}
+
+void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, struct duo_op *op)
+{
+	struct tq_buf buf = {.addr = data, .len = len};
+
+	*op = (struct duo_op){0};
+	started(op, tq_recv(d->ctx, rank, tag, &buf, op, &op->req, &op->status));
+}
+
+void duo_wait(struct duo *d, struct duo_op *op)
+{
+	while (!op->ended)
+		tq_progress(d->ep);
+}
+
+void duo_meet(struct duo *d)
+{
+	struct pollfd fd = {.fd = d->socket, .events = POLLIN};
+	char c = 'm';
+
+	DUO_MUST(send(d->socket, &c, 1, MSG_NOSIGNAL) == 1, "the other process has ended");
+	while (poll(&fd, 1, 0) == 0)
+		tq_progress(d->ep);
+	DUO_MUST(recv(d->socket, &c, 1, 0) == 1, "the other process has ended");
+}
+
+void duo_gone(struct duo *d)
+{
+	struct pollfd fd = {.fd = d->socket, .events = POLLIN};
+	char c;
+
+	while (poll(&fd, 1, 0) == 0)
+		tq_progress(d->ep);
+	DUO_MUST(recv(d->socket, &c, 1, 0) <= 0, "the other process is still there");
+}
+
+uint64_t duo_counter(struct duo *d, const char *name)
+{
+	const struct tq_counter_desc *desc;
+
+	for (unsigned i = 0; (desc = tq_counter_desc(i)); i++) {
+		if (!strcmp(desc->name, name))
+			return tq_counter(d->ep, i);
+	}
+	duo_fail("there is no counter %s", name);
+}
+
+void duo_end(void)
+{
+	_exit(0);
+}

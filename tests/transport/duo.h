@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tests of libtupleq with two processes on two nodes: each test forks them anew, and they exchange
+ * addresses through a socket. Prints "ok NAME" or "not ok NAME - why". All waits have a deadline.
+ */
+#ifndef DUO_H
+#define DUO_H
+
+#include <tupleq/tupleq.h>
+
+#define DUO_DEADLINE 60 /* seconds that a test may take */
+
+struct duo {
+	int me;     /* 0 or 1: rank, and node */
+	int socket; /* to the other */
+	struct tq_ep *ep;
+	struct tq_peer *peers[2]; /* by rank: this process, and the other */
+	struct tq_ctx *ctx;
+};
+
+/* An operation that is under way. */
+struct duo_op {
+	bool ended;
+	struct tq_status status;
+	struct tq_req *req;
+};
+
+typedef void duo_fn(struct duo *d);
+
+/* "NAME=VALUE" for each endpoint of the tests that follow. */
+void duo_param(const char *assignment);
+/* How many tests have failed. */
+int duo_failed(void);
+/* Prints a test's result; why may be NULL if it is ok. */
+void duo_result(const char *name, const char *why);
+
+/* Runs a test in two processes that are connected by endpoints, which are closed after it. */
+void duo_run(const char *name, duo_fn *fn);
+
+/* In a test: it has failed. */
+void duo_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+#define DUO_MUST(cond, ...)                    \
+	do {                                   \
+		if (!(cond))                   \
+			duo_fail(__VA_ARGS__); \
+	} while (0)
+
+void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
+	      struct duo_op *op);
+void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, struct duo_op *op);
+/* Makes progress until it has ended. */
+void duo_wait(struct duo *d, struct duo_op *op);
+/* Both processes come here; progress goes on meanwhile. */
+void duo_meet(struct duo *d);
+/* Waits until the other process has ended. */
+void duo_gone(struct duo *d);
+/* A counter by its name. */
+uint64_t duo_counter(struct duo *d, const char *name);
+/* The process ends well, and leaves all as it is: its peer is dead, or it plays dead. */
+void duo_end(void) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hca.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void complete(struct model_done **cq, struct model_done done)
+{
+	struct model_done *d = malloc(sizeof(*d));
+
+	*d = done;
+	DL_APPEND(*cq, d);
+}
+
+static struct model_done take(struct model_done **cq)
+{
+	struct model_done *d = *cq, done = *d;
+
+	DL_DELETE(*cq, d);
+	free(d);
+	return done;
+}
+
+static void item_free(struct model_item *it)
+{
+	free(it->msg);
+	free(it->inlined);
+	free(it);
+}
+
+/* ---- the control lane ---- */
+
+void hca_control(struct model *m, int from, int to)
+{
+	struct model_ep *here = &m->ep[to], *there = &m->ep[from];
+	struct model_item *it = there->control[to];
+	const struct tq_msg_hdr *hdr = (const void *)it->msg;
+	bool data = hdr->type == TQ_MSG_EAGER || hdr->type == TQ_MSG_DATA, kept;
+	struct tq_bounce *b = NULL;
+
+	DL_DELETE(there->control[to], it);
+	if (it->eager)
+		there->eager_out--;
+	if (data) {
+		b = malloc(sizeof(*b));
+		*b = (struct tq_bounce){.ep = to, .len = it->len, .msg = it->msg};
+		DL_APPEND(here->bounces, b);
+	}
+	kept = tq_core_control(&here->core, &here->peers[from], it->msg, it->len, b);
+	SIM_MUST(data || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
+	/* One that is not kept goes at once; one that is kept may have been put already. */
+	if (data && !kept)
+		model_ops.bounce_put(here, b);
+	if (data)
+		it->msg = NULL;
+	item_free(it);
+}
+
+/* ---- direct messages and RDMA ---- */
+
+bool hca_can_move(struct model *m, int ep, int qp)
+{
+	struct model_item *it = m->ep[ep].sq[qp];
+	struct tq_srq *srq;
+
+	if (!it)
+		return false;
+	if (it->kind != MODEL_DIRECT)
+		return true;
+	srq = model_srq(m, it->srqn);
+	if (srq->recvs)
+		return true;
+	SIM_MUST(qp % (MODEL_LANES + 1) != MODEL_BULK, "a direct message blocks the bulk lane");
+	return false;
+}
+
+/* Moves the item's bytes to or from `at`; reads what was posted, as it is now. */
+static void gather(struct model_ep *ep, const struct model_item *it, uint8_t *at)
+{
+	if (it->inlined) {
+		memcpy(at, it->inlined, it->bytes);
+		return;
+	}
+	for (int i = 0; i < it->nsg; at += it->sg[i++].len) {
+		model_check_reg(ep, &it->sg[i], "a direct message on its way");
+		if (it->sg[i].len)
+			memcpy(at, it->sg[i].addr, it->sg[i].len);
+	}
+}
+
+/* What doesn't fit goes to the sink. */
+static void scatter(struct model_ep *ep, const struct model_recv *r, const uint8_t *from,
+		    uint64_t len)
+{
+	for (int i = 0; i < r->nsg && len; i++) {
+		uint64_t n = len < r->sg[i].len ? len : r->sg[i].len;
+
+		model_check_reg(ep, &r->sg[i], "a receive in an SRQ");
+		if (n)
+			memcpy(r->sg[i].addr, from, n);
+		from += n;
+		len -= n;
+	}
+}
+
+static void direct_arrives(struct model *m, struct model_ep *ep, struct model_item *it, int qp)
+{
+	struct model_ep *there = &m->ep[it->to];
+	struct tq_srq *srq = model_srq(m, it->srqn);
+	struct model_recv *r = srq->recvs;
+	uint8_t *data = malloc(it->bytes + 1);
+
+	SIM_MUST(srq->used && r, "a direct message to an SRQ that is gone");
+	gather(ep, it, data);
+	DL_DELETE(srq->recvs, r);
+	scatter(there, r, data, it->bytes);
+	srq->nrecvs--;
+	srq->flying--;
+	srq->unpolled++;
+	complete(&there->rcq[ep->id][qp], (struct model_done){
+						  .kind = MODEL_DIRECT,
+						  .token = r->token,
+						  .len = it->bytes,
+						  .srq = srq,
+					  });
+	free(data);
+	free(r);
+}
+
+static void rdma_runs(struct model *m, struct model_ep *ep, struct model_item *it)
+{
+	const char *what = it->kind == MODEL_READ ? "RDMA read" : "RDMA write";
+	struct model_reg *reg;
+	uint8_t *remote = (uint8_t *)(uintptr_t)it->addr;
+
+	for (reg = m->ep[it->to].regs; reg && reg->reg.rkey != it->rkey;)
+		reg = reg->next;
+	SIM_MUST(reg, "%s: its rkey isn't valid (any more)", what);
+	SIM_MUST(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
+		 "%s: outside of the remote registration", what);
+	model_check_reg(ep, it->sg, what);
+	if (it->kind == MODEL_READ)
+		memcpy(it->sg[0].addr, remote, it->bytes);
+	else
+		memcpy(remote, it->sg[0].addr, it->bytes);
+}
+
+static struct tq_lane *lane_of(struct model_ep *ep, int qp)
+{
+	int lane = qp % (MODEL_LANES + 1);
+
+	return lane == MODEL_BULK ? NULL : &ep->lanes[qp / (MODEL_LANES + 1)][lane];
+}
+
+void hca_move(struct model *m, int id, int qp)
+{
+	struct model_ep *ep = &m->ep[id];
+	struct model_item *it = ep->sq[qp];
+
+	DL_DELETE(ep->sq[qp], it);
+	if (it->kind == MODEL_DIRECT)
+		direct_arrives(m, ep, it, qp);
+	else
+		rdma_runs(m, ep, it);
+	complete(&ep->scq[qp], (struct model_done){
+				       .kind = it->kind,
+				       .token = it->token,
+				       .lane = lane_of(ep, qp),
+				       .lazy = it->lazy,
+			       });
+	item_free(it);
+}
+
+/* ---- what software polls ---- */
+
+bool hca_reported(const struct model *m, int ep, int qp)
+{
+	const struct model_done *d = m->ep[ep].scq[qp];
+
+	while (d && d->lazy && !m->report_all)
+		d = d->next;
+	return d;
+}
+
+void hca_sent(struct model *m, int id, int qp)
+{
+	struct model_ep *ep = &m->ep[id];
+	struct model_done d = take(&ep->scq[qp]);
+
+	if (d.lane)
+		d.lane->outstanding--;
+	if (d.kind == MODEL_DIRECT)
+		tq_core_sent(&ep->core, d.token, d.status);
+	else
+		tq_core_rdma_done(&ep->core, d.token, d.status);
+}
+
+void hca_delivered(struct model *m, int id, int from, int qp)
+{
+	struct model_ep *ep = &m->ep[id];
+	struct model_done d = take(&ep->rcq[from][qp]);
+
+	d.srq->unpolled--;
+	if (d.srq->dead)
+		return;
+	tq_core_delivered(&ep->core, d.token, d.len, d.status);
+}
+
+void hca_lane_ready(struct model *m, int id, int to)
+{
+	struct model_ep *ep = &m->ep[id];
+
+	ep->making[to]->confirmed |= 1u << to;
+	ep->making[to] = NULL;
+	tq_core_lane_ready(&ep->core, &ep->peers[to]);
+}
+
+/* ---- failures ---- */
+
+static void break_way(struct model *m, int from, int to)
+{
+	struct model_ep *ep = &m->ep[from];
+	struct model_item *it, *tmp;
+
+	m->down[from][to] = true;
+	DL_FOREACH_SAFE(ep->control[to], it, tmp) {
+		DL_DELETE(ep->control[to], it);
+		if (it->eager)
+			ep->eager_out--;
+		item_free(it);
+	}
+	for (int qp = 0; qp < MODEL_QPS; qp++) {
+		DL_FOREACH_SAFE(ep->sq[qp], it, tmp) {
+			if (it->to != to)
+				continue;
+			DL_DELETE(ep->sq[qp], it);
+			if (it->kind == MODEL_DIRECT)
+				model_srq(m, it->srqn)->flying--;
+			complete(&ep->scq[qp], (struct model_done){
+						       .kind = it->kind,
+						       .token = it->token,
+						       .status = -EIO,
+						       .lane = lane_of(ep, qp),
+					       });
+			item_free(it);
+		}
+	}
+	ep->making[to] = NULL;
+}
+
+void hca_break(struct model *m, int a, int b)
+{
+	break_way(m, a, b);
+	break_way(m, b, a);
+}

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 256 of 256 is a limit rather than bad luck: that doesn't end. */
+static bool fails(struct model_ep *ep, uint32_t of_256)
+{
+	return of_256 >= 256 || (!ep->model->calm && sim_chance(ep->model->rng, of_256));
+}
+
+/* Every operation begins with this. */
+static struct model_ep *enter(void *net)
+{
+	struct model_ep *ep = net;
+
+	SIM_MUST(!ep->eager, "an operation between eager_buf() and eager_send()");
+	return ep;
+}
+
+static int addressee(struct model_ep *ep, struct tq_peer *peer)
+{
+	struct model_link *link = peer->link;
+
+	SIM_MUST(link->ep == ep, "a peer of another endpoint");
+	return link->to;
+}
+
+static struct model_item *append(struct model_item **queue, enum model_kind kind, int to)
+{
+	struct model_item *it = calloc(1, sizeof(*it));
+
+	it->kind = kind;
+	it->to = to;
+	DL_APPEND(*queue, it);
+	return it;
+}
+
+/* ---- registrations ---- */
+
+static struct model_reg *reg_new(struct model_ep *ep, void *addr, uint64_t len)
+{
+	struct model_reg *reg = calloc(1, sizeof(*reg));
+
+	reg->reg.lkey = ep->model->next_key++;
+	reg->reg.rkey = ep->model->next_key++;
+	reg->addr = addr;
+	reg->len = len;
+	DL_APPEND(ep->regs, reg);
+	return reg;
+}
+
+static struct model_reg *reg_find(struct model_ep *ep, const struct tq_reg *what)
+{
+	struct model_reg *reg;
+
+	DL_FOREACH(ep->regs, reg) {
+		if (&reg->reg == what)
+			return reg;
+	}
+	return NULL;
+}
+
+struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what)
+{
+	struct model_reg *reg;
+
+	if (!sg->len)
+		return NULL;
+	reg = reg_find(ep, sg->reg);
+	SIM_MUST(reg, "%s: its memory isn't registered (any more)", what);
+	SIM_MUST((uint8_t *)sg->addr >= reg->addr &&
+			 (uint8_t *)sg->addr + sg->len <= reg->addr + reg->len,
+		 "%s: outside of its registration", what);
+	return reg;
+}
+
+/* A registration may go only when the HCA can't use it any more. */
+static void reg_gone(struct model_ep *ep, struct model_reg *reg)
+{
+	struct model *m = ep->model;
+	struct model_recv *r;
+
+	for (uint32_t i = 0; i < m->nsrqs; i++) {
+		if (m->srqs[i]->ep != ep->id)
+			continue;
+		DL_FOREACH(m->srqs[i]->recvs, r) {
+			for (int k = 0; k < r->nsg; k++)
+				SIM_MUST(r->sg[k].reg != &reg->reg,
+					 "a registration is put that a receive in an SRQ uses");
+		}
+	}
+	for (int qp = 0; qp < MODEL_QPS; qp++) {
+		struct model_item *it;
+
+		DL_FOREACH(ep->sq[qp], it) {
+			for (int k = 0; k < it->nsg; k++)
+				SIM_MUST(it->inlined || it->sg[k].reg != &reg->reg,
+					 "a registration is put that a send queue uses");
+		}
+	}
+	DL_DELETE(ep->regs, reg);
+	free(reg);
+}
+
+static struct tq_reg *op_reg(void *net, void *addr, uint64_t len, void **cookie)
+{
+	struct model_ep *ep = enter(net);
+	struct model_reg *reg;
+
+	if (fails(ep, ep->model->conf.no_reg))
+		return NULL;
+	reg = reg_new(ep, addr, len);
+	*cookie = reg;
+	return &reg->reg;
+}
+
+static void op_unreg(void *net, struct tq_reg *what, void *cookie)
+{
+	struct model_ep *ep = enter(net);
+	struct model_reg *reg = reg_find(ep, what);
+
+	SIM_MUST(reg && cookie == reg, "unreg() of what isn't registered");
+	reg_gone(ep, reg);
+}
+
+static bool op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
+{
+	struct model_ep *ep = enter(net);
+
+	if (ep->copied + len > ep->model->conf.copy_pool || fails(ep, ep->model->conf.no_copy))
+		return false;
+	ep->copied += len;
+	sg->addr = malloc(len ? len : 1);
+	sg->len = len;
+	sg->reg = &reg_new(ep, sg->addr, len)->reg;
+	return true;
+}
+
+static void op_copy_put(void *net, struct tq_sg *sg)
+{
+	struct model_ep *ep = enter(net);
+	struct model_reg *reg = reg_find(ep, sg->reg);
+
+	SIM_MUST(reg && reg->addr == sg->addr, "copy_put() of what isn't a copy");
+	ep->copied -= reg->len;
+	memset(reg->addr, 0xdd, reg->len);
+	reg_gone(ep, reg);
+	free(sg->addr);
+}
+
+/* ---- the control lane ---- */
+
+static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+		      unsigned flags)
+{
+	struct model_ep *ep = enter(net);
+	int to = addressee(ep, peer);
+	struct model_item *it;
+
+	SIM_MUST(len <= TQ_MSG_MAX && !tq_msg_check(msg, len), "control message malformed");
+	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "control(): flags");
+	if (ep->model->down[ep->id][to])
+		return -EIO;
+	it = append(&ep->control[to], MODEL_CONTROL, to);
+	it->msg = malloc(len);
+	it->len = len;
+	memcpy(it->msg, msg, len);
+	return 0;
+}
+
+static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+{
+	struct model_ep *ep = enter(net);
+	struct model_conf *conf = &ep->model->conf;
+	int to = addressee(ep, peer);
+
+	if (!ep->data_sure && (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].pressed ||
+			       fails(ep, conf->no_eager_buf)))
+		return NULL;
+	ep->data_sure = false;
+	ep->eager = malloc(len);
+	ep->eager_len = len;
+	return ep->eager;
+}
+
+static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+{
+	struct model_ep *ep = net;
+	int to = addressee(ep, peer);
+	uint8_t type = *(uint8_t *)buf;
+	struct model_item *it;
+
+	SIM_MUST(ep->eager && buf == ep->eager && len == ep->eager_len,
+		 "eager_send() of another buffer");
+	SIM_MUST(type == TQ_MSG_EAGER || type == TQ_MSG_DATA, "eager_send(): %s",
+		 tq_msg_name(type));
+	SIM_MUST(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
+		 "%s malformed or too long", tq_msg_name(type));
+	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
+	ep->eager = NULL;
+	if (ep->model->down[ep->id][to]) {
+		free(buf);
+		return -EIO;
+	}
+	it = append(&ep->control[to], MODEL_CONTROL, to);
+	it->msg = buf;
+	it->len = len;
+	it->eager = true;
+	ep->eager_out++;
+	return 0;
+}
+
+static bool op_data_ready(void *net, struct tq_peer *peer)
+{
+	struct model_ep *ep = enter(net);
+
+	(void)peer;
+	ep->data_sure =
+		ep->eager_out < ep->model->conf.eager_bufs && !fails(ep, ep->model->conf.no_data);
+	return ep->data_sure;
+}
+
+static void op_bounce_put(void *net, struct tq_bounce *bounce)
+{
+	struct model_ep *ep = enter(net);
+	struct tq_bounce *b;
+
+	DL_FOREACH(ep->bounces, b) {
+		if (b == bounce)
+			break;
+	}
+	SIM_MUST(b, "bounce_put() of a buffer that isn't kept");
+	DL_DELETE(ep->bounces, b);
+	memset(b->msg, 0xdd, b->len);
+	free(b->msg);
+	free(b);
+}
+
+static void op_press(void *net, bool stop)
+{
+	struct model_ep *ep = enter(net);
+
+	SIM_MUST(ep->pressed != stop, "press() twice");
+	ep->pressed = stop;
+}
+
+/* ---- lanes ---- */
+
+static struct tq_lane *op_lane_get(void *net, struct tq_peer *peer)
+{
+	struct model_ep *ep = enter(net);
+	struct model_conf *conf = &ep->model->conf;
+	int to = addressee(ep, peer);
+	struct tq_lane *lane;
+
+	for (int i = 0; i < conf->hold_lanes; i++) {
+		lane = &ep->lanes[conf->node[to]][i];
+		if (!lane->taken && (lane->confirmed & 1u << to)) {
+			lane->taken = true;
+			return lane;
+		}
+	}
+	for (int i = 0; i < conf->hold_lanes && !ep->making[to]; i++) {
+		bool busy = false;
+
+		lane = &ep->lanes[conf->node[to]][i];
+		for (int p = 0; p < conf->neps; p++)
+			busy |= ep->making[p] == lane;
+		if (!busy && !(lane->confirmed & 1u << to) && !ep->model->down[ep->id][to])
+			ep->making[to] = lane;
+	}
+	return NULL;
+}
+
+static void op_lane_put(void *net, struct tq_lane *lane)
+{
+	struct model_ep *ep = enter(net);
+
+	SIM_MUST(lane->ep == ep->id && lane->taken, "lane_put() of a lane that isn't taken");
+	SIM_MUST(!lane->outstanding, "lane_put() with sends outstanding");
+	lane->taken = false;
+}
+
+static void direct_lane(struct model_ep *ep, int to, struct tq_lane *lane, uint32_t srqn)
+{
+	SIM_MUST(lane && lane->ep == ep->id && lane->taken, "direct(): not a lane that is taken");
+	SIM_MUST(lane->node == ep->model->conf.node[to], "direct(): a lane to another node");
+	SIM_MUST(lane->confirmed & 1u << to, "direct(): a lane that the peer hasn't open");
+	SIM_MUST(!lane->outstanding || lane->srqn == srqn, "two tuples on one hold lane");
+}
+
+static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+		     const struct tq_sg *sg, int nsg, unsigned flags, void *token)
+{
+	struct model_ep *ep = enter(net);
+	struct model_conf *conf = &ep->model->conf;
+	int to = addressee(ep, peer), bulk = !!(flags & TQ_DIRECT_BULK);
+	struct tq_srq *srq = model_srq(ep->model, srqn);
+	struct model_item *it;
+	uint64_t len = 0, at = 0;
+
+	SIM_MUST(!(flags & TQ_DIRECT_LAZY) || (!bulk && flags & TQ_DIRECT_INLINE),
+		 "direct(): LAZY without INLINE, or on the bulk lane");
+	if (bulk)
+		SIM_MUST(!lane, "direct(): a lane and BULK");
+	else
+		direct_lane(ep, to, lane, srqn);
+	if (ep->model->down[ep->id][to])
+		return -EIO;
+	SIM_MUST(srq && srq->used && srq->ep == to, "direct() to SRQ %u, which isn't there", srqn);
+	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "direct(): %d pieces", nsg);
+	for (int i = 0; i < nsg; i++) {
+		len += sg[i].len;
+		if (!(flags & TQ_DIRECT_INLINE))
+			model_check_reg(ep, &sg[i], "direct()");
+	}
+	SIM_MUST(len <= ep->limits.max_send && len <= ep->model->ep[to].limits.max_direct,
+		 "direct(): %llu bytes are too long", (unsigned long long)len);
+	if (!bulk && (lane->outstanding >= conf->lane_depth || fails(ep, conf->lane_full)))
+		return -EAGAIN;
+	it = append(&ep->sq[model_qp(conf->node[to], bulk ? MODEL_BULK : lane->idx)], MODEL_DIRECT,
+		    to);
+	it->token = token;
+	it->srqn = srqn;
+	it->bytes = len;
+	it->nsg = nsg;
+	for (int i = 0; i < nsg; i++)
+		it->sg[i] = sg[i];
+	if (flags & TQ_DIRECT_INLINE) {
+		SIM_MUST(len <= ep->limits.max_inline, "direct(): too long to be inlined");
+		it->inlined = malloc(len + 1);
+		for (int i = 0; i < nsg; at += sg[i++].len) {
+			if (sg[i].len)
+				memcpy(it->inlined + at, sg[i].addr, sg[i].len);
+		}
+	}
+	srq->flying++;
+	if (bulk)
+		return 0;
+	lane->outstanding++;
+	lane->srqn = srqn;
+	/* A full queue is drained in any case. */
+	it->lazy = flags & TQ_DIRECT_LAZY && lane->outstanding < conf->lane_depth &&
+		   (conf->lazy == 256 || sim_chance(ep->model->rng, conf->lazy));
+	return 0;
+}
+
+static void op_report(void *net, struct tq_lane *lane)
+{
+	struct model_ep *ep = enter(net);
+	int qp = model_qp(lane->node, lane->idx);
+	struct model_item *it;
+	struct model_done *d;
+
+	SIM_MUST(lane->ep == ep->id && lane->taken, "report() of a lane that isn't taken");
+	for (it = ep->sq[qp]; it; it = it->next)
+		it->lazy = false;
+	for (d = ep->scq[qp]; d; d = d->next)
+		d->lazy = false;
+}
+
+static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
+		const struct tq_sg *local, uint64_t addr, uint32_t rkey, void *token)
+{
+	int to = addressee(ep, peer);
+	struct model_item *it;
+
+	model_check_reg(ep, local, "RDMA");
+	if (ep->model->down[ep->id][to])
+		return -EIO;
+	it = append(&ep->sq[model_qp(ep->model->conf.node[to], MODEL_BULK)], kind, to);
+	it->token = token;
+	it->sg[0] = *local;
+	it->nsg = 1;
+	it->bytes = local->len;
+	it->addr = addr;
+	it->rkey = rkey;
+	return 0;
+}
+
+static int op_read(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+		   uint32_t rkey, void *token)
+{
+	return rdma(enter(net), MODEL_READ, peer, local, addr, rkey, token);
+}
+
+static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+		    uint32_t rkey, void *token)
+{
+	return rdma(enter(net), MODEL_WRITE, peer, local, addr, rkey, token);
+}
+
+/* ---- SRQs ---- */
+
+struct tq_srq *model_srq(struct model *m, uint32_t srqn)
+{
+	return srqn && srqn <= m->nsrqs ? m->srqs[srqn - 1] : NULL;
+}
+
+static struct tq_srq *srq_new(struct model *m, int ep)
+{
+	struct tq_srq *srq = calloc(1, sizeof(*srq));
+
+	if (m->nsrqs == m->srqs_room) {
+		m->srqs_room = m->srqs_room ? 2 * m->srqs_room : 16;
+		m->srqs = realloc(m->srqs, m->srqs_room * sizeof(*m->srqs));
+	}
+	m->srqs[m->nsrqs++] = srq;
+	srq->srqn = m->nsrqs;
+	srq->ep = ep;
+	return srq;
+}
+
+static struct tq_srq *op_srq_get(void *net, uint32_t *srqn)
+{
+	struct model_ep *ep = enter(net);
+	struct model *m = ep->model;
+	struct tq_srq *srq = NULL;
+
+	if (ep->nsrqs >= m->conf.srqs || fails(ep, m->conf.no_srq))
+		return NULL;
+	for (uint32_t i = 0; i < m->nsrqs && !srq; i++) {
+		if (m->srqs[i]->ep == ep->id && !m->srqs[i]->used && !m->srqs[i]->dead)
+			srq = m->srqs[i];
+	}
+	if (!srq)
+		srq = srq_new(m, ep->id);
+	srq->used = true;
+	ep->nsrqs++;
+	*srqn = srq->srqn;
+	return srq;
+}
+
+static int op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
+{
+	struct model_ep *ep = enter(net);
+	struct model_recv *r;
+
+	SIM_MUST(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
+	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "srq_post(): %d pieces", nsg);
+	for (int i = 0; i < nsg; i++)
+		model_check_reg(ep, &sg[i], "srq_post()");
+	if (srq->nrecvs >= ep->limits.srq_depth || fails(ep, ep->model->conf.no_room))
+		return -EAGAIN;
+	r = calloc(1, sizeof(*r));
+	r->token = token;
+	r->nsg = nsg;
+	for (int i = 0; i < nsg; i++)
+		r->sg[i] = sg[i];
+	DL_APPEND(srq->recvs, r);
+	srq->nrecvs++;
+	SIM_TRACE("      srq_post %d: SRQ %u has %u", ep->id, srq->srqn, srq->nrecvs);
+	return 0;
+}
+
+static bool any_down(const struct model_ep *ep)
+{
+	bool down = false;
+
+	for (int p = 0; p < MODEL_EPS; p++)
+		down |= ep->model->down[p][ep->id];
+	return down;
+}
+
+static void op_srq_put(void *net, struct tq_srq *srq)
+{
+	struct model_ep *ep = enter(net);
+	struct model_recv *r, *tmp;
+
+	SIM_MUST(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
+	SIM_MUST(!srq->flying, "srq_put() while messages to it are under way");
+	/* Only when a connection is lost: then those completions name nothing any more. */
+	SIM_MUST(!srq->unpolled || any_down(ep), "srq_put() with completions of it in the CQ");
+	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
+	srq->dead = srq->nrecvs > 0 || srq->unpolled > 0;
+	srq->used = false;
+	srq->nrecvs = 0;
+	ep->nsrqs--;
+	DL_FOREACH_SAFE(srq->recvs, r, tmp) {
+		DL_DELETE(srq->recvs, r);
+		free(r);
+	}
+}
+
+static uint64_t op_now(void *net)
+{
+	return ((struct model_ep *)net)->model->now;
+}
+
+const struct tq_wire_ops model_ops = {
+	.control = op_control,
+	.eager_buf = op_eager_buf,
+	.eager_send = op_eager_send,
+	.data_ready = op_data_ready,
+	.copy_get = op_copy_get,
+	.copy_put = op_copy_put,
+	.lane_get = op_lane_get,
+	.lane_put = op_lane_put,
+	.direct = op_direct,
+	.report = op_report,
+	.read = op_read,
+	.write = op_write,
+	.srq_get = op_srq_get,
+	.srq_post = op_srq_post,
+	.srq_put = op_srq_put,
+	.reg = op_reg,
+	.unreg = op_unreg,
+	.bounce_put = op_bounce_put,
+	.press = op_press,
+	.now = op_now,
+};
+
+/* ---- life ---- */
+
+static void start_ep(struct model *m, int id)
+{
+	struct model_ep *ep = &m->ep[id];
+
+	ep->model = m;
+	ep->id = id;
+	ep->name[0] = (char)('0' + id);
+	for (int node = 0; node < m->conf.neps; node++) {
+		for (int i = 0; i < MODEL_LANES; i++)
+			ep->lanes[node][i] = (struct tq_lane){
+				.ep = id,
+				.node = node,
+				.idx = i,
+				.confirmed = m->conf.lanes_ready ? ~0u : 0,
+			};
+	}
+	tq_core_init(&ep->core, &model_ops, ep, &ep->limits, &ep->params, &ep->stats);
+	for (int p = 0; p < m->conf.neps; p++) {
+		ep->links[p].ep = ep;
+		ep->links[p].to = p;
+		ep->peers[p].link = &ep->links[p];
+		ep->peers[p].name = m->ep[p].name;
+		tq_core_peer_init(&ep->core, &ep->peers[p]);
+	}
+}
+
+void model_start(struct model *m, struct sim_rng *rng)
+{
+	m->rng = rng;
+	m->next_key = MODEL_FIRST_LKEY;
+	for (int i = 0; i < m->conf.neps; i++)
+		start_ep(m, i);
+}
+
+static void stop_ep(struct model_ep *ep)
+{
+	struct model_item *it, *tmp;
+
+	SIM_MUST(!ep->regs, "%d: a registration is left", ep->id);
+	SIM_MUST(!ep->bounces, "%d: a control buffer is left", ep->id);
+	SIM_MUST(!ep->copied, "%d: a sender's copy is left", ep->id);
+	SIM_MUST(!ep->nsrqs, "%d: an SRQ is left", ep->id);
+	for (int to = 0; to < MODEL_EPS; to++) {
+		DL_FOREACH_SAFE(ep->control[to], it, tmp) {
+			free(it->msg);
+			free(it);
+		}
+	}
+	for (int qp = 0; qp < MODEL_QPS; qp++)
+		SIM_MUST(!ep->sq[qp] && !ep->scq[qp], "%d: work is left in a send queue", ep->id);
+	for (int node = 0; node < MODEL_EPS; node++) {
+		for (int i = 0; i < MODEL_LANES; i++)
+			SIM_MUST(!ep->lanes[node][i].taken, "%d: a lane is left", ep->id);
+	}
+}
+
+void model_stop(struct model *m)
+{
+	for (int i = 0; i < m->conf.neps; i++)
+		stop_ep(&m->ep[i]);
+	for (uint32_t i = 0; i < m->nsrqs; i++)
+		free(m->srqs[i]);
+	free(m->srqs);
+}

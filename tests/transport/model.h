@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A model of the network that the protocol runs on (struct tq_wire_ops), with several endpoints in
+ * one process. What a real network does by itself happens here one step at a time, when the driver
+ * says so: a control message arrives, the HCA fills the head of an SRQ, software polls a completion
+ * of one QP. Data really move. Whatever the contract of proto/wire.h or the InfiniBand
+ * specification forbids is a violation (sim_fail()).
+ */
+#ifndef SIM_MODEL_H
+#define SIM_MODEL_H
+
+#include "proto/core.h"
+#include "sim.h"
+
+#define MODEL_EPS        4
+#define MODEL_LANES      3           /* hold lanes from an endpoint to a node at most */
+#define MODEL_BULK       MODEL_LANES /* the bulk lane's number */
+#define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
+#define MODEL_SGES       4
+#define MODEL_FIRST_LKEY 0x100
+
+struct model;
+
+struct model_conf {
+	int neps;
+	int node[MODEL_EPS]; /* which node an endpoint is on */
+	int hold_lanes;      /* from an endpoint to a node, 0 to MODEL_LANES */
+	uint32_t lane_depth; /* sends outstanding on one */
+	uint32_t eager_bufs; /* eager and DATA messages under way from an endpoint */
+	uint64_t copy_pool;  /* bytes */
+	uint32_t srqs;       /* of an endpoint */
+	uint64_t tick;       /* ns from step to step */
+	bool lanes_ready;    /* lanes are there from the beginning */
+	/* Chances, of 256, that something fails that may fail. */
+	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data;
+	uint32_t lazy; /* ... that a lazy send is reported late */
+};
+
+enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
+
+/* Something in a send queue. */
+struct model_item {
+	enum model_kind kind;
+	int to;
+	/* control */
+	uint8_t *msg;
+	uint32_t len;
+	bool eager; /* uses one of eager_bufs */
+	/* direct and RDMA */
+	void *token;
+	uint32_t srqn;
+	struct tq_sg sg[MODEL_SGES];
+	int nsg;
+	bool lazy;        /* its completion is reported late */
+	uint8_t *inlined; /* the data, copied when it was posted */
+	uint64_t bytes;
+	uint64_t addr;
+	uint32_t rkey;
+	struct model_item *next, *prev;
+};
+
+/* A completion that software hasn't polled yet. */
+struct model_done {
+	enum model_kind kind;
+	bool lazy; /* not by itself: with a later one of its lane */
+	void *token;
+	int status;
+	uint64_t len;
+	struct tq_srq *srq;   /* receives */
+	struct tq_lane *lane; /* sends on a hold lane */
+	struct model_done *next, *prev;
+};
+
+struct model_recv {
+	void *token;
+	struct tq_sg sg[MODEL_SGES];
+	int nsg;
+	struct model_recv *next, *prev;
+};
+
+struct tq_srq {
+	uint32_t srqn; /* its index in model->srqs + 1 */
+	int ep;
+	bool used, dead;
+	struct model_recv *recvs;
+	uint32_t nrecvs;
+	uint32_t unpolled; /* completions of it that software hasn't seen */
+	uint32_t flying;   /* direct messages to it under way */
+};
+
+struct tq_lane {
+	int ep, node, idx;
+	bool taken;
+	uint32_t confirmed; /* bit mask of the processes that hold its TGT QP open */
+	uint32_t outstanding;
+	uint32_t srqn; /* of what is outstanding */
+};
+
+struct tq_bounce {
+	int ep;
+	uint32_t len;
+	uint8_t *msg;
+	struct tq_bounce *next, *prev;
+};
+
+/* A registration. */
+struct model_reg {
+	struct tq_reg reg; /* first: what the protocol sees */
+	uint8_t *addr;
+	uint64_t len;
+	struct model_reg *next, *prev;
+};
+
+struct model_link {
+	struct model_ep *ep;
+	int to;
+};
+
+struct model_ep {
+	struct model *model;
+	int id;
+	struct tq_core core;
+	struct tq_params params;
+	struct tq_stats stats;
+	struct tq_wire_limits limits;
+	struct tq_peer peers[MODEL_EPS];
+	struct model_link links[MODEL_EPS];
+	char name[8];
+
+	struct model_item *control[MODEL_EPS];        /* send queues: by addressee */
+	struct model_item *sq[MODEL_QPS];             /* by node and lane */
+	struct model_done *scq[MODEL_QPS];            /* completions of sends */
+	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
+	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
+	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
+	struct model_reg *regs;
+	struct tq_bounce *bounces; /* kept by the protocol */
+	uint32_t eager_out, nsrqs;
+	uint64_t copied; /* bytes of the pool of copies in use */
+	uint8_t *eager;  /* between eager_buf() and eager_send() */
+	uint32_t eager_len;
+	bool data_sure; /* data_ready() has said so */
+	bool pressed;   /* asks for no eager data */
+};
+
+struct model {
+	struct model_conf conf;
+	struct sim_rng *rng;
+	bool report_all;                 /* nothing is lazy any more: the network is flushed */
+	bool calm;                       /* nothing fails by chance any more */
+	bool down[MODEL_EPS][MODEL_EPS]; /* the connection has failed for good */
+	uint64_t now;
+	uint32_t next_key;
+	struct model_ep ep[MODEL_EPS];
+	struct tq_srq **srqs;
+	uint32_t nsrqs, srqs_room;
+};
+
+extern const struct tq_wire_ops model_ops;
+
+/* model->conf and each endpoint's params and limits are set before. */
+void model_start(struct model *m, struct sim_rng *rng);
+/* The protocol's cores are gone: nothing of theirs may be left; frees the rest. */
+void model_stop(struct model *m);
+
+static inline int model_qp(int node, int lane)
+{
+	return node * (MODEL_LANES + 1) + lane;
+}
+
+/* model_reg of what the protocol named, or a violation. */
+struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what);
+struct tq_srq *model_srq(struct model *m, uint32_t srqn);
+
+#endif

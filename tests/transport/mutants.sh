@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Is each rule of the protocol needed, and would it be missed? Takes them out one at a time (mutants/*.patch; the first line says
+# which rule) and expects the check to find it: mutants.sh [NAME...]. CC, CFLAGS and RUNS (random runs) are taken from the environment.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+runs=${RUNS:-2000}
+status=0
+sims=(sim model hca program world oracle explore runner cases traffic)
+
+# compile SOURCE OBJECT INCLUDE
+compile() {
+	# shellcheck disable=SC2086 # CFLAGS are several words
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
+}
+
+# link DIRECTORY: the check, with the protocol of that directory.
+link() {
+	local p
+
+	for p in sim_random sim_exhaustive unit_handles; do
+		${CC:-cc} "$work/sim/$p.o" "${sim_objects[@]}" "$1"/*.o -o "$1/$p" -pthread
+	done
+}
+
+# compile_all SOURCES OBJECTS: the protocol. What is as in the original is not compiled again.
+compile_all() {
+	local src obj
+
+	for src in "$1"/base/{handles,params,stats}.c "$1"/proto/*.c; do
+		obj=$2/$(basename "$src" .c).o
+		if [ -e "$work/plain/objects" ] && [ -z "$header" ] &&
+			cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
+			cp "$work/plain/objects/$(basename "$obj")" "$obj"
+		else
+			compile "$src" "$obj" "$1"
+		fi
+	done
+}
+
+# judge NAME DIRECTORY
+judge() {
+	local out of failed case
+
+	if ! out=$("$2/unit_handles"); then
+		echo "ok mutant $1 ($(grep -m1 '^not ok' <<<"$out"))"
+		return
+	fi
+	out=$("$2/sim_random" --runs "$runs" --max-failed "$runs" --coverage 0 || true)
+	failed=$(sed -n 's/^not ok .* - \([0-9]*\) of .*/\1/p' <<<"$out")
+	of=$(sed -n 's/.* of \([0-9]*\) runs fail.*/\1/p' <<<"$out")
+	if [ "${failed:-0}" -gt 0 ] && [ $((failed * 100)) -ge "$of" ]; then
+		echo "ok mutant $1 (in $failed of $of runs: $(sed 's/.*seed [0-9]*: //; s/ (--trace.*//' <<<"$out"))"
+		return
+	fi
+	out=$("$2/sim_exhaustive" --limit 20000 --any 1 || true)
+	case=$(sed -n 's/^not ok exhaustive \([^ ]*\) - \(.*\) (--trace.*/in case \1: \2/p' <<<"$out")
+	if [ -n "$case" ]; then
+		echo "ok mutant $1 ($case; in ${failed:-0} of $runs runs)"
+	else
+		echo "not ok mutant $1 - not found (in ${failed:-0} of $runs runs)"
+		status=1
+	fi
+}
+
+header=
+mkdir -p "$work/sim" "$work/plain/objects.new"
+sim_objects=()
+for s in "${sims[@]}" sim_random sim_exhaustive unit_handles; do
+	compile "$here/$s.c" "$work/sim/$s.o" "$top/src/transport"
+	[[ $s = *_* ]] || sim_objects+=("$work/sim/$s.o")
+done
+compile_all "$top/src/transport" "$work/plain/objects.new"
+mv "$work/plain/objects.new" "$work/plain/objects"
+
+for patch in "$here"/mutants/*.patch; do
+	name=$(basename "$patch" .patch)
+	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+	rm -rf "$work/mutant"
+	mkdir -p "$work/mutant/objects"
+	cp -r "$top/src/transport/base" "$top/src/transport/proto" "$work/mutant/"
+	if ! patch -s -f -p1 -F 3 -d "$work/mutant" <"$patch" >/dev/null; then
+		echo "not ok mutant $name - the patch doesn't apply: the rule's code has changed"
+		status=1
+		continue
+	fi
+	header=$(grep '^+++ .*\.h$' "$patch" || true)
+	compile_all "$work/mutant" "$work/mutant/objects"
+	link "$work/mutant/objects"
+	judge "$name" "$work/mutant/objects"
+done
+exit $status

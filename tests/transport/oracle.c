@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "oracle.h"
+
+/* Those of a pair whose connection failed may be lost. */
+static bool lost(const struct world *w, const struct op *send)
+{
+	return w->m.down[send->ep][send->peer];
+}
+
+static bool is_live(const struct op *recv)
+{
+	return op_is_receive(recv) && recv->started && !recv->missed && !recv->withdrawn;
+}
+
+/* A receive that ended without data to tell its message by: it can only be the first that fits, as
+ * messages of one envelope are received in their order. Receives come in posting order. */
+static void guess(struct world *w, struct op *recv)
+{
+	int neps = w->m.conf.neps;
+
+	for (int i = 1; i <= w->prog.nids; i++) {
+		struct op *s = w->prog.ids[i];
+
+		if (s->started && !s->match && s->peer == recv->ep && s->ctx == recv->ctx &&
+		    s->tag == recv->status.tag && s->len == recv->status.length &&
+		    program_rank(neps, s->ctx, s->ep) == recv->status.source) {
+			s->match = recv;
+			recv->match = s;
+			return;
+		}
+	}
+	sim_fail("receive %u at %d took a message that isn't there: source %d, tag %d", recv->order,
+		 recv->ep, recv->status.source, recv->status.tag);
+}
+
+/* The receives of an endpoint in the order in which they were posted. */
+static int posted(const struct world *w, int ep, struct op *list[])
+{
+	const struct stream *s = &w->prog.recvs[ep];
+	uint32_t n = w->nposted[ep];
+
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = NULL;
+	for (int i = 0; i < s->n; i++) {
+		if (op_is_receive(s->ops[i]) && s->ops[i]->started && !s->ops[i]->missed)
+			list[s->ops[i]->order] = s->ops[i];
+	}
+	return (int)n;
+}
+
+/* r has taken send: may it? */
+static void legal(const struct world *w, struct op *const list[], struct op *r)
+{
+	const struct op *send = r->match;
+	const struct stream *s = &w->prog.sends[send->ep];
+
+	SIM_MUST(op_matches(r, send->ep, send->tag),
+		 "receive %u at %d took message %u: wrong envelope", r->order, r->ep, send->id);
+	if (lost(w, send)) /* those before it may have ended with an error */
+		return;
+	if (r->promised)
+		SIM_MUST(r->expected.source == r->status.source &&
+				 r->expected.tag == r->status.tag &&
+				 r->expected.length == r->status.length,
+			 "a probe at %d promised another message than %u", r->ep, send->id);
+	/* An earlier receive that could take it has been given an earlier one. */
+	for (uint32_t e = 0; e < r->order; e++) {
+		const struct op *x = list[e];
+
+		if (!x || !is_live(x) || x->ctx != r->ctx || !op_matches(x, send->ep, send->tag))
+			continue;
+		SIM_MUST(x->match && !(x->match->ep == send->ep && x->match->id > send->id),
+			 "message %u: receive %u at %d overtook receive %u", send->id, r->order,
+			 r->ep, x->order);
+	}
+	/* An earlier message of this sender that r could take has been taken by an earlier one. */
+	for (int i = 0; i < s->n && s->ops[i] != send; i++) {
+		const struct op *x = s->ops[i];
+
+		if (x->peer != send->peer || x->ctx != send->ctx || !op_matches(r, x->ep, x->tag) ||
+		    lost(w, x))
+			continue;
+		SIM_MUST(x->match && x->match->order < r->order,
+			 "receive %u at %d: message %u overtook message %u", r->order, r->ep,
+			 send->id, x->id);
+	}
+}
+
+static void check_recvs(struct world *w, int ep)
+{
+	struct op *list[w->nposted[ep] + 1];
+	int n = posted(w, ep, list);
+
+	for (int i = 0; i < n; i++) {
+		if (list[i] && list[i]->ended && is_live(list[i]) && !list[i]->match)
+			guess(w, list[i]);
+	}
+	for (int i = 0; i < n; i++) {
+		if (list[i] && list[i]->match)
+			legal(w, list, list[i]);
+	}
+}
+
+/* Could a receive that waits take it? */
+static void check_stalled(const struct world *w, const struct op *send)
+{
+	const struct stream *s = &w->prog.recvs[send->peer];
+
+	for (int i = 0; i < s->n; i++) {
+		const struct op *r = s->ops[i];
+
+		if (is_live(r) && r->ctx == send->ctx && !r->ended &&
+		    op_matches(r, send->ep, send->tag))
+			sim_fail("stalled: message %u of %d (tag %d) and receive %u at %d",
+				 send->id, send->ep, send->tag, r->order, r->ep);
+	}
+}
+
+static void check_send(const struct world *w, const struct op *send)
+{
+	uint64_t eager = (uint64_t)w->m.ep[send->ep].params.eager_limit;
+
+	if (!send->started || lost(w, send))
+		return;
+	if (!send->match) {
+		SIM_MUST(!send->ended || !(send->flags & TQ_SEND_SYNC),
+			 "synchronous message %u ended without a receive", send->id);
+		check_stalled(w, send);
+	} else {
+		SIM_MUST(send->ended, "message %u was received, but its send didn't end", send->id);
+		SIM_MUST(!(send->flags & TQ_SEND_SYNC) || send->match->started_at <= send->ended_at,
+			 "synchronous message %u ended before its receive was posted", send->id);
+	}
+	if (w->plenty && send->len <= eager && !(send->flags & TQ_SEND_SYNC))
+		SIM_MUST(send->at_once, "standard message %u of %llu bytes didn't end at once",
+			 send->id, (unsigned long long)send->len);
+}
+
+void oracle_quiet(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		check_recvs(w, e);
+		for (int i = 0; i < w->prog.recvs[e].n; i++)
+			SIM_MUST(!w->prog.recvs[e].ops[i]->cancelled ||
+					 w->prog.recvs[e].ops[i]->ended,
+				 "a receive at %d that was cancelled doesn't end", e);
+	}
+	for (int i = 1; i <= w->prog.nids; i++)
+		check_send(w, w->prog.ids[i]);
+}
+
+/* ---- what is left at the end ---- */
+
+/* Receives a message that is left: by its name, by a wildcard, by a probe. */
+static struct op *taker(struct world *w, const struct op *send, unsigned how)
+{
+	struct op op = {
+		.kind = how == 2 ? OP_MPROBE : OP_RECV,
+		.ep = send->peer,
+		.ctx = send->ctx,
+		.peer = how ? TQ_ANY_SOURCE : send->ep,
+		.tag = how && send->tag >= 0 ? TQ_ANY_TAG : send->tag,
+		.len = send->len,
+	};
+
+	if (w->prog.ctx_flags & TQ_CTX_NO_ANY_SOURCE)
+		op.peer = send->ep;
+	if (w->prog.ctx_flags & TQ_CTX_NO_ANY_TAG)
+		op.tag = send->tag;
+	return program_add(&w->prog, &op);
+}
+
+static void take(struct world *w, const struct op *send, unsigned how)
+{
+	struct op *op = NULL;
+
+	/* A probe may not know yet; each time it knows more. */
+	for (int tries = 0; tries < 4; tries++) {
+		if (!op || op->missed) {
+			op = taker(w, send, how);
+			world_settle(w);
+		}
+	}
+	SIM_MUST(!op->missed, "probes at %d don't find message %u of %d", send->peer, send->id,
+		 send->ep);
+}
+
+void oracle_take_rest(struct world *w)
+{
+	unsigned how = sim_below(&w->rng, 3);
+
+	for (int i = 1; i <= w->prog.nids; i++) {
+		struct op *send = w->prog.ids[i];
+
+		/* A wildcard may take others' messages; so each in turn, as long as any is left. */
+		while (send->started && !send->match && !lost(w, send)) {
+			take(w, send, how);
+			oracle_quiet(w);
+		}
+	}
+}
+
+static void check_core(struct world *w, int e)
+{
+	struct tq_core *core = &w->m.ep[e].core;
+	struct tq_ctx *ctx;
+
+	if (w->broken[0] < 0)
+		SIM_MUST(tq_core_idle(core), "%d: %llu sends are outstanding", e,
+			 (unsigned long long)core->outstanding);
+	SIM_MUST(!core->copies && !core->pieces && !core->room, "%d: deferred work is left", e);
+	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
+	for (int c = 0; c < w->prog.nctx; c++) {
+		ctx = w->ctx[e][c];
+		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);
+		SIM_MUST(!ctx->wild, "%d: a wildcard is left", e);
+		SIM_MUST(!ctx->unex || w->broken[0] >= 0, "%d: an unexpected message is left", e);
+	}
+}
+
+void oracle_end(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		check_core(w, e);
+		for (int i = 0; i < w->prog.recvs[e].n; i++) {
+			struct op *op = w->prog.recvs[e].ops[i];
+
+			SIM_MUST(op->ended, "receive %u at %d doesn't end", op->order, e);
+			op_still(op);
+		}
+		for (int i = 0; i < w->prog.sends[e].n; i++) {
+			struct op *op = w->prog.sends[e].ops[i];
+
+			SIM_MUST(op->ended, "message %u doesn't end", op->id);
+			op_still(op);
+		}
+	}
+}
+
+void oracle_nothing_left(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		struct tq_stats *st = &w->m.ep[e].stats;
+
+		SIM_MUST(!st->tuples, "%d: counts %lld tuples", e, (long long)st->tuples);
+		SIM_MUST(!st->unexpected, "%d: counts %lld unexpected messages", e,
+			 (long long)st->unexpected);
+		SIM_MUST(!st->unexpected_bytes, "%d: counts %lld unexpected bytes", e,
+			 (long long)st->unexpected_bytes);
+	}
+}

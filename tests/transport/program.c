@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD  16   /* bytes behind each buffer */
+#define BEFORE 0xee /* what is in a receive's memory */
+#define AFTER  0xcc /* ... after it, or a send, has ended */
+
+static void stream_add(struct stream *s, struct op *op)
+{
+	if (s->n == s->room) {
+		s->room = s->room ? 2 * s->room : 32;
+		s->ops = realloc(s->ops, (size_t)s->room * sizeof(struct op *));
+	}
+	s->ops[s->n++] = op;
+}
+
+struct op *program_add(struct program *prog, const struct op *from)
+{
+	struct op *op;
+
+	if (from->kind == OP_SEND && prog->nids == PROGRAM_IDS - 1)
+		return NULL;
+	op = malloc(sizeof(*op));
+	*op = *from;
+	if (op->kind == OP_SEND) {
+		op->id = (uint8_t)++prog->nids;
+		prog->ids[op->id] = op;
+		stream_add(&prog->sends[op->ep], op);
+	} else {
+		stream_add(&prog->recvs[op->ep], op);
+	}
+	return op;
+}
+
+static void stream_free(struct stream *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		free(s->ops[i]->mem);
+		free(s->ops[i]);
+	}
+	free(s->ops);
+}
+
+void program_free(struct program *prog)
+{
+	for (int i = 0; i < MODEL_EPS; i++) {
+		stream_free(&prog->sends[i]);
+		stream_free(&prog->recvs[i]);
+	}
+}
+
+/* ---- memory ---- */
+
+static uint8_t pattern(const struct op *send, uint64_t k)
+{
+	return k ? (uint8_t)(send->id * 37u + k * 11 + (k >> 8)) : send->id;
+}
+
+static size_t room(const struct op *op)
+{
+	return (op->scattered ? 2 : 1) * op->len + GUARD;
+}
+
+static uint8_t *byte(const struct op *op, uint64_t k)
+{
+	return op->mem + (op->scattered ? 2 * k : k);
+}
+
+static void moved(struct op *op, uint64_t offset, size_t len)
+{
+	SIM_MUST(!op->core->service, "pack() or unpack() in service mode");
+	SIM_MUST(!op->ended, "pack() or unpack() of a request that has ended");
+	SIM_MUST(offset == op->moved || !offset, "pack() or unpack() out of order");
+	SIM_MUST(offset + len <= op->len, "pack() or unpack() beyond the end");
+	op->moved = offset + len;
+}
+
+static void pack(void *arg, uint64_t offset, void *to, size_t len)
+{
+	struct op *op = arg;
+
+	moved(op, offset, len);
+	for (size_t k = 0; k < len; k++)
+		((uint8_t *)to)[k] = *byte(op, offset + k);
+}
+
+static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
+{
+	struct op *op = arg;
+
+	moved(op, offset, len);
+	for (size_t k = 0; k < len; k++)
+		*byte(op, offset + k) = ((const uint8_t *)from)[k];
+}
+
+struct tq_buf op_buf(struct op *op)
+{
+	static const struct tq_buf_ops ops = {pack, unpack};
+
+	op->mem = malloc(room(op));
+	memset(op->mem, BEFORE, room(op));
+	if (op->kind == OP_SEND) {
+		for (uint64_t k = 0; k < op->len; k++)
+			*byte(op, k) = pattern(op, k);
+	}
+	if (op->scattered)
+		return (struct tq_buf){.len = op->len, .ops = &ops, .arg = op};
+	return (struct tq_buf){.addr = op->mem, .len = op->len};
+}
+
+void op_sent(struct op *send)
+{
+	memset(send->mem, AFTER, room(send));
+}
+
+void op_still(const struct op *op)
+{
+	for (size_t k = 0; op->mem && k < room(op); k++)
+		SIM_MUST(op->mem[k] == AFTER, "a buffer was written after its operation had ended");
+}
+
+void op_untouched(const struct op *recv)
+{
+	for (size_t k = 0; recv->mem && k < room(recv); k++)
+		SIM_MUST(recv->mem[k] == BEFORE, "a receive that took no message was written to");
+}
+
+uint64_t op_sum(const struct op *op)
+{
+	uint64_t sum = 0;
+
+	for (size_t k = 0; k < room(op); k++)
+		sum = sum * 31 + op->mem[k];
+	return sum;
+}
+
+/* Which message begins like this? */
+static struct op *find(struct program *prog, const struct op *recv, int neps)
+{
+	const struct tq_status *st = &recv->status;
+	struct op *send = prog->ids[*byte(recv, 0)];
+
+	SIM_MUST(send && send->started, "receive %u at %d has data of no message", recv->order,
+		 recv->ep);
+	SIM_MUST(!send->match, "message %u was received twice", send->id);
+	SIM_MUST(send->peer == recv->ep && send->ctx == recv->ctx,
+		 "message %u came to the wrong place", send->id);
+	SIM_MUST(st->source == program_rank(neps, send->ctx, send->ep) && st->tag == send->tag,
+		 "receive %u at %d has message %u of %d with tag %d, but says source %d, tag %d",
+		 recv->order, recv->ep, send->id, send->ep, send->tag, st->source, st->tag);
+	SIM_MUST(st->length == send->len, "message %u: %llu bytes, but the receive says %llu",
+		 send->id, (unsigned long long)send->len, (unsigned long long)st->length);
+	return send;
+}
+
+void op_received(struct program *prog, struct op *recv, int neps)
+{
+	const struct tq_status *st = &recv->status;
+	uint64_t n = st->length < recv->len ? st->length : recv->len, used;
+
+	if (n) {
+		recv->match = find(prog, recv, neps);
+		recv->match->match = recv;
+	}
+	for (uint64_t k = 0; k < n; k++)
+		SIM_MUST(*byte(recv, k) == pattern(recv->match, k),
+			 "message %u: byte %llu is wrong", recv->match->id, (unsigned long long)k);
+	used = recv->scattered ? 2 * n : n;
+	for (uint64_t k = 0; k < room(recv); k++)
+		SIM_MUST((k < used && !(recv->scattered && k % 2)) || recv->mem[k] == BEFORE,
+			 "receive %u at %d: written beside its message", recv->order, recv->ep);
+	memset(recv->mem, AFTER, room(recv));
+}

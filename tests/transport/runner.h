@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Runs many schedules in forked processes, so that a violation, a failed assertion or a crash ends
+ * only that process and is reported with what replays it.
+ */
+#ifndef SIM_RUNNER_H
+#define SIM_RUNNER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RUNNER_TEXT 512
+
+/* Does run `i`; returns if all is well. */
+typedef void runner_fn(void *arg, uint64_t i);
+
+struct runner_result {
+	uint64_t runs, failed;
+	uint64_t first; /* number of the first that failed */
+	char why[RUNNER_TEXT];
+};
+
+/* Runs 'from' to 'to' - 1; after `max_failed` failures it stops. A process that takes longer than
+ * `seconds` for one run has failed. */
+struct runner_result runner_go(runner_fn *fn, void *arg, uint64_t from, uint64_t to,
+			       uint64_t max_failed, unsigned seconds);
+
+/* Memory that forked runs share with their parent, zeroed; until the end of the program. */
+void *runner_shared(unsigned long size);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+bool sim_tracing;
+
+static int report_fd = -1;
+
+/* splitmix64: any seed is as good as another. */
+static uint64_t next(struct sim_rng *rng)
+{
+	uint64_t z = rng->state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+void sim_seed(struct sim_rng *rng, uint64_t seed)
+{
+	rng->state = seed;
+	next(rng);
+}
+
+uint32_t sim_below(struct sim_rng *rng, uint32_t n)
+{
+	return (uint32_t)((next(rng) >> 32) * n >> 32);
+}
+
+bool sim_chance(struct sim_rng *rng, uint32_t of_256)
+{
+	return of_256 && sim_below(rng, 256) < of_256;
+}
+
+void sim_report_to(int fd)
+{
+	report_fd = fd;
+}
+
+void sim_fail(const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (n >= (int)sizeof(text))
+		n = sizeof(text) - 1;
+	SIM_TRACE("VIOLATION: %s", text);
+	if (report_fd < 0)
+		fprintf(stderr, "violation: %s\n", text);
+	else if (write(report_fd, text, (size_t)n) != n)
+		_exit(3);
+	fflush(stdout);
+	_exit(1);
+}
+
+void sim_trace_line(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	fflush(stdout);
+}

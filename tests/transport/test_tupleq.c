@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libtupleq between two processes: test_tupleq [PARAMETER=VALUE...], under "softhca run --nodes 2".
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "duo.h"
+
+#define BIG (4u << 20)
+
+static void fill(unsigned char *data, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		data[i] = (unsigned char)(seed * 37 + i * 11 + (i >> 8));
+}
+
+static void check(const unsigned char *data, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		DUO_MUST(data[i] == (unsigned char)(seed * 37 + i * 11 + (i >> 8)),
+			 "%zu bytes, message %u: byte %zu is wrong", len, seed, i);
+}
+
+static void *memory(size_t len)
+{
+	void *p = malloc(len + 1);
+
+	DUO_MUST(p, "no memory");
+	return p;
+}
+
+/* ---- sizes ---- */
+
+/* One size there and back, often enough for the tuple to get its queue; the receive is posted
+ * before, after, or at the same time. */
+static void ping_pong(struct duo *d, size_t len, unsigned char *out, unsigned char *in)
+{
+	struct duo_op s, r;
+
+	for (unsigned i = 0; i < 12; i++) {
+		fill(out, len, i + (unsigned)d->me);
+		memset(in, 0xee, len + 1);
+		if (i % 3 == 0) {
+			duo_recv(d, !d->me, 1, in, len, &r);
+			duo_meet(d);
+		}
+		duo_send(d, !d->me, 1, out, len, 0, &s);
+		if (i % 3 == 1)
+			duo_meet(d);
+		if (i % 3)
+			duo_recv(d, !d->me, 1, in, len, &r);
+		duo_wait(d, &r);
+		duo_wait(d, &s);
+		DUO_MUST(!r.status.error && r.status.length == len && r.status.tag == 1 &&
+				 r.status.source == !d->me,
+			 "%zu bytes: error %d, length %llu, source %d, tag %d", len, r.status.error,
+			 (unsigned long long)r.status.length, r.status.source, r.status.tag);
+		check(in, len, i + (unsigned)!d->me);
+		DUO_MUST(in[len] == 0xee, "%zu bytes: written beyond the end", len);
+	}
+}
+
+static void sizes(struct duo *d)
+{
+	static const size_t list[] = {0,    1,    63,    64,    255,      256,    4096,
+				      4097, 8191, 12345, 65536, 1u << 20, BIG + 3};
+	unsigned char *out = memory(BIG + 3), *in = memory(BIG + 3);
+
+	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
+		ping_pong(d, list[i], out, in);
+	free(out);
+	free(in);
+}
+
+/* ---- matching ---- */
+
+#define TAGS 20
+
+/* More tags that wait than there are lanes, received the other way round. */
+static void crossed(struct duo *d)
+{
+	static const size_t lens[] = {16, 10000, 100000};
+	struct duo_op ops[TAGS];
+	unsigned char *data[TAGS];
+
+	for (int t = 0; t < TAGS; t++)
+		data[t] = memory(100000);
+	for (int round = 0; round < 9; round++) {
+		size_t len = lens[round % 3];
+
+		for (int t = 0; t < TAGS; t++) {
+			int tag = d->me ? TAGS - 1 - t : t;
+
+			if (!d->me) {
+				fill(data[tag], len, (unsigned)(tag + round));
+				duo_send(d, 1, tag, data[tag], len, 0, &ops[tag]);
+			} else {
+				duo_recv(d, 0, tag, data[tag], len, &ops[tag]);
+				duo_wait(d, &ops[tag]);
+				check(data[tag], len, (unsigned)(tag + round));
+			}
+		}
+		for (int t = 0; t < TAGS; t++)
+			duo_wait(d, &ops[t]);
+	}
+	for (int t = 0; t < TAGS; t++)
+		free(data[t]);
+}
+
+/* Messages of one sender and tag come in their order, whichever kind of receive takes them. */
+static void wildcards(struct duo *d)
+{
+	enum { N = 600 };
+	static unsigned char data[N][64];
+	static struct duo_op ops[N];
+	unsigned next[3] = {0};
+
+	for (unsigned i = 0; i < N && d->me == 0; i++) {
+		memcpy(data[i], &i, sizeof(i));
+		duo_send(d, 1, (int)(i % 3), data[i], 64, 0, &ops[i]);
+		if (i % 16 == 0)
+			duo_wait(d, &ops[i]);
+	}
+	for (unsigned i = 0; i < N && d->me == 1; i++) {
+		unsigned got;
+		int tag = (int)(i % 3);
+
+		/* In runs, so that there is time to get a queue in between. */
+		duo_recv(d, i / 60 % 3 == 1 ? TQ_ANY_SOURCE : 0, i / 60 % 4 == 2 ? TQ_ANY_TAG : tag,
+			 data[i], 64, &ops[i]);
+		duo_wait(d, &ops[i]);
+		memcpy(&got, data[i], sizeof(got));
+		DUO_MUST(!ops[i].status.error && got == 3 * next[got % 3] + got % 3 &&
+				 ops[i].status.tag == (int)(got % 3) && ops[i].status.source == 0,
+			 "receive %u: message %u with tag %d", i, got, ops[i].status.tag);
+		next[got % 3]++;
+	}
+	for (unsigned i = 0; i < N; i++)
+		duo_wait(d, &ops[i]);
+}
+
+static void to_itself(struct duo *d)
+{
+	unsigned char *in = memory(50000), *out = memory(50000);
+	struct duo_op s, r;
+
+	for (unsigned i = 0; i < 12; i++) {
+		size_t len = i % 2 ? 50000 : 100;
+
+		fill(out, len, i);
+		duo_send(d, d->me, 7, out, len, 0, &s);
+		duo_recv(d, i % 4 ? d->me : TQ_ANY_SOURCE, 7, in, len, &r);
+		duo_wait(d, &r);
+		duo_wait(d, &s);
+		check(in, len, i);
+	}
+	free(in);
+	free(out);
+}
+
+static void truncated(struct duo *d)
+{
+	unsigned char *data = memory(100000);
+	struct duo_op op;
+
+	for (unsigned i = 0; i < 24; i++) {
+		size_t len = i % 2 ? 100000 : 200;
+
+		fill(data, len, i);
+		if (d->me == 0) {
+			duo_send(d, 1, 2, data, len, 0, &op);
+			duo_wait(d, &op);
+			continue;
+		}
+		memset(data, 0xee, 100000);
+		duo_recv(d, 0, 2, data, i % 3 ? 100 : 0, &op);
+		duo_wait(d, &op);
+		DUO_MUST(op.status.error == -EMSGSIZE && op.status.length == len,
+			 "error %d, length %llu", op.status.error,
+			 (unsigned long long)op.status.length);
+		check(data, i % 3 ? 100 : 0, i);
+		DUO_MUST(data[100] == 0xee, "written beyond the end");
+	}
+	free(data);
+}
+
+static void synchronous(struct duo *d)
+{
+	char c = 's';
+	struct duo_op op;
+
+	for (int i = 0; i < 12; i++) {
+		if (d->me == 0) {
+			duo_send(d, 1, 3, &c, 1, TQ_SEND_SYNC, &op);
+			for (int k = 0; k < 1000; k++)
+				tq_progress(d->ep);
+			DUO_MUST(!op.ended, "it ended without a receive");
+			duo_meet(d);
+		} else {
+			duo_meet(d);
+			duo_recv(d, 0, 3, &c, 1, &op);
+		}
+		duo_wait(d, &op);
+	}
+}
+
+static void probes(struct duo *d)
+{
+	unsigned char data[300];
+	struct tq_status status;
+	struct tq_msg *msg;
+	struct duo_op op = {0};
+	struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	int rc;
+
+	for (unsigned i = 0; i < 30; i++) {
+		size_t len = i * 10;
+
+		if (d->me == 0) {
+			fill(data, len, i);
+			duo_send(d, 1, 4, data, len, 0, &op);
+			duo_wait(d, &op);
+			continue;
+		}
+		while ((rc = tq_probe(d->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &status)) == 0)
+			;
+		DUO_MUST(rc == 1 && status.length == len && status.tag == 4, "probe: %d, %llu", rc,
+			 (unsigned long long)status.length);
+		while ((rc = tq_mprobe(d->ctx, 0, 4, &status, &msg)) == 0)
+			;
+		DUO_MUST(rc == 1 && status.length == len, "mprobe: %d, %llu", rc,
+			 (unsigned long long)status.length);
+		op = (struct duo_op){0};
+		rc = tq_mrecv(msg, &buf, &op, &op.req, &op.status);
+		DUO_MUST(rc >= 0, "mrecv: %d", rc);
+		op.ended = rc;
+		duo_wait(d, &op);
+		check(data, len, i);
+	}
+}
+
+static void cancelled(struct duo *d)
+{
+	struct duo_op first, second;
+	char a = 0, b = 0;
+	int rc;
+
+	for (int i = 0; i < 20; i++) {
+		char c = (char)i;
+
+		if (d->me == 0) {
+			duo_meet(d);
+			duo_send(d, 1, 5, &c, 1, 0, &first);
+			duo_wait(d, &first);
+			continue;
+		}
+		duo_recv(d, i % 2 ? TQ_ANY_SOURCE : 0, 5, &a, 1, &first);
+		duo_recv(d, 0, 5, &b, 1, &second);
+		rc = tq_cancel(first.req);
+		DUO_MUST(!rc, "cancel: %d", rc);
+		duo_wait(d, &first);
+		DUO_MUST(first.status.error == -ECANCELED, "error %d", first.status.error);
+		duo_meet(d);
+		duo_wait(d, &second);
+		DUO_MUST(b == c, "message %d came as %d", c, b);
+	}
+}
+
+/* The HCA does match, where it is meant to. */
+static void promoted(struct duo *d)
+{
+	static char data[100000];
+	struct duo_op op;
+	uint64_t direct;
+
+	for (int i = 0; i < 200; i++) {
+		size_t len = i % 2 ? sizeof(data) : 8;
+
+		if (d->me) {
+			duo_recv(d, 0, 6, data, len, &op);
+			duo_meet(d);
+		} else {
+			duo_meet(d);
+			duo_send(d, 1, 6, data, len, 0, &op);
+		}
+		duo_wait(d, &op);
+	}
+	direct = duo_counter(d, d->me ? "recv_direct" : "sent_direct");
+	DUO_MUST(direct > 150, "only %llu of 200 messages went to the tuple's queue",
+		 (unsigned long long)direct);
+}
+
+/* ---- failures ---- */
+
+static void dead_peer(struct duo *d)
+{
+	static char data[1000000];
+	struct duo_op op, recv;
+	int rc = 0;
+
+	for (int i = 0; i < 12; i++) {
+		if (d->me)
+			duo_recv(d, 0, 8, data, sizeof(data), &op);
+		else
+			duo_send(d, 1, 8, data, sizeof(data), 0, &op);
+		duo_wait(d, &op);
+	}
+	duo_meet(d);
+	if (d->me)
+		duo_end();
+	duo_gone(d);
+	duo_recv(d, 1, 9, data, sizeof(data), &recv);
+	/* Its queues may outlive it by a moment, and what they take is answered by nobody: so short
+	 * ones, which wait for no answer. */
+	while (rc != -EIO) {
+		struct tq_buf buf = {.addr = data, .len = 1};
+
+		op = (struct duo_op){0};
+		rc = tq_send(d->ctx, 1, 8, &buf, 0, &op, &op.req);
+		if (rc == 0) {
+			duo_wait(d, &op);
+			rc = op.status.error;
+		}
+		tq_progress(d->ep);
+	}
+	duo_wait(d, &recv);
+	DUO_MUST(recv.status.error == -EIO, "a receive from it ends with %d", recv.status.error);
+	/* What doesn't concern it goes on. */
+	duo_recv(d, 0, 1, data, 1, &recv);
+	duo_send(d, 0, 1, data, 1, 0, &op);
+	duo_wait(d, &recv);
+	duo_end();
+}
+
+static void bad_addresses(struct duo *d)
+{
+	struct tq_peer *peer;
+	unsigned char copy[1024];
+	size_t len;
+	const void *address = tq_address(d->ep, &len);
+	int rc;
+
+	memset(copy, 0x5a, sizeof(copy));
+	rc = tq_peer_add(d->ep, copy, sizeof(copy), "garbage", &peer);
+	DUO_MUST(rc == -EPROTO, "garbage: %d", rc);
+	rc = tq_peer_add(d->ep, copy, 0, "nothing", &peer);
+	DUO_MUST(rc == -EPROTO, "nothing: %d", rc);
+	memcpy(copy, address, len);
+	rc = tq_peer_add(d->ep, copy, len - 1, "too short", &peer);
+	DUO_MUST(rc == -EPROTO, "too short: %d", rc);
+}
+
+static void bad_calls(struct duo *d)
+{
+	struct tq_buf buf = {0};
+	struct tq_status status;
+	struct tq_req *req;
+	int rc;
+
+	rc = tq_send(d->ctx, 2, 0, &buf, 0, NULL, &req);
+	DUO_MUST(rc == -EINVAL, "send to a rank that isn't: %d", rc);
+	rc = tq_recv(d->ctx, -7, 0, &buf, NULL, &req, &status);
+	DUO_MUST(rc == -EINVAL, "receive from a rank that isn't: %d", rc);
+	tq_ctx_set_flags(d->ctx, TQ_CTX_NO_ANY_SOURCE | TQ_CTX_NO_ANY_TAG);
+	rc = tq_recv(d->ctx, TQ_ANY_SOURCE, 0, &buf, NULL, &req, &status);
+	DUO_MUST(rc == -EINVAL, "a wildcard against the assertion: %d", rc);
+	rc = tq_recv(d->ctx, 0, TQ_ANY_TAG, &buf, NULL, &req, &status);
+	DUO_MUST(rc == -EINVAL, "a wildcard against the assertion: %d", rc);
+}
+
+static const char *parameters(void)
+{
+	struct tq_params *p = tq_params_new();
+	const struct tq_param_desc *d;
+	char why[200];
+
+	for (unsigned i = 0; (d = tq_param_desc(i)); i++) {
+		if (tq_param_set(p, d->name, d->value, why, sizeof(why)))
+			return "a default isn't accepted";
+		if (!d->help || !d->help[0] || d->level < 1 || d->level > 9)
+			return "a parameter without help or level";
+		why[0] = '\0';
+		if ((d->type == TQ_PARAM_INT || d->type == TQ_PARAM_SIZE) &&
+		    (tq_param_set(p, d->name, "many", why, sizeof(why)) != -EINVAL || !why[0]))
+			return "nonsense is accepted";
+	}
+	if (tq_param_set(p, "no_such", "1", why, sizeof(why)) != -ENOENT)
+		return "a parameter that isn't there";
+	if (tq_param_set(p, "protocol", "smoke", why, sizeof(why)) != -EINVAL ||
+	    tq_param_set(p, "tuples", "0", why, sizeof(why)) != -EINVAL ||
+	    tq_param_set(p, "eager_limit", "1G", NULL, 0) != -EINVAL)
+		return "a value out of range";
+	tq_params_free(p);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	bool tuples = true;
+	const char *only = NULL;
+	const struct {
+		const char *name;
+		duo_fn *fn;
+	} tests[] = {
+		{"sizes", sizes},         {"crossed tags", crossed},
+		{"wildcards", wildcards}, {"to itself", to_itself},
+		{"truncated", truncated}, {"synchronous", synchronous},
+		{"probes", probes},       {"cancelled", cancelled},
+		{"promoted", promoted},   {"bad addresses", bad_addresses},
+		{"bad calls", bad_calls}, {"dead peer", dead_peer},
+	};
+
+	for (int i = 1; i < argc; i++) {
+		if (!strchr(argv[i], '=')) {
+			only = argv[i];
+			continue;
+		}
+		duo_param(argv[i]);
+		if (!strcmp(argv[i], "protocol=rget") || !strcmp(argv[i], "protocol=rput"))
+			tuples = false;
+	}
+	duo_result("parameters", parameters());
+	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		if ((tuples || tests[i].fn != promoted) && (!only || strstr(tests[i].name, only)))
+			duo_run(tests[i].name, tests[i].fn);
+	}
+	return duo_failed() != 0;
+}

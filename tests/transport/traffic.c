@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "traffic.h"
+
+#include <stdlib.h>
+
+/* What a run's operations are drawn from. */
+struct mix {
+	int ntags, nsizes, nflows;
+	int32_t tags[4];
+	struct flow {
+		int from, to, ctx;
+		int32_t tag;
+	} flows[6];
+	uint64_t sizes[6];
+	uint32_t any_source, any_tag, probe, cancel, sync, scattered, notup; /* of 256 */
+	uint32_t short_recv, in_order;
+};
+
+/* Most runs are of one of two kinds: where nothing is scarce tuples are used most; where all is,
+ * all the ways out of it are. */
+static void random_network(struct sim_rng *rng, struct model_conf *conf, bool harsh)
+{
+	conf->neps = (int)SIM_ONE_OF(rng, 2, 2, 2, 3, 4);
+	for (int e = 0; e < conf->neps; e++)
+		conf->node[e] = (int)sim_below(rng, (uint32_t)conf->neps);
+	conf->hold_lanes = (int)SIM_ONE_OF(rng, 1, 1, 1, 2, 3);
+	conf->lane_depth = (uint32_t)SIM_ONE_OF(rng, 1, 4, 64);
+	conf->eager_bufs = 1000;
+	conf->copy_pool = 100000;
+	conf->srqs = 100;
+	conf->tick = (uint64_t)SIM_ONE_OF(rng, 100, 1000, 100000);
+	conf->lanes_ready = sim_chance(rng, 160);
+	conf->lazy = (uint32_t)SIM_ONE_OF(rng, 0, 128, 256);
+	if (!harsh)
+		return;
+	conf->eager_bufs = (uint32_t)SIM_ONE_OF(rng, 2, 1000, 1000);
+	conf->copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 300, 100000);
+	conf->srqs = (uint32_t)SIM_ONE_OF(rng, 1, 3, 100, 100);
+	conf->no_eager_buf = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_copy = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_reg = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100, 256);
+	/* Held messages need memory: where nothing can be registered, that is the pool's. */
+	if (conf->no_reg == 256)
+		conf->copy_pool = 100000;
+	conf->no_room = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
+	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_data = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+}
+
+static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
+{
+	static struct tq_params defaults;
+	struct tq_params p;
+	struct tq_wire_limits limits;
+
+	if (!defaults.tuple_depth)
+		world_defaults(&defaults);
+	p = defaults;
+	p.protocol = (int)SIM_ONE_OF(rng, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY);
+	if (sim_chance(rng, 32))
+		p.protocol = (int)SIM_ONE_OF(rng, TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
+	p.rendezvous = (int)sim_below(rng, 2);
+	p.eager_limit = SIM_ONE_OF(rng, 0, 8, 32, 64);
+	p.copy_limit = SIM_ONE_OF(rng, 0, 32, 128);
+	p.promote_after = SIM_ONE_OF(rng, 0, 0, 0, 1, 3);
+	p.wild_backoff = SIM_ONE_OF(rng, 0, 0, 0, 1, 4);
+	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
+	p.unexpected_limit = SIM_ONE_OF(rng, 60, 300, 1 << 20);
+	limits = (struct tq_wire_limits){
+		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
+		.eager_max = (uint32_t)(p.eager_limit + SIM_ONE_OF(rng, 4, 16)),
+		.max_direct = 1 << 20,
+		.max_send = 1 << 20,
+		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3),
+		.srq_depth = (uint32_t)SIM_ONE_OF(rng, 2, 100, 100, 100),
+	};
+	if (harsh) {
+		limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 100, 1 << 20, 1 << 20);
+		limits.max_send = (uint64_t)SIM_ONE_OF(rng, 100, 1 << 20, 1 << 20);
+		limits.srq_depth = (uint32_t)SIM_ONE_OF(rng, 1, 3, 100);
+	}
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		w->m.ep[e].params = p;
+		w->m.ep[e].limits = limits;
+	}
+}
+
+static void random_mix(struct sim_rng *rng, struct mix *mix)
+{
+	mix->ntags = (int)SIM_ONE_OF(rng, 1, 1, 2, 3);
+	for (int i = 0; i < mix->ntags; i++)
+		mix->tags[i] = (int32_t)SIM_ONE_OF(rng, 0, 1, 2, 1000000, -5);
+	mix->nsizes = 1 + (int)sim_below(rng, 5);
+	for (int i = 0; i < mix->nsizes; i++)
+		mix->sizes[i] = (uint64_t)SIM_ONE_OF(rng, 0, 1, 4, 8, 30, 60, 90, 130, 300);
+	mix->any_source = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 16, 50);
+	mix->any_tag = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 16, 50);
+	mix->probe = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 60);
+	mix->cancel = (uint32_t)SIM_ONE_OF(rng, 0, 0, 10, 30, 100);
+	mix->sync = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
+	mix->scattered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 128);
+	mix->notup = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
+	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
+	mix->in_order = (uint32_t)SIM_ONE_OF(rng, 0, 256, 256, 240);
+}
+
+/* Tuples that messages are sent on: few, so that each sees many. */
+static void random_flows(struct sim_rng *rng, struct world *w, struct mix *mix)
+{
+	uint32_t neps = (uint32_t)w->m.conf.neps;
+
+	mix->nflows = (int)SIM_ONE_OF(rng, 1, 2, 2, 3, 4, 6);
+	for (int i = 0; i < mix->nflows; i++) {
+		struct flow *f = &mix->flows[i];
+
+		f->from = (int)sim_below(rng, neps);
+		f->to = (int)sim_below(rng, neps);
+		/* To oneself is rare in programs. */
+		if (f->to == f->from && !sim_chance(rng, 40))
+			f->to = (f->from + 1) % (int)neps;
+		/* What wildcards choose from comes from several senders. */
+		if (i && sim_chance(rng, 128))
+			f->to = mix->flows[0].to;
+		f->ctx = (int)sim_below(rng, (uint32_t)w->prog.nctx);
+		f->tag = mix->tags[sim_below(rng, (uint32_t)mix->ntags)];
+	}
+}
+
+static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix)
+{
+	const struct flow *f = &mix->flows[sim_below(rng, (uint32_t)mix->nflows)];
+	struct op op = {
+		.kind = OP_SEND,
+		.ep = f->from,
+		.peer = f->to,
+		.ctx = f->ctx,
+		.tag = f->tag,
+		.len = mix->sizes[sim_below(rng, (uint32_t)mix->nsizes)],
+		.flags = (sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0) |
+			 (sim_chance(rng, 40) ? TQ_SEND_BLOCK : 0),
+		.scattered = sim_chance(rng, mix->scattered),
+	};
+
+	if (sim_chance(rng, mix->notup)) {
+		op.tag = -1000 - w->prog.nids;
+		op.flags |= TQ_SEND_NOTUP;
+	}
+	return program_add(&w->prog, &op);
+}
+
+/* A receive that fits a message, but it may be too short, or take others. */
+static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *mix,
+			const struct op *send)
+{
+	struct op op = {
+		.kind = OP_RECV,
+		.ep = send->peer,
+		.ctx = send->ctx,
+		.peer = sim_chance(rng, mix->any_source) ? TQ_ANY_SOURCE : send->ep,
+		.tag = send->tag >= 0 && sim_chance(rng, mix->any_tag) ? TQ_ANY_TAG : send->tag,
+		.len = sim_chance(rng, mix->short_recv) ? sim_below(rng, (uint32_t)send->len + 1)
+							: send->len + sim_below(rng, 20),
+		.scattered = sim_chance(rng, mix->scattered),
+	};
+	struct op other = op;
+
+	if (sim_chance(rng, mix->probe)) {
+		other.kind = sim_chance(rng, 128) ? OP_PROBE : OP_MPROBE;
+		/* The first of a queue's tuple only recalls it. */
+		for (uint32_t i = sim_below(rng, 4); i < 4; i++)
+			program_add(&w->prog, &other);
+	}
+	program_add(&w->prog, &op);
+	if (sim_chance(rng, mix->cancel)) {
+		other.kind = OP_CANCEL;
+		other.target = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.ep].n);
+		program_add(&w->prog, &other);
+	}
+}
+
+/* A tuple whose receives are always late, and that is used long enough to be given back. */
+static int give_back_mix(struct world *w, struct mix *mix)
+{
+	mix->nflows = 1;
+	mix->nsizes = 1;
+	mix->sizes[0] = 4;
+	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
+	mix->sync = mix->scattered = mix->notup = 0;
+	mix->in_order = 256;
+	w->m.conf.tick = 100000;
+	for (int e = 0; e < w->m.conf.neps; e++)
+		w->m.ep[e].params.eager_limit = 8;
+	w->late = true;
+	return 200;
+}
+
+static void random_program(struct sim_rng *rng, struct world *w)
+{
+	struct mix mix;
+	struct op *order[PROGRAM_IDS];
+	int n = (int)SIM_ONE_OF(rng, 6, 8, 12, 16, 24, 40);
+
+	random_mix(rng, &mix);
+	w->prog.nctx = sim_chance(rng, 40) ? 2 : 1;
+	random_flows(rng, w, &mix);
+	if (sim_chance(rng, 10))
+		n = give_back_mix(w, &mix);
+	if (!mix.any_source && sim_chance(rng, 60))
+		w->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
+	if (!mix.any_tag && sim_chance(rng, 60))
+		w->prog.ctx_flags |= TQ_CTX_NO_ANY_TAG;
+	for (int i = 0; i < n && add_send(rng, w, &mix); i++)
+		order[i] = w->prog.ids[i + 1];
+	for (int i = n - 1; i > 0; i--) {
+		int k = sim_chance(rng, mix.in_order) ? i : (int)sim_below(rng, (uint32_t)i + 1);
+		struct op *tmp = order[i];
+
+		order[i] = order[k];
+		order[k] = tmp;
+	}
+	for (int i = 0; i < n; i++)
+		add_receive(rng, w, &mix, order[i]);
+}
+
+struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	bool harsh;
+
+	sim_seed(&w->rng, seed);
+	harsh = sim_chance(&w->rng, 80);
+	random_network(&w->rng, &w->m.conf, harsh);
+	random_params(&w->rng, w, harsh);
+	random_program(&w->rng, w);
+	w->service = sim_chance(&w->rng, 100);
+	w->late_ctxs = sim_chance(&w->rng, 40);
+	w->may_break = opt->breaks;
+	w->plenty = !harsh;
+	return w;
+}

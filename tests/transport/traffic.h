@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random configurations and programs. */
+#ifndef SIM_TRAFFIC_H
+#define SIM_TRAFFIC_H
+
+#include "world.h"
+
+struct traffic_options {
+	bool breaks; /* connections fail */
+};
+
+/* A world whose all is random. */
+struct world *traffic_world(uint64_t seed, const struct traffic_options *opt);
+
+#endif

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "oracle.h"
+
+#define CTX_ID 7
+#define MANY   200000 /* steps after which a run is taken for one without an end */
+
+void world_defaults(struct tq_params *params)
+{
+	struct tq_params *p = tq_params_new();
+
+	SIM_MUST(p, "no parameters");
+	*params = *p;
+	tq_params_free(p);
+}
+
+static bool broken(const struct world *w, int a, int b)
+{
+	return w->m.down[a][b];
+}
+
+/* ---- requests end ---- */
+
+static void op_end(struct world *w, struct op *op, const struct tq_status *status)
+{
+	SIM_MUST(!op->ended, "a request ended twice");
+	op->ended = true;
+	op->ended_at = w->step;
+	op->req = NULL;
+	op->status = *status;
+	if (op->kind == OP_SEND) {
+		SIM_TRACE("      message %u ends: %d", op->id, status->error);
+		SIM_MUST(!status->error || (status->error == -EIO && broken(w, op->ep, op->peer)),
+			 "message %u ended with error %d", op->id, status->error);
+		op_sent(op);
+		return;
+	}
+	SIM_TRACE("      receive %u at %d ends: %d, source %d tag %d length %llu", op->order,
+		  op->ep, status->error, status->source, status->tag,
+		  (unsigned long long)status->length);
+	if (status->error == -ECANCELED || status->error == -EIO) {
+		SIM_MUST(status->error == -EIO ? w->broken[0] >= 0 : op->cancelled,
+			 "receive %u at %d ended with error %d", op->order, op->ep, status->error);
+		op->withdrawn = true;
+		if (status->error == -ECANCELED)
+			op_untouched(op);
+		memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
+		return;
+	}
+	SIM_MUST(status->error == (status->length > op->len ? -EMSGSIZE : 0),
+		 "receive %u at %d of %llu bytes ended with error %d, length %llu", op->order,
+		 op->ep, (unsigned long long)op->len, status->error,
+		 (unsigned long long)status->length);
+	op_received(&w->prog, op, w->m.conf.neps);
+}
+
+static void collect(struct world *w, int ep)
+{
+	struct tq_req *req, *next;
+
+	for (req = tq_core_ended(&w->m.ep[ep].core); req; req = next) {
+		struct op *op = req->user;
+
+		next = req->next;
+		SIM_MUST(op->req == req, "the ended list names a request that isn't there");
+		op_end(w, op, &req->status);
+		tq_core_release(req);
+	}
+}
+
+/* What tq_core_send(), recv() and mrecv() said. */
+static void started(struct world *w, struct op *op, int rc, const struct tq_status *status)
+{
+	if (rc == -EIO && w->broken[0] >= 0) {
+		struct tq_status failed = {.error = -EIO};
+
+		op_end(w, op, &failed);
+		return;
+	}
+	SIM_MUST(rc == 0 || rc == 1, "an operation was refused: %d", rc);
+	SIM_MUST(rc == 1 || op->req, "there is no request");
+	if (rc == 1) {
+		op->at_once = true;
+		op_end(w, op, status);
+	}
+}
+
+/* ---- operations ---- */
+
+static void do_send(struct world *w, struct op *op)
+{
+	static const struct tq_status sent;
+	struct tq_buf buf = op_buf(op);
+	int rc = tq_core_send(w->ctx[op->ep][op->ctx],
+			      program_rank(w->m.conf.neps, op->ctx, op->peer), op->tag, &buf,
+			      op->flags, op, &op->req);
+
+	started(w, op, rc, &sent);
+}
+
+static int rank_of(const struct world *w, const struct op *op)
+{
+	return op->peer == TQ_ANY_SOURCE ? TQ_ANY_SOURCE
+					 : program_rank(w->m.conf.neps, op->ctx, op->peer);
+}
+
+static void do_recv(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	struct tq_buf buf = op_buf(op);
+	int rc;
+
+	op->order = w->nposted[op->ep]++;
+	rc = tq_core_recv(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &buf, op, &op->req,
+			  &status);
+	started(w, op, rc, &status);
+}
+
+/* A probe's answer must name a message that was sent and that it matches. */
+static void promise(struct world *w, struct op *op, const struct tq_status *status)
+{
+	struct op *send = NULL;
+	int neps = w->m.conf.neps;
+
+	for (int i = 1; i <= w->prog.nids && !send; i++) {
+		struct op *s = w->prog.ids[i];
+
+		if (s->started && !s->match && s->peer == op->ep && s->ctx == op->ctx &&
+		    status->source == program_rank(neps, s->ctx, s->ep) && status->tag == s->tag &&
+		    status->length == s->len && op_matches(op, s->ep, s->tag))
+			send = s;
+	}
+	SIM_MUST(send, "a probe at %d found source %d, tag %d, length %llu, which was not sent",
+		 op->ep, status->source, status->tag, (unsigned long long)status->length);
+	op->promised = true;
+	op->expected = *status;
+}
+
+static bool found(const struct world *w, const struct op *op, int rc)
+{
+	SIM_MUST(rc == 0 || rc == 1 || (rc == -EIO && w->broken[0] >= 0), "a probe says %d", rc);
+	SIM_TRACE("      probe at %d: %d", op->ep, rc);
+	return rc == 1;
+}
+
+static void do_probe(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	int rc = tq_core_probe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status);
+
+	op->ended = true;
+	op->missed = !found(w, op, rc);
+	if (op->missed)
+		return;
+	promise(w, op, &status);
+	op->kind = OP_RECV;
+	op->ended = false;
+	op->peer = program_rank(w->m.conf.neps, op->ctx, status.source);
+	op->tag = status.tag;
+	op->len = status.length;
+	do_recv(w, op);
+}
+
+static void do_mprobe(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	int rc =
+		tq_core_mprobe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status, &op->msg);
+
+	op->missed = op->ended = !found(w, op, rc);
+	if (op->missed)
+		return;
+	op->order = w->nposted[op->ep]++;
+	promise(w, op, &status);
+	LL_APPEND(w->taken[op->ep], op);
+}
+
+static void do_mrecv(struct world *w, int ep)
+{
+	struct op *op = w->taken[ep];
+	struct tq_status status = {0};
+	struct tq_buf buf = op_buf(op);
+	int rc;
+
+	LL_DELETE(w->taken[ep], op);
+	rc = tq_core_mrecv(op->msg, &buf, op, &op->req, &status);
+	op->msg = NULL;
+	started(w, op, rc, &status);
+}
+
+static void do_cancel(struct world *w, struct op *op)
+{
+	struct op *recv =
+		op->target < w->prog.recvs[op->ep].n ? w->prog.recvs[op->ep].ops[op->target] : NULL;
+	int rc;
+
+	op->ended = true;
+	if (!recv || recv->kind != OP_RECV || !recv->req || recv->ended || recv->cancelled)
+		return;
+	SIM_TRACE("      of receive %u", recv->order);
+	recv->cancelled = true;
+	rc = tq_core_cancel(recv->req);
+	SIM_MUST(!rc, "cancel: %d", rc);
+}
+
+void world_op(struct world *w, struct op *op)
+{
+	collect(w, op->ep);
+	op->started = true;
+	op->started_at = w->step;
+	op->core = &w->m.ep[op->ep].core;
+	switch (op->kind) {
+	case OP_SEND:
+		do_send(w, op);
+		break;
+	case OP_RECV:
+		do_recv(w, op);
+		break;
+	case OP_PROBE:
+		do_probe(w, op);
+		break;
+	case OP_MPROBE:
+		do_mprobe(w, op);
+		break;
+	case OP_CANCEL:
+		do_cancel(w, op);
+		break;
+	}
+	collect(w, op->ep);
+}
+
+/* ---- actions ---- */
+
+static bool has_ctxs(const struct world *w, int ep)
+{
+	return w->ctx[ep][0];
+}
+
+static bool deferred(const struct world *w, int ep)
+{
+	const struct tq_core *core = &w->m.ep[ep].core;
+
+	return !w->waits[ep] && (core->copies || core->pieces || core->room);
+}
+
+static bool can_break(const struct world *w, int ep)
+{
+	if (!w->may_break)
+		return false;
+	if (w->broken[0] < 0)
+		return w->m.conf.neps > 1;
+	return (ep == w->broken[0] || ep == w->broken[1]) && !w->told[ep];
+}
+
+/* The network's actions of an endpoint. */
+static int network_actions(struct world *w, int e, uint16_t *acts)
+{
+	struct model_ep *ep = &w->m.ep[e];
+	int neps = w->m.conf.neps, nqps = neps * (MODEL_LANES + 1), n = 0;
+
+	for (int p = 0; p < neps; p++) {
+		if (ep->making[p])
+			acts[n++] = (uint16_t)(ACT_LANE + e * MODEL_EPS + p);
+		if (ep->control[p])
+			acts[n++] = (uint16_t)(ACT_CONTROL + e * MODEL_EPS + p);
+	}
+	for (int qp = 0; qp < nqps; qp++) {
+		if (ep->sq[qp] && hca_can_move(&w->m, e, qp))
+			acts[n++] = (uint16_t)(ACT_SQ + e * MODEL_QPS + qp);
+		if (hca_reported(&w->m, e, qp))
+			acts[n++] = (uint16_t)(ACT_SCQ + e * MODEL_QPS + qp);
+		for (int p = 0; p < neps; p++) {
+			if (ep->rcq[p][qp])
+				acts[n++] =
+					(uint16_t)(ACT_RCQ + (e * MODEL_EPS + p) * MODEL_QPS + qp);
+		}
+	}
+	return n;
+}
+
+int world_actions(struct world *w, uint16_t acts[ACTS])
+{
+	int n = 0;
+
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		bool here = has_ctxs(w, e);
+
+		if (!here)
+			acts[n++] = (uint16_t)(ACT_CTX + e);
+		if (here && w->prog.sends[e].next < w->prog.sends[e].n)
+			acts[n++] = (uint16_t)(ACT_SEND + e);
+		if (here && w->prog.recvs[e].next < w->prog.recvs[e].n)
+			acts[n++] = (uint16_t)(ACT_RECV + e);
+		if (w->taken[e])
+			acts[n++] = (uint16_t)(ACT_MRECV + e);
+		if (can_break(w, e))
+			acts[n++] = (uint16_t)(ACT_BREAK + e);
+		if (deferred(w, e))
+			acts[n++] = (uint16_t)(ACT_POLL + e);
+		n += network_actions(w, e, acts + n);
+	}
+	return n;
+}
+
+static void add_ctxs(struct world *w, int ep)
+{
+	struct tq_peer *peers[MODEL_EPS];
+	int neps = w->m.conf.neps;
+
+	for (int c = 0; c < w->prog.nctx; c++) {
+		int rc;
+
+		for (int p = 0; p < neps; p++)
+			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
+		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(CTX_ID + c), peers, neps,
+				     program_rank(neps, c, ep), w->prog.ctx_flags, &w->ctx[ep][c]);
+		SIM_MUST(!rc, "ctx_add: %d", rc);
+	}
+}
+
+static void do_break(struct world *w, int ep)
+{
+	int other;
+
+	if (w->broken[0] < 0) {
+		other = (ep + 1 + (int)sim_below(&w->rng, (uint32_t)w->m.conf.neps - 1)) %
+			w->m.conf.neps;
+		w->broken[0] = ep;
+		w->broken[1] = other;
+		hca_break(&w->m, ep, other);
+		return;
+	}
+	other = w->broken[w->broken[0] == ep];
+	w->told[ep] = true;
+	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other], "it was broken");
+}
+
+static void user_act(struct world *w, int act)
+{
+	int ep = act % MODEL_EPS;
+	struct stream *s;
+
+	if (act >= ACT_BREAK) {
+		do_break(w, ep);
+	} else if (act >= ACT_MRECV) {
+		do_mrecv(w, ep);
+	} else if (act >= ACT_CTX) {
+		add_ctxs(w, ep);
+	} else if (act >= ACT_POLL) {
+		w->waits[ep] = !tq_core_poll(&w->m.ep[ep].core);
+	} else {
+		s = act >= ACT_RECV ? &w->prog.recvs[ep] : &w->prog.sends[ep];
+		world_op(w, s->ops[s->next++]);
+	}
+}
+
+static void network_act(struct world *w, int act)
+{
+	if (act >= ACT_RCQ) {
+		act -= ACT_RCQ;
+		hca_delivered(&w->m, act / MODEL_QPS / MODEL_EPS, act / MODEL_QPS % MODEL_EPS,
+			      act % MODEL_QPS);
+	} else if (act >= ACT_SCQ) {
+		act -= ACT_SCQ;
+		hca_sent(&w->m, act / MODEL_QPS, act % MODEL_QPS);
+	} else if (act >= ACT_SQ) {
+		act -= ACT_SQ;
+		hca_move(&w->m, act / MODEL_QPS, act % MODEL_QPS);
+	} else if (act >= ACT_CONTROL) {
+		act -= ACT_CONTROL;
+		hca_control(&w->m, act / MODEL_EPS, act % MODEL_EPS);
+	} else {
+		act -= ACT_LANE;
+		hca_lane_ready(&w->m, act / MODEL_EPS, act % MODEL_EPS);
+	}
+}
+
+/* The endpoint whose software acts; -1: the HCA alone. */
+static int actor(int act)
+{
+	if (act >= ACT_RCQ)
+		return (act - ACT_RCQ) / MODEL_QPS / MODEL_EPS;
+	if (act >= ACT_SCQ)
+		return (act - ACT_SCQ) / MODEL_QPS;
+	if (act >= ACT_SQ)
+		return -1;
+	if (act >= ACT_CONTROL)
+		return (act - ACT_CONTROL) % MODEL_EPS;
+	if (act >= ACT_LANE)
+		return (act - ACT_LANE) / MODEL_EPS;
+	return act % MODEL_EPS;
+}
+
+/* Sums over the buffers of receives that are under way at an endpoint. */
+static uint64_t sums(const struct world *w, int ep)
+{
+	const struct stream *s = &w->prog.recvs[ep];
+	uint64_t sum = 0;
+
+	for (int i = 0; i < s->next; i++) {
+		if (s->ops[i]->req && !s->ops[i]->ended)
+			sum = sum * 7 + op_sum(s->ops[i]);
+	}
+	return sum;
+}
+
+void world_act(struct world *w, int act, bool service)
+{
+	int ep = actor(act);
+	bool may = ep >= 0 && (act >= ACT_LANE || (act >= ACT_POLL && act < ACT_CTX));
+	uint32_t touched = world_touches(w, act);
+	uint64_t before = 0;
+
+	service &= may;
+	if (sim_tracing) {
+		char text[80];
+
+		world_describe(w, act, text, sizeof(text));
+		SIM_TRACE("%4llu  %s%s", (unsigned long long)w->step, text,
+			  service ? " (service)" : "");
+	}
+	w->step++;
+	w->m.now += w->m.conf.tick;
+	if (service) {
+		w->m.ep[ep].core.service = true;
+		before = sums(w, ep);
+	}
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		if (touched & 1u << e)
+			w->waits[e] = false;
+	}
+	if (act < ACT_LANE)
+		user_act(w, act);
+	else
+		network_act(w, act);
+	if (service) {
+		SIM_MUST(before == sums(w, ep), "user data were written in service mode");
+		w->m.ep[ep].core.service = false;
+	} else if (ep >= 0) {
+		collect(w, ep);
+	}
+	SIM_MUST(w->step < MANY, "it doesn't come to an end");
+}
+
+void world_settle(struct world *w)
+{
+	uint16_t acts[ACTS];
+	int n, events;
+
+	do {
+		while ((n = world_actions(w, acts)) > 0) {
+			/* Deferred work last: it may have to wait for the rest. */
+			int i = 0;
+
+			while (i < n - 1 && acts[i] >= ACT_POLL && acts[i] < ACT_CTX)
+				i++;
+			world_act(w, acts[i], false);
+		}
+		events = 0;
+		for (int e = 0; e < w->m.conf.neps; e++) {
+			events += tq_core_poll(&w->m.ep[e].core);
+			collect(w, e);
+		}
+	} while (events || world_actions(w, acts));
+}
+
+uint32_t world_touches(const struct world *w, int act)
+{
+	uint32_t mask = 0;
+	int ep = actor(act), qp;
+
+	if (ep >= 0)
+		return 1u << ep;
+	ep = (act - ACT_SQ) / MODEL_QPS;
+	qp = (act - ACT_SQ) % MODEL_QPS;
+	for (int p = 0; p < w->m.conf.neps; p++) {
+		if (w->m.conf.node[p] == qp / (MODEL_LANES + 1))
+			mask |= 1u << p;
+	}
+	return qp % (MODEL_LANES + 1) == MODEL_BULK ? mask | 1u << ep : mask;
+}
+
+void world_describe(const struct world *w, int act, char *text, size_t size)
+{
+	static const char *const user[] = {"send", "receive", "poll", "context", "mrecv", "break"};
+	int ep = actor(act), i;
+
+	if (act < ACT_LANE) {
+		snprintf(text, size, "%s at %d", user[act / MODEL_EPS], ep);
+		if (act < ACT_POLL) {
+			const struct stream *s =
+				act < ACT_RECV ? &w->prog.sends[ep] : &w->prog.recvs[ep];
+			const struct op *op = s->ops[s->next];
+			static const char *const kinds[] = {"send", "recv", "probe", "mprobe",
+							    "cancel"};
+
+			snprintf(text, size, "%s at %d: ctx %d, peer %d, tag %d, %llu bytes%s%s",
+				 kinds[op->kind], ep, op->ctx, op->peer, op->tag,
+				 (unsigned long long)op->len,
+				 op->flags & TQ_SEND_SYNC ? " sync" : "",
+				 op->scattered ? " scattered" : "");
+		}
+	} else if (act >= ACT_RCQ) {
+		i = act - ACT_RCQ;
+		snprintf(text, size, "delivered at %d from %d on lane %d", ep,
+			 i / MODEL_QPS % MODEL_EPS, i % MODEL_QPS);
+	} else if (act >= ACT_SCQ) {
+		snprintf(text, size, "sent by %d on lane %d", ep, (act - ACT_SCQ) % MODEL_QPS);
+	} else if (act >= ACT_SQ) {
+		i = act - ACT_SQ;
+		snprintf(text, size, "HCA of %d, lane %d", i / MODEL_QPS, i % MODEL_QPS);
+	} else if (act >= ACT_CONTROL) {
+		const struct model_item *it;
+
+		i = act - ACT_CONTROL;
+		it = w->m.ep[i / MODEL_EPS].control[ep];
+		snprintf(text, size, "control %d to %d: %s", i / MODEL_EPS, ep,
+			 it ? tq_msg_name(it->msg[0]) : "?");
+	} else {
+		snprintf(text, size, "lane ready at %d towards %d", ep,
+			 (act - ACT_LANE) % MODEL_EPS);
+	}
+}
+
+/* ---- start and end ---- */
+
+static void trace_state(const char *what, const void *object, const char *from, const char *to)
+{
+	SIM_TRACE("      %s %p: %s to %s", what, object, from, to);
+}
+
+void world_start(struct world *w)
+{
+	w->broken[0] = w->broken[1] = -1;
+	model_start(&w->m, &w->rng);
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		if (sim_tracing)
+			w->m.ep[e].core.trace = trace_state;
+		if (!w->late_ctxs)
+			add_ctxs(w, e);
+	}
+}
+
+static void cancel_rest(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		for (int i = 0; i < w->prog.recvs[e].n; i++) {
+			struct op cancel = {.kind = OP_CANCEL, .ep = e, .target = i};
+
+			world_op(w, &cancel);
+		}
+	}
+	world_settle(w);
+}
+
+static void end_cores(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		for (int c = 0; c < w->prog.nctx; c++)
+			tq_core_ctx_remove(w->ctx[e][c]);
+	}
+	world_settle(w);
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		SIM_MUST(!w->m.ep[e].core.removed || w->broken[0] >= 0,
+			 "%d: a context that was removed stays", e);
+		tq_core_destroy(&w->m.ep[e].core);
+	}
+	oracle_nothing_left(w);
+	model_stop(&w->m);
+}
+
+void world_finish(struct world *w)
+{
+	w->m.calm = true;
+	w->may_break = w->broken[0] >= 0;
+	world_settle(w);
+	oracle_quiet(w);
+	oracle_take_rest(w);
+	oracle_quiet(w);
+	w->m.report_all = true;
+	cancel_rest(w);
+	oracle_end(w);
+	end_cores(w);
+	program_free(&w->prog);
+}
