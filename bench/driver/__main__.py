@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One part of the benchmarks, in the fabric that it was started in; bench/mpi/run.sh starts it."""
+
+import argparse
+import os
+import sys
+
+import latency
+import overlap
+
+PARTS = {"overlap": overlap.main, "latency": latency.main}
+
+
+def parse():
+    """Options, and what bench/mpi/run.sh has put into the environment."""
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the overlap program.")
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
+    parser.add_argument("--columns", metavar="A,B", help="only these columns")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, quick: 2)")
+    parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
+    parser.add_argument("--samples", action="store_true", help="overlap: write each iteration's time to the JSON file")
+    parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    settings = parser.parse_args(words[:end])
+    settings.arguments = words[end + 1 :]
+    if settings.arguments and settings.part != "overlap":
+        parser.error("options of a program are for overlap alone")
+    settings.rounds = settings.rounds or (2 if settings.quick else 5)
+    if settings.rounds < 1:
+        parser.error("--rounds wants a positive number")
+    settings.top = os.environ["BENCH_TOP"]
+    settings.programs = os.environ["BENCH_PROGRAMS"]
+    settings.results = os.path.join(settings.top, "bench", "results")
+    settings.cores = os.environ["BENCH_CORES"]
+    settings.softhca_options = os.environ["BENCH_SOFTHCA_OPTIONS"]
+    settings.mpirun_options = os.environ["BENCH_MPIRUN_OPTIONS"].split()
+    return settings
+
+
+def main():
+    """The exit status is 1 if a column of this project couldn't be run."""
+    settings = parse()
+    # A container's root may run benchmarks; and aggregated, some help messages get lost.
+    os.environ.update(
+        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
+    )
+    tasks = PARTS[settings.part](settings)
+    return int(any(task.own and task.skipped for task in tasks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is compared: each column is a way to run the same MPI program."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Column:
+    """A name and what mpirun is told for it. A column that is the project's own has to work."""
+
+    name: str
+    options: tuple
+    own: bool = False
+    what: str = ""
+
+
+def mca(**parameters):
+    """Options of mpirun that set MCA parameters."""
+    return tuple(word for name, value in parameters.items() for word in ("--mca", name, value))
+
+
+def _tupleq(protocol, what):
+    return Column(protocol, mca(pml="tupleq", pml_tupleq_protocol=protocol), own=True, what=what)
+
+
+# Every queue is of RC: openib's XRC queues would be named X.
+_RC_QUEUES = "P,128,256,192,128:S,2048,1024,1008,64:S,65536,1024,1008,64"
+
+_ALL = [
+    _tupleq("tupleq", "tuple queues"),
+    _tupleq("tupleq-copy", "tuple queues, small messages copied by the sender"),
+    _tupleq("rput", "eager, and RDMA WRITE after a rendezvous"),
+    _tupleq("rget", "eager, and RDMA READ after a rendezvous"),
+    Column(
+        "ob1-openib",
+        mca(
+            pml="ob1",
+            btl="openib,self",
+            btl_openib_allow_ib="1",
+            btl_openib_cpc_include="udcm",
+            btl_openib_receive_queues=_RC_QUEUES,
+            mpi_leave_pinned="1",
+        ),
+        what="Open MPI's own, over RC",
+    ),
+    Column(
+        "ucx-rc_v",
+        mca(pml="ucx", osc="ucx", opal_common_ucx_devices="any", opal_common_ucx_tls="any")
+        + ("-x", "UCX_TLS=rc_v,self", "-x", "UCX_NET_DEVICES=softhca0:1"),
+        what="UCX, over RC",
+    ),
+    Column("ob1-vader", mca(pml="ob1", btl="vader,self"), what="Open MPI's shared memory"),
+]
+
+COLUMNS = {column.name: column for column in _ALL}
+
+# Those that use the adapter.
+DEVICE = [name for name in COLUMNS if name != "ob1-vader"]
+
+
+def choose(text, default):
+    """The columns of a comma-separated list, or those of the default list."""
+    names = text.split(",") if text else default
+    for name in names:
+        if name not in COLUMNS:
+            raise SystemExit(f"there is no column {name}; there are: {', '.join(COLUMNS)}")
+    return [COLUMNS[name] for name in names]

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Latency, bandwidth and depth beside what perftest gets from the same adapter."""
+
+import os
+import re
+
+import columns
+import jobs
+import report
+from rounds import Task, take_turns
+
+LATENCY_TARGET = 1.5
+BANDWIDTH_TARGET = 0.9
+DEPTH_TARGET = 1.05
+DEPTH_PAIRS = 15
+
+PERFTEST = "perftest XRC"
+ONE_NODE = " on one node"
+
+
+def _perftest(settings, program, *arguments):
+    """A server and a client on two nodes, bound as ranks are. Returns the fields of the last line of figures."""
+    pair = os.path.join(settings.top, "tests", "clients", "pair")
+    pinned = os.path.join(settings.top, "bench", "mpi", "pinned")
+    bound = [pinned, settings.cores] if "," in settings.cores else []
+    said = jobs.run([pair, "1", *bound, program, "-c", "XRC", "-F", *arguments], settings.timeout)
+    lines = [line.split() for line in said.splitlines() if re.match(r"\s*\d+\s+\d+\s", line)]
+    if not lines:
+        raise jobs.Failed(f"{program} printed no figures")
+    return lines[-1]
+
+
+def _perftest_task(settings):
+    few = settings.quick
+
+    def run(show):
+        show("ib_send_lat")
+        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", "5000" if few else "20000")
+        show("ib_send_bw")
+        bandwidth = _perftest(
+            settings, "ib_send_bw", "-s", str(1 << 20), "-n", "1000" if few else "5000", "--report_gbits"
+        )
+        return {
+            "latency": {"half_us": float(latency[4]), "printed": latency},
+            "bandwidth": {"gb_per_s": float(bandwidth[3]) / 8, "printed": bandwidth},
+        }
+
+    return Task(PERFTEST, run)
+
+
+def _mpi_task(settings, column, one_node=False):
+    extra = ("-x", "SOFTHCA_NODE=0") if one_node else ()
+    pairs = -(-DEPTH_PAIRS // settings.rounds)
+    few = settings.quick
+    programs = {
+        "latency": ("--ms", "50" if few else "150"),
+        "bandwidth": ("--ms", "150" if few else "400"),
+        "depth": ("--pairs", str(pairs), "--repeats", "300" if few else "1000"),
+    }
+    if one_node:
+        del programs["depth"]
+
+    def run(show):
+        results = {}
+        for program, arguments in programs.items():
+            show(program)
+            command = jobs.mpirun(settings, column, program, *arguments, extra=extra)
+            results[program] = jobs.run_json(command, settings.timeout)[0]
+        return results
+
+    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own)
+
+
+def _per_round(task, program, field):
+    return [results[program][field] for results in task.results if program in results]
+
+
+def _ratio(task, to, program, field):
+    """Formed within a round, from runs that are close in time."""
+    values = _per_round(task, program, field)
+    return [a / b for a, b in zip(values, _per_round(to, program, field))] if to else []
+
+
+def _cell(values):
+    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
+
+
+def _print_table(tasks, title, program, field, to):
+    base = next((task for task in tasks if task.name == to and task.results), None)
+    rows = [
+        [task.name, _cell(_per_round(task, program, field)), _cell(_ratio(task, base, program, field))]
+        for task in tasks
+        if not task.skipped
+    ]
+    report.table(title, ["", "median", f"ratio to {to}"], rows)
+
+
+def _depth_ratios(task):
+    return [ratio for values in _per_round(task, "depth", "ratio") for ratio in values]
+
+
+def _print_depth(tasks):
+    rows = []
+    for task in tasks:
+        ratios = _depth_ratios(task)
+        if not ratios:
+            continue
+        none = [v for values in _per_round(task, "depth", "none_us") for v in values]
+        posted = [v for values in _per_round(task, "depth", "with_us") for v in values]
+        rows.append([task.name, _cell(none), _cell(posted), _cell(ratios), str(len(ratios))])
+    report.table(
+        "8 B, half a round trip (us), with other receives posted", ["", "none", "4096", "ratio", "pairs"], rows
+    )
+
+
+def _judge_ratio(text, ratios, limit, at_most=True):
+    if not ratios:
+        report.judge(text, None)
+        return
+    value = report.median(ratios)
+    report.judge(text, value <= limit if at_most else value >= limit, f"{value:.3f}")
+
+
+def _judge(by_name):
+    print("\nTargets for tupleq")
+    own, perftest = by_name.get("tupleq"), by_name.get(PERFTEST)
+    if not own:
+        print("  tupleq was not asked for")
+        return
+    _judge_ratio(
+        f"8 B latency at most {LATENCY_TARGET} x ib_send_lat -c XRC",
+        _ratio(own, perftest, "latency", "half_us"),
+        LATENCY_TARGET,
+    )
+    for rival in ("ob1-openib", "ucx-rc_v"):
+        ratios = _ratio(own, by_name.get(rival), "latency", "half_us")
+        _judge_ratio(f"8 B latency below that of {rival}", ratios, 1)
+    _judge_ratio(
+        f"1 MiB bandwidth at least {BANDWIDTH_TARGET} x ib_send_bw -c XRC",
+        _ratio(own, perftest, "bandwidth", "gb_per_s"),
+        BANDWIDTH_TARGET,
+        at_most=False,
+    )
+    _judge_ratio(f"with 4096 receives posted at most {DEPTH_TARGET} x none", _depth_ratios(own), DEPTH_TARGET)
+
+
+def main(settings):
+    """Measures, prints and writes it all. Returns the tasks."""
+    report.print_head(settings)
+    chosen = columns.choose(settings.columns, list(columns.COLUMNS))
+    between = [_perftest_task(settings), *(_mpi_task(settings, column) for column in chosen)]
+    within = [_mpi_task(settings, c, True) for c in chosen if c.name in ("tupleq", "ob1-openib", "ucx-rc_v")]
+    tasks = between + within
+    take_turns(tasks, settings.rounds)
+    _print_table(between, "8 B, half a round trip (us)", "latency", "half_us", PERFTEST)
+    _print_table(between, "1 MiB, one way (GB/s)", "bandwidth", "gb_per_s", PERFTEST)
+    _print_depth(between)
+    local = within + [task for task in between if task.name == "ob1-vader"]
+    _print_table(local, "Within a node: 8 B, half a round trip (us)", "latency", "half_us", "ob1-vader")
+    _print_table(local, "Within a node: 1 MiB, one way (GB/s)", "bandwidth", "gb_per_s", "ob1-vader")
+    report.print_skipped(tasks)
+    _judge({task.name: task for task in tasks})
+    report.write_json(settings, "latency", tasks)
+    return tasks

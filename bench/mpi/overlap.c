@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * overlap.c - how much of a transfer is left to the application: Sandia's host-overhead method
+ * (post, work, wait). Rank 0 is the one that is measured. One JSON object per size and side.
+ */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "pair.h"
+#include "sample.h"
+
+#define MAX_STEPS 64
+
+struct side {
+	const char *name;
+	/* One iteration of the measured rank with that much work, and its loop time in ns; and what
+	 * the other rank does meanwhile. */
+	uint64_t (*measured)(const struct pair *p, size_t bytes, uint64_t iterations);
+	void (*other)(const struct pair *p, size_t bytes);
+};
+
+struct settings {
+	struct pair pair;
+	const char *only; /* a side's name, or NULL for all */
+	double base_threshold, end_threshold;
+	long step_ms, least, most;
+	long warm_up;
+	bool samples;
+};
+
+/* A number of work iterations, and what the loop took with it. */
+struct step {
+	uint64_t iterations;
+	long repeats;
+	struct summary loop_us;
+	double *sample_us;
+};
+
+struct result {
+	struct step step[MAX_STEPS];
+	unsigned nsteps, nbase;
+	double base_us;
+	/* Of the last step's work. */
+	struct summary loop_us, work_us, overhead_us;
+};
+
+/* Both ends of a side say "ready" outside the timed part. */
+static uint64_t send_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+{
+	MPI_Request request;
+	uint64_t start;
+
+	pair_hear(p);
+	start = clock_ns();
+	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
+	work(iterations);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	return clock_ns() - start;
+}
+
+/* The receive is there before the message. */
+static void send_other(const struct pair *p, size_t bytes)
+{
+	MPI_Request request;
+
+	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
+	pair_tell(p);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* The word to go needs longer to reach the other rank, and its answer to come back, than this rank
+ * needs to post. */
+static uint64_t recv_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+{
+	MPI_Request request;
+	uint64_t start;
+
+	pair_tell(p);
+	start = clock_ns();
+	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
+	work(iterations);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	return clock_ns() - start;
+}
+
+static void recv_other(const struct pair *p, size_t bytes)
+{
+	pair_hear(p);
+	MPI_Send(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD);
+}
+
+static const struct side sides[] = {
+	{"send", send_measured, send_other},
+	{"recv", recv_measured, recv_other},
+};
+#define SIDES (sizeof(sides) / sizeof(sides[0]))
+
+/* ---------------------------------------------------------------- measuring */
+
+/* Rank 0 decides how often; the other rank follows until it is told 0. */
+static void follow(const struct side *side, const struct pair *p, size_t bytes)
+{
+	long repeats;
+
+	while ((repeats = pair_agree(0)) > 0)
+		for (long i = 0; i < repeats; i++)
+			side->other(p, bytes);
+}
+
+static void run_step(const struct side *side, const struct settings *s, size_t bytes,
+		     struct step *step)
+{
+	double *us = pair_samples(step->repeats);
+
+	pair_agree(step->repeats);
+	for (long i = 0; i < step->repeats; i++)
+		us[i] = (double)side->measured(&s->pair, bytes, step->iterations) / 1e3;
+	step->loop_us = sample_summarise(us, (size_t)step->repeats);
+	step->sample_us = us;
+}
+
+/*
+ * The last step again, each iteration followed by its work alone: what the clock frequency or a
+ * busy neighbour does to one, it does to the other.
+ */
+static void run_pairs(const struct side *side, const struct settings *s, size_t bytes,
+		      struct result *r)
+{
+	const struct step *last = &r->step[r->nsteps - 1];
+	size_t n = (size_t)last->repeats;
+	double *us = pair_samples(3 * last->repeats), *alone = us + n, *over = alone + n;
+
+	pair_agree(last->repeats);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t start;
+
+		us[i] = (double)side->measured(&s->pair, bytes, last->iterations) / 1e3;
+		start = clock_ns();
+		work(last->iterations);
+		alone[i] = (double)(clock_ns() - start) / 1e3;
+		over[i] = us[i] - alone[i];
+	}
+	r->loop_us = sample_summarise(us, n);
+	r->work_us = sample_summarise(alone, n);
+	r->overhead_us = sample_summarise(over, n);
+	free(us);
+}
+
+/* Takes a step with that much work. Returns its loop time. */
+static double next_step(const struct side *side, const struct settings *s, size_t bytes,
+			uint64_t iterations, double expect_us, struct result *r)
+{
+	struct step *step = &r->step[r->nsteps];
+
+	if (r->nsteps == MAX_STEPS)
+		die("the work never showed in the loop time (%s, %zu bytes)", side->name, bytes);
+	step->iterations = iterations;
+	step->repeats = pair_repeats(expect_us, s->step_ms, s->least, s->most);
+	run_step(side, s, bytes, step);
+	r->nsteps++;
+	return step->loop_us.mean;
+}
+
+/*
+ * The work doubles from step to step. The steps whose work doesn't show yet are the base; the
+ * first whose loop time is well above it gives the overhead.
+ */
+static void measure(const struct side *side, const struct settings *s, size_t bytes, double work_ns,
+		    struct result *r)
+{
+	struct step warm_up = {.repeats = s->warm_up};
+	double loop, sum;
+	uint64_t iterations;
+
+	run_step(side, s, bytes, &warm_up);
+	free(warm_up.sample_us);
+	loop = next_step(side, s, bytes, 0, warm_up.loop_us.median, r);
+	r->base_us = sum = loop;
+	r->nbase = 1;
+	/* Less work than the base threshold lets through would only repeat the first step. */
+	iterations = (uint64_t)((s->base_threshold - 1) / 2 * loop * 1e3 / work_ns) + 1;
+	for (bool in_base = true; loop <= s->end_threshold * r->base_us; iterations *= 2) {
+		loop = next_step(side, s, bytes, iterations, loop, r);
+		in_base = in_base && loop <= s->base_threshold * r->base_us;
+		if (!in_base)
+			continue;
+		sum += loop;
+		r->base_us = sum / ++r->nbase;
+	}
+	run_pairs(side, s, bytes, r);
+	pair_agree(0);
+}
+
+/* ---------------------------------------------------------------- reporting */
+
+static void print_step(const struct step *step, bool samples)
+{
+	printf("{\"work_iterations\":%llu,\"repeats\":%ld,\"loop_us\":%.4f,\"q1_us\":%.4f,"
+	       "\"q3_us\":%.4f",
+	       (unsigned long long)step->iterations, step->repeats, step->loop_us.mean,
+	       step->loop_us.q1, step->loop_us.q3);
+	for (long i = 0; samples && i < step->repeats; i++)
+		printf("%s%.3f", i ? "," : ",\"sorted_us\":[", step->sample_us[i]);
+	printf(samples ? "]}" : "}");
+}
+
+static void print_result(const struct settings *s, const struct side *side, size_t bytes,
+			 double work_ns, const struct result *r)
+{
+	printf("{\"test\":\"overlap\",\"side\":\"%s\",\"bytes\":%zu,\"base_us\":%.4f,"
+	       "\"loop_us\":%.4f,\"work_us\":%.4f,\"overhead_us\":%.4f,\"overhead_q1_us\":%.4f,"
+	       "\"overhead_q3_us\":%.4f,\"availability\":%.5f,",
+	       side->name, bytes, r->base_us, r->loop_us.mean, r->work_us.mean, r->overhead_us.mean,
+	       r->overhead_us.q1, r->overhead_us.q3, 1 - r->overhead_us.mean / r->base_us);
+	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,"
+	       "\"work_iteration_ns\":%.5f,\"steps\":[",
+	       r->nbase, s->base_threshold, s->end_threshold, work_ns);
+	for (unsigned i = 0; i < r->nsteps; i++) {
+		if (i)
+			putchar(',');
+		print_step(&r->step[i], s->samples);
+	}
+	printf("]}\n");
+	fflush(stdout);
+}
+
+static void run(const struct side *side, const struct settings *s, size_t bytes, double work_ns)
+{
+	struct result r = {0};
+
+	if (s->pair.rank) {
+		follow(side, &s->pair, bytes);
+		return;
+	}
+	measure(side, s, bytes, work_ns, &r);
+	print_result(s, side, bytes, work_ns, &r);
+	for (unsigned i = 0; i < r.nsteps; i++)
+		free(r.step[i].sample_us);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static const struct argp_option options[] = {
+	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 1-4M",
+	 0},
+	{"side", 'd', "send|recv", 0, "measure only this side", 0},
+	{"base-threshold", 'b', "X", 0, "a loop within X times the base is base too; 1.02", 0},
+	{"end-threshold", 'e', "X", 0, "stop when the loop exceeds X times the base; 1.5", 0},
+	{"step-ms", 't', "MS", 0, "time for one amount of work; 20", 0},
+	{"least", 'l', "N", 0, "but at least N iterations; 15", 0},
+	{"most", 'm', "N", 0, "and at most N; 1000", 0},
+	{"warm-up", 'w', "N", 0, "iterations before the first counts; 30", 0},
+	{"samples", 'r', NULL, 0, "print each iteration's time too", 0},
+	{0},
+};
+
+static void parse_sides(struct settings *s, const char *text)
+{
+	s->only = text;
+	for (size_t i = 0; i < SIDES; i++)
+		if (!strcmp(text, sides[i].name))
+			return;
+	die("--side is send or recv, not \"%s\"", text);
+}
+
+static double parse_threshold(const char *option, const char *text)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (*end || end == text || !(v > 1 && v < 10))
+		die("--%s wants a number between 1 and 10, not \"%s\"", option, text);
+	return v;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+	struct settings *s = state->input;
+
+	switch (key) {
+	case 's':
+		pair_sizes(&s->pair, arg);
+		return 0;
+	case 'd':
+		parse_sides(s, arg);
+		return 0;
+	case 'b':
+		s->base_threshold = parse_threshold("base-threshold", arg);
+		return 0;
+	case 'e':
+		s->end_threshold = parse_threshold("end-threshold", arg);
+		return 0;
+	case 't':
+		s->step_ms = parse_number("step-ms", arg, 1, 100000);
+		return 0;
+	case 'l':
+		s->least = parse_number("least", arg, 1, 1000000);
+		return 0;
+	case 'm':
+		s->most = parse_number("most", arg, 1, 1000000);
+		return 0;
+	case 'w':
+		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
+		return 0;
+	case 'r':
+		s->samples = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.doc = "Sandia's host-overhead method between two MPI ranks, of which rank 0 is "
+		       "measured."};
+	struct settings s = {.base_threshold = 1.02,
+			     .end_threshold = 1.5,
+			     .step_ms = 20,
+			     .least = 15,
+			     .most = 1000,
+			     .warm_up = 30};
+	double work_ns;
+
+	pair_start(&s.pair, &argc, &argv);
+	pair_sizes(&s.pair, "1-4M");
+	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	pair_allocate(&s.pair);
+	work_ns = work_calibrate();
+	for (unsigned i = 0; i < s.pair.nsizes; i++)
+		for (size_t k = 0; k < SIDES; k++)
+			if (!s.only || !strcmp(s.only, sides[k].name))
+				run(&sides[k], &s, s.pair.size[i], work_ns);
+	pair_end(&s.pair);
+	return 0;
+}

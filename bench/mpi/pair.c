@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pair.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 4096
+
+void die(const char *fmt, ...)
+{
+	int up = 0;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	MPI_Initialized(&up);
+	if (up)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	exit(1);
+}
+
+double *pair_samples(long n)
+{
+	double *room = calloc((size_t)n, sizeof(*room));
+
+	if (!room)
+		die("no memory for %ld samples", n);
+	return room;
+}
+
+long parse_number(const char *option, const char *text, long min, long max)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || *end || end == text || v < min || v > max)
+		die("--%s wants a number from %ld to %ld, not \"%s\"", option, min, max, text);
+	return v;
+}
+
+static size_t parse_size(const char **at)
+{
+	char *end;
+	unsigned long long v = strtoull(*at, &end, 10);
+
+	if (end == *at || v > INT32_MAX)
+		die("\"%s\" is no message size", *at);
+	if (*end == 'K')
+		v <<= 10;
+	else if (*end == 'M')
+		v <<= 20;
+	if (*end == 'K' || *end == 'M')
+		end++;
+	if (v > INT32_MAX)
+		die("a message of \"%s\" is too large", *at);
+	*at = end;
+	return (size_t)v;
+}
+
+static void add_size(struct pair *p, size_t size)
+{
+	if (p->nsizes == PAIR_MAX_SIZES)
+		die("there are more than %d message sizes", PAIR_MAX_SIZES);
+	p->size[p->nsizes++] = size;
+}
+
+void pair_sizes(struct pair *p, const char *text)
+{
+	p->nsizes = 0;
+	do {
+		size_t from = parse_size(&text), to = from;
+
+		if (*text == '-') {
+			text++;
+			to = parse_size(&text);
+			if (!from)
+				die("a range of message sizes can't begin with 0");
+		}
+		add_size(p, from);
+		for (size_t s = 2 * from; from && s <= to; s *= 2)
+			add_size(p, s);
+	} while (*text++ == ',');
+	if (text[-1])
+		die("message sizes look like 1,8K,64K-4M; what is \"%s\"?", text - 1);
+}
+
+void pair_start(struct pair *p, int *argc, char ***argv)
+{
+	int ranks;
+
+	MPI_Init(argc, argv);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
+	if (ranks != 2)
+		die("this program wants 2 ranks, not %d", ranks);
+	p->peer = !p->rank;
+}
+
+void pair_allocate(struct pair *p)
+{
+	size_t most = 1;
+
+	for (unsigned i = 0; i < p->nsizes; i++)
+		most = p->size[i] > most ? p->size[i] : most;
+	most = (most + PAGE - 1) / PAGE * PAGE;
+	p->send_buf = aligned_alloc(PAGE, most);
+	p->recv_buf = aligned_alloc(PAGE, most);
+	if (!p->send_buf || !p->recv_buf)
+		die("no memory for messages of %zu bytes", most);
+	memset(p->send_buf, p->rank + 1, most);
+	memset(p->recv_buf, 0, most);
+}
+
+void pair_end(struct pair *p)
+{
+	MPI_Finalize();
+	free(p->send_buf);
+	free(p->recv_buf);
+}
+
+void pair_tell(const struct pair *p)
+{
+	MPI_Send(NULL, 0, MPI_BYTE, p->peer, TAG_STEP, MPI_COMM_WORLD);
+}
+
+void pair_hear(const struct pair *p)
+{
+	MPI_Recv(NULL, 0, MPI_BYTE, p->peer, TAG_STEP, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+long pair_agree(long value)
+{
+	MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+	return value;
+}
+
+long pair_repeats(double each_us, long ms, long least, long most)
+{
+	double n = (double)ms * 1e3 / (each_us > 0.01 ? each_us : 0.01);
+
+	return n < (double)least ? least : n > (double)most ? most : (long)n;
+}

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# mpi/run.sh overlap|latency [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
+# bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+BENCH_TOP=$(cd "$here/../.." && pwd)
+BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
+part=${1?which part: overlap or latency}
+
+die() {
+	echo "mpi: $*" >&2
+	exit 1
+}
+
+[ -x "$BENCH_PROGRAMS/overlap" ] ||
+	die 'its programs are not built; start this as bench/run.sh, or run "make bench" and source build/env.sh'
+command -v softhca >/dev/null || die "softhca isn't found; source build/env.sh first"
+
+# The CPUs that we may use, one of each core.
+cores() {
+	local cpu siblings allowed
+	allowed=$(taskset -pc $$ | sed 's/.*: //')
+	for siblings in /sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list; do
+		cpu=${siblings#/sys/devices/system/cpu/cpu}
+		echo "${cpu%%/*} $(cat "$siblings")"
+	done | sort -n | awk -v allowed="$allowed" '
+		BEGIN {
+			n = split(allowed, range, ",")
+			for (i = 1; i <= n; i++) {
+				split(range[i], end, "-")
+				for (c = end[1]; c <= (end[2] == "" ? end[1] : end[2]); c++)
+					may[c] = 1
+			}
+		}
+		may[$1 + 0] && !seen[$2]++ { print $1 }'
+}
+
+mapfile -t core < <(cores)
+all_cores=$(IFS=, && echo "${core[*]}")
+if [ ${#core[@]} -ge 2 ]; then
+	mpirun_options=(--map-by core --bind-to core)
+else
+	mpirun_options=(--oversubscribe --bind-to none)
+fi
+run_options=(--nodes 2 --memlock unlimited)
+
+case $part in
+overlap)
+	# The time of the paper's adapter. The measured rank has a core to itself, as it would have beside a real
+	# adapter. The engines have others; with two cores the other rank shares its own with them, so who waits lets
+	# others run.
+	engines=("${core[@]:2:2}")
+	[ ${#engines[@]} -gt 0 ] || engines=("${core[@]: -1}")
+	# An adapter moves messages of 8 KiB itself, so that is not left to who posts them.
+	run_options+=(--caller-limit 4K)
+	run_options+=(--link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
+	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+latency)
+	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
+	run_options+=(--engine-cpus "$all_cores")
+	;;
+*) die "there is no part called $part" ;;
+esac
+
+# shellcheck disable=SC2206 # a list of options
+run_options+=(${SOFTHCA_RUN_OPTIONS-})
+BENCH_CORES=$all_cores
+BENCH_SOFTHCA_OPTIONS=${run_options[*]}
+BENCH_MPIRUN_OPTIONS=${mpirun_options[*]}
+export BENCH_TOP BENCH_PROGRAMS BENCH_CORES BENCH_SOFTHCA_OPTIONS BENCH_MPIRUN_OPTIONS
+export PYTHONDONTWRITEBYTECODE=1
+exec softhca run "${run_options[@]}" -- python3 "$here/../driver" "$@"

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sample.h"
+
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct summary sample_summarise(double *value, size_t n)
+{
+	size_t from = n / 4, to = n - n / 4;
+	struct summary s = {0};
+
+	qsort(value, n, sizeof(*value), by_value);
+	for (size_t i = from; i < to; i++)
+		s.mean += value[i];
+	s.mean /= (double)(to - from);
+	s.q1 = value[from];
+	s.median = n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
+	s.q3 = value[to - 1];
+	return s;
+}

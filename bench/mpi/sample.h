@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sample.h - what many timings of the same thing say.
+ */
+#ifndef BENCH_SAMPLE_H
+#define BENCH_SAMPLE_H
+
+#include <stddef.h>
+
+struct summary {
+	double mean; /* of the middle half: a preempted iteration doesn't move it */
+	double q1, median, q3;
+};
+
+/* Sorts the n (> 0) values. */
+struct summary sample_summarise(double *value, size_t n);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lane.h - a connection of one kind between the two processes, and its buffers. Each process sends
+ * from one buffer and receives into one buffer, whatever the test, so that all tests of a size
+ * touch the same memory.
+ */
+#ifndef BENCH_LANE_H
+#define BENCH_LANE_H
+
+#include <infiniband/verbs.h>
+
+#include "pair.h"
+
+#define LANE_RQ_DEPTH 1024
+#define LANE_SQ_DEPTH 256
+#define LANE_BATCH    64
+#define LANE_GRH      40
+
+struct lane {
+	struct pair *pair;
+	enum lane_kind kind;
+	struct ibv_qp *qp;     /* sends leave here; RC and UD receive here too */
+	struct ibv_qp *target; /* XRC: the peer's sends come here */
+	struct ibv_srq *srq;   /* XRC: and are received here */
+	struct ibv_cq *scq, *rcq;
+	struct ibv_ah *ah; /* UD */
+	uint32_t max_inline;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_recv_wr recv[LANE_BATCH]; /* a list; its last n entries are a list of n */
+	struct ibv_sge recv_sge;
+
+	unsigned window, signal_every; /* see lane_pace() */
+	bool events;                   /* wait asleep, on the completion channel */
+	uint64_t posted, done;         /* sends posted; sends known to have left the send queue */
+	uint64_t signalled;            /* the last of them that was signalled */
+	uint64_t used, credit; /* receives of the peer: used by our sends; known to be posted */
+	uint32_t owed;         /* receives that are used up and not posted anew */
+};
+
+struct endpoint {
+	struct pair *pair;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_xrcd *xrcd;
+	struct ibv_mr *send_mr, *recv_mr;
+	struct ibv_port_attr port;
+	uint8_t *send_buf, *recv_buf;
+	uint32_t size; /* of a buffer */
+	bool has_xrc;
+	struct lane lane[LANE_KINDS];
+};
+
+/*
+ * Opens the device (NULL: the first), makes all lanes and connects them; both processes call it.
+ * xrc_fd is an open file that both have, which names the XRC domain.
+ */
+void endpoint_open(struct endpoint *e, struct pair *p, const char *device, uint32_t size,
+		   int xrc_fd);
+void endpoint_close(struct endpoint *e);
+
+/* Sends a pattern over each lane in each direction and by each operation, and ends the benchmark if
+ * it is changed. */
+void endpoint_check(struct endpoint *e);
+
+/* How many sends may be outstanding, and how many of them share a completion. Only with no send
+ * outstanding. */
+void lane_pace(struct lane *l, unsigned window, unsigned signal_every, bool events);
+
+/*
+ * Posts one SEND or RDMA_WRITE of the first len bytes; waits for the window, and for a receive of
+ * the peer in case of a SEND. The last of a series is signalled, so that lane_flush() can wait for
+ * it.
+ */
+void lane_send(struct lane *l, enum ibv_wr_opcode op, uint32_t len, bool last);
+
+/* Waits until all that was posted is complete. */
+void lane_flush(struct lane *l);
+
+/* Takes at most max receive completions, at least one if `wait`. */
+unsigned lane_take(struct lane *l, unsigned max, bool wait);
+
+/* Posts receives anew, in lists of LANE_BATCH, when enough are owed. */
+void lane_refill(struct lane *l);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * report.c - tables and JSON.
+ */
+#include "report.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+static void cpu_name(char *name, size_t room)
+{
+	FILE *f = fopen("/proc/cpuinfo", "r");
+	char line[256];
+
+	snprintf(name, room, "unknown CPU");
+	while (f && fgets(line, sizeof line, f)) {
+		const char *colon = strchr(line, ':');
+
+		if (strncmp(line, "model name", 10) || !colon)
+			continue;
+		snprintf(name, room, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+void report_head(const struct bench *b)
+{
+	char cpu[128];
+	double load;
+
+	cpu_name(cpu, sizeof cpu);
+	printf("Verbs on %s. %d CPU%s (%s).\n", ibv_get_device_name(b->end.ctx->device),
+	       pair_cpus(), pair_cpus() == 1 ? "" : "s", cpu);
+	printf("%u rounds of %u ms (sweep: %u ms), rows in turn; medians [quartiles]; ratios are "
+	       "formed within a round.\n",
+	       b->rounds, b->round_ms, b->sweep_ms);
+	printf("%s\n", b->pin ? "Latency and rate with the two processes pinned to a CPU each, all "
+				"else not pinned."
+			      : "Processes are not pinned to CPUs.");
+	if (getloadavg(&load, 1) == 1)
+		printf("Load average of the last minute: %.1f.\n", load);
+	if (pair_cpus() < 2)
+		printf("With one CPU no core is free for the other process: the targets don't "
+		       "apply.\n");
+}
+
+/* Fits what it stands for: 3 significant digits. */
+static const char *number(char buf[16], double v)
+{
+	int decimals = v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 3;
+
+	snprintf(buf, 16, "%.*f", decimals, v);
+	return buf;
+}
+
+static void print_target(const struct row *row, const struct summary *value,
+			 const struct summary *ratio, bool has_ratio)
+{
+	static const char *const sense[] = {"", "<=", ">=", ">="};
+	char limit[16];
+
+	if (row->target == TARGET_NONE)
+		return;
+	printf("  %s %s%s: ", sense[row->target], number(limit, row->limit),
+	       row->target == TARGET_VALUE_MIN ? "" : " x");
+	if (row->target != TARGET_VALUE_MIN && !has_ratio)
+		printf("unknown");
+	else
+		printf("%s", row_met(row, value, ratio) ? "met" : "NOT MET");
+}
+
+void report_group(const struct bench *b, const struct group *g)
+{
+	printf("\n%-50s %8s %19s  %6s %15s  %s\n", g->title, g->row[0].unit, "", "ratio", "",
+	       "target");
+	for (unsigned i = 0; i < g->nrows; i++) {
+		const struct row *row = &g->row[i];
+		struct summary v, r;
+		char n[3][16], range[48];
+		bool has_ratio;
+
+		if (!row_summary(g, row, b->rounds, false, &v)) {
+			printf("  %-48s %s\n", row->label, row->skipped);
+			continue;
+		}
+		has_ratio = row_summary(g, row, b->rounds, true, &r);
+		snprintf(range, sizeof range, "[%s .. %s]", number(n[0], v.q1), number(n[1], v.q3));
+		printf("  %-48s %8s %19s", row->label, number(n[2], v.median), range);
+		if (has_ratio) {
+			snprintf(range, sizeof range, "[%s .. %s]", number(n[0], r.q1),
+				 number(n[1], r.q3));
+			printf("  %6s %15s", number(n[2], r.median), range);
+		} else {
+			printf("  %6s %15s", "-", "");
+		}
+		print_target(row, &v, &r, has_ratio);
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static void print_size(uint32_t len)
+{
+	if (len >= 1u << 20)
+		printf("%4u MiB", len >> 20);
+	else if (len >= 1u << 10)
+		printf("%4u KiB", len >> 10);
+	else
+		printf("%4u B  ", len);
+}
+
+void report_sweep(const struct bench *b, const struct group *g, unsigned n)
+{
+	if (!n)
+		return;
+	printf("\nBy size: medians; latency as half a round trip in us, bandwidth one way in GB/s "
+	       "(10^9 bytes)\n%8s",
+	       "");
+	for (unsigned i = 0; i < g->nrows; i++)
+		printf(" %12s", g->row[i].label);
+	printf("\n%8s", "");
+	for (unsigned i = 0; i < g->nrows; i++)
+		printf(" %12s", g->row[i].unit);
+	putchar('\n');
+	for (unsigned k = 0; k < n; k++) {
+		print_size(g[k].row[0].len);
+		for (unsigned i = 0; i < g[k].nrows; i++) {
+			struct summary v;
+			char text[16];
+
+			printf(" %12s", row_summary(&g[k], &g[k].row[i], b->rounds, false, &v)
+						? number(text, v.median)
+						: "-");
+		}
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static json_t *json_summary(const struct summary *s)
+{
+	return json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", s->median, "q1", s->q1, "q3", s->q3,
+			 "min", s->min, "max", s->max);
+}
+
+static json_t *json_target(const struct row *row, const struct summary *value,
+			   const struct summary *ratio)
+{
+	static const char *const what[] = {"", "ratio at most", "ratio at least", "value at least"};
+
+	return json_pack("{s:s,s:f,s:b}", "kind", what[row->target], "limit", row->limit, "met",
+			 row_met(row, value, ratio));
+}
+
+static json_t *json_row(const struct bench *b, const struct group *g, const struct row *row)
+{
+	json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "key", row->key, "label", row->label, "unit",
+			      row->unit, "bytes", (int)row->len);
+	json_t *values = json_array();
+	struct summary v, r;
+	bool has_ratio;
+
+	if (!row_summary(g, row, b->rounds, false, &v)) {
+		json_object_set_new(o, "skipped", json_string(row->skipped));
+		json_decref(values);
+		return o;
+	}
+	for (unsigned i = 0; i < b->rounds; i++)
+		json_array_append_new(values, json_real(row->value[i]));
+	json_object_set_new(o, "operations_per_round", json_integer(row->count));
+	json_object_set_new(o, "value", json_summary(&v));
+	json_object_set_new(o, "values", values);
+	has_ratio = row_summary(g, row, b->rounds, true, &r);
+	if (has_ratio) {
+		json_object_set_new(o, "ratio_to", json_string(g->row[row->base].key));
+		json_object_set_new(o, "ratio", json_summary(&r));
+	}
+	if (row->target == TARGET_VALUE_MIN || (row->target != TARGET_NONE && has_ratio))
+		json_object_set_new(o, "target", json_target(row, &v, &r));
+	return o;
+}
+
+static json_t *json_groups(const struct bench *b, const struct group *g, unsigned n)
+{
+	json_t *list = json_array();
+
+	for (unsigned k = 0; k < n; k++) {
+		json_t *rows, *o;
+
+		if (g[k].unwanted)
+			continue;
+		rows = json_array();
+		for (unsigned i = 0; i < g[k].nrows; i++)
+			json_array_append_new(rows, json_row(b, &g[k], &g[k].row[i]));
+		o = json_pack("{s:s,s:s,s:b,s:o}", "key", g[k].key, "title", g[k].title, "pinned",
+			      b->pin && g[k].pinned, "rows", rows);
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+static json_t *json_machine(void)
+{
+	struct utsname system = {0};
+	char cpu[128];
+
+	cpu_name(cpu, sizeof cpu);
+	uname(&system);
+	return json_pack("{s:s,s:i,s:s}", "cpu", cpu, "cpus", pair_cpus(), "kernel",
+			 system.release);
+}
+
+void report_json(const struct bench *b, const struct group *g, unsigned n,
+		 const struct group *sweep, unsigned nsweep)
+{
+	time_t now = time(NULL);
+	struct tm utc = {0};
+	char stamp[32];
+	json_t *o;
+
+	if (!b->output)
+		return;
+	gmtime_r(&now, &utc);
+	strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
+	o = json_pack("{s:s,s:i,s:s,s:s,s:o,s:{s:i,s:i,s:i,s:i,s:b},s:o,s:o}", "benchmark", "verbs",
+		      "format", 1, "time", stamp, "device", ibv_get_device_name(b->end.ctx->device),
+		      "machine", json_machine(), "settings", "rounds", (int)b->rounds, "round_ms",
+		      (int)b->round_ms, "sweep_ms", (int)b->sweep_ms, "window", (int)b->window,
+		      "pin", b->pin, "groups", json_groups(b, g, n), "sweep",
+		      json_groups(b, sweep, nsweep));
+	if (!o || json_dump_file(o, b->output, JSON_INDENT(1) | JSON_REAL_PRECISION(6)))
+		die("the results can't be written to %s: %s", b->output, strerror(errno));
+	json_decref(o);
+	printf("\nResults, all rounds: %s\n", b->output);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * report.h - what the user sees: tables on stdout, and a JSON file.
+ */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "row.h"
+
+/* What was run, on what, how. */
+void report_head(const struct bench *b);
+
+/* A table with a line per row. */
+void report_group(const struct bench *b, const struct group *g);
+
+/* A table with a line per group and a column per row; all groups have the same rows. */
+void report_sweep(const struct bench *b, const struct group *g, unsigned n);
+
+/* Writes all there is to know to the file that --output names. */
+void report_json(const struct bench *b, const struct group *g, unsigned n,
+		 const struct group *sweep, unsigned nsweep);
+
+#endif

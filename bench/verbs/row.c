@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * row.c - runs the rows of a group in turn and sums up what came out.
+ */
+#include "row.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_COUNT (1u << 24)
+
+/*
+ * A software HCA's threads may stay awake for a while after their last work (softhca: 1 ms unless
+ * set) and would take a core from the next run. Nothing in the verbs API says when they sleep, so
+ * this waits longer than that.
+ */
+#define SETTLE_NS 3000000
+
+static void settle(void)
+{
+	struct timespec pause = {.tv_nsec = SETTLE_NS};
+
+	nanosleep(&pause, NULL);
+}
+
+static void run_once(struct bench *b, const struct row *row, unsigned count, double *out)
+{
+	pair_gate(&b->pair);
+	row->fn(b, row, count, out);
+	pair_barrier(&b->pair);
+}
+
+/* The fastest of three: a run that another program interrupted says nothing about the row. */
+static uint64_t trial(struct bench *b, const struct row *row)
+{
+	uint64_t best = UINT64_MAX;
+	double out[4];
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t start = now_ns(), took;
+
+		run_once(b, row, row->count, out);
+		took = now_ns() - start;
+		best = took < best ? took : best;
+	}
+	return best;
+}
+
+/* Finds how many operations fill the time of a round. */
+static void calibrate(struct bench *b, struct row *row, uint64_t round_ns)
+{
+	struct pair_shared *sh = b->pair.sh;
+	unsigned most = row->max_count ? row->max_count : MAX_COUNT;
+
+	row->count = 4;
+	do {
+		uint64_t took = trial(b, row);
+
+		if (!b->pair.rank) {
+			double full = ceil((double)row->count * (double)round_ns / (double)took);
+
+			sh->again = took < round_ns / 4 && row->count < most;
+			sh->count = sh->again ? row->count * 4 : (unsigned)fmin(full, most);
+		}
+		pair_barrier(&b->pair);
+		row->count = sh->count < most ? sh->count : most;
+	} while (sh->again);
+}
+
+static const char *why_skipped(const struct bench *b, const struct row *row)
+{
+	if (row->uses_lane && !b->end.lane[row->kind].qp)
+		return "not offered by the device";
+	if (row->uses_vm && !b->pair.sh->vm_allowed)
+		return "process_vm_writev is forbidden here";
+	return NULL;
+}
+
+static void progress(const struct bench *b, const struct group *g, unsigned round)
+{
+	if (b->pair.rank || !isatty(STDERR_FILENO))
+		return;
+	fprintf(stderr, "\r\033[K%s: round %u of %u", g->title, round, b->rounds);
+	if (round == b->rounds)
+		fputs("\r\033[K", stderr);
+}
+
+static void one_round(struct bench *b, struct group *g, unsigned round)
+{
+	double out[4] = {0};
+
+	for (unsigned i = 0, n; i < g->nrows; i += n) {
+		for (n = 1; i + n < g->nrows && !g->row[i + n].fn; n++)
+			;
+		if (g->row[i].skipped)
+			continue;
+		settle();
+		run_once(b, &g->row[i], g->row[i].count / 8 + 1, out);
+		run_once(b, &g->row[i], g->row[i].count, out);
+		for (unsigned k = 0; k < n; k++)
+			g->row[i + k].value[round] = out[k];
+	}
+}
+
+void group_run(struct bench *b, struct group *g, unsigned round_ms)
+{
+	progress(b, g, 0);
+	pair_pin(&b->pair, b->pin && g->pinned);
+	for (unsigned i = 0; i < g->nrows; i++) {
+		struct row *row = &g->row[i];
+
+		row->value = calloc(b->rounds, sizeof *row->value);
+		if (!row->value)
+			die("out of memory");
+		row->skipped = why_skipped(b, row);
+		if (row->fn && !row->skipped)
+			calibrate(b, row, (uint64_t)round_ms * 1000000);
+		else if (!row->fn)
+			row->count = g->row[i - 1].count;
+	}
+	for (unsigned round = 0; round < b->rounds; round++) {
+		one_round(b, g, round);
+		progress(b, g, round + 1);
+	}
+}
+
+void group_free(struct group *g)
+{
+	for (unsigned i = 0; i < g->nrows; i++)
+		free(g->row[i].value);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static double quantile(const double *sorted, unsigned n, double q)
+{
+	double at = q * (n - 1);
+	unsigned below = (unsigned)at;
+
+	if (below + 1 >= n)
+		return sorted[n - 1];
+	return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
+}
+
+bool row_summary(const struct group *g, const struct row *row, unsigned rounds, bool ratio,
+		 struct summary *s)
+{
+	const struct row *base = ratio && row->base >= 0 ? &g->row[row->base] : NULL;
+	double *sorted;
+
+	if (row->skipped || (ratio && (!base || base->skipped)))
+		return false;
+	sorted = calloc(rounds, sizeof *sorted);
+	if (!sorted)
+		die("out of memory");
+	for (unsigned i = 0; i < rounds; i++)
+		sorted[i] = row->value[i] / (base ? base->value[i] : 1);
+	qsort(sorted, rounds, sizeof *sorted, ascending);
+	s->median = quantile(sorted, rounds, 0.5);
+	s->q1 = quantile(sorted, rounds, 0.25);
+	s->q3 = quantile(sorted, rounds, 0.75);
+	s->min = sorted[0];
+	s->max = sorted[rounds - 1];
+	free(sorted);
+	return true;
+}
+
+bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio)
+{
+	switch (row->target) {
+	case TARGET_RATIO_MAX:
+		return ratio->median <= row->limit;
+	case TARGET_RATIO_MIN:
+		return ratio->median >= row->limit;
+	case TARGET_VALUE_MIN:
+		return value->median >= row->limit;
+	case TARGET_NONE:
+		break;
+	}
+	return false;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * row.h - a line of the tables: what is run for it, what came out in each round, and what it is
+ * compared with. Rows of a group take turns (all of them once per round), so that whatever else the
+ * machine does meanwhile meets them all alike, and a ratio is formed within a round.
+ */
+#ifndef BENCH_ROW_H
+#define BENCH_ROW_H
+
+#include "lane.h"
+
+#define POST_MOST                                                                      \
+	100 /* operations of one run_post(): their receives must fit the receive queue \
+	     */
+
+struct row;
+
+struct bench {
+	struct pair pair;
+	struct endpoint end;
+	unsigned rounds;
+	unsigned round_ms;
+	unsigned sweep_ms;
+	unsigned window; /* sends outstanding in a bandwidth test of large messages */
+	uint32_t max_size;
+	bool pin;
+	bool sweep;
+	const char *device;
+	const char *output;
+};
+
+/*
+ * One timed run of `count` operations. Both processes call it at the same moment; rank 0 stores the
+ * value of this row in out[0], and those of the rows behind it that have no function of their own
+ * in out[1], ...
+ */
+typedef void row_fn(struct bench *b, const struct row *row, unsigned count, double *out);
+
+enum target_kind { TARGET_NONE, TARGET_RATIO_MAX, TARGET_RATIO_MIN, TARGET_VALUE_MIN };
+
+struct row {
+	const char *key;   /* in the JSON file */
+	const char *label; /* in the table */
+	row_fn *fn;        /* NULL: filled in by the row before */
+	enum lane_kind kind;
+	enum ibv_wr_opcode op;
+	uint32_t len;
+	bool uses_lane, uses_vm; /* skipped where there is no such lane, or process_vm_writev is
+				    forbidden */
+	bool events;             /* wait for completion events instead of polling */
+	unsigned max_count;      /* 0: as many as fit the time */
+	int base;                /* row of the group that it is compared with; -1: none */
+	enum target_kind target;
+	double limit;
+	const char *unit;
+
+	const char *skipped; /* why it wasn't run, or NULL */
+	unsigned count;      /* operations per round */
+	double *value;       /* one per round */
+};
+
+struct group {
+	const char *key;
+	const char *title;
+	struct row *row;
+	unsigned nrows;
+	bool pinned;   /* with --pin */
+	bool unwanted; /* left out by --only */
+};
+
+struct summary {
+	double median, q1, q3, min, max;
+};
+
+/* Runs all rounds of a group; only rank 0 has the values afterwards. */
+void group_run(struct bench *b, struct group *g, unsigned round_ms);
+void group_free(struct group *g);
+
+/* Of the values of a row, or (ratio) of their ratios to the row it is compared with; false: there
+ * are none. */
+bool row_summary(const struct group *g, const struct row *row, unsigned rounds, bool ratio,
+		 struct summary *s);
+
+/* Whether the target is met; only for a row that has one and was run. */
+bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio);
+
+/* What can be measured: half round trips in microseconds. */
+row_fn run_bare_pingpong, run_send_pingpong, run_write_pingpong;
+/* GB/s (10^9 bytes). */
+row_fn run_vm_writev, run_bandwidth;
+/* Million messages per second. */
+row_fn run_bare_ring, run_rate;
+/* Three rows, in microseconds: post to completion, the post call, and what overlapped computation
+ * took longer. */
+row_fn run_post;
+
+#endif
