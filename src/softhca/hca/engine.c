@@ -40,6 +40,7 @@ static struct {
 	struct shca_qp *first, *last; /* READY */
 	struct shca_timers qp_timers; /* TIMED */
 	struct shca_timers events;
+	bool was_timer;              /* the QP that was taken last came from its heap */
 	_Atomic uint32_t ready;      /* length of the list */
 	_Atomic uint64_t next_timer; /* earliest of both heaps, UINT64_MAX = none */
 	_Atomic uint32_t rnr_wakes;  /* how often RNR waits were ended by a bell */
@@ -210,18 +211,27 @@ static struct shca_qp *qp_of(struct shca_timer *t)
 	return (struct shca_qp *)(void *)((char *)t - offsetof(struct shca_qp, timer));
 }
 
-/* Takes a QP that has work to do now. */
+/*
+ * Takes a QP that has work to do now: one whose timer is due and one that is ready in turn. Where
+ * many wait for receives, some timer is always due, and where many send, some QP is always ready;
+ * neither may starve the other.
+ */
 static struct shca_qp *take(uint64_t now)
 {
-	struct shca_qp *qp;
-	struct shca_timer *t;
+	struct shca_timer *t = NULL;
+	struct shca_qp *qp = NULL;
 
 	pthread_mutex_lock(&eng.lock);
-	t = shca_timers_pop(&eng.qp_timers, now);
-	note_next_timer();
-	qp = t ? qp_of(t) : eng.first;
-	if (qp && !t)
+	if (!eng.was_timer || !eng.first)
+		t = shca_timers_pop(&eng.qp_timers, now);
+	if (t) {
+		qp = qp_of(t);
+		note_next_timer();
+	} else if (eng.first) {
+		qp = eng.first;
 		list_del(qp);
+	}
+	eng.was_timer = t != NULL;
 	if (qp)
 		shca_sched_set(qp, SHCA_SCHED_RUNNING);
 	pthread_mutex_unlock(&eng.lock);
