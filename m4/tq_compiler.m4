@@ -10,6 +10,20 @@ AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
 AC_SUBST([WARN_CFLAGS])
 ])
 
+dnl TQ_TUNING: how structs are cleared, in TUNING_CFLAGS. gcc for x86 clears those of more than 32 bytes by "rep stos", which
+dnl takes longer to start than a loop of vector stores takes to end; each message needs three of them.
+AC_DEFUN([TQ_TUNING], [
+AC_MSG_CHECKING([for an option to clear structs by vector stores])
+TUNING_CFLAGS="-mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign"
+tq_save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS $TUNING_CFLAGS"
+AC_COMPILE_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
+	[AC_MSG_RESULT([no])
+	 TUNING_CFLAGS=])
+CFLAGS=$tq_save_CFLAGS
+AC_SUBST([TUNING_CFLAGS])
+])
+
 dnl TQ_SANITIZER: --enable-sanitizer=LIST, in SANITIZER_CFLAGS. The runtime is a shared object of its own, so
 dnl that a preloaded library and the program in front of which it stands share one.
 AC_DEFUN([TQ_SANITIZER], [

@@ -52,8 +52,12 @@ bool shca_cq_holds(struct shca_cq_entry *e)
 	return held(e, r, atomic_load(&r->tail), false) > 0;
 }
 
-/* Claims the next slot. */
-static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, uint64_t *pos)
+/*
+ * Claims the next slot. The caller moves the tail on when it has written the completion: a consumer
+ * that polls takes the slot's line as soon as it changes, so nothing but the writing comes between.
+ */
+static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, struct shca_cq_ring **in,
+			      uint64_t *pos)
 {
 	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire);
 	char *ring = arena + (desc >> 8);
@@ -70,11 +74,8 @@ static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, uint64_t *po
 		if (atomic_compare_exchange_strong_explicit(
 			    &s->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
 			    memory_order_acquire, memory_order_acquire)) {
-			/* Whoever finds the slot taken before we get here moves the tail for us. */
-			move_tail(r, t);
+			*in = r;
 			*pos = t;
-			/* The consumer wrote it last, and we shall next. */
-			__builtin_prefetch(shca_slot_at(ring, t + 1, desc & 0xff, e->stride), 1);
 			return s;
 		}
 		/*
@@ -114,12 +115,13 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	char *arena =
 		shca_arena(&shca_self.fabric,
 			   shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+	struct shca_cq_ring *r;
 	struct shca_cqe *s;
 	uint64_t pos;
 
 	if (!arena || atomic_load_explicit(&e->overrun, memory_order_relaxed))
 		return -ENOSPC;
-	s = claim(e, arena, &pos);
+	s = claim(e, arena, &r, &pos);
 	if (!s)
 		return overrun(hca, e);
 	memcpy(&s->visible_at, &c->visible_at,
@@ -134,6 +136,13 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* release: the completion is written before it is seen to be there. */
 	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
 			      memory_order_release);
+	/* Whoever finds the slot taken before we get here moves the tail for us. */
+	move_tail(r, pos);
+	/* The consumer wrote the next slot last, and we shall next. */
+	__builtin_prefetch(shca_slot_at((char *)r, pos + 1,
+					atomic_load_explicit(&e->ring, memory_order_relaxed) & 0xff,
+					e->stride),
+			   1);
 	if (e->channel) {
 		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
 

@@ -11,6 +11,9 @@
 /* How often the consumer looks at a slot that is being written before it goes on without it. */
 #define HOLE_PATIENCE 2000
 
+/* In how many polls a slot that is being written gets more than a glance. */
+#define LOOK_AT_CLAIMED 32
+
 static void step_on(struct shca_cq *cq)
 {
 	__atomic_store_n(&cq->next, cq->next + 1, __ATOMIC_RELAXED);
@@ -123,8 +126,9 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			continue;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
-			__builtin_prefetch(
-				shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride));
+			/* It is freed when it has been read: until then its line may have come for
+			 * writing. */
+			__builtin_prefetch(s, 1);
 			return s;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
@@ -137,6 +141,15 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 	}
 }
 
+/* Is the slot at `pos` neither free nor left over from the last round? */
+static bool taken(const struct shca_cq *cq, uint64_t pos)
+{
+	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
+}
+
 bool shca_cq_maybe(struct shca_cq *cq)
 {
 	struct shca_cqe *s;
@@ -147,8 +160,17 @@ bool shca_cq_maybe(struct shca_cq *cq)
 		return true;
 	next = __atomic_load_n(&cq->next, __ATOMIC_RELAXED);
 	s = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
-	return SHCA_WORD_STATE(atomic_load_explicit(&s->word, memory_order_relaxed)) !=
-	       SHCA_SLOT_FREE;
+	switch (SHCA_WORD_STATE(atomic_load_explicit(&s->word, memory_order_relaxed))) {
+	case SHCA_SLOT_FREE:
+		return false;
+	case SHCA_SLOT_CLAIMED:
+		/* It will be there soon, unless its producer died or was stopped: then there are
+		 * others behind it, or it is looked into now and then. */
+		return taken(cq, next + 1) ||
+		       __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) % LOOK_AT_CLAIMED == 0;
+	default:
+		return true;
+	}
 }
 
 void shca_cq_stash(struct shca_cq *cq)

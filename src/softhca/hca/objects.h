@@ -176,6 +176,11 @@ struct shca_rq_local {
 	bool is_srq;
 };
 
+/* What a requester fetches ahead of another process's receive queue. Never dereferenced. */
+struct shca_rq_ahead {
+	const void *position, *wqe;
+};
+
 struct shca_srq {
 	struct ibv_srq ibv;
 	struct shca_srq_entry *entry;

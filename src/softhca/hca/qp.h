@@ -106,6 +106,7 @@ struct shca_qp {
 	struct shca_progress cur;
 	struct shca_copy copy; /* of the message in progress */
 	uint32_t psn;
+	struct shca_rq_ahead ahead; /* where the next message may find its receive */
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the queue stood still until then */
 	bool drain_event;    /* SQD asked for an event when drained */

@@ -171,8 +171,11 @@ static enum shca_step op_send(struct shca_req *r)
 		a = shca_resp_scatter(&r->t, qp, qp->cur.rwqe, len, c->dst, &c->ndst);
 	if (a != SHCA_ACK)
 		return shca_req_answer(r, a);
-	if (first)
+	if (first) {
 		shca_add(&qp->entry->counters[SHCA_C_SENDS], 1);
+		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
+				   &qp->ahead);
+	}
 	if (len <= shca_cq_payload(r->t.cq))
 		return complete_receive(r, len);
 	if (first)

@@ -209,6 +209,16 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 	}
 }
 
+void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+			uint32_t slot, struct shca_rq_ahead *ahead)
+{
+	const uint64_t *ring = (const uint64_t *)(const void *)(shca_arena(f, proc) + rq->ring);
+	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+	ahead->position = &ring[head & (rq->size - 1)];
+	ahead->wqe = shca_rq_wqe(f, proc, rq, slot);
+}
+
 struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot)
 {

@@ -32,6 +32,11 @@ static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, 
 /* Takes the oldest receive of the queue `rq` of process proc: its WQE slot. -EAGAIN: none is
  * posted. -ESRCH: no such memory. */
 int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot);
+/* What the next claim of the queue will read if nobody else comes before: the next position and, on
+ * a queue with one receive at a time, the WQE that this one had. Its owner wrote both last, so a
+ * requester fetches them while it still prepares its message. Only ever prefetched from. */
+void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+			uint32_t slot, struct shca_rq_ahead *ahead);
 struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot);
 /* Says that this process waits for a receive there, so that posting one wakes its engine. */

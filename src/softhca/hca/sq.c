@@ -184,6 +184,8 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	shca_fault_kill(qp->ctx->hca);
 	pthread_mutex_lock(&qp->sq_lock);
+	__builtin_prefetch(qp->ahead.position);
+	__builtin_prefetch(qp->ahead.wqe);
 	for (; wr; wr = wr->next) {
 		struct shca_swqe *w = shca_sq_next(qp, &r);
 

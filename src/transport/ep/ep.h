@@ -47,7 +47,7 @@ struct tq_ep {
 #define TQ_EP_BUDGET 64
 /* What is not a completion is looked at after each poll that found one, and after so many that
  * found none. */
-#define TQ_EP_QUIET 16
+#define TQ_EP_QUIET 64
 
 /* ---- service.c ---- */
 int tq_service_start(struct tq_ep *ep);
