@@ -90,13 +90,19 @@ static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, struct shca_
 	}
 }
 
+/* Does a queue that is armed so raise an event for such a completion? */
+static bool fires(uint64_t arm, bool solicited)
+{
+	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
+}
+
 void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 {
 	uint64_t arm = atomic_load(&e->arm);
 	uint64_t life = atomic_load(&e->life);
 	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_life_number(life)};
 
-	if (arm != SHCA_ARM_ANY && !(arm == SHCA_ARM_SOLICITED && solicited))
+	if (!fires(arm, solicited))
 		return;
 	/* FIRING with our slot: should we die before the event is written, the reaper writes it. */
 	if (!atomic_compare_exchange_strong(&e->arm, &arm,
@@ -145,11 +151,13 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 			   1);
 	if (e->channel) {
 		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
-
 		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the
 		 * order of the arm word and sees our completion, or before it and we see it armed.
 		 */
-		atomic_fetch_or(&e->arm, 0);
+		uint64_t arm = atomic_fetch_or(&e->arm, 0);
+
+		if (!fires(arm, solicited))
+			return 0;
 		if (c->visible_at && c->visible_at > shca_now())
 			shca_engine_event_at(hca, e, c->visible_at, solicited);
 		else

@@ -36,12 +36,14 @@ struct due_event {
  * innermost lock.
  */
 static struct {
-	pthread_mutex_t lock;
+	/* What handing a QP over touches is one cache line. */
+	pthread_mutex_t lock SHCA_ALIGNED;
 	struct shca_qp *first, *last; /* READY */
-	struct shca_timers qp_timers; /* TIMED */
+	_Atomic uint32_t ready;       /* length of the list */
+	bool was_timer;               /* the QP that was taken last came from its heap */
+
+	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
 	struct shca_timers events;
-	bool was_timer;              /* the QP that was taken last came from its heap */
-	_Atomic uint32_t ready;      /* length of the list */
 	_Atomic uint64_t next_timer; /* earliest of both heaps, UINT64_MAX = none */
 	_Atomic uint32_t rnr_wakes;  /* how often RNR waits were ended by a bell */
 	_Atomic bool suspicious;     /* some peer did not answer: is it alive? */
@@ -59,7 +61,10 @@ static void note_next_timer(void)
 {
 	uint64_t a = shca_timers_next(&eng.qp_timers), b = shca_timers_next(&eng.events);
 
-	atomic_store_explicit(&eng.next_timer, a < b ? a : b, memory_order_relaxed);
+	if (b < a)
+		a = b;
+	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
+		atomic_store(&eng.next_timer, a);
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */
@@ -73,7 +78,7 @@ static void list_add(struct shca_qp *qp)
 	else
 		eng.first = qp;
 	eng.last = qp;
-	atomic_fetch_add_explicit(&eng.ready, 1, memory_order_relaxed);
+	atomic_fetch_add(&eng.ready, 1);
 }
 
 static void list_del(struct shca_qp *qp)
@@ -91,9 +96,10 @@ static void list_del(struct shca_qp *qp)
 
 static void wake(void)
 {
-	/* Pairs with the exchange before the engine sleeps: it sees our work, or we see it
+	/* Pairs with the exchange before the engine sleeps: it sees our work (`ready` or
+	 * `next_timer`, which are written in sequentially consistent order, too), or we see it
 	 * sleeping. */
-	if (atomic_fetch_or(&shca_self.proc->sleeping, 0))
+	if (atomic_load(&shca_self.proc->sleeping))
 		shca_proc_ring(shca_self.proc);
 }
 

@@ -88,21 +88,29 @@ struct shca_qp {
 	bool sig_all;
 	_Atomic bool flushed; /* in ERR, and all that was posted is completed */
 
-	pthread_mutex_t sq_lock;
 	char *sq;         /* WQEs */
 	uint32_t sq_size; /* power of two */
 	uint32_t sq_stride;
 	uint32_t max_wr, max_sge, max_inline;
-	uint32_t head;         /* posted; counters that only grow */
-	uint32_t exec;         /* next to execute */
-	_Atomic uint32_t tail; /* slots below it are free: moved by polling */
 
+	/* What posting and the engine hand to each other is one cache line. */
+	pthread_mutex_t sq_lock SHCA_ALIGNED;
+	uint32_t head; /* posted; counters that only grow */
+	uint32_t exec; /* next to execute */
 	/* The requester (under sq_lock, or by whoever holds SHCA_SCHED_RUNNING). */
 	_Atomic(enum shca_sched) sched;
-	struct shca_qp *ready_prev, *ready_next; /* engine's list */
-	struct shca_timer timer;
 	uint32_t rnr_seen; /* shca_engine_rnr_wakes() before it looked */
 	bool rnr_wait;     /* timed because of an RNR NAK */
+
+	/* The poster's own: where its slots come free, and ibv_wr_*: the batch that is being built,
+	 * under sq_lock from wr_start to wr_complete. */
+	_Atomic uint32_t tail SHCA_ALIGNED; /* slots below it are free: moved by polling */
+	uint32_t wr_count;
+	int wr_err;
+	struct shca_swqe *wr_cur;
+
+	struct shca_qp *ready_prev SHCA_ALIGNED, *ready_next; /* engine's list */
+	struct shca_timer timer;
 	struct shca_progress cur;
 	struct shca_copy copy; /* of the message in progress */
 	uint32_t psn;
@@ -110,11 +118,6 @@ struct shca_qp {
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the queue stood still until then */
 	bool drain_event;    /* SQD asked for an event when drained */
-
-	/* ibv_wr_*: the batch that is being built, under sq_lock from wr_start to wr_complete. */
-	uint32_t wr_count;
-	int wr_err;
-	struct shca_swqe *wr_cur;
 };
 
 /* The locks order it. */
