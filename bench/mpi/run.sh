@@ -53,8 +53,8 @@ overlap)
 	# others run.
 	engines=("${core[@]:2:2}")
 	[ ${#engines[@]} -gt 0 ] || engines=("${core[@]: -1}")
-	# An adapter moves messages of 8 KiB itself, so that is not left to who posts them.
-	run_options+=(--caller-limit 4K)
+	# An adapter moves messages itself: only what goes with its completion is left to who posts it.
+	run_options+=(--caller-limit 192)
 	run_options+=(--link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
