@@ -17,6 +17,16 @@ static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 	return flags;
 }
 
+/* MPI leaves a send's status undefined, but osc/pt2pt reads it: it is what pml/ob1 makes it. */
+static void set_status(tupleq_request_t *request, int tag)
+{
+	ompi_status_public_t *status = &request->op.ompi.req_status;
+
+	status->MPI_SOURCE = ompi_comm_rank(request->comm);
+	status->MPI_TAG = tag;
+	status->_ucount = request->op.buf.tq.len;
+}
+
 /* Copies the message to the user's attached buffer. NULL: there is no room in it. */
 static void *bsend_copy(const struct tq_buf *buf)
 {
@@ -107,6 +117,7 @@ int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 	rc = tupleq_buf_init(&request->op.buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		goto undo;
+	set_status(request, tag);
 	/* Before it is started: after that it may be completed by another thread. */
 	*out = &request->op.ompi;
 	rc = tq_send(tupleq_ctx(comm), dst, tag, &request->op.buf.tq, send_flags(tag, mode),
@@ -150,6 +161,7 @@ int tupleq_send_start(tupleq_request_t *request)
 	rc = tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
+	set_status(request, request->tag);
 	rc = tq_send(tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq,
 		     send_flags(request->tag, request->mode), request, &op->tq);
 	if (rc < 0) {

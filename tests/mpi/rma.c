@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * rma.c - rma [atomics]: one-sided operations, which Open MPI's osc/pt2pt makes messages of. Two
- * ranks or more.
+ * ranks or more. Atomics are apart because they need a send's status to have its tag, which pml/ob1
+ * does and pml/ucx doesn't.
  */
 #include "check.h"
 
