@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
+# mpi/run.sh overlap|latency|halo|sp [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap or latency}
+part=${1?which part: overlap, latency, halo or sp}
 
 die() {
 	echo "mpi: $*" >&2
@@ -46,21 +46,27 @@ else
 fi
 run_options=(--nodes 2 --memlock unlimited)
 
+# The time of the paper's adapter, which moves messages of 8 KiB itself: that is not left to who posts them.
+paper=(--caller-limit 4K --link "latency=1.3us,bandwidth=1.5GB/s")
+
 case $part in
-overlap)
-	# The time of the paper's adapter. The measured rank has a core to itself, as it would have beside a real
+overlap | halo)
+	# The measured rank has a core to itself, as it would have beside a real
 	# adapter. The engines have others; with two cores the other rank shares its own with them, so who waits lets
 	# others run.
 	engines=("${core[@]:2:2}")
 	[ ${#engines[@]} -gt 0 ] || engines=("${core[@]: -1}")
-	# An adapter moves messages of 8 KiB itself, so that is not left to who posts them.
-	run_options+=(--caller-limit 4K)
-	run_options+=(--link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
+	run_options+=("${paper[@]}" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
 latency)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
+	;;
+sp)
+	# There may be more ranks than cores, so nothing is bound, and who waits lets others run.
+	run_options+=("${paper[@]}" --engine-cpus "$all_cores")
+	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 *) die "there is no part called $part" ;;
 esac

@@ -127,6 +127,8 @@ static bool report(struct solver *s, double seconds, int ranks)
 	verified = problem_verified(difference);
 	if (s->grid.rank)
 		return verified;
+	if (!verified)
+		fprintf(stderr, "the norms are not those of class %c\n", p->class);
 	printf("{\"test\":\"sp\",\"class\":\"%c\",\"n\":%d,\"steps\":%d,\"ranks\":%d,"
 	       "\"seconds\":%.6f,\"mop_per_s\":%.3f,\"mpi_share\":%.5f,\"mpi_share_least\":%.5f,"
 	       "\"mpi_share_most\":%.5f,\"verified\":%s,\"difference\":%.3e",
