@@ -48,25 +48,37 @@ run_options=(--nodes 2 --memlock unlimited)
 
 # The time of the paper's adapter, which moves messages of 8 KiB itself: that is not left to who posts them.
 paper=(--caller-limit 4K --link "latency=1.3us,bandwidth=1.5GB/s")
+# Two ranks leave these to the engines.
+free_cores=$(IFS=, && echo "${core[*]:2:2}")
+# With no core to spare, engines take turns with ranks that compute: like an interrupt, they come when there is
+# something to do and don't stay.
+no_room=(--engine-cpus "$all_cores" --engine-spin 0)
 
 case $part in
-overlap | halo)
-	# The measured rank has a core to itself, as it would have beside a real
-	# adapter. The engines have others; with two cores the other rank shares its own with them, so who waits lets
-	# others run.
-	engines=("${core[@]:2:2}")
-	[ ${#engines[@]} -gt 0 ] || engines=("${core[@]: -1}")
-	run_options+=("${paper[@]}" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
+overlap)
+	# The measured rank has a core to itself, as it would have beside a real adapter. The engines have others; with
+	# two cores the other rank shares its own with them, so who waits lets others run.
+	run_options+=("${paper[@]}" --engine-cpus "${free_cores:-${core[-1]}}")
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+halo)
+	# Both ranks compute.
+	run_options+=("${paper[@]}")
+	if [ -n "$free_cores" ]; then
+		run_options+=(--engine-cpus "$free_cores")
+	else
+		run_options+=("${no_room[@]}")
+	fi
+	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+sp)
+	# There may be more ranks than cores, so nothing is bound, and who waits lets others run.
+	run_options+=("${paper[@]}" "${no_room[@]}")
+	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 latency)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
-	;;
-sp)
-	# There may be more ranks than cores, so nothing is bound, and who waits lets others run.
-	run_options+=("${paper[@]}" --engine-cpus "$all_cores")
-	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 *) die "there is no part called $part" ;;
 esac

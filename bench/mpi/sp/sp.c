@@ -174,8 +174,12 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	argp_parse(&argp, argc, argv, 0, NULL, &problem);
 	wrong = grid_check(problem, ranks);
-	if (wrong)
-		comm_die(wrong);
+	if (wrong) {
+		if (!rank)
+			fprintf(stderr, "%s\n", wrong);
+		MPI_Finalize();
+		return 1;
+	}
 	make(&solver, problem, rank, ranks);
 	verified = report(&solver, run(&solver), ranks);
 	free_all(&solver);
