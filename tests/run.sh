@@ -204,7 +204,7 @@ mpi_module() {
 
 # mpi_line PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: a line of tests/mpi/*.list.
 mpi_line() {
-	local prefix=$1 protocols=$2 ranks=$4 protocol label softhca mpirun module program
+	local prefix=$1 protocols=$2 ranks=$4 protocol label softhca mpirun module program judge=run path
 	read -ra softhca <<<"$3"
 	read -ra mpirun <<<"$5"
 	read -ra program <<<"$6"
@@ -212,13 +212,18 @@ mpi_line() {
 
 	[ "$protocols" != all ] || protocols=tupleq,tupleq-copy,rput,rget
 	[ "${PML-tupleq}" = tupleq ] || protocols=$PML
+	# A program of another folder is a test by its exit status.
+	case ${program[0]} in
+	*/*) judge=pass_or_fail path=$build/${program[0]} ;;
+	*) path=$build/tests/mpi/${program[0]} ;;
+	esac
 	for protocol in ${protocols//,/ }; do
 		label="$prefix$protocol: ${program[*]}, $ranks ranks${softhca[*]:+ [${softhca[*]}]}${mpirun[*]:+ [${mpirun[*]}]}"
 		wanted "$label" || continue
 		read -ra module <<<"$(mpi_module "$protocol")"
-		run "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- \
+		"$judge" "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- \
 			mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
-			-n "$ranks" "${module[@]}" "${mpirun[@]}" "$build/tests/mpi/${program[0]}" "${program[@]:1}"
+			-n "$ranks" "${module[@]}" "${mpirun[@]}" "$path" "${program[@]:1}"
 	done
 }
 

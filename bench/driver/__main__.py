@@ -5,28 +5,44 @@ import argparse
 import os
 import sys
 
+import halo
 import latency
 import overlap
+import sp
 
-PARTS = {"overlap": overlap.main, "latency": latency.main}
+PARTS = {"overlap": overlap.main, "latency": latency.main, "halo": halo.main, "sp": sp.main}
+# Those of which one program takes options of its own.
+TAKES_ARGUMENTS = ("overlap", "halo")
 
 
 def parse():
     """Options, and what bench/mpi/run.sh has put into the environment."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the overlap program.")
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, halo).")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap: write each iteration's time to the JSON file")
+    parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
+    parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
+    parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4)")
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
-    if settings.arguments and settings.part != "overlap":
-        parser.error("options of a program are for overlap alone")
+    if settings.arguments and settings.part not in TAKES_ARGUMENTS:
+        parser.error("options of a program are for overlap and halo alone")
+    if settings.part != "sp" and (settings.problem or settings.npb or settings.ranks):
+        parser.error("--class, --npb and --ranks are for sp alone")
+    if settings.npb:
+        settings.npb = os.path.abspath(settings.npb)
+        if settings.problem:
+            parser.error("a program of the NAS parallel benchmarks was built for its class")
+        if not os.access(settings.npb, os.X_OK):
+            parser.error(f"{settings.npb} is no program")
+    settings.ranks = settings.ranks or (4 if settings.part == "sp" else 2)
     settings.rounds = settings.rounds or (2 if settings.quick else 5)
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")

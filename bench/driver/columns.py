@@ -50,12 +50,19 @@ _ALL = [
         what="UCX, over RC",
     ),
     Column("ob1-vader", mca(pml="ob1", btl="vader,self"), what="Open MPI's shared memory"),
+    Column(
+        "ucx-sm",
+        mca(pml="ucx", osc="ucx", opal_common_ucx_devices="any", opal_common_ucx_tls="any")
+        + ("-x", "UCX_TLS=sm,self"),
+        what="UCX's shared memory",
+    ),
 ]
 
 COLUMNS = {column.name: column for column in _ALL}
 
-# Those that use the adapter.
-DEVICE = [name for name in COLUMNS if name != "ob1-vader"]
+# Those that use the adapter, and those without one.
+SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
+DEVICE = [name for name in COLUMNS if name not in SHARED_MEMORY]
 
 
 def choose(text, default):

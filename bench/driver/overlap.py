@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Availability by size, on both sides."""
 
-import os
-
 import columns
 import jobs
 import report
@@ -122,8 +120,7 @@ def _plot(stem, tasks, availability):
                 middle, around = report.median(by_column[name]), report.spread(by_column[name])
                 script.append(f"{size} {middle} {middle - around} {middle + around}")
             script.append("e")
-    failure = report.gnuplot("\n".join([*script, "unset multiplot", ""]))
-    print(f"The plot can't be drawn: {failure}" if failure else f"Plot: {os.path.relpath(stem)}.png")
+    report.draw(stem, [*script, "unset multiplot"])
 
 
 def main(settings):

@@ -107,7 +107,7 @@ def print_head(settings):
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
     print(f"softhca run {settings.softhca_options}")
-    print(f"mpirun -n 2 {' '.join(settings.mpirun_options)}")
+    print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
 def write_json(settings, name, tasks):
@@ -132,10 +132,16 @@ def write_json(settings, name, tasks):
     return stem
 
 
-def gnuplot(script):
-    """Draws a plot; returns what went wrong, or nothing."""
+def _gnuplot(script):
+    """Returns what went wrong, or nothing."""
     try:
         done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
     except OSError as error:
         return str(error)
     return done.stderr.strip() if done.returncode else ""
+
+
+def draw(stem, lines):
+    """Draws a plot beside the JSON file, by a script that is given line by line."""
+    failure = _gnuplot("\n".join([*lines, ""]))
+    print(f"The plot can't be drawn: {failure}" if failure else f"Plot: {os.path.relpath(stem)}.png")

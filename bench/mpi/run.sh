@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
+# mpi/run.sh overlap|latency|halo|sp [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap or latency}
+part=${1?which part: overlap, latency, halo or sp}
 
 die() {
 	echo "mpi: $*" >&2
@@ -46,17 +46,36 @@ else
 fi
 run_options=(--nodes 2 --memlock unlimited)
 
+# The time of the paper's adapter. It moves messages of 8 KiB itself: that is not left to who posts them.
+paper=(--link "latency=1.3us,bandwidth=1.5GB/s" --caller-limit 4K)
+# Two ranks leave these to the engines.
+free_cores=$(IFS=, && echo "${core[*]:2:2}")
+# With no core to spare, engines take turns with ranks that compute: like an interrupt, they come when there is
+# something to do and don't stay.
+no_room=(--engine-cpus "$all_cores" --engine-spin 0)
+
 case $part in
 overlap)
-	# The time of the paper's adapter. The measured rank has a core to itself, as it would have beside a real
-	# adapter. The engines have others; with two cores the other rank shares its own with them, so who waits lets
-	# others run.
-	engines=("${core[@]:2:2}")
-	[ ${#engines[@]} -gt 0 ] || engines=("${core[@]: -1}")
-	# An adapter moves messages itself: only what goes with its completion is left to who posts it.
-	run_options+=(--caller-limit 192)
-	run_options+=(--link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$(IFS=, && echo "${engines[*]}")")
+	# The measured rank has a core to itself, as it would have beside a real adapter. The engines have others; with
+	# two cores the other rank shares its own with them, so who waits lets others run. An adapter moves messages
+	# itself: only what goes with its completion is left to who posts it.
+	run_options+=("${paper[@]}" --caller-limit 192 --engine-cpus "${free_cores:-${core[-1]}}")
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+halo)
+	# Both ranks compute.
+	run_options+=("${paper[@]}")
+	if [ -n "$free_cores" ]; then
+		run_options+=(--engine-cpus "$free_cores")
+	else
+		run_options+=("${no_room[@]}")
+	fi
+	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+sp)
+	# There may be more ranks than cores, so nothing is bound, and who waits lets others run.
+	run_options+=("${paper[@]}" "${no_room[@]}")
+	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 latency)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.

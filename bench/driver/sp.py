@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A whole program that overlaps: SP, or a program of the NAS parallel benchmarks that the user has built."""
+
+import os
+import re
+
+import columns
+import jobs
+import report
+from rounds import Task, take_turns
+
+BASE = "rget"
+
+# What every one of the NAS parallel benchmarks prints at its end.
+_NPB = {
+    "class": r"^\s*Class\s*=\s*(\S+)",
+    "seconds": r"^\s*Time in seconds\s*=\s*(\S+)",
+    "mop_per_s": r"^\s*Mop/s total\s*=\s*(\S+)",
+    "verification": r"^\s*Verification\s*=\s*(\S.*\S)",
+}
+
+
+def _npb_result(text):
+    """The result of a program of the NAS parallel benchmarks, with the names that ours have in JSON."""
+    found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in _NPB.items()}
+    missing = [name for name, match in found.items() if not match]
+    if missing:
+        raise jobs.Failed(f"it printed no {', '.join(missing)}, as the NAS parallel benchmarks do")
+    result = {name: match[1] for name, match in found.items()}
+    if result.pop("verification") != "SUCCESSFUL":
+        raise jobs.Failed("its verification was not successful")
+    result["seconds"] = float(result["seconds"])
+    result["mop_per_s"] = float(result["mop_per_s"])
+    return result
+
+
+def _task(settings, column):
+    if settings.npb:
+        command = jobs.mpirun(settings, column, settings.npb)
+    else:
+        command = jobs.mpirun(settings, column, "sp/sp", "--class", settings.problem)
+
+    def run(_show):
+        if settings.npb:
+            return _npb_result(jobs.run(command, settings.timeout))
+        return jobs.run_json(command, settings.timeout)[0]
+
+    return Task(column.name, run, column.own)
+
+
+def _cell(values, factor=1):
+    scaled = [factor * value for value in values]
+    return f"{report.number(report.median(scaled))} ±{report.number(report.spread(scaled))}" if scaled else "-"
+
+
+def _per_round(task, field):
+    return [result[field] for result in task.results if field in result]
+
+
+def _ratios(task, base):
+    """Of times, formed within a round."""
+    if not base:
+        return []
+    return [a / b for a, b in zip(_per_round(task, "seconds"), _per_round(base, "seconds"))]
+
+
+def _print_table(title, tasks):
+    base = next((task for task in tasks if task.name == BASE and task.results), None)
+    rows = [
+        [
+            task.name,
+            _cell(_per_round(task, "seconds")),
+            _cell(_ratios(task, base)),
+            _cell(_per_round(task, "mop_per_s")),
+            _cell(_per_round(task, "mpi_share"), 100),
+        ]
+        for task in tasks
+        if task.results
+    ]
+    report.table(title, ["", "time (s)", f"ratio to {BASE}", "Mop/s", "in MPI (%)"], rows)
+
+
+def _plot(stem, title, tasks):
+    """A bar per column."""
+    ran = [task for task in tasks if task.results]
+    if not ran:
+        return
+    tics = ", ".join(f"'{task.name}' {place}" for place, task in enumerate(ran))
+    script = [
+        "set terminal pngcairo size 900,500 font 'sans,11'",
+        f"set output '{stem}.png'",
+        f"set title '{title}' noenhanced; set ylabel 'time (s)'; set yrange [0:*]; set grid y; unset key",
+        f"set xtics ({tics}) noenhanced; set xrange [-0.6:{len(ran) - 0.4}]",
+        "set boxwidth 0.6; set style fill solid 0.5",
+        "plot '-' using 1:2:3 with boxerrorbars lw 2",
+    ]
+    for place, task in enumerate(ran):
+        seconds = _per_round(task, "seconds")
+        script.append(f"{place} {report.median(seconds)} {report.spread(seconds)}")
+    report.draw(stem, [*script, "e"])
+
+
+def main(settings):
+    """Measures, prints and writes it all. Returns the tasks."""
+    settings.problem = settings.problem or ("S" if settings.quick else "W")
+    title = os.path.basename(settings.npb) if settings.npb else f"SP, class {settings.problem}"
+    title += f", on {settings.ranks} ranks"
+    report.print_head(settings)
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, list(columns.COLUMNS))]
+    take_turns(tasks, settings.rounds)
+    _print_table(title, tasks)
+    report.print_skipped(tasks)
+    stem = report.write_json(settings, "sp", tasks)
+    _plot(stem, title, tasks)
+    return tasks
