@@ -7,17 +7,19 @@ import sys
 
 import latency
 import overlap
+import patterns
 
-PARTS = {"overlap": overlap.main, "latency": latency.main}
+PARTS = {"overlap": overlap.main, "latency": latency.main, "patterns": patterns.main}
 
 
 def parse():
     """Options, and what bench/mpi/run.sh has put into the environment."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the overlap program.")
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the overlap or the patterns program.")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, quick: 2)")
+    parser.add_argument("--ranks", type=int, default=2, metavar="N", help="patterns: on two nodes in turn (2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap: write each iteration's time to the JSON file")
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
@@ -25,8 +27,10 @@ def parse():
     end = words.index("--") if "--" in words else len(words)
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
-    if settings.arguments and settings.part != "overlap":
-        parser.error("options of a program are for overlap alone")
+    if settings.arguments and settings.part == "latency":
+        parser.error("there are no options of a program for latency")
+    if settings.ranks != 2 and settings.part != "patterns":
+        parser.error("--ranks is for patterns alone")
     settings.rounds = settings.rounds or (2 if settings.quick else 5)
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")

@@ -67,15 +67,15 @@ def run(command, timeout, each_line=None):
     if process.returncode:
         reason = _reason(said + "".join(lines))
         if not reason:
-            reason = _reason_alone(command) if command[:3] == ["mpirun", "-n", "2"] else "without a word"
+            reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "without a word"
         raise Failed(f"{reason} (status {process.returncode})")
     return "".join(lines)
 
 
-def mpirun(settings, column, program, *arguments, extra=()):
-    """The command that runs one of the benchmark programs on two ranks."""
+def mpirun(settings, column, program, *arguments, ranks=2, extra=()):
+    """The command that runs one of the benchmark programs."""
     return [
-        *("mpirun", "-n", "2", *settings.mpirun_options, *column.options, *extra),
+        *("mpirun", "-n", str(ranks), *settings.mpirun_options, *column.options, *extra),
         os.path.join(settings.programs, program),
         *arguments,
     ]

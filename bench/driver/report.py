@@ -107,7 +107,7 @@ def print_head(settings):
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
     print(f"softhca run {settings.softhca_options}")
-    print(f"mpirun -n 2 {' '.join(settings.mpirun_options)}")
+    print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
 def write_json(settings, name, tasks):

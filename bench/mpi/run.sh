@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
+# mpi/run.sh overlap|latency|patterns [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap or latency}
+part=${1?which part: overlap, latency or patterns}
 
 die() {
 	echo "mpi: $*" >&2
@@ -61,6 +61,12 @@ overlap)
 latency)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
+	;;
+patterns)
+	# The paper's adapter as for overlap; but ranks are equals here, so the engines go where there is room.
+	run_options+=(--caller-limit 4K --link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$all_cores")
+	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
+	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
 *) die "there is no part called $part" ;;
 esac
