@@ -122,7 +122,7 @@ static enum shca_step wait_until(struct shca_req *r, uint64_t when)
 static enum shca_step resend_at(struct shca_req *r, uint64_t when)
 {
 	if (!r->qp->cur.started)
-		r->qp->cur.arrives_at = 0;
+		r->qp->cur.arrives_at = r->qp->cur.on_link = 0;
 	r->qp->link_floor = when;
 	return wait_until(r, when);
 }
