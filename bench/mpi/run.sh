@@ -63,8 +63,10 @@ latency)
 	run_options+=(--engine-cpus "$all_cores")
 	;;
 patterns)
-	# The paper's adapter as for overlap; but ranks are equals here, so the engines go where there is room.
-	run_options+=(--caller-limit 4K --link "latency=1.3us,bandwidth=1.5GB/s" --engine-cpus "$all_cores")
+	# The paper's adapter, as for overlap. Here ranks are equals, so the engines go where there is room, and they
+	# don't wait for more work at the cost of ranks on the same cores.
+	run_options+=(--caller-limit 4K --link "latency=1.3us,bandwidth=1.5GB/s")
+	run_options+=(--engine-cpus "$all_cores" --engine-spin 20us)
 	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;

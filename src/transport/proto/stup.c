@@ -105,13 +105,16 @@ struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag)
 	}
 	if (core->nstups >= STUPS_MAX)
 		evict(core);
-	t = calloc(1, sizeof(*t));
+	/* Likely the memory that was just given back, which calloc() would not take. */
+	t = malloc(sizeof(*t));
 	if (!t)
 		return NULL;
-	t->pair = pair;
-	t->tag = tag;
-	t->ask_at = (uint32_t)core->params->promote_after;
-	t->max_len = UINT64_MAX; /* until an offer says what the receiver takes */
+	*t = (struct tq_stup){
+		.pair = pair,
+		.tag = tag,
+		.ask_at = (uint32_t)core->params->promote_after,
+		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
+	};
 	HASH_ADD(hh, pair->stups, tag, sizeof(t->tag), t);
 	DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	core->nstups++;
