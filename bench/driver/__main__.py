@@ -8,16 +8,23 @@ import sys
 import halo
 import latency
 import overlap
+import patterns
 import sp
 
-PARTS = {"overlap": overlap.main, "latency": latency.main, "halo": halo.main, "sp": sp.main}
+PARTS = {
+    "overlap": overlap.main,
+    "latency": latency.main,
+    "halo": halo.main,
+    "sp": sp.main,
+    "patterns": patterns.main,
+}
 # Those of which one program takes options of its own.
-TAKES_ARGUMENTS = ("overlap", "halo")
+TAKES_ARGUMENTS = ("overlap", "halo", "patterns")
 
 
 def parse():
     """Options, and what bench/mpi/run.sh has put into the environment."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, halo).")
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, halo, patterns).")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
@@ -26,16 +33,18 @@ def parse():
     parser.add_argument("--samples", action="store_true", help="overlap: write each iteration's time to the JSON file")
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
-    parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4)")
+    parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4); patterns: on two nodes in turn (2)")
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
-        parser.error("options of a program are for overlap and halo alone")
-    if settings.part != "sp" and (settings.problem or settings.npb or settings.ranks):
-        parser.error("--class, --npb and --ranks are for sp alone")
+        parser.error("options of a program are for overlap, halo and patterns alone")
+    if settings.part != "sp" and (settings.problem or settings.npb):
+        parser.error("--class and --npb are for sp alone")
+    if settings.part not in ("sp", "patterns") and settings.ranks:
+        parser.error("--ranks is for sp and patterns alone")
     if settings.npb:
         settings.npb = os.path.abspath(settings.npb)
         if settings.problem:

@@ -44,6 +44,14 @@ uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first)
 	return *first + busy;
 }
 
+uint64_t shca_link_until_nak(uint64_t mtu)
+{
+	const struct shca_config *c = &shca_self.fabric.hdr->config;
+
+	return mtu +
+	       (uint64_t)((double)c->link_bytes_per_sec * 2 * (double)c->link_latency_ns / 1e9);
+}
+
 uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t bytes, uint64_t start,
 			uint64_t *first)
 {

@@ -23,5 +23,8 @@ uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t byt
 uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start);
 uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first);
 uint64_t shca_link_latency(void);
+/* Bytes that have left when the NAK to a first packet of `mtu` bytes is back: the sender stops
+ * then. */
+uint64_t shca_link_until_nak(uint64_t mtu);
 
 #endif

@@ -69,6 +69,7 @@ struct shca_progress {
 	uint64_t offset;     /* bytes moved */
 	uint64_t arrives_at; /* link model: when its last byte is at the target; 0 = at once */
 	uint64_t first_at;   /* ... when its first one is */
+	uint64_t on_link;    /* ... bytes of it that the ports are reserved for */
 	bool to_us;          /* ... or at us: a READ or an atomic */
 	uint32_t rwqe;       /* claimed receive */
 };

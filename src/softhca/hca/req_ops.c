@@ -40,24 +40,41 @@ static enum shca_step done(struct shca_req *r)
 	return SHCA_STEP_DONE;
 }
 
-/* Link model: fixes, once, when this message arrives. */
-static void schedule(struct shca_req *r, bool to_us)
+/* Link model: fixes, once, when so many bytes of this message arrive, and when its first does. */
+static void schedule(struct shca_req *r, bool to_us, uint64_t bytes)
 {
 	struct shca_progress *p = &r->qp->cur;
 	struct shca_hca *us = r->qp->ctx->hca;
-	uint64_t start;
+	uint64_t start, first, more = bytes - p->on_link;
+	bool begun = p->arrives_at;
 
-	if (!shca_link_on() || p->arrives_at)
+	if (!shca_link_on() || (begun && bytes <= p->on_link))
 		return;
 	/* A port that is kept busy sends one message after the other, however late we look at the
 	 * next. */
 	start = r->w->posted_at > r->qp->link_floor ? r->w->posted_at : r->qp->link_floor;
 	p->to_us = to_us;
 	if (to_us)
-		p->arrives_at = shca_link_send(r->t.hca, us, r->w->length,
-					       start + shca_link_latency(), &p->first_at);
+		p->arrives_at =
+			shca_link_send(r->t.hca, us, more, start + shca_link_latency(), &first);
 	else
-		p->arrives_at = shca_link_send(us, r->t.hca, r->w->length, start, &p->first_at);
+		p->arrives_at = shca_link_send(us, r->t.hca, more, start, &first);
+	p->on_link = bytes;
+	if (!begun)
+		p->first_at = first;
+}
+
+/* A message that finds no receive is stopped by the NAK: it doesn't keep the link busy while it is
+ * held. */
+static void schedule_send(struct shca_req *r, enum shca_answer a)
+{
+	uint64_t bytes = r->w->length, stop;
+
+	if (a != SHCA_ACK) {
+		stop = shca_link_until_nak(128u << r->qp->entry->attr.path_mtu);
+		bytes = bytes < stop ? bytes : stop;
+	}
+	schedule(r, false, bytes);
 }
 
 /*
@@ -165,8 +182,8 @@ static enum shca_step op_send(struct shca_req *r)
 	enum shca_answer a;
 	int e;
 
-	schedule(r, false);
 	a = claim(r);
+	schedule_send(r, a);
 	if (a == SHCA_ACK)
 		a = shca_resp_scatter(&r->t, qp, qp->cur.rwqe, len, c->dst, &c->ndst);
 	if (a != SHCA_ACK)
@@ -215,7 +232,7 @@ static enum shca_step op_write(struct shca_req *r)
 	bool first = !qp->cur.started;
 	enum shca_step s;
 
-	schedule(r, false);
+	schedule(r, false, r->w->length);
 	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_WRITE, &c->dst[0]);
 	if (a == SHCA_ACK && imm)
 		a = claim(r);
@@ -259,7 +276,7 @@ static enum shca_step op_read(struct shca_req *r)
 
 	if (no_read_resources(r))
 		return refuse(r);
-	schedule(r, true);
+	schedule(r, true, r->w->length);
 	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_READ, &c->src[0]);
 	if (a != SHCA_ACK)
 		return shca_req_answer(r, a);
@@ -288,7 +305,7 @@ static enum shca_step op_atomic(struct shca_req *r)
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(r) || (r->w->remote_addr & 7))
 		return refuse(r);
-	schedule(r, true);
+	schedule(r, true, r->w->length);
 	/* Nobody may see its effect before the request is there. */
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;
 	if (at && at > shca_now()) {

@@ -168,8 +168,10 @@ static int poll_all(struct tq_ep *ep)
 	int events = tq_cq_poll(&ep->net, TQ_EP_BUDGET);
 
 	if (++ep->quiet < TQ_EP_QUIET) {
-		if (events == 0)
+		if (events == 0) {
+			tq_core_polled(&ep->core);
 			return 0;
+		}
 		if (ep->core.ended) {
 			ep->quiet += TQ_EP_QUIET / 4;
 			return events;

@@ -40,6 +40,7 @@ static void resolved(struct tq_sreq *s)
 {
 	if (!s->stup)
 		return;
+	tq_stup_untime(s);
 	s->stup->nrts--;
 	s->stup = NULL;
 }
@@ -94,6 +95,8 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 
 	if (!s)
 		return;
+	if (s->posted_at)
+		tq_stup_timed(s->stup, s);
 	resolved(s);
 	tq_sreq_end(s, 0);
 }

@@ -60,8 +60,7 @@ int tq_core_poll(struct tq_core *core)
 {
 	int events = tq_send_poll(core) + tq_recv_poll(core);
 
-	if (core->ntimed)
-		core->polled_at = core->wire->now(core->net);
+	tq_core_polled(core);
 	if (core->removed)
 		tq_ctxs_reap(core);
 	return events;

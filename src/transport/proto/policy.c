@@ -13,7 +13,7 @@
 #include "proto/recv.h"
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
-#define BACKOFF_FAULT 64u  /* least, for tuples that cost recalls in another way */
+#define BACKOFF_FAULT 256u /* least, for tuples that cost recalls in another way */
 #define AFTER_LIMIT   16u  /* messages until a tuple asks again that found no room */
 #define WILDTAGS_MAX  256u /* tags remembered per context */
 #define IDLE_AFTER    8u   /* times the number of queues: messages to others, until it is idle */

@@ -84,12 +84,15 @@ struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
 		return k;
 	}
 	evict(core);
-	k = calloc(1, sizeof(*k));
+	/* Likely the memory that was just given back, which calloc() would not take. */
+	k = malloc(sizeof(*k));
 	if (!k)
 		return NULL;
-	k->pair = pair;
-	k->tag = tag;
-	k->info = (struct tq_tuple_info){.ctx = pair->ctx->id, .source = pair->rank, .tag = tag};
+	*k = (struct tq_rtup){
+		.pair = pair,
+		.tag = tag,
+		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
+	};
 	HASH_ADD_BYHASHVALUE(hh, pair->rtups, tag, sizeof(k->tag), tag_hash(tag), k);
 	DL_APPEND2(core->rtup_all, k, aprev, anext);
 	core->nrtups++;

@@ -96,8 +96,6 @@ void tq_sreq_end(struct tq_sreq *s, int error);
 
 /* ---- stup.c: the tuple ---- */
 
-/* Will it be timed, to see whether it is held? */
-bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
 /* NULL: no memory. */
 struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag);
 /* The handle for a message's `ask`; 0: it doesn't ask. If the message is sent, tq_stup_asked(). */
@@ -123,6 +121,18 @@ void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer);
 /* CONTROL, with nothing outstanding that knows it. */
 bool tq_stup_quiet(const struct tq_stup *t);
 void tq_stup_free(struct tq_stup *t);
+
+/* ---- giveback.c: whether its queue pays ---- */
+
+/* Is it to be timed, when it is posted to `lane` or announced? */
+bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
+bool tq_stup_times_rts(const struct tq_sreq *s);
+void tq_stup_time(struct tq_sreq *s);
+void tq_stup_untime(struct tq_sreq *s);
+/* It was, and is complete: a direct one, or an RTS whose data were read. */
+void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s);
+void tq_stup_new_life(struct tq_stup *t);
+void tq_stup_try_giveback(struct tq_stup *t);
 
 /* Plain direct sends must not pass what went before: RTS, CTS-DIRECT ones, the bulk lane. */
 static inline bool tq_stup_direct_open(const struct tq_stup *t)

@@ -12,14 +12,6 @@
 #define STEAL_LOOK 16
 /* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
 #define OFFER_WAIT 8u
-/* A short message that takes longer than this (ns) was held; of so many that were timed, at most
- * one in GIVEBACK_PART may not have been, for the tuple to be given back. */
-#define HELD_LONG     50000u
-#define GIVEBACK_MIN  8u
-#define GIVEBACK_PART 4u
-#define GIVEBACK_AGE  64u
-/* One in so many messages is timed: reading the clock costs as much as the rest. */
-#define TIMED_EVERY 16u
 
 static const char *const state_names[TQ_STUP_STATES] = {
 	[TQ_STUP_CONTROL] = "CONTROL",     [TQ_STUP_ASKED] = "ASKED",
@@ -113,13 +105,16 @@ struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag)
 	}
 	if (core->nstups >= STUPS_MAX)
 		evict(core);
-	t = calloc(1, sizeof(*t));
+	/* Likely the memory that was just given back, which calloc() would not take. */
+	t = malloc(sizeof(*t));
 	if (!t)
 		return NULL;
-	t->pair = pair;
-	t->tag = tag;
-	t->ask_at = (uint32_t)core->params->promote_after;
-	t->max_len = UINT64_MAX; /* until an offer says what the receiver takes */
+	*t = (struct tq_stup){
+		.pair = pair,
+		.tag = tag,
+		.ask_at = (uint32_t)core->params->promote_after,
+		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
+	};
 	HASH_ADD(hh, pair->stups, tag, sizeof(t->tag), t);
 	DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	core->nstups++;
@@ -249,8 +244,7 @@ void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t m
 	t->srqn = srqn;
 	t->max_len = max_len;
 	t->delivered = 0;
-	t->slow = t->fast = 0;
-	t->gave_back = false;
+	tq_stup_new_life(t);
 	t->sent = 0;
 	set_state(t, TQ_STUP_OFFERED);
 	tq_stup_switch(t);
@@ -279,25 +273,16 @@ void tq_stup_switch(struct tq_stup *t)
 
 /* ---- direct sends ---- */
 
-bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane)
-{
-	return lane && s->seq % TIMED_EVERY == 0 && s->buf.len <= tq_eager_limit(s->req.core);
-}
-
 void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
 {
-	struct tq_core *core = s->req.core;
-
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
 	set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
 	t->ndirect++;
-	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane)) {
-		s->posted_at = core->wire->now(core->net) | 1; /* 0 means "not timed" */
-		core->ntimed++;
-	}
+	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane))
+		tq_stup_time(s);
 	tq_sreq_set(s, TQ_SREQ_DIRECT);
 }
 
@@ -443,39 +428,6 @@ void tq_stup_recall(struct tq_stup *t, uint32_t position, uint32_t after)
 
 /* ---- completions ---- */
 
-/*
- * Was it held for long? What counts is that a poll saw it incomplete so late: a program that
- * computes sees its completions late too.
- */
-static void judge_hold(struct tq_stup *t, struct tq_sreq *s)
-{
-	struct tq_core *core = s->req.core;
-
-	core->ntimed--;
-	if (core->polled_at > s->posted_at + HELD_LONG)
-		t->slow++;
-	else
-		t->fast++;
-	if (t->slow + t->fast >= GIVEBACK_AGE) {
-		t->slow /= 2;
-		t->fast /= 2;
-	}
-}
-
-static void try_giveback(struct tq_stup *t)
-{
-	struct tq_msg_giveback m = {
-		.hdr = tq_msg_hdr(TQ_MSG_GIVEBACK, 0),
-		.rtup = tq_put32(t->rtup),
-	};
-
-	if (t->gave_back || t->state != TQ_STUP_DIRECT || t->slow < GIVEBACK_MIN ||
-	    t->fast * GIVEBACK_PART > t->slow)
-		return;
-	t->gave_back = true;
-	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
-}
-
 void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 {
 	bool was_timed = s->posted_at != 0;
@@ -485,7 +437,7 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 	if (status == 0)
 		t->delivered++;
 	if (was_timed)
-		judge_hold(t, s);
+		tq_stup_timed(t, s);
 	tq_sreq_end(s, status);
 	if (!t->direct)
 		t->on_bulk = false;
@@ -498,7 +450,7 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 	else if (!t->direct && t->lane)
 		set_idle(t, true);
 	if (was_timed)
-		try_giveback(t);
+		tq_stup_try_giveback(t);
 }
 
 void tq_stup_failed(struct tq_stup *t)
