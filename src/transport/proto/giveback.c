@@ -20,12 +20,17 @@
 #define TIMED_FIRST 64u
 #define TIMED_EVERY 16u
 
-/* What comes behind others in its lane would be timed with them. */
+static bool is_short(const struct tq_sreq *s)
+{
+	return s->buf.len <= tq_eager_limit(s->req.core);
+}
+
+/* What comes behind a long one in its lane would be timed with that. */
 bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane)
 {
 	const struct tq_stup *t = s->stup;
 
-	if (!lane || t->direct || s->buf.len > tq_eager_limit(s->req.core))
+	if (!lane || !is_short(s) || (t->direct && !is_short(t->direct->prev)))
 		return false;
 	return s->seq - t->base < TIMED_FIRST || s->seq % TIMED_EVERY == 0;
 }
