@@ -275,7 +275,8 @@ static bool helds(struct end *e, unsigned me, unsigned batch)
 		await(e->q->rcq, 1);
 		t[i] = seconds(t0, t_now());
 	}
-	return me == 0 || check_times("a message that was held", t, wire(1, len) / 2, most);
+	/* Sent in vain, it would take the link for as long again: no need to be exact. */
+	return me == 0 || check_times("a message that was held", t, wire(1, len) / 2, most * 1.4);
 }
 
 static void held(unsigned me, void *arg)

@@ -64,6 +64,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.eager_limit = SIM_ONE_OF(rng, 0, 8, 32, 64);
 	p.copy_limit = SIM_ONE_OF(rng, 0, 32, 128);
 	p.promote_after = SIM_ONE_OF(rng, 0, 0, 0, 1, 3);
+	p.giveback_after = SIM_ONE_OF(rng, 0, 1, 1, 2, 8);
 	p.wild_backoff = SIM_ONE_OF(rng, 0, 0, 0, 1, 4);
 	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
 	p.unexpected_limit = SIM_ONE_OF(rng, 60, 300, 1 << 20);

@@ -341,6 +341,13 @@ static void do_break(struct world *w, int ep)
 	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other], "it was broken");
 }
 
+/* As after a poll of the network that found nothing. */
+static int poll_core(struct tq_core *core)
+{
+	tq_core_polled(core, tq_core_polls(core));
+	return tq_core_poll(core);
+}
+
 static void user_act(struct world *w, int act)
 {
 	int ep = act % MODEL_EPS;
@@ -353,7 +360,7 @@ static void user_act(struct world *w, int act)
 	} else if (act >= ACT_CTX) {
 		add_ctxs(w, ep);
 	} else if (act >= ACT_POLL) {
-		w->waits[ep] = !tq_core_poll(&w->m.ep[ep].core);
+		w->waits[ep] = !poll_core(&w->m.ep[ep].core);
 	} else {
 		s = act >= ACT_RECV ? &w->prog.recvs[ep] : &w->prog.sends[ep];
 		world_op(w, s->ops[s->next++]);
@@ -464,7 +471,7 @@ void world_settle(struct world *w)
 		}
 		events = 0;
 		for (int e = 0; e < w->m.conf.neps; e++) {
-			events += tq_core_poll(&w->m.ep[e].core);
+			events += poll_core(&w->m.ep[e].core);
 			collect(w, e);
 		}
 	} while (events || world_actions(w, acts));

@@ -165,13 +165,13 @@ static void tell(struct tq_ep *ep, struct tq_req *list)
  */
 static int poll_all(struct tq_ep *ep)
 {
+	uint64_t began = tq_core_polls(&ep->core);
 	int events = tq_cq_poll(&ep->net, TQ_EP_BUDGET);
 
+	tq_core_polled(&ep->core, began);
 	if (++ep->quiet < TQ_EP_QUIET) {
-		if (events == 0) {
-			tq_core_polled(&ep->core);
+		if (events == 0)
 			return 0;
-		}
 		if (ep->core.ended) {
 			ep->quiet += TQ_EP_QUIET / 4;
 			return events;

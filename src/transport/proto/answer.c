@@ -40,7 +40,6 @@ static void resolved(struct tq_sreq *s)
 {
 	if (!s->stup)
 		return;
-	tq_stup_untime(s);
 	s->stup->nrts--;
 	s->stup = NULL;
 }
@@ -95,8 +94,6 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 
 	if (!s)
 		return;
-	if (s->posted_at)
-		tq_stup_timed(s->stup, s);
 	resolved(s);
 	tq_sreq_end(s, 0);
 }

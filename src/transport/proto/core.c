@@ -60,7 +60,6 @@ int tq_core_poll(struct tq_core *core)
 {
 	int events = tq_send_poll(core) + tq_recv_poll(core);
 
-	tq_core_polled(core);
 	if (core->removed)
 		tq_ctxs_reap(core);
 	return events;

@@ -89,7 +89,7 @@ struct tq_sreq {
 	uint32_t rreq;      /* the receive's handle at the receiver */
 	uint64_t offset;    /* PIECES: sent so far */
 	uint64_t wanted;    /* PIECES, WRITING: bytes that the receiver wants */
-	uint64_t posted_at; /* direct, RTS: when, if it is timed; else 0 */
+	uint64_t posted_at; /* direct: when, if it is timed; else 0 */
 	struct tq_sreq *next,
 		*prev; /* in its tuple's list of direct sends, or the core's of those in pieces */
 	struct tq_sreq *pnext, *pprev; /* all of a pair that are under way */
@@ -242,14 +242,9 @@ struct tq_stup {
 		*lane; /* hold lane that is its own; may be kept while nothing is outstanding */
 	struct tq_sreq *direct; /* queue: direct sends not complete, in seq order */
 	uint32_t ndirect;
-	bool on_bulk;  /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
-	uint32_t nrts; /* RTS not resolved */
-	/* whether to give it back */
-	uint32_t slow, fast;                /* short sends that were held, or not (decaying) */
-	uint64_t rts_ns, direct_ns;         /* what long ones take, typically */
-	uint64_t best_ns;                   /* the quickest direct one */
-	uint32_t nrts_timed, ndirect_timed; /* how many that is from */
-	uint8_t timed_log2;                 /* of their length */
+	bool on_bulk;        /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
+	uint32_t nrts;       /* RTS not resolved */
+	uint32_t slow, fast; /* sends that were held, or not (decaying): decides to give it back */
 	bool gave_back;
 	bool waiting;                  /* OFFERED: in core->want_lane */
 	bool idle;                     /* in core->idle_lanes */
@@ -349,8 +344,8 @@ struct tq_core {
 	struct tq_stup *want_lane;  /* OFFERED */
 	struct tq_ctx *removed;     /* by their users; they stay for what is under way */
 	bool stirred;       /* something happened that may have been the last in one of them */
-	uint32_t ntimed;    /* sends under way with posted_at */
-	uint64_t polled_at; /* when tq_core_polled() last saw some of them incomplete */
+	uint32_t ntimed;    /* direct sends outstanding with posted_at */
+	uint64_t polled_at; /* tq_core_polled() */
 	struct tq_orphan *orphans;
 	uint32_t nrecalling;  /* stups in RECALLING: the service thread waits for send completions
 				 then */
@@ -382,11 +377,16 @@ void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service
  * set, only what touches no user data. */
 int tq_core_poll(struct tq_core *core);
-/* The network was polled: what is still outstanding was not complete then. */
-static inline void tq_core_polled(struct tq_core *core)
+/* Around each poll of the network's completions: what is outstanding after one wasn't complete when
+ * it began. Between the two, time may pass. */
+static inline uint64_t tq_core_polls(const struct tq_core *core)
 {
-	if (core->ntimed)
-		core->polled_at = core->wire->now(core->net);
+	return core->ntimed ? core->wire->now(core->net) : 0;
+}
+static inline void tq_core_polled(struct tq_core *core, uint64_t began)
+{
+	if (began)
+		core->polled_at = began;
 }
 /* Takes the list of ended requests (by next; status is filled in); each goes back by
  * tq_core_release(). */

@@ -317,8 +317,6 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 	if (ask)
 		tq_stup_asked(x->stup);
 	tq_sreq_set(s, TQ_SREQ_RTS);
-	if (tq_stup_times_rts(s))
-		tq_stup_time(s);
 	if (s->stup)
 		s->stup->nrts++;
 	TQ_COUNT(core->stats, sent_rts);

@@ -124,14 +124,11 @@ void tq_stup_free(struct tq_stup *t);
 
 /* ---- giveback.c: whether its queue pays ---- */
 
-/* Is it to be timed, when it is posted to `lane` or announced? */
+/* Is it to be timed, if it is posted to `lane` now? */
 bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
-bool tq_stup_times_rts(const struct tq_sreq *s);
+/* It was posted, and is complete. */
 void tq_stup_time(struct tq_sreq *s);
-void tq_stup_untime(struct tq_sreq *s);
-/* It was, and is complete: a direct one, or an RTS whose data were read. */
 void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s);
-void tq_stup_new_life(struct tq_stup *t);
 void tq_stup_try_giveback(struct tq_stup *t);
 
 /* Plain direct sends must not pass what went before: RTS, CTS-DIRECT ones, the bulk lane. */

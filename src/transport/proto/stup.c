@@ -244,7 +244,8 @@ void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t m
 	t->srqn = srqn;
 	t->max_len = max_len;
 	t->delivered = 0;
-	tq_stup_new_life(t);
+	t->slow = t->fast = 0;
+	t->gave_back = false;
 	t->sent = 0;
 	set_state(t, TQ_STUP_OFFERED);
 	tq_stup_switch(t);
@@ -277,12 +278,12 @@ void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
 {
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
+	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane))
+		tq_stup_time(s);
 	set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
 	t->ndirect++;
-	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane))
-		tq_stup_time(s);
 	tq_sreq_set(s, TQ_SREQ_DIRECT);
 }
 
