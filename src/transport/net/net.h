@@ -143,6 +143,7 @@ struct tq_node {
 	bool bulk_busy;              /* in rdma.c's list */
 	struct tq_node *bulk_next, *bulk_prev;
 	bool hold_full; /* a hold lane could not be made: no more are tried */
+	bool no_bulk;   /* nor the bulk lane: the control lane stands in */
 	UT_hash_handle hh;
 };
 
@@ -242,6 +243,8 @@ int tq_net_work(struct tq_net *net);
 void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why);
 
 /* ---- device.c ---- */
+/* For the end of a sentence that says why something can't be made: what to do about it, or "". */
+const char *tq_limit_hint(int error);
 int tq_device_open(struct tq_net *net);
 void tq_device_close(struct tq_net *net);
 
@@ -394,6 +397,8 @@ bool tq_conn_left(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_conn_poll(struct tq_net *net, uint64_t *next);
+/* Logs why links have failed, and tells the protocol; returns how many. */
+int tq_conn_report(struct tq_net *net);
 /* An address as published; link by address. */
 const void *tq_conn_address(struct tq_net *net, size_t *len);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,
