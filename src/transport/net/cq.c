@@ -113,7 +113,7 @@ static void account(struct tq_net *net, struct tq_work *work, const struct ibv_w
 
 	assert(n <= lane->outstanding);
 	lane->outstanding -= n;
-	tq_cq_release(&net->scq, n);
+	tq_lane_release(net, lane, n);
 	if (work->awaited) {
 		lane->awaited--;
 		net->scq.awaited--;

@@ -21,6 +21,9 @@
 /* The largest small control buffer (small_size). */
 #define MESSAGE_MIN 4096u
 
+/* A process that connects to itself answers while it asks. */
+#define QP_WR_MIN 16
+
 /* What was found among the devices: for the sentence when none will do. */
 struct choice {
 	struct ibv_device *device;
@@ -338,6 +341,12 @@ static int check(struct tq_net *net)
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "%s offers %d shared receive queues of %d entries: too few", name,
 		       dev->attr.max_srq, dev->attr.max_srq_wr);
+		return -ENODEV;
+	}
+	if (dev->attr.max_qp_wr < QP_WR_MIN) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s offers queue pairs of %d entries at most: too few, %d are needed", name,
+		       dev->attr.max_qp_wr, QP_WR_MIN);
 		return -ENODEV;
 	}
 	if (dev->port.max_msg_sz < MESSAGE_MIN) {

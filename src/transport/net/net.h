@@ -70,6 +70,7 @@ struct tq_cq {
 	uint32_t awaited; /* sends on lanes whose done() will be called */
 	uint32_t skipped; /* polls without a look at it */
 	bool look;        /* a queue is full: the next poll looks at it */
+	uint32_t held;    /* of those used: by hold lanes */
 	/* rcq: */
 	bool drained; /* the last poll left nothing in it */
 };
@@ -335,6 +336,8 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const 
  * completion, work->done). 0, -EAGAIN, -EIO. */
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr,
 		 struct tq_work *work, bool signal);
+/* Gives back the slots of n WQEs of it. */
+void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n);
 /* Makes the completion of what is unsignalled come, by an empty RDMA write; srqn: a control SRQ
  * that the lane reaches. As tq_lane_post(). */
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn);

@@ -134,8 +134,10 @@ void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 	struct ibv_send_wr wr, *bad;
 
 	assert(len <= ROOM);
-	if (!d)
+	if (!d) {
+		net->scq.look = true;
 		return;
+	}
 	memcpy(d->bytes, bytes, len);
 	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
