@@ -263,6 +263,10 @@ group_mpi() {
 	need_packages openmpi-bin openssh-client
 	plain_build
 	run_mpi suite.list ""
+	# What it looks for is said by pml/tupleq alone.
+	if [ "${PML-tupleq}" = tupleq ] && wanted limits.sh; then
+		run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	fi
 }
 
 # The suite with a sanitizer: sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS. The last ones are for MPI

@@ -228,8 +228,6 @@ struct tq_buf {
 
 #define TQ_SEND_SYNC  1u /* ends only when its receive has started */
 #define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */
-#define TQ_SEND_BLOCK \
-	4u /* the caller will wait at once (MPI_Send): what a copy costs is compared with that */
 
 /*
  * Starts to send. 1: it has ended, successfully, and there is no request; 0: *req is under way,

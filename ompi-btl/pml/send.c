@@ -90,8 +90,7 @@ int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, 
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	tupleq_op_init_blocking(&op);
-	rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq, send_flags(tag, mode) | TQ_SEND_BLOCK,
-		     &op, &tq);
+	rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq, send_flags(tag, mode), &op, &tq);
 	if (rc) {
 		tupleq_buf_fini(&op.buf);
 		return rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;

@@ -11,6 +11,7 @@ int t_rank, t_size;
 
 static char name[128] = "start"; /* of the check that runs */
 static const char *volatile doing = "";
+static MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
 static MPI_Comm comm; /* of the checks themselves: no test uses it */
 
 /* A line in one write, so that lines of several ranks don't mix. */
@@ -69,6 +70,10 @@ int t_finish(void)
 {
 	snprintf(name, sizeof(name), "MPI_Finalize");
 	MPI_Comm_free(&comm);
+	if (session != MPI_T_PVAR_SESSION_NULL) {
+		MPI_T_pvar_session_free(&session);
+		MPI_T_finalize();
+	}
 	MPI_Finalize();
 	return 0;
 }
@@ -248,6 +253,48 @@ void t_shuffle(struct t_rng *rng, int *v, int n)
 long t_arg(int argc, char **argv, int index, long def)
 {
 	return index < argc ? strtol(argv[index], NULL, 0) : def;
+}
+
+/* Open MPI counts from when the handle was made, so that stays. */
+static MPI_T_pvar_handle counter_handle(const char *counter)
+{
+	static const int class[] = {MPI_T_PVAR_CLASS_COUNTER, MPI_T_PVAR_CLASS_LEVEL,
+				    MPI_T_PVAR_CLASS_HIGHWATERMARK};
+	MPI_T_pvar_handle handle;
+	int index, count;
+	char full[96];
+
+	snprintf(full, sizeof(full), "pml_tupleq_%s", counter);
+	for (size_t i = 0; i < sizeof(class) / sizeof(class[0]); i++)
+		if (MPI_T_pvar_get_index(full, class[i], &index) == MPI_SUCCESS &&
+		    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS)
+			return handle;
+	return MPI_T_PVAR_HANDLE_NULL;
+}
+
+long long t_counter(const char *counter)
+{
+	static struct {
+		const char *name;
+		MPI_T_pvar_handle handle;
+	} known[8];
+	unsigned long long value = 0;
+	int provided, i;
+
+	if (session == MPI_T_PVAR_SESSION_NULL) {
+		MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+		MPI_T_pvar_session_create(&session);
+	}
+	for (i = 0; known[i].name && strcmp(known[i].name, counter) != 0; i++)
+		t_true(i + 1 < 8, "more counters are asked for than there is room for");
+	if (!known[i].name) {
+		known[i].name = counter;
+		known[i].handle = counter_handle(counter);
+	}
+	if (known[i].handle == MPI_T_PVAR_HANDLE_NULL ||
+	    MPI_T_pvar_read(session, known[i].handle, &value) != MPI_SUCCESS)
+		return -1;
+	return (long long)value;
 }
 
 void t_away(long ms)

@@ -81,5 +81,8 @@ void t_shuffle(struct t_rng *rng, int *v, int n);
 long t_arg(int argc, char **argv, int index, long def);
 /* Time in which this rank makes no MPI call: a computation. */
 void t_away(long ms);
+/* A counter of pml/tupleq since this was first called for it, or a level; -1 with another MPI. The
+ * string must stay. */
+long long t_counter(const char *name);
 
 #endif

@@ -69,6 +69,35 @@ static void two_comms(void)
 	t_end();
 }
 
+/* Over communicators, tags and sizes: sent in one random order, received in another. */
+static void mixed(void)
+{
+	enum { COMMS = 4, TAGS = TUPLES / COMMS };
+	static const int size[] = {0, 1, 200, 4096, 4097, 20000, 65537, MAX};
+	int bytes[TUPLES], order[TUPLES], round, k;
+	MPI_Comm comm[COMMS];
+
+	t_begin("cross: %d tags on each of %d communicators, mixed", TAGS, COMMS);
+	for (k = 0; k < COMMS; k++)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[k]);
+	for (k = 0; k < TUPLES; k++)
+		order[k] = k;
+	for (round = 0; round < 15; round++, seq++) {
+		t_shuffle(&rng, order, TUPLES);
+		for (k = 0; k < TUPLES; k++) {
+			bytes[order[k]] = size[t_below(&rng, 8)];
+			start(order[k], bytes[order[k]], order[k] / COMMS, comm[order[k] % COMMS]);
+		}
+		t_shuffle(&rng, order, TUPLES);
+		for (k = 0; k < TUPLES; k++)
+			receive(bytes[order[k]], order[k] / COMMS, comm[order[k] % COMMS]);
+		MPI_Waitall(TUPLES, send, MPI_STATUSES_IGNORE);
+	}
+	for (k = 0; k < COMMS; k++)
+		MPI_Comm_free(&comm[k]);
+	t_end();
+}
+
 /* More tuples wait for their receives than any transport has lanes. */
 static void many_tags(const char *name, int max)
 {
@@ -202,6 +231,7 @@ int main(int argc, char **argv)
 
 	two_tags();
 	two_comms();
+	mixed();
 	many_tags("small", 200);
 	many_tags("of all sizes", 60000);
 	deep();

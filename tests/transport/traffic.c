@@ -138,8 +138,7 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 		.ctx = f->ctx,
 		.tag = f->tag,
 		.len = mix->sizes[sim_below(rng, (uint32_t)mix->nsizes)],
-		.flags = (sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0) |
-			 (sim_chance(rng, 40) ? TQ_SEND_BLOCK : 0),
+		.flags = sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0,
 		.scattered = sim_chance(rng, mix->scattered),
 	};
 

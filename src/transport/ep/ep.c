@@ -363,6 +363,14 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- messages ---- */
 
+/* With the error the program may end: it shall be known why. Called with the lock. */
+static int explained(struct tq_ep *ep, int rc)
+{
+	if (rc < 0)
+		tq_conn_report(&ep->net);
+	return rc;
+}
+
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
@@ -370,7 +378,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = tq_core_send(ctx, rank, tag, buf, flags, user, req);
+	rc = explained(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;
 }
@@ -382,7 +390,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = tq_core_recv(ctx, rank, tag, buf, user, req, status);
+	rc = explained(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	unlock(ep);
 	return rc;
 }

@@ -198,9 +198,7 @@ int tq_banks_open(struct tq_net *net)
 		       "the control queues (small_depth %lld, large_depth %lld, eager_limit %lld) "
 		       "can't be made: %s%s",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
-		       (long long)net->params->eager_limit, strerror(-rc),
-		       rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
-				     : "");
+		       (long long)net->params->eager_limit, strerror(-rc), tq_limit_hint(rc));
 	return rc;
 }
 
@@ -301,7 +299,7 @@ void tq_control_press(struct tq_net *net, bool stop)
 
 	net->control->pressing = stop;
 	DL_FOREACH2(net->control->from, link, from_next)
-		if (!link->failed && !link->left)
+		if (!link->failed && !link->left && !link->promised)
 			say_press(net, link);
 }
 

@@ -238,6 +238,15 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		}
 		return lane;
 	}
+	if (kind == TQ_LANE_BULK) {
+		node->no_bulk = true;
+		tq_log(net->job, TQ_LOG_WARN,
+		       "Large messages to %s share the control connection, which is slower: the "
+		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer hold_lanes "
+		       "would leave more.",
+		       tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+		return NULL;
+	}
 	if (kind == TQ_LANE_HOLD) {
 		/* Those that there are must do. */
 		node->hold_full = true;
@@ -249,10 +258,10 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		return NULL;
 	}
 	link_failf(net, link,
-		   "No %s connection to %s can be made: the adapter gives no more queue pairs (%s; "
-		   "its limit is %d, "
-		   "and each needs about 64 KiB of memory that may be locked).",
-		   kind_names[kind], tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+		   "No connection to %s can be made: the adapter gives no more queue pairs (%s; "
+		   "its limit is %d, and each needs about 64 KiB of memory that may be locked). "
+		   "Fewer hold_lanes or processes would leave more.",
+		   tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 	return NULL;
 }
 
@@ -273,6 +282,9 @@ struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_l
 		return link->ready[kind];
 	if (link->failed || link->contact->asked[kind])
 		return NULL;
+	/* What the bulk lane carries waits for no receive, so it doesn't block the other. */
+	if (kind == TQ_LANE_BULK && (link->node->no_bulk || link->contact->no_bulk))
+		return tq_conn_lane(net, link, TQ_LANE_CONTROL);
 	if (!*lane)
 		*lane = lane_new(net, link, kind);
 	if (*lane)
@@ -390,13 +402,24 @@ static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_
 static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
 {
 	struct tq_link *link = rq->link;
+	struct tq_lane *lane = rq->lane;
 
-	if (rq->lane->kind != TQ_LANE_HOLD) {
+	if (lane->kind == TQ_LANE_BULK && tq_is_limit(error)) {
+		link->contact->no_bulk = true;
+		tq_log(net->job, TQ_LOG_WARN,
+		       "Large messages to %s share the control connection, which is slower: %s (a "
+		       "limit of its adapter, or of the memory that it may lock).",
+		       tq_link_name(link), strerror(error));
+		request_free(net, rq);
+		requests_go(net, lane); /* the next one may have become the first */
+		return;
+	}
+	if (lane->kind != TQ_LANE_HOLD) {
 		link_failf(net, link,
 			   "%s can't take part in a %s connection: %s (a limit of its adapter, or "
 			   "of the memory that it "
 			   "may lock).",
-			   tq_link_name(link), kind_names[rq->lane->kind], strerror(error));
+			   tq_link_name(link), kind_names[lane->kind], strerror(error));
 		return;
 	}
 	link->contact->no_hold = true;

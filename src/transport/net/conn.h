@@ -10,6 +10,8 @@
 #ifndef TQ_NET_CONN_H
 #define TQ_NET_CONN_H
 
+#include <errno.h>
+
 #include "base/handles.h"
 #include "net/oob.h"
 
@@ -39,6 +41,7 @@ struct tq_contact {
 	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
 	unsigned nkept;
 	bool no_hold;              /* it takes no more hold lanes */
+	bool no_bulk;              /* it takes no bulk lane: the control lane stands in */
 	bool stopped;              /* it has promised to send us nothing more */
 	uint64_t leave_until;      /* goodbye: how long its answer is waited for */
 	bool owed_ack;             /* it waits for our promise */
@@ -80,6 +83,12 @@ struct tq_conns {
 	uint64_t check_due; /* keepalive */
 	uint32_t polls;
 };
+
+/* Does the error (positive) say that there is no more of something? */
+static inline bool tq_is_limit(int error)
+{
+	return error == ENOMEM || error == ENOSPC || error == EAGAIN || error == EMFILE;
+}
 
 #define TQ_MS UINT64_C(1000000) /* tq_now() counts ns */
 uint64_t tq_now(void);

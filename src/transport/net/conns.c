@@ -240,7 +240,7 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 }
 
 /* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
-static int report_broken(struct tq_net *net)
+int tq_conn_report(struct tq_net *net)
 {
 	struct tq_link *link;
 	int n = 0;
@@ -325,7 +325,7 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 	    tq_now() >= conns->check_due)
 		check_peers(net, tq_now());
 	if (conns->broken)
-		n += report_broken(net);
+		n += tq_conn_report(net);
 	if (conns->hold_freed)
 		n += report_hold_lanes(net);
 	if (conns->failed)

@@ -102,8 +102,9 @@ int tq_control_open(struct tq_net *net)
 	if (!rc)
 		rc = tq_banks_open(net);
 	else
-		tq_log(net->job, TQ_LOG_ERROR, "no send buffers for control messages: %s",
-		       strerror(-rc));
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "the send buffers of control messages can't be registered: %s%s",
+		       strerror(-rc), tq_limit_hint(rc));
 	if (rc)
 		tq_control_close(net);
 	return rc;

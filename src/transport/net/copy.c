@@ -126,10 +126,8 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 		if (mem->slabs[size] && mem->slabs[size]->free)
 			slab = mem->slabs[size];
 	}
-	if (!slab) {
-		TQ_COUNT(net->stats, no_copy_buffer);
+	if (!slab)
 		return false;
-	}
 	sg->addr = slab->free;
 	sg->len = len;
 	sg->reg = &slab->reg;

@@ -11,6 +11,9 @@
 
 #define BATCH 16 /* completions that are taken from the device at a time */
 
+/* For the control queues, connection requests, and a few messages. */
+#define LEAST_ENTRIES 64
+
 /* Sends are few per connection; where the queue is short of slots, every send is signalled. */
 #define SEND_ENTRIES 8192
 
@@ -24,16 +27,20 @@ static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted)
 {
 	int64_t n = wanted < net->dev.attr.max_cqe ? wanted : net->dev.attr.max_cqe;
 
+	if (n < LEAST_ENTRIES) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "the adapter's completion queues have %lld entries at most: too few, %d are "
+		       "needed",
+		       (long long)n, LEAST_ENTRIES);
+		return -ENODEV;
+	}
 	cq->cq = ibv_create_cq(net->dev.verbs, (int)n, NULL, net->channel, 0);
 	if (!cq->cq) {
 		int rc = -errno;
 
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "a completion queue of %lld entries can't be made: %s%s", (long long)n,
-		       strerror(errno),
-		       errno == ENOMEM ? " (is the limit of locked memory, ulimit -l, too low? "
-					 "cq_depth makes it smaller)"
-				       : "");
+		       strerror(-rc), tq_limit_hint(rc));
 		return rc;
 	}
 	cq->size = (uint32_t)cq->cq->cqe;
@@ -106,7 +113,7 @@ static void account(struct tq_net *net, struct tq_work *work, const struct ibv_w
 
 	assert(n <= lane->outstanding);
 	lane->outstanding -= n;
-	tq_cq_release(&net->scq, n);
+	tq_lane_release(net, lane, n);
 	if (work->awaited) {
 		lane->awaited--;
 		net->scq.awaited--;

@@ -18,6 +18,12 @@
 
 #define ROCE_GIDS 256
 
+/* The largest small control buffer (small_size). */
+#define MESSAGE_MIN 4096u
+
+/* A process that connects to itself answers while it asks. */
+#define QP_WR_MIN 16
+
 /* What was found among the devices: for the sentence when none will do. */
 struct choice {
 	struct ibv_device *device;
@@ -337,12 +343,36 @@ static int check(struct tq_net *net)
 		       dev->attr.max_srq, dev->attr.max_srq_wr);
 		return -ENODEV;
 	}
+	if (dev->attr.max_qp_wr < QP_WR_MIN) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s offers queue pairs of %d entries at most: too few, %d are needed", name,
+		       dev->attr.max_qp_wr, QP_WR_MIN);
+		return -ENODEV;
+	}
+	if (dev->port.max_msg_sz < MESSAGE_MIN) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s:%u takes messages of %u bytes at most: too short, %u are needed", name,
+		       dev->port_num, dev->port.max_msg_sz, MESSAGE_MIN);
+		return -ENODEV;
+	}
 	rc = choose_gid(net);
 	if (!rc)
 		rc = choose_pkey(net);
 	if (!rc)
 		rc = choose_mtu(net);
 	return rc;
+}
+
+const char *tq_limit_hint(int error)
+{
+	switch (error < 0 ? -error : error) {
+	case ENOMEM:
+		return " (is the limit of locked memory, ulimit -l, too low? Or the adapter has no "
+		       "more of these: then fewer processes must share it)";
+	case ENOSPC:
+		return " (cq_depth, or the adapter's limit of it, is too small)";
+	}
+	return "";
 }
 
 int tq_device_open(struct tq_net *net)
@@ -359,16 +389,14 @@ int tq_device_open(struct tq_net *net)
 	dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd) {
 		rc = -errno;
-		tq_log(net->job, TQ_LOG_ERROR, "%s: no protection domain: %s",
-		       ibv_get_device_name(dev->verbs->device), strerror(errno));
+		tq_log(net->job, TQ_LOG_ERROR, "%s: no protection domain: %s%s",
+		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		goto close;
 	}
 	rc = probe_inline(net);
 	if (rc) {
 		tq_log(net->job, TQ_LOG_ERROR, "%s: no XRC queue pair can be made: %s%s",
-		       ibv_get_device_name(dev->verbs->device), strerror(-rc),
-		       rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
-				     : "");
+		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		goto dealloc;
 	}
 	dev->odp = odp_wanted(net);

@@ -68,6 +68,29 @@ static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 	       net->scq.used > net->scq.size / 4 * 3;
 }
 
+/*
+ * What is sent on hold lanes may wait for ever for what is sent on the others, so it gets a quarter
+ * of the completion queue. A drain is beyond that: there is one of a lane at most, behind a send.
+ */
+static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr)
+{
+	bool hold = lane->kind == TQ_LANE_HOLD;
+
+	if (hold && wr->opcode == IBV_WR_SEND && net->scq.held >= net->scq.size / 4)
+		return false;
+	if (!tq_cq_reserve(&net->scq, 1))
+		return false;
+	net->scq.held += hold;
+	return true;
+}
+
+void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+{
+	if (lane->kind == TQ_LANE_HOLD)
+		net->scq.held -= n;
+	tq_cq_release(&net->scq, n);
+}
+
 static void fill_work(struct tq_lane *lane, struct tq_work *work, bool awaited)
 {
 	work->lane = lane;
@@ -84,7 +107,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *w
 
 	if (lane->state != TQ_LANE_READY)
 		return -EIO;
-	if (lane->outstanding >= lane->depth || !tq_cq_reserve(&net->scq, 1)) {
+	if (lane->outstanding >= lane->depth || !reserve(net, lane, wr)) {
 		net->scq.look = true;
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
@@ -100,7 +123,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *w
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	rc = ibv_post_send(lane->qp, wr, &bad);
 	if (rc) {
-		tq_cq_release(&net->scq, 1);
+		tq_lane_release(net, lane, 1);
 		if (rc == ENOMEM) {
 			net->scq.look = true;
 			TQ_COUNT(net->stats, no_queue_slot);
@@ -131,7 +154,7 @@ int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->awaited);
-	tq_cq_release(&net->scq, lane->outstanding);
+	tq_lane_release(net, lane, lane->outstanding);
 	lane->outstanding = 0;
 	lane->unsignalled = 0;
 }

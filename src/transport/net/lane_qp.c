@@ -8,7 +8,6 @@
 
 #define CONTROL_DEPTH 256
 #define BULK_DEPTH    128
-#define CONTROL_SGES  2
 
 #define RNR_RETRY_FOREVER 7
 
@@ -41,8 +40,7 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = net->scq.cq,
 		.cap = {.max_send_wr = depth_of(net, kind),
-			.max_send_sge =
-				kind == TQ_LANE_CONTROL ? CONTROL_SGES : net->limits.max_sge,
+			.max_send_sge = net->limits.max_sge,
 			.max_inline_data = net->dev.max_inline},
 		.qp_type = IBV_QPT_XRC_SEND,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,

@@ -263,8 +263,12 @@ int tq_mem_open(struct tq_net *net)
 	}
 	sink_open(net);
 	rc = tq_copies_open(net);
-	if (rc)
+	if (rc) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no memory can be registered for copies of short messages: %s%s",
+		       strerror(-rc), tq_limit_hint(rc));
 		tq_mem_close(net);
+	}
 	return rc;
 }
 

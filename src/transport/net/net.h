@@ -70,6 +70,7 @@ struct tq_cq {
 	uint32_t awaited; /* sends on lanes whose done() will be called */
 	uint32_t skipped; /* polls without a look at it */
 	bool look;        /* a queue is full: the next poll looks at it */
+	uint32_t held;    /* of those used: by hold lanes */
 	/* rcq: */
 	bool drained; /* the last poll left nothing in it */
 };
@@ -143,6 +144,7 @@ struct tq_node {
 	bool bulk_busy;              /* in rdma.c's list */
 	struct tq_node *bulk_next, *bulk_prev;
 	bool hold_full; /* a hold lane could not be made: no more are tried */
+	bool no_bulk;   /* nor the bulk lane: the control lane stands in */
 	UT_hash_handle hh;
 };
 
@@ -242,6 +244,8 @@ int tq_net_work(struct tq_net *net);
 void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why);
 
 /* ---- device.c ---- */
+/* For the end of a sentence that says why something can't be made: what to do about it, or "". */
+const char *tq_limit_hint(int error);
 int tq_device_open(struct tq_net *net);
 void tq_device_close(struct tq_net *net);
 
@@ -332,6 +336,8 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const 
  * completion, work->done). 0, -EAGAIN, -EIO. */
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr,
 		 struct tq_work *work, bool signal);
+/* Gives back the slots of n WQEs of it. */
+void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n);
 /* Makes the completion of what is unsignalled come, by an empty RDMA write; srqn: a control SRQ
  * that the lane reaches. As tq_lane_post(). */
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn);
@@ -394,6 +400,8 @@ bool tq_conn_left(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_conn_poll(struct tq_net *net, uint64_t *next);
+/* Logs why links have failed, and tells the protocol; returns how many. */
+int tq_conn_report(struct tq_net *net);
 /* An address as published; link by address. */
 const void *tq_conn_address(struct tq_net *net, size_t *len);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,

@@ -27,7 +27,7 @@ struct tq_oob {
 	uint8_t *memory; /* of all of them */
 	struct tq_reg reg;
 	struct datagram recvs[RECVS], sends[SENDS], *free;
-	uint32_t nrecvs, nsends; /* as deep as the device allows */
+	uint32_t nrecvs, nsends;
 };
 
 uint64_t tq_random(void)
@@ -134,8 +134,10 @@ void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 	struct ibv_send_wr wr, *bad;
 
 	assert(len <= ROOM);
-	if (!d)
+	if (!d) {
+		net->scq.look = true;
 		return;
+	}
 	memcpy(d->bytes, bytes, len);
 	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
@@ -208,9 +210,14 @@ static void lay_out(struct tq_oob *oob)
 	}
 }
 
-static uint32_t at_most(uint32_t n, int limit)
+/* Most of a CQ is for messages. */
+static uint32_t depth_of(const struct tq_net *net, uint32_t wanted, const struct tq_cq *cq)
 {
-	return n > (uint32_t)limit ? (uint32_t)limit : n;
+	uint32_t most = cq->size / 8;
+
+	if (most > (uint32_t)net->dev.attr.max_qp_wr)
+		most = (uint32_t)net->dev.attr.max_qp_wr;
+	return wanted < most ? wanted : most;
 }
 
 int tq_oob_open(struct tq_net *net, uint64_t nonce)
@@ -223,8 +230,8 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce)
 		return -ENOMEM;
 	oob->nonce = nonce;
 	oob->qkey = (uint32_t)tq_random() & 0x7fffffff; /* the highest bit means "the QP's own" */
-	oob->nrecvs = at_most(RECVS, net->dev.attr.max_qp_wr);
-	oob->nsends = at_most(SENDS, net->dev.attr.max_qp_wr);
+	oob->nrecvs = depth_of(net, RECVS, &net->rcq);
+	oob->nsends = depth_of(net, SENDS, &net->scq);
 	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);
 	if (!oob->memory)
 		goto free_oob;
@@ -251,8 +258,8 @@ free_memory:
 free_oob:
 	free(oob);
 	net->oob = NULL;
-	tq_log(net->job, TQ_LOG_ERROR, "The queue pair for connection requests can't be made: %s.",
-	       strerror(-error));
+	tq_log(net->job, TQ_LOG_ERROR, "the queue pair for connection requests can't be made: %s%s",
+	       strerror(-error), tq_limit_hint(error));
 	return error;
 }
 

@@ -158,7 +158,8 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 /* Posts as much of it as may be under way. 0: all of it was posted. */
 static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane)
 {
-	uint64_t chunk = (uint64_t)net->params->rdma_chunk, n;
+	uint64_t wanted = (uint64_t)net->params->rdma_chunk, most = net->limits.max_send;
+	uint64_t chunk = wanted < most ? wanted : most, n;
 	struct tq_node *node = op->node;
 	struct tq_send *send;
 	int rc;

@@ -21,6 +21,7 @@ struct tq_srq {
 	struct ibv_srq *srq;
 	uint32_t srqn;
 	uint32_t posted;
+	uint32_t slots; /* of the CQ: one for each that is posted, and one at least while in use */
 	bool withdrawn; /* its receives are the protocol's no more */
 	struct tq_receive *free;
 	struct tq_srq *next, *prev;   /* in the list that it is in */
@@ -46,7 +47,7 @@ static void destroy(struct tq_net *net, struct tq_srq **list, struct tq_srq *srq
 	ibv_destroy_srq(srq->srq);
 	TQ_LEVEL(net->stats, srqs, -1);
 	TQ_LEVEL(net->stats, posted, -(int64_t)srq->posted);
-	tq_cq_release(&net->rcq, srq->posted);
+	tq_cq_release(&net->rcq, srq->slots);
 	free(srq);
 }
 
@@ -90,6 +91,13 @@ int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_sr
 	return 0;
 }
 
+/* What the CQ has too much reserved for it. */
+static void slots_keep(struct tq_net *net, struct tq_srq *srq, uint32_t n)
+{
+	tq_cq_release(&net->rcq, srq->slots - n);
+	srq->slots = n;
+}
+
 static void received(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
 	struct tq_receive *r = (struct tq_receive *)work;
@@ -97,7 +105,7 @@ static void received(struct tq_net *net, struct tq_work *work, const struct ibv_
 
 	r->srq->posted--;
 	LL_PREPEND(r->srq->free, r);
-	tq_cq_release(&net->rcq, 1);
+	slots_keep(net, r->srq, r->srq->posted || r->srq->withdrawn ? r->srq->posted : 1);
 	TQ_LEVEL(net->stats, posted, -1);
 	if (r->srq->withdrawn)
 		return;
@@ -132,17 +140,24 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	struct tq_srqs *srqs = net->srqs;
 	struct tq_srq *srq = srqs->idle;
 
-	/* Without a sink a message that is too long would break the connection. */
-	if (!net->limits.max_direct)
+	/*
+	 * Without a sink a message that is too long would break the connection. Without a slot of
+	 * its own a message that is held there might never get a receive: what has the others may
+	 * be waiting for it.
+	 */
+	if (!net->limits.max_direct || !tq_cq_reserve(&net->rcq, 1))
 		return NULL;
 	if (srq) {
 		DL_DELETE(srqs->idle, srq);
 		srqs->nidle--;
 	} else {
 		srq = make(net);
-		if (!srq)
+		if (!srq) {
+			tq_cq_release(&net->rcq, 1);
 			return NULL;
+		}
 	}
+	srq->slots = 1;
 	DL_PREPEND(srqs->used, srq);
 	*srqn = srq->srqn;
 	return srq;
@@ -185,14 +200,16 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 
 	assert((uint32_t)nsg <= net->limits.max_sge);
-	if (!r || !tq_cq_reserve(&net->rcq, 1)) {
+	if (!r || (srq->posted == srq->slots && !tq_cq_reserve(&net->rcq, 1))) {
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
+	if (srq->posted == srq->slots)
+		srq->slots++;
 	wr.wr_id = (uintptr_t)&r->work;
 	wr.num_sge = fill_sges(net, sg, nsg, sge);
 	if (ibv_post_srq_recv(srq->srq, &wr, &bad)) {
-		tq_cq_release(&net->rcq, 1);
+		slots_keep(net, srq, srq->posted ? srq->posted : 1);
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
@@ -213,6 +230,7 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq)
 {
 	struct tq_srqs *srqs = net->srqs;
 
+	slots_keep(net, srq, srq->posted);
 	DL_DELETE(srqs->used, srq);
 	if (srq->posted || net->failing || srqs->nidle >= (uint32_t)net->params->srq_pool) {
 		srq->withdrawn = true;

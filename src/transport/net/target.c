@@ -86,11 +86,6 @@ static int open_tgt(struct tq_net *net, uint32_t qpn, struct ibv_qp **opened)
 	return *opened ? 0 : -errno;
 }
 
-static bool is_limit(int error)
-{
-	return error == -ENOMEM || error == -ENOSPC || error == -EAGAIN || error == -EMFILE;
-}
-
 static int accept_control(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *rep)
 {
 	struct tq_control_terms terms;
@@ -133,7 +128,7 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 		error = open ? open_tgt(net, open, &t->qp)
 			     : make_tgt(net, link, req, rep.rd_atomic, &t->qp);
 	if (error) {
-		bool gone = open && !is_limit(error) && error != -ECONNRESET;
+		bool gone = open && !tq_is_limit(-error) && error != -ECONNRESET;
 
 		refuse(net, link, &rep, gone ? TQ_OOB_GONE : TQ_OOB_ERROR, error);
 		free(t);

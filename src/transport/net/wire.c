@@ -166,8 +166,9 @@ static int limits_open(struct tq_net *net)
 	struct tq_wire_limits *l = &net->limits;
 
 	l->max_inline = net->dev.max_inline;
-	l->eager_max = params->eager_limit > PIECE_MIN ? (uint32_t)params->eager_limit : PIECE_MIN;
 	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
+	l->eager_max = params->eager_limit > PIECE_MIN ? (uint32_t)params->eager_limit : PIECE_MIN;
+	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
 	/* A receive has the sink as well. */
 	l->max_sge = least(TQ_MAX_SGE, attr->max_sge);
 	if (attr->max_srq_sge <= TQ_MAX_SGE)

@@ -83,6 +83,7 @@ struct tq_sreq {
 	struct tq_sg sg;    /* registered memory of the message; sg.reg NULL: none (yet) */
 	void *cookie;       /* of its registration */
 	bool copied;        /* sg is from the pool of copies */
+	bool uncopied;      /* that was empty once */
 	bool reported;      /* direct: named in a HELD message */
 	bool nodirect;      /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
 	uint32_t handle;    /* RTS: what the receiver knows it by */

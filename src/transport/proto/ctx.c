@@ -73,13 +73,13 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 	o->len = len;
 	memcpy(o->msg, msg, len);
 	DL_APPEND(core->orphans, o);
-	TQ_LEVEL(core->stats, unexpected_bytes, len);
+	tq_unex_count(core, len);
 }
 
 static void orphan_free(struct tq_core *core, struct tq_orphan *o)
 {
 	DL_DELETE(core->orphans, o);
-	TQ_LEVEL(core->stats, unexpected_bytes, -(int64_t)o->len);
+	tq_unex_count(core, -(int64_t)o->len);
 	free(o);
 }
 

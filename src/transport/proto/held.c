@@ -50,7 +50,6 @@ static int post_held(struct tq_rreq *r)
 		k->nsrq++;
 		return 0;
 	}
-	TQ_COUNT(core->stats, no_queue_slot);
 	tq_fetch_release(r);
 	if (k->nsrq < core->limits->srq_depth)
 		tq_rtup_make_room(core);

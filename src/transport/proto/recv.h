@@ -65,6 +65,9 @@ void tq_match_settle(struct tq_ctx *ctx);
 
 /* ---- unex.c ---- */
 
+/* Changes the bytes kept, and tells the peers when the limit is passed. */
+void tq_unex_count(struct tq_core *core, int64_t change);
+
 /* NULL: no memory. */
 struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_unex_kind kind,
 			    uint64_t length);

@@ -233,7 +233,6 @@ static int post(struct tq_rtup *k, struct tq_rreq *r)
 		return -ENOTSUP;
 	rc = core->wire->srq_post(core->net, k->srq, &r->sg, 1, r);
 	if (rc) {
-		TQ_COUNT(core->stats, no_queue_slot);
 		tq_fetch_release(r);
 		return rc;
 	}

@@ -133,7 +133,9 @@ bool tq_sreq_load(struct tq_sreq *s)
 			TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
-		TQ_COUNT(core->stats, no_copy_buffer);
+		if (!s->uncopied)
+			TQ_COUNT(core->stats, no_copy_buffer);
+		s->uncopied = true;
 	}
 	if (s->buf.ops)
 		return false;
@@ -204,8 +206,6 @@ static int send_direct(struct tq_sreq *s)
 	if (!can_inline(s) && !tq_sreq_load(s))
 		return -EAGAIN;
 	rc = tq_sreq_post(s, lane);
-	if (rc == -EAGAIN)
-		TQ_COUNT(core->stats, no_queue_slot);
 	if (rc == 0)
 		tq_stup_posted(t, s, lane);
 	return rc;

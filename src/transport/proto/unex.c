@@ -29,8 +29,7 @@ struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_une
 	return u;
 }
 
-/* Changes the bytes kept, and tells the peers when a limit is passed. */
-static void count_bytes(struct tq_core *core, int64_t change)
+void tq_unex_count(struct tq_core *core, int64_t change)
 {
 	uint64_t limit = (uint64_t)core->params->unexpected_limit, now;
 
@@ -51,7 +50,7 @@ void tq_unex_free(struct tq_unex *u)
 		core->wire->bounce_put(core->net, u->bounce);
 	} else if (u->owned) {
 		free((void *)u->data);
-		count_bytes(core, -(int64_t)u->length);
+		tq_unex_count(core, -(int64_t)u->length);
 	}
 	u->next = core->free_unex;
 	core->free_unex = u;
@@ -82,7 +81,7 @@ bool tq_unex_keep(struct tq_unex *u)
 	memcpy(copy, u->data, u->length);
 	u->data = copy;
 	u->owned = true;
-	count_bytes(u->pair->ctx->core, (int64_t)u->length);
+	tq_unex_count(u->pair->ctx->core, (int64_t)u->length);
 	return true;
 }
 

@@ -102,7 +102,7 @@ struct tq_wire_ops {
 	/* An empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
 	/* Posts a receive; the network adds the sink. Ends with tq_core_delivered(token). -EAGAIN:
-	 * no room in it or in the CQ. */
+	 * no room in it or in the CQ, in which an empty one has room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
 	/* No sender knows it any more. Receives that are still in it are withdrawn (it is destroyed

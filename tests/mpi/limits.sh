@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Adapters with too little of something: an MPI job refuses to run, with a sentence that says what is missing, up to the first
+# value with which it works. It needs softhca in PATH, and the test programs in $TEST_BUILD/tests/mpi.
+set -u
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+bad=0
+
+# job OPTION...: a job on adapters with these options.
+job() {
+	timeout -k 5 40 softhca run --nodes 2 --memlock unlimited "$@" -- \
+		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		-n 2 --mca pml tupleq "$TEST_BUILD/tests/mpi/p2p" 5000 >"$log" 2>&1
+}
+
+failed() {
+	echo "not ok $1 - $2"
+	sed 's/^/# /' "$log"
+	bad=1
+}
+
+# refused SENTENCE OPTION VALUE...: with each of the values.
+refused() {
+	local sentence=$1 option=$2 value status
+	shift 2
+	for value in "$@"; do
+		status=0
+		job "$option" "$value" || status=$?
+		# A job that takes too long hangs; one that a signal ended has crashed.
+		if [ $status -eq 0 ] || [ $status -ge 124 ]; then
+			failed "limits: $option $value" "it is not refused: status $status"
+		elif ! grep -aqE "$sentence" "$log"; then
+			failed "limits: $option $value" "nothing says: $sentence"
+		else
+			echo "ok limits: $option $value is refused"
+		fi
+	done
+}
+
+# works OPTION VALUE...: with each of the values.
+works() {
+	local option=$1 value
+	shift
+	for value in "$@"; do
+		if job "$option" "$value" && ! grep -aq '^not ok' "$log"; then
+			echo "ok limits: $option $value"
+		else
+			failed "limits: $option $value" "it should work"
+		fi
+	done
+}
+
+refused 'offers 1 shared receive queues .* too few' --max-srq 1
+works --max-srq 2
+refused 'shared receive queues of [0-9]+ entries: too few' --max-srq-wr 1 15
+works --max-srq-wr 16
+refused 'the adapter gives no more queue pairs .* Fewer' --max-qp 1 2
+works --max-qp 3
+refused 'queue pairs of [0-9]+ entries at most: too few' --max-qp-wr 1 15
+works --max-qp-wr 16
+refused "completion queue of [0-9]+ entries can't be made: .* fewer processes" --max-cq 1
+works --max-cq 2
+refused 'completion queues have [0-9]+ entries at most: too few' --max-cqe 1 63
+works --max-cqe 64
+refused "can't be (made|registered)|can be registered.* ulimit -l" --max-mr 1 2 3 4 5
+works --max-mr 6
+refused "can't be (made|registered)|can be registered.* ulimit -l" --memlock 4K 64K 256K 1M
+works --memlock 2M
+refused "can't be (made|registered)|can be registered.* ulimit -l" --max-mr-size 4K 1M
+works --max-mr-size 2M
+works --max-sge 1
+works --max-srq-sge 1
+works --max-msg-sz 4K
+exit $bad

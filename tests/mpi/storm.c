@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * storm.c - storm [SEED [MESSAGES]]: a storm of messages up to 1 MiB that nobody has asked for, of
+ * which the receiver may keep only so much. In pairs: even ranks send, odd ranks receive.
+ */
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TAGS = 50, LIMIT = 4 << 20 /* pml_tupleq_unexpected_limit */, RECORD = 512 };
+
+static struct t_rng rng; /* the same on both sides of a pair */
+static int peer, n;
+static bool sender;
+static unsigned char *data; /* what is sent: pieces of it */
+static const size_t data_len = (2 << 20);
+
+struct sent {
+	int bytes, tag;
+	size_t at;
+	MPI_Request req;
+};
+
+static long long resident(void)
+{
+	long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	t_true(f && fscanf(f, "%*d %lld", &pages) == 1, "/proc/self/statm can't be read");
+	fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void choose(struct sent *s)
+{
+	int k = t_below(&rng, 10000);
+
+	s->bytes = 1 + (k < 7000   ? t_below(&rng, 256)
+			: k < 9990 ? t_below(&rng, 4000)
+			: k < 9998 ? t_below(&rng, 100000)
+				   : t_below(&rng, 1 << 20));
+	s->tag = t_below(&rng, TAGS);
+	s->at = (size_t)t_below(&rng, (int)(data_len - (size_t)s->bytes));
+}
+
+/* What the receiver keeps in the meantime: eager data up to the limit and what credit lets come
+ * after that; of the others a record each. */
+static void check_memory(long long before)
+{
+	long long high = t_counter("unexpected_bytes_high");
+	long long grown = resident() - before, most = LIMIT + (8 << 20) + (long long)n * RECORD;
+
+	if (high < 0)
+		return; /* not pml/tupleq */
+	t_true(high <= LIMIT + (2 << 20), "%lld bytes of unexpected data were kept, not %d", high,
+	       LIMIT);
+	t_true(grown <= most, "%lld bytes more are in use, not %lld", grown, most);
+}
+
+static void storm(struct sent *all)
+{
+	unsigned char *in = t_alloc(1 << 20);
+	long long before = resident();
+	int i, tag;
+	MPI_Status st;
+
+	t_begin("storm: %d unexpected messages of 1 to %d bytes", n, 1 << 20);
+	for (i = 0; i < n; i++)
+		choose(&all[i]);
+	t_doing("sending");
+	for (i = 0; i < n && sender; i++)
+		MPI_Isend(data + all[i].at, all[i].bytes, MPI_BYTE, peer, all[i].tag,
+			  MPI_COMM_WORLD, &all[i].req);
+	t_doing("the barrier after the storm");
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!sender)
+		check_memory(before);
+	t_doing("receiving");
+	for (tag = TAGS - 1; tag >= 0; tag--) {
+		for (i = 0; i < n && !sender; i++) {
+			if (all[i].tag != tag)
+				continue;
+			MPI_Recv(in, 1 << 20, MPI_BYTE, i % 100 ? peer : MPI_ANY_SOURCE, tag,
+				 MPI_COMM_WORLD, &st);
+			t_status(&st, peer, tag, (size_t)all[i].bytes);
+			t_true(!memcmp(in, data + all[i].at, (size_t)all[i].bytes),
+			       "message %d of %d bytes is another", i, all[i].bytes);
+		}
+	}
+	for (i = 0; i < n && sender; i++)
+		MPI_Wait(&all[i].req, MPI_STATUS_IGNORE);
+	free(in);
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	struct sent *all;
+
+	t_init(&argc, &argv, 2);
+	peer = t_rank ^ 1;
+	sender = t_rank % 2 == 0;
+	t_true(t_size % 2 == 0, "it needs pairs");
+	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), (uint64_t)t_rank / 2, 0);
+	n = (int)t_arg(argc, argv, 2, 100000);
+	all = t_alloc(sizeof(*all) * (size_t)n);
+	memset(all, 0, sizeof(*all) * (size_t)n);
+	data = t_alloc(data_len);
+	t_fill(data, data_len, (struct t_msg){t_rank / 2, 0, 0});
+	storm(all);
+	free(all);
+	free(data);
+	return t_finish();
+}
