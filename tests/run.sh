@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-all_groups=(lint unit softhca transport clients mpi asan ubsan tsan dist)
+all_groups=(lint unit softhca transport clients mpi programs asan ubsan tsan dist)
 passed=0 failed=0 skipped=0
 skips=() # what was skipped, and why
 names=() # what to run of a group; empty: all
@@ -202,40 +202,42 @@ mpi_module() {
 	esac
 }
 
-# mpi_line PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: a line of tests/mpi/*.list.
+# mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: a line of a list. A program in
+# tests/mpi is built; one in tests/programs is a script, which is given RANKS, its arguments, "--" and the mpirun to use.
 mpi_line() {
-	local prefix=$1 protocols=$2 ranks=$4 protocol label softhca mpirun module program judge=run path
-	read -ra softhca <<<"$3"
-	read -ra mpirun <<<"$5"
-	read -ra program <<<"$6"
-	shift 6
+	local folder=$1 prefix=$2 protocols=$3 ranks=$5 protocol label softhca options program module mpirun judge=run command
+	read -ra softhca <<<"$4"
+	read -ra options <<<"$6"
+	read -ra program <<<"$7"
+	shift 7
 
 	[ "$protocols" != all ] || protocols=tupleq,tupleq-copy,rput,rget
 	[ "${PML-tupleq}" = tupleq ] || protocols=$PML
-	# A program of another folder is a test by its exit status.
-	case ${program[0]} in
-	*/*) judge=pass_or_fail path=$build/${program[0]} ;;
-	*) path=$build/tests/mpi/${program[0]} ;;
-	esac
 	for protocol in ${protocols//,/ }; do
-		label="$prefix$protocol: ${program[*]}, $ranks ranks${softhca[*]:+ [${softhca[*]}]}${mpirun[*]:+ [${mpirun[*]}]}"
+		label="$prefix$protocol: ${program[*]}, $ranks ranks${softhca[*]:+ [${softhca[*]}]}${options[*]:+ [${options[*]}]}"
 		wanted "$label" || continue
 		read -ra module <<<"$(mpi_module "$protocol")"
-		"$judge" "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- \
-			mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
-			-n "$ranks" "${module[@]}" "${mpirun[@]}" "$path" "${program[@]:1}"
+		mpirun=(mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1
+			-n "$ranks" "${module[@]}" "${options[@]}")
+		case $folder/${program[0]} in
+		programs/*) command=("$top/tests/programs/${program[0]}" "$ranks" "${program[@]:1}" -- "${mpirun[@]}") ;;
+		# A program of another folder is a test by its exit status.
+		*/*/*) judge=pass_or_fail command=("${mpirun[@]}" "$build/${program[0]}" "${program[@]:1}") ;;
+		*) command=("${mpirun[@]}" "$build/tests/mpi/${program[0]}" "${program[@]:1}") ;;
+		esac
+		"$judge" "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- "${command[@]}"
 	done
 }
 
-# run_mpi LIST PREFIX [ENVIRONMENT...]: what tests/mpi/LIST names.
+# run_mpi FOLDER/LIST PREFIX [ENVIRONMENT...]: what the list in tests/ names.
 run_mpi() {
 	local list=$1 prefix=$2 line f
 	shift 2
 	while IFS= read -r line; do
 		case $line in '' | '#'*) continue ;; esac
 		IFS='|' read -ra f <<<"$line"
-		mpi_line "$prefix" "$(tr -d ' ' <<<"${f[0]}")" "${f[1]}" "$(tr -d ' ' <<<"${f[2]}")" "${f[3]}" "${f[4]}" "$@"
-	done <"$top/tests/mpi/$list"
+		mpi_line "${list%/*}" "$prefix" "$(tr -d ' ' <<<"${f[0]}")" "${f[1]}" "$(tr -d ' ' <<<"${f[2]}")" "${f[3]}" "${f[4]}" "$@"
+	done <"$top/tests/$list"
 }
 
 # run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: the protocol on a model of the network. ANY is 1 where a case with more
@@ -262,11 +264,17 @@ group_transport() {
 group_mpi() {
 	need_packages openmpi-bin openssh-client
 	plain_build
-	run_mpi suite.list ""
+	run_mpi mpi/suite.list ""
 	# What it looks for is said by pml/tupleq alone.
 	if [ "${PML-tupleq}" = tupleq ] && wanted limits.sh; then
 		run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	fi
+}
+
+group_programs() {
+	need_packages "${program_packages[@]}"
+	plain_build
+	run_mpi programs/suite.list ""
 }
 
 # The suite with a sanitizer: sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS. The last ones are for MPI
@@ -286,7 +294,7 @@ sanitized() {
 		run_list softhca "$name: " "$flags" "$preload"
 		run_sims "$name: " 2000 2000 1 "$flags"
 		run_list transport "$name: " "$flags" "$preload"
-		run_mpi sanitized.list "$name: " "$flags$mpi_flags" "$preload"
+		run_mpi mpi/sanitized.list "$name: " "$flags$mpi_flags" "$preload"
 		save_totals
 	)
 	load_totals
@@ -345,7 +353,7 @@ group_lint() {
 	wanted clang-format && pass_or_fail clang-format 300 clang-format --dry-run -Werror "${c[@]}"
 	wanted cppcheck && cppcheck_all
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
-	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver
+	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/programs
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
 }

@@ -32,6 +32,8 @@ need_packages() {
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client patch)
 	client_packages=(ibverbs-providers ibverbs-utils perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
+	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
+		libmumps-dev python3 python3-mpi4py)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
 }
 

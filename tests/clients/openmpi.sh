@@ -11,11 +11,14 @@ ucx=(--mca pml ucx --mca osc ucx --mca opal_common_ucx_devices any --mca opal_co
 openib=(--mca pml ob1 --mca btl "openib,self" --mca btl_openib_allow_ib 1 --mca btl_openib_cpc_include udcm
 	--mca btl_openib_receive_queues "P,128,256,192,128:S,2048,1024,1008,64:S,65536,1024,1008,64")
 
+programs=$clients/../programs
+mpirun=(mpirun --mca plm isolated --oversubscribe -n)
+
 for nodes in 1 2; do
-	alone "netpipe-pml-ucx-2-ranks-$nodes-nodes" --nodes $nodes -- "$clients/netpipe" 1 "${ucx[@]}"
-	alone "netpipe-btl-openib-2-ranks-$nodes-nodes" --nodes $nodes -- "$clients/netpipe" 1 "${openib[@]}"
+	alone "netpipe-pml-ucx-2-ranks-$nodes-nodes" --nodes $nodes -- "$programs/netpipe" 2 -- "${mpirun[@]}" 2 "${ucx[@]}"
+	alone "netpipe-btl-openib-2-ranks-$nodes-nodes" --nodes $nodes -- "$programs/netpipe" 2 -- "${mpirun[@]}" 2 "${openib[@]}"
 done
-alone netpipe-pml-ucx-4-ranks --nodes 2 -- "$clients/netpipe" 2 "${ucx[@]}"
-alone netpipe-btl-openib-4-ranks --nodes 2 -- "$clients/netpipe" 2 "${openib[@]}"
-alone hpcc-pml-ucx-4-ranks --nodes 2 -- "$clients/hpcc" "${ucx[@]}"
-alone hpcc-btl-openib-4-ranks --nodes 2 -- "$clients/hpcc" "${openib[@]}"
+alone netpipe-pml-ucx-4-ranks --nodes 2 -- "$programs/netpipe" 4 -- "${mpirun[@]}" 4 "${ucx[@]}"
+alone netpipe-btl-openib-4-ranks --nodes 2 -- "$programs/netpipe" 4 -- "${mpirun[@]}" 4 "${openib[@]}"
+alone hpcc-pml-ucx-4-ranks --nodes 2 -- "$programs/hpcc" 4 -- "${mpirun[@]}" 4 "${ucx[@]}"
+alone hpcc-btl-openib-4-ranks --nodes 2 -- "$programs/hpcc" 4 -- "${mpirun[@]}" 4 "${openib[@]}"

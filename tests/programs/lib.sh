@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # variables are used by those who source this
+# What the scripts here share. Each is called as NAME RANKS [ARGUMENT...] -- MPIRUN OPTION..., runs a program that others wrote in
+# a directory of its own, checks its answers, and prints a line for each thing that it checked. Sourced.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ranks=$1
+shift
+args=()
+while [ "$1" != -- ]; do
+	args+=("$1")
+	shift
+done
+shift
+mpirun=("$@")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+status=0
+
+# The ranks are processes; they need no threads besides.
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+# check NAME COMMAND...: a check by its exit status.
+check() {
+	local name=$1
+	shift
+	if "$@"; then
+		echo "ok $name"
+	else
+		echo "not ok $name"
+		status=1
+	fi
+}
+
+# has COUNT PATTERN FILE: are there at least so many lines with it?
+has() {
+	[ "$(grep -cE -- "$2" "$3")" -ge "$1" ]
+}
+
+# lacks PATTERN FILE
+lacks() {
+	! grep -E -- "$1" "$2"
+}
+
+# run_logged FILE COMMAND...
+run_logged() {
+	local log=$1
+	shift
+	"$@" >"$log" 2>&1
+}
