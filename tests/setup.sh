@@ -32,6 +32,7 @@ need_packages() {
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client patch)
 	client_packages=(ibverbs-providers ibverbs-utils perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
+	fuzz_packages=(clang libclang-rt-14-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
 }
 
