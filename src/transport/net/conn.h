@@ -44,7 +44,8 @@ struct tq_contact {
 	bool no_bulk;              /* it takes no bulk lane: the control lane stands in */
 	bool stopped;              /* it has promised to send us nothing more */
 	uint64_t leave_until;      /* goodbye: how long its answer is waited for */
-	bool owed_ack;             /* it waits for our promise */
+	bool owed_ack;             /* it waits for our promise, */
+	uint64_t gone_at;          /* but not longer than until then (ns) */
 	char *why;                 /* it has failed; the protocol is to be told */
 	bool wants_hold;           /* in the list of those that found no free hold lane */
 	struct tq_link *next_hold; /* that list */
@@ -107,6 +108,8 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 /* ---- conns.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
+/* To the log: why the link has failed. */
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
 
 /* ---- lane_qp.c ---- */
 /* Makes an INI QP, in INIT. -errno. */

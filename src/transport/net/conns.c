@@ -50,6 +50,15 @@ const void *tq_conn_address(struct tq_net *net, size_t *len)
 	return &net->conns->address;
 }
 
+static void failed_free(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_node *node = lane->node;
+
+	DL_DELETE(net->conns->failed, lane);
+	tq_lane_destroy(net, lane);
+	tq_node_lane_gone(net, node);
+}
+
 void tq_conns_close(struct tq_net *net)
 {
 	struct tq_conns *conns = net->conns;
@@ -70,10 +79,8 @@ void tq_conns_close(struct tq_net *net)
 			tq_lane_retire(net, lane);
 	}
 	/* Completions of what is still in them will not be polled. */
-	DL_FOREACH_SAFE(conns->failed, lane, next) {
-		DL_DELETE(conns->failed, lane);
-		tq_lane_destroy(net, lane);
-	}
+	DL_FOREACH_SAFE(conns->failed, lane, next)
+		failed_free(net, lane);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
 	tq_oob_close(net);
@@ -105,10 +112,29 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 			promise(net, link);
 		return;
 	}
+	if (!link->left)
+		link->contact->gone_at = tq_now() + BYE_LIMIT;
 	link->left = true;
 	net->conns->nacks_owed += !link->contact->owed_ack;
 	link->contact->owed_ack = true;
 }
+
+/* Sends that end only by what the process does. (The HCA ends the others, if with an error.) */
+static bool waits_for(const struct tq_link *link)
+{
+	const struct tq_pair *pair;
+	const struct tq_sreq *s;
+
+	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
+		DL_FOREACH2(pair->sreqs, s, pnext) {
+			if (s->state != TQ_SREQ_DIRECT && s->state != TQ_SREQ_WRITING)
+				return true;
+		}
+	}
+	return false;
+}
+
+static const char not_received[] = "it has closed and not received what was sent to it";
 
 /* What we had sent to those that leave has arrived, and no more will be sent. */
 static void send_acks(struct tq_net *net)
@@ -119,6 +145,10 @@ static void send_acks(struct tq_net *net)
 		if (link->contact->owed_ack) {
 			promise(net, link);
 			link->contact->owed_ack = false;
+			if (waits_for(link))
+				tq_link_give_up(
+					net, link,
+					"it has closed and not received what was sent to it");
 		}
 	}
 	net->conns->nacks_owed = 0;
@@ -239,6 +269,17 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 	return n;
 }
 
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
+{
+	const char *why = link->contact->why;
+	/* Of one that has said goodbye it is none, unless something is lost. */
+	bool news = !link->left || waits_for(link);
+
+	tq_log(net->job, news ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s",
+	       why ? why : "A connection failed.");
+	net->failures += news;
+}
+
 /* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
 int tq_conn_report(struct tq_net *net)
 {
@@ -247,16 +288,12 @@ int tq_conn_report(struct tq_net *net)
 
 	while ((link = net->conns->broken)) {
 		struct tq_contact *c = link->contact;
-		const char *why = c->why ? c->why : "the connection failed";
 
 		net->conns->broken = c->next_broken;
 		c->next_broken = NULL;
-		/* Of one that has said goodbye it is no news. */
-		tq_log(net->job, link->left ? TQ_LOG_DEBUG : TQ_LOG_ERROR, "%s", why);
-		if (!link->left)
-			net->failures++;
+		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_net_peer_failed(net, link, why);
+			tq_net_peer_failed(net, link, c->why ? c->why : "");
 		n++;
 	}
 	return n;
@@ -285,13 +322,9 @@ static int free_flushed(struct tq_net *net)
 	int n = 0;
 
 	DL_FOREACH_SAFE(net->conns->failed, lane, tmp) {
-		struct tq_node *node = lane->node;
-
 		if (lane->awaited || lane->taken)
 			continue;
-		DL_DELETE(net->conns->failed, lane);
-		tq_lane_destroy(net, lane);
-		tq_node_lane_gone(net, node);
+		failed_free(net, lane);
 		n++;
 	}
 	return n;
@@ -309,6 +342,9 @@ static void check_peers(struct tq_net *net, uint64_t now)
 	HASH_ITER(hh, net->conns->links, link, tmp) {
 		struct tq_lane *lane = link->node->control;
 
+		if (link->left && now >= link->contact->gone_at &&
+		    (link->backlog || waits_for(link)))
+			tq_link_give_up(net, link, not_received);
 		if (link->connected && !link->failed && !link->left && !link->leaving && lane &&
 		    lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link))
 			tq_lane_drain(net, lane, link->srqn[TQ_SMALL]);

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Completions, memory, what arrives and what is posted; time; the start. */
+#include "verbs_state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define GRH       40
+#define FIRST_QPN 0x100
+#define MANY      100000 /* times that a run waits at most */
+
+struct fake fake;
+
+/* ---- completions ---- */
+
+static void push(struct ibv_cq *ibv, const struct ibv_wc *wc)
+{
+	struct cq *cq = (struct cq *)ibv;
+	struct completion *c = malloc(sizeof(*c));
+
+	MUST(cq->n < cq->ibv.cqe, "a completion queue overruns");
+	c->wc = *wc;
+	DL_APPEND(cq->done, c);
+	cq->n++;
+}
+
+int fake_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+{
+	struct cq *cq = (struct cq *)ibv;
+	struct completion *c;
+	int i;
+
+	for (i = 0; i < n && (c = cq->done); i++) {
+		wc[i] = c->wc;
+		DL_DELETE(cq->done, c);
+		cq->n--;
+		free(c);
+	}
+	return i;
+}
+
+static void end_send(struct qp *qp, enum ibv_wc_status status)
+{
+	struct send *s = qp->sends;
+	struct ibv_wc wc = {.wr_id = s->wr_id, .status = status, .qp_num = qp->ibv.qp_num};
+
+	if (s->signaled || status != IBV_WC_SUCCESS)
+		push(qp->ibv.send_cq, &wc);
+	DL_DELETE(qp->sends, s);
+	qp->nsends--;
+	free(s);
+}
+
+void fake_fail(struct qp *qp, enum ibv_wc_status status)
+{
+	qp->ibv.state = IBV_QPS_ERR;
+	for (; qp->sends; status = IBV_WC_WR_FLUSH_ERR)
+		end_send(qp, status);
+}
+
+/* ---- memory ---- */
+
+static const struct mr *find_mr(uint32_t lkey)
+{
+	const struct mr *mr;
+
+	DL_FOREACH(fake.mrs, mr) {
+		if (mr->ibv.lkey == lkey)
+			return mr;
+	}
+	return NULL;
+}
+
+static void check_memory(const struct ibv_sge *sge)
+{
+	const struct mr *mr = find_mr(sge->lkey);
+
+	MUST(mr, "memory that isn't registered is used");
+	MUST(mr->null || (sge->addr >= (uintptr_t)mr->ibv.addr &&
+			  sge->addr + sge->length <= (uintptr_t)mr->ibv.addr + mr->ibv.length),
+	     "memory outside of its registration is used");
+}
+
+/* Of a receive that was withdrawn the registration may have gone. */
+static enum ibv_wc_status scatter(const struct recv *r, const uint8_t *from, uint32_t len)
+{
+	for (int i = 0; i < r->n && len; i++) {
+		uint32_t n = len < r->sge[i].length ? len : r->sge[i].length;
+		const struct mr *mr = find_mr(r->sge[i].lkey);
+
+		if (!mr)
+			return IBV_WC_LOC_PROT_ERR;
+		if (!mr->null)
+			memcpy((void *)(uintptr_t)r->sge[i].addr, from, n);
+		from += n;
+		len -= n;
+	}
+	return len ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+static struct recv *recv_new(const struct ibv_recv_wr *wr)
+{
+	struct recv *r = calloc(1, sizeof(*r));
+
+	MUST(wr->num_sge <= MAX_SGE && !wr->next, "a receive has too many pieces");
+	r->wr_id = wr->wr_id;
+	r->n = wr->num_sge;
+	for (int i = 0; i < r->n; i++) {
+		r->sge[i] = wr->sg_list[i];
+		check_memory(&r->sge[i]);
+	}
+	return r;
+}
+
+/* ---- what arrives ---- */
+
+static bool arrive(struct recv **recvs, uint32_t *n, struct ibv_cq *cq, const void *bytes,
+		   uint32_t len)
+{
+	struct recv *r = *recvs;
+	struct ibv_wc wc = {.opcode = IBV_WC_RECV, .byte_len = len};
+
+	if (!r)
+		return false;
+	wc.wr_id = r->wr_id;
+	wc.status = scatter(r, bytes, len);
+	DL_DELETE(*recvs, r);
+	--*n;
+	free(r);
+	push(cq, &wc);
+	return true;
+}
+
+bool fake_datagram(const void *bytes, uint32_t len)
+{
+	uint8_t *with_grh;
+	struct qp *qp;
+	bool there;
+
+	DL_FOREACH(fake.qps, qp) {
+		if (qp->ibv.qp_type == IBV_QPT_UD)
+			break;
+	}
+	if (!qp)
+		return false;
+	with_grh = calloc(1, GRH + len);
+	memcpy(with_grh + GRH, bytes, len);
+	there = arrive(&qp->recvs, &qp->nrecvs, qp->ibv.recv_cq, with_grh, GRH + len);
+	free(with_grh);
+	return there;
+}
+
+bool fake_message(uint32_t index, const void *bytes, uint32_t len)
+{
+	struct srq *srq = fake.srqs;
+
+	while (srq && index--)
+		srq = srq->next;
+	return srq && arrive(&srq->recvs, &srq->n, srq->cq, bytes, len);
+}
+
+uint32_t fake_srqs(void)
+{
+	struct srq *srq;
+	uint32_t n;
+
+	DL_COUNT(fake.srqs, srq, n);
+	return n;
+}
+
+void fake_complete(uint32_t n, bool well)
+{
+	struct qp *qp;
+	uint32_t busy = 0;
+
+	DL_FOREACH(fake.qps, qp)
+		busy += qp->sends != NULL;
+	if (!busy)
+		return;
+	n %= busy;
+	DL_FOREACH(fake.qps, qp) {
+		if (qp->sends && !n--)
+			break;
+	}
+	if (well)
+		end_send(qp, IBV_WC_SUCCESS);
+	else
+		fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
+}
+
+void fake_cut(void)
+{
+	struct qp *qp;
+
+	fake.cut = true;
+	DL_FOREACH(fake.qps, qp) {
+		if (qp->sends)
+			fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	}
+}
+
+/* ---- posting ---- */
+
+static uint32_t gather(const struct ibv_send_wr *wr, uint8_t *to, uint32_t room)
+{
+	uint32_t len = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+
+		if (!(wr->send_flags & IBV_SEND_INLINE))
+			check_memory(sge);
+		for (uint32_t k = 0; k < sge->length; k++) {
+			uint8_t byte = ((const uint8_t *)(uintptr_t)sge->addr)[k];
+
+			if (to && len < room)
+				to[len] = byte;
+			len++;
+		}
+	}
+	return len;
+}
+
+/* What an operation on local memory needs; data of RDMA reads don't matter. */
+static void check_send(const struct ibv_send_wr *wr)
+{
+	if (wr->opcode == IBV_WR_RDMA_READ) {
+		for (int i = 0; i < wr->num_sge; i++)
+			check_memory(&wr->sg_list[i]);
+	} else {
+		gather(wr, NULL, 0);
+	}
+}
+
+int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct qp *qp = (struct qp *)ibv;
+	uint8_t bytes[256];
+	struct send *s;
+
+	*bad = wr;
+	if (qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_ERR)
+		return EINVAL;
+	if (qp->nsends == qp->max_sends)
+		return ENOMEM;
+	check_send(wr);
+	s = calloc(1, sizeof(*s));
+	s->wr_id = wr->wr_id;
+	s->signaled = wr->send_flags & IBV_SEND_SIGNALED;
+	DL_APPEND(qp->sends, s);
+	qp->nsends++;
+	if (qp->ibv.qp_type == IBV_QPT_UD) {
+		fake.datagram(bytes, gather(wr, bytes, sizeof(bytes)));
+		end_send(qp, IBV_WC_SUCCESS);
+	} else if (qp->ibv.state == IBV_QPS_ERR) {
+		end_send(qp, IBV_WC_WR_FLUSH_ERR);
+	} else if (fake.cut) {
+		fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	}
+	return 0;
+}
+
+int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct qp *qp = (struct qp *)ibv;
+	struct recv *r;
+
+	*bad = wr;
+	if (qp->nrecvs == qp->max_recvs)
+		return ENOMEM;
+	r = recv_new(wr);
+	DL_APPEND(qp->recvs, r);
+	qp->nrecvs++;
+	return 0;
+}
+
+int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct srq *srq = (struct srq *)ibv;
+	struct recv *r;
+
+	*bad = wr;
+	if (srq->n == srq->max)
+		return ENOMEM;
+	r = recv_new(wr);
+	DL_APPEND(srq->recvs, r);
+	srq->n++;
+	return 0;
+}
+
+/* ---- time and random numbers: the library is built to call these ---- */
+
+int fuzz_clock_gettime(clockid_t id, struct timespec *t)
+{
+	(void)id;
+	fake.now += 1000;
+	t->tv_sec = (time_t)(fake.now / 1000000000);
+	t->tv_nsec = (long)(fake.now % 1000000000);
+	return 0;
+}
+
+ssize_t fuzz_getrandom(void *to, size_t len, unsigned int flags)
+{
+	uint64_t r = ++fake.random * UINT64_C(0x9e3779b97f4a7c15);
+
+	(void)flags;
+	memcpy(to, &r, len < sizeof(r) ? len : sizeof(r));
+	return (ssize_t)len;
+}
+
+int fuzz_sched_yield(void)
+{
+	MUST(++fake.yields < MANY, "waiting doesn't come to an end");
+	fake.now += 50000000;
+	return 0;
+}
+
+/* The file of the XRC domain is the same file in each run. */
+int fuzz_fstat(int fd, struct stat *st)
+{
+	int rc = fstat(fd, st);
+
+	st->st_dev = st->st_ino = 1;
+	return rc;
+}
+
+int fuzz_fstatat(int dir, const char *name, struct stat *st, int flags)
+{
+	int rc = fstatat(dir, name, st, flags);
+
+	st->st_dev = st->st_ino = 1;
+	return rc;
+}
+
+void fake_clock_add(uint64_t ns)
+{
+	fake.now += ns;
+}
+
+/* ---- life ---- */
+
+void fake_start(void (*datagram)(const uint8_t *bytes, uint32_t len))
+{
+	memset(&fake, 0, sizeof(fake));
+	strcpy(fake.dev.name, "fake0");
+	fake_fill_table(&fake.ctx);
+	fake.next_qpn = FIRST_QPN;
+	fake.next_srqn = fake.next_key = 1;
+	fake.now = 1000000000;
+	fake.datagram = datagram;
+}
+
+void fake_nothing_left(void)
+{
+	MUST(!fake.nobjects, "an object of the device's is left");
+}
