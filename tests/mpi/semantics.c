@@ -136,13 +136,26 @@ static void overlapping_sends(void)
 	t_end();
 }
 
-/* Every second byte of a buffer. */
-static MPI_Datatype holes(int n)
+/* Bytes of a piece where n bytes are so many; behind each there is a hole of that length. */
+static int piece(int n, int pieces)
 {
+	return pieces && n ? (n + pieces - 1) / pieces : 1;
+}
+
+static MPI_Datatype holes(int n, int pieces)
+{
+	int p = piece(n, pieces), *length = t_alloc(sizeof(int) * (size_t)(n / p + 1)), i;
+	int *at = t_alloc(sizeof(int) * (size_t)(n / p + 1));
 	MPI_Datatype type;
 
-	MPI_Type_vector(n, 1, 2, MPI_BYTE, &type);
+	for (i = 0; i * p < n; i++) {
+		length[i] = n - i * p < p ? n - i * p : p;
+		at[i] = 2 * i * p;
+	}
+	MPI_Type_indexed(i, length, at, MPI_BYTE, &type);
 	MPI_Type_commit(&type);
+	free(length);
+	free(at);
 	return type;
 }
 
@@ -167,7 +180,7 @@ static void buffered_sends(void)
 	for (round = 0; round < 2 * SIZES; round++, seq += K) {
 		n = sizes[round % SIZES];
 		if (round >= SIZES)
-			type = holes(n);
+			type = holes(n, n);
 		if (round % SIZES == 0)
 			warm(TAG, MPI_COMM_WORLD);
 		MPI_Pack_size(round < SIZES ? n : 1, type, MPI_COMM_WORLD, &size);
@@ -211,7 +224,19 @@ static void buffered_sends(void)
 
 /* ---- truncation ---- */
 
-enum way { EARLY, LATE, ANY_EARLY, ANY_LATE, MATCHED, PERSISTENT, HOLES_EARLY, HOLES_LATE, WAYS };
+enum way {
+	EARLY,
+	LATE,
+	ANY_EARLY,
+	ANY_LATE,
+	MATCHED,
+	PERSISTENT,
+	HOLES_EARLY,
+	HOLES_LATE,
+	PIECES_EARLY,
+	PIECES_LATE,
+	WAYS
+};
 static const char *const way_names[] = {
 	[EARLY] = "in time",
 	[LATE] = "late",
@@ -221,15 +246,26 @@ static const char *const way_names[] = {
 	[PERSISTENT] = "by a persistent request",
 	[HOLES_EARLY] = "with holes in time",
 	[HOLES_LATE] = "with holes late",
+	[PIECES_EARLY] = "to four pieces in time",
+	[PIECES_LATE] = "to four pieces late",
 };
+
+/* 0: its memory has no holes. */
+static int pieces_of(enum way way, int room)
+{
+	if (way == PIECES_EARLY || way == PIECES_LATE)
+		return 4;
+	return way == HOLES_EARLY || way == HOLES_LATE ? room : 0;
+}
 
 /* Receives n bytes of room by `way`; the message starts before that or after it. Its error class.
  */
 static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *st)
 {
-	bool early = way == EARLY || way == ANY_EARLY || way == PERSISTENT || way == HOLES_EARLY;
+	bool early = way == EARLY || way == ANY_EARLY || way == PERSISTENT || way == HOLES_EARLY ||
+		     way == PIECES_EARLY;
 	bool any = way == ANY_EARLY || way == ANY_LATE;
-	MPI_Datatype type = way == HOLES_EARLY || way == HOLES_LATE ? holes(room) : MPI_BYTE;
+	MPI_Datatype type = pieces_of(way, room) ? holes(room, pieces_of(way, room)) : MPI_BYTE;
 	int count = type == MPI_BYTE ? room : 1, rc, class;
 	MPI_Request req[2];
 	MPI_Message msg;
@@ -269,7 +305,7 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
  */
 static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 {
-	bool whole = way == HOLES_EARLY || way == HOLES_LATE;
+	int pieces = pieces_of(way, room), p = piece(room, pieces);
 	MPI_Request busy;
 	MPI_Status st;
 	int i, class;
@@ -284,11 +320,12 @@ static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 		t_eq(class, n > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 		t_eq(st.MPI_SOURCE, left);
 		t_eq(st.MPI_TAG, TAG);
-		if (n <= room && !whole)
+		if (n <= room && !pieces)
 			t_verify(in[0], (size_t)n, from(left, 0));
-		t_untouched(in[0] + (whole ? 2 * room : room), 1000, 0xee);
-		for (int k = 1; whole && k < 2 * room; k += 2)
-			t_true(in[0][k] == 0xee, "the hole at %d was written", k);
+		t_untouched(in[0] + (pieces ? 2 * room + p : room), 1000, 0xee);
+		for (int k = 0; pieces && k < 2 * room; k++)
+			t_true(k % (2 * p) < p || in[0][k] == 0xee, "the hole at %d was written",
+			       k);
 	}
 	MPI_Recv(in[0], 1, MPI_BYTE, left, BUSY, comm, MPI_STATUS_IGNORE);
 	MPI_Wait(&busy, MPI_STATUS_IGNORE);

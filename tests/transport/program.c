@@ -64,9 +64,38 @@ static size_t room(const struct op *op)
 	return (op->scattered ? 2 : 1) * op->len + GUARD;
 }
 
+/* Bytes of a piece, and of the hole behind it. */
+static uint64_t piece(const struct op *op)
+{
+	return op->npieces && op->len ? (op->len + op->npieces - 1) / op->npieces : 1;
+}
+
 static uint8_t *byte(const struct op *op, uint64_t k)
 {
-	return op->mem + (op->scattered ? 2 * k : k);
+	return op->mem + k + (op->scattered ? k / piece(op) * piece(op) : 0);
+}
+
+/* Does one of the message's first `n` bytes lie there? */
+static bool is_data(const struct op *op, uint64_t at, uint64_t n)
+{
+	uint64_t p = piece(op);
+
+	if (!op->scattered)
+		return at < n;
+	return at % (2 * p) < p && at / (2 * p) * p + at % (2 * p) < n;
+}
+
+static unsigned name_pieces(struct op *op)
+{
+	unsigned n = 0;
+	uint64_t at, p = piece(op);
+
+	for (at = 0; op->npieces && at < op->len; at += p)
+		op->pieces[n++] = (struct tq_piece){
+			.addr = byte(op, at),
+			.len = op->len - at < p ? op->len - at : p,
+		};
+	return n;
 }
 
 static void moved(struct op *op, uint64_t offset, size_t len)
@@ -107,7 +136,13 @@ struct tq_buf op_buf(struct op *op)
 			*byte(op, k) = pattern(op, k);
 	}
 	if (op->scattered)
-		return (struct tq_buf){.len = op->len, .ops = &ops, .arg = op};
+		return (struct tq_buf){
+			.len = op->len,
+			.ops = &ops,
+			.arg = op,
+			.pieces = op->pieces,
+			.npieces = name_pieces(op),
+		};
 	return (struct tq_buf){.addr = op->mem, .len = op->len};
 }
 
@@ -159,7 +194,7 @@ static struct op *find(struct program *prog, const struct op *recv, int neps)
 void op_received(struct program *prog, struct op *recv, int neps)
 {
 	const struct tq_status *st = &recv->status;
-	uint64_t n = st->length < recv->len ? st->length : recv->len, used;
+	uint64_t n = st->length < recv->len ? st->length : recv->len;
 
 	if (n) {
 		recv->match = find(prog, recv, neps);
@@ -168,9 +203,8 @@ void op_received(struct program *prog, struct op *recv, int neps)
 	for (uint64_t k = 0; k < n; k++)
 		SIM_MUST(*byte(recv, k) == pattern(recv->match, k),
 			 "message %u: byte %llu is wrong", recv->match->id, (unsigned long long)k);
-	used = recv->scattered ? 2 * n : n;
 	for (uint64_t k = 0; k < room(recv); k++)
-		SIM_MUST((k < used && !(recv->scattered && k % 2)) || recv->mem[k] == BEFORE,
+		SIM_MUST(is_data(recv, k, n) || recv->mem[k] == BEFORE,
 			 "receive %u at %d: written beside its message", recv->order, recv->ep);
 	memset(recv->mem, AFTER, room(recv));
 }

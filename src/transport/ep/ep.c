@@ -363,6 +363,15 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- messages ---- */
 
+unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
+{
+	const struct tq_wire_limits *l = &ep->net.limits;
+
+	if (len <= (uint64_t)ep->params.eager_limit)
+		return 0;
+	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
+}
+
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {

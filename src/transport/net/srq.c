@@ -115,7 +115,7 @@ static struct tq_srq *make(struct tq_net *net)
 	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
 	if (!srq)
 		return NULL;
-	if (tq_srq_make(net, depth, net->limits.max_sge + 1, &srq->srq, &srq->srqn)) {
+	if (tq_srq_make(net, depth, net->limits.max_srq_sge + 1, &srq->srq, &srq->srqn)) {
 		free(srq);
 		return NULL;
 	}
@@ -181,10 +181,10 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 		void *token)
 {
 	struct tq_receive *r = srq->free;
-	struct ibv_sge sge[TQ_MAX_SGE + 1];
+	struct ibv_sge sge[TQ_MAX_PIECES + 1];
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 
-	assert((uint32_t)nsg <= net->limits.max_sge);
+	assert((uint32_t)nsg <= net->limits.max_srq_sge);
 	if (!r || !tq_cq_reserve(&net->rcq, 1)) {
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;

@@ -18,7 +18,7 @@ void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state to)
 	static const uint8_t legal[TQ_RREQ_STATES] = {
 		[TQ_RREQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) |
 				   BIT(PIECES) | BIT(COPY) | BIT(ENDED),
-		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(ENDED),
+		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(ENDED),
 		[TQ_RREQ_HELD] = BIT(COPY) | BIT(ENDED),
 		[TQ_RREQ_READING] = BIT(ENDED),
 		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(ENDED),

@@ -146,8 +146,13 @@ void tq_fetch(struct tq_rreq *r, struct tq_unex *u);
 /* The data are in the library's memory (bounced): to the user's, now or by a thread of the user's.
  */
 void tq_fetch_unbounce(struct tq_rreq *r);
-/* A registration of the user's buffer for `len` bytes; false: impossible. */
-bool tq_fetch_register(struct tq_rreq *r, uint64_t len);
+/* A registration of the user's buffer for `len` bytes, in at most so many pieces (0: it must be
+ * one); false: impossible. */
+bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces);
+/* Memory of the library instead; false: there is none. */
+bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len);
+/* Posts to the tuple's SRQ what was registered, as a receive of `r`; as srq_post(). */
+int tq_fetch_post(struct tq_rreq *r, uint64_t len);
 /* Lets go of the registration and the bounce memory. */
 void tq_fetch_release(struct tq_rreq *r);
 /* Into pair->active, and out of it: before its end. */

@@ -220,7 +220,10 @@ static void used(struct tq_core *core, struct tq_rtup *k)
 	DL_APPEND2(core->lru, k, lprev, lnext);
 }
 
-/* Posts r, which is in no queue, for the tuple's next position. */
+/*
+ * Posts r, which is in no queue, for the tuple's next position. What is too scattered for the HCA
+ * is received elsewhere first if it is short.
+ */
 static int post(struct tq_rtup *k, struct tq_rreq *r)
 {
 	struct tq_core *core = k->pair->ctx->core;
@@ -229,9 +232,10 @@ static int post(struct tq_rtup *k, struct tq_rreq *r)
 
 	if (len > core->limits->max_direct)
 		len = core->limits->max_direct;
-	if (!tq_fetch_register(r, len))
+	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len)))
 		return -ENOTSUP;
-	rc = core->wire->srq_post(core->net, k->srq, &r->sg, 1, r);
+	rc = tq_fetch_post(r, len);
 	if (rc) {
 		TQ_COUNT(core->stats, no_queue_slot);
 		tq_fetch_release(r);
