@@ -185,10 +185,10 @@ void tq_peer_remove(struct tq_peer *peer);
 
 /* ---- contexts ---- */
 
-#define TQ_CTX_NO_ANY_SOURCE                                                                      \
-	1u                   /* assertions of the user's, as MPI 4's mpi_assert_no_any_source and \
-				mpi_assert_no_any_tag: */
-#define TQ_CTX_NO_ANY_TAG 2u /* such receives and probes won't be posted */
+/* Assertions of the user's, as MPI 4's mpi_assert_no_any_source and mpi_assert_no_any_tag: such
+ * receives and probes won't be posted. They don't concern negative tags. */
+#define TQ_CTX_NO_ANY_SOURCE 1u
+#define TQ_CTX_NO_ANY_TAG    2u
 
 /*
  * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this

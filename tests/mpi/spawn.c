@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * spawn.c - spawn [ROUNDS]: processes that are started, or found, while the program runs: messages
- * to and from jobs that MPI_Comm_spawn made, among those, and by MPI_Comm_connect and
- * MPI_Comm_accept. Two ranks.
+ * to and from jobs that MPI_Comm_spawn made, and by MPI_Comm_connect and MPI_Comm_accept. Two ranks
+ * or more.
  */
-#include <unistd.h>
-
 #include "check.h"
 
 enum { CHILDREN = 2, TAG = 9, MAX = 200000, MESSAGES = 24 };
 
 static unsigned char *out, *in;
 
-/* What a process is in messages: its rank, and which job it is of. */
-static int self(int job)
+/* What a process is in messages: which job it is of, and its rank at its side. */
+static int self(MPI_Comm inter, int job)
 {
-	return 100 * job + t_rank;
+	int rank;
+
+	MPI_Comm_rank(inter, &rank);
+	return 100 * job + rank;
 }
 
 static int length(int i)
@@ -38,7 +39,7 @@ static void talk(MPI_Comm inter, int job, int other, unsigned int seq)
 	MPI_Comm_remote_size(inter, &n);
 	for (i = 0; i < MESSAGES; i++, seq++) {
 		for (r = 0; r < n; r++) {
-			t_fill(out, (size_t)length(i), (struct t_msg){self(job), TAG, seq});
+			t_fill(out, (size_t)length(i), (struct t_msg){self(inter, job), TAG, seq});
 			MPI_Irecv(in, MAX, MPI_BYTE, r, i % 12 == 11 ? MPI_ANY_TAG : TAG, inter,
 				  &req[0]);
 			MPI_Isend(out, length(i), MPI_BYTE, r, TAG, inter, &req[1]);
@@ -66,60 +67,12 @@ static void merge(MPI_Comm inter, bool first)
 	MPI_Comm_free(&all);
 }
 
-/* The name of a port of rank 0, for the processes at the other side of `inter`. */
-static void say_port(const char *port, MPI_Comm inter)
-{
-	MPI_Bcast((char *)port, MPI_MAX_PORT_NAME, MPI_CHAR, t_rank == 0 ? MPI_ROOT : MPI_PROC_NULL,
-		  inter);
-}
-
-static void hear_port(char *port, MPI_Comm inter)
-{
-	MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, inter);
-}
-
-static MPI_Comm accept_at(const char *port)
-{
-	MPI_Comm inter;
-
-	MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-	return inter;
-}
-
-static MPI_Comm connect_to(const char *port)
-{
-	MPI_Comm inter;
-
-	MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-	return inter;
-}
-
 /* ---- the processes that are started ---- */
 
-/* child JOB WAY: what it is to do besides talking to its parents. */
-static int child(MPI_Comm parents, int job, const char *way)
+static int child(MPI_Comm parents, int job)
 {
-	char port[MPI_MAX_PORT_NAME] = "";
-	MPI_Comm inter;
-
 	talk(parents, job, 0, 0);
-	if (!strcmp(way, "merge")) {
-		merge(parents, false);
-	} else if (!strcmp(way, "accept")) {
-		if (t_rank == 0)
-			MPI_Open_port(MPI_INFO_NULL, port);
-		say_port(port, parents);
-		inter = accept_at(port);
-		talk(inter, job, job + 1, 7);
-		MPI_Comm_disconnect(&inter);
-		if (t_rank == 0)
-			MPI_Close_port(port);
-	} else if (!strcmp(way, "connect")) {
-		hear_port(port, parents);
-		inter = connect_to(port);
-		talk(inter, job, job - 1, 7);
-		MPI_Comm_disconnect(&inter);
-	}
+	merge(parents, false);
 	MPI_Comm_disconnect(&parents);
 	MPI_Finalize();
 	return 0;
@@ -127,27 +80,19 @@ static int child(MPI_Comm parents, int job, const char *way)
 
 /* ---- the parents ---- */
 
-static MPI_Comm spawn(char *program, int job, char *way)
-{
-	char number[12], *args[] = {"child", number, way, NULL};
-	int error[CHILDREN], i;
-	MPI_Comm children;
-
-	snprintf(number, sizeof(number), "%d", job);
-	MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, error);
-	for (i = 0; i < CHILDREN; i++)
-		t_eq(error[i], MPI_SUCCESS);
-	return children;
-}
-
 static void one_after_another(char *program, int rounds)
 {
+	char number[12], *args[] = {"child", number, NULL};
+	int error[CHILDREN], i, k;
 	MPI_Comm children;
-	int i;
 
 	for (i = 1; i <= rounds; i++) {
 		t_begin("spawn: job %d, messages, merge, disconnect", i);
-		children = spawn(program, i, "merge");
+		snprintf(number, sizeof(number), "%d", i);
+		MPI_Comm_spawn(program, args, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+			       error);
+		for (k = 0; k < CHILDREN; k++)
+			t_eq(error[k], MPI_SUCCESS);
 		talk(children, 0, i, 0);
 		merge(children, true);
 		MPI_Comm_disconnect(&children);
@@ -155,20 +100,30 @@ static void one_after_another(char *program, int rounds)
 	}
 }
 
-static void two_that_meet(char *program, int job)
+/* Rank 1 connects to rank 0; the others look on. */
+static void connect_and_accept(int rounds)
 {
 	char port[MPI_MAX_PORT_NAME] = "";
-	MPI_Comm a, b;
+	MPI_Comm inter;
+	int i;
 
-	t_begin("spawn: two jobs, which connect to each other");
-	a = spawn(program, job, "accept");
-	b = spawn(program, job + 1, "connect");
-	talk(b, 0, job + 1, 0);
-	talk(a, 0, job, 0);
-	hear_port(port, a);
-	say_port(port, b);
-	MPI_Comm_disconnect(&a);
-	MPI_Comm_disconnect(&b);
+	t_begin("spawn: connect and accept, %d times", rounds);
+	if (t_rank == 0)
+		MPI_Open_port(MPI_INFO_NULL, port);
+	MPI_Bcast(port, sizeof(port), MPI_CHAR, 0, MPI_COMM_WORLD);
+	for (i = 0; i < rounds; i++) {
+		if (t_rank == 0)
+			MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+		else if (t_rank == 1)
+			MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+		else
+			continue;
+		talk(inter, 0, 0, (unsigned int)i);
+		merge(inter, t_rank == 0);
+		MPI_Comm_disconnect(&inter);
+	}
+	if (t_rank == 0)
+		MPI_Close_port(port);
 	t_end();
 }
 
@@ -182,10 +137,10 @@ int main(int argc, char **argv)
 	in = t_alloc(MAX);
 	MPI_Comm_get_parent(&parents);
 	if (parents != MPI_COMM_NULL)
-		return child(parents, atoi(argv[2]), argv[3]);
-	rounds = (int)t_arg(argc, argv, 1, 3);
+		return child(parents, atoi(argv[2]));
+	rounds = (int)t_arg(argc, argv, 1, 2);
 	one_after_another(argv[0], rounds);
-	two_that_meet(argv[0], rounds + 1);
+	connect_and_accept(rounds);
 	free(out);
 	free(in);
 	return t_finish();

@@ -176,10 +176,12 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	if (rank == TQ_ANY_SOURCE ? ctx->flags & TQ_CTX_NO_ANY_SOURCE
-				  : rank < 0 || rank >= ctx->npeers)
+	/* What is promised doesn't concern the negative tags of collectives. */
+	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
+
+	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
 		return -EINVAL;
-	return tag == TQ_ANY_TAG && ctx->flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
 }
 
 int tq_core_cancel(struct tq_req *req)
