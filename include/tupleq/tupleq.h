@@ -189,6 +189,10 @@ void tq_peer_remove(struct tq_peer *peer);
  * receives and probes won't be posted. They don't concern negative tags. */
 #define TQ_CTX_NO_ANY_SOURCE 1u
 #define TQ_CTX_NO_ANY_TAG    2u
+/* mpi_assert_exact_length: each message is as long as its receive, so receives need no room for
+ * more (a message that is longer may break the connection). Neither does it concern negative tags.
+ */
+#define TQ_CTX_EXACT_LENGTH 4u
 
 /*
  * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this

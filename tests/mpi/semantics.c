@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * semantics.c - semantics: what MPI promises of single operations: sends that are cancelled,
- * receives that are freed while active, one buffer in many sends, buffered mode to the last byte,
- * messages longer than their receives whatever way they come, assertions. Two ranks or more.
+ * semantics.c - semantics [exact]: what MPI promises of single operations: sends that are
+ * cancelled, receives that are freed while active, one buffer in many sends, buffered mode to the
+ * last byte, messages longer than their receives whatever way they come, assertions. Two ranks or
+ * more.
  */
 #include "check.h"
 
@@ -416,7 +417,8 @@ static void library_inside(MPI_Comm comm)
 	free(all);
 }
 
-static void assertions(void)
+/* Returns what was sent to tuple queues with mpi_assert_exact_length. */
+static long long assertions(void)
 {
 	static const struct {
 		const char *key;
@@ -428,14 +430,19 @@ static void assertions(void)
 		{"mpi_assert_allow_overtaking", true, false},
 	};
 	unsigned int i, round;
+	long long exact = 0;
 	MPI_Comm comm;
 
 	for (i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
 		t_begin("semantics: %s", a[i].key);
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		set_assertion(comm, a[i].key, "true");
+		if (strstr(a[i].key, "exact"))
+			t_count("pml_tupleq_sent_direct_bytes");
 		for (round = 0; round < 12; round++)
 			exchange(comm, a[i].wild && round >= 6, round % 2, a[i].ordered);
+		if (strstr(a[i].key, "exact"))
+			exact = t_counted();
 		library_inside(comm);
 		set_assertion(comm, a[i].key, "false");
 		for (round = 0; round < 4; round++)
@@ -443,6 +450,7 @@ static void assertions(void)
 		MPI_Comm_free(&comm);
 		t_end();
 	}
+	return exact;
 }
 
 int main(int argc, char **argv)
@@ -456,12 +464,20 @@ int main(int argc, char **argv)
 	want = t_alloc(2 * MAX);
 	for (i = 0; i < N; i++)
 		in[i] = t_alloc(2 * MAX);
-	cancelled_sends();
-	freed_receives();
-	overlapping_sends();
-	buffered_sends();
-	truncation();
-	assertions();
+	if (argc > 1 && !strcmp(argv[1], "exact")) {
+		long long bytes = assertions();
+
+		t_begin("semantics: with exact lengths the queue needs no room for more");
+		t_true(bytes, "no byte was sent to a tuple queue");
+		t_end();
+	} else {
+		cancelled_sends();
+		freed_receives();
+		overlapping_sends();
+		buffered_sends();
+		truncation();
+		assertions();
+	}
 	free(out);
 	free(want);
 	for (i = 0; i < N; i++)

@@ -348,7 +348,7 @@ void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 	struct tq_ep *ep = ep_of(ctx->core);
 
 	lock(ep);
-	ctx->flags = flags;
+	tq_core_ctx_set_flags(ctx, flags);
 	unlock(ep);
 }
 

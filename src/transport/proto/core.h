@@ -200,6 +200,7 @@ struct tq_rtup {
 	uint32_t delivered;     /* direct completions seen in this life of the SRQ */
 	uint32_t nsrq;          /* receives in the SRQ, in_srq and HELD */
 	bool switched;          /* SWITCH was processed */
+	bool exact;             /* its messages are as long as their receives */
 	bool for_room;          /* RECALLING: to make room for others */
 	struct tq_rreq *room;   /* queue: TQ_RREQ_HELD that wait for room in the SRQ or the CQ */
 	struct tq_rtup *rnext, *rprev; /* core->room: those with such */
@@ -399,6 +400,7 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, struct tq_ctx **ctx);
+void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service
  * set, only what touches no user data. */

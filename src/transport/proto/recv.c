@@ -294,7 +294,7 @@ static bool send_direct(const struct tq_unex *u)
 	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_CTS_DIRECT)};
 	struct tq_core *core = u->pair->ctx->core;
 
-	if (u->flags & TQ_RTS_NODIRECT || u->length > core->limits->max_direct)
+	if (u->flags & TQ_RTS_NODIRECT || u->length > tq_rtup_max_len(u->rtup))
 		return false;
 	TQ_COUNT(core->stats, cts_direct);
 	m.sreq = tq_put32(u->sreq);

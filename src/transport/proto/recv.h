@@ -104,6 +104,14 @@ void tq_rtup_free(struct tq_rtup *k);
 void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state state);
 /* What a message of the peer names; NULL: nothing. */
 struct tq_rtup *tq_rtup_named(struct tq_core *core, const struct tq_peer *peer, uint32_t handle);
+/* The longest message that its queue takes; 0: none. */
+static inline uint64_t tq_rtup_max_len(const struct tq_rtup *k)
+{
+	const struct tq_wire_limits *limits = k->pair->ctx->core->limits;
+
+	return k->exact ? limits->max_send : limits->max_direct;
+}
+
 /* The sender asks for the tuple's queue: SRQN or REFUSE. */
 void tq_rtup_asked(struct tq_rtup *k, uint32_t stup);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */

@@ -43,8 +43,8 @@ struct tq_sg {
 struct tq_wire_limits {
 	uint32_t max_inline; /* bytes that can be posted without a registration */
 	uint32_t eager_max;  /* data bytes of the longest EAGER or DATA message */
-	uint64_t max_direct; /* longest direct message that a receive here takes: max_msg_sz and the
-				sink; 0: no sink, no promotion */
+	uint64_t max_direct; /* longest direct message that any receive here takes: max_msg_sz and
+				the sink; 0: there is no sink */
 	uint64_t max_send;   /* longest direct message that can be sent */
 	/* Pieces, at least 1, of a send or RDMA write, of an RDMA read, and of a receive (the sink
 	 * not counted); at most TQ_MAX_PIECES. */
@@ -103,8 +103,8 @@ struct tq_wire_ops {
 
 	/* An empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
-	/* Posts a receive; the network adds the sink. Ends with tq_core_delivered(token). -EAGAIN:
-	 * no room in it or in the CQ. */
+	/* Posts a receive; up to max_direct the network adds the sink. Ends with
+	 * tq_core_delivered(token). -EAGAIN: no room in it or in the CQ. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
 	/* No sender knows it any more. Receives that are still in it are withdrawn (it is destroyed
