@@ -185,10 +185,14 @@ void tq_peer_remove(struct tq_peer *peer);
 
 /* ---- contexts ---- */
 
-#define TQ_CTX_NO_ANY_SOURCE                                                                      \
-	1u                   /* assertions of the user's, as MPI 4's mpi_assert_no_any_source and \
-				mpi_assert_no_any_tag: */
-#define TQ_CTX_NO_ANY_TAG 2u /* such receives and probes won't be posted */
+/* Assertions of the user's, as MPI 4's mpi_assert_no_any_source and mpi_assert_no_any_tag: such
+ * receives and probes won't be posted. They don't concern negative tags. */
+#define TQ_CTX_NO_ANY_SOURCE 1u
+#define TQ_CTX_NO_ANY_TAG    2u
+/* mpi_assert_exact_length: each message is as long as its receive, so receives need no room for
+ * more (a message that is longer may break the connection). Neither does it concern negative tags.
+ */
+#define TQ_CTX_EXACT_LENGTH 4u
 
 /*
  * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this
@@ -219,12 +223,29 @@ struct tq_buf_ops {
 	void (*unpack)(void *arg, uint64_t offset, const void *from, size_t len);
 };
 
+/*
+ * Where such memory is a few pieces, the caller can name them too, in the message's order: then
+ * the HCA gathers and scatters them, where it can, and nothing is copied. How many are worth it
+ * says tq_max_pieces(); with more than that they are not looked at. The array is the caller's, and
+ * stays until the operation has ended.
+ */
+#define TQ_MAX_PIECES 15 /* of any endpoint */
+struct tq_piece {
+	void *addr;
+	uint64_t len;
+};
+
 struct tq_buf {
 	void *addr;
 	uint64_t len;
 	const struct tq_buf_ops *ops;
 	void *arg;
+	const struct tq_piece *pieces; /* with ops; `len` bytes in all */
+	unsigned npieces;              /* 0: not known, or too many */
 };
+
+/* Pieces that a message, or a buffer, of `len` bytes may have; 0: it is copied in any case. */
+unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
 #define TQ_SEND_SYNC  1u /* ends only when its receive has started */
 #define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */

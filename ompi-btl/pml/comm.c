@@ -15,6 +15,8 @@ static unsigned ctx_flags(uint32_t assertions)
 		flags |= TQ_CTX_NO_ANY_SOURCE;
 	if (assertions & OMPI_COMM_ASSERT_NO_ANY_TAG)
 		flags |= TQ_CTX_NO_ANY_TAG;
+	if (assertions & OMPI_COMM_ASSERT_EXACT_LENGTH)
+		flags |= TQ_CTX_EXACT_LENGTH;
 	return flags;
 }
 

@@ -70,11 +70,47 @@ static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
 	assert(max == len);
 }
 
+/* Appends a piece, or makes the last one longer. false: they are too many. */
+static bool add_piece(struct tupleq_buf *buf, const struct iovec *iov, unsigned most)
+{
+	struct tq_piece *last = buf->tq.npieces ? &buf->pieces[buf->tq.npieces - 1] : NULL;
+
+	if (last && (char *)last->addr + last->len == iov->iov_base) {
+		last->len += iov->iov_len;
+		return true;
+	}
+	if (buf->tq.npieces == most)
+		return false;
+	buf->pieces[buf->tq.npieces++] =
+		(struct tq_piece){.addr = iov->iov_base, .len = iov->iov_len};
+	return true;
+}
+
+/*
+ * Names the pieces of the message's memory, if they are few. Some that Open MPI tells one by one
+ * may be one behind the other; so as not to go through all of a large type, it is asked only for
+ * so many.
+ */
+static void find_pieces(struct tupleq_buf *buf, unsigned most)
+{
+	struct iovec iov[4 * TQ_MAX_PIECES];
+	uint32_t n = sizeof(iov) / sizeof(iov[0]), i;
+	uint64_t found = 0;
+	size_t len = buf->tq.len;
+
+	opal_convertor_raw(&buf->convertor, iov, &n, &len);
+	for (i = 0; i < n && add_piece(buf, &iov[i], most); i++)
+		found += iov[i].iov_len;
+	if (found != buf->tq.len)
+		buf->tq.npieces = 0;
+}
+
 static const struct tq_buf_ops gaps_ops = {.pack = pack, .unpack = unpack};
 
 int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
 			 ompi_datatype_t *type, bool send)
 {
+	unsigned most;
 	size_t len;
 	int rc;
 
@@ -92,7 +128,11 @@ int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
 	opal_convertor_get_packed_size(&buf->convertor, &len);
 	OMPI_DATATYPE_RETAIN(type);
 	buf->type = type;
-	buf->tq = (struct tq_buf){.addr = NULL, .len = len, .ops = &gaps_ops, .arg = buf};
+	buf->tq = (struct tq_buf){.len = len, .ops = &gaps_ops, .arg = buf, .pieces = buf->pieces};
+	most = tq_max_pieces(tupleq_pml.ep, len);
+	/* Elements with gaps are a piece each at least. */
+	if (count <= most)
+		find_pieces(buf, most);
 	return OMPI_SUCCESS;
 }
 

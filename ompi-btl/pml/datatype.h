@@ -8,8 +8,9 @@
 #include <tupleq/tupleq.h>
 
 /*
- * tq.ops says whether the rest is in use: memory with gaps is read and written through Open MPI's
- * convertor, and the type is kept until that is over.
+ * tq.ops says whether the rest is in use: memory with gaps is gathered and scattered by the adapter
+ * if it is a few pieces, else read and written through Open MPI's convertor, and the type is kept
+ * until that is over.
  */
 struct tupleq_buf {
 	struct tq_buf tq;
@@ -18,6 +19,7 @@ struct tupleq_buf {
 	/* Of an element that the end of a piece cut: what comes next, cut_len bytes at cut_at. */
 	size_t cut_at, cut_len;
 	char cut[64];
+	struct tq_piece pieces[TQ_MAX_PIECES];
 };
 
 int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,

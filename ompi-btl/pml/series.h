@@ -143,16 +143,21 @@ static inline bool series_tag_is_used_once(int tag)
 	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
 }
 
+#define SERIES_ASSERTIONS                                               \
+	(OMPI_COMM_ASSERT_NO_ANY_TAG | OMPI_COMM_ASSERT_NO_ANY_SOURCE | \
+	 OMPI_COMM_ASSERT_EXACT_LENGTH)
+
 /* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
 static inline void series_subscribe_assertions(ompi_communicator_t *comm)
 {
 	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_TAG);
 	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_EXACT_LENGTH);
 }
 
 static inline uint32_t series_assertions(const ompi_communicator_t *comm)
 {
-	return comm->c_assertions & (OMPI_COMM_ASSERT_NO_ANY_TAG | OMPI_COMM_ASSERT_NO_ANY_SOURCE);
+	return comm->c_assertions & SERIES_ASSERTIONS;
 }
 
 #endif

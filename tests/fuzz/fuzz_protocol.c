@@ -64,6 +64,8 @@ static void choose_params(struct input *in, struct world *w)
 		.max_direct = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 0, 40, 100),
 		.max_send = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 100),
 		.max_sge = (uint32_t)INPUT_ONE_OF(in, 1, 3),
+		.max_sge_rd = 2,
+		.max_srq_sge = 3,
 		.srq_depth = (uint32_t)INPUT_ONE_OF(in, 100, 1, 3),
 	};
 	for (int e = 0; e < w->m.conf.neps; e++) {

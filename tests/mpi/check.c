@@ -304,3 +304,32 @@ void t_away(long ms)
 	while (nanosleep(&left, &left) != 0)
 		;
 }
+
+static MPI_T_pvar_session session;
+static MPI_T_pvar_handle counter;
+static bool counting;
+
+void t_count(const char *wanted)
+{
+	int provided, index, count;
+
+	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+	counting = MPI_T_pvar_get_index(wanted, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS;
+	if (!counting)
+		return;
+	MPI_T_pvar_session_create(&session);
+	MPI_T_pvar_handle_alloc(session, index, NULL, &counter, &count);
+}
+
+long long t_counted(void)
+{
+	unsigned long long value = 0;
+
+	if (counting) {
+		MPI_T_pvar_read(session, counter, &value);
+		MPI_T_pvar_handle_free(session, &counter);
+		MPI_T_pvar_session_free(&session);
+	}
+	MPI_T_finalize();
+	return counting ? (long long)value : -1;
+}

@@ -77,6 +77,11 @@ int t_below(struct t_rng *rng, int n);
 bool t_chance(struct t_rng *rng, int percent);
 void t_shuffle(struct t_rng *rng, int *v, int n);
 
+/* What a performance variable (MPI_T) has counted from t_count() to t_counted(), which ends that;
+ * -1: the MPI library has none of this name. One at a time. */
+void t_count(const char *name);
+long long t_counted(void);
+
 /* The index-th argument as a number, or def. */
 long t_arg(int argc, char **argv, int index, long def);
 /* Time in which this rank makes no MPI call: a computation. */

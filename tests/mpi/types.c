@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * types.c - types [derived|truncation]: derived datatypes on either side, with holes that must stay
- * as they were, and messages longer than their receives. Two ranks or more.
+ * types.c - types [derived|pieces|truncation]: derived datatypes on either side, with holes that
+ * must stay as they were; types of so few pieces that the adapter may gather and scatter them;
+ * messages longer than their receives. Two ranks or more.
  */
 #include "check.h"
 
@@ -173,6 +174,118 @@ static void others(void)
 	one_type("MPI_LONG_DOUBLE_INT", type, 3125);
 }
 
+/* n pieces of memory, `bytes` in all, in elements of one type. */
+static MPI_Datatype pieces_type(int n, int bytes)
+{
+	MPI_Datatype type;
+
+	MPI_Type_vector(n, bytes / n, 2 * bytes / n, MPI_BYTE, &type);
+	MPI_Type_commit(&type);
+	return type;
+}
+
+/* Each with each, in time and late; elements that touch no other, and those that do. */
+static void few_pieces(int bytes)
+{
+	static const int n[] = {1, 2, 3, 6};
+	MPI_Datatype type[4];
+	int i, k;
+
+	t_begin("types: few pieces, %d bytes in all", bytes);
+	for (i = 0; i < 4; i++)
+		type[i] = pieces_type(n[i], bytes);
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 4; k++) {
+			exchange(type[i], 1, type[k], 1, false);
+			exchange(type[i], 1, type[k], 1, true);
+		}
+	for (i = 0; i < 4; i++) {
+		exchange(type[2], 2, type[1], 2, i % 2);
+		exchange(type[1], 3, type[0], 3, i % 2);
+		exchange(type[0], 5, type[1], 5, i % 2);
+	}
+	for (i = 0; i < 4; i++)
+		MPI_Type_free(&type[i]);
+	t_end();
+}
+
+/* More than the adapter takes, between others. */
+static void too_many_pieces(void)
+{
+	MPI_Datatype few = pieces_type(2, 24000), many = pieces_type(40, 24000);
+	int i;
+
+	t_begin("types: few pieces and many by turns");
+	for (i = 0; i < 40; i++)
+		exchange(i % 5 ? few : many, 1, i % 7 ? few : many, 1, i % 3 == 2);
+	MPI_Type_free(&few);
+	MPI_Type_free(&many);
+	t_end();
+}
+
+/* Pieces in different allocations, the later one first. */
+static void absolute_addresses(void)
+{
+	enum { LONG = 30000, SHORT = 5000 };
+	unsigned char *a = t_alloc(LONG), *b = t_alloc(SHORT), *c = t_alloc(LONG), *d;
+	int length[] = {LONG, SHORT, LONG}, round;
+	MPI_Datatype type, of[] = {MPI_BYTE, MPI_BYTE, MPI_BYTE};
+	MPI_Aint at[3];
+	MPI_Status st;
+
+	t_begin("types: addresses in different buffers");
+	d = t_alloc(2 * LONG + SHORT);
+	MPI_Get_address(c, &at[0]);
+	MPI_Get_address(b, &at[1]);
+	MPI_Get_address(a, &at[2]);
+	MPI_Type_create_struct(3, length, at, of, &type);
+	MPI_Type_commit(&type);
+	for (round = 0; round < 16; round++, seq++) {
+		struct t_msg m = {t_rank, TAG, seq};
+
+		if (round % 2) {
+			t_fill(d, 2 * LONG + SHORT, m);
+			MPI_Sendrecv(d, 2 * LONG + SHORT, MPI_BYTE, right, TAG, MPI_BOTTOM, 1, type,
+				     left, TAG, MPI_COMM_WORLD, &st);
+			memcpy(d, c, LONG);
+			memcpy(d + LONG, b, SHORT);
+			memcpy(d + LONG + SHORT, a, LONG);
+		} else {
+			t_fill(d, 2 * LONG + SHORT, m);
+			memcpy(c, d, LONG);
+			memcpy(b, d + LONG, SHORT);
+			memcpy(a, d + LONG + SHORT, LONG);
+			MPI_Sendrecv(MPI_BOTTOM, 1, type, right, TAG, d, 2 * LONG + SHORT, MPI_BYTE,
+				     left, TAG, MPI_COMM_WORLD, &st);
+		}
+		t_status(&st, left, TAG, 2 * LONG + SHORT);
+		m.src = left;
+		t_verify(d, 2 * LONG + SHORT, m);
+	}
+	MPI_Type_free(&type);
+	free(a);
+	free(b);
+	free(c);
+	free(d);
+	t_end();
+}
+
+static void pieces(void)
+{
+	long long gathered;
+
+	t_count("pml_tupleq_sent_gathered");
+	few_pieces(24000);
+	few_pieces(90000);
+	few_pieces(240);
+	absolute_addresses();
+	gathered = t_counted();
+	t_begin("types: few pieces aren't copied");
+	t_true(gathered, "the adapter has gathered none");
+	t_end();
+	too_many_pieces();
+}
+
 /* A short receive of a long message: an error there, the first bytes, and life goes on. */
 static void truncated(int sent, int posted, bool early, bool wild)
 {
@@ -228,11 +341,10 @@ static void truncation(void)
 
 int main(int argc, char **argv)
 {
-	bool only_types, only_truncation;
+	const char *only;
 
 	t_init(&argc, &argv, 2);
-	only_types = argc > 1 && !strcmp(argv[1], "derived");
-	only_truncation = argc > 1 && !strcmp(argv[1], "truncation");
+	only = argc > 1 ? argv[1] : "";
 	right = (t_rank + 1) % t_size;
 	left = (t_rank + t_size - 1) % t_size;
 	out = t_alloc(SPACE);
@@ -240,11 +352,13 @@ int main(int argc, char **argv)
 	packed_out = t_alloc(SPACE);
 	packed_in = t_alloc(SPACE);
 	expected = t_alloc(SPACE);
-	if (!only_truncation) {
+	if (!*only || !strcmp(only, "derived")) {
 		same_signature();
 		others();
 	}
-	if (!only_types)
+	if (!*only || !strcmp(only, "pieces"))
+		pieces();
+	if (!*only || !strcmp(only, "truncation"))
 		truncation();
 	free(out);
 	free(in);

@@ -411,6 +411,8 @@ struct world *case_world(const struct small_case *c)
 			.max_direct = c->direct ? (uint64_t)c->direct : 1u << 20,
 			.max_send = 1u << 20,
 			.max_sge = 2,
+			.max_sge_rd = 2,
+			.max_srq_sge = 2,
 			.srq_depth = c->depth ? (uint32_t)c->depth : 16,
 		};
 	}

@@ -185,11 +185,13 @@ static void rdma_runs(struct model *m, struct model_ep *ep, struct model_item *i
 	SIM_MUST(reg, "%s: its rkey isn't valid (any more)", what);
 	SIM_MUST(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
 		 "%s: outside of the remote registration", what);
-	model_check_reg(ep, it->sg, what);
-	if (it->kind == MODEL_READ)
-		memcpy(it->sg[0].addr, remote, it->bytes);
-	else
-		memcpy(remote, it->sg[0].addr, it->bytes);
+	for (int i = 0; i < it->nsg; remote += it->sg[i++].len) {
+		model_check_reg(ep, &it->sg[i], what);
+		if (it->kind == MODEL_READ)
+			memcpy(it->sg[i].addr, remote, it->sg[i].len);
+		else
+			memcpy(remote, it->sg[i].addr, it->sg[i].len);
+	}
 }
 
 static struct tq_lane *lane_of(struct model_ep *ep, int qp)

@@ -366,34 +366,40 @@ static void op_report(void *net, struct tq_lane *lane)
 }
 
 static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
-		const struct tq_sg *local, uint64_t addr, uint32_t rkey, void *token)
+		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
+	const struct tq_wire_limits *l = &ep->limits;
 	int to = addressee(ep, peer);
 	struct model_item *it;
 
-	model_check_reg(ep, local, "RDMA");
+	SIM_MUST(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
+		 "RDMA: %d pieces", nsg);
+	for (int i = 0; i < nsg; i++)
+		model_check_reg(ep, &sg[i], "RDMA");
 	if (ep->model->down[ep->id][to])
 		return -EIO;
 	it = append(&ep->sq[model_qp(ep->model->conf.node[to], MODEL_BULK)], kind, to);
 	it->token = token;
-	it->sg[0] = *local;
-	it->nsg = 1;
-	it->bytes = local->len;
+	it->nsg = nsg;
+	for (int i = 0; i < nsg; i++) {
+		it->sg[i] = sg[i];
+		it->bytes += sg[i].len;
+	}
 	it->addr = addr;
 	it->rkey = rkey;
 	return 0;
 }
 
-static int op_read(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+static int op_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
 		   uint32_t rkey, void *token)
 {
-	return rdma(enter(net), MODEL_READ, peer, local, addr, rkey, token);
+	return rdma(enter(net), MODEL_READ, peer, sg, nsg, addr, rkey, token);
 }
 
-static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token)
 {
-	return rdma(enter(net), MODEL_WRITE, peer, local, addr, rkey, token);
+	return rdma(enter(net), MODEL_WRITE, peer, sg, nsg, addr, rkey, token);
 }
 
 /* ---- SRQs ---- */
@@ -443,7 +449,7 @@ static int op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, in
 	struct model_recv *r;
 
 	SIM_MUST(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
-	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "srq_post(): %d pieces", nsg);
+	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
 		model_check_reg(ep, &sg[i], "srq_post()");
 	if (srq->nrecvs >= ep->limits.srq_depth || fails(ep, ep->model->conf.no_room))

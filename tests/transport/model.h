@@ -16,7 +16,7 @@
 #define MODEL_LANES      3           /* hold lanes from an endpoint to a node at most */
 #define MODEL_BULK       MODEL_LANES /* the bulk lane's number */
 #define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
-#define MODEL_SGES       4
+#define MODEL_SGES       TQ_MAX_PIECES
 #define MODEL_FIRST_LKEY 0x100
 #define MODEL_HOSTILE    1 /* with conf.hostile: this endpoint's ... */
 #define MODEL_VICTIM     0 /* ... messages to this one may be anything */

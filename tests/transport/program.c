@@ -64,9 +64,38 @@ static size_t room(const struct op *op)
 	return (op->scattered ? 2 : 1) * op->len + GUARD;
 }
 
+/* Bytes of a piece, and of the hole behind it. */
+static uint64_t piece(const struct op *op)
+{
+	return op->npieces && op->len ? (op->len + op->npieces - 1) / op->npieces : 1;
+}
+
 static uint8_t *byte(const struct op *op, uint64_t k)
 {
-	return op->mem + (op->scattered ? 2 * k : k);
+	return op->mem + k + (op->scattered ? k / piece(op) * piece(op) : 0);
+}
+
+/* Does one of the message's first `n` bytes lie there? */
+static bool is_data(const struct op *op, uint64_t at, uint64_t n)
+{
+	uint64_t p = piece(op);
+
+	if (!op->scattered)
+		return at < n;
+	return at % (2 * p) < p && at / (2 * p) * p + at % (2 * p) < n;
+}
+
+static unsigned name_pieces(struct op *op)
+{
+	unsigned n = 0;
+	uint64_t at, p = piece(op);
+
+	for (at = 0; op->npieces && at < op->len; at += p)
+		op->pieces[n++] = (struct tq_piece){
+			.addr = byte(op, at),
+			.len = op->len - at < p ? op->len - at : p,
+		};
+	return n;
 }
 
 static void moved(struct op *op, uint64_t offset, size_t len)
@@ -107,7 +136,13 @@ struct tq_buf op_buf(struct op *op)
 			*byte(op, k) = pattern(op, k);
 	}
 	if (op->scattered)
-		return (struct tq_buf){.len = op->len, .ops = &ops, .arg = op};
+		return (struct tq_buf){
+			.len = op->len,
+			.ops = &ops,
+			.arg = op,
+			.pieces = op->pieces,
+			.npieces = name_pieces(op),
+		};
 	return (struct tq_buf){.addr = op->mem, .len = op->len};
 }
 
@@ -163,10 +198,10 @@ static uint64_t received_bytes(const struct op *recv)
 
 static void check_beside(const struct op *recv)
 {
-	uint64_t n = received_bytes(recv), used = recv->scattered ? 2 * n : n;
+	uint64_t n = received_bytes(recv);
 
 	for (uint64_t k = 0; k < room(recv); k++)
-		SIM_MUST((k < used && !(recv->scattered && k % 2)) || recv->mem[k] == BEFORE,
+		SIM_MUST(is_data(recv, k, n) || recv->mem[k] == BEFORE,
 			 "receive %u at %d: written beside its message", recv->order, recv->ep);
 }
 

@@ -9,8 +9,9 @@
 
 #include "model.h"
 
-#define PROGRAM_CTXS 2
-#define PROGRAM_IDS  256 /* 0 is no message */
+#define PROGRAM_CTXS   2
+#define PROGRAM_IDS    256 /* 0 is no message */
+#define PROGRAM_PIECES 5
 
 enum op_kind {
 	OP_SEND,
@@ -25,10 +26,11 @@ struct op {
 	int ep, ctx;
 	int peer; /* endpoint: addressee, or source or TQ_ANY_SOURCE */
 	int32_t tag;
-	uint64_t len;   /* of the message, or of the buffer */
-	unsigned flags; /* TQ_SEND_* */
-	bool scattered; /* its buffer isn't contiguous */
-	int target;     /* CANCEL: the index of the receive in its stream */
+	uint64_t len;     /* of the message, or of the buffer */
+	unsigned flags;   /* TQ_SEND_* */
+	bool scattered;   /* its buffer isn't contiguous: there is a hole behind each byte, or: */
+	unsigned npieces; /* behind each of so many pieces, which are named */
+	int target;       /* CANCEL: the index of the receive in its stream */
 
 	uint8_t id; /* OP_SEND */
 	struct tq_core *core;
@@ -43,6 +45,7 @@ struct op {
 	struct tq_status expected; /* what a probe promised, if it did: */
 	bool promised;
 	uint8_t *mem;
+	struct tq_piece pieces[PROGRAM_PIECES];
 	uint64_t moved;                /* pack() and unpack(): where the next piece begins */
 	uint32_t order;                /* receives: of posting, at the endpoint */
 	uint64_t started_at, ended_at; /* steps */

@@ -357,6 +357,7 @@ static void bad_calls(struct duo *d)
 {
 	struct tq_buf buf = {0};
 	struct tq_status status;
+	struct duo_op op = {0};
 	struct tq_req *req;
 	int rc;
 
@@ -367,6 +368,10 @@ static void bad_calls(struct duo *d)
 	tq_ctx_set_flags(d->ctx, TQ_CTX_NO_ANY_SOURCE | TQ_CTX_NO_ANY_TAG);
 	rc = tq_recv(d->ctx, TQ_ANY_SOURCE, 0, &buf, NULL, &req, &status);
 	DUO_MUST(rc == -EINVAL, "a wildcard against the assertion: %d", rc);
+	rc = tq_recv(d->ctx, TQ_ANY_SOURCE, -5, &buf, &op, &op.req, &status);
+	DUO_MUST(rc == 0, "a wildcard of a negative tag: %d", rc);
+	tq_cancel(op.req);
+	duo_wait(d, &op);
 	rc = tq_recv(d->ctx, 0, TQ_ANY_TAG, &buf, NULL, &req, &status);
 	DUO_MUST(rc == -EINVAL, "a wildcard against the assertion: %d", rc);
 }

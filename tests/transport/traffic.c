@@ -13,6 +13,7 @@ struct mix {
 	} flows[6];
 	uint64_t sizes[6];
 	uint32_t any_source, any_tag, probe, cancel, sync, scattered, notup; /* of 256 */
+	bool pieces; /* of scattered buffers are named */
 	uint32_t short_recv, in_order;
 };
 
@@ -73,7 +74,9 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 		.eager_max = (uint32_t)(p.eager_limit + SIM_ONE_OF(rng, 4, 16)),
 		.max_direct = 1 << 20,
 		.max_send = 1 << 20,
-		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3),
+		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
+		.max_sge_rd = (uint32_t)SIM_ONE_OF(rng, 1, 4),
+		.max_srq_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
 		.srq_depth = (uint32_t)SIM_ONE_OF(rng, 2, 100, 100, 100),
 	};
 	if (harsh) {
@@ -101,6 +104,7 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 	mix->cancel = (uint32_t)SIM_ONE_OF(rng, 0, 0, 10, 30, 100);
 	mix->sync = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
 	mix->scattered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 128);
+	mix->pieces = sim_chance(rng, 128);
 	mix->notup = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
 	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
 	mix->in_order = (uint32_t)SIM_ONE_OF(rng, 0, 256, 256, 240);
@@ -140,6 +144,7 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 		.len = mix->sizes[sim_below(rng, (uint32_t)mix->nsizes)],
 		.flags = sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0,
 		.scattered = sim_chance(rng, mix->scattered),
+		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
 	};
 
 	if (sim_chance(rng, mix->notup)) {
@@ -162,6 +167,7 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 		.len = sim_chance(rng, mix->short_recv) ? sim_below(rng, (uint32_t)send->len + 1)
 							: send->len + sim_below(rng, 20),
 		.scattered = sim_chance(rng, mix->scattered),
+		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
 	};
 	struct op other = op;
 

@@ -361,7 +361,7 @@ void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 	struct tq_ep *ep = ep_of(ctx->core);
 
 	lock(ep);
-	ctx->flags = flags;
+	tq_core_ctx_set_flags(ctx, flags);
 	unlock(ep);
 }
 
@@ -382,6 +382,15 @@ static int explained(struct tq_ep *ep, int rc)
 	if (rc < 0)
 		tq_conn_report(&ep->net);
 	return rc;
+}
+
+unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
+{
+	const struct tq_wire_limits *l = &ep->net.limits;
+
+	if (len <= (uint64_t)ep->params.eager_limit)
+		return 0;
+	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
 }
 
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,

@@ -243,7 +243,7 @@ void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
 int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const struct tq_sg *sg,
 		 int nsg, unsigned flags, struct tq_work *work)
 {
-	struct ibv_sge sge[TQ_MAX_SGE];
+	struct ibv_sge sge[TQ_MAX_PIECES];
 	struct ibv_send_wr wr = {
 		.sg_list = sge,
 		.opcode = IBV_WR_SEND,
@@ -252,7 +252,7 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const 
 	};
 	int i;
 
-	assert(nsg <= TQ_MAX_SGE);
+	assert(nsg <= TQ_MAX_PIECES);
 	for (i = 0; i < nsg; i++) {
 		if (!sg[i].len)
 			continue;

@@ -284,7 +284,6 @@ bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge);
 int tq_srqs_open(struct tq_net *net);
 void tq_srqs_close(struct tq_net *net);
 /* An XRC SRQ on rcq; used for control SRQs too. -errno. */
-#define TQ_MAX_SGE 2 /* pieces of a receive; with the sink three, which fit in 64 bytes on mlx5 */
 int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_srq **srq,
 		uint32_t *srqn);
 struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn);
@@ -360,7 +359,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 int tq_rdma_open(struct tq_net *net);
 void tq_rdma_close(struct tq_net *net);
 int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
-		  const struct tq_sg *local, uint64_t addr, uint32_t rkey, void *token);
+		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token);
 int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, const struct tq_sg *sg,
 		   int nsg, unsigned flags, void *token);
 int tq_rdma_poll(struct tq_net *net);

@@ -18,7 +18,7 @@ struct tq_rdma_op {
 	struct tq_link *link;
 	struct tq_node *node;
 	enum ibv_wr_opcode opcode; /* IBV_WR_SEND: a direct send */
-	struct tq_sg sg[TQ_MAX_SGE];
+	struct tq_sg sg[TQ_MAX_PIECES];
 	int nsg;
 	uint64_t len, posted;
 	uint64_t addr; /* RDMA */
@@ -133,18 +133,36 @@ static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ib
 		tell(net, op);
 }
 
+/* The next `len` bytes of the operation's memory. Returns the number of pieces. */
+static int slice(const struct tq_rdma_op *op, uint64_t len, struct ibv_sge *sge)
+{
+	uint64_t at = op->posted, n;
+	int i, nsge = 0;
+
+	for (i = 0; i < op->nsg && len; i++) {
+		if (at >= op->sg[i].len) {
+			at -= op->sg[i].len;
+			continue;
+		}
+		n = op->sg[i].len - at < len ? op->sg[i].len - at : len;
+		sge[nsge++] = (struct ibv_sge){
+			.addr = (uintptr_t)op->sg[i].addr + at,
+			.length = (uint32_t)n,
+			.lkey = op->sg[i].reg->lkey,
+		};
+		len -= n;
+		at = 0;
+	}
+	return nsge;
+}
+
 static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len,
 		      struct tq_work *work)
 {
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)op->sg[0].addr + op->posted,
-		.length = (uint32_t)len,
-		.lkey = op->sg[0].reg ? op->sg[0].reg->lkey : 0,
-	};
+	struct ibv_sge sge[TQ_MAX_PIECES];
 	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
 	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = len ? 1 : 0,
+		.sg_list = sge,
 		.opcode = op->opcode,
 		.wr.rdma = {.remote_addr = op->addr + op->posted, .rkey = op->rkey},
 		.qp_type.xrc.remote_srqn = op->link->srqn[TQ_SMALL],
@@ -152,6 +170,7 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 
 	if (op->opcode == IBV_WR_SEND)
 		return tq_lane_send(net, lane, op->srqn, op->sg, op->nsg, op->flags, work);
+	wr.num_sge = slice(op, len, sge);
 	return tq_lane_post(net, lane, &wr, work, true);
 }
 
@@ -220,8 +239,20 @@ static void pump(struct tq_net *net, struct tq_node *node)
 	}
 }
 
+static void set_memory(struct tq_rdma_op *op, const struct tq_sg *sg, int nsg)
+{
+	int i;
+
+	assert(nsg <= TQ_MAX_PIECES);
+	op->nsg = nsg;
+	for (i = 0; i < nsg; i++) {
+		op->sg[i] = sg[i];
+		op->len += sg[i].len;
+	}
+}
+
 int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
-		  const struct tq_sg *local, uint64_t addr, uint32_t rkey, void *token)
+		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
 	struct tq_rdma_op *op;
 
@@ -231,9 +262,7 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 	if (!op)
 		return -ENOMEM;
 	op->opcode = opcode;
-	op->sg[0] = *local;
-	op->nsg = 1;
-	op->len = local->len;
+	set_memory(op, sg, nsg);
 	op->addr = addr;
 	op->rkey = rkey;
 	enqueue(net, op);
@@ -262,9 +291,8 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 		   int nsg, unsigned flags, void *token)
 {
 	struct tq_rdma_op *op;
-	int i, rc;
+	int rc;
 
-	assert(nsg <= TQ_MAX_SGE);
 	if (link->failed)
 		return -EIO;
 	op = op_get(net, link, token);
@@ -273,11 +301,7 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 	op->opcode = IBV_WR_SEND;
 	op->srqn = srqn;
 	op->flags = flags;
-	op->nsg = nsg;
-	for (i = 0; i < nsg; i++) {
-		op->sg[i] = sg[i];
-		op->len += sg[i].len;
-	}
+	set_memory(op, sg, nsg);
 	rc = flags & TQ_DIRECT_INLINE ? copy_inline(op) : 0;
 	if (rc) {
 		op_put(net, op);

@@ -123,7 +123,8 @@ static struct tq_srq *make(struct tq_net *net)
 	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
 	if (!srq)
 		return NULL;
-	if (tq_srq_make(net, depth, net->limits.max_sge + 1, &srq->srq, &srq->srqn)) {
+	if (tq_srq_make(net, depth, net->limits.max_srq_sge + (net->limits.max_direct > 0),
+			&srq->srq, &srq->srqn)) {
 		free(srq);
 		return NULL;
 	}
@@ -141,11 +142,10 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	struct tq_srq *srq = srqs->idle;
 
 	/*
-	 * Without a sink a message that is too long would break the connection. Without a slot of
-	 * its own a message that is held there might never get a receive: what has the others may
-	 * be waiting for it.
+	 * Without a slot of its own a message that is held there might never get a receive: what
+	 * has the others may be waiting for it.
 	 */
-	if (!net->limits.max_direct || !tq_cq_reserve(&net->rcq, 1))
+	if (!tq_cq_reserve(&net->rcq, 1))
 		return NULL;
 	if (srq) {
 		DL_DELETE(srqs->idle, srq);
@@ -164,29 +164,27 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 }
 
 /*
- * The SGEs of a receive: the buffer, and the sink, which together take exactly the longest direct
- * message. Of a buffer that is longer no message reaches the rest. No SGE has length 0: to an SRQ's
- * WQE on mlx5 that may mean 2 GiB.
+ * The SGEs of a receive: the buffer, and the sink, which together take the longest direct message
+ * at least. No SGE has length 0: to an SRQ's WQE on mlx5 that may mean 2 GiB.
  */
 static int fill_sges(struct tq_net *net, const struct tq_sg *sg, int nsg, struct ibv_sge *sge)
 {
-	uint64_t room = net->limits.max_direct, len;
+	uint64_t len = 0;
 	struct ibv_sge sink;
 	int n = 0, i;
 
-	for (i = 0; i < nsg && room; i++) {
-		len = sg[i].len < room ? sg[i].len : room;
-		if (!len)
+	for (i = 0; i < nsg; i++) {
+		if (!sg[i].len)
 			continue;
 		sge[n++] = (struct ibv_sge){
 			.addr = (uintptr_t)sg[i].addr,
-			.length = (uint32_t)len,
+			.length = (uint32_t)sg[i].len,
 			.lkey = sg[i].reg->lkey,
 		};
-		room -= len;
+		len += sg[i].len;
 	}
-	if (room && tq_mem_sink(net, &sink)) {
-		sink.length = (uint32_t)room;
+	if (len < net->limits.max_direct && tq_mem_sink(net, &sink)) {
+		sink.length = (uint32_t)(net->limits.max_direct - len);
 		sge[n++] = sink;
 	}
 	return n;
@@ -196,10 +194,10 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 		void *token)
 {
 	struct tq_receive *r = srq->free;
-	struct ibv_sge sge[TQ_MAX_SGE + 1];
+	struct ibv_sge sge[TQ_MAX_PIECES + 1];
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 
-	assert((uint32_t)nsg <= net->limits.max_sge);
+	assert((uint32_t)nsg <= net->limits.max_srq_sge);
 	if (!r || (srq->posted == srq->slots && !tq_cq_reserve(&net->rcq, 1))) {
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;

@@ -59,16 +59,16 @@ static int wire_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, ui
 	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
 }
 
-static int wire_read(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
-		     uint32_t rkey, void *token)
+static int wire_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+		     uint64_t addr, uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, local, addr, rkey, token);
+	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
 }
 
-static int wire_write(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
-		      uint32_t rkey, void *token)
+static int wire_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+		      uint64_t addr, uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, local, addr, rkey, token);
+	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
 static struct tq_srq *wire_srq_get(void *net, uint32_t *srqn)
@@ -158,6 +158,13 @@ static uint32_t least(int64_t a, int64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
+static uint32_t pieces(const struct tq_params *params, int64_t most)
+{
+	uint32_t n = least(least(params->pieces, TQ_MAX_PIECES), most);
+
+	return n > 1 ? n : 1;
+}
+
 /* What doesn't depend on memory; max_direct is the sink's. */
 static int limits_open(struct tq_net *net)
 {
@@ -169,10 +176,11 @@ static int limits_open(struct tq_net *net)
 	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
 	l->eager_max = params->eager_limit > PIECE_MIN ? (uint32_t)params->eager_limit : PIECE_MIN;
 	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
+	l->max_sge = pieces(params, attr->max_sge);
+	/* Of an XRC read as of any. Not every driver fills it in. */
+	l->max_sge_rd = least(l->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
 	/* A receive has the sink as well. */
-	l->max_sge = least(TQ_MAX_SGE, attr->max_sge);
-	if (attr->max_srq_sge <= TQ_MAX_SGE)
-		l->max_sge = least(l->max_sge, attr->max_srq_sge > 1 ? attr->max_srq_sge - 1 : 1);
+	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
 	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
 	return 0;
 }

@@ -133,7 +133,8 @@ static void tell_written(struct tq_sreq *s, bool failed)
 void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
 	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
-	struct tq_sg sg;
+	struct tq_sg list[TQ_MAX_PIECES];
+	int n;
 
 	if (!s)
 		return;
@@ -148,10 +149,9 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 		tell_written(s, true); /* CTS_PIECES will come */
 		return;
 	}
-	sg = s->sg;
-	sg.len = s->wanted;
+	n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
 	tq_sreq_set(s, TQ_SREQ_WRITING);
-	if (core->wire->write(core->net, peer, &sg, tq_get64(m->addr), tq_get32(m->rkey), s)) {
+	if (core->wire->write(core->net, peer, list, n, tq_get64(m->addr), tq_get32(m->rkey), s)) {
 		tq_sreq_end(s, -EIO);
 		tq_core_give_up(core, peer, "an RDMA write could not be posted");
 	}

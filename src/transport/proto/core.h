@@ -60,6 +60,13 @@ struct tq_req {
 	struct tq_req *next; /* in the list of ended requests */
 };
 
+/* Registered memory that is several pieces. */
+struct tq_pieces {
+	int n;
+	struct tq_sg sg[TQ_MAX_PIECES];
+	void *cookie[TQ_MAX_PIECES];
+};
+
 enum tq_sreq_state {
 	TQ_SREQ_NEW,
 	TQ_SREQ_RTS,     /* announced; an answer will come */
@@ -80,17 +87,18 @@ struct tq_sreq {
 	uint32_t cseq, seq;
 	unsigned flags; /* TQ_SEND_* */
 	struct tq_buf buf;
-	struct tq_sg sg;    /* registered memory of the message; sg.reg NULL: none (yet) */
-	void *cookie;       /* of its registration */
-	bool copied;        /* sg is from the pool of copies */
-	bool uncopied;      /* that was empty once */
-	bool reported;      /* direct: named in a HELD message */
-	bool nodirect;      /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
-	uint32_t handle;    /* RTS: what the receiver knows it by */
-	uint32_t rreq;      /* the receive's handle at the receiver */
-	uint64_t offset;    /* PIECES: sent so far */
-	uint64_t wanted;    /* PIECES, WRITING: bytes that the receiver wants */
-	uint64_t posted_at; /* direct: when, if it is timed; else 0 */
+	struct tq_sg sg;          /* registered memory of the message; sg.reg NULL: none (yet) */
+	void *cookie;             /* of its registration */
+	struct tq_pieces *pieces; /* the memory is these instead; sg.reg is one of theirs */
+	bool copied;              /* sg is from the pool of copies */
+	bool uncopied;            /* that was empty once */
+	bool reported;            /* direct: named in a HELD message */
+	bool nodirect;            /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
+	uint32_t handle;          /* RTS: what the receiver knows it by */
+	uint32_t rreq;            /* the receive's handle at the receiver */
+	uint64_t offset;          /* PIECES: sent so far */
+	uint64_t wanted;          /* PIECES, WRITING: bytes that the receiver wants */
+	uint64_t posted_at;       /* direct, RTS: when, if it is timed; else 0 */
 	struct tq_sreq *next,
 		*prev; /* in its tuple's list of direct sends, or the core's of those in pieces */
 	struct tq_sreq *pnext, *pprev; /* all of a pair that are under way */
@@ -118,6 +126,7 @@ struct tq_rreq {
 	struct tq_buf buf;
 	struct tq_sg sg;
 	void *cookie;
+	struct tq_pieces *pieces;      /* the memory is these instead; sg.reg is one of theirs */
 	bool bounced;                  /* sg is memory of the library: to be unpacked */
 	bool pooled;                   /* of these, sg is from the pool of copies */
 	bool cancelling;               /* tq_cancel(): ends when its recall brings it back */
@@ -192,6 +201,7 @@ struct tq_rtup {
 	uint32_t delivered;     /* direct completions seen in this life of the SRQ */
 	uint32_t nsrq;          /* receives in the SRQ, in_srq and HELD */
 	bool switched;          /* SWITCH was processed */
+	bool exact;             /* its messages are as long as their receives */
 	bool for_room;          /* RECALLING: to make room for others */
 	struct tq_rreq *room;   /* queue: TQ_RREQ_HELD that wait for room in the SRQ or the CQ */
 	struct tq_rtup *rnext, *rprev; /* core->room: those with such */
@@ -359,6 +369,18 @@ struct tq_core {
 	struct tq_unex *free_unex;
 };
 
+/* ---- pieces.c ---- */
+
+/* Does the caller name the memory's pieces, and not too many? */
+bool tq_pieces_fit(const struct tq_buf *buf, uint32_t most);
+/* Registers the first `len` bytes of them. NULL: they don't fit, or one can't be registered. */
+struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, uint64_t len,
+				uint32_t most);
+void tq_pieces_unreg(struct tq_core *core, struct tq_pieces *p);
+/* The first `len` bytes as a list: of `p`, or where that is NULL of `one`. Returns its length. */
+int tq_pieces_list(const struct tq_pieces *p, const struct tq_sg *one, uint64_t len,
+		   struct tq_sg list[TQ_MAX_PIECES]);
+
 /* ---- core.c ---- */
 
 /* All that is pointed to must outlive the core. */
@@ -374,6 +396,7 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, struct tq_ctx **ctx);
+void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service
  * set, only what touches no user data. */

@@ -202,6 +202,19 @@ static void unname(struct tq_ctx *ctx)
 	ctx->named = false;
 }
 
+void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
+{
+	struct tq_rtup *k, *next;
+
+	ctx->flags = flags;
+	if (flags & TQ_CTX_EXACT_LENGTH)
+		return;
+	DL_FOREACH_SAFE(ctx->queued, k, next) {
+		if (k->exact)
+			tq_rtup_recall(k, TQ_RECALL_BUFFER);
+	}
+}
+
 void tq_core_ctx_remove(struct tq_ctx *ctx)
 {
 	struct tq_core *core = ctx->core;

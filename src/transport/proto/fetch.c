@@ -21,16 +21,54 @@ static void to_user(const struct tq_buf *buf, uint64_t offset, const void *from,
 		memcpy((char *)buf->addr + offset, from, len);
 }
 
-bool tq_fetch_register(struct tq_rreq *r, uint64_t len)
+bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
 {
 	struct tq_core *core = r->req.core;
 
-	if (len && r->buf.ops)
-		return false;
+	if (len && r->buf.ops) {
+		r->pieces = tq_pieces_reg(core, &r->buf, len, pieces);
+		if (!r->pieces)
+			return false;
+		r->sg = (struct tq_sg){.len = len, .reg = r->pieces->sg[0].reg};
+		return true;
+	}
 	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
 	if (len)
 		r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
 	return !len || r->sg.reg;
+}
+
+bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len)
+{
+	struct tq_core *core = r->req.core;
+
+	r->bounced = true;
+	r->sg = (struct tq_sg){.addr = malloc(len ? len : 1), .len = len};
+	if (!r->sg.addr)
+		goto fail;
+	if (!len)
+		return true;
+	r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
+	if (r->sg.reg)
+		return true;
+	free(r->sg.addr);
+	/* Nothing more can be registered: the pool of copies is registered already. */
+	r->pooled = core->wire->copy_get(core->net, len, &r->sg);
+	if (r->pooled)
+		return true;
+fail:
+	r->bounced = false;
+	r->sg = (struct tq_sg){0};
+	return false;
+}
+
+int tq_fetch_post(struct tq_rreq *r, uint64_t len)
+{
+	struct tq_core *core = r->req.core;
+	struct tq_sg list[TQ_MAX_PIECES];
+	int n = tq_pieces_list(r->pieces, &r->sg, len, list);
+
+	return core->wire->srq_post(core->net, r->rtup->srq, list, n, r);
 }
 
 void tq_fetch_release(struct tq_rreq *r)
@@ -39,6 +77,8 @@ void tq_fetch_release(struct tq_rreq *r)
 
 	if (r->pooled) {
 		core->wire->copy_put(core->net, &r->sg);
+	} else if (r->pieces) {
+		tq_pieces_unreg(core, r->pieces);
 	} else {
 		if (r->sg.reg)
 			core->wire->unreg(core->net, r->sg.reg, r->cookie);
@@ -46,6 +86,7 @@ void tq_fetch_release(struct tq_rreq *r)
 			free(r->sg.addr);
 	}
 	r->bounced = r->pooled = false;
+	r->pieces = NULL;
 	r->sg = (struct tq_sg){0};
 }
 
@@ -73,6 +114,8 @@ void tq_fetch_complete(struct tq_rreq *r)
 
 	if (truncated)
 		TQ_COUNT(r->req.core->stats, recv_truncated);
+	if (r->pieces)
+		TQ_COUNT(r->req.core->stats, recv_scattered);
 	tq_rreq_end(r, truncated ? -EMSGSIZE : 0);
 }
 
@@ -163,6 +206,7 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 {
 	struct tq_core *core = r->req.core;
 	bool registered, read = by_read(core, u);
+	struct tq_sg list[TQ_MAX_PIECES];
 	uint64_t addr = u->addr;
 	uint32_t rkey = u->rkey;
 
@@ -173,9 +217,10 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 		tq_fetch_complete(r);
 		return;
 	}
-	registered = tq_fetch_register(r, r->wanted);
+	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
-		int rc = core->wire->read(core->net, r->pair->peer, &r->sg, addr, rkey, r);
+		int n = tq_pieces_list(r->pieces, &r->sg, r->wanted, list);
+		int rc = core->wire->read(core->net, r->pair->peer, list, n, addr, rkey, r);
 
 		if (rc == -ENOMEM) {
 			tq_fetch_release(r);

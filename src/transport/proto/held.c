@@ -4,34 +4,7 @@
  * tuple's SRQ when they are matched; the sender's HCA then delivers them.
  */
 #include <errno.h>
-#include <stdlib.h>
-
 #include "proto/recv.h"
-
-/* Memory of the library instead. */
-static bool get_bounce(struct tq_rreq *r, uint64_t len)
-{
-	struct tq_core *core = r->req.core;
-
-	r->bounced = true;
-	r->sg = (struct tq_sg){.addr = malloc(len ? len : 1), .len = len};
-	if (!r->sg.addr)
-		goto fail;
-	if (!len)
-		return true;
-	r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
-	if (r->sg.reg)
-		return true;
-	free(r->sg.addr);
-	/* Nothing more can be registered: the pool of copies is registered already. */
-	r->pooled = core->wire->copy_get(core->net, len, &r->sg);
-	if (r->pooled)
-		return true;
-fail:
-	r->bounced = false;
-	r->sg = (struct tq_sg){0};
-	return false;
-}
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
  * in which they were matched, so the receives are posted in that order. */
@@ -41,11 +14,11 @@ static int post_held(struct tq_rreq *r)
 	struct tq_rtup *k = r->rtup;
 	int rc;
 
-	if (r->msg || !tq_fetch_register(r, r->wanted)) {
-		if (!get_bounce(r, r->wanted))
+	if (r->msg || !tq_fetch_register(r, r->wanted, core->limits->max_srq_sge)) {
+		if (!tq_fetch_bounce(r, r->wanted))
 			return -ENOMEM;
 	}
-	rc = core->wire->srq_post(core->net, k->srq, &r->sg, 1, r);
+	rc = tq_fetch_post(r, r->wanted);
 	if (!rc) {
 		k->nsrq++;
 		return 0;
@@ -126,9 +99,12 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int stat
 	r->req.status.tag = k->tag;
 	r->req.status.length = len;
 	r->wanted = len < r->buf.len ? len : r->buf.len;
+	r->pair = k->pair;
 	tq_rtup_delivered(k, r);
 	if (status)
 		tq_rreq_end(r, status);
+	else if (r->bounced)
+		tq_fetch_unbounce(r);
 	else
 		tq_fetch_complete(r);
 }

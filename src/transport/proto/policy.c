@@ -127,7 +127,8 @@ uint32_t tq_policy_refuse(struct tq_rtup *k)
 	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
 	    core->params->protocol == TQ_PROTOCOL_RGET)
 		return QUIET_MAX;
-	if (!core->limits->max_direct)
+	/* Without a sink a message that is too long would break the connection. */
+	if (!tq_rtup_max_len(k))
 		return refuse_for_limit(k) + QUIET_MAX;
 	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
 	    k->quiet < k->backoff) {

@@ -18,7 +18,7 @@ void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state to)
 	static const uint8_t legal[TQ_RREQ_STATES] = {
 		[TQ_RREQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) |
 				   BIT(PIECES) | BIT(COPY) | BIT(ENDED),
-		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(ENDED),
+		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(ENDED),
 		[TQ_RREQ_HELD] = BIT(COPY) | BIT(ENDED),
 		[TQ_RREQ_READING] = BIT(ENDED),
 		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(ENDED),
@@ -176,10 +176,12 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	if (rank == TQ_ANY_SOURCE ? ctx->flags & TQ_CTX_NO_ANY_SOURCE
-				  : rank < 0 || rank >= ctx->npeers)
+	/* What is promised doesn't concern the negative tags of collectives. */
+	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
+
+	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
 		return -EINVAL;
-	return tag == TQ_ANY_TAG && ctx->flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
 }
 
 int tq_core_cancel(struct tq_req *req)
@@ -292,7 +294,7 @@ static bool send_direct(const struct tq_unex *u)
 	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_CTS_DIRECT)};
 	struct tq_core *core = u->pair->ctx->core;
 
-	if (u->flags & TQ_RTS_NODIRECT || u->length > core->limits->max_direct)
+	if (u->flags & TQ_RTS_NODIRECT || u->length > tq_rtup_max_len(u->rtup))
 		return false;
 	TQ_COUNT(core->stats, cts_direct);
 	m.sreq = tq_put32(u->sreq);

@@ -107,6 +107,14 @@ void tq_rtup_free(struct tq_rtup *k);
 void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state state);
 /* What a message of the peer names; NULL: nothing. */
 struct tq_rtup *tq_rtup_named(struct tq_core *core, const struct tq_peer *peer, uint32_t handle);
+/* The longest message that its queue takes; 0: none. */
+static inline uint64_t tq_rtup_max_len(const struct tq_rtup *k)
+{
+	const struct tq_wire_limits *limits = k->pair->ctx->core->limits;
+
+	return k->exact ? limits->max_send : limits->max_direct;
+}
+
 /* The sender asks for the tuple's queue: SRQN or REFUSE. */
 void tq_rtup_asked(struct tq_rtup *k, uint32_t stup);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */
@@ -149,8 +157,13 @@ void tq_fetch(struct tq_rreq *r, struct tq_unex *u);
 /* The data are in the library's memory (bounced): to the user's, now or by a thread of the user's.
  */
 void tq_fetch_unbounce(struct tq_rreq *r);
-/* A registration of the user's buffer for `len` bytes; false: impossible. */
-bool tq_fetch_register(struct tq_rreq *r, uint64_t len);
+/* A registration of the user's buffer for `len` bytes, in at most so many pieces (0: it must be
+ * one); false: impossible. */
+bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces);
+/* Memory of the library instead; false: there is none. */
+bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len);
+/* Posts to the tuple's SRQ what was registered, as a receive of `r`; as srq_post(). */
+int tq_fetch_post(struct tq_rreq *r, uint64_t len);
 /* Lets go of the registration and the bounce memory. */
 void tq_fetch_release(struct tq_rreq *r);
 /* Into pair->active, and out of it: before its end. */

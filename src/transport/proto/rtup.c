@@ -142,7 +142,7 @@ static bool offer(struct tq_rtup *k, uint32_t stup)
 	m.stup = tq_put32(stup);
 	m.rtup = tq_put32(k->handle);
 	m.srqn = tq_put32(srqn);
-	m.max_len = tq_put64(core->limits->max_direct);
+	m.max_len = tq_put64(tq_rtup_max_len(k));
 	tq_tell(k->pair->peer, &m, sizeof(m), 0);
 	return true;
 }
@@ -157,6 +157,8 @@ void tq_rtup_asked(struct tq_rtup *k, uint32_t stup)
 		TQ_COUNT(core->stats, dropped); /* it has it */
 		return;
 	}
+	if (!k->srq) /* else its receives are what was promised when it was made */
+		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_policy_refuse(k);
 	if (!after) {
 		if (offer(k, stup))
@@ -220,18 +222,22 @@ static void used(struct tq_core *core, struct tq_rtup *k)
 	DL_APPEND2(core->lru, k, lprev, lnext);
 }
 
-/* Posts r, which is in no queue, for the tuple's next position. */
+/*
+ * Posts r, which is in no queue, for the tuple's next position. What is too scattered for the HCA
+ * is received elsewhere first if it is short.
+ */
 static int post(struct tq_rtup *k, struct tq_rreq *r)
 {
 	struct tq_core *core = k->pair->ctx->core;
 	uint64_t len = r->buf.len;
 	int rc;
 
-	if (len > core->limits->max_direct)
-		len = core->limits->max_direct;
-	if (!tq_fetch_register(r, len))
+	if (len > tq_rtup_max_len(k))
+		len = tq_rtup_max_len(k);
+	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len)))
 		return -ENOTSUP;
-	rc = core->wire->srq_post(core->net, k->srq, &r->sg, 1, r);
+	rc = tq_fetch_post(r, len);
 	if (rc) {
 		tq_fetch_release(r);
 		return rc;

@@ -69,9 +69,12 @@ static void unload(struct tq_sreq *s)
 
 	if (s->copied)
 		core->wire->copy_put(core->net, &s->sg);
+	else if (s->pieces)
+		tq_pieces_unreg(core, s->pieces);
 	else if (s->sg.reg)
 		core->wire->unreg(core->net, s->sg.reg, s->cookie);
 	s->copied = false;
+	s->pieces = NULL;
 	s->sg.reg = NULL;
 }
 
@@ -118,6 +121,18 @@ static void pack(const struct tq_buf *buf, void *to)
 		memcpy(to, buf->addr, buf->len);
 }
 
+static bool load_pieces(struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+
+	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, core->limits->max_sge);
+	if (!s->pieces)
+		return false;
+	s->sg = (struct tq_sg){.len = s->buf.len, .reg = s->pieces->sg[0].reg};
+	TQ_COUNT(core->stats, sent_gathered);
+	return true;
+}
+
 bool tq_sreq_load(struct tq_sreq *s)
 {
 	struct tq_core *core = s->req.core;
@@ -138,7 +153,7 @@ bool tq_sreq_load(struct tq_sreq *s)
 		s->uncopied = true;
 	}
 	if (s->buf.ops)
-		return false;
+		return load_pieces(s);
 	s->sg = (struct tq_sg){
 		.addr = s->buf.addr,
 		.len = s->buf.len,
@@ -158,9 +173,9 @@ static bool can_inline(const struct tq_sreq *s)
 int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 {
 	struct tq_core *core = s->req.core;
-	struct tq_sg sg = s->sg;
+	struct tq_sg sg = s->sg, list[TQ_MAX_PIECES];
 	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
-	int rc;
+	int n, rc;
 
 	if (!sg.reg) {
 		assert(can_inline(s));
@@ -174,8 +189,8 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 	if (lane && s->state == TQ_SREQ_NEW && !s->sg.reg && !(s->flags & TQ_SEND_SYNC) &&
 	    !tq_stup_times(s, lane))
 		flags |= TQ_DIRECT_LAZY;
-	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, &sg, sg.len ? 1 : 0,
-				flags, s);
+	n = tq_pieces_list(s->pieces, &sg, sg.len, list);
+	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, list, n, flags, s);
 	if (rc == 0) {
 		TQ_COUNT(core->stats, sent_direct);
 		TQ_COUNT_N(core->stats, sent_direct_bytes, sg.len);
@@ -218,7 +233,8 @@ static int send_direct(struct tq_sreq *s)
 static bool suits_direct(const struct sending *x)
 {
 	return x->buf->len <= direct_limit(x->stup) &&
-	       (!x->buf->ops || x->buf->len <= tq_eager_limit(x->core));
+	       (!x->buf->ops || x->buf->len <= tq_eager_limit(x->core) ||
+		tq_pieces_fit(x->buf, x->core->limits->max_sge));
 }
 
 static struct tq_msg_env envelope(const struct sending *x, uint32_t ask)
@@ -276,9 +292,9 @@ static uint8_t rts_memory(struct tq_sreq *s)
 	bool loaded = s->sg.reg != NULL;
 	uint8_t flags = 0;
 
-	if (!loaded && (tq_rget_wanted(core) || may_be_granted || copy_wanted(s)))
+	if (!loaded && ((tq_rget_wanted(core) && !s->buf.ops) || may_be_granted || copy_wanted(s)))
 		loaded = tq_sreq_load(s);
-	if (s->sg.reg && tq_rget_wanted(core))
+	if (s->sg.reg && !s->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
 	if (may_be_granted && (!loaded || s->buf.len > direct_limit(t)))
 		flags |= TQ_RTS_NODIRECT;

@@ -43,10 +43,12 @@ struct tq_sg {
 struct tq_wire_limits {
 	uint32_t max_inline; /* bytes that can be posted without a registration */
 	uint32_t eager_max;  /* data bytes of the longest EAGER or DATA message */
-	uint64_t max_direct; /* longest direct message that a receive here takes: max_msg_sz and the
-				sink; 0: no sink, no promotion */
+	uint64_t max_direct; /* longest direct message that any receive here takes: max_msg_sz and
+				the sink; 0: there is no sink */
 	uint64_t max_send;   /* longest direct message that can be sent */
-	uint32_t max_sge; /* pieces of a direct send or receive, the sink not counted; at least 1 */
+	/* Pieces, at least 1, of a send or RDMA write, of an RDMA read, and of a receive (the sink
+	 * not counted); at most TQ_MAX_PIECES. */
+	uint32_t max_sge, max_sge_rd, max_srq_sge;
 	uint32_t srq_depth; /* receives in one tuple queue */
 };
 
@@ -92,17 +94,18 @@ struct tq_wire_ops {
 	/* Has lazy sends on the lane reported as soon as they are complete. */
 	void (*report)(void *net, struct tq_lane *lane);
 
-	/* RDMA on the bulk lane, in chunks, queued inside. Ends with tq_core_rdma_done(token).
-	 * -EIO, -ENOMEM. */
-	int (*read)(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
+	/* RDMA on the bulk lane, in chunks, queued inside; the remote memory is one piece. Ends
+	 * with tq_core_rdma_done(token). -EIO, -ENOMEM. */
+	int (*read)(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token);
-	int (*write)(void *net, struct tq_peer *peer, const struct tq_sg *local, uint64_t addr,
-		     uint32_t rkey, void *token);
+	int (*write)(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+		     uint64_t addr, uint32_t rkey, void *token);
 
 	/* An empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
-	/* Posts a receive; the network adds the sink. Ends with tq_core_delivered(token). -EAGAIN:
-	 * no room in it or in the CQ, in which an empty one has room for one. */
+	/* Posts a receive; up to max_direct the network adds the sink. Ends with
+	 * tq_core_delivered(token). -EAGAIN: no room in it or in the CQ, in which an empty one has
+	 * room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
 	/* No sender knows it any more. Receives that are still in it are withdrawn (it is destroyed

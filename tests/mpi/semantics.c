@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * semantics.c - semantics [exact]: what MPI promises of single operations: sends that are
+ * cancelled, receives that are freed while active, one buffer in many sends, buffered mode to the
+ * last byte, messages longer than their receives whatever way they come, assertions. Two ranks or
+ * more.
+ */
+#include "check.h"
+
+enum { TAG = 11, BUSY = 12, N = 8, MAX = 300000, WARM = 8 };
+
+static int right, left;
+static unsigned char *out, *in[N], *want;
+static unsigned int seq;
+static const int sizes[] = {0, 1, 200, 4096, 4097, 20000, MAX};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+/* Messages whose receives are in time, so that the tag is used the fast way. */
+static void warm(int tag, MPI_Comm comm)
+{
+	MPI_Request req;
+	int i;
+
+	for (i = 0; i < WARM; i++) {
+		MPI_Irecv(in[0], MAX, MPI_BYTE, left, tag, comm, &req);
+		MPI_Barrier(comm);
+		MPI_Send(out, 8, MPI_BYTE, right, tag, comm);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+	}
+}
+
+static struct t_msg from(int rank, int i)
+{
+	return (struct t_msg){rank, TAG, seq + (unsigned int)i};
+}
+
+/* ---- cancelling and freeing ---- */
+
+/* A send that is cancelled ends, whether it is delivered or not: its status says which. */
+static void cancelled_sends(void)
+{
+	int i, n, gone, came;
+	MPI_Request req[2];
+	MPI_Status st[2];
+
+	t_begin("semantics: sends that are cancelled");
+	for (i = 0; i < 2 * SIZES; i++, seq++) {
+		n = sizes[i % SIZES];
+		if (i % SIZES == 0)
+			warm(TAG, MPI_COMM_WORLD);
+		t_fill(out, (size_t)n, from(t_rank, 0));
+		if (i < SIZES)
+			MPI_Isend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &req[0]);
+		else
+			MPI_Issend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &req[0]);
+		MPI_Cancel(&req[0]);
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Irecv(in[0], MAX, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &req[1]);
+		MPI_Wait(&req[0], &st[0]);
+		MPI_Test_cancelled(&st[0], &gone);
+		MPI_Sendrecv(&gone, 1, MPI_INT, right, 1, &came, 1, MPI_INT, left, 1,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		if (came)
+			MPI_Cancel(&req[1]);
+		MPI_Wait(&req[1], &st[1]);
+		MPI_Test_cancelled(&st[1], &gone);
+		t_eq(gone, came);
+		if (!came) {
+			t_status(&st[1], left, TAG, (size_t)n);
+			t_verify(in[0], (size_t)n, from(left, 0));
+		}
+	}
+	t_end();
+}
+
+/* The buffers are filled nevertheless: that is all that one hears of it. */
+static void freed_receives(void)
+{
+	int i, n, flag;
+	MPI_Request req;
+
+	t_begin("semantics: receives freed while active");
+	for (i = 0; i < 4 * SIZES; i++, seq++) {
+		n = sizes[i % SIZES];
+		if (i % SIZES == 0)
+			warm(TAG, MPI_COMM_WORLD);
+		t_fill(out, (size_t)n, from(t_rank, 0));
+		t_fill(in[1], (size_t)n, from(left, 0));
+		memset(in[0], 0xee, (size_t)n);
+		MPI_Irecv(in[0], n, MPI_BYTE, i % 2 ? left : MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD,
+			  &req);
+		MPI_Request_free(&req);
+		t_eq(req == MPI_REQUEST_NULL, true);
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Send(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD);
+		t_doing("waiting for data that a freed receive gets");
+		while (memcmp(in[0], in[1], (size_t)n))
+			MPI_Iprobe(MPI_ANY_SOURCE, BUSY, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	t_end();
+}
+
+/* ---- buffers ---- */
+
+/* Memory may be in several sends at a time, in whole or in part. */
+static void overlapping_sends(void)
+{
+	int i, n, step, round;
+	MPI_Request req[2 * N];
+	MPI_Status st[2 * N];
+
+	t_begin("semantics: one buffer in many sends");
+	for (i = 0; i < N; i++)
+		warm(TAG + i, MPI_COMM_WORLD);
+	for (round = 0; round < 4 * (SIZES - 1); round++, seq++) {
+		n = sizes[1 + round % (SIZES - 1)];
+		step = n / N;
+		t_fill(out, (size_t)n, from(t_rank, 0));
+		t_fill(want, (size_t)n, from(left, 0));
+		if (round % 2)
+			MPI_Barrier(MPI_COMM_WORLD);
+		for (i = 0; i < N; i++)
+			MPI_Isend(out + i * step, n - i * step, MPI_BYTE, right, TAG + i,
+				  MPI_COMM_WORLD, &req[i]);
+		if (round % 4 / 2)
+			MPI_Barrier(MPI_COMM_WORLD);
+		for (i = 0; i < N; i++)
+			MPI_Irecv(in[i], n, MPI_BYTE, left, TAG + i, MPI_COMM_WORLD, &req[N + i]);
+		MPI_Waitall(2 * N, req, st);
+		for (i = 0; i < N; i++) {
+			t_status(&st[N + i], left, TAG + i, (size_t)(n - i * step));
+			if (memcmp(in[i], want + i * step, (size_t)(n - i * step)))
+				t_fail("message %d of %d bytes is wrong", i, n - i * step);
+		}
+	}
+	t_end();
+}
+
+/* Bytes of a piece where n bytes are so many; behind each there is a hole of that length. */
+static int piece(int n, int pieces)
+{
+	return pieces && n ? (n + pieces - 1) / pieces : 1;
+}
+
+static MPI_Datatype holes(int n, int pieces)
+{
+	int p = piece(n, pieces), *length = t_alloc(sizeof(int) * (size_t)(n / p + 1)), i;
+	int *at = t_alloc(sizeof(int) * (size_t)(n / p + 1));
+	MPI_Datatype type;
+
+	for (i = 0; i * p < n; i++) {
+		length[i] = n - i * p < p ? n - i * p : p;
+		at[i] = 2 * i * p;
+	}
+	MPI_Type_indexed(i, length, at, MPI_BYTE, &type);
+	MPI_Type_commit(&type);
+	free(length);
+	free(at);
+	return type;
+}
+
+/*
+ * K messages fill the attached buffer, and one more is refused. Their receives are posted while
+ * the sender waits in MPI_Buffer_detach.
+ */
+static void buffered_sends(void)
+{
+	enum { K = 5 };
+	int size, i, n, rc, class, detached, round;
+	unsigned char *attached;
+	MPI_Datatype type = MPI_BYTE;
+	MPI_Request req[K];
+	MPI_Status st[K];
+	MPI_Comm refused;
+	void *at;
+
+	t_begin("semantics: buffered sends until the buffer is full");
+	MPI_Comm_dup(MPI_COMM_WORLD, &refused);
+	MPI_Comm_set_errhandler(refused, MPI_ERRORS_RETURN);
+	for (round = 0; round < 2 * SIZES; round++, seq += K) {
+		n = sizes[round % SIZES];
+		if (round >= SIZES)
+			type = holes(n, n);
+		if (round % SIZES == 0)
+			warm(TAG, MPI_COMM_WORLD);
+		MPI_Pack_size(round < SIZES ? n : 1, type, MPI_COMM_WORLD, &size);
+		size = K * (size + MPI_BSEND_OVERHEAD);
+		attached = t_alloc((size_t)size);
+		MPI_Buffer_attach(attached, size);
+		for (i = 0; i < K; i++) {
+			t_fill(out, 2 * (size_t)n, from(t_rank, i));
+			rc = MPI_Bsend(out, round < SIZES ? n : 1, type, right, TAG,
+				       MPI_COMM_WORLD);
+			t_eq(rc, MPI_SUCCESS);
+		}
+		/* What is delivered makes room again, so one that is larger than all of it, and too
+		 * large to go without the buffer. Some libraries lose count by that. */
+		rc = MPI_Bsend(out, size + MAX, MPI_BYTE, right, TAG, refused);
+		MPI_Error_class(rc, &class);
+		t_true(class == MPI_ERR_BUFFER || class == MPI_ERR_OTHER, "class %d", class);
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (i = 0; i < K; i++)
+			MPI_Irecv(in[i], MAX, MPI_BYTE, i % 2 ? left : MPI_ANY_SOURCE, TAG,
+				  MPI_COMM_WORLD, &req[i]);
+		MPI_Buffer_detach(&at, &detached);
+		t_eq(at == attached, true);
+		t_eq(detached, size);
+		memset(attached, 0xee, (size_t)size);
+		free(attached);
+		MPI_Waitall(K, req, st);
+		for (i = 0; i < K; i++) {
+			t_status(&st[i], left, TAG, (size_t)n);
+			t_fill(want, 2 * (size_t)n, from(left, i));
+			for (int k = 0; k < n; k++)
+				t_true(in[i][k] == want[round < SIZES ? k : 2 * k],
+				       "message %d: byte %d of %d is wrong", i, k, n);
+		}
+		if (round >= SIZES)
+			MPI_Type_free(&type);
+	}
+	MPI_Comm_free(&refused);
+	t_end();
+}
+
+/* ---- truncation ---- */
+
+enum way {
+	EARLY,
+	LATE,
+	ANY_EARLY,
+	ANY_LATE,
+	MATCHED,
+	PERSISTENT,
+	HOLES_EARLY,
+	HOLES_LATE,
+	PIECES_EARLY,
+	PIECES_LATE,
+	WAYS
+};
+static const char *const way_names[] = {
+	[EARLY] = "in time",
+	[LATE] = "late",
+	[ANY_EARLY] = "by a wildcard in time",
+	[ANY_LATE] = "by a wildcard late",
+	[MATCHED] = "by a matched probe",
+	[PERSISTENT] = "by a persistent request",
+	[HOLES_EARLY] = "with holes in time",
+	[HOLES_LATE] = "with holes late",
+	[PIECES_EARLY] = "to four pieces in time",
+	[PIECES_LATE] = "to four pieces late",
+};
+
+/* 0: its memory has no holes. */
+static int pieces_of(enum way way, int room)
+{
+	if (way == PIECES_EARLY || way == PIECES_LATE)
+		return 4;
+	return way == HOLES_EARLY || way == HOLES_LATE ? room : 0;
+}
+
+/* Receives n bytes of room by `way`; the message starts before that or after it. Its error class.
+ */
+static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *st)
+{
+	bool early = way == EARLY || way == ANY_EARLY || way == PERSISTENT || way == HOLES_EARLY ||
+		     way == PIECES_EARLY;
+	bool any = way == ANY_EARLY || way == ANY_LATE;
+	MPI_Datatype type = pieces_of(way, room) ? holes(room, pieces_of(way, room)) : MPI_BYTE;
+	int count = type == MPI_BYTE ? room : 1, rc, class;
+	MPI_Request req[2];
+	MPI_Message msg;
+
+	if (!early) {
+		MPI_Isend(out, sent, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	if (way == MATCHED) {
+		MPI_Mprobe(left, TAG, comm, &msg, st);
+		t_status(st, left, TAG, (size_t)sent);
+		MPI_Imrecv(in[0], count, type, &msg, &req[0]);
+	} else if (way == PERSISTENT) {
+		MPI_Recv_init(in[0], count, type, left, TAG, comm, &req[0]);
+		MPI_Start(&req[0]);
+	} else {
+		MPI_Irecv(in[0], count, type, any ? MPI_ANY_SOURCE : left, TAG, comm, &req[0]);
+	}
+	if (early) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Isend(out, sent, MPI_BYTE, right, TAG, comm, &req[1]);
+	}
+	rc = MPI_Wait(&req[0], st);
+	t_eq(MPI_Wait(&req[1], MPI_STATUS_IGNORE), MPI_SUCCESS);
+	/* With an error Open MPI frees it. */
+	if (req[0] != MPI_REQUEST_NULL)
+		MPI_Request_free(&req[0]);
+	if (type != MPI_BYTE)
+		MPI_Type_free(&type);
+	MPI_Error_class(rc, &class);
+	return class;
+}
+
+/*
+ * A message that is too long, then one that fits, both the same way. While an unmatched message
+ * waits on another tag, so that there may be no connection on which this one could.
+ */
+static void truncate(enum way way, MPI_Comm comm, int sent, int room)
+{
+	int pieces = pieces_of(way, room), p = piece(room, pieces);
+	MPI_Request busy;
+	MPI_Status st;
+	int i, class;
+
+	MPI_Isend(out, 1, MPI_BYTE, right, BUSY, comm, &busy);
+	for (i = 0; i < 3; i++, seq++) {
+		int n = i % 2 ? room : sent; /* the second one fits */
+
+		memset(in[0], 0xee, MAX);
+		t_fill(out, (size_t)n, from(t_rank, 0));
+		class = receive(way, comm, n, room, &st);
+		t_eq(class, n > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+		t_eq(st.MPI_SOURCE, left);
+		t_eq(st.MPI_TAG, TAG);
+		if (n <= room && !pieces)
+			t_verify(in[0], (size_t)n, from(left, 0));
+		t_untouched(in[0] + (pieces ? 2 * room + p : room), 1000, 0xee);
+		for (int k = 0; pieces && k < 2 * room; k++)
+			t_true(k % (2 * p) < p || in[0][k] == 0xee, "the hole at %d was written",
+			       k);
+	}
+	MPI_Recv(in[0], 1, MPI_BYTE, left, BUSY, comm, MPI_STATUS_IGNORE);
+	MPI_Wait(&busy, MPI_STATUS_IGNORE);
+}
+
+static void truncation(void)
+{
+	static const int size[][2] = {{1, 0},         {200, 100},    {4097, 1},
+				      {20000, 19999}, {100000, 100}, {MAX, 100000}};
+	MPI_Comm comm;
+	unsigned int i;
+	int way;
+
+	for (way = 0; way < WAYS; way++) {
+		t_begin("semantics: truncation, received %s", way_names[way]);
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+		warm(BUSY, comm);
+		warm(TAG, comm);
+		for (i = 0; i < sizeof(size) / sizeof(size[0]); i++)
+			truncate(way, comm, size[i][0], size[i][1]);
+		MPI_Comm_free(&comm);
+		t_end();
+	}
+}
+
+/* ---- assertions ---- */
+
+static void set_assertion(MPI_Comm comm, const char *key, const char *value)
+{
+	MPI_Info info;
+
+	MPI_Info_create(&info);
+	MPI_Info_set(info, key, value);
+	MPI_Comm_set_info(comm, info);
+	MPI_Info_free(&info);
+}
+
+/* N messages of different sizes; in any order where that is allowed. */
+static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
+{
+	MPI_Request req[2 * N];
+	MPI_Status st[2 * N];
+	bool seen[N] = {false};
+	int i, k;
+
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < N && k == !late; i++)
+			MPI_Irecv(in[i], 8000 + i, MPI_BYTE, wild && i % 2 ? MPI_ANY_SOURCE : left,
+				  wild && i % 3 == 2 ? MPI_ANY_TAG : TAG, comm, &req[N + i]);
+		for (i = 0; i < N && k == late; i++) {
+			t_fill(out + 8192 * i, (size_t)(8000 + i), from(t_rank, i));
+			MPI_Isend(out + 8192 * i, 8000 + i, MPI_BYTE, right, TAG, comm, &req[i]);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Waitall(2 * N, req, st);
+	for (i = 0; i < N; i++) {
+		MPI_Get_count(&st[N + i], MPI_BYTE, &k);
+		k -= 8000;
+		t_true(k >= 0 && k < N && !seen[k], "a message of %d bytes came twice", k + 8000);
+		t_true(!ordered || k == i, "message %d came as number %d", k, i);
+		seen[k] = true;
+		t_verify(in[i], (size_t)(8000 + k), from(left, k));
+	}
+	seq += N;
+}
+
+/* Collectives, and one-sided operations, do inside what the user has promised not to do. */
+static void library_inside(MPI_Comm comm)
+{
+	int n, i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
+	MPI_Win win;
+
+	MPI_Allreduce(&t_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+	t_eq(sum, t_size * (t_size - 1) / 2);
+	for (i = 0; i < 100 * t_size; i++)
+		all[i] = t_rank == 0 ? i : -1;
+	MPI_Scatter(all, 100, MPI_INT, t_rank == 0 ? MPI_IN_PLACE : all, 100, MPI_INT, 0, comm);
+	t_eq(all[t_rank == 0 ? 99 : 0], t_rank == 0 ? 99 : 100 * t_rank);
+	n = -1;
+	MPI_Win_create(&n, sizeof(n), sizeof(n), MPI_INFO_NULL, comm, &win);
+	MPI_Win_fence(0, win);
+	MPI_Put(&t_rank, 1, MPI_INT, right, 0, 1, MPI_INT, win);
+	MPI_Win_fence(0, win);
+	MPI_Win_free(&win);
+	t_eq(n, left);
+	free(all);
+}
+
+/* Returns what was sent to tuple queues with mpi_assert_exact_length. */
+static long long assertions(void)
+{
+	static const struct {
+		const char *key;
+		bool wild, ordered;
+	} a[] = {
+		{"mpi_assert_no_any_source", false, true},
+		{"mpi_assert_no_any_tag", false, true},
+		{"mpi_assert_exact_length", true, true},
+		{"mpi_assert_allow_overtaking", true, false},
+	};
+	unsigned int i, round;
+	long long exact = 0;
+	MPI_Comm comm;
+
+	for (i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
+		t_begin("semantics: %s", a[i].key);
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		set_assertion(comm, a[i].key, "true");
+		if (strstr(a[i].key, "exact"))
+			t_count("pml_tupleq_sent_direct_bytes");
+		for (round = 0; round < 12; round++)
+			exchange(comm, a[i].wild && round >= 6, round % 2, a[i].ordered);
+		if (strstr(a[i].key, "exact"))
+			exact = t_counted();
+		library_inside(comm);
+		set_assertion(comm, a[i].key, "false");
+		for (round = 0; round < 4; round++)
+			exchange(comm, true, round % 2, true);
+		MPI_Comm_free(&comm);
+		t_end();
+	}
+	return exact;
+}
+
+int main(int argc, char **argv)
+{
+	int i;
+
+	t_init(&argc, &argv, 2);
+	right = (t_rank + 1) % t_size;
+	left = (t_rank + t_size - 1) % t_size;
+	out = t_alloc(8 * MAX);
+	want = t_alloc(2 * MAX);
+	for (i = 0; i < N; i++)
+		in[i] = t_alloc(2 * MAX);
+	if (argc > 1 && !strcmp(argv[1], "exact")) {
+		long long bytes = assertions();
+
+		t_begin("semantics: with exact lengths the queue needs no room for more");
+		t_true(bytes, "no byte was sent to a tuple queue");
+		t_end();
+	} else {
+		cancelled_sends();
+		freed_receives();
+		overlapping_sends();
+		buffered_sends();
+		truncation();
+		assertions();
+	}
+	free(out);
+	free(want);
+	for (i = 0; i < N; i++)
+		free(in[i]);
+	return t_finish();
+}
