@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What depends on the series of Open MPI. Everything of Open MPI that the component uses is
+ * What depends on the series of Open MPI. Everything of Open MPI that the components use is
  * included here; what differs between series, or leans on how a series works inside, is a function
  * here. This is for 4.1.
  */
@@ -12,7 +12,9 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/hook/hook.h"
 #include "ompi/mca/pml/base/base.h"
@@ -74,6 +76,12 @@ static inline const char *series_job_dir(void)
 static inline uint32_t series_job_id(void)
 {
 	return OMPI_PROC_MY_NAME->jobid;
+}
+
+/* The job's key for the library, by which its components find the same endpoint. */
+static inline uint64_t series_job_key(void)
+{
+	return (uint64_t)series_job_id() << 32 | getuid();
 }
 
 static inline unsigned series_rank(const ompi_proc_t *proc)
