@@ -18,9 +18,21 @@
  * jiffies, they wrap soon, so that a fault in that would be seen by every program. */
 #define TUPLEQ_FIRST (UINT64_MAX - 1000)
 
+/* What a reduction brings. */
+struct tupleq_data {
+	const void *in;
+	void *out;
+	size_t len;
+	int count;
+	ompi_datatype_t *type;
+	struct ompi_op_t *op;
+	ompi_communicator_t *comm;
+};
+
 /* An operation that is under way. */
 struct tupleq_op {
 	uint64_t number;
+	const struct tupleq_data *data; /* NULL: a barrier */
 	enum {
 		TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: say that they
 				 are here */
@@ -29,6 +41,7 @@ struct tupleq_op {
 	} phase;
 	int at;     /* the process or step that is waited for */
 	bool wrote; /* the step's write is done */
+	size_t got; /* words of the step's message that are there */
 	int rc;
 	_Atomic bool ended;
 	struct tupleq_request *request; /* NULL: blocking, on the stack of its caller */
@@ -48,18 +61,28 @@ struct tupleq_node {
 	uint32_t key;
 };
 
+/* Steps between nodes. */
+struct tupleq_path {
+	struct tupleq_step steps[TUPLEQ_STEPS];
+	int nsteps;
+};
+
 /* What a communicator has once it is set up. */
 struct tupleq_group {
-	int me, nlocal;         /* number of this process on its node; 0 is the leader */
+	int me;                 /* number of this process on its node; 0 is the leader */
 	struct tq_peer **local; /* the node's processes */
+	struct tupleq_shape shape;
 	struct tupleq_segment *segment;
+	int nnodes;
 	/* The leader's: */
 	struct tq_ep *ep;
 	struct tq_mr *mr;
 	struct tupleq_node *nodes;
-	int nnodes, node; /* how many, and which this is */
-	struct tupleq_step steps[TUPLEQ_STEPS];
-	int nsteps;
+	int node; /* which this is */
+	struct tupleq_path barrier, reduction;
+	/* What is reduced so far, and what comes; to be sent. */
+	void *sum, *other;
+	uint64_t *words;
 };
 
 /* What the component with the next lower priority would do. */
@@ -75,6 +98,7 @@ struct tupleq_coll {
 	struct {
 		TUPLEQ_NEXT(barrier);
 		TUPLEQ_NEXT(ibarrier);
+		TUPLEQ_NEXT(allreduce);
 	} next;
 	enum {
 		TUPLEQ_NEW, /* its first blocking barrier sets it up */
@@ -95,6 +119,7 @@ typedef struct tupleq_coll tupleq_coll_t;
 struct tupleq_component {
 	int priority;
 	int pattern; /* enum tupleq_pattern */
+	int limit;   /* bytes of a reduction */
 	opal_mutex_t lock;
 	struct tupleq_coll *active; /* list: communicators with nonblocking operations */
 	bool progressing;           /* tupleq_progress() is registered */
@@ -114,19 +139,24 @@ void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
 int tupleq_setup(struct tupleq_coll *c);
 void tupleq_teardown(struct tupleq_coll *c);
 
+/* ---- meet.c: the way of an operation ---- */
+/* 1: it has ended; 0: not yet; -errno. Called with the lock. */
+int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op);
+/* The process whose word is waited for. */
+struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_op *op);
+
 /* ---- progress.c: operations, one after the other on each communicator ---- */
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op);
-/* Of a blocking operation. 0, or MPI's error. */
-int tupleq_wait(struct tupleq_coll *c, struct tupleq_op *op);
+/* Starts a blocking operation and waits for it. 0, or MPI's error. */
+int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data);
 int tupleq_progress(void);
 
-/* ---- barrier.c ---- */
-/* 1: it has ended; 0: not yet; -errno. Called with the lock. */
-int tupleq_barrier_advance(struct tupleq_coll *c, struct tupleq_op *op);
-/* The process whose word is waited for. */
-struct tq_peer *tupleq_barrier_awaits(const struct tupleq_coll *c, const struct tupleq_op *op);
+/* ---- barrier.c, allreduce.c: the calls ---- */
 int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **request,
 		    mca_coll_base_module_t *module);
+int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
+		     struct ompi_op_t *op, ompi_communicator_t *comm,
+		     mca_coll_base_module_t *module);
 
 #endif

@@ -4,6 +4,11 @@
 
 #include <stdarg.h>
 
+#define LIMIT_MAX 4096
+
+/* Each word of a message has a stamp. */
+_Static_assert(2 * LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
+
 struct tupleq_component tupleq_component = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
@@ -53,6 +58,14 @@ static int component_register(void)
 		"Priority of this component, which needs the PML tupleq; tuned has 30.",
 		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
 		&tupleq_component.priority);
+	if (rc < 0)
+		return rc;
+	tupleq_component.limit = 1024;
+	rc = mca_base_component_var_register(
+		version, "limit",
+		"Longest MPI_Allreduce (bytes) that is done by RDMA write; 0: none, at most 4096",
+		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&tupleq_component.limit);
 	return rc < 0 ? rc : register_pattern(version);
 }
 
@@ -68,7 +81,19 @@ static int init_query(bool progress_threads, bool mpi_threads)
 {
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
+	if (tupleq_component.limit < 0)
+		tupleq_component.limit = 0;
+	if (tupleq_component.limit > LIMIT_MAX)
+		tupleq_component.limit = LIMIT_MAX;
+	/* Whole lines, so that what fits is the same everywhere. */
+	tupleq_component.limit = (tupleq_component.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
+}
+
+static mca_coll_base_module_t *retain(mca_coll_base_module_t *module)
+{
+	OBJ_RETAIN(module);
+	return module;
 }
 
 static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
@@ -76,15 +101,15 @@ static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *co
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
-	if (!below->coll_barrier || !below->coll_ibarrier)
+	if (!below->coll_barrier || !below->coll_ibarrier || !below->coll_allreduce)
 		return OMPI_ERR_NOT_FOUND;
 	c->comm = comm;
 	c->next.barrier.fn = below->coll_barrier;
-	c->next.barrier.module = below->coll_barrier_module;
-	OBJ_RETAIN(c->next.barrier.module);
+	c->next.barrier.module = retain(below->coll_barrier_module);
 	c->next.ibarrier.fn = below->coll_ibarrier;
-	c->next.ibarrier.module = below->coll_ibarrier_module;
-	OBJ_RETAIN(c->next.ibarrier.module);
+	c->next.ibarrier.module = retain(below->coll_ibarrier_module);
+	c->next.allreduce.fn = below->coll_allreduce;
+	c->next.allreduce.module = retain(below->coll_allreduce_module);
 	return OMPI_SUCCESS;
 }
 
@@ -107,6 +132,8 @@ static void module_destruct(struct tupleq_coll *c)
 		OBJ_RELEASE(c->next.barrier.module);
 	if (c->next.ibarrier.module)
 		OBJ_RELEASE(c->next.ibarrier.module);
+	if (c->next.allreduce.module)
+		OBJ_RELEASE(c->next.allreduce.module);
 }
 
 OBJ_CLASS_INSTANCE(tupleq_coll_t, mca_coll_base_module_t, module_construct, module_destruct);
@@ -129,6 +156,8 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	c->super.coll_module_enable = module_enable;
 	c->super.coll_barrier = tupleq_barrier;
 	c->super.coll_ibarrier = tupleq_ibarrier;
+	if (tupleq_component.limit > 0)
+		c->super.coll_allreduce = tupleq_allreduce;
 	return &c->super;
 }
 

@@ -81,7 +81,7 @@ static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 	int rc;
 
 	while (c->ops) {
-		rc = c->failed ? -EIO : tupleq_barrier_advance(c, c->ops);
+		rc = c->failed ? -EIO : tupleq_meet(c, c->ops);
 		if (rc == 0)
 			return;
 		if (rc < 0 && !c->failed)
@@ -97,7 +97,7 @@ static void look(struct tupleq_coll *c)
 		return;
 	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed))
 		c->failed = true;
-	else if (tq_peer_error(tupleq_barrier_awaits(c, c->ops)))
+	else if (tq_peer_error(tupleq_awaits(c, c->ops)))
 		fail(c);
 }
 
@@ -120,7 +120,7 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 	complete(ended);
 }
 
-int tupleq_wait(struct tupleq_coll *c, struct tupleq_op *op)
+static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 {
 	struct tupleq_op *ended = NULL;
 
@@ -143,6 +143,14 @@ int tupleq_wait(struct tupleq_coll *c, struct tupleq_op *op)
 		opal_progress();
 	}
 	return op->rc ? MPI_ERR_OTHER : OMPI_SUCCESS;
+}
+
+int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data)
+{
+	struct tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
+
+	tupleq_start(c, &op);
+	return wait_for(c, &op);
 }
 
 int tupleq_progress(void)

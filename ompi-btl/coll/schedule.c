@@ -42,6 +42,25 @@ static int dissemination(int n, int me, struct tupleq_step *steps)
 	return count;
 }
 
+static int rounds(int n)
+{
+	int k = 0;
+
+	while (n >> (k + 1))
+		k++;
+	return k;
+}
+
+int tupleq_doubling_slots(int n)
+{
+	return rounds(n) + (n & (n - 1) ? TUPLEQ_SLOTS - TUPLEQ_ROUNDS : 0);
+}
+
+int tupleq_doubling_slot(int n, int slot)
+{
+	return slot < TUPLEQ_ROUNDS ? slot : slot - TUPLEQ_ROUNDS + rounds(n);
+}
+
 int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps)
 {
 	if (pattern == TUPLEQ_AUTO)

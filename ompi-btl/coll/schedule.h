@@ -26,6 +26,10 @@ struct tupleq_step {
 	int from, from_slot;
 };
 
+/* Recursive doubling among n nodes: how many slots it uses, and which of them `slot` is. */
+int tupleq_doubling_slots(int n);
+int tupleq_doubling_slot(int n, int slot);
+
 /* The steps of node `me` of `n`; returns how many. */
 int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps);
 

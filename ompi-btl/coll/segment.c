@@ -15,10 +15,10 @@ static void file_name(char *file, size_t size, uint64_t name)
 	snprintf(file, size, "/tupleq-coll-%016" PRIx64, name);
 }
 
-size_t tupleq_segment_size(int n)
+size_t tupleq_segment_size(const struct tupleq_shape *shape)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = sizeof(struct tupleq_segment) + (size_t)n * sizeof(struct tupleq_line);
+	size_t bytes = (size_t)(uintptr_t)tupleq_entered(NULL, shape, shape->nlocal);
 
 	return (bytes + page - 1) / page * page;
 }
@@ -33,9 +33,10 @@ static int map(int fd, size_t size, struct tupleq_segment **segment)
 	return 0;
 }
 
-int tupleq_segment_create(int n, uint64_t number, uint64_t *name, struct tupleq_segment **segment)
+int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
+			  struct tupleq_segment **segment)
 {
-	size_t size = tupleq_segment_size(n);
+	size_t size = tupleq_segment_size(shape);
 	struct tupleq_segment *s = NULL;
 	char file[64];
 	int fd, rc, i;
@@ -58,15 +59,16 @@ int tupleq_segment_create(int n, uint64_t number, uint64_t *name, struct tupleq_
 	atomic_init(&s->release.word, number);
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
 		atomic_init(&s->slots[i].word, number);
-	for (i = 0; i < n; i++)
-		atomic_init(&s->arrived[i].word, number);
+	for (i = 0; i < shape->nlocal; i++)
+		atomic_init(&tupleq_entered(s, shape, i)->word, number);
 	*segment = s;
 	return 0;
 }
 
-int tupleq_segment_attach(int n, uint64_t name, struct tupleq_segment **segment)
+int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
+			  struct tupleq_segment **segment)
 {
-	size_t size = tupleq_segment_size(n);
+	size_t size = tupleq_segment_size(shape);
 	struct stat st;
 	char file[64];
 	int fd, rc;
@@ -93,7 +95,7 @@ void tupleq_segment_unlink(uint64_t name)
 	shm_unlink(file);
 }
 
-void tupleq_segment_detach(int n, struct tupleq_segment *segment)
+void tupleq_segment_detach(const struct tupleq_shape *shape, struct tupleq_segment *segment)
 {
-	munmap(segment, tupleq_segment_size(n));
+	munmap(segment, tupleq_segment_size(shape));
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "schedule.h"
+#include "words.h"
 
 #define TUPLEQ_LINE 64
 
@@ -21,19 +22,59 @@ struct tupleq_line {
 
 struct tupleq_segment {
 	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more */
-	struct tupleq_line release; /* the leader's: all have entered */
-	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' */
-	struct tupleq_line arrived[]; /* of each process of the node, by its number there */
+	struct tupleq_line release; /* the leader's: the operation of that number is done */
+	struct tupleq_line
+		slots[TUPLEQ_SLOTS]; /* other nodes' numbers; then what the shape says: */
+	/*
+	 * For each data slot two messages of other nodes, for even and odd numbers; the result; of
+	 * each process of the node (by its number there) the data that it brings, and the number of
+	 * the operation that it has entered.
+	 */
+	_Alignas(TUPLEQ_LINE) unsigned char rest[];
 };
 
-/* For `n` processes, with `number` in each word but `failed`. `name` is what the others attach it
- * by, until it is unlinked. 0, or -errno. */
-int tupleq_segment_create(int n, uint64_t number, uint64_t *name, struct tupleq_segment **segment);
-int tupleq_segment_attach(int n, uint64_t name, struct tupleq_segment **segment);
+/* Of nodes of a communicator only the number of processes may differ, which comes last. */
+struct tupleq_shape {
+	int nslots;   /* for data */
+	size_t limit; /* bytes of data, a multiple of the line */
+	int nlocal;   /* processes */
+};
+
+/* Other nodes write here; the offset is the same at all of them. */
+static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int slot,
+					   uint64_t number)
+{
+	return offsetof(struct tupleq_segment, rest) +
+	       ((size_t)slot * 2 + (number & 1)) * tupleq_words_size(shape->limit);
+}
+
+static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape)
+{
+	return (unsigned char *)s + tupleq_message_offset(shape, shape->nslots, 0);
+}
+
+static inline void *tupleq_brought(struct tupleq_segment *s, const struct tupleq_shape *shape,
+				   int process)
+{
+	return (unsigned char *)tupleq_result(s, shape) + (size_t)(1 + process) * shape->limit;
+}
+
+static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
+						 const struct tupleq_shape *shape, int process)
+{
+	return (struct tupleq_line *)tupleq_brought(s, shape, shape->nlocal) + process;
+}
+
+/* With `number` in each line but `failed`, and no data. `name` is what the others attach it by,
+ * until it is unlinked. 0, or -errno. */
+int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
+			  struct tupleq_segment **segment);
+int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
+			  struct tupleq_segment **segment);
 void tupleq_segment_unlink(uint64_t name);
-void tupleq_segment_detach(int n, struct tupleq_segment *segment);
+void tupleq_segment_detach(const struct tupleq_shape *shape, struct tupleq_segment *segment);
 
 /* Bytes that are mapped, and registered. */
-size_t tupleq_segment_size(int n);
+size_t tupleq_segment_size(const struct tupleq_shape *shape);
 
 #endif

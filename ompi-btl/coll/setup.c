@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set-up of a communicator, at its first barrier: who is on which node, memory of each node,
- * its address to the leaders of the others. All processes agree on whether it has come about, by
- * collectives of other components.
+ * The set-up of a communicator, at its first operation that blocks: who is on which node, memory of
+ * each node, its address to the leaders of the others. All processes agree on whether it has come
+ * about, by collectives of other components.
  */
 #include "coll.h"
 
@@ -14,7 +14,8 @@
 /* What each process tells all others first. */
 struct card {
 	uint8_t address[ADDRESS_MAX];
-	uint32_t len; /* 0: it has no endpoint */
+	uint32_t len;   /* 0: it has no endpoint */
+	uint32_t limit; /* bytes of a reduction */
 };
 
 /* And then; 0 but for leaders. */
@@ -53,7 +54,7 @@ static int allgather(const struct setup *s, const void *mine, void *all, size_t 
 
 static int share_cards(struct setup *s)
 {
-	struct card mine = {.len = 0};
+	struct card mine = {.limit = (uint32_t)tupleq_component.limit};
 	const void *address = NULL;
 	size_t len = 0;
 
@@ -119,42 +120,54 @@ static void find_places(struct setup *s)
 
 		if (first)
 			s->leaders[g->nnodes++] = s->places[i].rank;
-		if (first && !g->nlocal)
+		if (first && !g->shape.nlocal)
 			mine = i;
 		if (s->places[i].rank == s->rank) {
 			g->me = i - mine;
-			g->nlocal = g->me + 1;
-		} else if (g->nlocal && !memcmp(&s->places[i].node, &s->places[mine].node,
-						sizeof(s->places[i].node))) {
-			g->nlocal++;
+			g->shape.nlocal = g->me + 1;
+		} else if (g->shape.nlocal && !memcmp(&s->places[i].node, &s->places[mine].node,
+						      sizeof(s->places[i].node))) {
+			g->shape.nlocal++;
 		}
 	}
 	s->leader = s->places[mine].rank;
 	qsort(s->leaders, (size_t)g->nnodes, sizeof(*s->leaders), compare_ranks);
-	g->local = calloc((size_t)g->nlocal, sizeof(struct tq_peer *));
+	g->local = calloc((size_t)g->shape.nlocal, sizeof(struct tq_peer *));
 	if (!g->local) {
 		s->problem = "there is no memory left";
 		return;
 	}
 	/* Others of the node are watched by the leader, and the leader by them. */
-	for (i = 0; i < g->nlocal; i++) {
+	for (i = 0; i < g->shape.nlocal; i++) {
 		if (i && g->me)
 			break;
 		g->local[i] = find_peer(s, s->places[mine + i].rank);
 	}
 }
 
+/* The same on all nodes, but for the number of processes. */
+static void find_shape(struct setup *s)
+{
+	struct tupleq_shape *shape = &s->c->group.shape;
+	uint32_t limit = UINT32_MAX;
+
+	for (int i = 0; i < s->size; i++)
+		limit = s->cards[i].limit < limit ? s->cards[i].limit : limit;
+	shape->limit = limit;
+	shape->nslots = tupleq_doubling_slots(s->c->group.nnodes);
+}
+
 static void make_segment(struct setup *s, struct offer *offer)
 {
 	struct tupleq_group *g = &s->c->group;
-	int rc = tupleq_segment_create(g->nlocal, TUPLEQ_FIRST, &offer->name, &g->segment);
+	int rc = tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
 
 	if (rc) {
 		s->problem = "there is no shared memory left";
 		return;
 	}
 	g->ep = s->ep;
-	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(g->nlocal), &g->mr);
+	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), &g->mr);
 	if (rc) {
 		s->problem = "shared memory can't be registered (is the limit of locked memory, "
 			     "ulimit -l, too low?)";
@@ -170,6 +183,7 @@ static int share_offers(struct setup *s)
 	struct offer mine = {.ok = 0};
 
 	find_places(s);
+	find_shape(s);
 	if (!s->problem && !s->c->group.me)
 		make_segment(s, &mine);
 	mine.ok = !s->problem;
@@ -189,7 +203,7 @@ static void attach(struct setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 
-	if (g->me && tupleq_segment_attach(g->nlocal, s->offers[s->leader].name, &g->segment))
+	if (g->me && tupleq_segment_attach(&g->shape, s->offers[s->leader].name, &g->segment))
 		s->problem = "the shared memory of the node can't be attached";
 }
 
@@ -198,7 +212,10 @@ static void find_nodes(struct setup *s)
 	struct tupleq_group *g = &s->c->group;
 
 	g->nodes = calloc((size_t)g->nnodes, sizeof(*g->nodes));
-	if (!g->nodes) {
+	g->sum = malloc(g->shape.limit);
+	g->other = malloc(g->shape.limit);
+	g->words = malloc(tupleq_words_size(g->shape.limit));
+	if (!g->nodes || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
 		s->problem = "there is no memory left";
 		return;
 	}
@@ -213,27 +230,33 @@ static void find_nodes(struct setup *s)
 			.key = offer->key,
 		};
 	}
-	g->nsteps = tupleq_schedule((enum tupleq_pattern)tupleq_component.pattern, g->nnodes,
-				    g->node, g->steps);
+	g->barrier.nsteps = tupleq_schedule((enum tupleq_pattern)tupleq_component.pattern,
+					    g->nnodes, g->node, g->barrier.steps);
+	g->reduction.nsteps =
+		tupleq_schedule(TUPLEQ_DOUBLING, g->nnodes, g->node, g->reduction.steps);
+}
+
+static void connect_path(const struct tupleq_group *g, const struct tupleq_path *path)
+{
+	for (int i = 0; i < path->nsteps; i++) {
+		if (path->steps[i].to >= 0)
+			tq_peer_connect(g->nodes[path->steps[i].to].leader);
+		if (path->steps[i].from >= 0)
+			tq_peer_connect(g->nodes[path->steps[i].from].leader);
+	}
 }
 
 /* With all that are waited for, so that their death is noticed. */
 static void connect_all(const struct tupleq_group *g)
 {
-	int i;
-
 	if (g->me) {
 		tq_peer_connect(g->local[0]);
 		return;
 	}
-	for (i = 1; i < g->nlocal; i++)
+	for (int i = 1; i < g->shape.nlocal; i++)
 		tq_peer_connect(g->local[i]);
-	for (i = 0; i < g->nsteps; i++) {
-		if (g->steps[i].to >= 0)
-			tq_peer_connect(g->nodes[g->steps[i].to].leader);
-		if (g->steps[i].from >= 0)
-			tq_peer_connect(g->nodes[g->steps[i].from].leader);
-	}
+	connect_path(g, &g->barrier);
+	connect_path(g, &g->reduction);
 }
 
 static int agree(struct setup *s, bool *agreed)
@@ -246,8 +269,8 @@ static int agree(struct setup *s, bool *agreed)
 	if (!s->problem && !g->me)
 		find_nodes(s);
 	mine = !s->problem;
-	rc = comm->c_coll->coll_allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm,
-					  comm->c_coll->coll_allreduce_module);
+	rc = s->c->next.allreduce.fn(&mine, &all, 1, MPI_INT, MPI_MIN, comm,
+				     s->c->next.allreduce.module);
 	*agreed = rc == OMPI_SUCCESS && all;
 	return rc;
 }
@@ -292,7 +315,7 @@ int tupleq_setup(struct tupleq_coll *c)
 		c->state = TUPLEQ_READY;
 		connect_all(&c->group);
 		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", c->group.nnodes,
-			   c->group.nlocal, tq_device_text(s.ep));
+			   c->group.shape.nlocal, tq_device_text(s.ep));
 	} else {
 		tupleq_teardown(c);
 		if (rc == OMPI_SUCCESS) {
@@ -320,7 +343,10 @@ void tupleq_teardown(struct tupleq_coll *c)
 	else if (g->mr)
 		tq_mr_deregister(g->mr);
 	if (g->segment && !(c->failed && g->mr))
-		tupleq_segment_detach(g->nlocal, g->segment);
+		tupleq_segment_detach(&g->shape, g->segment);
+	free(g->words);
+	free(g->other);
+	free(g->sum);
 	free(g->nodes);
 	free(g->local);
 	memset(g, 0, sizeof(*g));

@@ -151,6 +151,24 @@ static inline bool series_tag_is_used_once(int tag)
 	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
 }
 
+/* Debian installs no header of Open MPI's that has the fields of an operation: these are its calls.
+ */
+static inline bool series_op_commutes(struct ompi_op_t *op)
+{
+	int yes = 0;
+
+	PMPI_Op_commutative(op, &yes);
+	return yes;
+}
+
+/* inout = in op inout */
+static inline void series_reduce(ompi_communicator_t *comm, const void *in, void *inout, int count,
+				 ompi_datatype_t *type, struct ompi_op_t *op)
+{
+	comm->c_coll->coll_reduce_local(in, inout, count, type, op,
+					comm->c_coll->coll_reduce_local_module);
+}
+
 /* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
 static inline void series_subscribe_assertions(ompi_communicator_t *comm)
 {
