@@ -5,10 +5,11 @@ import argparse
 import os
 import sys
 
+import barrier
 import latency
 import overlap
 
-PARTS = {"overlap": overlap.main, "latency": latency.main}
+PARTS = {"overlap": overlap.main, "latency": latency.main, "barrier": barrier.main}
 
 
 def parse():

@@ -52,10 +52,22 @@ _ALL = [
     Column("ob1-vader", mca(pml="ob1", btl="vader,self"), what="Open MPI's shared memory"),
 ]
 
-COLUMNS = {column.name: column for column in _ALL}
+# The same pml with Open MPI's collectives; and those that Open MPI has for shared memory.
+_COLLECTIVES = [
+    Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
+    Column(
+        "ob1-vader-sm",
+        mca(pml="ob1", btl="vader,self", coll_sm_priority="90"),
+        what="Open MPI's shared memory, coll/sm",
+    ),
+]
 
-# Those that use the adapter.
-DEVICE = [name for name in COLUMNS if name != "ob1-vader"]
+COLUMNS = {column.name: column for column in _ALL + _COLLECTIVES}
+
+# What messages are compared on; of these, those that use the adapter.
+MESSAGES = [column.name for column in _ALL]
+DEVICE = [name for name in MESSAGES if name != "ob1-vader"]
+COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
 
 
 def choose(text, default):

@@ -72,10 +72,14 @@ def run(command, timeout, each_line=None):
     return "".join(lines)
 
 
-def mpirun(settings, column, program, *arguments, extra=()):
-    """The command that runs one of the benchmark programs on two ranks."""
+# More ranks than cores: those that wait let the others run.
+_CROWDED = ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+
+
+def mpirun(settings, column, program, *arguments, ranks=2, extra=()):
+    """The command that runs one of the benchmark programs, by default on two ranks."""
     return [
-        *("mpirun", "-n", "2", *settings.mpirun_options, *column.options, *extra),
+        *("mpirun", "-n", str(ranks), *(settings.mpirun_options if ranks == 2 else _CROWDED), *column.options, *extra),
         os.path.join(settings.programs, program),
         *arguments,
     ]

@@ -147,7 +147,7 @@ def _judge(by_name):
 def main(settings):
     """Measures, prints and writes it all. Returns the tasks."""
     report.print_head(settings)
-    chosen = columns.choose(settings.columns, list(columns.COLUMNS))
+    chosen = columns.choose(settings.columns, columns.MESSAGES)
     between = [_perftest_task(settings), *(_mpi_task(settings, column) for column in chosen)]
     within = [_mpi_task(settings, c, True) for c in chosen if c.name in ("tupleq", "ob1-openib", "ucx-rc_v")]
     tasks = between + within

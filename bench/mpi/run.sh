@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes.
+# mpi/run.sh overlap|latency|barrier [OPTION...]: one part of the MPI benchmarks on softhca, two ranks on two virtual nodes;
+# for some barriers more.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap or latency}
+part=${1?which part: overlap, latency or barrier}
 
 die() {
 	echo "mpi: $*" >&2
@@ -61,6 +62,9 @@ overlap)
 latency)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
+	;;
+barrier)
+	run_options=(--nodes 5 --memlock unlimited --engine-cpus "$all_cores")
 	;;
 *) die "there is no part called $part" ;;
 esac
