@@ -122,6 +122,7 @@ struct tupleq_component {
 	int limit;   /* bytes of a reduction */
 	opal_mutex_t lock;
 	struct tupleq_coll *active; /* list: communicators with nonblocking operations */
+	_Atomic int nonblocking;    /* operations of these, in all; read without the lock, too */
 	bool progressing;           /* tupleq_progress() is registered */
 	unsigned polls;
 };

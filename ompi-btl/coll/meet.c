@@ -54,24 +54,23 @@ static void reduce_local(struct tupleq_group *g, const struct tupleq_data *d)
 
 /* ---- between nodes ---- */
 
-static size_t message_offset(const struct tupleq_group *g, int slot, uint64_t number)
-{
-	return tupleq_message_offset(&g->shape, tupleq_doubling_slot(g->nnodes, slot), number);
-}
-
 static int write_slot(struct tupleq_group *g, const struct tupleq_step *step,
 		      const struct tupleq_op *op)
 {
 	const struct tupleq_node *node = &g->nodes[step->to];
-	size_t offset = offsetof(struct tupleq_segment, slots) +
-			(size_t)step->to_slot * sizeof(struct tupleq_line);
+	size_t offset;
 
-	if (!op->data)
+	if (!op->data) {
+		offset = offsetof(struct tupleq_segment, slots) +
+			 (size_t)step->to_slot * sizeof(struct tupleq_line);
 		return tq_put(node->leader, &op->number, sizeof(op->number), node->addr + offset,
 			      node->key);
+	}
+	offset = tupleq_message_offset(&g->shape, tupleq_doubling_slot(g->nnodes, step->to_slot),
+				       op->number);
 	tupleq_words_put(g->words, g->sum, op->data->len);
-	return tq_put(node->leader, g->words, tupleq_words_size(op->data->len),
-		      node->addr + message_offset(g, step->to_slot, op->number), node->key);
+	return tq_put(node->leader, g->words, tupleq_words_size(op->data->len), node->addr + offset,
+		      node->key);
 }
 
 static bool slot_written(struct tupleq_group *g, const struct tupleq_step *step,
@@ -81,7 +80,8 @@ static bool slot_written(struct tupleq_group *g, const struct tupleq_step *step,
 
 	if (!op->data)
 		return reached(&g->segment->slots[step->from_slot], op->number);
-	words = (uint64_t *)((char *)g->segment + message_offset(g, step->from_slot, op->number));
+	words = tupleq_message(g->segment, &g->shape,
+			       tupleq_doubling_slot(g->nnodes, step->from_slot), op->number);
 	if (!tupleq_words_here(words, op->data->len, &op->got))
 		return false;
 	op->got = 0;

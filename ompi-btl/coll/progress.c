@@ -24,6 +24,11 @@ static void unlock(void)
 	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
 }
 
+static void count_nonblocking(int n)
+{
+	atomic_fetch_add_explicit(&tupleq_component.nonblocking, n, memory_order_relaxed);
+}
+
 /* Takes the first operation out. Called with the lock; a nonblocking one is then to be completed
  * without it, by complete(). */
 static void end_first(struct tupleq_coll *c, int rc, struct tupleq_op **ended)
@@ -34,6 +39,7 @@ static void end_first(struct tupleq_coll *c, int rc, struct tupleq_op **ended)
 	op->rc = rc < 0 ? rc : 0;
 	if (op->request) {
 		DL_APPEND(*ended, op);
+		count_nonblocking(-1);
 		if (--c->nonblocking == 0)
 			DL_DELETE2(tupleq_component.active, c, active_prev, active_next);
 	} else {
@@ -108,6 +114,8 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 	lock();
 	op->number = ++c->number;
 	DL_APPEND(c->ops, op);
+	if (op->request)
+		count_nonblocking(1);
 	if (op->request && c->nonblocking++ == 0) {
 		DL_APPEND2(tupleq_component.active, c, active_prev, active_next);
 		if (!tupleq_component.progressing) {
@@ -159,8 +167,8 @@ int tupleq_progress(void)
 	struct tupleq_coll *c, *next;
 	int events;
 
-	/* Looked at without the lock: what is missed now is seen by the next call. */
-	if (!*(struct tupleq_coll *volatile *)&tupleq_component.active ||
+	/* What is missed now is seen by the next call. */
+	if (!atomic_load_explicit(&tupleq_component.nonblocking, memory_order_relaxed) ||
 	    OPAL_THREAD_TRYLOCK(&tupleq_component.lock))
 		return 0;
 	tupleq_component.polls++;

@@ -18,7 +18,7 @@ static void file_name(char *file, size_t size, uint64_t name)
 size_t tupleq_segment_size(const struct tupleq_shape *shape)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = (size_t)(uintptr_t)tupleq_entered(NULL, shape, shape->nlocal);
+	size_t bytes = tupleq_entered_offset(shape, shape->nlocal);
 
 	return (bytes + page - 1) / page * page;
 }

@@ -48,21 +48,45 @@ static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int
 	       ((size_t)slot * 2 + (number & 1)) * tupleq_words_size(shape->limit);
 }
 
+static inline size_t tupleq_brought_offset(const struct tupleq_shape *shape, int process)
+{
+	/* Behind the result. */
+	return tupleq_message_offset(shape, shape->nslots, 0) +
+	       (size_t)(1 + process) * shape->limit;
+}
+
+static inline size_t tupleq_entered_offset(const struct tupleq_shape *shape, int process)
+{
+	return tupleq_brought_offset(shape, shape->nlocal) +
+	       (size_t)process * sizeof(struct tupleq_line);
+}
+
+static inline void *tupleq_at(struct tupleq_segment *segment, size_t offset)
+{
+	return (unsigned char *)segment + offset;
+}
+
+static inline uint64_t *tupleq_message(struct tupleq_segment *s, const struct tupleq_shape *shape,
+				       int slot, uint64_t number)
+{
+	return tupleq_at(s, tupleq_message_offset(shape, slot, number));
+}
+
 static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape)
 {
-	return (unsigned char *)s + tupleq_message_offset(shape, shape->nslots, 0);
+	return tupleq_at(s, tupleq_message_offset(shape, shape->nslots, 0));
 }
 
 static inline void *tupleq_brought(struct tupleq_segment *s, const struct tupleq_shape *shape,
 				   int process)
 {
-	return (unsigned char *)tupleq_result(s, shape) + (size_t)(1 + process) * shape->limit;
+	return tupleq_at(s, tupleq_brought_offset(shape, process));
 }
 
 static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
 						 const struct tupleq_shape *shape, int process)
 {
-	return (struct tupleq_line *)tupleq_brought(s, shape, shape->nlocal) + process;
+	return tupleq_at(s, tupleq_entered_offset(shape, process));
 }
 
 /* With `number` in each line but `failed`, and no data. `name` is what the others attach it by,
