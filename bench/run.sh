@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|halo|sp|patterns|verbs|all] [OPTION...]. Sets up and builds, then runs that part; without a
+# Benchmarks: bench/run.sh [overlap|latency|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up and builds, then runs that part; without a
 # name the main job, which is overlap and latency. Options go to the parts (see README.md).
 set -euo pipefail
 # shellcheck source=tests/setup.sh
@@ -8,17 +8,17 @@ set -euo pipefail
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | halo | sp | patterns | verbs)
+overlap | latency | halo | sp | patterns | barrier | verbs)
 	parts=("$1")
 	shift
 	;;
 all)
-	parts=(overlap latency halo sp patterns verbs)
+	parts=(overlap latency halo sp patterns barrier verbs)
 	shift
 	[ $# -eq 0 ] || [ "$*" = --quick ] || die "all parts together have no option but --quick"
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency halo sp patterns verbs all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency halo sp patterns barrier verbs all" ;;
 esac
 
 packages=("${build_packages[@]}")

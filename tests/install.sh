@@ -15,10 +15,10 @@ unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_p
 
 files=(bin/softhca lib/softhca/libsofthca.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
-component=
+frameworks=() # Open MPI's, for each of which there is a component
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
-	component=lib/openmpi/mca_pml_tupleq.so
-	files+=("$component")
+	frameworks=(pml coll)
+	files+=(lib/openmpi/mca_pml_tupleq.so lib/openmpi/mca_coll_tupleq.so)
 fi
 
 fail() {
@@ -52,18 +52,18 @@ links() {
 	LD_LIBRARY_PATH="$root/lib" "$dir/user"
 }
 
-# loads ROOT: Open MPI takes the component.
+# loads ROOT FRAMEWORK: Open MPI takes the component.
 loads() {
-	local root=$1 info
+	local root=$1 framework=$2 info
 
 	info=$(LD_LIBRARY_PATH="$root/lib" OMPI_MCA_mca_base_component_path="SYS_DEFAULT:$root/lib/openmpi" \
-		ompi_info --parsable --param pml tupleq --level 9)
-	case $info in *mca:pml:tupleq:*) ;; *) fail "ompi_info doesn't know $root/$component" ;; esac
+		ompi_info --parsable --param "$framework" tupleq --level 9)
+	case $info in *"mca:$framework:tupleq:"*) ;; *) fail "ompi_info doesn't know the $framework component of $root" ;; esac
 }
 
 # check ROOT
 check() {
-	local root=$1 file symbols
+	local root=$1 file symbols framework
 
 	for file in "${files[@]}"; do
 		test -f "$root/$file" || fail "$root/$file is missing"
@@ -76,10 +76,10 @@ check() {
 	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
 	exports "$root/lib/libtupleq.so" "${symbols[@]}"
 	links "$root"
-	if [ -n "$component" ]; then
-		exports "$root/$component" mca_pml_tupleq_component
-		loads "$root"
-	fi
+	for framework in "${frameworks[@]}"; do
+		exports "$root/lib/openmpi/mca_${framework}_tupleq.so" "mca_${framework}_tupleq_component"
+		loads "$root" "$framework"
+	done
 }
 
 if [ $# -gt 1 ]; then

@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 
+import barrier
 import halo
 import latency
 import overlap
@@ -17,6 +18,7 @@ PARTS = {
     "halo": halo.main,
     "sp": sp.main,
     "patterns": patterns.main,
+    "barrier": barrier.main,
 }
 # Those of which one program takes options of its own.
 TAKES_ARGUMENTS = ("overlap", "halo", "patterns")

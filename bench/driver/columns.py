@@ -58,11 +58,22 @@ _ALL = [
     ),
 ]
 
-COLUMNS = {column.name: column for column in _ALL}
+# The same pml with Open MPI's collectives; and those that Open MPI has for shared memory.
+_COLLECTIVES = [
+    Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
+    Column(
+        "ob1-vader-sm",
+        mca(pml="ob1", btl="vader,self", coll_sm_priority="90"),
+        what="Open MPI's shared memory, coll/sm",
+    ),
+]
 
-# Those that use the adapter, and those without one.
+COLUMNS = {column.name: column for column in _ALL + _COLLECTIVES}
+
+# What messages are compared on; of these, those without an adapter and those that use it.
 SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
-DEVICE = [name for name in COLUMNS if name not in SHARED_MEMORY]
+DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
+COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
 
 
 def choose(text, default):

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|halo|sp|patterns [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
+# mpi/run.sh overlap|latency|halo|sp|patterns|barrier [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, halo, sp or patterns}
+part=${1?which part: overlap, latency, halo, sp, patterns or barrier}
 
 die() {
 	echo "mpi: $*" >&2
@@ -87,6 +87,9 @@ patterns)
 	run_options+=("${paper[@]}" --engine-cpus "$all_cores" --engine-spin 20us)
 	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+barrier)
+	run_options=(--nodes 5 --memlock unlimited --engine-cpus "$all_cores")
 	;;
 *) die "there is no part called $part" ;;
 esac

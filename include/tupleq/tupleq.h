@@ -114,6 +114,11 @@ struct tq_mr_cache {
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
 
+/* Instead of tq_mr_deregister(): the registration goes when the endpoint is closed. For memory that
+ * a peer may still write to: such a write would break its connection to all of this node if it
+ * found no registration. The memory has to stay mapped until then. */
+void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
+
 /* ---- endpoints and peers ---- */
 
 enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
@@ -182,6 +187,56 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 /* Waits until what was sent to the peer is delivered, then forgets it; no context may name it any
  * more. */
 void tq_peer_remove(struct tq_peer *peer);
+
+/*
+ * An endpoint belongs to who opened it, but other parts of the process may use it too. tq_find():
+ * the one that is open in this process for the job `key` (struct tq_job), the oldest if there are
+ * several; NULL: there is none. tq_peer_find(): the peer that was added with this address; NULL:
+ * there is none. Both stay their owner's, who closes and removes them: the parts of the process
+ * have to end in an order in which nobody uses them after that.
+ */
+struct tq_ep *tq_find(uint64_t key);
+struct tq_peer *tq_peer_find(struct tq_ep *ep, const void *address, size_t len);
+
+/*
+ * The node of an address, which is what the adapter says and not the host's name: a port of an
+ * adapter and an XRC domain. Equal bytes: one node, hence one host. -EPROTO: not an address.
+ */
+struct tq_node_id {
+	uint8_t bytes[24];
+};
+int tq_address_node(const void *address, size_t len, struct tq_node_id *node);
+
+/*
+ * Asks for the connection to the peer, and doesn't wait for it. From when it is there, the peer's
+ * death is noticed (parameter keepalive), also by one that only waits for what the peer does.
+ * tq_peer_error(): 0; -EIO: its connection failed (the log says how), or it has closed its
+ * endpoint.
+ */
+void tq_peer_connect(struct tq_peer *peer);
+int tq_peer_error(struct tq_peer *peer);
+
+/* ---- writing into a peer's memory ---- */
+
+/* What a peer needs, with an address, to write into registered memory. */
+uint32_t tq_mr_key(const struct tq_mr *mr);
+
+#define TQ_PUT_MAX 8192
+
+/*
+ * Writes `len` bytes (at most TQ_PUT_MAX) to `addr` in the peer's memory, which it has registered
+ * (tq_mr_register(), tq_mr_key()). The data are copied: they are the caller's when it returns, and
+ * nobody is told when they have arrived. tq_flush() waits for that.
+ *
+ * The peer's CPU has no part in it, and may not rely on any order in which it sees the bytes of one
+ * put or of several, with one exception: 8 bytes at an address that is a multiple of 8 appear
+ * together. So each such word of what it waits for has to tell by itself that it is there.
+ *
+ * 0; -EIO: the peer has failed; -EINVAL: too long; -ENOMEM. A put waits inside the library while
+ * the connection is being made and while its queue is full; tq_progress() sends it then. A put to
+ * memory that isn't registered (any more) breaks the connection to the whole node of the peer.
+ */
+int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
 /* ---- contexts ---- */
 

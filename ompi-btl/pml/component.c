@@ -81,7 +81,7 @@ static void explain(const char *why)
 static int open_endpoint(void)
 {
 	struct tq_job job = {
-		.key = (uint64_t)series_job_id() << 32 | getuid(),
+		.key = series_job_key(),
 		.dir = series_job_dir(),
 		.name = tupleq_pml.name,
 		.log = tupleq_log,

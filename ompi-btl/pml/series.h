@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What depends on the series of Open MPI. Everything of Open MPI that the component uses is
+ * What depends on the series of Open MPI. Everything of Open MPI that the components use is
  * included here; what differs between series, or leans on how a series works inside, is a function
  * here. This is for 4.1.
  */
@@ -12,7 +12,9 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/base/coll_tags.h"
+#include "ompi/mca/coll/coll.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/hook/hook.h"
 #include "ompi/mca/pml/base/base.h"
@@ -74,6 +76,12 @@ static inline const char *series_job_dir(void)
 static inline uint32_t series_job_id(void)
 {
 	return OMPI_PROC_MY_NAME->jobid;
+}
+
+/* The job's key for the library, by which its components find the same endpoint. */
+static inline uint64_t series_job_key(void)
+{
+	return (uint64_t)series_job_id() << 32 | getuid();
 }
 
 static inline unsigned series_rank(const ompi_proc_t *proc)
@@ -141,6 +149,24 @@ static inline bool series_tag_is_used_once(int tag)
 {
 	return tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
+}
+
+/* Debian installs no header of Open MPI's that has the fields of an operation: these are its calls.
+ */
+static inline bool series_op_commutes(struct ompi_op_t *op)
+{
+	int yes = 0;
+
+	PMPI_Op_commutative(op, &yes);
+	return yes;
+}
+
+/* inout = in op inout */
+static inline void series_reduce(ompi_communicator_t *comm, const void *in, void *inout, int count,
+				 ompi_datatype_t *type, struct ompi_op_t *op)
+{
+	comm->c_coll->coll_reduce_local(in, inout, count, type, op,
+					comm->c_coll->coll_reduce_local_module);
 }
 
 #define SERIES_ASSERTIONS                                               \

@@ -18,11 +18,6 @@ struct tq_ep_peer {
 	char name[];
 };
 
-static struct tq_ep *ep_of(struct tq_core *core)
-{
-	return container_of(core, struct tq_ep, core);
-}
-
 static void lock(struct tq_ep *ep)
 {
 	tq_lock(&ep->lock);
@@ -30,8 +25,7 @@ static void lock(struct tq_ep *ep)
 
 static void unlock(struct tq_ep *ep)
 {
-	tq_service_hint(ep);
-	tq_unlock(&ep->lock);
+	tq_ep_unlock(ep);
 }
 
 /* ---- opening ---- */
@@ -92,6 +86,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 		if (error)
 			goto close_net;
 	}
+	tq_share_open(ep);
 	*opened = ep;
 	return 0;
 close_net:
@@ -248,6 +243,7 @@ void tq_close(struct tq_ep *ep)
 
 	if (getpid() != ep->pid)
 		return; /* the parent's queues and memory of the device */
+	tq_share_close(ep);
 	lock(ep);
 	while (!all_delivered(ep))
 		progress_again(ep);
@@ -328,7 +324,7 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 void tq_peer_remove(struct tq_peer *peer)
 {
 	struct tq_ep_peer *p = container_of(peer, struct tq_ep_peer, peer);
-	struct tq_ep *ep = ep_of(peer->core);
+	struct tq_ep *ep = tq_ep_of(peer->core);
 
 	lock(ep);
 	while (!peer_is_idle(ep, peer))
@@ -358,7 +354,7 @@ int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int
 
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 
 	lock(ep);
 	tq_core_ctx_set_flags(ctx, flags);
@@ -367,7 +363,7 @@ void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 
 void tq_ctx_remove(struct tq_ctx *ctx)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 
 	lock(ep);
 	tq_core_ctx_remove(ctx);
@@ -396,7 +392,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
 	lock(ep);
@@ -408,7 +404,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 	    struct tq_req **req, struct tq_status *status)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
 	lock(ep);
@@ -419,7 +415,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 
 int tq_cancel(struct tq_req *req)
 {
-	struct tq_ep *ep = ep_of(req->core);
+	struct tq_ep *ep = tq_ep_of(req->core);
 	int rc;
 
 	lock(ep);
@@ -430,7 +426,7 @@ int tq_cancel(struct tq_req *req)
 
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
 	tq_progress(ep);
@@ -443,7 +439,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
 	      struct tq_msg **msg)
 {
-	struct tq_ep *ep = ep_of(ctx->core);
+	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
 	tq_progress(ep);
@@ -456,7 +452,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 	     struct tq_status *status)
 {
-	struct tq_ep *ep = ep_of(tq_msg_core(msg));
+	struct tq_ep *ep = tq_ep_of(tq_msg_core(msg));
 	int rc;
 
 	lock(ep);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/lock.h"
@@ -39,8 +40,9 @@ struct tq_ep {
 	struct tq_params params;
 	struct tq_job job; /* its strings are ours */
 	struct tq_mr_cache cache;
-	struct tq_ep_peer *peers; /* list */
-	pid_t pid;                /* a child that was forked must not touch the endpoint */
+	struct tq_ep_peer *peers;  /* list */
+	pid_t pid;                 /* a child that was forked must not touch the endpoint */
+	struct tq_ep *next, *prev; /* share.c */
 };
 
 /* Most completions that are handled in a go, so that the lock is free now and then. */
@@ -54,12 +56,27 @@ int tq_service_start(struct tq_ep *ep);
 void tq_service_stop(struct tq_ep *ep);
 void tq_service_wake(struct tq_ep *ep);
 
+static inline struct tq_ep *tq_ep_of(struct tq_core *core)
+{
+	return (struct tq_ep *)((char *)core - offsetof(struct tq_ep, core));
+}
+
+/* ---- share.c: tq_find() knows it from open to close ---- */
+void tq_share_open(struct tq_ep *ep);
+void tq_share_close(struct tq_ep *ep);
+
 /* Called with the lock, before it is given away: is there something that the thread must look after
  * if the application doesn't come back soon? */
 static inline void tq_service_hint(struct tq_ep *ep)
 {
 	if (ep->service && !ep->service->timed && (ep->core.nrecalling || ep->net.nrequests))
 		tq_service_wake(ep);
+}
+
+static inline void tq_ep_unlock(struct tq_ep *ep)
+{
+	tq_service_hint(ep);
+	tq_unlock(&ep->lock);
 }
 
 #endif

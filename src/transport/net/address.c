@@ -30,17 +30,25 @@ void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey
 	memcpy(address->gid, dev->gid.raw, sizeof(address->gid));
 }
 
+bool tq_address_is_ours(const void *bytes, size_t len)
+{
+	struct tq_address a;
+
+	if (len != sizeof(a))
+		return false;
+	memcpy(&a, bytes, sizeof(a));
+	return tq_get32(a.magic) == TQ_ADDRESS_MAGIC && tq_get16(a.version) == TQ_ADDRESS_VERSION &&
+	       a.mtu >= IBV_MTU_256 && a.mtu <= IBV_MTU_4096 && tq_get32(a.ud_qpn) >= 2 &&
+	       !(tq_get32(a.ud_qpn) >> 24) && !tq_get32(a.zero);
+}
+
 int tq_address_check(const struct tq_net *net, const void *bytes, size_t len, struct tq_address *a)
 {
 	const struct tq_device *dev = &net->dev;
 
-	if (len != sizeof(*a))
+	if (!tq_address_is_ours(bytes, len))
 		return -EPROTO;
 	memcpy(a, bytes, sizeof(*a));
-	if (tq_get32(a->magic) != TQ_ADDRESS_MAGIC || tq_get16(a->version) != TQ_ADDRESS_VERSION ||
-	    a->mtu < IBV_MTU_256 || a->mtu > IBV_MTU_4096 || tq_get32(a->ud_qpn) < 2 ||
-	    tq_get32(a->ud_qpn) >> 24 || tq_get32(a->zero))
-		return -EPROTO;
 	if (a->link_layer != dev->port.link_layer || ((tq_get16(a->pkey) ^ dev->pkey) & PKEY_MASK))
 		return -ENETUNREACH;
 	/* Without a global route, LIDs say where it is: those of this subnet. */

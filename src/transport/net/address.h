@@ -26,6 +26,8 @@ static_assert(sizeof(struct tq_address) == 56, "wire format");
 
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
 		     struct tq_address *address);
+/* Has it this version's form? */
+bool tq_address_is_ours(const void *bytes, size_t len);
 /* -EPROTO: not an address, or another version's; -ENETUNREACH: it can't be reached from this port.
  */
 int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,

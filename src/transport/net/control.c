@@ -513,13 +513,13 @@ static bool node_idle(struct tq_net *net, struct tq_node *node)
 
 bool tq_link_idle(struct tq_net *net, struct tq_link *link)
 {
-	return node_idle(net, link->node) && !link->backlog;
+	return node_idle(net, link->node) && !link->backlog && !link->puts;
 }
 
 bool tq_control_idle(struct tq_net *net)
 {
 	struct tq_node *node, *next;
-	bool idle = !net->control->waiting;
+	bool idle = !net->control->waiting && !net->putting;
 
 	HASH_ITER(hh, net->nodes, node, next)
 		idle &= node_idle(net, node);

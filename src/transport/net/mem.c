@@ -27,6 +27,7 @@
 struct tq_mr {
 	struct tq_reg reg;
 	struct ibv_mr *mr;
+	struct tq_mr *next; /* of those that are abandoned */
 };
 
 static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
@@ -59,6 +60,16 @@ void tq_mr_deregister(struct tq_mr *mr)
 {
 	ibv_dereg_mr(mr->mr);
 	free(mr);
+}
+
+uint32_t tq_mr_key(const struct tq_mr *mr)
+{
+	return mr->reg.rkey;
+}
+
+void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
+{
+	LL_PREPEND(net->mem->abandoned, mr);
 }
 
 struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, void **cookie)
@@ -275,9 +286,12 @@ int tq_mem_open(struct tq_net *net)
 void tq_mem_close(struct tq_net *net)
 {
 	struct tq_mem *mem = net->mem;
+	struct tq_mr *mr, *next;
 
 	tq_copies_close(net);
 	assert(!mem->own);
+	LL_FOREACH_SAFE(mem->abandoned, mr, next)
+		tq_mr_deregister(mr);
 	if (mem->sink)
 		ibv_dereg_mr(mem->sink);
 	if (mem->trash)

@@ -25,6 +25,7 @@ struct tq_mem {
 	struct ibv_mr *all; /* the whole address space, by ODP */
 	struct tq_reg all_reg;
 	struct tq_own *own;
+	struct tq_mr *abandoned; /* list */
 	struct ibv_mr *sink;
 	void *trash; /* NULL: the sink is a null MR */
 	size_t trash_len;

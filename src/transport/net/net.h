@@ -155,6 +155,9 @@ enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES };
 /* A control message that waits for the connection, credit or room. */
 struct tq_backlog;
 
+/* A write into its memory that waits for the connection or for room. */
+struct tq_put;
+
 /*
  * A control SRQ of each class and the buffers in them, for as many senders as their credits allow.
  * Two small buffers of each sender are for CREDIT messages.
@@ -188,6 +191,8 @@ struct tq_link {
 	struct tq_backlog *backlog;                  /* FIFO */
 	struct tq_link *waiting_next, *waiting_prev; /* control.c: links with a backlog */
 	bool pressed;                                /* it asked for no more eager data */
+	struct tq_put *puts;                         /* FIFO */
+	struct tq_link *puts_next, *puts_prev;       /* put.c: links with puts that wait */
 
 	/* As receiver from it. */
 	struct tq_bank *bank; /* control SRQs that it uses; NULL: it has not connected */
@@ -223,6 +228,7 @@ struct tq_net {
 	struct tq_sends *sends;     /* lane.c */
 	struct tq_control *control; /* control.c */
 	struct tq_rdma *rdma;       /* rdma.c */
+	struct tq_link *putting;    /* put.c: links with puts that wait */
 	struct tq_oob *oob;         /* oob.c */
 	struct tq_conns *conns;     /* conn.c */
 	struct tq_node *nodes;      /* hash */
@@ -275,6 +281,8 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, struct tq_mr **m
 /* Library memory, registered. */
 void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg);
 void tq_mem_free(struct tq_net *net, void *addr);
+/* It is deregistered by tq_mem_close(). */
+void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr);
 bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 void tq_copy_put(struct tq_net *net, struct tq_sg *sg);
 /* The SGE at the end of each receive; its length is what it takes at most. false: there is none. */
@@ -367,6 +375,13 @@ int tq_rdma_poll(struct tq_net *net);
 void tq_rdma_forget(struct tq_net *net, struct tq_link *link);
 bool tq_rdma_idle(struct tq_net *net); /* nothing is queued or under way */
 
+/* ---- put.c: small writes into peers' memory, on the control lane ---- */
+/* 0, -EIO, -ENOMEM; what can't go at once waits. */
+int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
+		 uint64_t addr, uint32_t key);
+int tq_put_poll(struct tq_net *net);
+void tq_put_forget(struct tq_net *net, struct tq_link *link);
+
 /* ---- conn.c ---- */
 int tq_conns_open(struct tq_net *net);
 void tq_conns_close(struct tq_net *net);
@@ -409,6 +424,8 @@ int tq_conn_report(struct tq_net *net);
 const void *tq_conn_address(struct tq_net *net, size_t *len);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,
 		struct tq_link **link);
+/* The peer that was added with that address; NULL: none. */
+struct tq_peer *tq_link_peer(struct tq_net *net, const void *address, size_t len);
 void tq_link_remove(struct tq_net *net, struct tq_link *link);
 /* The link that has this number here (struct tq_msg_hdr's conn); NULL: none. */
 struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn);

@@ -148,6 +148,17 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 	return 0;
 }
 
+struct tq_peer *tq_link_peer(struct tq_net *net, const void *bytes, size_t len)
+{
+	struct tq_address a;
+	struct tq_link *link;
+
+	if (tq_address_check(net, bytes, len, &a))
+		return NULL;
+	link = tq_link_by_nonce(net, tq_get64(a.nonce));
+	return link && !memcmp(&link->contact->address, &a, sizeof(a)) ? link->peer : NULL;
+}
+
 static void unconfirm_all(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_node *node = link->node;
@@ -218,6 +229,7 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 	tq_targets_drop(net, link);
 	tq_control_forget(net, link);
 	tq_rdma_forget(net, link);
+	tq_put_forget(net, link);
 	unconfirm_all(net, link);
 	link_free(net, link);
 	if (--node->nlinks == 0)
@@ -235,6 +247,7 @@ void tq_links_free(struct tq_net *net)
 
 		tq_control_forget(net, link);
 		tq_rdma_forget(net, link);
+		tq_put_forget(net, link);
 		link_free(net, link);
 		node->nlinks--;
 		node_put(net, node);

@@ -233,6 +233,8 @@ int tq_net_work(struct tq_net *net)
 		tq_srqs_poll(net);
 	events = tq_control_poll(net);
 	events += tq_rdma_poll(net);
+	if (net->putting)
+		events += tq_put_poll(net);
 	events += tq_conn_poll(net, &next);
 	return events;
 }

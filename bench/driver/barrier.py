@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Barriers and small reductions: their time on two ranks, and what more ranks than cores send."""
+
+import json
+import math
+
+import columns
+import jobs
+import report
+from rounds import Task, take_turns
+
+TARGET = 0.6
+SIZES = "8,64,256,1K"
+RANKS = (4, 5, 10)  # of the counts; the fabric has so many nodes:
+NODES = 5
+ONE_NODE = " on one node"
+PATTERNS = ("doubling", "dissemination")
+OPERATIONS = ("sends", "writes", "reads", "atomics")
+
+
+def _timed(settings, column, one_node=False):
+    extra = ("-x", "SOFTHCA_NODE=0") if one_node else ()
+    ms = "50" if settings.quick else "150"
+
+    def run(show):
+        results = {}
+        for name, arguments in (("barrier", ()), ("allreduce", ("--allreduce", SIZES))):
+            show(name)
+            command = jobs.mpirun(settings, column, "collective", "--ms", ms, *arguments, extra=extra)
+            for result in jobs.run_json(command, settings.timeout):
+                results[name, result["bytes"]] = result["us"]
+        return {f"{name} {size}": us for (name, size), us in results.items()}
+
+    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own)
+
+
+def _operations():
+    """What each adapter of the fabric has sent so far."""
+    said = json.loads(jobs.run(["softhca", "stat", "--json"], 20))
+    return [sum(hca["counters"][name] for name in OPERATIONS) for hca in said["hcas"]]
+
+
+def _count(settings, column, ranks, extra):
+    """The most that a node sends for a barrier: what twice as many barriers send more."""
+
+    def sent(barriers):
+        before = _operations()
+        number = str(barriers)
+        command = jobs.mpirun(
+            settings, column, "collective", "--least", number, "--most", number, ranks=ranks, extra=extra
+        )
+        jobs.run_json(command, settings.timeout)
+        return [after - then for after, then in zip(_operations(), before)]
+
+    few = 200 if settings.quick else 1000
+    return max((b - a) / few for a, b in zip(sent(few), sent(2 * few)))
+
+
+def _counted(settings, column, pattern=None):
+    extra = columns.mca(coll_tupleq_barrier=pattern) if pattern else ()
+
+    def run(show):
+        results = {}
+        for ranks in RANKS:
+            show(f"counting, {ranks} ranks")
+            results[str(ranks)] = _count(settings, column, ranks, extra)
+        return results
+
+    return Task(f"{column.name}, {pattern}" if pattern else column.name, run, column.own)
+
+
+def _cell(values):
+    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
+
+
+def _values(task, what):
+    return [results[what] for results in task.results]
+
+
+def _ratio(task, to, what):
+    """Formed within a round, from runs that are close in time."""
+    return [a / b for a, b in zip(_values(task, what), _values(to, what))] if to else []
+
+
+def _label(what):
+    name, size = what.split()
+    return name if name == "barrier" else f"{name}, {report.size_text(int(size))}"
+
+
+def _print_times(tasks, title, to):
+    base = next((task for task in tasks if task.name == to and task.results), None)
+    ran = [task for task in tasks if task.results]
+    if not ran:
+        return
+    for what in ran[0].results[0]:
+        rows = [[task.name, _cell(_values(task, what)), _cell(_ratio(task, base, what))] for task in ran]
+        report.table(f"{title}{_label(what)} (us)", ["", "median", f"ratio to {to}"], rows)
+
+
+def _print_counts(tasks):
+    rows = [
+        [task.name, *(f"{report.median(_values(task, str(ranks))):.2f}" for ranks in RANKS)]
+        for task in tasks
+        if task.results
+    ]
+    heads = [f"{ranks} on {min(ranks, NODES)} nodes" for ranks in RANKS]
+    report.table("Operations of the adapter per barrier, of the node that has most", ["", *heads], rows)
+
+
+def _limit(pattern, ranks):
+    nodes = min(ranks, NODES)
+    return int(math.log2(nodes)) + 2 if pattern == "doubling" else math.ceil(math.log2(nodes))
+
+
+def _judge(timed, counted):
+    print("\nTargets for tupleq")
+    by_name = {task.name: task for task in timed if task.results}
+    own = by_name.get("tupleq")
+    if own:
+        for rival, most in (("tupleq-tuned", TARGET), ("ob1-openib", 1), ("ucx-rc_v", 1)):
+            ratios = _ratio(own, by_name.get(rival), "barrier 0")
+            value = report.median(ratios) if ratios else None
+            text = f"barrier at most {most} x {rival}"
+            report.judge(text, value is not None and value <= most if ratios else None, f"{value:.3f}" if ratios else "")
+    for task in counted:
+        pattern = task.name.partition(", ")[2]
+        for ranks in RANKS if pattern and task.results else ():
+            value, most = report.median(_values(task, str(ranks))), _limit(pattern, ranks)
+            # What keeps connections alive is counted too.
+            text = f"{pattern}, {ranks} ranks: at most {most} operations of a node per barrier"
+            report.judge(text, value <= most + 0.05, f"{value:.2f}")
+
+
+def main(settings):
+    """Measures, prints and writes it all. Returns the tasks."""
+    report.print_head(settings)
+    chosen = columns.choose(settings.columns, columns.COLLECTIVES)
+    device = [column for column in chosen if not column.name.startswith("ob1-vader")]
+    between = [_timed(settings, column) for column in device]
+    within = [_timed(settings, column, True) for column in chosen]
+    counted = []
+    for column in device:
+        patterns = PATTERNS if column.name == "tupleq" else (None,)
+        counted += [_counted(settings, column, pattern) for pattern in patterns]
+    take_turns(between + within, settings.rounds)
+    take_turns(counted, 1)
+    _print_times(between, "", "tupleq-tuned")
+    _print_times(within, "Within a node: ", f"ob1-vader-sm{ONE_NODE}")
+    _print_counts(counted)
+    report.print_skipped(between + within + counted)
+    _judge(between, counted)
+    report.write_json(settings, "barrier", between + within + counted)
+    return between + within + counted

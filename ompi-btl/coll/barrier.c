@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Barrier and MPI_Ibarrier. */
+#include "coll.h"
+
+int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	int rc;
+
+	if (OPAL_UNLIKELY(c->state == TUPLEQ_NEW)) {
+		rc = tupleq_setup(c);
+		if (rc != OMPI_SUCCESS)
+			return rc;
+	}
+	if (OPAL_UNLIKELY(c->state == TUPLEQ_DECLINED))
+		return c->next.barrier.fn(comm, c->next.barrier.module);
+	return tupleq_run(c, NULL);
+}
+
+/* ---- nonblocking ---- */
+
+static int request_free(ompi_request_t **request)
+{
+	OBJ_RELEASE(*request);
+	*request = MPI_REQUEST_NULL;
+	return OMPI_SUCCESS;
+}
+
+/* MPI has no cancelling of collectives. */
+static int request_cancel(ompi_request_t *request, int complete)
+{
+	(void)request;
+	(void)complete;
+	return MPI_ERR_REQUEST;
+}
+
+static void request_construct(struct tupleq_request *request)
+{
+	request->super.req_type = OMPI_REQUEST_COLL;
+	request->super.req_free = request_free;
+	request->super.req_cancel = request_cancel;
+}
+
+static void request_destruct(struct tupleq_request *request)
+{
+	OMPI_REQUEST_FINI(&request->super);
+}
+
+typedef struct tupleq_request tupleq_request_t;
+OBJ_CLASS_INSTANCE(tupleq_request_t, ompi_request_t, request_construct, request_destruct);
+
+int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **out, mca_coll_base_module_t *module)
+{
+	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct tupleq_request *request;
+
+	/* The set-up waits for the others, which this may not. */
+	if (c->state != TUPLEQ_READY)
+		return c->next.ibarrier.fn(comm, out, c->next.ibarrier.module);
+	request = OBJ_NEW(tupleq_request_t);
+	if (!request)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	OMPI_REQUEST_INIT(&request->super, false);
+	request->super.req_mpi_object.comm = comm;
+	series_request_pending(&request->super);
+	request->op = (struct tupleq_op){.phase = TUPLEQ_ENTER, .request = request};
+	/* A freed communicator stays until its operations have ended. */
+	request->comm = comm;
+	OBJ_RETAIN(comm);
+	*out = &request->super;
+	tupleq_start(c, &request->op);
+	return OMPI_SUCCESS;
+}

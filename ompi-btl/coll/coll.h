@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component's state, and what its files share. */
+#ifndef TUPLEQ_COLL_H
+#define TUPLEQ_COLL_H
+
+#include "pml/series.h"
+
+#include <tupleq/tupleq.h>
+
+#include "schedule.h"
+#include "segment.h"
+
+#define TUPLEQ_MAJOR   0
+#define TUPLEQ_MINOR   1
+#define TUPLEQ_RELEASE 0
+
+/* The number of no operation; those of a communicator count on from here. As with the kernel's
+ * jiffies, they wrap soon, so that a fault in that would be seen by every program. */
+#define TUPLEQ_FIRST (UINT64_MAX - 1000)
+
+/* What a reduction brings. */
+struct tupleq_data {
+	const void *in;
+	void *out;
+	size_t len;
+	int count;
+	ompi_datatype_t *type;
+	struct ompi_op_t *op;
+	ompi_communicator_t *comm;
+};
+
+/* An operation that is under way. */
+struct tupleq_op {
+	uint64_t number;
+	const struct tupleq_data *data; /* NULL: a barrier */
+	enum {
+		TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: say that they
+				 are here */
+		TUPLEQ_NETWORK, /* leader: the steps between nodes */
+		TUPLEQ_LEAVE    /* others: wait for the leader's word */
+	} phase;
+	int at;     /* the process or step that is waited for */
+	bool wrote; /* the step's write is done */
+	size_t got; /* words of the step's message that are there */
+	int rc;
+	_Atomic bool ended;
+	struct tupleq_request *request; /* NULL: blocking, on the stack of its caller */
+	struct tupleq_op *next, *prev;
+};
+
+struct tupleq_request {
+	ompi_request_t super;
+	struct tupleq_op op;
+	ompi_communicator_t *comm;
+};
+
+/* A node of a communicator, as its leader. */
+struct tupleq_node {
+	struct tq_peer *leader;
+	uint64_t addr; /* of its segment there */
+	uint32_t key;
+};
+
+/* Steps between nodes. */
+struct tupleq_path {
+	struct tupleq_step steps[TUPLEQ_STEPS];
+	int nsteps;
+};
+
+/* What a communicator has once it is set up. */
+struct tupleq_group {
+	int me;                 /* number of this process on its node; 0 is the leader */
+	struct tq_peer **local; /* the node's processes */
+	struct tupleq_shape shape;
+	struct tupleq_segment *segment;
+	int nnodes;
+	/* The leader's: */
+	struct tq_ep *ep;
+	struct tq_mr *mr;
+	struct tupleq_node *nodes;
+	int node; /* which this is */
+	struct tupleq_path barrier, reduction;
+	/* What is reduced so far, and what comes; to be sent. */
+	void *sum, *other;
+	uint64_t *words;
+};
+
+/* What the component with the next lower priority would do. */
+#define TUPLEQ_NEXT(name)                              \
+	struct {                                       \
+		mca_coll_base_module_##name##_fn_t fn; \
+		mca_coll_base_module_t *module;        \
+	} name
+
+struct tupleq_coll {
+	mca_coll_base_module_t super;
+	ompi_communicator_t *comm;
+	struct {
+		TUPLEQ_NEXT(barrier);
+		TUPLEQ_NEXT(ibarrier);
+		TUPLEQ_NEXT(allreduce);
+	} next;
+	enum {
+		TUPLEQ_NEW, /* its first blocking barrier sets it up */
+		TUPLEQ_READY,
+		TUPLEQ_DECLINED /* some process can't: all leave it to the next component */
+	} state;
+	struct tupleq_group group;
+	/* From here on guarded by component.lock. */
+	uint64_t number; /* of the last operation that was started */
+	bool failed;
+	struct tupleq_op *ops; /* under way; only the first moves */
+	int nonblocking;       /* of these; if there are any, it is in component.active */
+	struct tupleq_coll *active_next, *active_prev;
+};
+OBJ_CLASS_DECLARATION(tupleq_coll_t);
+typedef struct tupleq_coll tupleq_coll_t;
+
+struct tupleq_component {
+	int priority;
+	int pattern; /* enum tupleq_pattern */
+	int limit;   /* bytes of a reduction */
+	opal_mutex_t lock;
+	struct tupleq_coll *active; /* list: communicators with nonblocking operations */
+	_Atomic int nonblocking;    /* operations of these, in all; read without the lock, too */
+	bool progressing;           /* tupleq_progress() is registered */
+	unsigned polls;
+};
+
+extern struct tupleq_component tupleq_component;
+extern mca_coll_base_component_2_0_0_t mca_coll_tupleq_component;
+
+/* For who asks why (coll_base_verbose of 10). */
+void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- setup.c ---- */
+/* Collective: brings a new communicator to READY or DECLINED. An error: it could not be agreed on.
+ */
+int tupleq_setup(struct tupleq_coll *c);
+void tupleq_teardown(struct tupleq_coll *c);
+
+/* ---- meet.c: the way of an operation ---- */
+/* 1: it has ended; 0: not yet; -errno. Called with the lock. */
+int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op);
+/* The process whose word is waited for. */
+struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_op *op);
+
+/* ---- progress.c: operations, one after the other on each communicator ---- */
+void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op);
+/* Starts a blocking operation and waits for it. 0, or MPI's error. */
+int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data);
+int tupleq_progress(void);
+
+/* ---- barrier.c, allreduce.c: the calls ---- */
+int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **request,
+		    mca_coll_base_module_t *module);
+int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
+		     struct ompi_op_t *op, ompi_communicator_t *comm,
+		     mca_coll_base_module_t *module);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component: its parameters, its choice, its modules. */
+#include "coll.h"
+
+#include <stdarg.h>
+
+#define LIMIT_MAX 4096
+
+/* Each word of a message has a stamp. */
+_Static_assert(2 * LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
+
+struct tupleq_component tupleq_component = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	opal_output_verbose(10, ompi_coll_base_framework.framework_output,
+			    "coll tupleq, %s, rank %d: %s", comm->c_name, ompi_comm_rank(comm),
+			    text);
+}
+
+static int register_pattern(const mca_base_component_t *version)
+{
+	static const mca_base_var_enum_value_t names[] = {
+		{TUPLEQ_AUTO, "auto"},
+		{TUPLEQ_DOUBLING, "doubling"},
+		{TUPLEQ_DISSEMINATION, "dissemination"},
+		{0, NULL},
+	};
+	mca_base_var_enum_t *values;
+	int rc = mca_base_var_enum_create("coll_tupleq_barrier", names, &values);
+
+	if (rc != OPAL_SUCCESS)
+		return rc;
+	tupleq_component.pattern = TUPLEQ_AUTO;
+	rc = mca_base_component_var_register(
+		version, "barrier",
+		"Between nodes: recursive doubling, dissemination, or whichever takes fewer steps",
+		MCA_BASE_VAR_TYPE_INT, values, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
+		&tupleq_component.pattern);
+	OBJ_RELEASE(values);
+	return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
+static int component_register(void)
+{
+	const mca_base_component_t *version = &mca_coll_tupleq_component.collm_version;
+	int rc;
+
+	tupleq_component.priority = 40;
+	rc = mca_base_component_var_register(
+		version, "priority",
+		"Priority of this component, which needs the PML tupleq; tuned has 30.",
+		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&tupleq_component.priority);
+	if (rc < 0)
+		return rc;
+	tupleq_component.limit = 1024;
+	rc = mca_base_component_var_register(
+		version, "limit",
+		"Longest MPI_Allreduce (bytes) that is done by RDMA write; 0: none, at most 4096",
+		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&tupleq_component.limit);
+	return rc < 0 ? rc : register_pattern(version);
+}
+
+static int component_close(void)
+{
+	if (tupleq_component.progressing)
+		opal_progress_unregister(tupleq_progress);
+	tupleq_component.progressing = false;
+	return OMPI_SUCCESS;
+}
+
+static int init_query(bool progress_threads, bool mpi_threads)
+{
+	(void)progress_threads;
+	(void)mpi_threads; /* any level will do */
+	if (tupleq_component.limit < 0)
+		tupleq_component.limit = 0;
+	if (tupleq_component.limit > LIMIT_MAX)
+		tupleq_component.limit = LIMIT_MAX;
+	/* Whole lines, so that what fits is the same everywhere. */
+	tupleq_component.limit = (tupleq_component.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
+	return OMPI_SUCCESS;
+}
+
+static mca_coll_base_module_t *retain(mca_coll_base_module_t *module)
+{
+	OBJ_RETAIN(module);
+	return module;
+}
+
+static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
+{
+	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	const mca_coll_base_comm_coll_t *below = comm->c_coll;
+
+	if (!below->coll_barrier || !below->coll_ibarrier || !below->coll_allreduce)
+		return OMPI_ERR_NOT_FOUND;
+	c->comm = comm;
+	c->next.barrier.fn = below->coll_barrier;
+	c->next.barrier.module = retain(below->coll_barrier_module);
+	c->next.ibarrier.fn = below->coll_ibarrier;
+	c->next.ibarrier.module = retain(below->coll_ibarrier_module);
+	c->next.allreduce.fn = below->coll_allreduce;
+	c->next.allreduce.module = retain(below->coll_allreduce_module);
+	return OMPI_SUCCESS;
+}
+
+static void module_construct(struct tupleq_coll *c)
+{
+	c->comm = NULL;
+	memset(&c->next, 0, sizeof(c->next));
+	memset(&c->group, 0, sizeof(c->group));
+	c->state = TUPLEQ_NEW;
+	c->number = TUPLEQ_FIRST;
+	c->failed = false;
+	c->ops = NULL;
+	c->nonblocking = 0;
+}
+
+static void module_destruct(struct tupleq_coll *c)
+{
+	tupleq_teardown(c);
+	if (c->next.barrier.module)
+		OBJ_RELEASE(c->next.barrier.module);
+	if (c->next.ibarrier.module)
+		OBJ_RELEASE(c->next.ibarrier.module);
+	if (c->next.allreduce.module)
+		OBJ_RELEASE(c->next.allreduce.module);
+}
+
+OBJ_CLASS_INSTANCE(tupleq_coll_t, mca_coll_base_module_t, module_construct, module_destruct);
+
+static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority)
+{
+	struct tupleq_coll *c;
+
+	*priority = tupleq_component.priority;
+	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
+		return NULL;
+	if (!tq_find(series_job_key())) {
+		tupleq_say(comm,
+			   "this process doesn't use the PML tupleq, whose endpoint it needs");
+		return NULL;
+	}
+	c = OBJ_NEW(tupleq_coll_t);
+	if (!c)
+		return NULL;
+	c->super.coll_module_enable = module_enable;
+	c->super.coll_barrier = tupleq_barrier;
+	c->super.coll_ibarrier = tupleq_ibarrier;
+	if (tupleq_component.limit > 0)
+		c->super.coll_allreduce = tupleq_allreduce;
+	return &c->super;
+}
+
+mca_coll_base_component_2_0_0_t mca_coll_tupleq_component = {
+	.collm_version =
+		{
+			MCA_COLL_BASE_VERSION_2_0_0,
+			.mca_component_name = "tupleq",
+			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
+					      TUPLEQ_RELEASE),
+			.mca_close_component = component_close,
+			.mca_register_component_params = component_register,
+		},
+	.collm_data = {MCA_BASE_METADATA_PARAM_NONE},
+	.collm_init_query = init_query,
+	.collm_comm_query = comm_query,
+};

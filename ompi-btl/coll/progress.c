@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations of a communicator go one after the other, as all processes start them in one order.
+ * Those that block are driven by who waits; the others by opal_progress() as well. One lock guards
+ * all: it is held for a look at some words.
+ */
+#include "coll.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <utlist.h>
+
+/* Looks at the word that is waited for between looks at everything else; and calls of
+ * tupleq_progress() between looks at whether the others are still there. */
+enum { SPINS = 256, CALLS = 256 };
+
+static void lock(void)
+{
+	OPAL_THREAD_LOCK(&tupleq_component.lock);
+}
+
+static void unlock(void)
+{
+	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+}
+
+static void count_nonblocking(int n)
+{
+	atomic_fetch_add_explicit(&tupleq_component.nonblocking, n, memory_order_relaxed);
+}
+
+/* Takes the first operation out. Called with the lock; a nonblocking one is then to be completed
+ * without it, by complete(). */
+static void end_first(struct tupleq_coll *c, int rc, struct tupleq_op **ended)
+{
+	struct tupleq_op *op = c->ops;
+
+	DL_DELETE(c->ops, op);
+	op->rc = rc < 0 ? rc : 0;
+	if (op->request) {
+		DL_APPEND(*ended, op);
+		count_nonblocking(-1);
+		if (--c->nonblocking == 0)
+			DL_DELETE2(tupleq_component.active, c, active_prev, active_next);
+	} else {
+		/* release: its caller's stack may be gone after this. */
+		atomic_store_explicit(&op->ended, true, memory_order_release);
+	}
+}
+
+static void complete(struct tupleq_op *ended)
+{
+	struct tupleq_op *op, *next;
+
+	DL_FOREACH_SAFE(ended, op, next) {
+		struct tupleq_request *request = op->request;
+		ompi_communicator_t *comm = request->comm;
+
+		request->super.req_status.MPI_ERROR = op->rc ? MPI_ERR_OTHER : MPI_SUCCESS;
+		ompi_request_complete(&request->super, true);
+		OBJ_RELEASE(comm);
+	}
+}
+
+/* Some process of the communicator is gone: nobody shall wait for it. Who waits for one that isn't
+ * gone, but waits itself for one that is, learns it from us. */
+static void fail(struct tupleq_coll *c)
+{
+	const struct tupleq_group *g = &c->group;
+	uint64_t one = 1;
+
+	c->failed = true;
+	atomic_store_explicit(&g->segment->failed.word, one, memory_order_release);
+	if (g->me)
+		return;
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct tupleq_node *node = &g->nodes[i];
+
+		if (i != g->node)
+			tq_put(node->leader, &one, sizeof(one),
+			       node->addr + offsetof(struct tupleq_segment, failed), node->key);
+	}
+}
+
+static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
+{
+	int rc;
+
+	while (c->ops) {
+		rc = c->failed ? -EIO : tupleq_meet(c, c->ops);
+		if (rc == 0)
+			return;
+		if (rc < 0 && !c->failed)
+			fail(c);
+		end_first(c, rc, ended);
+	}
+}
+
+/* Is it worth while to wait on? */
+static void look(struct tupleq_coll *c)
+{
+	if (!c->ops || c->failed)
+		return;
+	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed))
+		c->failed = true;
+	else if (tq_peer_error(tupleq_awaits(c, c->ops)))
+		fail(c);
+}
+
+void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
+{
+	struct tupleq_op *ended = NULL;
+
+	lock();
+	op->number = ++c->number;
+	DL_APPEND(c->ops, op);
+	if (op->request)
+		count_nonblocking(1);
+	if (op->request && c->nonblocking++ == 0) {
+		DL_APPEND2(tupleq_component.active, c, active_prev, active_next);
+		if (!tupleq_component.progressing) {
+			tupleq_component.progressing = true;
+			opal_progress_register(tupleq_progress);
+		}
+	}
+	advance(c, &ended);
+	unlock();
+	complete(ended);
+}
+
+static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
+{
+	struct tupleq_op *ended = NULL;
+
+	for (int i = 0; !atomic_load_explicit(&op->ended, memory_order_acquire); i++) {
+		lock();
+		advance(c, &ended);
+		if (i == SPINS)
+			look(c);
+		unlock();
+		if (OPAL_UNLIKELY(ended)) {
+			complete(ended);
+			ended = NULL;
+		}
+		if (i < SPINS)
+			continue;
+		i = 0;
+		/* Whom we wait for may be a thread that has no core. */
+		if (opal_using_threads())
+			sched_yield();
+		opal_progress();
+	}
+	return op->rc ? MPI_ERR_OTHER : OMPI_SUCCESS;
+}
+
+int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data)
+{
+	struct tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
+
+	tupleq_start(c, &op);
+	return wait_for(c, &op);
+}
+
+int tupleq_progress(void)
+{
+	struct tupleq_op *ended = NULL, *op;
+	struct tupleq_coll *c, *next;
+	int events;
+
+	/* What is missed now is seen by the next call. */
+	if (!atomic_load_explicit(&tupleq_component.nonblocking, memory_order_relaxed) ||
+	    OPAL_THREAD_TRYLOCK(&tupleq_component.lock))
+		return 0;
+	tupleq_component.polls++;
+	DL_FOREACH_SAFE2(tupleq_component.active, c, next, active_next) {
+		if (tupleq_component.polls % CALLS == 0)
+			look(c);
+		advance(c, &ended);
+	}
+	unlock();
+	DL_COUNT(ended, op, events);
+	complete(ended);
+	return events;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "schedule.h"
+
+/*
+ * With recursive doubling, nodes beyond the greatest power of two hand over to a partner below it
+ * and wait for its word: two steps more. With dissemination (D. Hensgen, R. Finkel, U. Manber,
+ * 1988), round k goes to the node 2^k further on, around a ring: one step more. For a power of two
+ * both take the same steps, but with doubling they are exchanges of pairs.
+ */
+static int doubling(int n, int me, struct tupleq_step *steps)
+{
+	int power = 1, count = 0, k, partner;
+
+	while (power <= n / 2)
+		power *= 2;
+	if (me >= power) {
+		partner = me - power;
+		steps[count++] =
+			(struct tupleq_step){partner, TUPLEQ_SLOT_ENTER, partner, TUPLEQ_SLOT_EXIT};
+		return count;
+	}
+	partner = me + power < n ? me + power : -1;
+	if (partner >= 0)
+		steps[count++] = (struct tupleq_step){-1, 0, partner, TUPLEQ_SLOT_ENTER};
+	for (k = 0; 1 << k < power; k++)
+		steps[count++] = (struct tupleq_step){me ^ 1 << k, k, me ^ 1 << k, k};
+	if (partner >= 0)
+		steps[count++] = (struct tupleq_step){partner, TUPLEQ_SLOT_EXIT, -1, 0};
+	return count;
+}
+
+static int dissemination(int n, int me, struct tupleq_step *steps)
+{
+	int count = 0, k;
+
+	for (k = 0; k < TUPLEQ_ROUNDS && 1u << k < (unsigned)n; k++) {
+		int to = (int)(((unsigned)me + (1u << k)) % (unsigned)n);
+		int from = (int)(((unsigned)me + (unsigned)n - (1u << k)) % (unsigned)n);
+
+		steps[count++] = (struct tupleq_step){to, k, from, k};
+	}
+	return count;
+}
+
+static int rounds(int n)
+{
+	int k = 0;
+
+	while (n >> (k + 1))
+		k++;
+	return k;
+}
+
+int tupleq_doubling_slots(int n)
+{
+	return rounds(n) + (n & (n - 1) ? TUPLEQ_SLOTS - TUPLEQ_ROUNDS : 0);
+}
+
+int tupleq_doubling_slot(int n, int slot)
+{
+	return slot < TUPLEQ_ROUNDS ? slot : slot - TUPLEQ_ROUNDS + rounds(n);
+}
+
+int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps)
+{
+	if (pattern == TUPLEQ_AUTO)
+		pattern = n & (n - 1) ? TUPLEQ_DISSEMINATION : TUPLEQ_DOUBLING;
+	return pattern == TUPLEQ_DOUBLING ? doubling(n, me, steps) : dissemination(n, me, steps);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Between nodes: which node writes to which, and in what order. No MPI and no adapter in it. */
+#ifndef TUPLEQ_COLL_SCHEDULE_H
+#define TUPLEQ_COLL_SCHEDULE_H
+
+enum tupleq_pattern {
+	TUPLEQ_AUTO, /* recursive doubling for powers of two, else dissemination: the fewest steps
+		      */
+	TUPLEQ_DOUBLING,
+	TUPLEQ_DISSEMINATION
+};
+
+/* A slot of a node is written to by one other node only. */
+enum {
+	TUPLEQ_ROUNDS = 31,
+	TUPLEQ_SLOT_ENTER = TUPLEQ_ROUNDS, /* doubling: from a node beyond the power of two, */
+	TUPLEQ_SLOT_EXIT,                  /* and to it */
+	TUPLEQ_SLOTS,
+	TUPLEQ_STEPS = TUPLEQ_ROUNDS + 2
+};
+
+/* First write to node `to`, into its slot `to_slot`; then wait for what node `from` writes into the
+ * own slot `from_slot`. -1: no such node. */
+struct tupleq_step {
+	int to, to_slot;
+	int from, from_slot;
+};
+
+/* Recursive doubling among n nodes: how many slots it uses, and which of them `slot` is. */
+int tupleq_doubling_slots(int n);
+int tupleq_doubling_slot(int n, int slot);
+
+/* The steps of node `me` of `n`; returns how many. */
+int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps);
+
+#endif

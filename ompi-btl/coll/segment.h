@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The memory of a communicator on a node: shared by its processes there, and registered by the
+ * first of them, the leader, so that the leaders of other nodes write into it. Each word that is
+ * waited for has a cache line of its own.
+ */
+#ifndef TUPLEQ_COLL_SEGMENT_H
+#define TUPLEQ_COLL_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "schedule.h"
+#include "words.h"
+
+#define TUPLEQ_LINE 64
+
+struct tupleq_line {
+	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
+};
+
+struct tupleq_segment {
+	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more */
+	struct tupleq_line release; /* the leader's: the operation of that number is done */
+	struct tupleq_line
+		slots[TUPLEQ_SLOTS]; /* other nodes' numbers; then what the shape says: */
+	/*
+	 * For each data slot two messages of other nodes, for even and odd numbers; the result; of
+	 * each process of the node (by its number there) the data that it brings, and the number of
+	 * the operation that it has entered.
+	 */
+	_Alignas(TUPLEQ_LINE) unsigned char rest[];
+};
+
+/* Of nodes of a communicator only the number of processes may differ, which comes last. */
+struct tupleq_shape {
+	int nslots;   /* for data */
+	size_t limit; /* bytes of data, a multiple of the line */
+	int nlocal;   /* processes */
+};
+
+/* Other nodes write here; the offset is the same at all of them. */
+static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int slot,
+					   uint64_t number)
+{
+	return offsetof(struct tupleq_segment, rest) +
+	       ((size_t)slot * 2 + (number & 1)) * tupleq_words_size(shape->limit);
+}
+
+static inline size_t tupleq_brought_offset(const struct tupleq_shape *shape, int process)
+{
+	/* Behind the result. */
+	return tupleq_message_offset(shape, shape->nslots, 0) +
+	       (size_t)(1 + process) * shape->limit;
+}
+
+static inline size_t tupleq_entered_offset(const struct tupleq_shape *shape, int process)
+{
+	return tupleq_brought_offset(shape, shape->nlocal) +
+	       (size_t)process * sizeof(struct tupleq_line);
+}
+
+static inline void *tupleq_at(struct tupleq_segment *segment, size_t offset)
+{
+	return (unsigned char *)segment + offset;
+}
+
+static inline uint64_t *tupleq_message(struct tupleq_segment *s, const struct tupleq_shape *shape,
+				       int slot, uint64_t number)
+{
+	return tupleq_at(s, tupleq_message_offset(shape, slot, number));
+}
+
+static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape)
+{
+	return tupleq_at(s, tupleq_message_offset(shape, shape->nslots, 0));
+}
+
+static inline void *tupleq_brought(struct tupleq_segment *s, const struct tupleq_shape *shape,
+				   int process)
+{
+	return tupleq_at(s, tupleq_brought_offset(shape, process));
+}
+
+static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
+						 const struct tupleq_shape *shape, int process)
+{
+	return tupleq_at(s, tupleq_entered_offset(shape, process));
+}
+
+/* With `number` in each line but `failed`, and no data. `name` is what the others attach it by,
+ * until it is unlinked. 0, or -errno. */
+int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
+			  struct tupleq_segment **segment);
+int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
+			  struct tupleq_segment **segment);
+void tupleq_segment_unlink(uint64_t name);
+void tupleq_segment_detach(const struct tupleq_shape *shape, struct tupleq_segment *segment);
+
+/* Bytes that are mapped, and registered. */
+size_t tupleq_segment_size(const struct tupleq_shape *shape);
+
+#endif

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The set-up of a communicator, at its first operation that blocks: who is on which node, memory of
+ * each node, its address to the leaders of the others. All processes agree on whether it has come
+ * about, by collectives of other components.
+ */
+#include "coll.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define ADDRESS_MAX 64
+
+/* What each process tells all others first. */
+struct card {
+	uint8_t address[ADDRESS_MAX];
+	uint32_t len;   /* 0: it has no endpoint */
+	uint32_t limit; /* bytes of a reduction */
+};
+
+/* And then; 0 but for leaders. */
+struct offer {
+	uint64_t name; /* of the segment */
+	uint64_t addr;
+	uint32_t key;
+	uint32_t ok; /* of all */
+};
+
+/* A process, sorted by nodes, and by ranks in each. */
+struct place {
+	struct tq_node_id node;
+	int rank;
+};
+
+struct setup {
+	struct tupleq_coll *c;
+	struct tq_ep *ep;
+	int size, rank;
+	struct card *cards;
+	struct offer *offers;
+	struct place *places;
+	int *leaders;        /* ranks, ascending */
+	int leader;          /* of this process's node */
+	const char *problem; /* of this process; NULL: none */
+};
+
+static int allgather(const struct setup *s, const void *mine, void *all, size_t bytes)
+{
+	ompi_communicator_t *comm = s->c->comm;
+
+	return comm->c_coll->coll_allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
+					    comm, comm->c_coll->coll_allgather_module);
+}
+
+static int share_cards(struct setup *s)
+{
+	struct card mine = {.limit = (uint32_t)tupleq_component.limit};
+	const void *address = NULL;
+	size_t len = 0;
+
+	s->ep = tq_find(series_job_key());
+	if (s->ep)
+		address = tq_address(s->ep, &len);
+	if (!address)
+		s->problem = "this process has no endpoint of pml tupleq's";
+	else if (len > sizeof(mine.address))
+		s->problem = "libtupleq is of another version";
+	else
+		memcpy(mine.address, address, mine.len = (uint32_t)len);
+	return allgather(s, &mine, s->cards, sizeof(mine));
+}
+
+static bool all_have_cards(const struct setup *s)
+{
+	for (int i = 0; i < s->size; i++) {
+		if (!s->cards[i].len)
+			return false;
+	}
+	return true;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = memcmp(&x->node, &y->node, sizeof(x->node));
+
+	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static int compare_ranks(const void *a, const void *b)
+{
+	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+}
+
+static struct tq_peer *find_peer(struct setup *s, int rank)
+{
+	const struct card *card = &s->cards[rank];
+	struct tq_peer *peer = tq_peer_find(s->ep, card->address, card->len);
+
+	if (!peer)
+		s->problem = "a process isn't known to pml tupleq";
+	return peer;
+}
+
+/* The group's processes of this node, and the leaders. */
+static void find_places(struct setup *s)
+{
+	struct tupleq_group *g = &s->c->group;
+	int i, mine = 0;
+
+	for (i = 0; i < s->size; i++) {
+		s->places[i].rank = i;
+		if (tq_address_node(s->cards[i].address, s->cards[i].len, &s->places[i].node))
+			s->problem = "a process uses another version of TupleQ";
+	}
+	qsort(s->places, (size_t)s->size, sizeof(*s->places), compare_places);
+	for (i = 0; i < s->size; i++) {
+		bool first = !i || memcmp(&s->places[i].node, &s->places[i - 1].node,
+					  sizeof(s->places[i].node));
+
+		if (first)
+			s->leaders[g->nnodes++] = s->places[i].rank;
+		if (first && !g->shape.nlocal)
+			mine = i;
+		if (s->places[i].rank == s->rank) {
+			g->me = i - mine;
+			g->shape.nlocal = g->me + 1;
+		} else if (g->shape.nlocal && !memcmp(&s->places[i].node, &s->places[mine].node,
+						      sizeof(s->places[i].node))) {
+			g->shape.nlocal++;
+		}
+	}
+	s->leader = s->places[mine].rank;
+	qsort(s->leaders, (size_t)g->nnodes, sizeof(*s->leaders), compare_ranks);
+	g->local = calloc((size_t)g->shape.nlocal, sizeof(struct tq_peer *));
+	if (!g->local) {
+		s->problem = "there is no memory left";
+		return;
+	}
+	/* Others of the node are watched by the leader, and the leader by them. */
+	for (i = 0; i < g->shape.nlocal; i++) {
+		if (i && g->me)
+			break;
+		g->local[i] = find_peer(s, s->places[mine + i].rank);
+	}
+}
+
+/* The same on all nodes, but for the number of processes. */
+static void find_shape(struct setup *s)
+{
+	struct tupleq_shape *shape = &s->c->group.shape;
+	uint32_t limit = UINT32_MAX;
+
+	for (int i = 0; i < s->size; i++)
+		limit = s->cards[i].limit < limit ? s->cards[i].limit : limit;
+	shape->limit = limit;
+	shape->nslots = tupleq_doubling_slots(s->c->group.nnodes);
+}
+
+static void make_segment(struct setup *s, struct offer *offer)
+{
+	struct tupleq_group *g = &s->c->group;
+	int rc = tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
+
+	if (rc) {
+		s->problem = "there is no shared memory left";
+		return;
+	}
+	g->ep = s->ep;
+	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), &g->mr);
+	if (rc) {
+		s->problem = "shared memory can't be registered (is the limit of locked memory, "
+			     "ulimit -l, too low?)";
+		tupleq_segment_unlink(offer->name);
+		return;
+	}
+	offer->addr = (uintptr_t)g->segment;
+	offer->key = tq_mr_key(g->mr);
+}
+
+static int share_offers(struct setup *s)
+{
+	struct offer mine = {.ok = 0};
+
+	find_places(s);
+	find_shape(s);
+	if (!s->problem && !s->c->group.me)
+		make_segment(s, &mine);
+	mine.ok = !s->problem;
+	return allgather(s, &mine, s->offers, sizeof(mine));
+}
+
+static bool all_have_offers(const struct setup *s)
+{
+	for (int i = 0; i < s->size; i++) {
+		if (!s->offers[i].ok)
+			return false;
+	}
+	return true;
+}
+
+static void attach(struct setup *s)
+{
+	struct tupleq_group *g = &s->c->group;
+
+	if (g->me && tupleq_segment_attach(&g->shape, s->offers[s->leader].name, &g->segment))
+		s->problem = "the shared memory of the node can't be attached";
+}
+
+static void find_nodes(struct setup *s)
+{
+	struct tupleq_group *g = &s->c->group;
+
+	g->nodes = calloc((size_t)g->nnodes, sizeof(*g->nodes));
+	g->sum = malloc(g->shape.limit);
+	g->other = malloc(g->shape.limit);
+	g->words = malloc(tupleq_words_size(g->shape.limit));
+	if (!g->nodes || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
+		s->problem = "there is no memory left";
+		return;
+	}
+	for (int i = 0; i < g->nnodes; i++) {
+		const struct offer *offer = &s->offers[s->leaders[i]];
+
+		if (s->leaders[i] == s->rank)
+			g->node = i;
+		g->nodes[i] = (struct tupleq_node){
+			.leader = find_peer(s, s->leaders[i]),
+			.addr = offer->addr,
+			.key = offer->key,
+		};
+	}
+	g->barrier.nsteps = tupleq_schedule((enum tupleq_pattern)tupleq_component.pattern,
+					    g->nnodes, g->node, g->barrier.steps);
+	g->reduction.nsteps =
+		tupleq_schedule(TUPLEQ_DOUBLING, g->nnodes, g->node, g->reduction.steps);
+}
+
+static void connect_path(const struct tupleq_group *g, const struct tupleq_path *path)
+{
+	for (int i = 0; i < path->nsteps; i++) {
+		if (path->steps[i].to >= 0)
+			tq_peer_connect(g->nodes[path->steps[i].to].leader);
+		if (path->steps[i].from >= 0)
+			tq_peer_connect(g->nodes[path->steps[i].from].leader);
+	}
+}
+
+/* With all that are waited for, so that their death is noticed. */
+static void connect_all(const struct tupleq_group *g)
+{
+	if (g->me) {
+		tq_peer_connect(g->local[0]);
+		return;
+	}
+	for (int i = 1; i < g->shape.nlocal; i++)
+		tq_peer_connect(g->local[i]);
+	connect_path(g, &g->barrier);
+	connect_path(g, &g->reduction);
+}
+
+static int agree(struct setup *s, bool *agreed)
+{
+	ompi_communicator_t *comm = s->c->comm;
+	struct tupleq_group *g = &s->c->group;
+	int mine, all, rc;
+
+	attach(s);
+	if (!s->problem && !g->me)
+		find_nodes(s);
+	mine = !s->problem;
+	rc = s->c->next.allreduce.fn(&mine, &all, 1, MPI_INT, MPI_MIN, comm,
+				     s->c->next.allreduce.module);
+	*agreed = rc == OMPI_SUCCESS && all;
+	return rc;
+}
+
+static int run(struct setup *s, bool *agreed)
+{
+	int rc = share_cards(s);
+
+	*agreed = false;
+	if (rc != OMPI_SUCCESS || !all_have_cards(s))
+		return rc;
+	rc = share_offers(s);
+	if (rc == OMPI_SUCCESS && all_have_offers(s))
+		rc = agree(s, agreed);
+	/* All that want it have it, or nobody will. */
+	if (s->c->group.mr)
+		tupleq_segment_unlink(s->offers[s->rank].name);
+	return rc;
+}
+
+int tupleq_setup(struct tupleq_coll *c)
+{
+	struct setup s = {
+		.c = c,
+		.size = ompi_comm_size(c->comm),
+		.rank = ompi_comm_rank(c->comm),
+	};
+	size_t n = (size_t)s.size;
+	bool agreed;
+	int rc = OMPI_ERR_OUT_OF_RESOURCE;
+
+	s.cards = calloc(n, sizeof(*s.cards));
+	s.offers = calloc(n, sizeof(*s.offers));
+	s.places = calloc(n, sizeof(*s.places));
+	s.leaders = calloc(n, sizeof(*s.leaders));
+	if (!s.cards || !s.offers || !s.places || !s.leaders)
+		goto out;
+	rc = run(&s, &agreed);
+	if (s.problem)
+		tupleq_say(c->comm, "%s", s.problem);
+	if (rc == OMPI_SUCCESS && agreed) {
+		c->state = TUPLEQ_READY;
+		connect_all(&c->group);
+		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", c->group.nnodes,
+			   c->group.shape.nlocal, tq_device_text(s.ep));
+	} else {
+		tupleq_teardown(c);
+		if (rc == OMPI_SUCCESS) {
+			c->state = TUPLEQ_DECLINED;
+			tupleq_say(c->comm, "not every process can take part: other components "
+					    "do the collectives of this communicator");
+		}
+	}
+out:
+	free(s.leaders);
+	free(s.places);
+	free(s.offers);
+	free(s.cards);
+	return rc;
+}
+
+void tupleq_teardown(struct tupleq_coll *c)
+{
+	struct tupleq_group *g = &c->group;
+
+	/* All that was written to us was waited for; but where that failed, more may come, and it
+	 * needs the memory. */
+	if (c->failed && g->mr)
+		tq_mr_abandon(g->ep, g->mr);
+	else if (g->mr)
+		tq_mr_deregister(g->mr);
+	if (g->segment && !(c->failed && g->mr))
+		tupleq_segment_detach(&g->shape, g->segment);
+	free(g->words);
+	free(g->other);
+	free(g->sum);
+	free(g->nodes);
+	free(g->local);
+	memset(g, 0, sizeof(*g));
+}

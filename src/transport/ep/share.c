@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What other parts of a process than the one that opened an endpoint use: finding it, its peers'
+ * nodes and connections, and writing into peers' memory. */
+#include "ep/ep.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "net/address.h"
+
+static struct tq_ep *open_eps; /* list, the oldest first */
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void tq_share_open(struct tq_ep *ep)
+{
+	pthread_mutex_lock(&open_lock);
+	DL_APPEND(open_eps, ep);
+	pthread_mutex_unlock(&open_lock);
+}
+
+void tq_share_close(struct tq_ep *ep)
+{
+	pthread_mutex_lock(&open_lock);
+	DL_DELETE(open_eps, ep);
+	pthread_mutex_unlock(&open_lock);
+}
+
+struct tq_ep *tq_find(uint64_t key)
+{
+	struct tq_ep *ep;
+
+	pthread_mutex_lock(&open_lock);
+	DL_FOREACH(open_eps, ep) {
+		if (ep->job.key == key && ep->pid == getpid())
+			break;
+	}
+	pthread_mutex_unlock(&open_lock);
+	return ep;
+}
+
+struct tq_peer *tq_peer_find(struct tq_ep *ep, const void *address, size_t len)
+{
+	struct tq_peer *peer;
+
+	tq_lock(&ep->lock);
+	peer = tq_link_peer(&ep->net, address, len);
+	tq_unlock(&ep->lock);
+	return peer;
+}
+
+int tq_address_node(const void *bytes, size_t len, struct tq_node_id *node)
+{
+	const struct tq_address *a = bytes;
+
+	static_assert(sizeof(node->bytes) == sizeof(a->gid) + sizeof(a->domain), "all of it");
+	if (!tq_address_is_ours(bytes, len))
+		return -EPROTO;
+	memcpy(node->bytes, a->gid, sizeof(a->gid));
+	memcpy(node->bytes + sizeof(a->gid), &a->domain, sizeof(a->domain));
+	return 0;
+}
+
+void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr)
+{
+	tq_lock(&ep->lock);
+	tq_mem_abandon(&ep->net, mr);
+	tq_unlock(&ep->lock);
+}
+
+void tq_peer_connect(struct tq_peer *peer)
+{
+	struct tq_ep *ep = tq_ep_of(peer->core);
+
+	tq_lock(&ep->lock);
+	tq_conn_lane(&ep->net, peer->link, TQ_LANE_CONTROL);
+	tq_ep_unlock(ep);
+}
+
+int tq_peer_error(struct tq_peer *peer)
+{
+	struct tq_ep *ep = tq_ep_of(peer->core);
+	const struct tq_link *link = peer->link;
+	bool gone;
+
+	tq_lock(&ep->lock);
+	gone = link->failed || link->left;
+	tq_unlock(&ep->lock);
+	return gone ? -EIO : 0;
+}
+
+int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key)
+{
+	struct tq_ep *ep = tq_ep_of(peer->core);
+	int rc;
+
+	if (len > TQ_PUT_MAX)
+		return -EINVAL;
+	tq_lock(&ep->lock);
+	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
+	tq_ep_unlock(ep);
+	return rc;
+}

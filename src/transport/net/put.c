@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Small writes into memory that peers have registered for it. They go on the control lane, which
+ * nothing holds up, inline and without a completion of their own; longer ones from the pool of
+ * copies. To each peer they go in order, though that says nothing of when the bytes are seen there.
+ */
+#include "net/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tq_put {
+	uint64_t addr;
+	uint32_t key;
+	uint32_t len;
+	struct tq_put *next, *prev;
+	unsigned char data[];
+};
+
+static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_send *send = (struct tq_send *)work;
+
+	(void)wc; /* errors are the lane's */
+	tq_copy_put(net, &send->sg);
+	tq_send_put(net, send);
+}
+
+static int post_copy(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr)
+{
+	struct tq_send *send = tq_send_get(net);
+	struct ibv_sge *sge = wr->sg_list;
+	int rc;
+
+	if (!send)
+		return -EAGAIN;
+	if (!tq_copy_get(net, sge->length, &send->sg)) {
+		tq_send_put(net, send);
+		return -EAGAIN;
+	}
+	memcpy(send->sg.addr, (void *)(uintptr_t)sge->addr, sge->length);
+	sge->addr = (uintptr_t)send->sg.addr;
+	sge->lkey = send->sg.reg->lkey;
+	send->work.done = copy_done;
+	rc = tq_lane_post(net, lane, wr, &send->work, true);
+	if (rc) {
+		tq_copy_put(net, &send->sg);
+		tq_send_put(net, send);
+	}
+	return rc;
+}
+
+/* 0, -EAGAIN, -EIO. */
+static int post(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
+		uint64_t addr, uint32_t key)
+{
+	struct tq_lane *lane = tq_conn_lane(net, link, TQ_LANE_CONTROL);
+	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = len};
+	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = len ? 1 : 0,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = {.remote_addr = addr, .rkey = key},
+		.qp_type.xrc.remote_srqn = link->srqn[TQ_SMALL],
+	};
+	int rc;
+
+	if (!lane || !link->connected)
+		return -EAGAIN;
+	if (len <= net->limits.max_inline) {
+		wr.send_flags = len ? IBV_SEND_INLINE : 0;
+		rc = tq_lane_post(net, lane, &wr, NULL, false);
+	} else {
+		rc = post_copy(net, lane, &wr);
+	}
+	if (!rc)
+		TQ_COUNT(net->stats, puts);
+	else if (rc == -EIO)
+		tq_link_fail(net, link, "an RDMA write could not be posted");
+	return rc;
+}
+
+static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
+		   uint64_t addr, uint32_t key)
+{
+	struct tq_put *put = malloc(sizeof(*put) + len);
+
+	if (!put)
+		return -ENOMEM;
+	put->addr = addr;
+	put->key = key;
+	put->len = len;
+	memcpy(put->data, data, len);
+	if (!link->puts)
+		DL_APPEND2(net->putting, link, puts_prev, puts_next);
+	DL_APPEND(link->puts, put);
+	return 0;
+}
+
+static void dequeue(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_put *put = link->puts;
+
+	DL_DELETE(link->puts, put);
+	free(put);
+	if (!link->puts)
+		DL_DELETE2(net->putting, link, puts_prev, puts_next);
+}
+
+int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
+		 uint64_t addr, uint32_t key)
+{
+	int rc = -EAGAIN;
+
+	if (link->failed)
+		return -EIO;
+	if (!link->puts)
+		rc = post(net, link, data, len, addr, key);
+	return rc == -EAGAIN ? enqueue(net, link, data, len, addr, key) : rc;
+}
+
+void tq_put_forget(struct tq_net *net, struct tq_link *link)
+{
+	while (link->puts)
+		dequeue(net, link);
+}
+
+int tq_put_poll(struct tq_net *net)
+{
+	struct tq_link *link, *next;
+	int events = 0;
+
+	for (link = net->putting; link; link = next) {
+		next = link->puts_next;
+		while (link->puts && !link->failed) {
+			const struct tq_put *put = link->puts;
+
+			if (post(net, link, put->data, put->len, put->addr, put->key))
+				break;
+			dequeue(net, link);
+			events++;
+		}
+		if (link->failed)
+			tq_put_forget(net, link);
+	}
+	return events;
+}

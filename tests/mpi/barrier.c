@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Barriers, blocking and not, on communicators of many sizes: nobody leaves one before all have
+ * entered it. The processes count in shared memory who has entered, so they must be on one host (as
+ * virtual nodes are).
+ *
+ * barrier [LOOPS [RANDOM [SEED [THREADS]]]]: LOOPS of each barrier on each size of communicator,
+ * RANDOM barriers with delays; the latter also by THREADS at a time, each on a communicator of its
+ * own.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { COUNTERS = 4096, OVERLAPPING = 6, THREADS_MAX = 8 };
+
+/* Who has entered barriers of a communicator, in all. One of its own for each. */
+static _Atomic uint64_t *counters;
+static int used;
+
+static void map_counters(void)
+{
+	char name[64];
+	int fd = -1, pid = (int)getpid();
+
+	MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	snprintf(name, sizeof(name), "/tupleq-test-barrier-%d", pid);
+	/* In two steps, since it is barriers that are tested: who doesn't make it finds it. */
+	if (t_rank == 0) {
+		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+		t_true(fd >= 0 && !ftruncate(fd, COUNTERS * sizeof(*counters)), "shm_open");
+	}
+	MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	if (t_rank)
+		fd = shm_open(name, O_RDWR, 0);
+	t_true(fd >= 0, "%s isn't there", name);
+	counters =
+		mmap(NULL, COUNTERS * sizeof(*counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	t_true(counters != MAP_FAILED, "mmap");
+	close(fd);
+	MPI_Allreduce(MPI_IN_PLACE, &pid, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	if (t_rank == 0)
+		shm_unlink(name);
+}
+
+/* A communicator and the barriers that it has had. */
+struct group {
+	MPI_Comm comm;
+	int size;
+	uint64_t entered; /* barriers that this process has entered */
+	_Atomic uint64_t *counter;
+};
+
+/* Takes a counter; the same on all ranks of the world. */
+static struct group group_of(MPI_Comm comm)
+{
+	struct group g = {.comm = comm};
+
+	t_true(used < COUNTERS, "too many communicators");
+	g.counter = &counters[used++];
+	if (comm != MPI_COMM_NULL)
+		MPI_Comm_size(comm, &g.size);
+	return g;
+}
+
+static void group_free(struct group *g)
+{
+	if (g->comm != MPI_COMM_NULL)
+		MPI_Comm_free(&g->comm);
+}
+
+static void enter(struct group *g)
+{
+	atomic_fetch_add(g->counter, 1);
+	g->entered++;
+}
+
+/* This process has left its barrier number `n`. */
+static void left(const struct group *g, uint64_t n)
+{
+	uint64_t in = atomic_load(g->counter);
+
+	t_true(in >= n * (uint64_t)g->size, "left barrier %llu of %d ranks after %llu had entered",
+	       (unsigned long long)n, g->size, (unsigned long long)in);
+}
+
+static void barrier(struct group *g)
+{
+	enter(g);
+	t_true(MPI_Barrier(g->comm) == MPI_SUCCESS, "MPI_Barrier");
+	left(g, g->entered);
+}
+
+static void start(struct group *g, MPI_Request *request)
+{
+	enter(g);
+	t_true(MPI_Ibarrier(g->comm, request) == MPI_SUCCESS, "MPI_Ibarrier");
+}
+
+static void loop(struct group *g, int loops)
+{
+	MPI_Request requests[3];
+
+	for (int i = 0; i < loops; i++)
+		barrier(g);
+	for (int i = 0; i < loops; i++) {
+		start(g, &requests[0]);
+		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+		left(g, g->entered);
+	}
+	/* Several at a time, one of them ended by a blocking one's wait. */
+	for (int i = 0; i < loops; i++) {
+		for (int k = 0; k < 3; k++)
+			start(g, &requests[k]);
+		barrier(g);
+		MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+	}
+}
+
+static void sizes(int loops)
+{
+	for (int n = 1; n <= t_size; n++) {
+		struct group g;
+		MPI_Comm comm;
+
+		t_begin("%d ranks", n);
+		MPI_Comm_split(MPI_COMM_WORLD, t_rank < n ? 0 : MPI_UNDEFINED, t_rank, &comm);
+		g = group_of(comm);
+		if (comm != MPI_COMM_NULL)
+			loop(&g, loops);
+		group_free(&g);
+		t_end();
+	}
+}
+
+/* The last ranks, in reverse. */
+static void reversed(int loops)
+{
+	struct group g;
+	MPI_Comm comm;
+
+	t_begin("reversed ranks");
+	MPI_Comm_split(MPI_COMM_WORLD, t_rank > 0 || t_size == 1 ? 0 : MPI_UNDEFINED, -t_rank,
+		       &comm);
+	g = group_of(comm);
+	if (comm != MPI_COMM_NULL)
+		loop(&g, loops);
+	group_free(&g);
+	t_end();
+}
+
+/* The nonblocking one first: it must not wait, also not for the set-up. */
+static void nonblocking_first(void)
+{
+	struct group g;
+	MPI_Request request;
+	MPI_Comm comm;
+	int token = 0;
+
+	t_begin("Ibarrier first");
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	g = group_of(comm);
+	/* Each enters when the one before it has said so: one that waited would wait for ever. */
+	if (t_rank)
+		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, comm, MPI_STATUS_IGNORE);
+	start(&g, &request);
+	if (t_rank + 1 < t_size)
+		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	left(&g, g.entered);
+	barrier(&g);
+	if (t_rank)
+		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, comm, MPI_STATUS_IGNORE);
+	start(&g, &request);
+	if (t_rank + 1 < t_size)
+		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	left(&g, g.entered);
+	group_free(&g);
+	t_end();
+}
+
+static void delay(struct t_rng *rng)
+{
+	int kind = t_below(rng, 64);
+
+	if (kind == 0)
+		usleep((useconds_t)t_below(rng, 100));
+	else if (kind < 4)
+		sched_yield();
+	else if (kind < 16)
+		for (volatile int i = t_below(rng, 2000); i > 0; i--)
+			;
+}
+
+/* Communicators that overlap, in an order that is random but the same on all ranks. */
+static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
+{
+	struct group g[OVERLAPPING];
+	MPI_Comm comm;
+
+	t_begin("%ld barriers on communicators that overlap", barriers);
+	for (int i = 0; i < OVERLAPPING; i++) {
+		int colour = i == 0   ? 0
+			     : i == 1 ? t_rank % 2
+			     : i == 2 ? t_rank / 2
+				      : (int)(t_rng(7, (uint64_t)i, (uint64_t)t_rank).state % 2);
+
+		MPI_Comm_split(MPI_COMM_WORLD, colour, i % 2 ? -t_rank : t_rank, &comm);
+		/* Each colour has a counter. */
+		used += t_size;
+		t_true(used < COUNTERS, "too many communicators");
+		g[i] = (struct group){.comm = comm, .counter = &counters[used - t_size + colour]};
+		MPI_Comm_size(comm, &g[i].size);
+	}
+	for (long i = 0; i < barriers; i++) {
+		int which = t_below(common, OVERLAPPING), other = t_below(common, OVERLAPPING);
+		MPI_Request request;
+
+		delay(own);
+		if (!t_chance(common, 10)) {
+			barrier(&g[which]);
+			continue;
+		}
+		/* One is under way while another goes. */
+		start(&g[which], &request);
+		if (which != other)
+			barrier(&g[other]);
+		delay(own);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		left(&g[which], g[which].entered);
+	}
+	for (int i = 0; i < OVERLAPPING; i++)
+		group_free(&g[i]);
+	t_end();
+}
+
+static void delayed(struct t_rng *own, long barriers)
+{
+	struct group g;
+	MPI_Comm comm;
+
+	t_begin("%ld barriers with delays", barriers);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	g = group_of(comm);
+	for (long i = 0; i < barriers; i++) {
+		delay(own);
+		barrier(&g);
+	}
+	group_free(&g);
+	t_end();
+}
+
+struct thread {
+	pthread_t id;
+	struct group g;
+	struct t_rng rng;
+	long barriers;
+};
+
+static void *thread_main(void *arg)
+{
+	struct thread *t = arg;
+	MPI_Request request;
+
+	for (long i = 0; i < t->barriers; i++) {
+		delay(&t->rng);
+		if (i % 3) {
+			barrier(&t->g);
+			continue;
+		}
+		start(&t->g, &request);
+		delay(&t->rng);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		left(&t->g, t->g.entered);
+	}
+	return NULL;
+}
+
+static void threads(long seed, int n, long barriers)
+{
+	struct thread t[THREADS_MAX];
+	MPI_Comm comm;
+
+	t_begin("%d threads with %ld barriers each", n, barriers);
+	for (int i = 0; i < n; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		t[i] = (struct thread){
+			.g = group_of(comm),
+			.rng = t_rng((uint64_t)seed, 3 + (uint64_t)i, (uint64_t)t_rank),
+			.barriers = barriers,
+		};
+	}
+	for (int i = 0; i < n; i++)
+		t_true(!pthread_create(&t[i].id, NULL, thread_main, &t[i]), "pthread_create");
+	for (int i = 0; i < n; i++) {
+		pthread_join(t[i].id, NULL);
+		group_free(&t[i].g);
+	}
+	t_end();
+}
+
+static void freed_again(void)
+{
+	MPI_Comm comm;
+
+	t_begin("50 communicators");
+	for (int i = 0; i < 50; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Barrier(comm);
+		if (i % 2)
+			MPI_Barrier(comm);
+		MPI_Comm_free(&comm);
+	}
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	struct t_rng common, own;
+	long loops, barriers, seed, nthreads = t_arg(argc, argv, 4, 0);
+
+	if (!nthreads)
+		t_init(&argc, &argv, 1);
+	else if (t_init_thread(&argc, &argv, 1, MPI_THREAD_MULTIPLE) < MPI_THREAD_MULTIPLE)
+		nthreads = 0;
+	loops = t_arg(argc, argv, 1, 20);
+	barriers = t_arg(argc, argv, 2, 1000);
+	seed = t_arg(argc, argv, 3, 1);
+	common = t_rng((uint64_t)seed, 1, 0);
+	own = t_rng((uint64_t)seed, 2, (uint64_t)t_rank);
+	map_counters();
+	sizes((int)loops);
+	reversed((int)loops);
+	nonblocking_first();
+	overlapping(&common, &own, barriers / 4);
+	delayed(&own, barriers);
+	freed_again();
+	if (nthreads)
+		threads(seed, nthreads < THREADS_MAX ? (int)nthreads : THREADS_MAX, barriers);
+	return t_finish();
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tq_put() and what goes with it: test_put [PARAMETER=VALUE...], under "softhca run --nodes 2". */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "duo.h"
+
+#define WORDS (TQ_PUT_MAX / sizeof(uint64_t))
+
+/* Memory here that the other writes to, and that of the other. */
+struct window {
+	uint64_t *mem;
+	struct tq_mr *mr;
+	uint64_t addr;
+	uint32_t key;
+};
+
+struct named {
+	uint64_t addr;
+	uint32_t key;
+};
+
+static void window_open(struct duo *d, struct window *w, size_t size)
+{
+	struct named mine, other;
+	struct duo_op s, r;
+	int rc;
+
+	w->mem = aligned_alloc(4096, size);
+	DUO_MUST(w->mem, "no memory");
+	memset(w->mem, 0, size);
+	rc = tq_mr_register(d->ep, w->mem, size, &w->mr);
+	DUO_MUST(!rc, "register: %d", rc);
+	mine = (struct named){(uintptr_t)w->mem, tq_mr_key(w->mr)};
+	duo_recv(d, !d->me, 1, &other, sizeof(other), &r);
+	duo_send(d, !d->me, 1, &mine, sizeof(mine), 0, &s);
+	duo_wait(d, &r);
+	duo_wait(d, &s);
+	w->addr = other.addr;
+	w->key = other.key;
+}
+
+/* What the other has written is here. */
+static void window_close(struct duo *d, struct window *w)
+{
+	tq_flush(d->ep);
+	duo_meet(d);
+	tq_mr_deregister(w->mr);
+	free(w->mem);
+}
+
+static void put(struct duo *d, int rank, const void *data, size_t len, uint64_t addr, uint32_t key)
+{
+	int rc = tq_put(d->peers[rank], data, len, addr, key);
+
+	DUO_MUST(!rc, "put: %d", rc);
+}
+
+static void await(struct duo *d, const uint64_t *word, uint64_t value)
+{
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		tq_progress(d->ep);
+}
+
+static void there_and_back(struct duo *d)
+{
+	struct window w;
+
+	window_open(d, &w, 4096);
+	for (uint64_t i = 1; i <= 3000; i++) {
+		if (d->me)
+			await(d, w.mem, i);
+		put(d, !d->me, &i, sizeof(i), w.addr, w.key);
+		if (!d->me)
+			await(d, w.mem, i);
+	}
+	window_close(d, &w);
+}
+
+/* More at once than a queue takes; each is there in the end. */
+static void many(struct duo *d)
+{
+	enum { N = 3000 };
+	uint64_t before = duo_counter(d, "puts");
+	struct window w;
+
+	window_open(d, &w, N * sizeof(uint64_t) + 4096);
+	for (uint64_t i = 0; i < N; i++) {
+		uint64_t value = i ^ 0x5a5a;
+
+		put(d, !d->me, &value, sizeof(value), w.addr + i * sizeof(value), w.key);
+	}
+	for (uint64_t i = 0; i < N; i++)
+		await(d, &w.mem[i], i ^ 0x5a5a);
+	DUO_MUST(!tq_flush(d->ep), "flush");
+	DUO_MUST(duo_counter(d, "puts") - before == N, "%llu puts",
+		 (unsigned long long)(duo_counter(d, "puts") - before));
+	window_close(d, &w);
+}
+
+static void sizes(struct duo *d)
+{
+	static uint64_t data[WORDS + 1];
+	struct window w;
+
+	window_open(d, &w, TQ_PUT_MAX + 4096);
+	for (size_t n = 0; n <= WORDS; n = n < 40 ? n + 1 : n == 40 ? 100 : n * 2 - n % 7) {
+		for (size_t i = 0; i < n; i++)
+			data[i] = n << 32 | (i + 1);
+		put(d, !d->me, data, n * sizeof(*data), w.addr, w.key);
+		memset(data, 0xee, sizeof(data)); /* it was copied */
+		for (size_t i = 0; i < n; i++)
+			await(d, &w.mem[i], n << 32 | (i + 1));
+		DUO_MUST(!w.mem[WORDS], "written beyond the end");
+		/* The next one overwrites it. */
+		duo_meet(d);
+	}
+	DUO_MUST(tq_put(d->peers[!d->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
+		 "too long");
+	window_close(d, &w);
+}
+
+static void to_itself(struct duo *d)
+{
+	struct window w;
+
+	window_open(d, &w, 4096);
+	for (uint64_t i = 1; i < 100; i++) {
+		put(d, d->me, &i, sizeof(i), (uintptr_t)w.mem, tq_mr_key(w.mr));
+		await(d, w.mem, i);
+	}
+	window_close(d, &w);
+}
+
+static void found(struct duo *d)
+{
+	unsigned char address[2][256], garbage[256] = {1};
+	struct tq_node_id node[2], again;
+	struct duo_op s, r;
+	size_t len;
+	const void *own = tq_address(d->ep, &len);
+
+	DUO_MUST(len <= sizeof(address[0]), "an address of %zu bytes", len);
+	DUO_MUST(tq_find((uint64_t)getppid()) == d->ep, "the endpoint isn't found");
+	DUO_MUST(!tq_find(0), "another job's endpoint is found");
+	memcpy(address[d->me], own, len);
+	duo_recv(d, !d->me, 1, address[!d->me], len, &r);
+	duo_send(d, !d->me, 1, own, len, 0, &s);
+	duo_wait(d, &r);
+	duo_wait(d, &s);
+	for (int i = 0; i < 2; i++) {
+		DUO_MUST(tq_peer_find(d->ep, address[i], len) == d->peers[i], "peer %d", i);
+		DUO_MUST(!tq_address_node(address[i], len, &node[i]), "node %d", i);
+	}
+	DUO_MUST(memcmp(&node[0], &node[1], sizeof(node[0])), "two nodes are one");
+	DUO_MUST(!tq_address_node(own, len, &again) && !memcmp(&node[d->me], &again, sizeof(again)),
+		 "one node is two");
+	DUO_MUST(!tq_peer_find(d->ep, garbage, len) && !tq_peer_find(d->ep, own, len - 1) &&
+			 tq_address_node(garbage, len, &again) == -EPROTO,
+		 "garbage is an address");
+	address[0][len - 1 - 15] ^= 1; /* of the nonce: a process that isn't a peer */
+	DUO_MUST(!tq_peer_find(d->ep, address[0], len), "a stranger is a peer");
+}
+
+/* What is written late goes to memory that is still registered. */
+static void abandoned(struct duo *d)
+{
+	struct window w;
+	uint64_t value = 7;
+
+	window_open(d, &w, 4096);
+	tq_mr_abandon(d->ep, w.mr);
+	duo_meet(d);
+	put(d, !d->me, &value, sizeof(value), w.addr, w.key);
+	await(d, w.mem, value);
+}
+
+static void dead_peer(struct duo *d)
+{
+	struct window w;
+	uint64_t value = 1;
+	int rc;
+
+	window_open(d, &w, 4096);
+	put(d, !d->me, &value, sizeof(value), w.addr, w.key);
+	await(d, w.mem, value);
+	duo_meet(d);
+	if (d->me)
+		duo_end();
+	duo_gone(d);
+	do {
+		rc = tq_put(d->peers[1], &value, sizeof(value), w.addr, w.key);
+		tq_progress(d->ep);
+	} while (!rc);
+	DUO_MUST(rc == -EIO, "put: %d", rc);
+	DUO_MUST(tq_peer_error(d->peers[1]) == -EIO, "no error of the peer");
+	DUO_MUST(!tq_peer_error(d->peers[0]), "an error of this process");
+	duo_end();
+}
+
+/* It has never sent it anything. */
+static void dead_peer_awaited(struct duo *d)
+{
+	if (!d->me) {
+		tq_peer_connect(d->peers[1]);
+		while (!duo_counter(d, "connections"))
+			tq_progress(d->ep);
+	}
+	duo_meet(d);
+	if (d->me)
+		duo_end();
+	while (!tq_peer_error(d->peers[1]))
+		tq_progress(d->ep);
+	duo_end();
+}
+
+/* It goes as it should: who waits for it would do so in vain. */
+static void closed_peer(struct duo *d)
+{
+	if (!d->me) {
+		tq_peer_connect(d->peers[1]);
+		while (!duo_counter(d, "connections"))
+			tq_progress(d->ep);
+	}
+	duo_meet(d);
+	if (d->me) {
+		tq_ctx_remove(d->ctx);
+		tq_close(d->ep);
+		duo_end();
+	}
+	while (!tq_peer_error(d->peers[1]))
+		tq_progress(d->ep);
+	duo_end();
+}
+
+int main(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		duo_param(argv[i]);
+	duo_run("there and back", there_and_back);
+	duo_run("many", many);
+	duo_run("sizes", sizes);
+	duo_run("to itself", to_itself);
+	duo_run("found", found);
+	duo_run("abandoned", abandoned);
+	duo_run("dead peer", dead_peer);
+	duo_run("dead peer awaited", dead_peer_awaited);
+	duo_run("closed peer", closed_peer);
+	return duo_failed() != 0;
+}
