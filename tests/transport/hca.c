@@ -42,6 +42,10 @@ void hca_control(struct model *m, int from, int to)
 	DL_DELETE(there->control[to], it);
 	if (it->eager)
 		there->eager_out--;
+	if (model_astray(m, from, to) && tq_msg_check(it->msg, it->len)) {
+		item_free(it);
+		return;
+	}
 	if (data) {
 		b = malloc(sizeof(*b));
 		*b = (struct tq_bounce){.ep = to, .len = it->len, .msg = it->msg};
@@ -59,6 +63,33 @@ void hca_control(struct model *m, int from, int to)
 
 /* ---- direct messages and RDMA ---- */
 
+static const struct model_reg *remote_reg(const struct model *m, const struct model_item *it)
+{
+	const struct model_reg *reg;
+
+	for (reg = m->ep[it->to].regs; reg && reg->reg.rkey != it->rkey;)
+		reg = reg->next;
+	return reg;
+}
+
+/* Is what it names there? If not, and that is allowed, it ends with an error. */
+static bool reaches(const struct model *m, int from, const struct model_item *it)
+{
+	const struct tq_srq *srq;
+	const struct model_reg *reg;
+
+	if (!model_astray(m, from, it->to))
+		return true;
+	if (it->kind == MODEL_DIRECT) {
+		srq = model_srq((struct model *)m, it->srqn);
+		return srq && srq->used && srq->ep == it->to &&
+		       it->bytes <= m->ep[it->to].limits.max_direct;
+	}
+	reg = remote_reg(m, it);
+	return reg && it->addr >= (uintptr_t)reg->addr &&
+	       it->addr - (uintptr_t)reg->addr <= reg->len - it->bytes && it->bytes <= reg->len;
+}
+
 bool hca_can_move(struct model *m, int ep, int qp)
 {
 	struct model_item *it = m->ep[ep].sq[qp];
@@ -66,12 +97,12 @@ bool hca_can_move(struct model *m, int ep, int qp)
 
 	if (!it)
 		return false;
-	if (it->kind != MODEL_DIRECT)
+	if (it->kind != MODEL_DIRECT || !reaches(m, ep, it))
 		return true;
 	srq = model_srq(m, it->srqn);
 	if (srq->recvs)
 		return true;
-	SIM_MUST(qp % (MODEL_LANES + 1) != MODEL_BULK, "a direct message blocks the bulk lane");
+	SIM_MUST(model_astray(m, ep, it->to) || qp % (MODEL_LANES + 1) != MODEL_BULK, "a direct message blocks the bulk lane");
 	return false;
 }
 
@@ -104,38 +135,52 @@ static void scatter(struct model_ep *ep, const struct model_recv *r, const uint8
 	}
 }
 
+/* The first receive takes it. */
+static void deliver(struct model *m, int from, int qp, struct tq_srq *srq, const uint8_t *data,
+		    uint64_t len)
+{
+	struct model_ep *there = &m->ep[srq->ep];
+	struct model_recv *r = srq->recvs;
+
+	DL_DELETE(srq->recvs, r);
+	scatter(there, r, data, len);
+	srq->nrecvs--;
+	srq->unpolled++;
+	complete(&there->rcq[from][qp], (struct model_done){
+						.kind = MODEL_DIRECT,
+						.token = r->token,
+						.len = len,
+						.srq = srq,
+					});
+	free(r);
+}
+
 static void direct_arrives(struct model *m, struct model_ep *ep, struct model_item *it, int qp)
 {
-	struct model_ep *there = &m->ep[it->to];
 	struct tq_srq *srq = model_srq(m, it->srqn);
-	struct model_recv *r = srq->recvs;
 	uint8_t *data = malloc(it->bytes + 1);
 
-	SIM_MUST(srq->used && r, "a direct message to an SRQ that is gone");
+	SIM_MUST(srq->used && srq->recvs, "a direct message to an SRQ that is gone");
 	gather(ep, it, data);
-	DL_DELETE(srq->recvs, r);
-	scatter(there, r, data, it->bytes);
-	srq->nrecvs--;
 	srq->flying--;
-	srq->unpolled++;
-	complete(&there->rcq[ep->id][qp], (struct model_done){
-						  .kind = MODEL_DIRECT,
-						  .token = r->token,
-						  .len = it->bytes,
-						  .srq = srq,
-					  });
+	deliver(m, ep->id, qp, srq, data, it->bytes);
 	free(data);
-	free(r);
+}
+
+void hca_stray(struct model *m, int from, struct tq_srq *srq, uint64_t len)
+{
+	uint8_t *data = calloc(1, len + 1);
+
+	deliver(m, from, 0, srq, data, len);
+	free(data);
 }
 
 static void rdma_runs(struct model *m, struct model_ep *ep, struct model_item *it)
 {
 	const char *what = it->kind == MODEL_READ ? "RDMA read" : "RDMA write";
-	struct model_reg *reg;
+	const struct model_reg *reg = remote_reg(m, it);
 	uint8_t *remote = (uint8_t *)(uintptr_t)it->addr;
 
-	for (reg = m->ep[it->to].regs; reg && reg->reg.rkey != it->rkey;)
-		reg = reg->next;
 	SIM_MUST(reg, "%s: its rkey isn't valid (any more)", what);
 	SIM_MUST(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
 		 "%s: outside of the remote registration", what);
@@ -158,6 +203,10 @@ void hca_move(struct model *m, int id, int qp)
 	struct model_ep *ep = &m->ep[id];
 	struct model_item *it = ep->sq[qp];
 
+	if (!reaches(m, id, it)) {
+		hca_break(m, id, it->to);
+		return;
+	}
 	DL_DELETE(ep->sq[qp], it);
 	if (it->kind == MODEL_DIRECT)
 		direct_arrives(m, ep, it, qp);
@@ -235,7 +284,7 @@ static void break_way(struct model *m, int from, int to)
 			if (it->to != to)
 				continue;
 			DL_DELETE(ep->sq[qp], it);
-			if (it->kind == MODEL_DIRECT)
+			if (it->kind == MODEL_DIRECT && model_srq(m, it->srqn))
 				model_srq(m, it->srqn)->flying--;
 			complete(&ep->scq[qp], (struct model_done){
 						       .kind = it->kind,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "model.h"
+#include "hca.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -310,14 +310,16 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 		direct_lane(ep, to, lane, srqn);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
-	SIM_MUST(srq && srq->used && srq->ep == to, "direct() to SRQ %u, which isn't there", srqn);
+	SIM_MUST((srq && srq->used && srq->ep == to) || model_astray(ep->model, ep->id, to),
+		 "direct() to SRQ %u, which isn't there", srqn);
 	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "direct(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++) {
 		len += sg[i].len;
 		if (!(flags & TQ_DIRECT_INLINE))
 			model_check_reg(ep, &sg[i], "direct()");
 	}
-	SIM_MUST(len <= ep->limits.max_send && len <= ep->model->ep[to].limits.max_direct,
+	SIM_MUST(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
+						model_astray(ep->model, ep->id, to)),
 		 "direct(): %llu bytes are too long", (unsigned long long)len);
 	if (!bulk && (lane->outstanding >= conf->lane_depth || fails(ep, conf->lane_full)))
 		return -EAGAIN;
@@ -337,7 +339,8 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 				memcpy(it->inlined + at, sg[i].addr, sg[i].len);
 		}
 	}
-	srq->flying++;
+	if (srq)
+		srq->flying++;
 	if (bulk)
 		return 0;
 	lane->outstanding++;
@@ -471,11 +474,14 @@ static void op_srq_put(void *net, struct tq_srq *srq)
 	struct model_recv *r, *tmp;
 
 	SIM_MUST(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
-	SIM_MUST(!srq->flying, "srq_put() while messages to it are under way");
+	SIM_MUST(!srq->flying || ep->model->conf.hostile,
+		 "srq_put() while messages to it are under way");
 	/* Only when a connection is lost: then those completions name nothing any more. */
-	SIM_MUST(!srq->unpolled || any_down(ep), "srq_put() with completions of it in the CQ");
+	SIM_MUST(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
+		 "srq_put() with completions of it in the CQ");
 	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
-	srq->dead = srq->nrecvs > 0 || srq->unpolled > 0;
+	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
+	srq->dead = srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
 	srq->used = false;
 	srq->nrecvs = 0;
 	ep->nsrqs--;
@@ -483,6 +489,17 @@ static void op_srq_put(void *net, struct tq_srq *srq)
 		DL_DELETE(srq->recvs, r);
 		free(r);
 	}
+}
+
+static void op_give_up(void *net, struct tq_peer *peer, const char *why)
+{
+	struct model_ep *ep = enter(net);
+	int to = addressee(ep, peer);
+
+	SIM_MUST(ep->model->down[ep->id][to] || model_astray(ep->model, ep->id, to),
+		 "%d gives %d up: %s", ep->id, to, why);
+	SIM_TRACE("      %d gives %d up: %s", ep->id, to, why);
+	hca_break(ep->model, ep->id, to);
 }
 
 static uint64_t op_now(void *net)
@@ -501,6 +518,7 @@ const struct tq_wire_ops model_ops = {
 	.lane_put = op_lane_put,
 	.direct = op_direct,
 	.report = op_report,
+	.give_up = op_give_up,
 	.read = op_read,
 	.write = op_write,
 	.srq_get = op_srq_get,

@@ -18,6 +18,8 @@
 #define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
 #define MODEL_SGES       4
 #define MODEL_FIRST_LKEY 0x100
+#define MODEL_HOSTILE    1 /* with conf.hostile: this endpoint's ... */
+#define MODEL_VICTIM     0 /* ... messages to this one may be anything */
 
 struct model;
 
@@ -31,6 +33,7 @@ struct model_conf {
 	uint32_t srqs;       /* of an endpoint */
 	uint64_t tick;       /* ns from step to step */
 	bool lanes_ready;    /* lanes are there from the beginning */
+	bool hostile;        /* see MODEL_HOSTILE */
 	/* Chances, of 256, that something fails that may fail. */
 	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data;
 	uint32_t lazy; /* ... that a lazy send is reported late */
@@ -171,5 +174,12 @@ static inline int model_qp(int node, int lane)
 /* model_reg of what the protocol named, or a violation. */
 struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what);
 struct tq_srq *model_srq(struct model *m, uint32_t srqn);
+
+/* Between the two what is asked of the HCA may be wrong: then it ends with an error, and breaks the
+ * connection. */
+static inline bool model_astray(const struct model *m, int a, int b)
+{
+	return m->conf.hostile && a + b == MODEL_HOSTILE + MODEL_VICTIM && a != b;
+}
 
 #endif

@@ -9,7 +9,8 @@ static bool lost(const struct world *w, const struct op *send)
 
 static bool is_live(const struct op *recv)
 {
-	return op_is_receive(recv) && recv->started && !recv->missed && !recv->withdrawn;
+	return op_is_receive(recv) && recv->started && !recv->missed && !recv->withdrawn &&
+	       !recv->foreign;
 }
 
 /* A receive that ended without data to tell its message by: it can only be the first that fits, as
@@ -91,6 +92,8 @@ static void check_recvs(struct world *w, int ep)
 	struct op *list[w->nposted[ep] + 1];
 	int n = posted(w, ep, list);
 
+	if (w->m.conf.hostile && ep == MODEL_HOSTILE)
+		return;
 	for (int i = 0; i < n; i++) {
 		if (list[i] && list[i]->ended && is_live(list[i]) && !list[i]->match)
 			guess(w, list[i]);
@@ -226,13 +229,15 @@ void oracle_end(struct world *w)
 			struct op *op = w->prog.recvs[e].ops[i];
 
 			SIM_MUST(op->ended, "receive %u at %d doesn't end", op->order, e);
-			op_still(op);
+			if (!world_unjudged(w, op))
+				op_still(op);
 		}
 		for (int i = 0; i < w->prog.sends[e].n; i++) {
 			struct op *op = w->prog.sends[e].ops[i];
 
 			SIM_MUST(op->ended, "message %u doesn't end", op->id);
-			op_still(op);
+			if (!world_unjudged(w, op))
+				op_still(op);
 		}
 	}
 }

@@ -156,10 +156,30 @@ static struct op *find(struct program *prog, const struct op *recv, int neps)
 	return send;
 }
 
+static uint64_t received_bytes(const struct op *recv)
+{
+	return recv->status.length < recv->len ? recv->status.length : recv->len;
+}
+
+static void check_beside(const struct op *recv)
+{
+	uint64_t n = received_bytes(recv), used = recv->scattered ? 2 * n : n;
+
+	for (uint64_t k = 0; k < room(recv); k++)
+		SIM_MUST((k < used && !(recv->scattered && k % 2)) || recv->mem[k] == BEFORE,
+			 "receive %u at %d: written beside its message", recv->order, recv->ep);
+}
+
+void op_received_foreign(struct op *recv)
+{
+	recv->foreign = true;
+	check_beside(recv);
+	memset(recv->mem, AFTER, room(recv));
+}
+
 void op_received(struct program *prog, struct op *recv, int neps)
 {
-	const struct tq_status *st = &recv->status;
-	uint64_t n = st->length < recv->len ? st->length : recv->len, used;
+	uint64_t n = received_bytes(recv);
 
 	if (n) {
 		recv->match = find(prog, recv, neps);
@@ -168,9 +188,6 @@ void op_received(struct program *prog, struct op *recv, int neps)
 	for (uint64_t k = 0; k < n; k++)
 		SIM_MUST(*byte(recv, k) == pattern(recv->match, k),
 			 "message %u: byte %llu is wrong", recv->match->id, (unsigned long long)k);
-	used = recv->scattered ? 2 * n : n;
-	for (uint64_t k = 0; k < room(recv); k++)
-		SIM_MUST((k < used && !(recv->scattered && k % 2)) || recv->mem[k] == BEFORE,
-			 "receive %u at %d: written beside its message", recv->order, recv->ep);
+	check_beside(recv);
 	memset(recv->mem, AFTER, room(recv));
 }

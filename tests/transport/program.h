@@ -47,6 +47,7 @@ struct op {
 	uint32_t order;                /* receives: of posting, at the endpoint */
 	uint64_t started_at, ended_at; /* steps */
 	struct op *match;              /* receive <-> send */
+	bool foreign;                  /* it took a message of the hostile endpoint's */
 	struct op *next;               /* mprobes to be received */
 };
 
@@ -94,6 +95,8 @@ void op_sent(struct op *send);
 /* Compares what came with the message that it claims to be (op->status); finds op->match if the
  * data tell. Then overwrites it. */
 void op_received(struct program *prog, struct op *recv, int neps);
+/* What came is anything: nothing is written beside it. */
+void op_received_foreign(struct op *recv);
 /* A receive that took nothing. */
 void op_untouched(const struct op *recv);
 /* Nobody has written to it since it ended. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool sim_tracing;
+bool sim_tracing, sim_aborts;
 
 static int report_fd = -1;
 
@@ -58,6 +58,8 @@ void sim_fail(const char *fmt, ...)
 	else if (write(report_fd, text, (size_t)n) != n)
 		_exit(3);
 	fflush(stdout);
+	if (sim_aborts)
+		abort();
 	_exit(1);
 }
 

@@ -26,6 +26,8 @@ bool sim_chance(struct sim_rng *rng, uint32_t of_256);
 
 /* The protocol, or the use it makes of the network, is wrong. */
 void sim_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* A violation is a signal: for those who catch those. */
+extern bool sim_aborts;
 /* Where sim_fail() puts its sentence: a pipe of the runner's, or -1 for the terminal. */
 void sim_report_to(int fd);
 

@@ -8,8 +8,9 @@
 
 #include "oracle.h"
 
-#define CTX_ID 7
-#define MANY   200000 /* steps after which a run is taken for one without an end */
+#define MANY 200000 /* steps after which a run is taken for one without an end */
+
+#define MESSAGE_MAX 65536
 
 void world_defaults(struct tq_params *params)
 {
@@ -27,6 +28,17 @@ static bool broken(const struct world *w, int a, int b)
 
 /* ---- requests end ---- */
 
+static bool any_broken(const struct world *w)
+{
+	return w->broken[0] >= 0 || (w->m.conf.hostile && broken(w, MODEL_VICTIM, MODEL_HOSTILE));
+}
+
+static bool from_hostile(const struct world *w, const struct op *op, const struct tq_status *status)
+{
+	return w->m.conf.hostile &&
+	       status->source == program_rank(w->m.conf.neps, op->ctx, MODEL_HOSTILE);
+}
+
 static void op_end(struct world *w, struct op *op, const struct tq_status *status)
 {
 	SIM_MUST(!op->ended, "a request ended twice");
@@ -34,6 +46,10 @@ static void op_end(struct world *w, struct op *op, const struct tq_status *statu
 	op->ended_at = w->step;
 	op->req = NULL;
 	op->status = *status;
+	if (world_unjudged(w, op)) {
+		op->withdrawn = true;
+		return;
+	}
 	if (op->kind == OP_SEND) {
 		SIM_TRACE("      message %u ends: %d", op->id, status->error);
 		SIM_MUST(!status->error || (status->error == -EIO && broken(w, op->ep, op->peer)),
@@ -45,7 +61,7 @@ static void op_end(struct world *w, struct op *op, const struct tq_status *statu
 		  op->ep, status->error, status->source, status->tag,
 		  (unsigned long long)status->length);
 	if (status->error == -ECANCELED || status->error == -EIO) {
-		SIM_MUST(status->error == -EIO ? w->broken[0] >= 0 : op->cancelled,
+		SIM_MUST(status->error == -EIO ? any_broken(w) : op->cancelled,
 			 "receive %u at %d ended with error %d", op->order, op->ep, status->error);
 		op->withdrawn = true;
 		if (status->error == -ECANCELED)
@@ -57,7 +73,10 @@ static void op_end(struct world *w, struct op *op, const struct tq_status *statu
 		 "receive %u at %d of %llu bytes ended with error %d, length %llu", op->order,
 		 op->ep, (unsigned long long)op->len, status->error,
 		 (unsigned long long)status->length);
-	op_received(&w->prog, op, w->m.conf.neps);
+	if (from_hostile(w, op, status))
+		op_received_foreign(op);
+	else
+		op_received(&w->prog, op, w->m.conf.neps);
 }
 
 static void collect(struct world *w, int ep)
@@ -77,7 +96,7 @@ static void collect(struct world *w, int ep)
 /* What tq_core_send(), recv() and mrecv() said. */
 static void started(struct world *w, struct op *op, int rc, const struct tq_status *status)
 {
-	if (rc == -EIO && w->broken[0] >= 0) {
+	if (rc == -EIO && any_broken(w)) {
 		struct tq_status failed = {.error = -EIO};
 
 		op_end(w, op, &failed);
@@ -128,6 +147,8 @@ static void promise(struct world *w, struct op *op, const struct tq_status *stat
 	struct op *send = NULL;
 	int neps = w->m.conf.neps;
 
+	if (world_unjudged(w, op) || from_hostile(w, op, status))
+		return;
 	for (int i = 1; i <= w->prog.nids && !send; i++) {
 		struct op *s = w->prog.ids[i];
 
@@ -144,7 +165,7 @@ static void promise(struct world *w, struct op *op, const struct tq_status *stat
 
 static bool found(const struct world *w, const struct op *op, int rc)
 {
-	SIM_MUST(rc == 0 || rc == 1 || (rc == -EIO && w->broken[0] >= 0), "a probe says %d", rc);
+	SIM_MUST(rc == 0 || rc == 1 || (rc == -EIO && any_broken(w)), "a probe says %d", rc);
 	SIM_TRACE("      probe at %d: %d", op->ep, rc);
 	return rc == 1;
 }
@@ -163,7 +184,8 @@ static void do_probe(struct world *w, struct op *op)
 	op->ended = false;
 	op->peer = program_rank(w->m.conf.neps, op->ctx, status.source);
 	op->tag = status.tag;
-	op->len = status.length;
+	/* What a hostile endpoint says may be more than there is memory. */
+	op->len = status.length < MESSAGE_MAX ? status.length : MESSAGE_MAX;
 	do_recv(w, op);
 }
 
@@ -318,10 +340,17 @@ static void add_ctxs(struct world *w, int ep)
 
 		for (int p = 0; p < neps; p++)
 			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
-		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(CTX_ID + c), peers, neps,
+		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers, neps,
 				     program_rank(neps, c, ep), w->prog.ctx_flags, &w->ctx[ep][c]);
 		SIM_MUST(!rc, "ctx_add: %d", rc);
 	}
+}
+
+void world_broken(struct world *w, int a, int b)
+{
+	w->may_break = true;
+	w->broken[0] = a;
+	w->broken[1] = b;
 }
 
 static void do_break(struct world *w, int ep)
@@ -331,8 +360,7 @@ static void do_break(struct world *w, int ep)
 	if (w->broken[0] < 0) {
 		other = (ep + 1 + (int)sim_below(&w->rng, (uint32_t)w->m.conf.neps - 1)) %
 			w->m.conf.neps;
-		w->broken[0] = ep;
-		w->broken[1] = other;
+		world_broken(w, ep, other);
 		hca_break(&w->m, ep, other);
 		return;
 	}
@@ -452,6 +480,8 @@ void world_act(struct world *w, int act, bool service)
 	} else if (ep >= 0) {
 		collect(w, ep);
 	}
+	if (w->broken[0] < 0 && any_broken(w))
+		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
 	SIM_MUST(w->step < MANY, "it doesn't come to an end");
 }
 
@@ -585,6 +615,10 @@ static void end_cores(struct world *w)
 void world_finish(struct world *w)
 {
 	w->m.calm = true;
+	if (w->m.conf.hostile) {
+		hca_break(&w->m, MODEL_VICTIM, MODEL_HOSTILE);
+		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
+	}
 	w->may_break = w->broken[0] >= 0;
 	world_settle(w);
 	oracle_quiet(w);

@@ -9,6 +9,8 @@
 #include "hca.h"
 #include "program.h"
 
+#define WORLD_CTX_ID 7 /* of the first context */
+
 /* Actions have numbers that stay the same in all schedules of a case. */
 #define ACT_SEND    0
 #define ACT_RECV    (ACT_SEND + MODEL_EPS)
@@ -41,6 +43,12 @@ struct world {
 	uint64_t step;
 };
 
+/* Nothing is expected of what the hostile endpoint's users see. */
+static inline bool world_unjudged(const struct world *w, const struct op *op)
+{
+	return w->m.conf.hostile && op->ep == MODEL_HOSTILE;
+}
+
 /* Configuration, params and program are set before. */
 void world_start(struct world *w);
 
@@ -61,6 +69,9 @@ uint32_t world_touches(const struct world *w, int act);
 
 /* "deliver 0 to 1: EAGER", for traces. */
 void world_describe(const struct world *w, int act, char *text, size_t size);
+
+/* The connection between the two has failed; they may be told from now on. */
+void world_broken(struct world *w, int a, int b);
 
 /* An operation of a stream, now. */
 void world_op(struct world *w, struct op *op);

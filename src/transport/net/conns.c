@@ -50,6 +50,15 @@ const void *tq_conn_address(struct tq_net *net, size_t *len)
 	return &net->conns->address;
 }
 
+static void failed_free(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_node *node = lane->node;
+
+	DL_DELETE(net->conns->failed, lane);
+	tq_lane_destroy(net, lane);
+	tq_node_lane_gone(net, node);
+}
+
 void tq_conns_close(struct tq_net *net)
 {
 	struct tq_conns *conns = net->conns;
@@ -70,10 +79,8 @@ void tq_conns_close(struct tq_net *net)
 			tq_lane_retire(net, lane);
 	}
 	/* Completions of what is still in them will not be polled. */
-	DL_FOREACH_SAFE(conns->failed, lane, next) {
-		DL_DELETE(conns->failed, lane);
-		tq_lane_destroy(net, lane);
-	}
+	DL_FOREACH_SAFE(conns->failed, lane, next)
+		failed_free(net, lane);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
 	tq_oob_close(net);
@@ -285,13 +292,9 @@ static int free_flushed(struct tq_net *net)
 	int n = 0;
 
 	DL_FOREACH_SAFE(net->conns->failed, lane, tmp) {
-		struct tq_node *node = lane->node;
-
 		if (lane->awaited || lane->taken)
 			continue;
-		DL_DELETE(net->conns->failed, lane);
-		tq_lane_destroy(net, lane);
-		tq_node_lane_gone(net, node);
+		failed_free(net, lane);
 		n++;
 	}
 	return n;

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole endpoint of libtupleq, on verbs in which only what the fuzzer says happens (verbs.h): datagrams of the connection
+ * exchange and published addresses, messages on the control channel with their credits, direct messages, completions and
+ * failures, between calls of the user's. Three processes talk to it: two peers on one node, and one that isn't a peer.
+ *
+ * What must hold: no request ends twice or never, none ends with an error that no sentence in the log explains, and when the
+ * endpoint is closed, which comes to an end, nothing of the device's is left.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "input.h"
+#include "net/oob.h"
+#include "verbs.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MUST(cond, what)                                          \
+	do {                                                      \
+		if (!(cond)) {                                    \
+			fprintf(stderr, "violation: %s\n", what); \
+			abort();                                  \
+		}                                                 \
+	} while (0)
+
+#define PEERS     3
+#define NAMED     2 /* the first are peers of the endpoint */
+#define NONCE     UINT64_C(0x1000)
+#define REQUESTS  8
+#define OPS       200
+#define CTX       7
+#define SMALL_BUF 256
+
+/* A request of the user's. Its buffer is as long as it says, and is gone when it has ended. */
+struct op {
+	bool started, ended, is_recv;
+	void *mem;
+	struct tq_req *req;
+	struct tq_msg *msg;
+};
+
+static struct run {
+	struct tq_ep *ep;
+	struct tq_address own;
+	struct tq_peer *peers[NAMED];
+	struct tq_ctx *ctx;
+	struct op ops[OPS];
+	unsigned nops;
+	unsigned complaints; /* sentences in the log */
+	struct {
+		uint32_t conn;   /* the peer's number at the endpoint */
+		uint64_t txid;   /* of its last request */
+		uint32_t credits;
+	} from[PEERS];
+	struct tq_oob_req asked[REQUESTS]; /* what the endpoint has asked for */
+	unsigned nasked;
+} run;
+
+/* ---- callbacks ---- */
+
+static void complain(void *arg, enum tq_log_level level, const char *text)
+{
+	(void)arg;
+	MUST(*text, "an empty sentence");
+	run.complaints += level == TQ_LOG_ERROR || level == TQ_LOG_DEBUG;
+	if (getenv("TRACE"))
+		printf("log: %s\n", text);
+}
+
+static void op_end(struct op *op, int error)
+{
+	MUST(op->started && !op->ended, "a request ended twice");
+	MUST(!error || error == -EMSGSIZE || error == -ECANCELED || run.complaints,
+	     "a request ended with an error that no sentence explains");
+	op->ended = true;
+	op->req = NULL;
+	free(op->mem);
+	op->mem = NULL;
+}
+
+static void completed(void *user, const struct tq_status *status)
+{
+	op_end(user, status->error);
+}
+
+static int index_of(tq_le64 nonce)
+{
+	uint64_t i = tq_get64(nonce) - NONCE;
+
+	return i < PEERS ? (int)i : -1;
+}
+
+/* The endpoint has sent a datagram. */
+static void datagram(const uint8_t *bytes, uint32_t len)
+{
+	const struct tq_oob_hdr *h = (const void *)bytes;
+	int to = index_of(h->to);
+
+	if (h->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
+		memcpy(&run.asked[run.nasked++ % REQUESTS], bytes, len);
+	else if (h->type == TQ_OOB_REP && to >= 0)
+		run.from[to].conn = tq_get32(((const struct tq_oob_rep *)bytes)->conn);
+}
+
+/* ---- the connection exchange ---- */
+
+static struct tq_address address_of(unsigned peer)
+{
+	struct tq_address a = run.own;
+
+	a.nonce = tq_put64(NONCE + peer);
+	a.ud_qpn = tq_put32(0x200 + peer);
+	a.gid[15] = 2;
+	a.lid = tq_put16(2);
+	return a;
+}
+
+static struct tq_oob_hdr header(unsigned peer, enum tq_oob_type type, uint64_t txid)
+{
+	return (struct tq_oob_hdr){
+		.magic = tq_put32(TQ_ADDRESS_MAGIC),
+		.version = tq_put16(TQ_ADDRESS_VERSION),
+		.type = (uint8_t)type,
+		.to = run.own.nonce,
+		.from = tq_put64(NONCE + peer),
+		.txid = tq_put64(txid),
+	};
+}
+
+/* Some bytes become others; then it is sent, perhaps not whole. */
+static void send_datagram(struct input *in, void *bytes, uint32_t len)
+{
+	uint8_t changes = input_byte(in);
+
+	for (unsigned i = 0; i < changes / 64; i++) {
+		uint32_t value, at = input_byte(in) % len & ~3u;
+
+		value = input_number(in);
+		memcpy((uint8_t *)bytes + at, &value, sizeof(value));
+	}
+	if (changes % 16 == 15)
+		len = input_byte(in) % len;
+	fake_datagram(bytes, len);
+}
+
+static void send_request(struct input *in, unsigned how)
+{
+	unsigned peer = how % PEERS;
+	struct tq_oob_req req = {
+		.hdr = header(peer, TQ_OOB_REQ, run.from[peer].txid + (how & 4 ? 0 : 1)),
+		.address = address_of(peer),
+		.kind = (uint8_t)(how / 8 % 3),
+		.mtu = IBV_MTU_1024,
+		.rd_atomic = 4,
+		.ini_qpn = tq_put32(0x300 + peer),
+		.psn = tq_put32(17),
+		.tgt_qpn = tq_put32(input_byte(in) % 4 ? 0 : 0x400 + input_byte(in)),
+	};
+
+	run.from[peer].txid = tq_get64(req.hdr.txid);
+	send_datagram(in, &req, sizeof(req));
+}
+
+/* To one of the last requests of the endpoint. */
+static void send_reply(struct input *in, unsigned how)
+{
+	const struct tq_oob_req *req;
+	struct tq_oob_rep rep;
+	int peer;
+
+	if (!run.nasked)
+		return;
+	req = &run.asked[(run.nasked - 1 - how / 4 % 8 % run.nasked) % REQUESTS];
+	peer = index_of(req->hdr.to);
+	if (peer < 0)
+		return;
+	rep = (struct tq_oob_rep){
+		.hdr = header((unsigned)peer, TQ_OOB_REP, tq_get64(req->hdr.txid)),
+		.tgt_qpn = tq_get32(req->tgt_qpn) ? req->tgt_qpn : tq_put32(0x500),
+		.rd_atomic = 4,
+		.conn = tq_put32(1u << 20),
+		.srqn = {tq_put32(0x600), tq_put32(0x601)},
+		.size = {tq_put32(SMALL_BUF), tq_put32(8192)},
+		.credits = {tq_put32(8), tq_put32(4)},
+	};
+	rep.hdr.status = how % 4 ? TQ_OOB_OK : input_byte(in) % 8;
+	if (rep.hdr.status == TQ_OOB_ERROR)
+		rep.error = tq_put32(input_number(in));
+	send_datagram(in, &rep, sizeof(rep));
+}
+
+static void send_bye(struct input *in, unsigned how)
+{
+	struct tq_oob_hdr h = header(how % PEERS, how & 4 ? TQ_OOB_BYE_ACK : TQ_OOB_BYE, 0);
+
+	send_datagram(in, &h, sizeof(h));
+}
+
+static void send_any(struct input *in)
+{
+	uint8_t bytes[216], len = input_byte(in) % sizeof(bytes);
+
+	input_bytes(in, bytes, len);
+	fake_datagram(bytes, len);
+}
+
+/* What a published address may be after its way through somebody else's hands. */
+static void add_peer(struct input *in)
+{
+	struct tq_address a = address_of(input_byte(in));
+	uint32_t value, at = input_byte(in) % sizeof(a) & ~3u, len = sizeof(a);
+	struct tq_peer *peer;
+	uint8_t how = input_byte(in);
+
+	value = input_number(in);
+	if (how & 1)
+		memcpy((uint8_t *)&a + at, &value, sizeof(value));
+	if (how & 2)
+		len = input_byte(in) % len;
+	tq_peer_add(run.ep, &a, len, "another", &peer);
+}
+
+/* ---- the control channel ---- */
+
+/* A handle as the endpoint gives them out, or a number. */
+static tq_le32 word(struct input *in)
+{
+	uint8_t b = input_byte(in);
+
+	if (b < 128)
+		return tq_put32((uint32_t)(1 + b / 32) << 20 | b % 32);
+	return tq_put32(b == 255 ? input_number(in) : b - 128u);
+}
+
+static uint32_t length_of(uint8_t type, uint8_t flags)
+{
+	static const uint8_t lengths[TQ_MSG_TYPES] = {
+		[TQ_MSG_EAGER] = sizeof(struct tq_msg_eager),
+		[TQ_MSG_RTS] = sizeof(struct tq_msg_rts),
+		[TQ_MSG_SWITCH] = sizeof(struct tq_msg_switch),
+		[TQ_MSG_RECALLED] = sizeof(struct tq_msg_recalled),
+		[TQ_MSG_GIVEBACK] = sizeof(struct tq_msg_giveback),
+		[TQ_MSG_DATA] = sizeof(struct tq_msg_data),
+		[TQ_MSG_WRITTEN] = sizeof(struct tq_msg_written),
+		[TQ_MSG_SRQN] = sizeof(struct tq_msg_srqn),
+		[TQ_MSG_REFUSE] = sizeof(struct tq_msg_refuse),
+		[TQ_MSG_RECALL] = sizeof(struct tq_msg_recall),
+		[TQ_MSG_FIN] = sizeof(struct tq_msg_answer),
+		[TQ_MSG_CTS] = sizeof(struct tq_msg_cts),
+		[TQ_MSG_CTS_PIECES] = sizeof(struct tq_msg_cts),
+		[TQ_MSG_CTS_DIRECT] = sizeof(struct tq_msg_answer),
+		[TQ_MSG_CREDIT] = sizeof(struct tq_msg_hdr),
+		[TQ_MSG_PRESS] = sizeof(struct tq_msg_press),
+	};
+
+	if (type == TQ_MSG_HELD)
+		return (uint32_t)(offsetof(struct tq_msg_held, one) +
+				  flags * sizeof(struct tq_msg_held_one));
+	return type < TQ_MSG_TYPES ? lengths[type] : 8;
+}
+
+static void send_message(struct input *in, unsigned how)
+{
+	uint8_t peer = (uint8_t)(how % PEERS), shape = input_byte(in);
+	union {
+		struct tq_msg_hdr hdr;
+		struct tq_msg_eager eager;
+		tq_le32 words[512];
+	} m = {0};
+	uint32_t len, i = 2;
+
+	m.hdr.type = input_byte(in) % (TQ_MSG_TYPES + 1);
+	m.hdr.flags = shape & 1 ? input_byte(in) : m.hdr.type == TQ_MSG_HELD;
+	m.hdr.credits[0] = shape & 2 ? input_byte(in) : 0;
+	m.hdr.credits[1] = shape & 2 ? input_byte(in) : 0;
+	m.hdr.conn = shape & 4 ? word(in) : tq_put32(run.from[peer].conn);
+	len = length_of(m.hdr.type, m.hdr.flags);
+	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_RTS) {
+		m.eager.env.ctx = tq_put32(CTX);
+		m.eager.env.source = tq_put32(peer);
+		m.eager.env.tag = tq_put32(input_byte(in) % 4);
+		i = 5;
+	}
+	for (; i < len / 4 && i < 512; i++)
+		m.words[i] = word(in);
+	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_DATA)
+		len += input_number(in) % 1024;
+	if (shape & 8)
+		len = input_byte(in);
+	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--)
+		fake_message(shape & 32 || len > SMALL_BUF, &m, len < sizeof(m) ? len : sizeof(m));
+}
+
+/* A direct message, to any tuple's queue. */
+static void send_direct(struct input *in)
+{
+	uint32_t n = fake_srqs(), len = input_number(in) % 70000;
+	void *bytes;
+
+	if (n <= TQ_CLASSES)
+		return;
+	bytes = calloc(1, len + 1);
+	fake_message(TQ_CLASSES + input_byte(in) % (n - TQ_CLASSES), bytes, len);
+	free(bytes);
+}
+
+/* ---- the user ---- */
+
+static struct op *op_new(struct input *in, struct tq_buf *buf, bool is_recv)
+{
+	static const uint32_t lengths[] = {8, 0, 1, 64, 500, 3000, 5000, 65000};
+	struct op *op = run.nops < OPS ? &run.ops[run.nops++] : NULL;
+
+	if (!op)
+		return NULL;
+	*buf = (struct tq_buf){.len = lengths[input_byte(in) % 8]};
+	op->mem = buf->addr = calloc(1, buf->len + !buf->len);
+	op->started = true;
+	op->is_recv = is_recv;
+	return op;
+}
+
+static void started(struct op *op, int rc, const struct tq_status *status)
+{
+	MUST(rc == 0 || rc == 1 || rc == -EIO, "a request is refused");
+	if (rc)
+		op_end(op, rc < 0 ? rc : status->error);
+}
+
+static void do_send(struct input *in, unsigned how)
+{
+	struct tq_status sent = {0};
+	struct tq_buf buf;
+	struct op *op = op_new(in, &buf, false);
+	unsigned flags = how & 16 ? TQ_SEND_SYNC : 0;
+
+	if (op)
+		started(op,
+			tq_send(run.ctx, how % NAMED, how / 4 % 4, &buf, flags, op, &op->req),
+			&sent);
+}
+
+static void do_recv(struct input *in, unsigned how)
+{
+	struct tq_status status = {0};
+	struct tq_buf buf;
+	struct op *op = op_new(in, &buf, true);
+	int rank = how % 4 == 3 ? TQ_ANY_SOURCE : (int)(how % NAMED);
+	int tag = how & 16 ? TQ_ANY_TAG : (int)(how / 4 % 4);
+
+	if (op)
+		started(op, tq_recv(run.ctx, rank, tag, &buf, op, &op->req, &status), &status);
+}
+
+static void do_probe(struct input *in, unsigned how)
+{
+	int rank = how % 4 == 3 ? TQ_ANY_SOURCE : (int)(how % NAMED), tag = (int)(how / 4 % 4);
+	struct tq_status status = {0};
+	struct tq_msg *msg = NULL;
+	struct tq_buf buf;
+	struct op *op;
+
+	if (how & 16) {
+		tq_probe(run.ctx, rank, tag, &status);
+		return;
+	}
+	if (run.nops == OPS || tq_mprobe(run.ctx, rank, tag, &status, &msg) != 1)
+		return;
+	op = op_new(in, &buf, true);
+	started(op, tq_mrecv(msg, &buf, op, &op->req, &status), &status);
+}
+
+static void do_cancel(struct op *op)
+{
+	if (op->is_recv && op->req)
+		tq_cancel(op->req);
+}
+
+static void progress(unsigned n)
+{
+	while (n--)
+		tq_progress(run.ep);
+}
+
+/* ---- a run ---- */
+
+static void step(struct input *in)
+{
+	uint8_t b = input_byte(in);
+	unsigned how = b & 31;
+
+	switch (b >> 5) {
+	case 0:
+		progress(1 + how % 8);
+		fake_clock_add(how >= 8 ? UINT64_C(1000000) << how % 12 : 0);
+		break;
+	case 1:
+		send_message(in, how);
+		break;
+	case 2:
+		send_request(in, how);
+		break;
+	case 3:
+		send_reply(in, how);
+		break;
+	case 4:
+		do_send(in, how);
+		break;
+	case 5:
+		do_recv(in, how);
+		break;
+	case 6:
+		fake_complete(how / 2, how % 16 != 15);
+		break;
+	default:
+		switch (how % 8) {
+		case 0:
+			send_bye(in, how / 8 + (input_byte(in) & 4));
+			break;
+		case 1:
+			send_any(in);
+			break;
+		case 2:
+			add_peer(in);
+			break;
+		case 3:
+			do_cancel(&run.ops[run.nops ? input_byte(in) % run.nops : 0]);
+			break;
+		case 4:
+		case 5:
+			send_direct(in);
+			break;
+		default:
+			do_probe(in, input_byte(in) & 31);
+		}
+	}
+	if (b & 1)
+		progress(2);
+}
+
+static void open_endpoint(struct input *in)
+{
+	static char dir[] = "/tmp", name[] = "the one under test";
+	const struct tq_job job = {
+		.key = (uint64_t)getpid(),
+		.dir = getenv("TMPDIR") ? getenv("TMPDIR") : dir,
+		.name = name,
+		.log = complain,
+		.complete = completed,
+	};
+	struct tq_params *p = tq_params_new();
+	uint8_t b = input_byte(in);
+	size_t len;
+
+	p->service_thread = 0;
+	p->keepalive = b & 1 ? 1 : 0;
+	p->connect_timeout = 1;
+	p->promote_after = 0;
+	p->wild_backoff = 0;
+	p->small_depth = p->large_depth = 32;
+	p->cq_depth = 512;
+	p->hold_lanes = 2;
+	p->credits = b & 2 ? 2 : 8;
+	p->null_mr = !(b & 4);
+	p->sink = 65536;
+	p->protocol = b / 8 % 4;
+	p->rendezvous = b / 32 % 2;
+	p->eager_limit = b & 64 ? 128 : 4096;
+	p->copy_pool = 262144;
+	MUST(!tq_open(p, &job, NULL, &run.ep), "the endpoint can't be opened");
+	tq_params_free(p);
+	memcpy(&run.own, tq_address(run.ep, &len), sizeof(run.own));
+	for (unsigned i = 0; i < NAMED; i++) {
+		struct tq_address a = address_of(i);
+
+		MUST(!tq_peer_add(run.ep, &a, sizeof(a), i ? "peer 1" : "peer 0", &run.peers[i]),
+		     "a peer can't be added");
+	}
+	MUST(!tq_ctx_add(run.ep, CTX, run.peers, NAMED, 0, 0, &run.ctx),
+	     "the context can't be added");
+}
+
+static void close_endpoint(void)
+{
+	/* All that is under way, and all that is tried now, fails; what isn't answered times out. */
+	fake_cut();
+	for (unsigned i = 0; i < run.nops; i++)
+		do_cancel(&run.ops[i]);
+	tq_ctx_remove(run.ctx);
+	for (unsigned i = 0; i < NAMED; i++)
+		tq_peer_remove(run.peers[i]);
+	tq_close(run.ep);
+	for (unsigned i = 0; i < run.nops; i++)
+		free(run.ops[i].mem);
+	fake_nothing_left();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+
+	memset(&run, 0, sizeof(run));
+	fake_start(datagram);
+	open_endpoint(&in);
+	while (in.left)
+		step(&in);
+	close_endpoint();
+	return 0;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The protocol against a hostile peer. Three endpoints on the model of tests/transport: 0 is the victim, 2 is honest, and 1
+ * runs the protocol too, but between it and 0 sits the fuzzer. It changes, drops, doubles, reorders and forges what 1 tells 0,
+ * and lets data arrive that nobody has announced. So real traffic leads everywhere by itself.
+ *
+ * The input says all: the network, what the users do, which step comes next. What must hold: what holds in tests/transport
+ * between 0 and 2 (matching, data, no stall, requests that end once), and at 0 that nothing is written beside a receive
+ * and nothing is left when the connection to 1 has been given up.
+ */
+#include <stdlib.h>
+
+#include "input.h"
+#include "world.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* ---- the network and the parameters ---- */
+
+static void choose_network(struct input *in, struct model_conf *conf)
+{
+	*conf = (struct model_conf){
+		.neps = 3,
+		.node = {0, 1, 2},
+		.hostile = true,
+		.hold_lanes = (int)INPUT_ONE_OF(in, 1, 2, 3),
+		.lane_depth = (uint32_t)INPUT_ONE_OF(in, 64, 1, 4),
+		.eager_bufs = (uint32_t)INPUT_ONE_OF(in, 1000, 2),
+		.copy_pool = (uint64_t)INPUT_ONE_OF(in, 100000, 300, 0),
+		.srqs = (uint32_t)INPUT_ONE_OF(in, 100, 3, 1),
+		.tick = (uint64_t)INPUT_ONE_OF(in, 100, 1000, 100000),
+		.lanes_ready = input_below(in, 2) == 0,
+		.lazy = (uint32_t)INPUT_ONE_OF(in, 0, 128, 256),
+		.no_eager_buf = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
+		.no_copy = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
+		.no_reg = (uint32_t)INPUT_ONE_OF(in, 0, 0, 10, 100),
+		.no_room = (uint32_t)INPUT_ONE_OF(in, 0, 0, 10, 100),
+		.no_srq = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
+		.lane_full = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
+		.no_data = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
+	};
+}
+
+static void choose_params(struct input *in, struct world *w)
+{
+	struct tq_params p;
+	struct tq_wire_limits limits;
+
+	world_defaults(&p);
+	p.protocol = (int)INPUT_ONE_OF(in, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_TUPLEQ,
+				       TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
+	p.rendezvous = (int)input_below(in, 2);
+	p.eager_limit = INPUT_ONE_OF(in, 32, 0, 8, 64);
+	p.copy_limit = INPUT_ONE_OF(in, 32, 0, 128);
+	p.promote_after = INPUT_ONE_OF(in, 0, 1, 3);
+	p.wild_backoff = INPUT_ONE_OF(in, 0, 1, 4);
+	p.tuples = INPUT_ONE_OF(in, 1000, 1, 2);
+	p.unexpected_limit = INPUT_ONE_OF(in, 1 << 20, 60, 300);
+	limits = (struct tq_wire_limits){
+		.max_inline = (uint32_t)INPUT_ONE_OF(in, 16, 0, 4),
+		.eager_max = (uint32_t)(p.eager_limit + INPUT_ONE_OF(in, 4, 16)),
+		.max_direct = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 0, 40, 100),
+		.max_send = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 100),
+		.max_sge = (uint32_t)INPUT_ONE_OF(in, 1, 3),
+		.srq_depth = (uint32_t)INPUT_ONE_OF(in, 100, 1, 3),
+	};
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		w->m.ep[e].params = p;
+		w->m.ep[e].limits = limits;
+	}
+}
+
+/* ---- what the users do ---- */
+
+static const int32_t tags[] = {0, 1, 2, -5};
+
+/* Between 0 and each of the others, or within 0. */
+static int choose_peer(struct input *in, int ep)
+{
+	return ep == MODEL_VICTIM ? (int)INPUT_ONE_OF(in, 1, 1, 2, 2, 1, 0) : MODEL_VICTIM;
+}
+
+static void do_op(struct input *in, struct world *w, unsigned what)
+{
+	static const enum op_kind kinds[] = {OP_SEND, OP_RECV, OP_SEND,   OP_RECV,
+					     OP_RECV, OP_PROBE, OP_MPROBE, OP_CANCEL};
+	struct op *added, op = {.kind = kinds[what % 8], .ep = (int)(what / 8) % 3};
+	uint8_t how = input_byte(in);
+
+	op.peer = choose_peer(in, op.ep);
+	op.tag = tags[how % 4];
+	op.len = (uint64_t)INPUT_ONE_OF(in, 4, 0, 1, 8, 30, 60, 90, 130, 300);
+	op.scattered = how / 4 % 8 == 7;
+	if (op.kind == OP_SEND) {
+		op.flags = how / 32 % 4 == 3 ? TQ_SEND_SYNC : 0;
+		if (how / 128)
+			op.flags |= TQ_SEND_BLOCK;
+	} else if (op.kind == OP_CANCEL) {
+		op.target = input_byte(in);
+	} else {
+		if (how / 32 % 2)
+			op.peer = TQ_ANY_SOURCE;
+		if (how / 64 % 2 && op.tag >= 0)
+			op.tag = TQ_ANY_TAG;
+	}
+	added = program_add(&w->prog, &op);
+	if (!added)
+		return;
+	/* The stream is not gone through otherwise. */
+	if (op.kind == OP_SEND)
+		w->prog.sends[op.ep].next++;
+	else
+		w->prog.recvs[op.ep].next++;
+	world_op(w, added);
+}
+
+/* ---- what the fuzzer does to the messages from 1 to 0 ---- */
+
+static struct model_item **queue(struct world *w)
+{
+	return &w->m.ep[MODEL_HOSTILE].control[MODEL_VICTIM];
+}
+
+static void push(struct world *w, const void *msg, uint32_t len)
+{
+	struct model_item *it = calloc(1, sizeof(*it));
+
+	it->kind = MODEL_CONTROL;
+	it->to = MODEL_VICTIM;
+	it->len = len;
+	it->msg = malloc(len + !len);
+	memcpy(it->msg, msg, len);
+	DL_APPEND(*queue(w), it);
+}
+
+static void drop_first(struct world *w)
+{
+	struct model_item *it = *queue(w);
+
+	DL_DELETE(*queue(w), it);
+	if (it->eager)
+		w->m.ep[MODEL_HOSTILE].eager_out--;
+	free(it->msg);
+	free(it);
+}
+
+static void overwrite(struct input *in, struct model_item *it)
+{
+	uint32_t at = input_byte(in), value = input_number(in);
+	size_t n = sizeof(value);
+
+	at = at % it->len & ~3u;
+	if (n > it->len - at)
+		n = it->len - at;
+	memcpy(it->msg + at, &value, n);
+}
+
+/* Exactly as long as it says, so that a read beyond its end is seen. */
+static void resize(struct input *in, struct model_item *it)
+{
+	uint32_t len = input_byte(in);
+	uint8_t *msg = calloc(1, len + !len);
+
+	memcpy(msg, it->msg, len < it->len ? len : it->len);
+	free(it->msg);
+	it->msg = msg;
+	it->len = len;
+}
+
+static void tamper(struct input *in, struct world *w, unsigned how)
+{
+	struct model_item *it = *queue(w);
+
+	if (!it || !it->len)
+		return;
+	switch (how % 8) {
+	case 0:
+		drop_first(w);
+		break;
+	case 1:
+		push(w, it->msg, it->len);
+		break;
+	case 2:
+		DL_DELETE(*queue(w), it);
+		DL_APPEND(*queue(w), it);
+		break;
+	case 3:
+		resize(in, it);
+		break;
+	case 4:
+		it->msg[it->len > 1] = input_byte(in); /* flags */
+		break;
+	default:
+		overwrite(in, it);
+	}
+}
+
+/* A handle that is in use, or any number. */
+static tq_le32 handle(struct input *in, const struct tq_handles *h)
+{
+	uint32_t b = input_byte(in), i, n;
+
+	if (b >= 250 || !h->used)
+		return tq_put32(input_number(in));
+	n = b % h->used;
+	for (i = 0; i < h->room; i++) {
+		if (h->slots[i].what && !n--)
+			break;
+	}
+	return tq_put32(h->slots[i].gen << TQ_HANDLE_INDEX_BITS | i);
+}
+
+/* Where the hostile endpoint says that its data are. */
+static void remote(struct input *in, const struct model_ep *ep, tq_le64 *addr, tq_le32 *rkey)
+{
+	const struct model_reg *reg = ep->regs;
+
+	if (reg && input_below(in, 4)) {
+		*addr = tq_put64((uintptr_t)reg->addr);
+		*rkey = tq_put32(reg->reg.rkey);
+	} else {
+		*addr = tq_put64(input_long(in));
+		*rkey = tq_put32(input_number(in));
+	}
+}
+
+static struct tq_msg_env envelope(struct input *in, const struct world *w)
+{
+	uint8_t b = input_byte(in);
+
+	return (struct tq_msg_env){
+		.ctx = tq_put32(b & 0x40 ? input_number(in) : WORLD_CTX_ID),
+		.source = tq_put32(b & 0x80 ? input_number(in) : MODEL_HOSTILE),
+		.tag = tq_put32(b & 0x20 ? input_number(in) : (uint32_t)tags[b % 4]),
+		.cseq = tq_put32(input_number(in)),
+		.seq = tq_put32(input_number(in)),
+		.ask = b & 0x10 ? handle(in, &w->m.ep[MODEL_HOSTILE].core.stups) : tq_put32(0),
+	};
+}
+
+#define DATA_MAX 80u
+
+union message {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_eager eager;
+	struct tq_msg_rts rts;
+	struct tq_msg_switch sw;
+	struct tq_msg_held held;
+	struct tq_msg_recalled recalled;
+	struct tq_msg_giveback giveback;
+	struct tq_msg_data data;
+	struct tq_msg_written written;
+	struct tq_msg_srqn srqn;
+	struct tq_msg_refuse refuse;
+	struct tq_msg_recall recall;
+	struct tq_msg_answer answer;
+	struct tq_msg_cts cts;
+	uint8_t bytes[TQ_MSG_MAX + DATA_MAX];
+};
+
+/* What 1 says as the sender of a tuple; returns its length. */
+static uint32_t forge_as_sender(struct input *in, const struct world *w, union message *m)
+{
+	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
+
+	switch (m->hdr.type) {
+	case TQ_MSG_EAGER:
+		m->eager.env = envelope(in, w);
+		return (uint32_t)sizeof(m->eager) + input_below(in, DATA_MAX);
+	case TQ_MSG_RTS:
+		m->rts.env = envelope(in, w);
+		m->rts.length = tq_put64(input_long(in));
+		remote(in, there, &m->rts.addr, &m->rts.rkey);
+		m->rts.sreq = handle(in, &there->core.sreqs);
+		return sizeof(m->rts);
+	case TQ_MSG_SWITCH:
+		m->sw.rtup = handle(in, &here->core.rtups);
+		m->sw.seq = tq_put32(input_number(in));
+		return sizeof(m->sw);
+	case TQ_MSG_HELD:
+		m->hdr.flags = (uint8_t)(1 + m->hdr.flags % TQ_HELD_MAX);
+		m->held.rtup = handle(in, &here->core.rtups);
+		for (unsigned i = 0; i < m->hdr.flags; i++)
+			m->held.one[i] = (struct tq_msg_held_one){
+				.seq = tq_put32(input_number(in)),
+				.cseq = tq_put32(input_number(in)),
+				.length = tq_put64(input_long(in)),
+			};
+		return (uint32_t)(offsetof(struct tq_msg_held, one) +
+				  m->hdr.flags * sizeof(m->held.one[0]));
+	case TQ_MSG_RECALLED:
+		m->recalled.rtup = handle(in, &here->core.rtups);
+		m->recalled.held = tq_put32(input_number(in));
+		m->recalled.delivered = tq_put32(input_number(in));
+		m->recalled.next = tq_put32(input_number(in));
+		return sizeof(m->recalled);
+	case TQ_MSG_GIVEBACK:
+		m->giveback.rtup = handle(in, &here->core.rtups);
+		return sizeof(m->giveback);
+	case TQ_MSG_DATA:
+		m->data.rreq = handle(in, &here->core.rreqs);
+		m->data.offset = tq_put64(input_long(in));
+		return (uint32_t)sizeof(m->data) + input_below(in, DATA_MAX);
+	case TQ_MSG_WRITTEN:
+		m->written.rreq = handle(in, &here->core.rreqs);
+		m->written.failed = tq_put32(input_number(in));
+		return sizeof(m->written);
+	}
+	return 0;
+}
+
+/* As its receiver. */
+static uint32_t forge_as_receiver(struct input *in, const struct world *w, union message *m)
+{
+	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
+
+	switch (m->hdr.type) {
+	case TQ_MSG_SRQN:
+		m->srqn.stup = handle(in, &here->core.stups);
+		m->srqn.rtup = handle(in, &there->core.rtups);
+		m->srqn.srqn = tq_put32(input_number(in));
+		m->srqn.max_len = tq_put64(input_long(in));
+		return sizeof(m->srqn);
+	case TQ_MSG_REFUSE:
+		m->refuse.stup = handle(in, &here->core.stups);
+		m->refuse.after = tq_put32(input_number(in));
+		return sizeof(m->refuse);
+	case TQ_MSG_RECALL:
+		m->recall.stup = handle(in, &here->core.stups);
+		m->recall.rtup = handle(in, &there->core.rtups);
+		m->recall.position = tq_put32(input_number(in));
+		m->recall.after = tq_put32(input_number(in));
+		return sizeof(m->recall);
+	case TQ_MSG_FIN:
+	case TQ_MSG_CTS_DIRECT:
+		m->answer.sreq = handle(in, &here->core.sreqs);
+		return sizeof(m->answer);
+	case TQ_MSG_CTS:
+	case TQ_MSG_CTS_PIECES:
+		m->cts.sreq = handle(in, &here->core.sreqs);
+		m->cts.rreq = handle(in, &there->core.rreqs);
+		m->cts.length = tq_put64(input_long(in));
+		remote(in, there, &m->cts.addr, &m->cts.rkey);
+		return sizeof(m->cts);
+	}
+	return 0;
+}
+
+static void forge(struct input *in, struct world *w, unsigned what)
+{
+	union message m = {.hdr.type = (uint8_t)(1 + what % (TQ_MSG_TYPES - 1))};
+	uint32_t len;
+
+	m.hdr.flags = input_byte(in);
+	len = forge_as_sender(in, w, &m);
+	if (!len)
+		len = forge_as_receiver(in, w, &m);
+	if (!len) { /* any bytes */
+		len = 1 + input_below(in, sizeof(m));
+		input_bytes(in, &m, len);
+	}
+	if (!w->m.down[MODEL_HOSTILE][MODEL_VICTIM])
+		push(w, &m, len);
+}
+
+/* A direct message to a tuple queue that was offered to 1. */
+static void stray(struct input *in, struct world *w)
+{
+	unsigned n = input_byte(in);
+	uint64_t len = input_number(in) % (1 << 20);
+
+	for (uint32_t i = 0; i < w->m.nsrqs; i++) {
+		struct tq_srq *srq = w->m.srqs[(i + n) % w->m.nsrqs];
+		const struct tq_rreq *r = srq->recvs ? srq->recvs->token : NULL;
+
+		if (srq->ep == MODEL_VICTIM && r && r->rtup->pair->rank == MODEL_HOSTILE &&
+		    len <= w->m.ep[MODEL_VICTIM].limits.max_direct) {
+			hca_stray(&w->m, MODEL_HOSTILE, srq, len);
+			return;
+		}
+	}
+}
+
+/* ---- a run ---- */
+
+static void step(struct input *in, struct world *w)
+{
+	uint8_t b = input_byte(in);
+	uint16_t acts[ACTS];
+	int n;
+
+	switch (b >> 5) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		n = world_actions(w, acts);
+		if (n)
+			world_act(w, acts[(b & 31) % n], b >> 5 == 3);
+		break;
+	case 4:
+		do_op(in, w, b & 31);
+		break;
+	case 5:
+		forge(in, w, b & 31);
+		break;
+	case 6:
+		tamper(in, w, b & 31);
+		break;
+	default:
+		switch (b & 7) {
+		case 0:
+			hca_break(&w->m, MODEL_VICTIM, MODEL_HOSTILE);
+			world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
+			break;
+		case 1:
+			stray(in, w);
+			break;
+		default:
+			world_act(w, ACT_POLL + (b & 31) % 3, b & 8);
+		}
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	struct world *w = calloc(1, sizeof(*w));
+
+	sim_aborts = true;
+	sim_tracing = getenv("TRACE") != NULL;
+	sim_seed(&w->rng, input_byte(&in));
+	choose_network(&in, &w->m.conf);
+	choose_params(&in, w);
+	w->prog.nctx = 1;
+	world_start(w);
+	while (in.left)
+		step(&in, w);
+	world_finish(w);
+	free(w);
+	return 0;
+}
