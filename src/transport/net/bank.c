@@ -30,7 +30,6 @@
 #include "net/control.h"
 
 #define CREDIT_BUFFERS 2u   /* for each sender */
-#define CREDITS_MAX    255u /* a header's byte returns them all */
 #define SHARE          4u   /* one sender gets up to 1/SHARE of a bank, */
 #define USE_AT_ONCE    8u   /* buffers are posted again when there are so many, */
 #define USE_AFTER      4u   /* or after so many polls: not between a message and its answer */
@@ -226,8 +225,8 @@ static uint32_t granted_first(const struct tq_net *net, int cls)
 
 	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
 		n /= 2;
-	if (n > CREDITS_MAX)
-		n = CREDITS_MAX;
+	if (n > TQ_CREDITS_MAX)
+		n = TQ_CREDITS_MAX;
 	return (uint32_t)(n < most ? n : most);
 }
 
@@ -326,8 +325,8 @@ void tq_bank_grow(struct tq_link *link)
 		if (link->owed[cls] * 2 <= link->granted[cls])
 			continue;
 		limit = bank->depth[cls] / SHARE;
-		if (limit > CREDITS_MAX)
-			limit = CREDITS_MAX;
+		if (limit > TQ_CREDITS_MAX)
+			limit = TQ_CREDITS_MAX;
 		most = bank->depth[cls] - bank->depth[cls] / 4;
 		more = link->granted[cls];
 		if (link->granted[cls] >= limit || bank->granted[cls] >= most)
@@ -387,6 +386,10 @@ static void post_again(struct tq_net *net, struct tq_bounce *b)
 	}
 	if (!link || link->failed)
 		return;
+	if (link->owed[b->cls] == link->granted[b->cls]) {
+		tq_link_give_up(net, link, "it sent more control messages than it has credit for");
+		return;
+	}
 	link->owed[b->cls]++;
 	if (!link->owing && tq_bank_credit_due(link)) {
 		link->owing = true;
@@ -479,12 +482,24 @@ static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
 	return link;
 }
 
+/* What the message returns. false: more than it can have. */
+static bool take_credits(struct tq_link *link, const struct tq_msg_hdr *hdr)
+{
+	int cls;
+
+	for (cls = 0; link->connected && cls < TQ_CLASSES; cls++) {
+		if (hdr->credits[cls] > TQ_CREDITS_MAX - link->credits[cls])
+			return false;
+		link->credits[cls] += hdr->credits[cls];
+	}
+	return true;
+}
+
 static void bounce_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
 	struct tq_bounce *b = (struct tq_bounce *)work;
 	const struct tq_msg_hdr *hdr = b->buf;
 	struct tq_link *link;
-	int cls;
 
 	link = sender_of(net, b, wc);
 	if (!link) {
@@ -492,9 +507,11 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 		use_again(net, b, NULL);
 		return;
 	}
-	if (link->connected)
-		for (cls = 0; cls < TQ_CLASSES; cls++)
-			link->credits[cls] += hdr->credits[cls];
+	if (!take_credits(link, hdr)) {
+		tq_link_give_up(net, link, "it returned more credit than there is");
+		use_again(net, b, NULL);
+		return;
+	}
 	switch (hdr->type) {
 	case TQ_MSG_CREDIT:
 		b->link = NULL;

@@ -337,12 +337,18 @@ void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane)
 
 /* ---- answers ---- */
 
+static bool is_credit(tq_le32 n)
+{
+	return tq_get32(n) > 0 && tq_get32(n) <= TQ_CREDITS_MAX;
+}
+
 static bool terms_are_sane(const struct tq_oob_rep *rep)
 {
 	return !(tq_get32(rep->srqn[TQ_SMALL]) >> 24) && !(tq_get32(rep->srqn[TQ_LARGE]) >> 24) &&
 	       tq_get32(rep->size[TQ_SMALL]) >= TQ_MSG_MAX &&
 	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) &&
-	       tq_get32(rep->credits[TQ_SMALL]) > 0 && tq_get32(rep->conn);
+	       is_credit(rep->credits[TQ_SMALL]) && is_credit(rep->credits[TQ_LARGE]) &&
+	       tq_get32(rep->conn);
 }
 
 static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
@@ -435,8 +441,8 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	struct tq_request *rq;
 
 	HASH_FIND(hh, net->conns->requests, &txid, sizeof(txid), rq);
-	if (!rq || rq->link->nonce != tq_get64(rep->hdr.from))
-		return; /* a late one */
+	if (!rq || !rq->sent || rq->link->nonce != tq_get64(rep->hdr.from))
+		return; /* a late one, or to what was not asked yet */
 	rq->heard = tq_now();
 	switch ((enum tq_oob_status)rep->hdr.status) {
 	case TQ_OOB_OK:

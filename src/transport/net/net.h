@@ -150,6 +150,8 @@ struct tq_node {
 
 enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES };
 
+#define TQ_CREDITS_MAX 255u /* of a sender in a class: a header's byte returns them all */
+
 /* A control message that waits for the connection, credit or room. */
 struct tq_backlog;
 

@@ -56,6 +56,10 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		drop(core);
 		return;
 	}
+	if (tq_get32(m->srqn) >> 24) {
+		tq_core_give_up(core, peer, "it offered a tuple queue that can't be");
+		return;
+	}
 	tq_stup_offered(t, tq_get32(m->rtup), tq_get32(m->srqn), tq_get64(m->max_len));
 }
 

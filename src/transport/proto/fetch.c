@@ -243,15 +243,11 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 
 /* ---- pieces ---- */
 
-static void pieces_over(struct tq_rreq *r, int error)
+static void pieces_over(struct tq_rreq *r)
 {
 	struct tq_core *core = r->req.core;
 
 	tq_fetch_over(r);
-	if (error) {
-		tq_rreq_end(r, error);
-		return;
-	}
 	TQ_COUNT(core->stats, recv_pipelined);
 	TQ_COUNT_N(core->stats, recv_pipelined_bytes, r->wanted);
 	tq_fetch_complete(r);
@@ -307,11 +303,6 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 	if (!r)
 		return false;
-	if (m->hdr.flags & TQ_DATA_FAILED) {
-		drop_pieces(r);
-		pieces_over(r, -EIO);
-		return false;
-	}
 	len -= (uint32_t)sizeof(*m);
 	if (!len || offset != r->got || len > r->wanted - r->got) {
 		tq_doom(peer, "a piece of its message is out of place");
@@ -322,7 +313,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		to_user(&r->buf, offset, m + 1, len);
 		r->got += len;
 		if (r->got == r->wanted)
-			pieces_over(r, 0);
+			pieces_over(r);
 		return false;
 	}
 	core->arriving = bounce;
@@ -376,7 +367,7 @@ int tq_recv_poll(struct tq_core *core)
 		if (r->state == TQ_RREQ_PIECES) {
 			copy_pieces(r);
 			if (r->got == r->wanted)
-				pieces_over(r, 0);
+				pieces_over(r);
 			continue;
 		}
 		DL_DELETE(core->copies, r);

@@ -157,8 +157,7 @@ struct tq_msg_giveback {
 };
 static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
 
-/* Data follow, to the end of the message; hdr.flags: TQ_DATA_FAILED = the sender gives up. */
-#define TQ_DATA_FAILED 1u
+/* Data follow, to the end of the message. */
 struct tq_msg_data {
 	struct tq_msg_hdr hdr;
 	tq_le32 rreq; /* the receive's handle */

@@ -221,8 +221,14 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	}
 	for (i = 0; i < m->hdr.flags; i++) {
 		const struct tq_msg_held_one *one = &m->one[i];
-		struct tq_unex *u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, tq_get64(one->length));
+		uint64_t length = tq_get64(one->length);
+		struct tq_unex *u;
 
+		if (length > core->limits->max_direct) {
+			tq_doom(peer, "it holds a message that is too long to be sent direct");
+			return;
+		}
+		u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, length);
 		if (!u) {
 			tq_doom(peer, "there is no memory for a message of its");
 			return;
@@ -241,13 +247,14 @@ void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_
 
 	if (!k)
 		return;
-	k->due = tq_get32(m->delivered);
+	/* No more can be due than there are receives. */
 	if (k->state != TQ_RTUP_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
-	    tq_before(k->due, k->delivered)) {
+	    tq_get32(m->delivered) - k->delivered > k->nsrq) {
 		tq_doom(peer, "its answer to a recall doesn't add up");
 		return;
 	}
 	k->recalled = true;
+	k->due = tq_get32(m->delivered);
 	try_close(k);
 }
 
