@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-all_groups=(lint unit softhca transport clients mpi programs asan ubsan tsan dist)
+all_groups=(lint unit softhca transport fuzz clients mpi programs asan ubsan tsan dist)
 passed=0 failed=0 skipped=0
 skips=() # what was skipped, and why
 names=() # what to run of a group; empty: all
@@ -261,6 +261,24 @@ group_transport() {
 	run_list transport ""
 }
 
+# What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
+# says how to fuzz on.
+group_fuzz() {
+	local out=${build:-$top/build}/fuzz target runs
+
+	need_packages make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
+	echo "Building the fuzz targets"
+	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
+		die "the build of the fuzz targets failed"
+	for target in protocol network; do
+		[ "$target" = protocol ] && runs=20000 || runs=6000
+		wanted "$target corpus" && pass_or_fail "$target corpus" 120 "$top/tests/fuzz/run.sh" "$out" "$target" 0
+		wanted "$target fuzzing" &&
+			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" "$runs"
+	done
+	return 0
+}
+
 group_mpi() {
 	need_packages openmpi-bin openssh-client
 	plain_build
@@ -327,7 +345,7 @@ group_tsan() {
 cppcheck_all() {
 	local folder includes=() undefined=() macro
 
-	for folder in include src/softhca src/transport tests/softhca tests/transport tests/mpi bench/mpi bench/verbs; do
+	for folder in include src/softhca src/transport tests/softhca tests/transport tests/fuzz tests/mpi bench/mpi bench/verbs; do
 		includes+=(-I "$folder")
 	done
 	for macro in NO_DECLTYPE _MSC_VER HASH_DEBUG HASH_BLOOM HASH_EMIT_KEYS; do

@@ -34,6 +34,7 @@ need_packages() {
 	client_packages=(ibverbs-providers ibverbs-utils perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev python3 python3-mpi4py)
+	fuzz_packages=(clang libclang-rt-14-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
 }
 

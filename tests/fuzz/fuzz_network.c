@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole endpoint of libtupleq, on verbs in which only what the fuzzer says happens (verbs.h): datagrams of the connection
- * exchange and published addresses, messages on the control channel with their credits, direct messages, completions and
- * failures, between calls of the user's. Three processes talk to it: two peers on one node, and one that isn't a peer.
+ * A whole endpoint of libtupleq, on verbs in which only what the fuzzer says happens (verbs.h):
+ * datagrams of the connection exchange and published addresses, messages on the control channel
+ * with their credits, direct messages, completions and failures, between calls of the user's. Three
+ * processes talk to it: two peers on one node, and one that isn't a peer.
  *
- * What must hold: no request ends twice or never, none ends with an error that no sentence in the log explains, and when the
- * endpoint is closed, which comes to an end, nothing of the device's is left.
+ * What must hold: no request ends twice or never, none ends with an error that no sentence in the
+ * log explains, and when the endpoint is closed, which comes to an end, nothing of the device's is
+ * left.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -54,8 +56,8 @@ static struct run {
 	unsigned complaints; /* sentences in the log */
 	bool failed;         /* a request has ended with an error */
 	struct {
-		uint32_t conn;   /* the peer's number at the endpoint */
-		uint64_t txid;   /* of its last request */
+		uint32_t conn; /* the peer's number at the endpoint */
+		uint64_t txid; /* of its last request */
 		uint32_t credits;
 	} from[PEERS];
 	struct tq_oob_req asked[REQUESTS]; /* what the endpoint has asked for */
@@ -340,8 +342,7 @@ static void do_send(struct input *in, unsigned how)
 	unsigned flags = how & 16 ? TQ_SEND_SYNC : 0;
 
 	if (op)
-		started(op,
-			tq_send(run.ctx, how % NAMED, how / 4 % 4, &buf, flags, op, &op->req),
+		started(op, tq_send(run.ctx, how % NAMED, how / 4 % 4, &buf, flags, op, &op->req),
 			&sent);
 }
 
@@ -487,7 +488,8 @@ static void open_endpoint(struct input *in)
 
 static void close_endpoint(void)
 {
-	/* All that is under way, and all that is tried now, fails; what isn't answered times out. */
+	/* All that is under way, and all that is tried now, fails; what isn't answered times out.
+	 */
 	fake_cut();
 	for (unsigned i = 0; i < run.nops; i++)
 		do_cancel(&run.ops[i]);

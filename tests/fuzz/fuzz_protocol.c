@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol against a hostile peer. Three endpoints on the model of tests/transport: 0 is the victim, 2 is honest, and 1
- * runs the protocol too, but between it and 0 sits the fuzzer. It changes, drops, doubles, reorders and forges what 1 tells 0,
- * and lets data arrive that nobody has announced. So real traffic leads everywhere by itself.
+ * The protocol against a hostile peer. Three endpoints on the model of tests/transport: 0 is the
+ * victim, 2 is honest, and 1 runs the protocol too, but between it and 0 sits the fuzzer. It
+ * changes, drops, doubles, reorders and forges what 1 tells 0, and lets data arrive that nobody has
+ * announced. So real traffic leads everywhere by itself.
  *
- * The input says all: the network, what the users do, which step comes next. What must hold: what holds in tests/transport
- * between 0 and 2 (matching, data, no stall, requests that end once), and at 0 that nothing is written beside a receive
- * and nothing is left when the connection to 1 has been given up.
+ * The input says all: the network, what the users do, which step comes next. What must hold: what
+ * holds in tests/transport between 0 and 2 (matching, data, no stall, requests that end once), and
+ * at 0 that nothing is written beside a receive and nothing is left when the connection to 1 has
+ * been given up.
  */
 #include <stdlib.h>
 
@@ -82,7 +84,7 @@ static int choose_peer(struct input *in, int ep)
 
 static void do_op(struct input *in, struct world *w, unsigned what)
 {
-	static const enum op_kind kinds[] = {OP_SEND, OP_RECV, OP_SEND,   OP_RECV,
+	static const enum op_kind kinds[] = {OP_SEND, OP_RECV,  OP_SEND,   OP_RECV,
 					     OP_RECV, OP_PROBE, OP_MPROBE, OP_CANCEL};
 	struct op *added, op = {.kind = kinds[what % 8], .ep = (int)(what / 8) % 3};
 	uint8_t how = input_byte(in);

@@ -37,7 +37,8 @@ static inline void input_bytes(struct input *in, void *to, size_t n)
 	in->left -= have;
 }
 
-/* One byte for what is likely to mean something: small numbers of either sign, powers of two; five for any other. */
+/* One byte for what is likely to mean something: small numbers of either sign, powers of two; five
+ * for any other. */
 static inline uint32_t input_number(struct input *in)
 {
 	uint8_t b = input_byte(in);
@@ -46,7 +47,7 @@ static inline uint32_t input_number(struct input *in)
 	if (b < 160)
 		return b;
 	if (b < 208)
-		return (uint32_t)-(b - 159);
+		return (uint32_t) - (b - 159);
 	if (b < 240)
 		return UINT32_C(1) << (b - 208);
 	input_bytes(in, &any, sizeof(any));
@@ -62,7 +63,7 @@ static inline uint64_t input_long(struct input *in)
 }
 
 /* One of the arguments. */
-#define INPUT_ONE_OF(in, ...)                       \
+#define INPUT_ONE_OF(in, ...)                          \
 	(((const int64_t[]){__VA_ARGS__})[input_below( \
 		(in), sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])
 

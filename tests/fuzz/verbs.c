@@ -437,7 +437,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct qp *qp = (struct qp *)ibv;
 
-	if (mask & IBV_QP_PATH_MTU && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+	if (mask & IBV_QP_PATH_MTU &&
+	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
 		return EINVAL;
 	if (mask & IBV_QP_DEST_QPN && attr->dest_qp_num >> 24)
 		return EINVAL;
@@ -449,11 +450,27 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
+/* As adapters' libraries do it: what a QP has completed goes with it. */
+static void clean(struct cq *cq, uint32_t qpn)
+{
+	struct completion *c, *next;
+
+	DL_FOREACH_SAFE(cq->done, c, next) {
+		if (c->wc.qp_num != qpn)
+			continue;
+		DL_DELETE(cq->done, c);
+		cq->n--;
+		free(c);
+	}
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = (struct qp *)ibv;
 	struct send *s, *next;
 
+	if (qp->ibv.send_cq)
+		clean((struct cq *)qp->ibv.send_cq, qp->ibv.qp_num);
 	DL_FOREACH_SAFE(qp->sends, s, next)
 		free(s);
 	drop_recvs(qp->recvs);

@@ -102,7 +102,8 @@ bool hca_can_move(struct model *m, int ep, int qp)
 	srq = model_srq(m, it->srqn);
 	if (srq->recvs)
 		return true;
-	SIM_MUST(model_astray(m, ep, it->to) || qp % (MODEL_LANES + 1) != MODEL_BULK, "a direct message blocks the bulk lane");
+	SIM_MUST(model_astray(m, ep, it->to) || qp % (MODEL_LANES + 1) != MODEL_BULK,
+		 "a direct message blocks the bulk lane");
 	return false;
 }
 

@@ -29,11 +29,11 @@
 #include "base/log.h"
 #include "net/control.h"
 
-#define CREDIT_BUFFERS 2u   /* for each sender */
-#define SHARE          4u   /* one sender gets up to 1/SHARE of a bank, */
-#define USE_AT_ONCE    8u   /* buffers are posted again when there are so many, */
-#define USE_AFTER      4u   /* or after so many polls: not between a message and its answer */
-#define SPARES         16u  /* made at a time */
+#define CREDIT_BUFFERS 2u  /* for each sender */
+#define SHARE          4u  /* one sender gets up to 1/SHARE of a bank, */
+#define USE_AT_ONCE    8u  /* buffers are posted again when there are so many, */
+#define USE_AFTER      4u  /* or after so many polls: not between a message and its answer */
+#define SPARES         16u /* made at a time */
 
 struct tq_bounce {
 	struct tq_work work;

@@ -117,6 +117,21 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 	link->contact->owed_ack = true;
 }
 
+/* Sends that end only by what the process does. (The HCA ends the others, if with an error.) */
+static bool waits_for(const struct tq_link *link)
+{
+	const struct tq_pair *pair;
+	const struct tq_sreq *s;
+
+	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
+		DL_FOREACH2(pair->sreqs, s, pnext) {
+			if (s->state != TQ_SREQ_DIRECT && s->state != TQ_SREQ_WRITING)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* What we had sent to those that leave has arrived, and no more will be sent. */
 static void send_acks(struct tq_net *net)
 {
@@ -126,6 +141,10 @@ static void send_acks(struct tq_net *net)
 		if (link->contact->owed_ack) {
 			promise(net, link);
 			link->contact->owed_ack = false;
+			if (waits_for(link))
+				tq_link_give_up(
+					net, link,
+					"it has closed and not received what was sent to it");
 		}
 	}
 	net->conns->nacks_owed = 0;
@@ -255,13 +274,13 @@ int tq_conn_report(struct tq_net *net)
 	while ((link = net->conns->broken)) {
 		struct tq_contact *c = link->contact;
 		const char *why = c->why ? c->why : "the connection failed";
+		/* Of one that has said goodbye it is none, unless something is lost. */
+		bool news = !link->left || waits_for(link);
 
 		net->conns->broken = c->next_broken;
 		c->next_broken = NULL;
-		/* Of one that has said goodbye it is no news. */
-		tq_log(net->job, link->left ? TQ_LOG_DEBUG : TQ_LOG_ERROR, "%s", why);
-		if (!link->left)
-			net->failures++;
+		tq_log(net->job, news ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s", why);
+		net->failures += news;
 		if (link->peer)
 			tq_net_peer_failed(net, link, why);
 		n++;

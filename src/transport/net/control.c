@@ -328,6 +328,15 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 
 /* ---- operations ---- */
 
+/* Nothing goes to one that has closed, and was promised that: it would break the lane, which others
+ * of its node may need. */
+static bool is_gone(struct tq_net *net, struct tq_link *link)
+{
+	if (link->left && link->promised)
+		tq_link_give_up(net, link, "it has closed");
+	return link->failed;
+}
+
 int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		    unsigned flags)
 {
@@ -335,7 +344,7 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 	int rc = -EAGAIN;
 
 	assert(len >= sizeof(struct tq_msg_hdr) && len <= TQ_MSG_MAX);
-	if (link->failed)
+	if (is_gone(net, link))
 		return -EIO;
 	if (!link->backlog) {
 		memcpy(scratch, msg, len); /* the header is filled in */
@@ -381,7 +390,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 
 	assert(buf == (copy ? copy->addr : control->scratch));
 	control->lent.reg = NULL;
-	if (link->failed)
+	if (is_gone(net, link))
 		rc = -EIO;
 	else if (!link->backlog)
 		rc = post(net, link, buf, len, copy, flags);

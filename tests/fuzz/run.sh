@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# run.sh BUILD TARGET RUNS [LIBFUZZER-OPTION...]: the target on its corpus, then so many runs of what the fuzzer makes of that: the
+# same ones each time. An input that fails is kept in BUILD/found, and named.
+set -euo pipefail
+
+folder=$(cd "$(dirname "$0")" && pwd)
+build=$1 target=$2 runs=$3
+shift 3
+
+mkdir -p "$build/found"
+# The endpoint's files. New inputs of interest are not kept: the next run begins where this one did.
+TMPDIR=$(mktemp -d)
+trap 'rm -rf "$TMPDIR"' EXIT
+export TMPDIR ASAN_OPTIONS=allocator_may_return_null=1:handle_abort=1 UBSAN_OPTIONS=print_stacktrace=1
+
+corpus=("$folder/corpus/$target"/*)
+if [ "$runs" -eq 0 ]; then
+	"$build/fuzz_$target" -timeout=10 -artifact_prefix="$build/found/$target-" "$@" "${corpus[@]}"
+else
+	mkdir "$TMPDIR/new"
+	"$build/fuzz_$target" -seed=1 -runs="$runs" -max_len=400 -timeout=10 -artifact_prefix="$build/found/$target-" "$@" \
+		"$TMPDIR/new" "$folder/corpus/$target"
+fi
