@@ -51,7 +51,7 @@ static struct run {
 	struct tq_address own;
 	struct tq_peer *peers[NAMED];
 	struct tq_ctx *ctx;
-	struct op ops[OPS];
+	struct op ops[OPS], last[NAMED];
 	unsigned nops;
 	unsigned complaints; /* sentences in the log */
 	bool failed;         /* a request has ended with an error */
@@ -459,7 +459,7 @@ static void open_endpoint(struct input *in)
 	size_t len;
 
 	p->service_thread = 0;
-	p->keepalive = b & 1 ? 1 : 0;
+	p->keepalive = 1;
 	p->connect_timeout = 1;
 	p->promote_after = 0;
 	p->wild_backoff = 0;
@@ -488,17 +488,28 @@ static void open_endpoint(struct input *in)
 
 static void close_endpoint(void)
 {
+	static const struct tq_buf empty;
+
 	/* All that is under way, and all that is tried now, fails; what isn't answered times out.
 	 */
 	fake_cut();
 	for (unsigned i = 0; i < run.nops; i++)
 		do_cancel(&run.ops[i]);
+	/* A last message to each finds that, sooner than keepalive would. */
+	for (unsigned i = 0; i < NAMED; i++) {
+		struct op *last = &run.last[i];
+
+		last->started = true;
+		tq_send(run.ctx, (int)i, 0, &empty, 0, last, &last->req);
+	}
 	tq_ctx_remove(run.ctx);
 	for (unsigned i = 0; i < NAMED; i++)
 		tq_peer_remove(run.peers[i]);
 	tq_close(run.ep);
-	for (unsigned i = 0; i < run.nops; i++)
+	for (unsigned i = 0; i < run.nops; i++) {
+		MUST(run.ops[i].ended || run.ops[i].is_recv, "a send has not ended");
 		free(run.ops[i].mem);
+	}
 	fake_nothing_left();
 	MUST(!run.failed || run.complaints,
 	     "a request ended with an error that no sentence explains");

@@ -107,6 +107,8 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 /* ---- conns.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
+/* To the log: why the link has failed. */
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
 
 /* ---- lane_qp.c ---- */
 /* Makes an INI QP, in INIT. -errno. */

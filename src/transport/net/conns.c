@@ -266,6 +266,17 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 }
 
 /* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
+{
+	const char *why = link->contact->why;
+	/* Of one that has said goodbye it is none, unless something is lost. */
+	bool news = !link->left || waits_for(link);
+
+	tq_log(net->job, news ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s",
+	       why ? why : "A connection failed.");
+	net->failures += news;
+}
+
 int tq_conn_report(struct tq_net *net)
 {
 	struct tq_link *link;
@@ -273,16 +284,12 @@ int tq_conn_report(struct tq_net *net)
 
 	while ((link = net->conns->broken)) {
 		struct tq_contact *c = link->contact;
-		const char *why = c->why ? c->why : "the connection failed";
-		/* Of one that has said goodbye it is none, unless something is lost. */
-		bool news = !link->left || waits_for(link);
 
 		net->conns->broken = c->next_broken;
 		c->next_broken = NULL;
-		tq_log(net->job, news ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s", why);
-		net->failures += news;
+		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_net_peer_failed(net, link, why);
+			tq_net_peer_failed(net, link, c->why ? c->why : "");
 		n++;
 	}
 	return n;

@@ -189,6 +189,7 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	for (p = &conns->broken; *p; p = &(*p)->contact->next_broken) {
 		if (*p == link) {
 			*p = c->next_broken;
+			tq_link_say_why(net, link);
 			break;
 		}
 	}
