@@ -16,9 +16,9 @@ export TMPDIR ASAN_OPTIONS=allocator_may_return_null=1:handle_abort=1 UBSAN_OPTI
 
 corpus=("$folder/corpus/$target"/*)
 if [ "$runs" -eq 0 ]; then
-	"$build/fuzz_$target" -timeout=10 -artifact_prefix="$build/found/$target-" "$@" "${corpus[@]}"
+	"$build/fuzz_$target" -timeout=100 -artifact_prefix="$build/found/$target-" "$@" "${corpus[@]}"
 else
 	mkdir "$TMPDIR/new"
-	"$build/fuzz_$target" -seed=1 -runs="$runs" -max_len=400 -timeout=10 -artifact_prefix="$build/found/$target-" "$@" \
+	"$build/fuzz_$target" -seed=1 -use_cmp=0 -reload=0 -runs="$runs" -max_len=400 -timeout=100 -artifact_prefix="$build/found/$target-" "$@" \
 		"$TMPDIR/new" "$folder/corpus/$target"
 fi

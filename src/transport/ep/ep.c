@@ -222,7 +222,7 @@ static bool all_delivered(struct tq_ep *ep)
 	/* First, as it has completions reported that the protocol waits for. */
 	bool control = tq_control_idle(&ep->net);
 
-	return control && tq_core_idle(&ep->core);
+	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core);
 }
 
 int tq_flush(struct tq_ep *ep)
@@ -299,6 +299,18 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 	return 0;
 }
 
+/* Into their buffers the HCA writes. */
+static bool is_reading(const struct tq_pair *pair)
+{
+	const struct tq_rreq *r;
+
+	DL_FOREACH2(pair->active, r, pnext) {
+		if (r->state == TQ_RREQ_READING)
+			return true;
+	}
+	return false;
+}
+
 /* Sends to other peers may wait for long, and for what the caller does next. */
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
@@ -306,7 +318,7 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	bool control = tq_link_idle(&ep->net, peer->link);
 
 	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		if (pair->sreqs)
+		if (pair->sreqs || is_reading(pair))
 			return false;
 	}
 	return control;
