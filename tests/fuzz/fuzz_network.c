@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define NONCE     UINT64_C(0x1000)
 #define REQUESTS  8
 #define OPS       200
+#define MRS       100
 #define CTX       7
 #define SMALL_BUF 256
 
@@ -62,9 +63,30 @@ static struct run {
 	} from[PEERS];
 	struct tq_oob_req asked[REQUESTS]; /* what the endpoint has asked for */
 	unsigned nasked;
+	struct tq_mr *mrs[MRS];
+	unsigned nmrs;
 } run;
 
 /* ---- callbacks ---- */
+
+/* Registrations last: what is written to a buffer that its request has given back is seen. */
+static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
+{
+	struct tq_mr *mr;
+
+	(void)arg;
+	*cookie = NULL;
+	if (run.nmrs == MRS || tq_mr_register(run.ep, addr, len, &mr))
+		return NULL;
+	run.mrs[run.nmrs++] = mr;
+	return mr;
+}
+
+static void cache_put(void *arg, void *cookie)
+{
+	(void)arg;
+	(void)cookie;
+}
 
 static void complain(void *arg, enum tq_log_level level, const char *text)
 {
@@ -448,12 +470,13 @@ static void open_endpoint(struct input *in)
 {
 	static char dir[] = "/tmp", name[] = "the one under test";
 	const struct tq_job job = {
-		.key = (uint64_t)getpid(),
+		.key = 1,
 		.dir = getenv("TMPDIR") ? getenv("TMPDIR") : dir,
 		.name = name,
 		.log = complain,
 		.complete = completed,
 	};
+	static const struct tq_mr_cache cache = {.get = cache_get, .put = cache_put};
 	struct tq_params *p = tq_params_new();
 	uint8_t b = input_byte(in);
 	size_t len;
@@ -473,7 +496,7 @@ static void open_endpoint(struct input *in)
 	p->rendezvous = b / 32 % 2;
 	p->eager_limit = b & 64 ? 128 : 4096;
 	p->copy_pool = 262144;
-	MUST(!tq_open(p, &job, NULL, &run.ep), "the endpoint can't be opened");
+	MUST(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
 	tq_params_free(p);
 	memcpy(&run.own, tq_address(run.ep, &len), sizeof(run.own));
 	for (unsigned i = 0; i < NAMED; i++) {
@@ -505,6 +528,8 @@ static void close_endpoint(void)
 	tq_ctx_remove(run.ctx);
 	for (unsigned i = 0; i < NAMED; i++)
 		tq_peer_remove(run.peers[i]);
+	for (unsigned i = 0; i < run.nmrs; i++)
+		tq_mr_deregister(run.mrs[i]);
 	tq_close(run.ep);
 	for (unsigned i = 0; i < run.nops; i++) {
 		MUST(run.ops[i].ended || run.ops[i].is_recv, "a send has not ended");

@@ -169,7 +169,7 @@ static int poll_all(struct tq_ep *ep)
 	int events = tq_cq_poll(&ep->net, TQ_EP_BUDGET);
 
 	tq_core_polled(&ep->core, began);
-	if (++ep->quiet < TQ_EP_QUIET) {
+	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
 		if (ep->core.ended) {
@@ -193,7 +193,8 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = poll_all(ep);
-	if (ep->core.ended)
+	/* A receive that was withdrawn may have ended, while its buffer is still the HCA's. */
+	if (ep->core.ended && !tq_srqs_withdrawn(&ep->net))
 		ended = tq_core_ended(&ep->core);
 	unlock(ep);
 	if (ended)

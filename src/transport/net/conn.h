@@ -44,7 +44,8 @@ struct tq_contact {
 	bool no_bulk;              /* it takes no bulk lane: the control lane stands in */
 	bool stopped;              /* it has promised to send us nothing more */
 	uint64_t leave_until;      /* goodbye: how long its answer is waited for */
-	bool owed_ack;             /* it waits for our promise */
+	bool owed_ack;             /* it waits for our promise, */
+	uint64_t gone_at;          /* but not longer than until then (ns) */
 	char *why;                 /* it has failed; the protocol is to be told */
 	bool wants_hold;           /* in the list of those that found no free hold lane */
 	struct tq_link *next_hold; /* that list */

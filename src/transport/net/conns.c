@@ -112,6 +112,8 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 			promise(net, link);
 		return;
 	}
+	if (!link->left)
+		link->contact->gone_at = tq_now() + BYE_LIMIT;
 	link->left = true;
 	net->conns->nacks_owed += !link->contact->owed_ack;
 	link->contact->owed_ack = true;
@@ -131,6 +133,8 @@ static bool waits_for(const struct tq_link *link)
 	}
 	return false;
 }
+
+static const char not_received[] = "it has closed and not received what was sent to it";
 
 /* What we had sent to those that leave has arrived, and no more will be sent. */
 static void send_acks(struct tq_net *net)
@@ -265,7 +269,6 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 	return n;
 }
 
-/* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 {
 	const char *why = link->contact->why;
@@ -277,6 +280,7 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	net->failures += news;
 }
 
+/* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
 int tq_conn_report(struct tq_net *net)
 {
 	struct tq_link *link;
@@ -338,6 +342,9 @@ static void check_peers(struct tq_net *net, uint64_t now)
 	HASH_ITER(hh, net->conns->links, link, tmp) {
 		struct tq_lane *lane = link->node->control;
 
+		if (link->left && now >= link->contact->gone_at &&
+		    (link->backlog || waits_for(link)))
+			tq_link_give_up(net, link, not_received);
 		if (link->connected && !link->failed && !link->left && !link->leaving && lane &&
 		    lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link))
 			tq_lane_drain(net, lane, link->srqn[TQ_SMALL]);

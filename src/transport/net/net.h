@@ -293,6 +293,8 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 void tq_srq_put(struct tq_net *net, struct tq_srq *srq);
 /* Destroys what was withdrawn; called when the receive CQ has been polled empty. */
 void tq_srqs_poll(struct tq_net *net);
+/* Are there such? Until they are destroyed the HCA may write into the buffers of their receives. */
+bool tq_srqs_withdrawn(const struct tq_net *net);
 
 /* ---- control.c: control SRQs, bounce buffers, credits, backlog ---- */
 int tq_control_open(struct tq_net *net);

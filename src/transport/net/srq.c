@@ -241,6 +241,11 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq)
 	srqs->nidle++;
 }
 
+bool tq_srqs_withdrawn(const struct tq_net *net)
+{
+	return net->srqs->withdrawn;
+}
+
 void tq_srqs_poll(struct tq_net *net)
 {
 	while (net->srqs->withdrawn)
