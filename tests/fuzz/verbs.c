@@ -1,107 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "verbs.h"
+/* Completions, memory, what arrives and what is posted; time; the start. */
+#include "verbs_state.h"
 
 #include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
-#include <utlist.h>
 
 #define GRH       40
-#define MAX_SGE   4
 #define FIRST_QPN 0x100
 #define MANY      100000 /* times that a run waits at most */
 
-#define MUST(cond, what)                                          \
-	do {                                                      \
-		if (!(cond)) {                                    \
-			fprintf(stderr, "violation: %s\n", what); \
-			abort();                                  \
-		}                                                 \
-	} while (0)
-
-struct recv {
-	uint64_t wr_id;
-	struct ibv_sge sge[MAX_SGE];
-	int n;
-	struct recv *next, *prev;
-};
-
-struct send {
-	uint64_t wr_id;
-	bool signaled;
-	struct send *next, *prev;
-};
-
-struct completion {
-	struct ibv_wc wc;
-	struct completion *next, *prev;
-};
-
-struct cq {
-	struct ibv_cq ibv;
-	struct completion *done;
-	int n;
-};
-
-struct srq {
-	struct ibv_srq ibv;
-	struct ibv_cq *cq;
-	uint32_t num;
-	struct recv *recvs;
-	uint32_t n, max;
-	struct srq *next, *prev;
-};
-
-struct qp {
-	struct ibv_qp ibv;
-	struct send *sends;
-	struct recv *recvs;
-	uint32_t nsends, nrecvs, max_sends, max_recvs;
-	struct qp *next, *prev;
-};
-
-struct mr {
-	struct ibv_mr ibv;
-	bool null;
-	struct mr *next, *prev;
-};
-
-static struct {
-	struct verbs_context ctx;
-	struct ibv_device dev;
-	struct srq *srqs;
-	struct qp *qps;
-	struct mr *mrs;
-	uint32_t next_qpn, next_srqn, next_key;
-	int nobjects; /* of all kinds */
-	bool cut;
-	uint64_t now, random, yields;
-	void (*datagram)(const uint8_t *bytes, uint32_t len);
-} fake;
-
-/* Objects begin with what libibverbs hands out. */
-static void *make(size_t size)
-{
-	void *object = calloc(1, size);
-
-	MUST(object, "no memory");
-	fake.nobjects++;
-	return object;
-}
-
-static int unmake(void *object)
-{
-	fake.nobjects--;
-	free(object);
-	return 0;
-}
+struct fake fake;
 
 /* ---- completions ---- */
 
@@ -116,7 +27,7 @@ static void push(struct ibv_cq *ibv, const struct ibv_wc *wc)
 	cq->n++;
 }
 
-static int poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
+int fake_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct cq *cq = (struct cq *)ibv;
 	struct completion *c;
@@ -143,7 +54,7 @@ static void end_send(struct qp *qp, enum ibv_wc_status status)
 	free(s);
 }
 
-static void fail(struct qp *qp, enum ibv_wc_status status)
+void fake_fail(struct qp *qp, enum ibv_wc_status status)
 {
 	qp->ibv.state = IBV_QPS_ERR;
 	for (; qp->sends; status = IBV_WC_WR_FLUSH_ERR)
@@ -277,7 +188,7 @@ void fake_complete(uint32_t n, bool well)
 	if (well)
 		end_send(qp, IBV_WC_SUCCESS);
 	else
-		fail(qp, IBV_WC_RETRY_EXC_ERR);
+		fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
 }
 
 void fake_cut(void)
@@ -287,7 +198,7 @@ void fake_cut(void)
 	fake.cut = true;
 	DL_FOREACH(fake.qps, qp) {
 		if (qp->sends)
-			fail(qp, IBV_WC_RETRY_EXC_ERR);
+			fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
 	}
 }
 
@@ -324,7 +235,7 @@ static void check_send(const struct ibv_send_wr *wr)
 	}
 }
 
-static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct qp *qp = (struct qp *)ibv;
 	uint8_t bytes[256];
@@ -347,12 +258,12 @@ static int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send
 	} else if (qp->ibv.state == IBV_QPS_ERR) {
 		end_send(qp, IBV_WC_WR_FLUSH_ERR);
 	} else if (fake.cut) {
-		fail(qp, IBV_WC_RETRY_EXC_ERR);
+		fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
 	}
 	return 0;
 }
 
-static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct qp *qp = (struct qp *)ibv;
 	struct recv *r;
@@ -366,7 +277,7 @@ static int post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv
 	return 0;
 }
 
-static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct srq *srq = (struct srq *)ibv;
 	struct recv *r;
@@ -378,389 +289,6 @@ static int post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv
 	DL_APPEND(srq->recvs, r);
 	srq->n++;
 	return 0;
-}
-
-/* ---- objects ---- */
-
-static void drop_recvs(struct recv *recvs)
-{
-	struct recv *r, *next;
-
-	DL_FOREACH_SAFE(recvs, r, next)
-		free(r);
-}
-
-static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
-{
-	struct qp *qp = make(sizeof(*qp));
-
-	qp->ibv = (struct ibv_qp){
-		.context = ctx,
-		.qp_type = attr->qp_type,
-		.qp_num = fake.next_qpn++,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-	};
-	qp->max_sends = attr->cap.max_send_wr;
-	qp->max_recvs = attr->cap.max_recv_wr;
-	DL_APPEND(fake.qps, qp);
-	return &qp->ibv;
-}
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	struct ibv_qp_init_attr_ex ex = {
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-	};
-
-	return create_qp_ex(pd->context, &ex);
-}
-
-static struct ibv_qp *open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
-{
-	struct ibv_qp_init_attr_ex ex = {.qp_type = attr->qp_type};
-
-	/* Half of the numbers are nobody's. */
-	if (attr->qp_num % 2) {
-		errno = EINVAL;
-		return NULL;
-	}
-	return create_qp_ex(ctx, &ex);
-}
-
-int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
-{
-	struct qp *qp = (struct qp *)ibv;
-
-	if (mask & IBV_QP_PATH_MTU &&
-	    (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
-		return EINVAL;
-	if (mask & IBV_QP_DEST_QPN && attr->dest_qp_num >> 24)
-		return EINVAL;
-	if (mask & IBV_QP_RQ_PSN && attr->rq_psn >> 24)
-		return EINVAL;
-	qp->ibv.state = attr->qp_state;
-	if (attr->qp_state == IBV_QPS_ERR)
-		fail(qp, IBV_WC_WR_FLUSH_ERR);
-	return 0;
-}
-
-/* As adapters' libraries do it: what a QP has completed goes with it. */
-static void clean(struct cq *cq, uint32_t qpn)
-{
-	struct completion *c, *next;
-
-	DL_FOREACH_SAFE(cq->done, c, next) {
-		if (c->wc.qp_num != qpn)
-			continue;
-		DL_DELETE(cq->done, c);
-		cq->n--;
-		free(c);
-	}
-}
-
-int ibv_destroy_qp(struct ibv_qp *ibv)
-{
-	struct qp *qp = (struct qp *)ibv;
-	struct send *s, *next;
-
-	if (qp->ibv.send_cq)
-		clean((struct cq *)qp->ibv.send_cq, qp->ibv.qp_num);
-	DL_FOREACH_SAFE(qp->sends, s, next)
-		free(s);
-	drop_recvs(qp->recvs);
-	DL_DELETE(fake.qps, qp);
-	return unmake(qp);
-}
-
-static struct ibv_srq *create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *attr)
-{
-	struct srq *srq = make(sizeof(*srq));
-
-	srq->ibv.context = ctx;
-	srq->cq = attr->cq;
-	srq->num = fake.next_srqn++;
-	srq->max = attr->attr.max_wr;
-	DL_APPEND(fake.srqs, srq);
-	return &srq->ibv;
-}
-
-static int get_srq_num(struct ibv_srq *ibv, uint32_t *num)
-{
-	*num = ((struct srq *)ibv)->num;
-	return 0;
-}
-
-int ibv_destroy_srq(struct ibv_srq *ibv)
-{
-	struct srq *srq = (struct srq *)ibv;
-
-	drop_recvs(srq->recvs);
-	DL_DELETE(fake.srqs, srq);
-	return unmake(srq);
-}
-
-struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, int vector)
-{
-	struct cq *cq = make(sizeof(*cq));
-
-	(void)vector;
-	cq->ibv = (struct ibv_cq){
-		.context = ctx, .channel = channel, .cq_context = cq_context, .cqe = cqe};
-	return &cq->ibv;
-}
-
-int ibv_destroy_cq(struct ibv_cq *ibv)
-{
-	struct cq *cq = (struct cq *)ibv;
-	struct completion *c, *next;
-
-	DL_FOREACH_SAFE(cq->done, c, next)
-		free(c);
-	return unmake(cq);
-}
-
-static struct mr *mr_new(struct ibv_pd *pd, void *addr, size_t len)
-{
-	struct mr *mr = make(sizeof(*mr));
-
-	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = len};
-	mr->ibv.lkey = mr->ibv.rkey = fake.next_key++;
-	DL_PREPEND(fake.mrs, mr);
-	return mr;
-}
-
-#undef ibv_reg_mr
-struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
-{
-	(void)access;
-	return &mr_new(pd, addr, len)->ibv;
-}
-
-struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-				unsigned int access)
-{
-	(void)iova;
-	return ibv_reg_mr(pd, addr, len, (int)access);
-}
-
-static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
-{
-	struct mr *mr = mr_new(pd, NULL, SIZE_MAX);
-
-	mr->null = true;
-	return &mr->ibv;
-}
-
-int ibv_dereg_mr(struct ibv_mr *ibv)
-{
-	struct mr *mr = (struct mr *)ibv;
-
-	DL_DELETE(fake.mrs, mr);
-	return unmake(mr);
-}
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	struct ibv_ah *ah;
-
-	if (!attr->is_global && !attr->dlid) {
-		errno = EINVAL;
-		return NULL;
-	}
-	ah = make(sizeof(*ah));
-	ah->context = pd->context;
-	ah->pd = pd;
-	return ah;
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	return unmake(ah);
-}
-
-static struct ibv_xrcd *open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr)
-{
-	struct ibv_xrcd *xrcd = make(sizeof(*xrcd));
-
-	(void)attr;
-	xrcd->context = ctx;
-	return xrcd;
-}
-
-static int close_xrcd(struct ibv_xrcd *xrcd)
-{
-	return unmake(xrcd);
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *ctx)
-{
-	struct ibv_pd *pd = make(sizeof(*pd));
-
-	pd->context = ctx;
-	return pd;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	return unmake(pd);
-}
-
-struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *ctx)
-{
-	struct ibv_comp_channel *channel = make(sizeof(*channel));
-
-	channel->context = ctx;
-	channel->fd = eventfd(0, EFD_CLOEXEC);
-	return channel;
-}
-
-int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
-{
-	close(channel->fd);
-	return unmake(channel);
-}
-
-/* ---- the device ---- */
-
-struct ibv_device **ibv_get_device_list(int *n)
-{
-	struct ibv_device **list = calloc(2, sizeof(*list));
-
-	list[0] = &fake.dev;
-	*n = 1;
-	return list;
-}
-
-void ibv_free_device_list(struct ibv_device **list)
-{
-	free(list);
-}
-
-const char *ibv_get_device_name(struct ibv_device *dev)
-{
-	return dev->name;
-}
-
-struct ibv_context *ibv_open_device(struct ibv_device *dev)
-{
-	struct verbs_context *v = &fake.ctx;
-
-	v->sz = sizeof(*v);
-	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	v->context.device = dev;
-	fake.nobjects++;
-	return &v->context;
-}
-
-int ibv_close_device(struct ibv_context *ctx)
-{
-	(void)ctx;
-	fake.nobjects--;
-	return 0;
-}
-
-int ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
-{
-	(void)ctx;
-	*attr = (struct ibv_device_attr){
-		.device_cap_flags = IBV_DEVICE_XRC,
-		.phys_port_cnt = 1,
-		.max_qp = 1000,
-		.max_qp_wr = 64,
-		.max_sge = MAX_SGE,
-		.max_cqe = 4096,
-		.max_srq = 1000,
-		.max_srq_wr = 64,
-		.max_srq_sge = MAX_SGE,
-		.max_qp_rd_atom = 16,
-		.max_qp_init_rd_atom = 16,
-	};
-	return 0;
-}
-
-static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr, size_t len)
-{
-	struct ibv_port_attr all = {
-		.state = IBV_PORT_ACTIVE,
-		.active_mtu = IBV_MTU_4096,
-		.max_msg_sz = 1 << 30,
-		.pkey_tbl_len = 1,
-		.lid = 1,
-		.link_layer = IBV_LINK_LAYER_INFINIBAND,
-	};
-
-	(void)ctx;
-	(void)port;
-	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
-	return 0;
-}
-
-/* What inline functions refer to, for other devices than this one. */
-#undef ibv_query_port
-int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
-{
-	(void)ctx;
-	(void)port;
-	(void)attr;
-	return ENOTSUP;
-}
-
-int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
-{
-	(void)ctx;
-	(void)port;
-	(void)index;
-	(void)entry;
-	(void)flags;
-	(void)size;
-	return ENODATA;
-}
-
-int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
-{
-	(void)ctx;
-	(void)port;
-	(void)index;
-	memset(gid, 0, sizeof(*gid));
-	gid->raw[0] = 0xfe;
-	gid->raw[1] = 0x80;
-	gid->raw[15] = 1;
-	return 0;
-}
-
-int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pkey)
-{
-	(void)ctx;
-	(void)port;
-	(void)index;
-	*pkey = 0xffff;
-	return 0;
-}
-
-/* No service thread waits here. */
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
-{
-	(void)channel;
-	(void)cq;
-	(void)cq_context;
-	return -1;
-}
-
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
-{
-	(void)cq;
-	(void)n;
-}
-
-const char *ibv_wc_status_str(enum ibv_wc_status status)
-{
-	return status == IBV_WC_SUCCESS ? "success" : "an error";
 }
 
 /* ---- time and random numbers: the library is built to call these ---- */
@@ -818,18 +346,7 @@ void fake_start(void (*datagram)(const uint8_t *bytes, uint32_t len))
 {
 	memset(&fake, 0, sizeof(fake));
 	strcpy(fake.dev.name, "fake0");
-	fake.ctx.query_port = query_port;
-	fake.ctx.alloc_null_mr = alloc_null_mr;
-	fake.ctx.create_qp_ex = create_qp_ex;
-	fake.ctx.open_qp = open_qp;
-	fake.ctx.create_srq_ex = create_srq_ex;
-	fake.ctx.get_srq_num = get_srq_num;
-	fake.ctx.open_xrcd = open_xrcd;
-	fake.ctx.close_xrcd = close_xrcd;
-	fake.ctx.context.ops.poll_cq = poll_cq;
-	fake.ctx.context.ops.post_send = post_send;
-	fake.ctx.context.ops.post_recv = post_recv;
-	fake.ctx.context.ops.post_srq_recv = post_srq_recv;
+	fake_fill_table(&fake.ctx);
 	fake.next_qpn = FIRST_QPN;
 	fake.next_srqn = fake.next_key = 1;
 	fake.now = 1000000000;
