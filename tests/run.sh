@@ -271,7 +271,7 @@ group_fuzz() {
 	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
 		die "the build of the fuzz targets failed"
 	for target in protocol network; do
-		[ "$target" = protocol ] && runs=20000 || runs=6000
+		[ "$target" = protocol ] && runs=4000 || runs=3000
 		wanted "$target corpus" && pass_or_fail "$target corpus" 120 "$top/tests/fuzz/run.sh" "$out" "$target" 0
 		wanted "$target fuzzing" &&
 			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" "$runs"
