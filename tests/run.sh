@@ -264,17 +264,16 @@ group_transport() {
 # What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
 # says how to fuzz on.
 group_fuzz() {
-	local out=${build:-$top/build}/fuzz target runs
+	local out=${build:-$top/build}/fuzz target
 
 	need_packages make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
 	echo "Building the fuzz targets"
 	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
 		die "the build of the fuzz targets failed"
 	for target in protocol network; do
-		[ "$target" = protocol ] && runs=4000 || runs=3000
 		wanted "$target corpus" && pass_or_fail "$target corpus" 120 "$top/tests/fuzz/run.sh" "$out" "$target" 0
 		wanted "$target fuzzing" &&
-			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" "$runs"
+			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" 3000
 	done
 	return 0
 }

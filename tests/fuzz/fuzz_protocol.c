@@ -97,8 +97,6 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 	op.scattered = how / 4 % 8 == 7;
 	if (op.kind == OP_SEND) {
 		op.flags = how / 32 % 4 == 3 ? TQ_SEND_SYNC : 0;
-		if (how / 128)
-			op.flags |= TQ_SEND_BLOCK;
 	} else if (op.kind == OP_CANCEL) {
 		op.target = input_byte(in);
 	} else {
