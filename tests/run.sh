@@ -188,12 +188,12 @@ group_clients() {
 }
 
 # What runs the MPI programs: the module that is under test, by name, so that mpirun fails where it isn't used. PML=ob1 or
-# PML=ucx in the environment runs them on another one instead, for reference.
+# PML=ucx in the environment runs them on another one instead, for reference. (btl/tcp is for processes that are spawned.)
 # mpi_module PROTOCOL
 mpi_module() {
 	case ${PML-tupleq} in
 	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
-	ob1) echo --mca pml ob1 --mca btl vader,self --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
+	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
 	ucx)
 		echo --mca pml ucx --mca opal_common_ucx_devices any --mca opal_common_ucx_tls any \
 			-x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=softhca0:1
