@@ -129,6 +129,20 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr)
 
 /* ---- progress ---- */
 
+/* Called with the lock, when the user is to be told of errors: the log has said before what failed.
+ */
+static void say_why(struct tq_ep *ep)
+{
+	tq_conn_report(&ep->net);
+}
+
+static int started(struct tq_ep *ep, int rc)
+{
+	if (rc == -EIO)
+		say_why(ep);
+	return rc;
+}
+
 /* The requests that complete() was called for go back. Called with the lock. */
 static void release_told(struct tq_ep *ep)
 {
@@ -193,8 +207,10 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = poll_all(ep);
-	if (ep->core.ended)
+	if (ep->core.ended) {
+		say_why(ep);
 		ended = tq_core_ended(&ep->core);
+	}
 	unlock(ep);
 	if (ended)
 		tell(ep, ended);
@@ -370,7 +386,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = tq_core_send(ctx, rank, tag, buf, flags, user, req);
+	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;
 }
@@ -382,7 +398,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = tq_core_recv(ctx, rank, tag, buf, user, req, status);
+	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	unlock(ep);
 	return rc;
 }
@@ -405,7 +421,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 
 	tq_progress(ep);
 	lock(ep);
-	rc = tq_core_probe(ctx, rank, tag, status);
+	rc = started(ep, tq_core_probe(ctx, rank, tag, status));
 	unlock(ep);
 	return rc;
 }
@@ -418,7 +434,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 
 	tq_progress(ep);
 	lock(ep);
-	rc = tq_core_mprobe(ctx, rank, tag, status, msg);
+	rc = started(ep, tq_core_mprobe(ctx, rank, tag, status, msg));
 	unlock(ep);
 	return rc;
 }
@@ -430,7 +446,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 	int rc;
 
 	lock(ep);
-	rc = tq_core_mrecv(msg, buf, user, req, status);
+	rc = started(ep, tq_core_mrecv(msg, buf, user, req, status));
 	unlock(ep);
 	return rc;
 }
