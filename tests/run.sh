@@ -263,6 +263,9 @@ group_mpi() {
 	need_packages openmpi-bin openssh-client
 	plain_build
 	run_mpi suite.list ""
+	if [ "${PML-tupleq}" = tupleq ] && wanted failures.sh; then
+		run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
+	fi
 }
 
 # The suite with a sanitizer: sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS. The last ones are for MPI
