@@ -282,10 +282,11 @@ group_mpi() {
 	need_packages openmpi-bin openssh-client
 	plain_build
 	run_mpi mpi/suite.list ""
-	# What it looks for is said by pml/tupleq alone.
-	if [ "${PML-tupleq}" = tupleq ] && wanted limits.sh; then
-		run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
-	fi
+	# What these look for is said by pml/tupleq alone.
+	[ "${PML-tupleq}" = tupleq ] || return 0
+	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
+	return 0
 }
 
 group_programs() {

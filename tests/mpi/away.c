@@ -266,9 +266,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*take)(int i);
-	} way[] = {{"exact receives", by_exact},      {"MPI_ANY_SOURCE", by_any_source},
-		   {"MPI_ANY_TAG", by_any_tag},       {"both wildcards", by_any},
-		   {"probes", by_probe},              {"matched probes", by_mprobe}};
+	} way[] = {{"exact receives", by_exact}, {"MPI_ANY_SOURCE", by_any_source},
+		   {"MPI_ANY_TAG", by_any_tag},  {"both wildcards", by_any},
+		   {"probes", by_probe},         {"matched probes", by_mprobe}};
 	const char *protocol;
 	size_t i;
 

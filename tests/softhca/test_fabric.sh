@@ -168,4 +168,19 @@ timeout 60 softhca run -- bash -c 'ibv_rc_pingpong -p 18599 >/dev/null & server=
 	for ((i = 0; i < 100; i++)); do ibv_rc_pingpong -p 18599 localhost && break; sleep 0.1; done && wait $server' >"$work/pp" 2>&1
 check "two programs of a fabric talk" $?
 
+# Shared memory that is full, in a mount namespace.
+on_shm() { # SIZE COMMAND: with a /dev/shm of that size
+	unshare -rm sh -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && eval "$1"' "$1" "$2" >"$work/shm" 2>&1
+}
+if on_shm 64k true; then
+	on_shm 64k "softhca run -- true"
+	[ $? -eq 125 ] && [ "$(grep -c "^softhca: There is no memory left for a fabric in /dev/shm" "$work/shm")" = 1 ]
+	check "a fabric that has no room says so" $?
+	on_shm 16m "softhca run -- sh -c 'cat /dev/zero >/dev/shm/fill; exec $TEST_BUILD/tests/softhca/test_cq'"
+	[ $? -ne 0 ] && [ "$(grep -c "^softhca: there is no memory left for the fabric in /dev/shm" "$work/shm")" = 1 ]
+	check "shared memory that is full fails verbs, and is said once" $?
+else
+	echo "ok full shared memory # SKIP a file system can't be mounted"
+fi
+
 exit $bad

@@ -16,16 +16,23 @@
 #include <unistd.h>
 
 #define PARAMS_MAX 16
+#define WHY_ROOM   256
 
 static const char *params[PARAMS_MAX];
 static int nparams, failed;
 static char *why;    /* shared: of the process that failed first */
 static char dir[32]; /* of the job */
 
-void duo_param(const char *assignment)
+int duo_param(const char *assignment)
 {
 	if (nparams < PARAMS_MAX)
 		params[nparams++] = assignment;
+	return nparams;
+}
+
+void duo_params_keep(int n)
+{
+	nparams = n;
 }
 
 int duo_failed(void)
@@ -42,7 +49,7 @@ void duo_result(const char *name, const char *text)
 
 void duo_fail(const char *fmt, ...)
 {
-	char text[256];
+	char text[WHY_ROOM];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -57,8 +64,13 @@ void duo_fail(const char *fmt, ...)
 
 static void log_text(void *arg, enum tq_log_level level, const char *text)
 {
-	const struct duo *d = arg;
+	struct duo *d = arg;
 
+	if (level == TQ_LOG_ERROR) {
+		if (!d->errors)
+			snprintf(d->error, sizeof(d->error), "%s", text);
+		d->errors++;
+	}
 	if (level <= TQ_LOG_WARN)
 		fprintf(stderr, "# %d: %s\n", d->me, text);
 }
@@ -107,11 +119,11 @@ static void exchange(struct duo *d)
 	DUO_MUST(!rc, "peer_add: %d", rc);
 }
 
-static void run(struct duo *d, duo_fn *fn)
+static void open_endpoint(struct duo *d, uint64_t key)
 {
 	struct tq_params *p = make_params();
 	struct tq_job job = {
-		.key = (uint64_t)getppid(),
+		.key = key,
 		.dir = dir,
 		.name = d->me ? "process 1" : "process 0",
 		.log = log_text,
@@ -123,15 +135,20 @@ static void run(struct duo *d, duo_fn *fn)
 	rc = tq_open(p, &job, NULL, &d->ep);
 	DUO_MUST(!rc, "open: %d", rc);
 	tq_params_free(p);
+}
+
+static void run(struct duo *d, duo_fn *fn)
+{
+	int rc;
+
+	open_endpoint(d, (uint64_t)getppid());
 	exchange(d);
 	rc = tq_ctx_add(d->ep, 5, d->peers, 2, d->me, 0, &d->ctx);
 	DUO_MUST(!rc, "ctx_add: %d", rc);
 	fn(d);
 	tq_flush(d->ep);
 	duo_meet(d);
-	tq_ctx_remove(d->ctx);
-	tq_close(d->ep);
-	_exit(0);
+	duo_close(d);
 }
 
 /* With what a process that died has left in it. */
@@ -147,14 +164,43 @@ static void remove_dir(void)
 	rmdir(dir);
 }
 
-void duo_run(const char *name, duo_fn *fn)
+/* What is to be said of a process that has ended like this; NULL: nothing. */
+static const char *complaint(int status, bool killed)
+{
+	if (killed)
+		return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? NULL
+									  : "it was not killed";
+	if (WIFSIGNALED(status))
+		return WTERMSIG(status) == SIGALRM ? "no end in time" : strsignal(WTERMSIG(status));
+	return status ? "it failed" : NULL;
+}
+
+/* A process that is killed may leave its job's file; who opens an endpoint next removes it. */
+static bool is_left_clean(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct duo d = {.me = 0};
+
+		open_endpoint(&d, 0);
+		tq_close(d.ep);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return !status && !rmdir(dir);
+}
+
+static void run_both(const char *name, duo_fn *fn, bool killed)
 {
 	int sockets[2], status, bad = 0;
 	pid_t pids[2];
 
 	strcpy(dir, "/tmp/tupleq-test-XXXXXX");
 	if (!why)
-		why = mmap(NULL, 256, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		why = mmap(NULL, WHY_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			   0);
 	if (why == MAP_FAILED || !mkdtemp(dir) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets)) {
 		perror("set-up");
 		exit(1);
@@ -175,15 +221,32 @@ void duo_run(const char *name, duo_fn *fn)
 	close(sockets[0]);
 	close(sockets[1]);
 	for (int i = 0; i < 2; i++) {
+		const char *text;
+
 		waitpid(pids[i], &status, 0);
-		if (!status)
+		text = complaint(status, killed && i == 1);
+		if (!text)
 			continue;
 		bad = 1;
-		if (WIFSIGNALED(status) && !why[0])
-			strcpy(why, strsignal(WTERMSIG(status)));
+		if (!why[0])
+			snprintf(why, WHY_ROOM, "process %d: %s", i, text);
+	}
+	if (killed && !bad && !is_left_clean()) {
+		bad = 1;
+		snprintf(why, WHY_ROOM, "a file of the job is left");
 	}
 	duo_result(name, bad ? why : NULL);
 	remove_dir();
+}
+
+void duo_run(const char *name, duo_fn *fn)
+{
+	run_both(name, fn, false);
+}
+
+void duo_run_killed(const char *name, duo_fn *fn)
+{
+	run_both(name, fn, true);
 }
 
 /* ---- operations ---- */
@@ -252,5 +315,12 @@ uint64_t duo_counter(struct duo *d, const char *name)
 
 void duo_end(void)
 {
+	_exit(0);
+}
+
+void duo_close(struct duo *d)
+{
+	tq_ctx_remove(d->ctx);
+	tq_close(d->ep);
 	_exit(0);
 }

@@ -6,6 +6,8 @@
 #ifndef DUO_H
 #define DUO_H
 
+#include <stdatomic.h>
+
 #include <tupleq/tupleq.h>
 
 #define DUO_DEADLINE 60 /* seconds that a test may take */
@@ -16,6 +18,8 @@ struct duo {
 	struct tq_ep *ep;
 	struct tq_peer *peers[2]; /* by rank: this process, and the other */
 	struct tq_ctx *ctx;
+	_Atomic unsigned errors; /* sentences of level ERROR, and the first of them */
+	char error[512];
 };
 
 /* An operation that is under way. */
@@ -27,8 +31,10 @@ struct duo_op {
 
 typedef void duo_fn(struct duo *d);
 
-/* "NAME=VALUE" for each endpoint of the tests that follow. */
-void duo_param(const char *assignment);
+/* "NAME=VALUE" for each endpoint of the tests that follow; until all but the first n are dropped.
+ */
+int duo_param(const char *assignment);
+void duo_params_keep(int n);
 /* How many tests have failed. */
 int duo_failed(void);
 /* Prints a test's result; why may be NULL if it is ok. */
@@ -36,6 +42,9 @@ void duo_result(const char *name, const char *why);
 
 /* Runs a test in two processes that are connected by endpoints, which are closed after it. */
 void duo_run(const char *name, duo_fn *fn);
+/* The same with process 1 ending by SIGKILL. The other one closes its endpoint; nothing of the job
+ * outlives the next one. */
+void duo_run_killed(const char *name, duo_fn *fn);
 
 /* In a test: it has failed. */
 void duo_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -58,5 +67,7 @@ void duo_gone(struct duo *d);
 uint64_t duo_counter(struct duo *d, const char *name);
 /* The process ends well, and leaves all as it is: its peer is dead, or it plays dead. */
 void duo_end(void) __attribute__((noreturn));
+/* The process closes its endpoint, whatever the other does, and ends well. */
+void duo_close(struct duo *d) __attribute__((noreturn));
 
 #endif

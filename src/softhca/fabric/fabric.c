@@ -10,6 +10,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -136,6 +137,23 @@ static int fill_header(struct shca_fabric_header *h, const char *dir,
 	return rc;
 }
 
+static int back(const struct shca_fabric *f, uint64_t off, uint64_t len)
+{
+	/* In steps: a signal makes fallocate() begin anew, and a large one might never come to its
+	 * end. */
+	while (len) {
+		uint64_t step = len < BACK_STEP ? len : BACK_STEP;
+
+		if (!fallocate(f->fd, 0, (off_t)off, (off_t)step)) {
+			off += step;
+			len -= step;
+		} else if (errno != EINTR) {
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 /* ftruncate() beyond RLIMIT_FSIZE is a signal that kills. */
 static int set_size(int fd, uint64_t size)
 {
@@ -170,7 +188,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 		     path, strerror(-rc));
 		goto close;
 	}
-	rc = shca_fabric_back(&f, 0, len);
+	rc = back(&f, 0, len);
 	if (rc) {
 		fail(rc, err, errlen,
 		     "There is no memory left for a fabric in %s: free some space there, or end "
@@ -372,19 +390,16 @@ int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf
 
 int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
 {
-	/* In steps: a signal makes fallocate() begin anew, and a large one might never come to its
-	 * end. */
-	while (len) {
-		uint64_t step = len < BACK_STEP ? len : BACK_STEP;
+	static _Atomic bool said;
+	int rc = back(f, off, len);
 
-		if (!fallocate(f->fd, 0, (off_t)off, (off_t)step)) {
-			off += step;
-			len -= step;
-		} else if (errno != EINTR) {
-			return -ENOMEM;
-		}
-	}
-	return 0;
+	/* A verb that fails with ENOMEM makes people think of the memlock limit. */
+	if (rc && !atomic_exchange(&said, true))
+		fprintf(stderr,
+			"softhca: there is no memory left for the fabric in %s: free some space "
+			"there, or end other fabrics (softhca list).\n",
+			f->hdr->dir);
+	return rc;
 }
 
 char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc)

@@ -124,6 +124,20 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr)
 
 /* ---- progress ---- */
 
+/* Called with the lock, when the user is to be told of errors: the log has said before what failed.
+ */
+static void say_why(struct tq_ep *ep)
+{
+	tq_conn_report(&ep->net);
+}
+
+static int started(struct tq_ep *ep, int rc)
+{
+	if (rc == -EIO)
+		say_why(ep);
+	return rc;
+}
+
 /* The requests that complete() was called for go back. Called with the lock. */
 static void release_told(struct tq_ep *ep)
 {
@@ -189,8 +203,10 @@ static int progress_unlock(struct tq_ep *ep)
 			      memory_order_relaxed);
 	events = poll_all(ep);
 	/* A receive that was withdrawn may have ended, while its buffer is still the HCA's. */
-	if (ep->core.ended && !tq_srqs_withdrawn(&ep->net))
+	if (ep->core.ended && !tq_srqs_withdrawn(&ep->net)) {
+		say_why(ep);
 		ended = tq_core_ended(&ep->core);
+	}
 	unlock(ep);
 	if (ended)
 		tell(ep, ended);
@@ -372,14 +388,6 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- messages ---- */
 
-/* With the error the program may end: it shall be known why. Called with the lock. */
-static int explained(struct tq_ep *ep, int rc)
-{
-	if (rc < 0)
-		tq_conn_report(&ep->net);
-	return rc;
-}
-
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
 	const struct tq_wire_limits *l = &ep->net.limits;
@@ -396,7 +404,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = explained(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;
 }
@@ -408,7 +416,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	lock(ep);
-	rc = explained(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	unlock(ep);
 	return rc;
 }
@@ -431,7 +439,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 
 	tq_progress(ep);
 	lock(ep);
-	rc = tq_core_probe(ctx, rank, tag, status);
+	rc = started(ep, tq_core_probe(ctx, rank, tag, status));
 	unlock(ep);
 	return rc;
 }
@@ -444,7 +452,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 
 	tq_progress(ep);
 	lock(ep);
-	rc = tq_core_mprobe(ctx, rank, tag, status, msg);
+	rc = started(ep, tq_core_mprobe(ctx, rank, tag, status, msg));
 	unlock(ep);
 	return rc;
 }
@@ -456,7 +464,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 	int rc;
 
 	lock(ep);
-	rc = tq_core_mrecv(msg, buf, user, req, status);
+	rc = started(ep, tq_core_mrecv(msg, buf, user, req, status));
 	unlock(ep);
 	return rc;
 }

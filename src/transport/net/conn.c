@@ -126,6 +126,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
 		return;
 	link->failed = true;
 	link->contact->why = strdup(why);
+	tq_link_cut(net, link);
 	link->contact->next_broken = net->conns->broken;
 	net->conns->broken = link;
 	tq_requests_drop(net, link);
@@ -192,35 +193,64 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	}
 }
 
+/*
+ * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
+ * who the failed work was for, NULL: unknown. One sentence says so.
+ */
+static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *culprit,
+			     const char *cause)
+{
+	const char *kind = kind_names[lane->kind];
+
+	if (!culprit && lane->nconfirmed)
+		culprit = lane->confirmed[0];
+	if (!culprit)
+		return;
+	link_failf(net, culprit, "The %s connection to %s failed: %s.", kind, tq_link_name(culprit),
+		   cause);
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		struct tq_link *link = lane->confirmed[i];
+
+		if (link->failed)
+			continue;
+		link->contact->culprit = culprit->nonce;
+		link->contact->told = true;
+		link_failf(net, link, "The %s connection to %s failed with that to %s.", kind,
+			   tq_link_name(link), tq_link_name(culprit));
+	}
+}
+
 /* The lane can't be used any more; nor can the processes that it was used towards be reached. */
-static void lane_fail(struct tq_net *net, struct tq_lane *lane, const char *cause)
+static void lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      const char *cause)
 {
 	struct tq_link *user = lane->user;
 
 	/* A hold lane is used towards one process at a time. Failing that retires the lanes that it
 	 * uses: this one is retired below. */
 	lane->user = NULL;
-	if (lane->kind == TQ_LANE_HOLD) {
-		if (user)
-			link_failf(net, user, "The hold connection to %s failed: %s.",
-				   tq_link_name(user), cause);
-	} else {
-		for (uint32_t i = 0; i < lane->nconfirmed; i++)
-			link_failf(net, lane->confirmed[i], "The %s connection to %s failed: %s.",
-				   kind_names[lane->kind], tq_link_name(lane->confirmed[i]), cause);
-	}
+	if (lane->kind != TQ_LANE_HOLD)
+		shared_lane_fail(net, lane, link, cause);
+	else if (user)
+		link_failf(net, user, "The hold connection to %s failed: %s.", tq_link_name(user),
+			   cause);
 	tq_lane_retire(net, lane);
 }
 
-void tq_lane_error(struct tq_net *net, struct tq_lane *lane, const struct ibv_wc *wc)
+void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
 {
+	struct tq_link *link = lane->to ? lane->to[wqe % lane->depth] : NULL;
 	char cause[160];
 
 	if (lane->state == TQ_LANE_FAILED)
 		return;
-	snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)", ibv_wc_status_str(wc->status),
-		 wc->vendor_err);
-	lane_fail(net, lane, cause);
+	/* Nothing of it failed before: the queue pair did. */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
+	else
+		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
+			 ibv_wc_status_str(wc->status), wc->vendor_err);
+	lane_fail(net, lane, tq_lane_confirmed(lane, link) ? link : NULL, cause);
 }
 
 /* ---- asking for lanes ---- */
@@ -454,7 +484,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 		/* A TGT QP goes with the last process that has it open, so those that had confirmed
 		 * it have ended. */
 		if (rq->lane->state == TQ_LANE_READY)
-			lane_fail(net, rq->lane, "its end at that node is gone");
+			lane_fail(net, rq->lane, NULL, "its end at that node is gone");
 		return;
 	case TQ_OOB_ERROR:
 		reply_error(net, rq, (int)tq_get32(rep->error));

@@ -40,13 +40,20 @@ struct tq_contact {
 	struct tq_request *asked[TQ_LANE_KINDS]; /* what waits for its answer */
 	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
 	unsigned nkept;
-	bool no_hold;              /* it takes no more hold lanes */
-	bool no_bulk;              /* it takes no bulk lane: the control lane stands in */
-	bool stopped;              /* it has promised to send us nothing more */
-	uint64_t leave_until;      /* goodbye: how long its answer is waited for */
-	bool owed_ack;             /* it waits for our promise, */
-	uint64_t gone_at;          /* but not longer than until then (ns) */
-	char *why;                 /* it has failed; the protocol is to be told */
+	bool no_hold;         /* it takes no more hold lanes */
+	bool no_bulk;         /* it takes no bulk lane: the control lane stands in */
+	bool stopped;         /* it has promised to send us nothing more */
+	uint64_t leave_until; /* goodbye: how long its answer is waited for */
+	uint64_t bye_heard;   /* ns: its last one */
+	bool owed_ack;        /* it waits for our promise */
+	char *why;            /* it has failed; the protocol is to be told */
+	uint64_t culprit;     /* nonce of the link whose failure it shares; 0: its own */
+	bool told;            /* the user has been told, with that one's */
+	bool blamed;          /* another has cut its connection to us because of this one's */
+	uint64_t cut_due;     /* it has failed, and its process may not know: when to say so */
+	uint64_t cut_until;   /* next, and for how long; 0: it knows */
+	uint64_t cut_backoff;
+	struct tq_link *next_cut;  /* list of those */
 	bool wants_hold;           /* in the list of those that found no free hold lane */
 	struct tq_link *next_hold; /* that list */
 	struct tq_link
@@ -77,10 +84,13 @@ struct tq_conns {
 	struct tq_lane *failed;      /* list: lanes that go when their work is flushed */
 	struct tq_link *broken;      /* list */
 	struct tq_link *wants_hold;  /* list */
+	struct tq_link *cut;         /* list */
 	bool hold_freed;             /* a hold lane became free: they are to be told */
 	uint32_t nacks_owed;
 	bool leaving; /* some goodbye is not answered; */
 	uint64_t bye_due;
+	bool others_leave; /* some process has said goodbye, and may still be there; */
+	uint64_t gone_due;
 	uint64_t check_due; /* keepalive */
 	uint32_t polls;
 };
@@ -110,6 +120,11 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
 /* To the log: why the link has failed. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h);
+/* The link has failed here: its process is told, until it answers. */
+void tq_link_cut(struct tq_net *net, struct tq_link *link);
+/* That is enough. */
+void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
 
 /* ---- lane_qp.c ---- */
 /* Makes an INI QP, in INIT. -errno. */

@@ -9,9 +9,11 @@
 #include <time.h>
 
 /* How often the clock is read to see whether peers are to be checked. */
-#define CHECK_POLLS  1024
-#define BYE_INTERVAL (20 * TQ_MS)
-#define BYE_LIMIT    (250 * TQ_MS)
+#define CHECK_POLLS       1024
+#define BYE_INTERVAL      (20 * TQ_MS)
+#define BYE_LIMIT         (250 * TQ_MS)
+#define FIRST_CUT_BACKOFF (20 * TQ_MS)
+#define MAX_CUT_BACKOFF   (320 * TQ_MS)
 
 uint64_t tq_now(void)
 {
@@ -112,9 +114,10 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 			promise(net, link);
 		return;
 	}
-	if (!link->left)
-		link->contact->gone_at = tq_now() + BYE_LIMIT;
 	link->left = true;
+	link->contact->bye_heard = tq_now();
+	net->conns->others_leave = true;
+	net->conns->gone_due = 0;
 	net->conns->nacks_owed += !link->contact->owed_ack;
 	link->contact->owed_ack = true;
 }
@@ -146,12 +149,40 @@ static void send_acks(struct tq_net *net)
 			promise(net, link);
 			link->contact->owed_ack = false;
 			if (waits_for(link))
-				tq_link_give_up(
-					net, link,
-					"it has closed and not received what was sent to it");
+				tq_link_give_up(net, link, not_received);
 		}
 	}
 	net->conns->nacks_owed = 0;
+}
+
+/* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
+ * ever. */
+static void poll_gone(struct tq_net *net, uint64_t now)
+{
+	struct tq_conns *conns = net->conns;
+	struct tq_link *link, *tmp;
+	char why[512];
+
+	conns->others_leave = false;
+	conns->gone_due = UINT64_MAX;
+	HASH_ITER(hh, conns->links, link, tmp) {
+		uint64_t due = link->contact->bye_heard + BYE_LIMIT;
+
+		if (!link->left || link->failed)
+			continue;
+		if (now >= due && (link->backlog || waits_for(link))) {
+			tq_link_give_up(net, link, not_received);
+			continue;
+		}
+		if (now >= due) {
+			snprintf(why, sizeof(why), "%s has left.", tq_link_name(link));
+			tq_link_fail(net, link, why);
+			continue;
+		}
+		conns->others_leave = true;
+		if (due < conns->gone_due)
+			conns->gone_due = due;
+	}
 }
 
 static bool may_send_to_us(const struct tq_link *link)
@@ -223,6 +254,101 @@ bool tq_conn_left(const struct tq_net *net)
 	return true;
 }
 
+/* ---- cutting off ---- */
+
+/*
+ * Only one direction may have failed: what the other process sends still comes, and is dropped. So
+ * it is told, lest it wait for answers for ever; one that has died doesn't answer.
+ */
+static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
+{
+	struct tq_contact *c = link->contact;
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
+
+	tq_oob_send(net, link, &cut, sizeof(cut));
+	c->cut_due = now + c->cut_backoff;
+	if (c->cut_backoff < MAX_CUT_BACKOFF)
+		c->cut_backoff *= 2;
+}
+
+void tq_link_cut(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_contact *c = link->contact;
+	uint64_t now = tq_now();
+
+	if (link->left || c->cut_until)
+		return;
+	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	c->cut_backoff = FIRST_CUT_BACKOFF;
+	LL_PREPEND2(net->conns->cut, link, contact->next_cut);
+	net->nrequests++;
+	say_cut(net, link, now);
+}
+
+void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
+{
+	if (!link->contact->cut_until)
+		return;
+	link->contact->cut_until = 0;
+	LL_DELETE2(net->conns->cut, link, contact->next_cut);
+	net->nrequests--;
+}
+
+static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *culprit)
+{
+	char why[512];
+
+	if (!culprit || culprit == link) {
+		snprintf(why, sizeof(why), "%s has cut the connection: it failed there.",
+			 tq_link_name(link));
+	} else {
+		snprintf(why, sizeof(why),
+			 "%s has cut the connection: it failed there with that to %s.",
+			 tq_link_name(link), tq_link_name(culprit));
+		/* Others of that node will say the same. */
+		link->contact->told = culprit->failed || culprit->contact->blamed;
+		culprit->contact->blamed = true;
+	}
+	tq_link_fail(net, link, why);
+	tq_link_cut_end(net, link);
+}
+
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
+{
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_oob_hdr ack;
+
+	if (!link)
+		return;
+	if (h->type == TQ_OOB_CUT_ACK) {
+		tq_link_cut_end(net, link);
+		return;
+	}
+	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
+	tq_oob_send(net, link, &ack, sizeof(ack));
+	link->contact->stopped = true;
+	if (!link->failed && !link->leaving)
+		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
+}
+
+static void poll_cut(struct tq_net *net, uint64_t now, uint64_t *due)
+{
+	struct tq_link *link, *next;
+
+	LL_FOREACH_SAFE2(net->conns->cut, link, next, contact->next_cut) {
+		struct tq_contact *c = link->contact;
+
+		if (now >= c->cut_until) {
+			tq_link_cut_end(net, link);
+			continue;
+		}
+		if (now >= c->cut_due)
+			say_cut(net, link, now);
+		if (c->cut_due < *due)
+			*due = c->cut_due;
+	}
+}
+
 /* ---- polling ---- */
 
 /* One that has had no answer for too long; failing its link may free others, so the caller looks
@@ -275,7 +401,7 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	/* Of one that has said goodbye it is none, unless something is lost. */
 	bool news = !link->left || waits_for(link);
 
-	tq_log(net->job, news ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s",
+	tq_log(net->job, news && !link->contact->told ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s",
 	       why ? why : "A connection failed.");
 	net->failures += news;
 }
@@ -332,23 +458,31 @@ static int free_flushed(struct tq_net *net)
 
 /*
  * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
- * write takes no receive there, and fails when the control SRQ that it names is gone.
+ * write takes no receive there, and fails when the control SRQ that it names is gone. To one that
+ * isn't connected, but awaited, a connection is asked for, if its service thread can be relied on
+ * to answer.
  */
+static void check_peer(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_lane *lane = link->node->control;
+
+	if (link->failed || link->left || link->leaving)
+		return;
+	if (!link->connected) {
+		if (link->peer && net->params->service_thread && tq_core_awaits(link->peer))
+			tq_conn_lane(net, link, TQ_LANE_CONTROL);
+	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
+		tq_lane_drain(net, lane, link);
+	}
+}
+
 static void check_peers(struct tq_net *net, uint64_t now)
 {
 	struct tq_link *link, *tmp;
 
 	net->conns->check_due = now + (uint64_t)net->params->keepalive * TQ_MS;
-	HASH_ITER(hh, net->conns->links, link, tmp) {
-		struct tq_lane *lane = link->node->control;
-
-		if (link->left && now >= link->contact->gone_at &&
-		    (link->backlog || waits_for(link)))
-			tq_link_give_up(net, link, not_received);
-		if (link->connected && !link->failed && !link->left && !link->leaving && lane &&
-		    lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link))
-			tq_lane_drain(net, lane, link->srqn[TQ_SMALL]);
-	}
+	HASH_ITER(hh, net->conns->links, link, tmp)
+		check_peer(net, link);
 }
 
 int tq_conn_poll(struct tq_net *net, uint64_t *next)
@@ -368,17 +502,23 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 		n += free_flushed(net);
 	if (conns->nacks_owed && tq_control_idle(net))
 		send_acks(net);
-	if (conns->requests || conns->leaving) {
+	if (conns->requests || conns->leaving || conns->cut || conns->others_leave) {
 		uint64_t now = tq_now();
 
+		if (conns->others_leave && conns->gone_due <= now)
+			poll_gone(net, now);
 		if (conns->due <= now)
 			n += poll_requests(net, now);
 		if (conns->leaving && conns->bye_due <= now)
 			say_bye_again(net, now);
 		*next = conns->due;
+		poll_cut(net, now, next);
 		if (conns->leaving && conns->bye_due < *next)
 			*next = conns->bye_due;
-		*next = *next > now ? *next - now : 0;
+		if (conns->others_leave && conns->gone_due < *next)
+			*next = conns->gone_due;
+		if (*next != UINT64_MAX)
+			*next = *next > now ? *next - now : 0;
 	}
 	return n;
 }

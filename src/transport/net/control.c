@@ -164,7 +164,7 @@ static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane 
 		.qp_type.xrc.remote_srqn = link->srqn[cls],
 	};
 
-	return tq_lane_post(net, lane, &wr, NULL, false);
+	return tq_lane_post(net, lane, link, &wr, NULL, false);
 }
 
 /* Takes the copy over when it succeeds. */
@@ -190,7 +190,7 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 		return -EAGAIN;
 	send->work.done = copy_done;
 	send->sg = *copy;
-	rc = tq_lane_post(net, lane, &wr, &send->work, true);
+	rc = tq_lane_post(net, lane, link, &wr, &send->work, true);
 	if (rc)
 		tq_send_put(net, send);
 	return rc;
@@ -484,7 +484,7 @@ int tq_control_poll(struct tq_net *net)
 /* Makes the end of what is in the lane's queue seen; true: nothing is in it. */
 static bool lane_idle(struct tq_net *net, struct tq_lane *lane)
 {
-	const struct tq_link *link;
+	struct tq_link *link;
 	uint32_t i;
 
 	if (!lane || lane->state != TQ_LANE_READY || !lane->outstanding)
@@ -494,7 +494,7 @@ static bool lane_idle(struct tq_net *net, struct tq_lane *lane)
 	for (i = 0; i < lane->nconfirmed; i++) {
 		link = lane->confirmed[i];
 		if (link->connected && !link->failed && !link->left) {
-			tq_lane_drain(net, lane, link->srqn[TQ_SMALL]);
+			tq_lane_drain(net, lane, link);
 			return false;
 		}
 	}

@@ -109,7 +109,7 @@ void tq_cq_release(struct tq_cq *cq, uint32_t n)
 static void account(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
 	struct tq_lane *lane = work->lane;
-	uint32_t n = lane->erred ? 1 : work->covers;
+	uint32_t n = lane->erred ? 1 : work->covers, outstanding = lane->outstanding;
 
 	assert(n <= lane->outstanding);
 	lane->outstanding -= n;
@@ -123,7 +123,7 @@ static void account(struct tq_net *net, struct tq_work *work, const struct ibv_w
 		 * anew already. */
 		work->awaited = work->done != NULL;
 		lane->erred = true;
-		tq_lane_error(net, lane, wc);
+		tq_lane_error(net, lane, lane->posted - outstanding + n - 1, wc);
 	}
 }
 

@@ -98,8 +98,8 @@ static void fill_work(struct tq_lane *lane, struct tq_work *work, bool awaited)
 	work->covers = lane->unsignalled + 1;
 }
 
-int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr,
-		 struct tq_work *work, bool signal)
+int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		 struct ibv_send_wr *wr, struct tq_work *work, bool signal)
 {
 	bool own = work != NULL;
 	struct ibv_send_wr *bad;
@@ -131,6 +131,9 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *w
 		}
 		return -EIO;
 	}
+	if (lane->to)
+		lane->to[lane->posted % lane->depth] = link;
+	lane->posted++;
 	lane->outstanding++;
 	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
 	if (work->awaited) {
@@ -140,15 +143,15 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *w
 	return 0;
 }
 
-int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
+int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
-		.qp_type.xrc.remote_srqn = srqn,
+		.qp_type.xrc.remote_srqn = link->srqn[TQ_SMALL],
 	};
 
-	return tq_lane_post(net, lane, &wr, NULL, false);
+	return tq_lane_post(net, lane, link, &wr, NULL, false);
 }
 
 void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
@@ -212,7 +215,7 @@ static void report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 	send->work.done = direct_done;
 	send->token = NULL;
 	/* With a full queue there is a signalled send in it. */
-	if (tq_lane_post(net, lane, &wr, &send->work, true)) {
+	if (tq_lane_post(net, lane, lane->user, &wr, &send->work, true)) {
 		tq_send_put(net, send);
 		return;
 	}
@@ -240,8 +243,8 @@ void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
 	}
 }
 
-int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const struct tq_sg *sg,
-		 int nsg, unsigned flags, struct tq_work *work)
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
+		 const struct tq_sg *sg, int nsg, unsigned flags, struct tq_work *work)
 {
 	struct ibv_sge sge[TQ_MAX_PIECES];
 	struct ibv_send_wr wr = {
@@ -262,7 +265,7 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const 
 			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
 		};
 	}
-	return tq_lane_post(net, lane, &wr, work, !(flags & TQ_DIRECT_LAZY));
+	return tq_lane_post(net, lane, link, &wr, work, !(flags & TQ_DIRECT_LAZY));
 }
 
 int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
@@ -278,7 +281,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 		return -EAGAIN;
 	send->work.done = direct_done;
 	send->token = token;
-	rc = tq_lane_send(net, lane, srqn, sg, nsg, flags, &send->work);
+	rc = tq_lane_send(net, lane, link, srqn, sg, nsg, flags, &send->work);
 	if (rc)
 		tq_send_put(net, send);
 	else

@@ -57,6 +57,13 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		.psn = (uint32_t)tq_random() & 0xffffff,
 		.depth = attr.cap.max_send_wr,
 	};
+	if (kind != TQ_LANE_HOLD) {
+		lane->to = calloc(lane->depth, sizeof(struct tq_link *));
+		if (!lane->to) {
+			error = -ENOMEM;
+			goto free_lane;
+		}
+	}
 	lane->qp = ibv_create_qp_ex(net->dev.verbs, &attr);
 	if (!lane->qp) {
 		error = -errno;
@@ -72,6 +79,7 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 destroy_qp:
 	ibv_destroy_qp(lane->qp);
 free_lane:
+	free(lane->to);
 	free(lane);
 	return error;
 }
@@ -137,6 +145,7 @@ void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 	lane->node->nlanes--;
 	TQ_LEVEL(net->stats, lanes, -1);
 	free(lane->confirmed);
+	free(lane->to);
 	free(lane);
 }
 

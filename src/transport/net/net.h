@@ -103,7 +103,10 @@ struct tq_lane {
 	struct ibv_qp *qp;
 	uint32_t psn;
 	uint32_t tgt_qpn;
-	uint32_t depth; /* of its send queue */
+	uint32_t depth;      /* of its send queue */
+	uint32_t posted;     /* WQEs in all */
+	struct tq_link **to; /* control and bulk lane: towards whom each of the last `depth` was
+				posted; may be gone by now */
 	uint32_t
 		outstanding; /* WQEs in it whose completion (or that of a later one) was not seen */
 	uint32_t unsignalled; /* since the last signalled one */
@@ -234,7 +237,7 @@ struct tq_net {
 	struct tq_node *nodes;      /* hash */
 	bool failing;               /* a peer has failed, and the protocol isn't through with it */
 	uint64_t failures;          /* links that failed */
-	uint32_t nrequests; /* connection requests that wait for their answer, and are sent again */
+	uint32_t nrequests;         /* datagrams that wait for their answer, and are sent again */
 };
 
 /* ---- wire.c ---- */
@@ -341,17 +344,17 @@ void tq_sends_close(struct tq_net *net);
 struct tq_send *tq_send_get(struct tq_net *net); /* NULL: no memory */
 void tq_send_put(struct tq_net *net, struct tq_send *send);
 /* A SEND with data to an SRQ, as tq_lane_post() with a completion of its own; TQ_DIRECT_INLINE. */
-int tq_lane_send(struct tq_net *net, struct tq_lane *lane, uint32_t srqn, const struct tq_sg *sg,
-		 int nsg, unsigned flags, struct tq_work *work);
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
+		 const struct tq_sg *sg, int nsg, unsigned flags, struct tq_work *work);
 /* Posts; reserves the SQ's and the CQ's slot, decides on signalling (signal: must have its own
  * completion, work->done). 0, -EAGAIN, -EIO. */
-int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr,
-		 struct tq_work *work, bool signal);
+int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		 struct ibv_send_wr *wr, struct tq_work *work, bool signal);
 /* Gives back the slots of n WQEs of it. */
 void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n);
-/* Makes the completion of what is unsignalled come, by an empty RDMA write; srqn: a control SRQ
- * that the lane reaches. As tq_lane_post(). */
-int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, uint32_t srqn);
+/* Makes the completion of what is unsignalled come, by an empty RDMA write that names a control SRQ
+ * of the link's. As tq_lane_post(). */
+int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 /* Hold lane: has what is lazy there reported as soon as it is complete. */
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane);
 /* It has failed: each of its sends gets a completion now, which are all looked for. */
@@ -396,11 +399,11 @@ struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_l
 struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link);
 void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane);
 /* A completion with an error on a lane (each one of a lane in TQ_LANE_FAILED may be reported, only
- * the first counts): fails the links that use it, with a sentence that names the peer and the
- * cause. */
-void tq_lane_error(struct tq_net *net, struct tq_lane *lane, const struct ibv_wc *wc);
+ * the first counts): fails the links that use it, with one sentence that names the cause and the
+ * peer that it was posted towards (of a control or bulk lane: the WQE of that number). */
+void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
 /* All towards and from that process ends. Once. May be called within an operation: the protocol is
- * told at the next tq_conn_poll(). */
+ * told at the next tq_conn_report(). */
 void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why);
 /* All of them. */
 void tq_conn_fail_all(struct tq_net *net, const char *why);
@@ -415,6 +418,9 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link);
 bool tq_link_left(const struct tq_link *link);
 void tq_conn_leave(struct tq_net *net);
 bool tq_conn_left(const struct tq_net *net);
+/* Logs what has failed, and tells the protocol; returns how many links. Part of tq_conn_poll(); to
+ * be called before the user hears of it in another way. */
+int tq_conn_report(struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_conn_poll(struct tq_net *net, uint64_t *next);

@@ -210,6 +210,7 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 			break;
 		}
 	}
+	tq_link_cut_end(net, link);
 	if (!link->peer)
 		conns->nunnamed--;
 	conns->nacks_owed -= c->owed_ack;

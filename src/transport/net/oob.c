@@ -49,6 +49,8 @@ static bool known_length(uint8_t type, uint32_t len)
 		return len == sizeof(struct tq_oob_rep);
 	case TQ_OOB_BYE:
 	case TQ_OOB_BYE_ACK:
+	case TQ_OOB_CUT:
+	case TQ_OOB_CUT_ACK:
 		return len == sizeof(struct tq_oob_hdr);
 	}
 	return false;
@@ -81,6 +83,10 @@ static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 	case TQ_OOB_BYE:
 	case TQ_OOB_BYE_ACK:
 		tq_on_bye(net, h);
+		break;
+	case TQ_OOB_CUT:
+	case TQ_OOB_CUT_ACK:
+		tq_on_cut(net, h);
 		break;
 	}
 }

@@ -13,7 +13,10 @@ enum tq_oob_type {
 	TQ_OOB_REQ = 1, /* may I connect? */
 	TQ_OOB_REP,
 	TQ_OOB_BYE, /* I am closing: send me nothing more */
-	TQ_OOB_BYE_ACK
+	TQ_OOB_BYE_ACK,
+	TQ_OOB_CUT, /* the connection to you has failed here: expect nothing more; txid: the nonce
+		       of a process with whose connection it failed, or 0 */
+	TQ_OOB_CUT_ACK
 };
 
 enum tq_oob_status {

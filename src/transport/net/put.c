@@ -27,7 +27,8 @@ static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv
 	tq_send_put(net, send);
 }
 
-static int post_copy(struct tq_net *net, struct tq_lane *lane, struct ibv_send_wr *wr)
+static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		     struct ibv_send_wr *wr)
 {
 	struct tq_send *send = tq_send_get(net);
 	struct ibv_sge *sge = wr->sg_list;
@@ -43,7 +44,7 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct ibv_send_w
 	sge->addr = (uintptr_t)send->sg.addr;
 	sge->lkey = send->sg.reg->lkey;
 	send->work.done = copy_done;
-	rc = tq_lane_post(net, lane, wr, &send->work, true);
+	rc = tq_lane_post(net, lane, link, wr, &send->work, true);
 	if (rc) {
 		tq_copy_put(net, &send->sg);
 		tq_send_put(net, send);
@@ -71,9 +72,9 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 		return -EAGAIN;
 	if (len <= net->limits.max_inline) {
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;
-		rc = tq_lane_post(net, lane, &wr, NULL, false);
+		rc = tq_lane_post(net, lane, link, &wr, NULL, false);
 	} else {
-		rc = post_copy(net, lane, &wr);
+		rc = post_copy(net, lane, link, &wr);
 	}
 	if (!rc)
 		TQ_COUNT(net->stats, puts);

@@ -169,9 +169,10 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 	};
 
 	if (op->opcode == IBV_WR_SEND)
-		return tq_lane_send(net, lane, op->srqn, op->sg, op->nsg, op->flags, work);
+		return tq_lane_send(net, lane, op->link, op->srqn, op->sg, op->nsg, op->flags,
+				    work);
 	wr.num_sge = slice(op, len, sge);
-	return tq_lane_post(net, lane, &wr, work, true);
+	return tq_lane_post(net, lane, op->link, &wr, work, true);
 }
 
 /* Posts as much of it as may be under way. 0: all of it was posted. */

@@ -53,6 +53,7 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 {
 	peer->core = core;
 	peer->failed = 0;
+	peer->probed = false;
 	peer->pairs = NULL;
 }
 
@@ -232,6 +233,17 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
 	tq_stup_lane_ready(core, peer);
+}
+
+bool tq_core_awaits(struct tq_peer *peer)
+{
+	const struct tq_pair *pair;
+	bool awaits = peer->probed;
+
+	peer->probed = false;
+	for (pair = peer->pairs; pair && !awaits; pair = pair->pnext)
+		awaits = tq_recv_awaits(pair);
+	return awaits;
 }
 
 void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why)

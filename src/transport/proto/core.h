@@ -293,7 +293,8 @@ struct tq_peer {
 	struct tq_core *core;
 	void *link; /* the network's */
 	const char *name;
-	int failed; /* -errno */
+	int failed;  /* -errno */
+	bool probed; /* in vain, by its rank */
 	struct tq_pair *pairs;
 	const char *doom;     /* it did what can't be: why it will be failed at the next poll */
 	struct tq_peer *next; /* core->doomed */
@@ -467,6 +468,8 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 void tq_on_read_done(struct tq_rreq *r, int status); /* tq_core_rdma_done() of a receive */
 int tq_recv_poll(struct tq_core *core);              /* copies, room */
 void tq_recv_pair_failed(struct tq_pair *pair, int error);
+/* Is a receive posted that only this peer's messages fit? */
+bool tq_recv_awaits(const struct tq_pair *pair);
 void tq_recv_pair_free(struct tq_pair *pair);
 void tq_recv_ctx_free(struct tq_ctx *ctx);
 

@@ -41,9 +41,10 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
 	*u = tq_match_find(ctx, rank, tag, UINT64_MAX);
 	if (*u)
 		return 1;
-	if (rank != TQ_ANY_SOURCE && ctx->peers[rank]->failed)
-		return -EIO;
-	return 0;
+	if (rank == TQ_ANY_SOURCE)
+		return 0;
+	ctx->peers[rank]->probed = true;
+	return ctx->peers[rank]->failed;
 }
 
 static void describe(const struct tq_unex *u, struct tq_status *status)

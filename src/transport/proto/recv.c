@@ -362,6 +362,22 @@ void tq_recv_pair_failed(struct tq_pair *pair, int error)
 	tq_match_settle(ctx);
 }
 
+bool tq_recv_awaits(const struct tq_pair *pair)
+{
+	const struct tq_rtup *k;
+	const struct tq_rreq *w;
+
+	for (k = pair->rtups; k; k = k->hh.next) {
+		if (k->posted)
+			return true;
+	}
+	DL_FOREACH(pair->ctx->wild, w) {
+		if (w->rank == pair->rank)
+			return true;
+	}
+	return false;
+}
+
 void tq_recv_pair_free(struct tq_pair *pair)
 {
 	struct tq_rtup *k;

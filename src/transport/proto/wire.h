@@ -147,6 +147,8 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status);
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int status);
 /* lane_get(peer) may give one now. */
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
+/* Is a receive from that peer posted, or was it probed for in vain since this was asked last? */
+bool tq_core_awaits(struct tq_peer *peer);
 /* The connection to the peer failed for good: everything towards and from it ends with an error.
  * What was posted (tokens) still ends by tq_core_sent(), tq_core_rdma_done(), with -EIO: until then
  * the HCA may use its memory. `why` is a sentence for the log's reader. */

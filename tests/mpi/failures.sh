@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# failures.sh - a rank of a job is killed, in each phase and at random, or its connections break: the job ends, with a
+# status and a message, and leaves nothing. BUILD is the build tree; softhca is in PATH.
+build=${BUILD:?set it to the build tree}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# job SOFTHCA-OPTIONS RANKS PROGRAM...: its output is in $tmp/out, its status in $status.
+job() {
+	local softhca
+	read -ra softhca <<<"$1"
+	mkdir -p "$tmp/session"
+	TMPDIR=$tmp/session timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "${softhca[@]}" -- \
+		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh \
+		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		-n "$2" --mca pml tupleq "${@:3}" >"$tmp/out" 2>&1
+	status=$?
+}
+
+left_behind() {
+	local fabric
+	fabric=$(sed -n 's/^fabric //p' "$tmp/out")
+	[ -e "$fabric" ] && echo "the fabric $fabric is left"
+	find "$tmp/session" -name 'tupleq*' -printf '%p is left\n' -quit
+}
+
+# verdict NAME PATTERN: the job ended by itself, with an error, and said what PATTERN looks for; each rank said it once of
+# each other.
+verdict() {
+	local why='' said
+
+	[ "$status" -ne 0 ] || why="status 0"
+	[ "$status" -ne 124 ] || why="no end in time"
+	grep -Eq "$2" "$tmp/out" || why=${why:-"it doesn't say $2"}
+	said=$(sed -n 's/.*\] tupleq, \(rank [0-9]*\) .*/\1/p' "$tmp/out" | sort | uniq -c | sort -rn | awk '$1 > 3 { print $0; exit }')
+	[ -z "$said" ] || why=${why:-"too many lines of a rank: $said"}
+	why=${why:-$(left_behind)}
+	if [ -z "$why" ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1 - $why"
+		sed 's/^/# /' "$tmp/out"
+	fi
+	rm -rf "$tmp/session"
+}
+
+for phase in start init eager rendezvous held wildcard finalize; do
+	job "" 4 "$build/tests/mpi/victim" "$phase"
+	verdict "killed: $phase" 'exited on signal 9|has been aborted'
+done
+for seed in 1 2 3; do
+	job "--fault-kill 0.001 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"
+	verdict "killed at random, seed $seed" 'exited on signal 9|has been aborted'
+done
+for seed in 1 2 3; do
+	job "--fault-qp 0.003 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"
+	verdict "a queue pair fails, seed $seed" 'tupleq, rank [0-3] on host .* connection to rank [0-3] on host .* failed: '
+done

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * victim.c - victim PHASE: rank 1 is killed there; the job has to end with an error. For
+ * failures.sh. Two ranks or more.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { BIG = 4 << 20, ROUNDS = 8 };
+
+static const char *phase;
+static unsigned char *in, *out;
+
+static void at(const char *name)
+{
+	if (t_rank == 1 && !strcmp(phase, name))
+		raise(SIGKILL);
+}
+
+/* Tag 1 has a queue of its own after this. */
+static void warm_up(void)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
+
+	for (int i = 0; i < ROUNDS; i++)
+		MPI_Sendrecv(out, 64, MPI_BYTE, right, 1, in, 64, MPI_BYTE, left, 1, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+}
+
+/* What rank 1 has been sent, and what it has sent itself, is not received. */
+static void unexpected(int tag, int bytes)
+{
+	MPI_Request req[8];
+
+	for (int i = 0; i < 4; i++) {
+		MPI_Isend(out, bytes, MPI_BYTE, (t_rank + 1) % t_size, tag, MPI_COMM_WORLD,
+			  &req[i]);
+		MPI_Isend(out, bytes, MPI_BYTE, (t_rank + t_size - 1) % t_size, tag, MPI_COMM_WORLD,
+			  &req[4 + i]);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Called by MPI_Finalize, first of all. */
+static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm, (void)key, (void)value, (void)extra;
+	at("finalize");
+	return MPI_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+	int key;
+
+	phase = argc > 1 ? argv[1] : "";
+	t_rank = rank ? atoi(rank) : 0;
+	at("start");
+	t_init(&argc, &argv, 2);
+	at("init");
+	in = t_alloc(BIG);
+	out = t_alloc(BIG);
+	memset(out, 0, BIG);
+	warm_up();
+	if (!strcmp(phase, "eager"))
+		unexpected(2, 100);
+	at("eager");
+	if (!strcmp(phase, "rendezvous"))
+		unexpected(3, BIG);
+	at("rendezvous");
+	if (!strcmp(phase, "held"))
+		unexpected(1, 10000);
+	at("held");
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &key, NULL);
+	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	at("wildcard");
+	/* The others wait for it. */
+	if (strcmp(phase, "finalize"))
+		MPI_Recv(in, BIG, MPI_BYTE, strcmp(phase, "wildcard") ? 1 : MPI_ANY_SOURCE, 4,
+			 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Finalize();
+	return 0;
+}

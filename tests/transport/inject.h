@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Failures at a chosen point of a test of libtupleq: this process is killed, or a connection of its
+ * breaks, when it posts a certain thing for the n-th time. inject.c stands between the library and
+ * its verbs: in front of ibv_modify_qp(), and in the context's post_send. So it works on any
+ * adapter.
+ */
+#ifndef INJECT_H
+#define INJECT_H
+
+#include <stdbool.h>
+
+/* What is posted. */
+enum inject_what {
+	INJECT_POST,     /* anything */
+	INJECT_DATAGRAM, /* by UD, of type `type`: enum tq_oob_type */
+	INJECT_CONTROL,  /* a message on the control lane, of that enum tq_msg_type */
+	INJECT_DIRECT,   /* a message to a tuple queue, on a lane of that enum tq_lane_kind */
+	INJECT_READ,     /* an RDMA read */
+	INJECT_WRITE     /* an RDMA write that has data */
+};
+
+enum inject_how {
+	INJECT_KILL_BEFORE, /* SIGKILL, instead of posting it */
+	INJECT_KILL_AFTER,  /* SIGKILL when it has been posted */
+	INJECT_BREAK,       /* then the QP that it was posted on goes to ERR */
+	INJECT_BREAK_TARGET /* then the TGT QP goes to ERR that the other process has that kind of
+			       lane to */
+};
+
+struct inject_point {
+	enum inject_what what;
+	unsigned type;
+	unsigned n; /* the first is 1 */
+	enum inject_how how;
+	unsigned kind; /* INJECT_BREAK_TARGET: enum tq_lane_kind */
+};
+
+/* Before tests fork: what they share. */
+void inject_init(void);
+/* In one of a test's processes. */
+void inject_set(const struct inject_point *point);
+/* Has it come to that point? */
+bool inject_reached(void);
+
+/* Of 100 datagrams so many are lost, doubled, and late by up to eight others. */
+void inject_datagrams(unsigned seed, unsigned lost, unsigned doubled, unsigned late);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Failures between two processes: test_failures killed|broken|random|datagrams
+ * [PARAMETER=VALUE...], under "softhca run
+ * --nodes 2". Process 1 is killed, or a connection breaks, at a chosen point of traffic that has
+ * all kinds of messages. Then every operation ends, with -EIO or well; one sentence names the other
+ * process; what doesn't concern it goes on; and the endpoint closes.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "duo.h"
+#include "inject.h"
+#include "net/oob.h"
+#include "proto/msg.h"
+
+#define BIG         300000
+#define MEDIUM      20000
+#define SMALL       16
+#define OPS         16
+#define RANDOM_RUNS 16
+#define ROUNDS      2000 /* far more than it takes to any of the points */
+
+/* ---- operations ---- */
+
+static struct op {
+	struct duo_op duo; /* first */
+	bool wild, cancelled;
+	bool recv;
+	int32_t tag;
+	size_t len;
+} ops[OPS];
+static unsigned nops;
+static unsigned char memory[OPS][BIG];
+static bool dead; /* an operation ended with -EIO */
+
+/* Memory that can't be registered goes in pieces. */
+static void pack(void *arg, uint64_t offset, void *to, size_t len)
+{
+	memcpy(to, (unsigned char *)arg + offset, len);
+}
+
+static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
+{
+	memcpy((unsigned char *)arg + offset, from, len);
+}
+
+static const struct tq_buf_ops scattered = {.pack = pack, .unpack = unpack};
+
+static struct op *next(bool recv, int32_t tag, size_t len, struct tq_buf *buf)
+{
+	struct op *op = &ops[nops];
+
+	DUO_MUST(nops < OPS, "too many operations");
+	*op = (struct op){.recv = recv, .tag = tag, .len = len};
+	*buf = (struct tq_buf){.addr = memory[nops++], .len = len};
+	memset(buf->addr, recv ? 0xee : tag, len);
+	if (tag == 7)
+		buf->ops = &scattered, buf->arg = buf->addr;
+	return op;
+}
+
+static void started(struct op *op, int rc)
+{
+	DUO_MUST(rc == 0 || rc == 1 || rc == -EIO, "an operation was refused: %d", rc);
+	op->duo.ended = rc != 0;
+	if (rc == -EIO)
+		op->duo.status.error = rc;
+}
+
+static void out_to(struct duo *d, int rank, int32_t tag, size_t len)
+{
+	struct tq_buf buf;
+	struct op *op = next(false, tag, len, &buf);
+
+	started(op, tq_send(d->ctx, rank, tag, &buf, 0, op, &op->duo.req));
+}
+
+static void in_from(struct duo *d, int rank, int32_t tag, size_t len)
+{
+	struct tq_buf buf;
+	struct op *op = next(true, tag, len, &buf);
+
+	op->wild = rank == TQ_ANY_SOURCE;
+	started(op, tq_recv(d->ctx, rank, tag, &buf, op, &op->duo.req, &op->duo.status));
+}
+
+static void out(struct duo *d, int32_t tag, size_t len)
+{
+	out_to(d, !d->me, tag, len);
+}
+
+static void in(struct duo *d, int32_t tag, size_t len)
+{
+	in_from(d, !d->me, tag, len);
+}
+
+/* A receive from anybody doesn't end when one of those is gone. */
+static void wait_for(struct duo *d, struct op *op)
+{
+	const unsigned char *data = memory[op - ops];
+
+	while (!op->duo.ended) {
+		tq_progress(d->ep);
+		if (op->wild && d->errors && !op->cancelled && !op->duo.ended) {
+			op->cancelled = true;
+			tq_cancel(op->duo.req);
+		}
+	}
+	if (op->duo.status.error == -EIO) {
+		dead = true;
+		return;
+	}
+	if (op->cancelled && op->duo.status.error == -ECANCELED)
+		return;
+	DUO_MUST(!op->duo.status.error, "tag %d ended with %d", op->tag, op->duo.status.error);
+	if (op->recv)
+		DUO_MUST(op->duo.status.length == op->len && data[0] == op->tag &&
+				 data[op->len - 1] == op->tag,
+			 "tag %d: wrong data", op->tag);
+}
+
+/* All of them; false: the other is dead. */
+static bool wait_all(struct duo *d)
+{
+	for (unsigned i = 0; i < nops; i++)
+		wait_for(d, &ops[i]);
+	nops = 0;
+	return !dead;
+}
+
+/* ---- traffic ---- */
+
+static bool each_way(struct duo *d)
+{
+	in(d, 1, SMALL);
+	in(d, 2, BIG);
+	out(d, 1, SMALL);
+	out(d, 2, BIG);
+	return wait_all(d);
+}
+
+/* Unexpected ones; held, where the tuples have their queues: then a wildcard finds them so. */
+static bool late(struct duo *d, bool wild)
+{
+	out(d, 3, SMALL);
+	out(d, 3, SMALL);
+	out(d, 3, SMALL);
+	out(d, 4, SMALL);
+	in(d, 4, SMALL);
+	wait_for(d, &ops[nops - 1]);
+	in_from(d, wild ? TQ_ANY_SOURCE : !d->me, 3, SMALL);
+	in(d, 3, SMALL);
+	in(d, 3, SMALL);
+	return wait_all(d);
+}
+
+static bool wildcard_first(struct duo *d)
+{
+	in_from(d, TQ_ANY_SOURCE, 5, MEDIUM);
+	in(d, 5, MEDIUM);
+	out(d, 5, MEDIUM);
+	out(d, 5, MEDIUM);
+	return wait_all(d);
+}
+
+static bool in_pieces(struct duo *d)
+{
+	in(d, 7, MEDIUM);
+	out(d, 7, MEDIUM);
+	return wait_all(d);
+}
+
+static bool probed(struct duo *d)
+{
+	struct tq_status status;
+	int rc;
+
+	out(d, 6, SMALL);
+	do {
+		rc = tq_probe(d->ctx, !d->me, 6, &status);
+	} while (rc == 0);
+	DUO_MUST(rc == 1 || rc == -EIO, "probe: %d", rc);
+	in(d, 6, SMALL);
+	return wait_all(d);
+}
+
+static bool round_of(struct duo *d, unsigned i)
+{
+	return each_way(d) && late(d, i % 4 == 3) && each_way(d) &&
+	       (i % 4 != 1 || wildcard_first(d)) && in_pieces(d) && (i % 4 != 2 || probed(d));
+}
+
+static void traffic(struct duo *d)
+{
+	for (unsigned i = 0; i < ROUNDS && round_of(d, i); i++)
+		;
+	DUO_MUST(dead, "it didn't come to the point");
+}
+
+/* ---- afterwards ---- */
+
+static void check_after(struct duo *d)
+{
+	DUO_MUST(d->errors == 1, "%u errors were logged", d->errors);
+	DUO_MUST(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
+	in(d, 9, SMALL); /* with other tags there may be messages that came before */
+	out(d, 9, SMALL);
+	for (unsigned i = 0; i < nops; i++)
+		DUO_MUST(ops[i].duo.ended && ops[i].duo.status.error == -EIO,
+			 "an operation with the dead is started");
+	nops = 0;
+	dead = false;
+	in_from(d, d->me, 1, BIG);
+	out_to(d, d->me, 1, BIG);
+	DUO_MUST(wait_all(d), "what doesn't concern it failed");
+}
+
+static void after(struct duo *d)
+{
+	check_after(d);
+	duo_close(d);
+}
+
+/* ---- killed ---- */
+
+static struct inject_point point;
+static unsigned seed;
+
+static void killed(struct duo *d)
+{
+	if (d->me)
+		inject_set(&point);
+	traffic(d);
+	/* On a busy machine it may have been given up before: it dies all the same. */
+	if (d->me)
+		raise(SIGKILL);
+	after(d);
+}
+
+/* It has published its address, and is not there any more. */
+static void killed_at_once(struct duo *d)
+{
+	if (d->me)
+		raise(SIGKILL);
+	duo_gone(d);
+	killed(d);
+}
+
+/* The other has nothing to send to it. */
+static void awaited_only(struct duo *d)
+{
+	if (d->me)
+		raise(SIGKILL);
+	in(d, 1, SMALL);
+	wait_all(d);
+	after(d);
+}
+
+/* All is delivered, then it dies while both close. */
+static void killed_in_close(struct duo *d)
+{
+	for (unsigned i = 0; i < 8; i++)
+		DUO_MUST(round_of(d, i), "it failed before");
+	tq_flush(d->ep);
+	duo_meet(d);
+	if (d->me)
+		inject_set(&point);
+	duo_close(d);
+}
+
+#define DATAGRAM(type) INJECT_DATAGRAM, TQ_OOB_##type
+#define CONTROL(type)  INJECT_CONTROL, TQ_MSG_##type
+#define DIRECT(kind)   INJECT_DIRECT, TQ_LANE_##kind
+#define BEFORE         INJECT_KILL_BEFORE
+#define AFTER          INJECT_KILL_AFTER
+
+static const struct {
+	const char *name;
+	struct inject_point point;
+	const char *param; /* NULL: none */
+	duo_fn *fn;
+} kills[] = {
+	{"with its address published", {0}, NULL, killed_at_once},
+	{"while a receive waits for it", {0}, NULL, awaited_only},
+	{"before it asks for a connection",
+	 {DATAGRAM(REQ), 1, BEFORE, 0},
+	 "connect_timeout=2",
+	 killed},
+	{"with its request on the way", {DATAGRAM(REQ), 1, AFTER, 0}, NULL, killed},
+	{"before it answers a request", {DATAGRAM(REP), 1, BEFORE, 0}, NULL, killed},
+	{"when it has answered", {DATAGRAM(REP), 1, AFTER, 0}, NULL, killed},
+	{"before it answers for the bulk lane", {DATAGRAM(REP), 2, BEFORE, 0}, NULL, killed},
+	{"before it answers for a hold lane", {DATAGRAM(REP), 3, BEFORE, 0}, NULL, killed},
+	{"before EAGER", {CONTROL(EAGER), 3, BEFORE, 0}, NULL, killed},
+	{"after EAGER", {CONTROL(EAGER), 3, AFTER, 0}, NULL, killed},
+	{"after RTS", {CONTROL(RTS), 1, AFTER, 0}, NULL, killed},
+	{"before FIN", {CONTROL(FIN), 1, BEFORE, 0}, NULL, killed},
+	{"while it reads", {INJECT_READ, 0, 1, AFTER, 0}, NULL, killed},
+	{"before CTS", {CONTROL(CTS), 1, BEFORE, 0}, "rendezvous=rput", killed},
+	{"after CTS", {CONTROL(CTS), 1, AFTER, 0}, "rendezvous=rput", killed},
+	{"while it writes", {INJECT_WRITE, 0, 1, AFTER, 0}, "rendezvous=rput", killed},
+	{"before WRITTEN", {CONTROL(WRITTEN), 1, BEFORE, 0}, "rendezvous=rput", killed},
+	{"before CTS_PIECES", {CONTROL(CTS_PIECES), 2, BEFORE, 0}, NULL, killed},
+	{"amid pieces", {CONTROL(DATA), 3, AFTER, 0}, NULL, killed},
+	{"before CREDIT", {CONTROL(CREDIT), 1, BEFORE, 0}, "credits=2", killed},
+	{"before SRQN", {CONTROL(SRQN), 1, BEFORE, 0}, NULL, killed},
+	{"after SRQN", {CONTROL(SRQN), 2, AFTER, 0}, NULL, killed},
+	{"before SWITCH", {CONTROL(SWITCH), 1, BEFORE, 0}, NULL, killed},
+	{"after SWITCH", {CONTROL(SWITCH), 2, AFTER, 0}, NULL, killed},
+	{"before a direct message", {DIRECT(HOLD), 1, BEFORE, 0}, NULL, killed},
+	{"amid direct messages", {DIRECT(HOLD), 20, AFTER, 0}, NULL, killed},
+	{"with messages that are held", {CONTROL(EAGER), 12, AFTER, 0}, NULL, killed},
+	{"before CTS_DIRECT", {CONTROL(CTS_DIRECT), 1, BEFORE, 0}, "hold_lanes=1", killed},
+	{"amid what CTS_DIRECT granted", {DIRECT(BULK), 1, AFTER, 0}, "hold_lanes=1", killed},
+	{"before RECALL", {CONTROL(RECALL), 1, BEFORE, 0}, NULL, killed},
+	{"after RECALL", {CONTROL(RECALL), 1, AFTER, 0}, NULL, killed},
+	{"before HELD", {CONTROL(HELD), 1, BEFORE, 0}, NULL, killed},
+	{"between HELD and RECALLED", {CONTROL(HELD), 1, AFTER, 0}, NULL, killed},
+	{"before RECALLED, at the fence", {CONTROL(RECALLED), 1, BEFORE, 0}, NULL, killed},
+	{"after RECALLED", {CONTROL(RECALLED), 2, AFTER, 0}, NULL, killed},
+	{"before its goodbye", {DATAGRAM(BYE), 1, BEFORE, 0}, NULL, killed_in_close},
+	{"after its goodbye", {DATAGRAM(BYE), 1, AFTER, 0}, NULL, killed_in_close},
+	{"before it answers a goodbye", {DATAGRAM(BYE_ACK), 1, BEFORE, 0}, NULL, killed_in_close},
+};
+
+static void run_kills(const char *only)
+{
+	char name[100];
+	int n;
+
+	duo_param("rdma_chunk=64K");
+	n = duo_param("connect_timeout=2");
+	for (unsigned i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
+		snprintf(name, sizeof(name), "killed %s", kills[i].name);
+		if (only && !strstr(name, only))
+			continue;
+		point = kills[i].point;
+		if (kills[i].param)
+			duo_param(kills[i].param);
+		duo_run_killed(name, kills[i].fn);
+		duo_params_keep(n);
+	}
+}
+
+/* ---- at random ---- */
+
+static void run_random(unsigned runs)
+{
+	char name[100];
+
+	duo_param("connect_timeout=2");
+	for (unsigned i = 0; i < runs; i++) {
+		unsigned n = 10 + (seed * 7919 + i) * 2654435761u % 997 % 400;
+
+		snprintf(name, sizeof(name), "killed at post %u", n);
+		point = (struct inject_point){INJECT_POST, 0, n, i % 2 ? BEFORE : AFTER, 0};
+		duo_run_killed(name, killed);
+	}
+}
+
+/* ---- broken ---- */
+
+static void broken(struct duo *d)
+{
+	bool mine = point.how == INJECT_BREAK ? d->me == 0 : d->me == 1;
+
+	if (mine)
+		inject_set(&point);
+	traffic(d);
+	check_after(d);
+	duo_meet(d); /* the other was told, and didn't notice that this one had gone */
+	duo_close(d);
+}
+
+static const struct {
+	const char *name;
+	struct inject_point point;
+	const char *param;
+} breaks[] = {
+	{"the control lane", {CONTROL(EAGER), 5, INJECT_BREAK, 0}, NULL},
+	{"the control lane, later", {CONTROL(CREDIT), 1, INJECT_BREAK, 0}, "credits=2"},
+	{"the bulk lane, amid a read", {INJECT_READ, 0, 3, INJECT_BREAK, 0}, NULL},
+	{"the bulk lane, amid a write", {INJECT_WRITE, 0, 3, INJECT_BREAK, 0}, "rendezvous=rput"},
+	{"the bulk lane, amid a direct message",
+	 {DIRECT(BULK), 1, INJECT_BREAK, 0},
+	 "hold_lanes=1"},
+	{"a hold lane", {DIRECT(HOLD), 9, INJECT_BREAK, 0}, NULL},
+	{"a hold lane with held messages",
+	 {CONTROL(EAGER), 12, INJECT_BREAK_TARGET, TQ_LANE_HOLD},
+	 NULL},
+	{"the control lane's target",
+	 {CONTROL(EAGER), 9, INJECT_BREAK_TARGET, TQ_LANE_CONTROL},
+	 NULL},
+	{"the bulk lane's target", {CONTROL(SWITCH), 2, INJECT_BREAK_TARGET, TQ_LANE_BULK}, NULL},
+	{"hold lanes' targets", {DIRECT(HOLD), 9, INJECT_BREAK_TARGET, TQ_LANE_HOLD}, NULL},
+};
+
+static void run_breaks(const char *only)
+{
+	int n = duo_param("rdma_chunk=64K");
+	char name[100];
+
+	for (unsigned i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+		snprintf(name, sizeof(name), "broken: %s", breaks[i].name);
+		if (only && !strstr(name, only))
+			continue;
+		point = breaks[i].point;
+		if (breaks[i].param)
+			duo_param(breaks[i].param);
+		duo_run(name, broken);
+		duo_params_keep(n);
+	}
+}
+
+/* ---- datagrams ---- */
+
+static void with_datagrams_lost(struct duo *d)
+{
+	inject_datagrams(2 * seed + (unsigned)d->me, 50, 0, 0);
+	for (unsigned i = 0; i < 12; i++)
+		DUO_MUST(round_of(d, i), "it failed");
+}
+
+static void with_datagrams_mixed_up(struct duo *d)
+{
+	inject_datagrams(2 * seed + (unsigned)d->me, 10, 30, 40);
+	for (unsigned i = 0; i < 12; i++)
+		DUO_MUST(round_of(d, i), "it failed");
+}
+
+static void run_datagrams(void)
+{
+	for (seed = 1; seed <= 4; seed++) {
+		duo_run("half of the datagrams lost", with_datagrams_lost);
+		duo_run("datagrams lost, doubled and late", with_datagrams_mixed_up);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "", *only = NULL;
+
+	/* Soon to all kinds of messages, and to when a failure is noticed. */
+	duo_param("promote_after=1");
+	duo_param("wild_backoff=1");
+	duo_param("timeout=10");
+	duo_param("keepalive=100");
+	for (int i = 2; i < argc; i++) {
+		if (strchr(argv[i], '='))
+			duo_param(argv[i]);
+		else if (argv[i][0] >= '0' && argv[i][0] <= '9')
+			seed = (unsigned)atoi(argv[i]);
+		else
+			only = argv[i];
+	}
+	inject_init();
+	if (!strcmp(what, "killed"))
+		run_kills(only);
+	else if (!strcmp(what, "broken"))
+		run_breaks(only);
+	else if (!strcmp(what, "random"))
+		run_random(RANDOM_RUNS);
+	else if (!strcmp(what, "datagrams"))
+		run_datagrams();
+	else
+		duo_result("arguments", "killed, broken, random or datagrams");
+	return duo_failed() != 0;
+}
