@@ -139,13 +139,34 @@ static bool op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	return true;
 }
 
+static bool op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
+{
+	struct model_ep *ep = enter(net);
+	struct model_reg *reg;
+
+	SIM_MUST(len <= ep->limits.eager_max, "reserve_get() of %llu bytes",
+		 (unsigned long long)len);
+	if (ep->reserve_used)
+		return false;
+	ep->reserve_used = true;
+	sg->addr = malloc(len ? len : 1);
+	sg->len = len;
+	reg = reg_new(ep, sg->addr, len);
+	reg->reserve = true;
+	sg->reg = &reg->reg;
+	return true;
+}
+
 static void op_copy_put(void *net, struct tq_sg *sg)
 {
 	struct model_ep *ep = enter(net);
 	struct model_reg *reg = reg_find(ep, sg->reg);
 
 	SIM_MUST(reg && reg->addr == sg->addr, "copy_put() of what isn't a copy");
-	ep->copied -= reg->len;
+	if (reg->reserve)
+		ep->reserve_used = false;
+	else
+		ep->copied -= reg->len;
 	memset(reg->addr, 0xdd, reg->len);
 	reg_gone(ep, reg);
 	free(sg->addr);
@@ -519,6 +540,7 @@ const struct tq_wire_ops model_ops = {
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
 	.copy_get = op_copy_get,
+	.reserve_get = op_reserve_get,
 	.copy_put = op_copy_put,
 	.lane_get = op_lane_get,
 	.lane_put = op_lane_put,

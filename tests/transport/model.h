@@ -111,6 +111,7 @@ struct model_reg {
 	struct tq_reg reg; /* first: what the protocol sees */
 	uint8_t *addr;
 	uint64_t len;
+	bool reserve; /* reserve_get()'s */
 	struct model_reg *next, *prev;
 };
 
@@ -140,7 +141,8 @@ struct model_ep {
 	struct tq_bounce *bounces; /* kept by the protocol */
 	uint32_t eager_out, nsrqs;
 	uint64_t copied; /* bytes of the pool of copies in use */
-	uint8_t *eager;  /* between eager_buf() and eager_send() */
+	bool reserve_used;
+	uint8_t *eager; /* between eager_buf() and eager_send() */
 	uint32_t eager_len;
 	bool data_sure; /* data_ready() has said so */
 	bool pressed;   /* asks for no eager data */

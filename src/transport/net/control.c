@@ -17,6 +17,12 @@
 #define MSGS   64u
 #define PIECES 4u
 
+/*
+ * Bytes of a peer's messages with data that wait. They go also when it has asked for no more, as
+ * the messages behind them must: so it may get that much more than its unexpected_limit.
+ */
+#define BACKLOG_MAX ((uint64_t)256 << 10)
+
 /* A message that waits. */
 struct tq_backlog {
 	struct tq_backlog *next, *prev;
@@ -68,7 +74,7 @@ static void reserve_put(struct tq_reserve *reserve, struct tq_sg *sg)
 	reserve->free = sg->addr;
 }
 
-static void copy_put(struct tq_net *net, struct tq_sg *copy)
+void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
 {
 	struct tq_control *control = net->control;
 
@@ -83,6 +89,11 @@ static void copy_put(struct tq_net *net, struct tq_sg *copy)
 static uint32_t piece_max(const struct tq_net *net)
 {
 	return net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_data);
+}
+
+bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
+{
+	return len <= piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
 }
 
 int tq_control_open(struct tq_net *net)
@@ -147,7 +158,7 @@ static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv
 	struct tq_send *send = (struct tq_send *)work;
 
 	(void)wc; /* errors are the lane's */
-	copy_put(net, &send->sg);
+	tq_control_copy_put(net, &send->sg);
 	tq_send_put(net, send);
 }
 
@@ -209,7 +220,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	memcpy(copy.addr, msg, len);
 	rc = post_copy(net, link, lane, &copy, len, cls, flags);
 	if (rc)
-		copy_put(net, &copy);
+		tq_control_copy_put(net, &copy);
 	return rc;
 }
 
@@ -275,6 +286,7 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	b->flags = flags;
 	if (copy) {
 		b->copy = *copy;
+		link->backlog_bytes += len;
 	} else {
 		assert(len <= backlog_room(net));
 		b->copy.reg = NULL;
@@ -295,16 +307,21 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 
 	DL_DELETE(link->backlog, b);
 	LL_PREPEND(control->free, b);
+	if (b->copy.reg)
+		link->backlog_bytes -= b->len;
 	if (!link->backlog)
 		DL_DELETE2(control->waiting, link, waiting_prev, waiting_next);
 }
 
 static void drop_backlog(struct tq_net *net, struct tq_link *link)
 {
+	struct tq_sg copy;
+
 	while (link->backlog) {
-		if (link->backlog->copy.reg)
-			copy_put(net, &link->backlog->copy);
+		copy = link->backlog->copy;
 		dequeue(net, link);
+		if (copy.reg)
+			tq_control_copy_put(net, &copy);
 	}
 }
 
@@ -370,13 +387,13 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	bool data = control->data_link == link; /* a receive waits for them, so no press */
 
 	control->data_link = NULL;
-	if (link->pressed && !data)
+	if (!data && (link->pressed || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
 	if (len <= net->limits.max_inline && open_for(net, link, len))
 		return control->scratch;
 	if (tq_copy_get(net, len, &control->lent) ||
-	    (data && len <= piece_max(net) && reserve_get(&control->pieces, len, &control->lent)))
+	    (data && tq_control_piece_get(net, len, &control->lent)))
 		return control->lent.addr;
 	return NULL;
 }
@@ -397,7 +414,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	if (rc == -EAGAIN)
 		rc = enqueue(net, link, buf, len, copy, flags);
 	if (rc && copy)
-		copy_put(net, copy);
+		tq_control_copy_put(net, copy);
 	return rc;
 }
 

@@ -30,7 +30,9 @@ struct tq_control {
 	struct tq_sg lent;         /* the copy that tq_control_buf() gave */
 	struct tq_link *data_link; /* tq_control_data_ready() said yes to */
 	struct tq_reserve msgs;    /* for messages without data, where they don't fit inline */
-	struct tq_reserve pieces;  /* for DATA, which has to go also when no copies can be had */
+	/* For DATA, and for held messages' data: those have to go also when no copies can be had,
+	 * and nothing else is needed for it. */
+	struct tq_reserve pieces;
 };
 
 /* bank.c */

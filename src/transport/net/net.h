@@ -192,6 +192,7 @@ struct tq_link {
 	uint32_t size[TQ_CLASSES]; /* bytes of its buffers */
 	uint32_t credits[TQ_CLASSES];
 	struct tq_backlog *backlog;                  /* FIFO */
+	uint64_t backlog_bytes;                      /* of its messages with data */
 	struct tq_link *waiting_next, *waiting_prev; /* control.c: links with a backlog */
 	bool pressed;                                /* it asked for no more eager data */
 	struct tq_put *puts;                         /* FIFO */
@@ -315,6 +316,9 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len);
 int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
 			unsigned flags);
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link);
+/* A buffer of the reserve for pieces, or false; and of that or the pool of copies, back to it. */
+bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
+void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy);
 void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *bounce);
 void tq_control_press(struct tq_net *net, bool stop);
 /* What a process that connects its control lane is told; its number here is link->here. */

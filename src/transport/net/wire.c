@@ -36,9 +36,14 @@ static bool wire_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	return tq_copy_get(net, len, sg);
 }
 
+static bool wire_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
+{
+	return tq_control_piece_get(net, len, sg);
+}
+
 static void wire_copy_put(void *net, struct tq_sg *sg)
 {
-	tq_copy_put(net, sg);
+	tq_control_copy_put(net, sg);
 }
 
 static struct tq_lane *wire_lane_get(void *net, struct tq_peer *peer)
@@ -135,6 +140,7 @@ const struct tq_wire_ops tq_net_ops = {
 	.eager_send = wire_eager_send,
 	.data_ready = wire_data_ready,
 	.copy_get = wire_copy_get,
+	.reserve_get = wire_reserve_get,
 	.copy_put = wire_copy_put,
 	.lane_get = wire_lane_get,
 	.lane_put = wire_lane_put,

@@ -38,7 +38,7 @@ bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
 	return !len || r->sg.reg;
 }
 
-bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len)
+bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len, bool held)
 {
 	struct tq_core *core = r->req.core;
 
@@ -52,8 +52,11 @@ bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len)
 	if (r->sg.reg)
 		return true;
 	free(r->sg.addr);
-	/* Nothing more can be registered: the pool of copies is registered already. */
-	r->pooled = core->wire->copy_get(core->net, len, &r->sg);
+	/* Nothing more can be registered: the pool of copies is registered already. That may be
+	 * used up by messages that are held at their receivers, and those wait for this one. */
+	r->pooled = core->wire->copy_get(core->net, len, &r->sg) ||
+		    (held && len <= core->limits->eager_max &&
+		     core->wire->reserve_get(core->net, len, &r->sg));
 	if (r->pooled)
 		return true;
 fail:

@@ -4,6 +4,7 @@
  * tuple's SRQ when they are matched; the sender's HCA then delivers them.
  */
 #include <errno.h>
+
 #include "proto/recv.h"
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
@@ -15,7 +16,7 @@ static int post_held(struct tq_rreq *r)
 	int rc;
 
 	if (r->msg || !tq_fetch_register(r, r->wanted, core->limits->max_srq_sge)) {
-		if (!tq_fetch_bounce(r, r->wanted))
+		if (!tq_fetch_bounce(r, r->wanted, true))
 			return -ENOMEM;
 	}
 	rc = tq_fetch_post(r, r->wanted);
@@ -60,6 +61,20 @@ int tq_held_poll(struct tq_core *core)
 	return n;
 }
 
+/* The data of a matched probe may be wanted late: others need the pool's memory. */
+static int move_out(struct tq_rreq *r)
+{
+	struct tq_sg own = {.addr = malloc(r->sg.len), .len = r->sg.len};
+
+	if (!own.addr)
+		return -ENOMEM;
+	memcpy(own.addr, r->sg.addr, own.len);
+	tq_fetch_release(r);
+	r->sg = own;
+	r->bounced = true;
+	return 0;
+}
+
 static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
 {
 	struct tq_rtup *k = r->rtup;
@@ -70,6 +85,8 @@ static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
 	r->req.status.length = len;
 	if (r->wanted > len)
 		r->wanted = len;
+	if (r->msg && r->pooled && !status)
+		status = move_out(r);
 	if (r->msg)
 		tq_msg_drained(r, status);
 	else if (status)

@@ -160,8 +160,9 @@ void tq_fetch_unbounce(struct tq_rreq *r);
 /* A registration of the user's buffer for `len` bytes, in at most so many pieces (0: it must be
  * one); false: impossible. */
 bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces);
-/* Memory of the library instead; false: there is none. */
-bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len);
+/* Memory of the library instead, for a message that is held from the reserve, too; false: there is
+ * none. */
+bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len, bool held);
 /* Posts to the tuple's SRQ what was registered, as a receive of `r`; as srq_post(). */
 int tq_fetch_post(struct tq_rreq *r, uint64_t len);
 /* Lets go of the registration and the bounce memory. */

@@ -235,7 +235,7 @@ static int post(struct tq_rtup *k, struct tq_rreq *r)
 	if (len > tq_rtup_max_len(k))
 		len = tq_rtup_max_len(k);
 	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
-	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len)))
+	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len, false)))
 		return -ENOTSUP;
 	rc = tq_fetch_post(r, len);
 	if (rc) {

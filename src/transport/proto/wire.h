@@ -76,7 +76,10 @@ struct tq_wire_ops {
 	/* Memory from the registered, bounded pool of copies; NULL: it is empty. Its reg is in
 	 * `sg`. */
 	bool (*copy_get)(void *net, uint64_t len, struct tq_sg *sg);
-	void (*copy_put)(void *net, struct tq_sg *sg);
+	/* The same, at most limits.eager_max bytes, from a small reserve: for data that are on
+	 * their way, after which it is given back. */
+	bool (*reserve_get)(void *net, uint64_t len, struct tq_sg *sg);
+	void (*copy_put)(void *net, struct tq_sg *sg); /* of both */
 
 	/*
 	 * An exclusive hold lane that is usable towards the peer now, or NULL: then one is being
