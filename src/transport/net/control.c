@@ -472,7 +472,9 @@ static int send_credits(struct tq_net *net)
 				continue;
 			tq_bank_grow(link);
 			msg = (struct tq_msg_hdr){.type = TQ_MSG_CREDIT};
-			if (post(net, link, &msg, sizeof(msg), NULL, 0) == -EAGAIN)
+			/* Of what waits there, much has ended for its user, who may be away. */
+			if (post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
+			    -EAGAIN)
 				continue;
 			events++;
 		}

@@ -83,10 +83,11 @@ static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 
 /* A tuple handle, or a request's: an index and the generation of what is there; 0 = none. */
 
-#define TQ_RTS_RKEY     1u /* flags of an RTS: addr and rkey are valid: it can be read */
-#define TQ_RTS_NODIRECT 2u /* it can't be sent direct */
-#define TQ_RTS_SYNC     4u /* for statistics */
-#define TQ_ENV_NOTUP    8u /* EAGER, RTS: the tag is used once */
+#define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid: it can be read */
+#define TQ_RTS_NODIRECT 2u  /* it can't be sent direct */
+#define TQ_RTS_SYNC     4u  /* for statistics */
+#define TQ_RTS_ENDED    16u /* its sender's user goes on: only a service thread may be there */
+#define TQ_ENV_NOTUP    8u  /* EAGER, RTS: the tag is used once */
 
 /* What is matched on, and the message's numbers. */
 struct tq_msg_env {
