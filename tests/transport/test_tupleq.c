@@ -429,8 +429,12 @@ int main(int argc, char **argv)
 	}
 	duo_result("parameters", parameters());
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		if ((tuples || tests[i].fn != promoted) && (!only || strstr(tests[i].name, only)))
-			duo_run(tests[i].name, tests[i].fn);
+		if ((!tuples && tests[i].fn == promoted) || (only && !strstr(tests[i].name, only)))
+			continue;
+		/* On a busy machine any message may take as long as one that is held. */
+		if (tests[i].fn == promoted)
+			duo_param("giveback_after=0");
+		duo_run(tests[i].name, tests[i].fn);
 	}
 	return duo_failed() != 0;
 }
