@@ -5,8 +5,8 @@
  * virtual nodes are).
  *
  * barrier [LOOPS [RANDOM [SEED [THREADS]]]]: LOOPS of each barrier on each size of communicator,
- * RANDOM barriers with delays; the latter also by THREADS at a time, each on a communicator of its
- * own.
+ * RANDOM barriers (at most: see t_enough()) with delays; the latter also by THREADS at a time, each
+ * on a communicator of its own.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 
 #include "check.h"
 
-enum { COUNTERS = 4096, OVERLAPPING = 6, THREADS_MAX = 8 };
+enum { COUNTERS = 4096, OVERLAPPING = 6, THREADS_MAX = 8, PORTION = 500 };
 
 /* Who has entered barriers of a communicator, in all. One of its own for each. */
 static _Atomic uint64_t *counters;
@@ -201,10 +201,11 @@ static void delay(struct t_rng *rng)
 /* Communicators that overlap, in an order that is random but the same on all ranks. */
 static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
 {
+	double since = MPI_Wtime();
 	struct group g[OVERLAPPING];
 	MPI_Comm comm;
 
-	t_begin("%ld barriers on communicators that overlap", barriers);
+	t_begin("up to %ld barriers on communicators that overlap", barriers);
 	for (int i = 0; i < OVERLAPPING; i++) {
 		int colour = i == 0   ? 0
 			     : i == 1 ? t_rank % 2
@@ -222,6 +223,8 @@ static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
 		int which = t_below(common, OVERLAPPING), other = t_below(common, OVERLAPPING);
 		MPI_Request request;
 
+		if (i % PORTION == 0 && t_enough(since))
+			break;
 		delay(own);
 		if (!t_chance(common, 10)) {
 			barrier(&g[which]);
@@ -242,13 +245,14 @@ static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
 
 static void delayed(struct t_rng *own, long barriers)
 {
+	double since = MPI_Wtime();
 	struct group g;
 	MPI_Comm comm;
 
-	t_begin("%ld barriers with delays", barriers);
+	t_begin("up to %ld barriers with delays", barriers);
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	g = group_of(comm);
-	for (long i = 0; i < barriers; i++) {
+	for (long i = 0; i < barriers && (i % PORTION || !t_enough(since)); i++) {
 		delay(own);
 		barrier(&g);
 	}

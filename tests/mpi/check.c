@@ -333,3 +333,11 @@ long long t_counted(void)
 	MPI_T_finalize();
 	return counting ? (long long)value : -1;
 }
+
+bool t_enough(double since)
+{
+	int over = MPI_Wtime() - since > T_ENOUGH_S;
+
+	MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	return over;
+}

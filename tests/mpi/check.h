@@ -20,6 +20,7 @@
 #include <mpi.h>
 
 #define T_DEADLINE_S 50
+#define T_ENOUGH_S   10
 
 extern int t_rank, t_size; /* in MPI_COMM_WORLD */
 
@@ -81,6 +82,10 @@ void t_shuffle(struct t_rng *rng, int *v, int n);
  * -1: the MPI library has none of this name. One at a time. */
 void t_count(const char *name);
 long long t_counted(void);
+
+/* On all ranks, now and then: a check that does things many times has done them for so long, by
+ * rank 0's clock, that it should end. On a busy machine it comes less far. */
+bool t_enough(double since);
 
 /* The index-th argument as a number, or def. */
 long t_arg(int argc, char **argv, int index, long def);
