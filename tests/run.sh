@@ -123,11 +123,11 @@ run_units() {
 	done
 }
 
-# run_list FOLDER PREFIX [ENVIRONMENT...]: what tests/FOLDER/*.list name, under the launcher. A line is
+# run_list FOLDER LISTS PREFIX [ENVIRONMENT...]: what tests/FOLDER/LISTS (a pattern) name, under the launcher. A line is
 # "[OPTION of softhca run...] -- PROGRAM [ARGUMENT...]".
 run_list() {
-	local folder=$1 prefix=$2 line options program label
-	shift 2
+	local folder=$1 lists=$2 prefix=$3 line options program label
+	shift 3
 	while IFS= read -r line; do
 		case $line in '' | '#'*) continue ;; esac
 		case $line in *'-- '*) ;; *) line="-- $line" ;; esac
@@ -139,7 +139,7 @@ run_list() {
 		wanted "$label" || continue
 		read -ra program <<<"$program"
 		run "$label" 300 env "$@" softhca run "${options[@]}" -- "$build/tests/$folder/${program[0]}" "${program[@]:1}"
-	done < <(cat "$top/tests/$folder"/*.list)
+	done < <(cat "$top/tests/$folder"/$lists)
 }
 
 group_unit() {
@@ -151,7 +151,7 @@ group_softhca() {
 	local t
 
 	plain_build
-	run_list softhca ""
+	run_list softhca "*.list" ""
 	for t in "$top"/tests/softhca/*.sh; do
 		[ -x "$t" ] || continue
 		wanted "$(basename "$t")" || continue
@@ -258,7 +258,7 @@ group_transport() {
 	plain_build
 	run_sims "" 50000 100000 0
 	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
-	run_list transport ""
+	run_list transport "*.list" ""
 }
 
 # What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
@@ -309,9 +309,9 @@ sanitized() {
 	(
 		use_build "$top/build/$name"
 		run_units "$name: " "$flags"
-		run_list softhca "$name: " "$flags" "$preload"
+		run_list softhca "*.list" "$name: " "$flags" "$preload"
 		run_sims "$name: " 2000 2000 1 "$flags"
-		run_list transport "$name: " "$flags" "$preload"
+		run_list transport suite.list "$name: " "$flags" "$preload"
 		run_mpi mpi/sanitized.list "$name: " "$flags$mpi_flags" "$preload"
 		save_totals
 	)
