@@ -30,7 +30,7 @@ struct tq_ep *tq_find(uint64_t key)
 	struct tq_ep *ep;
 
 	pthread_mutex_lock(&open_lock);
-	DL_FOREACH(open_eps, ep) {
+	for (ep = open_eps; ep; ep = ep->next) {
 		if (ep->job.key == key && ep->pid == getpid())
 			break;
 	}
