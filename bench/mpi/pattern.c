@@ -83,11 +83,13 @@ static unsigned random_below(struct world *w, unsigned limit)
 
 static void shuffle(struct world *w, int *order, int n)
 {
-	for (int i = 0; i < n; i++) {
-		int j = (int)random_below(w, (unsigned)i + 1);
+	for (int i = 0; i < n; i++)
+		order[i] = i;
+	for (int i = n - 1; i > 0; i--) {
+		int j = (int)random_below(w, (unsigned)i + 1), was = order[i];
 
 		order[i] = order[j];
-		order[j] = i;
+		order[j] = was;
 	}
 }
 
