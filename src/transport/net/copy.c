@@ -163,12 +163,8 @@ int tq_copies_open(struct tq_net *net)
 	struct tq_slab *slab =
 		slab_make(net, size_for((uint64_t)net->params->eager_limit + HEADER));
 
-	if (!slab) {
-		tq_log(net->job, TQ_LOG_ERROR,
-		       "no memory can be registered for copies of eager messages (is the limit of "
-		       "locked memory, ulimit -l, too low?)");
+	if (!slab)
 		return -ENOMEM;
-	}
 	slab->stays = true;
 	return 0;
 }
