@@ -224,7 +224,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		uint64_t length = tq_get64(one->length);
 		struct tq_unex *u;
 
-		if (length > core->limits->max_direct) {
+		if (length > tq_rtup_max_len(k)) {
 			tq_doom(peer, "it holds a message that is too long to be sent direct");
 			return;
 		}
