@@ -17,6 +17,8 @@ struct window {
 	uint32_t key;
 };
 
+#define PAGE 4096u
+
 struct named {
 	uint64_t addr;
 	uint32_t key;
@@ -28,7 +30,7 @@ static void window_open(struct duo *d, struct window *w, size_t size)
 	struct duo_op s, r;
 	int rc;
 
-	w->mem = aligned_alloc(4096, size);
+	w->mem = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
 	DUO_MUST(w->mem, "no memory");
 	memset(w->mem, 0, size);
 	rc = tq_mr_register(d->ep, w->mem, size, &w->mr);
