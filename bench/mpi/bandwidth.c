@@ -15,7 +15,8 @@
 
 struct settings {
 	struct pair pair;
-	long window, ms, least, most, warm_up;
+	long window;
+	struct effort effort;
 };
 
 /* One window, in ns. Its messages share a buffer, as in the usual benchmarks. */
@@ -55,9 +56,9 @@ static struct summary measure(const struct settings *s, size_t bytes, long n)
 
 static void run(const struct settings *s, size_t bytes)
 {
-	struct summary sum = measure(s, bytes, s->warm_up);
+	struct summary sum = measure(s, bytes, s->effort.warm_up);
 	double window_us = (double)bytes * (double)s->window / (sum.median * 1e3);
-	long n = pair_agree(pair_repeats(window_us, s->ms, s->least, s->most));
+	long n = pair_agree(pair_repeats(window_us, s->effort.ms, s->effort.least, s->effort.most));
 
 	sum = measure(s, bytes, n);
 	if (s->pair.rank)
@@ -89,20 +90,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'n':
 		s->window = parse_number("window", arg, 1, MAX_WINDOW);
 		return 0;
-	case 't':
-		s->ms = parse_number("ms", arg, 1, 100000);
-		return 0;
-	case 'l':
-		s->least = parse_number("least", arg, 1, 1000000);
-		return 0;
-	case 'm':
-		s->most = parse_number("most", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -111,7 +100,8 @@ int main(int argc, char **argv)
 	static const struct argp argp = {.options = options,
 					 .parser = parse_option,
 					 .doc = "Bandwidth between two MPI ranks, one way."};
-	struct settings s = {.window = 64, .ms = 500, .least = 10, .most = 10000, .warm_up = 3};
+	struct settings s = {.window = 64,
+			     .effort = {.ms = 500, .least = 10, .most = 10000, .warm_up = 3}};
 
 	pair_start(&s.pair, &argc, &argv);
 	pair_sizes(&s.pair, "1M");

@@ -18,7 +18,7 @@ struct settings {
 	struct pair pair;
 	long work_us[MAX_WORKS];
 	unsigned nworks;
-	long step_ms, least, most, warm_up;
+	struct effort effort;
 };
 
 /* Both ranks do the same at the same time, as in a sweep. */
@@ -54,14 +54,15 @@ static void run_steps(const struct pair *p, size_t bytes, uint64_t iterations, l
 
 static void measure(const struct settings *s, size_t bytes, long work_us, uint64_t iterations)
 {
-	long most = s->most > s->warm_up ? s->most : s->warm_up, n;
+	long most = s->effort.most > s->effort.warm_up ? s->effort.most : s->effort.warm_up, n;
 	double *us = pair_samples(3 * most), *alone = us + most, *added = alone + most;
 	struct summary steps, works, adds;
 
-	run_steps(&s->pair, bytes, iterations, s->warm_up, us, alone);
-	steps = sample_summarise(us, (size_t)s->warm_up);
-	works = sample_summarise(alone, (size_t)s->warm_up);
-	n = pair_agree(pair_repeats(steps.median + works.median, s->step_ms, s->least, s->most));
+	run_steps(&s->pair, bytes, iterations, s->effort.warm_up, us, alone);
+	steps = sample_summarise(us, (size_t)s->effort.warm_up);
+	works = sample_summarise(alone, (size_t)s->effort.warm_up);
+	n = pair_agree(pair_repeats(steps.median + works.median, s->effort.ms, s->effort.least,
+				    s->effort.most));
 	run_steps(&s->pair, bytes, iterations, n, us, alone);
 	for (long i = 0; i < n; i++)
 		added[i] = us[i] - alone[i];
@@ -117,20 +118,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'k':
 		parse_works(s, arg);
 		return 0;
-	case 't':
-		s->step_ms = parse_number("step-ms", arg, 1, 100000);
-		return 0;
-	case 'l':
-		s->least = parse_number("least", arg, 1, 1000000);
-		return 0;
-	case 'm':
-		s->most = parse_number("most", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return effort_option(&s->effort, "step-ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -140,7 +129,7 @@ int main(int argc, char **argv)
 		.options = options,
 		.parser = parse_option,
 		.doc = "What an exchange of halos adds to a step of two MPI ranks that work."};
-	struct settings s = {.step_ms = 20, .least = 15, .most = 1000, .warm_up = 20};
+	struct settings s = {.effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 20}};
 	uint64_t per_us;
 
 	pair_start(&s.pair, &argc, &argv);

@@ -12,18 +12,19 @@
 
 struct settings {
 	struct pair pair;
-	long ms, least, most, warm_up;
+	struct effort effort;
 };
 
 static void run(const struct settings *s, size_t bytes)
 {
-	double *us = pair_samples(s->most > s->warm_up ? s->most : s->warm_up);
+	double *us = pair_samples(s->effort.most > s->effort.warm_up ? s->effort.most
+								     : s->effort.warm_up);
 	struct summary sum;
 	long n;
 
-	pingpong(&s->pair, bytes, s->warm_up, us);
-	sum = sample_summarise(us, (size_t)s->warm_up);
-	n = pair_agree(pair_repeats(2 * sum.median, s->ms, s->least, s->most));
+	pingpong(&s->pair, bytes, s->effort.warm_up, us);
+	sum = sample_summarise(us, (size_t)s->effort.warm_up);
+	n = pair_agree(pair_repeats(2 * sum.median, s->effort.ms, s->effort.least, s->effort.most));
 	pingpong(&s->pair, bytes, n, us);
 	sum = sample_summarise(us, (size_t)n);
 	free(us);
@@ -52,20 +53,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 's':
 		pair_sizes(&s->pair, arg);
 		return 0;
-	case 't':
-		s->ms = parse_number("ms", arg, 1, 100000);
-		return 0;
-	case 'l':
-		s->least = parse_number("least", arg, 1, 1000000);
-		return 0;
-	case 'm':
-		s->most = parse_number("most", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -74,7 +63,7 @@ int main(int argc, char **argv)
 	static const struct argp argp = {.options = options,
 					 .parser = parse_option,
 					 .doc = "Half a round trip between two MPI ranks."};
-	struct settings s = {.ms = 100, .least = 20, .most = 100000, .warm_up = 200};
+	struct settings s = {.effort = {.ms = 100, .least = 20, .most = 100000, .warm_up = 200}};
 
 	pair_start(&s.pair, &argc, &argv);
 	pair_sizes(&s.pair, "8");

@@ -26,8 +26,7 @@ struct settings {
 	struct pair pair;
 	const char *only; /* a side's name, or NULL for all */
 	double base_threshold, end_threshold;
-	long step_ms, least, most;
-	long warm_up;
+	struct effort effort;
 	bool samples;
 };
 
@@ -158,7 +157,7 @@ static double next_step(const struct side *side, const struct settings *s, size_
 	if (r->nsteps == MAX_STEPS)
 		die("the work never showed in the loop time (%s, %zu bytes)", side->name, bytes);
 	step->iterations = iterations;
-	step->repeats = pair_repeats(expect_us, s->step_ms, s->least, s->most);
+	step->repeats = pair_repeats(expect_us, s->effort.ms, s->effort.least, s->effort.most);
 	run_step(side, s, bytes, step);
 	r->nsteps++;
 	return step->loop_us.mean;
@@ -171,7 +170,7 @@ static double next_step(const struct side *side, const struct settings *s, size_
 static void measure(const struct side *side, const struct settings *s, size_t bytes, double work_ns,
 		    struct result *r)
 {
-	struct step warm_up = {.repeats = s->warm_up};
+	struct step warm_up = {.repeats = s->effort.warm_up};
 	double loop, sum;
 	uint64_t iterations;
 
@@ -293,23 +292,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'e':
 		s->end_threshold = parse_threshold("end-threshold", arg);
 		return 0;
-	case 't':
-		s->step_ms = parse_number("step-ms", arg, 1, 100000);
-		return 0;
-	case 'l':
-		s->least = parse_number("least", arg, 1, 1000000);
-		return 0;
-	case 'm':
-		s->most = parse_number("most", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
 	case 'r':
 		s->samples = true;
 		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return effort_option(&s->effort, "step-ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 	}
 }
 
@@ -322,10 +309,7 @@ int main(int argc, char **argv)
 		       "measured."};
 	struct settings s = {.base_threshold = 1.02,
 			     .end_threshold = 1.5,
-			     .step_ms = 20,
-			     .least = 15,
-			     .most = 1000,
-			     .warm_up = 30};
+			     .effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
 	double work_ns;
 
 	pair_start(&s.pair, &argc, &argv);

@@ -46,6 +46,26 @@ long parse_number(const char *option, const char *text, long min, long max)
 	return v;
 }
 
+bool effort_option(struct effort *e, const char *ms_option, int key, const char *arg)
+{
+	switch (key) {
+	case 't':
+		e->ms = parse_number(ms_option, arg, 1, 100000);
+		return true;
+	case 'l':
+		e->least = parse_number("least", arg, 1, 1000000);
+		return true;
+	case 'm':
+		e->most = parse_number("most", arg, 1, 1000000);
+		return true;
+	case 'w':
+		e->warm_up = parse_number("warm-up", arg, 1, 1000000);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static size_t parse_size(const char **at)
 {
 	char *end;
