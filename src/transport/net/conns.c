@@ -155,13 +155,24 @@ static void send_acks(struct tq_net *net)
 	net->conns->nacks_owed = 0;
 }
 
+static void drop_gone(struct tq_net *net, struct tq_link *link)
+{
+	char why[512];
+
+	if (link->backlog || waits_for(link)) {
+		tq_link_give_up(net, link, not_received);
+		return;
+	}
+	snprintf(why, sizeof(why), "%s has left.", tq_link_name(link));
+	tq_link_fail(net, link, why);
+}
+
 /* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
  * ever. */
 static void poll_gone(struct tq_net *net, uint64_t now)
 {
 	struct tq_conns *conns = net->conns;
 	struct tq_link *link, *tmp;
-	char why[512];
 
 	conns->others_leave = false;
 	conns->gone_due = UINT64_MAX;
@@ -170,13 +181,8 @@ static void poll_gone(struct tq_net *net, uint64_t now)
 
 		if (!link->left || link->failed)
 			continue;
-		if (now >= due && (link->backlog || waits_for(link))) {
-			tq_link_give_up(net, link, not_received);
-			continue;
-		}
 		if (now >= due) {
-			snprintf(why, sizeof(why), "%s has left.", tq_link_name(link));
-			tq_link_fail(net, link, why);
+			drop_gone(net, link);
 			continue;
 		}
 		conns->others_leave = true;
