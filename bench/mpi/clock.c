@@ -6,6 +6,16 @@
 #define TRIALS     15
 #define ITERATIONS 200000
 
+__attribute__((noinline)) void work(uint64_t iterations)
+{
+	uint64_t x = iterations;
+
+	for (uint64_t i = 0; i < iterations; i++) {
+		x = x * 3 + 1;
+		__asm__ volatile("" : "+r"(x));
+	}
+}
+
 double work_calibrate(void)
 {
 	double ns[TRIALS];

@@ -16,16 +16,12 @@ static inline uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Loop iterations that touch no memory; the compiler can neither drop nor merge them. */
-static inline void work(uint64_t iterations)
-{
-	uint64_t x = iterations;
-
-	for (uint64_t i = 0; i < iterations; i++) {
-		x = x * 3 + 1;
-		__asm__ volatile("" : "+r"(x));
-	}
-}
+/*
+ * Loop iterations that touch no memory; the compiler can neither drop nor merge them. One function,
+ * not one per caller: where its jump lands in a cache line alone changes its speed by a tenth on
+ * some processors, and the work within a transfer is compared with the work alone.
+ */
+void work(uint64_t iterations);
 
 /* Measures how long one iteration of work() takes on this CPU, in ns. */
 double work_calibrate(void);
