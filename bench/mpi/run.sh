@@ -58,8 +58,8 @@ case $part in
 overlap)
 	# The measured rank has a core to itself, as it would have beside a real adapter. The engines have others; with
 	# two cores the other rank shares its own with them, so who waits lets others run. An adapter moves messages
-	# itself: only what goes with its completion is left to who posts it.
-	run_options+=("${paper[@]}" --caller-limit 192 --engine-cpus "${free_cores:-${core[-1]}}")
+	# itself: only what goes with its completion is left to who posts it. And it never sleeps, however long the work.
+	run_options+=("${paper[@]}" --caller-limit 192 --engine-cpus "${free_cores:-${core[-1]}}" --engine-spin 1s)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
 halo)
