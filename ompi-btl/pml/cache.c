@@ -2,10 +2,12 @@
 #include "cache.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 #include "pml.h"
 
-/* All that the library has of one keep a single reference in Open MPI's cache. */
+/* Whatever the library and recent[] have of one is a single reference in Open MPI's cache. */
 struct registration {
 	mca_rcache_base_registration_t super;
 	struct tq_mr *mr;
@@ -15,16 +17,21 @@ struct registration {
 
 /*
  * Registrations that were used last, by address: to find one in Open MPI's tree takes longer than
- * to post a receive. Like all here it is protected by the endpoint's lock, under which the library
- * calls; only the flags are set by others, when memory is unmapped.
+ * to post a receive. As they are referenced Open MPI thinks that they are in use, so when memory is
+ * unmapped they are let go of before it looks.
+ *
+ * The lock protects them, `uses` and `recent`, against a thread that unmaps memory: anywhere, in
+ * the midst of this file's calls of Open MPI too, so it is never held over one.
  */
 enum { RECENT = 16 };
 static struct registration *recent[RECENT];
+static atomic_flag recent_lock = ATOMIC_FLAG_INIT;
 
 /* Without hooks nobody hears of memory that is unmapped: then a registration ends with its use. */
 static bool keeps_recent;
 
 static mca_rcache_base_module_t *rcache;
+static mca_rcache_base_module_invalidate_range_fn_t invalidate_rest;
 
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
@@ -47,6 +54,17 @@ static int deregister_mem(void *arg, mca_rcache_base_registration_t *reg)
 	return OPAL_SUCCESS;
 }
 
+static void lock(void)
+{
+	while (atomic_flag_test_and_set_explicit(&recent_lock, memory_order_acquire))
+		sched_yield();
+}
+
+static void unlock(void)
+{
+	atomic_flag_clear_explicit(&recent_lock, memory_order_release);
+}
+
 static struct registration **slot_of(const void *addr)
 {
 	uintptr_t page = (uintptr_t)addr >> 12;
@@ -54,94 +72,114 @@ static struct registration **slot_of(const void *addr)
 	return &recent[(page ^ page >> 4 ^ page >> 8) % RECENT];
 }
 
-static bool is_unmapped(const struct registration *r)
+static void give_back(struct registration *r)
 {
-	return __atomic_load_n(&r->super.flags, __ATOMIC_RELAXED) & MCA_RCACHE_FLAGS_INVALID;
-}
-
-/* Gives the reference back when nothing needs it. */
-static void let_go(struct registration *r)
-{
-	if (!r->uses && !r->recent)
+	if (r)
 		rcache->rcache_deregister(rcache, &r->super);
 }
 
-static void forget(struct registration **slot)
+/* Called with the lock. Returns what is to be given back without it, or NULL. */
+static struct registration *take_out(struct registration **slot)
 {
 	struct registration *r = *slot;
 
+	if (!r)
+		return NULL;
 	*slot = NULL;
 	r->recent = false;
-	let_go(r);
+	return r->uses ? NULL : r;
 }
 
-/* Of what the user has unmapped the pages stay pinned until it is forgotten. */
-static void forget_unmapped(void)
+static bool overlaps(const struct registration *r, uintptr_t base, uintptr_t bound)
 {
-	for (int i = 0; i < RECENT; i++)
-		if (recent[i] && is_unmapped(recent[i]))
-			forget(&recent[i]);
+	return (uintptr_t)r->super.base <= bound && base <= (uintptr_t)r->super.bound;
 }
 
-static bool forget_all(void)
+/* Forgets those of a range of addresses. Returns whether there were any. */
+static bool forget(uintptr_t base, uintptr_t bound)
 {
+	struct registration *idle;
 	bool any = false;
 
 	for (int i = 0; i < RECENT; i++) {
-		if (!recent[i])
-			continue;
-		forget(&recent[i]);
-		any = true;
+		idle = NULL;
+		lock();
+		if (recent[i] && overlaps(recent[i], base, bound)) {
+			idle = take_out(&recent[i]);
+			any = true;
+		}
+		unlock();
+		give_back(idle);
 	}
 	return any;
 }
 
-static bool covers(const struct registration *r, const unsigned char *addr, size_t len)
+static bool forget_all(void)
 {
-	return r->super.base <= addr && addr + len - 1 <= r->super.bound && !is_unmapped(r);
+	return forget(0, UINTPTR_MAX);
+}
+
+/* Memory is being unmapped. */
+static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
+{
+	forget((uintptr_t)base, (uintptr_t)base + size - 1);
+	return invalidate_rest(module, base, size);
+}
+
+static struct tq_mr *get_recent(struct registration *const *slot, const unsigned char *addr,
+				size_t len, void **cookie)
+{
+	struct registration *r;
+
+	lock();
+	r = *slot;
+	if (r && r->super.base <= addr && addr + len - 1 <= r->super.bound)
+		r->uses++;
+	else
+		r = NULL;
+	unlock();
+	*cookie = r;
+	return r ? r->mr : NULL;
 }
 
 /* From Open MPI's cache, which makes it if there is none. */
-static struct registration *look_up(void *addr, size_t len)
+static mca_rcache_base_registration_t *look_up(void *addr, size_t len)
 {
 	const int access = MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_READ |
 			   MCA_RCACHE_ACCESS_REMOTE_WRITE;
 	mca_rcache_base_registration_t *reg;
-	struct registration *r;
 
-	while (rcache->rcache_register(rcache, addr, len, 0, access, &reg) != OPAL_SUCCESS) {
-		/* It may give up what is idle: that we keep some for the next time isn't use. */
+	/* It gives up what is idle if it can't make another one; what we keep isn't idle to it. */
+	while (rcache->rcache_register(rcache, addr, len, 0, access, &reg) != OPAL_SUCCESS)
 		if (!forget_all())
 			return NULL;
-	}
-	r = (struct registration *)reg;
-	if (r->uses || r->recent)
-		rcache->rcache_deregister(rcache, reg);
-	return r;
+	return reg;
 }
 
 static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
 {
-	struct registration **slot = slot_of(addr), *r = *slot;
+	struct registration **slot = slot_of(addr), *r, *idle = NULL;
+	struct tq_mr *mr = get_recent(slot, addr, len, cookie);
+	bool had;
 
 	(void)arg;
-	if (!rcache)
+	if (mr || !rcache)
+		return mr;
+	r = (struct registration *)look_up(addr, len);
+	if (!r)
 		return NULL;
-	if (!r || !covers(r, addr, len)) {
-		forget_unmapped();
-		r = look_up(addr, len);
-		if (!r)
-			return NULL;
-		r->uses++;
-		if (keeps_recent && !r->recent) {
-			if (*slot)
-				forget(slot);
-			r->recent = true;
-			*slot = r;
-		}
-	} else {
-		r->uses++;
+	lock();
+	had = r->uses || r->recent;
+	r->uses++;
+	if (keeps_recent && !r->recent) {
+		idle = take_out(slot);
+		*slot = r;
+		r->recent = true;
 	}
+	unlock();
+	if (had)
+		give_back(r);
+	give_back(idle);
 	*cookie = r;
 	return r->mr;
 }
@@ -149,13 +187,17 @@ static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
 static void cache_put(void *arg, void *cookie)
 {
 	struct registration *r = cookie;
+	bool idle;
 
 	(void)arg;
 	/* What tq_close() drops is returned to a cache that is gone, with its registrations. */
 	if (!rcache)
 		return;
-	r->uses--;
-	let_go(r);
+	lock();
+	idle = !--r->uses && !r->recent;
+	unlock();
+	if (idle)
+		give_back(r);
 }
 
 const struct tq_mr_cache *tupleq_cache_open(void)
@@ -169,9 +211,13 @@ const struct tq_mr_cache *tupleq_cache_open(void)
 	};
 
 	rcache = mca_rcache_base_module_create("grdma", NULL, &resources);
-	/* As the cache itself decides, which has set what was left to it by now. */
+	if (!rcache)
+		return NULL;
+	/* As the cache itself decides, which has set by now what was left to it. */
 	keeps_recent = opal_leave_pinned > 0 || opal_leave_pinned_pipeline;
-	return rcache ? &cache : NULL;
+	invalidate_rest = rcache->rcache_invalidate_range;
+	rcache->rcache_invalidate_range = invalidate_range;
+	return &cache;
 }
 
 void tupleq_cache_close(void)
