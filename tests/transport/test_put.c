@@ -81,6 +81,25 @@ static void there_and_back(struct duo *d)
 	window_close(d, &w);
 }
 
+/* Registered memory is counted as long as it is registered. */
+static void counted(struct duo *d)
+{
+	uint64_t before = duo_counter(d, "registered_bytes"), now;
+	struct window w;
+
+	window_open(d, &w, 12345);
+	now = duo_counter(d, "registered_bytes");
+	DUO_MUST(now == before + 12345, "%llu bytes registered, then %llu",
+		 (unsigned long long)before, (unsigned long long)now);
+	window_close(d, &w);
+	now = duo_counter(d, "registered_bytes");
+	DUO_MUST(now == before, "%llu bytes registered, and %llu are left",
+		 (unsigned long long)before, (unsigned long long)now);
+	/* A process that communicates has control buffers. */
+	now = duo_counter(d, "own_bytes");
+	DUO_MUST(now >= 65536, "%llu bytes of the library's own", (unsigned long long)now);
+}
+
 /* More at once than a queue takes; each is there in the end. */
 static void many(struct duo *d)
 {
@@ -242,6 +261,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		duo_param(argv[i]);
 	duo_run("there and back", there_and_back);
+	duo_run("counted", counted);
 	duo_run("many", many);
 	duo_run("sizes", sizes);
 	duo_run("to itself", to_itself);

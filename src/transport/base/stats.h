@@ -30,6 +30,18 @@ static inline void tq_stat_level(_Atomic uint64_t *v, _Atomic uint64_t *high, in
 		atomic_store_explicit(high, now, memory_order_relaxed);
 }
 
+/* The same for who doesn't hold the lock; then nobody may change it in the other way. */
+static inline void tq_stat_level_shared(_Atomic uint64_t *v, _Atomic uint64_t *high, int64_t change)
+{
+	uint64_t now = atomic_fetch_add_explicit(v, (uint64_t)change, memory_order_relaxed) +
+		       (uint64_t)change;
+	uint64_t most = atomic_load_explicit(high, memory_order_relaxed);
+
+	while (now > most && !atomic_compare_exchange_weak_explicit(
+				     high, &most, now, memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
 /* The i-th counter (tq_counter_desc()), and the highest value of a level; 0: no such. */
 uint64_t tq_stats_value(const struct tq_stats *stats, unsigned i);
 uint64_t tq_stats_high(const struct tq_stats *stats, unsigned i);
@@ -37,5 +49,7 @@ uint64_t tq_stats_high(const struct tq_stats *stats, unsigned i);
 #define TQ_COUNT(stats, name)         tq_stat_add(&(stats)->name, 1)
 #define TQ_COUNT_N(stats, name, n)    tq_stat_add(&(stats)->name, (n))
 #define TQ_LEVEL(stats, name, change) tq_stat_level(&(stats)->name, &(stats)->name##_high, (change))
+#define TQ_LEVEL_SHARED(stats, name, change) \
+	tq_stat_level_shared(&(stats)->name, &(stats)->name##_high, (change))
 
 #endif

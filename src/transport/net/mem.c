@@ -27,6 +27,7 @@
 struct tq_mr {
 	struct tq_reg reg;
 	struct ibv_mr *mr;
+	struct tq_stats *stats;
 	struct tq_mr *next; /* of those that are abandoned */
 };
 
@@ -50,14 +51,17 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, struct tq_mr **m
 		return rc;
 	}
 	fill_reg(&m->reg, m->mr);
-	/* The one counter that is changed without the endpoint's lock. */
+	m->stats = net->stats;
+	/* These counters are changed without the endpoint's lock. */
 	atomic_fetch_add_explicit(&net->stats->registrations, 1, memory_order_relaxed);
+	TQ_LEVEL_SHARED(net->stats, registered_bytes, (int64_t)len);
 	*mr = m;
 	return 0;
 }
 
 void tq_mr_deregister(struct tq_mr *mr)
 {
+	TQ_LEVEL_SHARED(mr->stats, registered_bytes, -(int64_t)mr->mr->length);
 	ibv_dereg_mr(mr->mr);
 	free(mr);
 }
@@ -115,6 +119,7 @@ void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
 		goto unmap;
 	fill_reg(reg, own->mr);
 	LL_PREPEND(net->mem->own, own);
+	TQ_LEVEL(net->stats, own_bytes, (int64_t)len);
 	return own->addr;
 
 unmap:
@@ -134,6 +139,7 @@ void tq_mem_free(struct tq_net *net, void *addr)
 	LL_SEARCH_SCALAR(net->mem->own, own, addr, addr);
 	assert(own);
 	LL_DELETE(net->mem->own, own);
+	TQ_LEVEL(net->stats, own_bytes, -(int64_t)own->len);
 	ibv_dereg_mr(own->mr);
 	munmap(own->addr, own->len);
 	free(own);
