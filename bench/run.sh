@@ -1,29 +1,45 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up and builds, then runs that part; without a
+# Benchmarks: bench/run.sh [overlap|latency|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up and builds, then runs that part; without a
 # name the main job, which is overlap and latency. Options go to the parts (see README.md).
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
 
+# The hosts of a hostfile have adapters of their own.
+cluster=
+case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
+
+# for_all [OPTION...]: whether all parts take these.
+for_all() {
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--quick | --hostfile=* | --mpirun-options=*) shift ;;
+		--hostfile | --mpirun-options) shift && shift || return 1 ;;
+		*) return 1 ;;
+		esac
+	done
+}
+
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | halo | sp | patterns | barrier | verbs)
+overlap | latency | depth | memory | halo | sp | patterns | barrier | verbs)
 	parts=("$1")
 	shift
 	;;
 all)
-	parts=(overlap latency halo sp patterns barrier verbs)
+	parts=(overlap latency depth memory halo sp patterns barrier verbs)
 	shift
-	[ $# -eq 0 ] || [ "$*" = --quick ] || die "all parts together have no option but --quick"
+	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE and --mpirun-options OPTIONS"
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency halo sp patterns barrier verbs all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency depth memory halo sp patterns barrier verbs all" ;;
 esac
 
 packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] ||
-	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers perftest ucx-utils python3 gnuplot-nox)
+	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers python3 gnuplot-nox)
+[ "${parts[*]}" = verbs ] || [ -n "$cluster" ] || packages+=(perftest ucx-utils)
 need_packages "${packages[@]}"
 build_tree "$top/build" "all bench"
 # shellcheck disable=SC1091 # made by the build
@@ -34,6 +50,10 @@ run_part() {
 	case $1 in
 	verbs)
 		shift
+		if [ -n "$cluster" ]; then
+			echo "verbs measures softhca, which a hostfile has no use for; on an adapter run verbs_bench --device NAME" >&2
+			return 1
+		fi
 		"$top/bench/verbs/run.sh" "$@"
 		;;
 	*) "$top/bench/mpi/run.sh" "$@" ;;
@@ -44,7 +64,7 @@ status=0
 for part in "${parts[@]}"; do
 	[ ${#parts[@]} -eq 1 ] || printf '\n== %s\n\n' "$part"
 	# The verbs part has options of its own, and a length that --quick would shorten to this.
-	if [ "$part" = verbs ] && [ ${#parts[@]} -gt 1 ]; then
+	if [ "$part" = verbs ] && [ ${#parts[@]} -gt 1 ] && [ -z "$cluster" ]; then
 		set -- ${1:+--rounds 5}
 	fi
 	run_part "$part" "$@" || status=$?

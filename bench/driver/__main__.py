@@ -1,32 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One part of the benchmarks, in the fabric that it was started in; bench/mpi/run.sh starts it."""
+"""One part of the benchmarks, in the fabric that it was started in, or on hosts; bench/mpi/run.sh starts it."""
 
 import argparse
 import os
 import sys
 
 import barrier
+import depth
 import halo
 import latency
+import memory
 import overlap
 import patterns
+import place
 import sp
 
 PARTS = {
     "overlap": overlap.main,
     "latency": latency.main,
+    "depth": depth.main,
+    "memory": memory.main,
     "halo": halo.main,
     "sp": sp.main,
     "patterns": patterns.main,
     "barrier": barrier.main,
 }
 # Those of which one program takes options of its own.
-TAKES_ARGUMENTS = ("overlap", "halo", "patterns")
+TAKES_ARGUMENTS = ("overlap", "depth", "halo", "patterns")
 
 
 def parse():
     """Options, and what bench/mpi/run.sh has put into the environment."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, halo, patterns).")
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, depth, halo, patterns).")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
@@ -36,13 +41,17 @@ def parse():
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
     parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4); patterns: on two nodes in turn (2)")
+    parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
+    parser.add_argument(
+        "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="one word of options, for mpirun in every column"
+    )
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
-        parser.error("options of a program are for overlap, halo and patterns alone")
+        parser.error("options of a program are for overlap, depth, halo and patterns alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
         parser.error("--class and --npb are for sp alone")
     if settings.part not in ("sp", "patterns") and settings.ranks:
@@ -59,10 +68,11 @@ def parse():
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]
-    settings.results = os.path.join(settings.top, "bench", "results")
-    settings.cores = os.environ["BENCH_CORES"]
-    settings.softhca_options = os.environ["BENCH_SOFTHCA_OPTIONS"]
-    settings.mpirun_options = os.environ["BENCH_MPIRUN_OPTIONS"].split()
+    settings.results = os.environ.get("BENCH_RESULTS", os.path.join(settings.top, "bench", "results"))
+    try:
+        place.use(settings)
+    except (OSError, ValueError) as problem:
+        parser.error(str(problem))
     return settings
 
 

@@ -6,6 +6,7 @@ import math
 
 import columns
 import jobs
+import place
 import report
 from rounds import Task, take_turns
 
@@ -19,7 +20,7 @@ OPERATIONS = ("sends", "writes", "reads", "atomics")
 
 
 def _timed(settings, column, one_node=False):
-    extra = ("-x", "SOFTHCA_NODE=0") if one_node else ()
+    extra = settings.one_node if one_node else ()
     ms = "50" if settings.quick else "150"
 
     def run(show):
@@ -60,6 +61,7 @@ def _counted(settings, column, pattern=None):
     extra = columns.mca(coll_tupleq_barrier=pattern) if pattern else ()
 
     def run(show):
+        place.need_softhca(settings, "what the adapters have sent")
         results = {}
         for ranks in RANKS:
             show(f"counting, {ranks} ranks")

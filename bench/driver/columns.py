@@ -12,6 +12,8 @@ class Column:
     options: tuple
     own: bool = False
     what: str = ""
+    softhca_options: tuple = ()  # on softhca alone
+    local: bool = False  # all ranks have to be on one host
 
 
 def mca(**parameters):
@@ -46,15 +48,17 @@ _ALL = [
     Column(
         "ucx-rc_v",
         mca(pml="ucx", osc="ucx", opal_common_ucx_devices="any", opal_common_ucx_tls="any")
-        + ("-x", "UCX_TLS=rc_v,self", "-x", "UCX_NET_DEVICES=softhca0:1"),
+        + ("-x", "UCX_TLS=rc_v,self"),
         what="UCX, over RC",
+        softhca_options=("-x", "UCX_NET_DEVICES=softhca0:1"),
     ),
-    Column("ob1-vader", mca(pml="ob1", btl="vader,self"), what="Open MPI's shared memory"),
+    Column("ob1-vader", mca(pml="ob1", btl="vader,self"), what="Open MPI's shared memory", local=True),
     Column(
         "ucx-sm",
         mca(pml="ucx", osc="ucx", opal_common_ucx_devices="any", opal_common_ucx_tls="any")
         + ("-x", "UCX_TLS=sm,self"),
         what="UCX's shared memory",
+        local=True,
     ),
 ]
 
@@ -65,6 +69,7 @@ _COLLECTIVES = [
         "ob1-vader-sm",
         mca(pml="ob1", btl="vader,self", coll_sm_priority="90"),
         what="Open MPI's shared memory, coll/sm",
+        local=True,
     ),
 ]
 

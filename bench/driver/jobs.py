@@ -72,14 +72,14 @@ def run(command, timeout, each_line=None):
     return "".join(lines)
 
 
-# More ranks than cores: those that wait let the others run.
-_CROWDED = ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
-
-
 def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     """The command that runs one of the benchmark programs, or any other that is given by its whole path; `ranks`: other
     than the part's."""
-    options = _CROWDED if ranks and ranks != settings.ranks else settings.mpirun_options
+    options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
+    if not settings.hostfile:
+        extra = (*column.softhca_options, *extra)
+    elif column.local:
+        extra = settings.one_node
     return [
         *("mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),
         os.path.join(settings.programs, program),

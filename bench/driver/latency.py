@@ -6,6 +6,7 @@ import re
 
 import columns
 import jobs
+import place
 import report
 from rounds import Task, take_turns
 
@@ -34,6 +35,7 @@ def _perftest_task(settings):
     few = settings.quick
 
     def run(show):
+        place.need_softhca(settings, "perftest between its nodes")
         show("ib_send_lat")
         latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", "5000" if few else "20000")
         show("ib_send_bw")
@@ -49,7 +51,7 @@ def _perftest_task(settings):
 
 
 def _mpi_task(settings, column, one_node=False):
-    extra = ("-x", "SOFTHCA_NODE=0") if one_node else ()
+    extra = settings.one_node if one_node else ()
     pairs = -(-DEPTH_PAIRS // settings.rounds)
     few = settings.quick
     programs = {

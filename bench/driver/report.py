@@ -86,18 +86,20 @@ def machine():
     }
 
 
-def versions(top):
+def _softhca_options():
+    """Those that aren't defaults."""
+    lines = [line.split() for line in _said_by("softhca", "options").splitlines()[1:]]
+    return {fields[0]: fields[1] for fields in lines if len(fields) > 3 and fields[2] != "default"}
+
+
+def versions(settings):
     """Of all that takes part."""
     ucx = re.search(r"version[=\s]+(\S+)", _said_by("ucx_info", "-v"), re.IGNORECASE)
     return {
-        "tupleq": _said_by("git", "-C", top, "describe", "--always", "--dirty"),
+        "tupleq": _said_by("git", "-C", settings.top, "describe", "--always", "--dirty"),
         "openmpi": _said_by("ompi_info", "--version").split("\n")[0],
         "ucx": ucx[1] if ucx else "",
-        "softhca": {
-            fields[0]: fields[1]
-            for fields in map(str.split, _said_by("softhca", "options").splitlines()[1:])
-            if len(fields) > 3 and fields[2] != "default"
-        },
+        "softhca": {} if settings.hostfile else _softhca_options(),
     }
 
 
@@ -106,7 +108,8 @@ def print_head(settings):
     here = machine()
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
-    print(f"softhca run {settings.softhca_options}")
+    if not settings.hostfile:
+        print(f"softhca run {settings.softhca_options}")
     print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
@@ -119,9 +122,9 @@ def write_json(settings, name, tasks):
         "format": 1,
         "time": f"{stamp:%Y-%m-%dT%H:%M:%SZ}",
         "machine": machine(),
-        "versions": versions(settings.top),
+        "versions": versions(settings),
         "settings": {key: value for key, value in vars(settings).items() if key != "part"},
-        "columns": {column.name: column.options for column in columns.COLUMNS.values()},
+        "columns": {column.name: column.options + (() if settings.hostfile else column.softhca_options) for column in columns.COLUMNS.values()},
         "runs": [{"name": task.name, "skipped": task.skipped, "rounds": task.results} for task in tasks],
     }
     os.makedirs(settings.results, exist_ok=True)

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|halo|sp|patterns|barrier [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
+# mpi/run.sh overlap|latency|depth|memory|halo|sp|patterns|barrier [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, halo, sp, patterns or barrier}
+part=${1?which part: overlap, latency, depth, memory, halo, sp, patterns or barrier}
 
 die() {
 	echo "mpi: $*" >&2
@@ -16,6 +16,12 @@ die() {
 
 [ -x "$BENCH_PROGRAMS/overlap" ] ||
 	die 'its programs are not built; start this as bench/run.sh, or run "make bench" and source build/env.sh'
+export BENCH_TOP BENCH_PROGRAMS
+export PYTHONDONTWRITEBYTECODE=1
+
+# A hostfile's hosts have adapters of their own, and CPUs that we know nothing of.
+case " $* " in *" --hostfile"[\ =]*) exec python3 "$here/../driver" "$@" ;; esac
+
 command -v softhca >/dev/null || die "softhca isn't found; source build/env.sh first"
 
 # The CPUs that we may use, one of each core.
@@ -77,7 +83,7 @@ sp)
 	run_options+=("${paper[@]}" "${no_room[@]}")
 	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
-latency)
+latency | depth)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
 	;;
@@ -87,6 +93,11 @@ patterns)
 	run_options+=("${paper[@]}" --engine-cpus "$all_cores" --engine-spin 20us)
 	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
+	;;
+memory)
+	# Nothing is timed, and there are more ranks than cores.
+	run_options=(--nodes 4 --memlock unlimited)
+	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 barrier)
 	run_options=(--nodes 5 --memlock unlimited --engine-cpus "$all_cores")
@@ -99,6 +110,5 @@ run_options+=(${SOFTHCA_RUN_OPTIONS-})
 BENCH_CORES=$all_cores
 BENCH_SOFTHCA_OPTIONS=${run_options[*]}
 BENCH_MPIRUN_OPTIONS=${mpirun_options[*]}
-export BENCH_TOP BENCH_PROGRAMS BENCH_CORES BENCH_SOFTHCA_OPTIONS BENCH_MPIRUN_OPTIONS
-export PYTHONDONTWRITEBYTECODE=1
+export BENCH_CORES BENCH_SOFTHCA_OPTIONS BENCH_MPIRUN_OPTIONS
 exec softhca run "${run_options[@]}" -- python3 "$here/../driver" "$@"

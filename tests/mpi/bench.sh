@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Benchmarks depth and memory, short: their programs and parts run, on softhca and on a hostfile's hosts, and what they
+# write is well-formed. No figure is judged. It needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$dir/results
+bad=0
+
+# judge NAME STATUS PYTHON: whether the expression holds for what is in the log: `objects`, one for each line that is JSON;
+# and in the newest file of results: `file`.
+judge() {
+	if [ "$2" -eq 0 ] && python3 - "$dir/log" "$3" >>"$dir/log" 2>&1 <<-'END'; then
+		import glob, json, os, sys
+		objects = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
+		files = glob.glob(os.environ["BENCH_RESULTS"] + "/*.json")
+		file = json.load(open(max(files, key=os.path.getmtime))) if files else None
+		runs = {run["name"]: run for run in file["runs"]} if file else {}
+		if not eval(f"({sys.argv[2]})"):
+		    sys.exit("this doesn't hold: " + sys.argv[2])
+	END
+		echo "ok bench: $1"
+	else
+		echo "not ok bench: $1: status $2"
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
+}
+
+# program NAME RANKS PYTHON [ARGUMENT...]: a program, on two nodes.
+program() {
+	local name=$1 ranks=$2 holds=$3 status=0
+	shift 3
+	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
+		mpirun --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq \
+		"$BENCH_PROGRAMS/$name" "$@" >"$dir/log" 2>&1 || status=$?
+	judge "$name $*" $status "$holds"
+}
+
+# part PYTHON NAME [ARGUMENT...]: one part, as bench/run.sh starts it. On a hostfile's hosts a column may be missing.
+part() {
+	local holds=$1 status=0
+	shift
+	timeout -k 5 100 "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 || status=$?
+	case "$*" in *--hostfile*) [ $status -ne 1 ] || status=0 ;; esac
+	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
+}
+
+for kind in posted unexpected; do
+	for order in tags random; do
+		options=(--depths "0,40" --pairs 2 --repeats 20)
+		[ $kind = posted ] || options+=(--unexpected)
+		[ $order = tags ] || options+=(--random)
+		program depth 2 "[o['depth'] for o in objects] == [0, 40] and all(
+			(o['kind'], o['order']) == ('$kind', '$order') and len(o['ratio']) == 2 and min(o['with_us']) > 0
+			for o in objects)" "${options[@]}"
+	done
+done
+
+counters=pml_tupleq_own_bytes,pml_tupleq_registered_bytes,pml_tupleq_tuples
+program memory 4 "sorted((o['peers'], o['tags'], o['rank']) for o in objects) == [
+	(p, t, r) for p in (0, 3) for t in (1, 5) for r in range(4)] and all(
+	len(o['counters']) == 3 and o['counters']['pml_tupleq_own_bytes'] > 0 and o['resident'] > 0
+	for o in objects)" --peers 0,3 --tags 1,5 --counters $counters
+
+part "[o['depth'] for o in runs['tupleq']['rounds'][0]] == 4 * [0, 30]" \
+	depth --columns tupleq --rounds 1 -- --depths 0,30 --pairs 1 --repeats 10
+part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1, 7] and all(
+	process['qps'] > 0 and 0 < process['pml_tupleq_own_bytes'] <= process['pinned']
+	for steps in runs['tupleq']['rounds'][0].values() for step in steps for process in step['processes'])" \
+	memory --quick --columns tupleq
+
+# Here tupleq finds an adapter or says that there is none; shared memory needs none.
+echo "localhost slots=2" >"$dir/hosts"
+part "file['settings']['softhca_options'] is None and len(runs['ob1-vader']['rounds']) == 1 and
+	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped'])" \
+	depth --columns tupleq,ob1-vader --rounds 1 --hostfile "$dir/hosts" -- --depths 0,30 --pairs 1 --repeats 10
+
+[ "$bad" -eq 0 ]
