@@ -88,7 +88,7 @@ def _plot(stem, tasks, ratios):
         f"set output '{stem}.png'",
         "set multiplot layout 2,2",
         # A logarithm has no place for none, which is 1 in any case.
-        "set logscale xy; set xrange [8:16384]; set yrange [0.8:*]; set grid; set key top left",
+        "set logscale xy; set xrange [8:16384]; set yrange [0.8:*]; set grid; set key below",
         "set ylabel 'latency, ratio to none'",
     ]
     for kind, (title, _) in KINDS.items():

@@ -152,7 +152,7 @@ def _plot(stem, by_series):
         f"set terminal pngcairo size {500 * len(shown)},{500 * len(by_series)} font 'sans,11'",
         f"set output '{stem}.png'",
         f"set multiplot layout {len(by_series)},{len(shown)}",
-        "set yrange [0:*]; set grid; set key top left",
+        "set yrange [0:*]; set grid; set key below",
     ]
     for series, figures in by_series.items():
         script.append(f"set xlabel '{series}'; {'set' if series == 'tags' else 'unset'} logscale x")
