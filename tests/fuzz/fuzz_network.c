@@ -398,10 +398,26 @@ static void do_probe(struct input *in, unsigned how)
 	started(op, tq_mrecv(msg, &buf, op, &op->req, &status), &status);
 }
 
+/* An error is that of a connection as a whole, or of what was sent. */
+static void complete(unsigned how)
+{
+	enum ibv_wc_status error = how & 16 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_RETRY_EXC_ERR;
+
+	fake_complete(how / 2, how % 16 == 15 ? error : IBV_WC_SUCCESS);
+}
+
 static void do_cancel(struct op *op)
 {
 	if (op->is_recv && op->req)
 		tq_cancel(op->req);
+}
+
+static void cancel_or_break(uint8_t what)
+{
+	if (what >= 254)
+		fake_break(what & 1);
+	else
+		do_cancel(&run.ops[run.nops ? what % run.nops : 0]);
 }
 
 static void progress(unsigned n)
@@ -438,7 +454,7 @@ static void step(struct input *in)
 		do_recv(in, how);
 		break;
 	case 6:
-		fake_complete(how / 2, how % 16 != 15);
+		complete(how);
 		break;
 	default:
 		switch (how % 8) {
@@ -452,7 +468,7 @@ static void step(struct input *in)
 			add_peer(in);
 			break;
 		case 3:
-			do_cancel(&run.ops[run.nops ? input_byte(in) % run.nops : 0]);
+			cancel_or_break(input_byte(in));
 			break;
 		case 4:
 		case 5:

@@ -33,6 +33,8 @@ int fake_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	struct completion *c;
 	int i;
 
+	if (fake.broken)
+		return -1;
 	for (i = 0; i < n && (c = cq->done); i++) {
 		wc[i] = c->wc;
 		DL_DELETE(cq->done, c);
@@ -171,7 +173,7 @@ uint32_t fake_srqs(void)
 	return n;
 }
 
-void fake_complete(uint32_t n, bool well)
+void fake_complete(uint32_t n, enum ibv_wc_status status)
 {
 	struct qp *qp;
 	uint32_t busy = 0;
@@ -185,10 +187,16 @@ void fake_complete(uint32_t n, bool well)
 		if (qp->sends && !n--)
 			break;
 	}
-	if (well)
-		end_send(qp, IBV_WC_SUCCESS);
+	if (status == IBV_WC_SUCCESS)
+		end_send(qp, status);
 	else
-		fake_fail(qp, IBV_WC_RETRY_EXC_ERR);
+		fake_fail(qp, status);
+}
+
+void fake_break(bool event)
+{
+	fake.broken = !event;
+	fake.event = event;
 }
 
 void fake_cut(void)

@@ -8,6 +8,7 @@
 #ifndef FUZZ_VERBS_H
 #define FUZZ_VERBS_H
 
+#include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,7 +25,9 @@ uint32_t fake_srqs(void);
 
 /* The oldest send of the n-th connection that has some ends: well, or with an error, which ends the
  * connection. */
-void fake_complete(uint32_t n, bool well);
+void fake_complete(uint32_t n, enum ibv_wc_status status);
+/* The completion queues break: they can't be polled, or an event says so. */
+void fake_break(bool event);
 /* The wire is cut: all that is sent ends with an error. */
 void fake_cut(void);
 

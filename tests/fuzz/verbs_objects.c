@@ -3,6 +3,7 @@
 #include "verbs_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -297,13 +298,30 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.device = dev;
+	/* Only its flags are of interest. */
+	v->context.async_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	fake.nobjects++;
 	return &v->context;
 }
 
-int ibv_close_device(struct ibv_context *ctx)
+int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
 {
 	(void)ctx;
+	if (!fake.event)
+		return -1;
+	fake.event = false;
+	event->event_type = IBV_EVENT_CQ_ERR;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+}
+
+int ibv_close_device(struct ibv_context *ctx)
+{
+	close(ctx->async_fd);
 	fake.nobjects--;
 	return 0;
 }

@@ -76,7 +76,7 @@ extern struct fake {
 	struct mr *mrs;
 	uint32_t next_qpn, next_srqn, next_key;
 	int nobjects; /* of all kinds */
-	bool cut;
+	bool cut, broken, event;
 	uint64_t now, random, yields;
 	void (*datagram)(const uint8_t *bytes, uint32_t len);
 } fake;

@@ -35,6 +35,8 @@ static struct {
 } targets[TARGETS];
 static unsigned ntargets;
 
+static struct ibv_cq *in_error; /* an event is to say so */
+
 /* Datagrams. */
 static struct {
 	bool on;
@@ -156,6 +158,54 @@ static int post_datagram(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_s
 	return post_send(qp, &copy, bad);
 }
 
+/* ---- completion queues ---- */
+
+static int poll_fails(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq, (void)n, (void)wc;
+	return -1;
+}
+
+static int poll_finds_none(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	(void)cq, (void)n, (void)wc;
+	return 0;
+}
+
+static void break_queues(struct ibv_qp *qp)
+{
+	bool event = point.how == INJECT_CQ_ERROR;
+
+	qp->context->ops.poll_cq = event ? poll_finds_none : poll_fails;
+	if (event)
+		in_error = qp->send_cq;
+}
+
+int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	static int (*next)(struct ibv_context * context, struct ibv_async_event * event);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ibv_get_async_event");
+	if (!in_error)
+		return next(context, event);
+	event->event_type = IBV_EVENT_CQ_ERR;
+	event->element.cq = in_error;
+	return 0;
+}
+
+void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	static void (*next)(struct ibv_async_event * event);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ibv_ack_async_event");
+	if (event->event_type == IBV_EVENT_CQ_ERR && event->element.cq == in_error)
+		in_error = NULL;
+	else
+		next(event);
+}
+
 /* ---- in front of the verbs ---- */
 
 static int injecting_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -177,8 +227,10 @@ static int injecting_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 		kill(getpid(), SIGKILL);
 	else if (point.how == INJECT_BREAK)
 		to_error(qp);
-	else
+	else if (point.how == INJECT_BREAK_TARGET)
 		break_target();
+	else
+		break_queues(qp);
 	return rc;
 }
 

@@ -2,8 +2,8 @@
 /*
  * Failures at a chosen point of a test of libtupleq: this process is killed, or a connection of its
  * breaks, when it posts a certain thing for the n-th time. inject.c stands between the library and
- * its verbs: in front of ibv_modify_qp(), and in the context's post_send. So it works on any
- * adapter.
+ * its verbs: in front of ibv_modify_qp() and of events, and in the context's post_send and poll_cq.
+ * So it works on any adapter.
  */
 #ifndef INJECT_H
 #define INJECT_H
@@ -21,11 +21,14 @@ enum inject_what {
 };
 
 enum inject_how {
-	INJECT_KILL_BEFORE, /* SIGKILL, instead of posting it */
-	INJECT_KILL_AFTER,  /* SIGKILL when it has been posted */
-	INJECT_BREAK,       /* then the QP that it was posted on goes to ERR */
-	INJECT_BREAK_TARGET /* then the TGT QP goes to ERR that the other process has that kind of
-			       lane to */
+	INJECT_KILL_BEFORE,  /* SIGKILL, instead of posting it */
+	INJECT_KILL_AFTER,   /* SIGKILL when it has been posted */
+	INJECT_BREAK,        /* then the QP that it was posted on goes to ERR */
+	INJECT_BREAK_TARGET, /* then the TGT QP goes to ERR that the other process has that kind of
+				lane to */
+	INJECT_POLL_FAILS,   /* from then on no completion queue can be polled */
+	INJECT_CQ_ERROR /* then its send queue's CQ goes into the error state: an event says so,
+			   and no completion comes */
 };
 
 struct inject_point {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures between two processes: test_failures killed|broken|random|datagrams
+ * Failures between two processes: test_failures killed|broken|queues|random|datagrams
  * [PARAMETER=VALUE...], under "softhca run
  * --nodes 2". Process 1 is killed, or a connection breaks, at a chosen point of traffic that has
  * all kinds of messages. Then every operation ends, with -EIO or well; one sentence names the other
@@ -417,6 +417,86 @@ static void run_breaks(const char *only)
 	}
 }
 
+/* ---- completion queues ---- */
+
+/* Nothing goes any more in process 0, and each operation ends for all that. */
+static void check_nothing_goes(struct duo *d, struct duo_op *waiting)
+{
+	struct tq_buf buf = {.addr = memory[0], .len = SMALL};
+	struct tq_status status;
+	struct duo_op op;
+
+	duo_wait(d, waiting);
+	DUO_MUST(waiting->status.error == -EIO, "a receive from anybody ended with %d",
+		 waiting->status.error);
+	DUO_MUST(d->errors == 1, "%u errors were logged", d->errors);
+	DUO_MUST(strstr(d->error, "completion queue") && strstr(d->error, "process 0"),
+		 "the error doesn't say what failed: %s", d->error);
+	for (int rank = TQ_ANY_SOURCE; rank < 2; rank++) {
+		DUO_MUST(tq_recv(d->ctx, rank, 9, &buf, &op, &op.req, &op.status) == -EIO,
+			 "a receive from %d is started", rank);
+		DUO_MUST(tq_probe(d->ctx, rank, 9, &status) == -EIO, "%d is probed", rank);
+		DUO_MUST(rank < 0 || tq_send(d->ctx, rank, 9, &buf, 0, &op, &op.req) == -EIO,
+			 "a send to %d is started", rank);
+	}
+	DUO_MUST(tq_flush(d->ep) == 0, "a failure was reported twice");
+}
+
+static void queue_broken(struct duo *d)
+{
+	static unsigned char anything[SMALL];
+	struct duo_op waiting;
+
+	if (!d->me) {
+		duo_recv(d, TQ_ANY_SOURCE, 10, anything, SMALL, &waiting);
+		inject_set(&point);
+	}
+	traffic(d);
+	if (d->me)
+		check_after(d);
+	else
+		check_nothing_goes(d, &waiting);
+	duo_meet(d);
+	duo_close(d);
+}
+
+static const struct {
+	const char *name;
+	struct inject_point point;
+	const char *param;
+} queues[] = {
+	{"in the beginning", {CONTROL(EAGER), 1, INJECT_POLL_FAILS, 0}, NULL},
+	{"amid control messages", {CONTROL(EAGER), 5, INJECT_POLL_FAILS, 0}, NULL},
+	{"amid a read", {INJECT_READ, 0, 3, INJECT_POLL_FAILS, 0}, NULL},
+	{"amid a write", {INJECT_WRITE, 0, 3, INJECT_POLL_FAILS, 0}, "rendezvous=rput"},
+	{"amid direct messages", {DIRECT(HOLD), 20, INJECT_POLL_FAILS, 0}, NULL},
+	{"at the fence", {CONTROL(RECALL), 1, INJECT_POLL_FAILS, 0}, NULL},
+	{"amid what CTS_DIRECT granted", {DIRECT(BULK), 1, INJECT_POLL_FAILS, 0}, "hold_lanes=1"},
+	{"without the thread", {DIRECT(HOLD), 9, INJECT_POLL_FAILS, 0}, "service_thread=0"},
+	{"an event says so", {CONTROL(EAGER), 5, INJECT_CQ_ERROR, 0}, NULL},
+	{"an event says so, amid a read", {INJECT_READ, 0, 3, INJECT_CQ_ERROR, 0}, NULL},
+	{"an event says so, with direct messages",
+	 {DIRECT(HOLD), 20, INJECT_CQ_ERROR, 0},
+	 "service_thread=0"},
+};
+
+static void run_queues(const char *only)
+{
+	int n = duo_param("rdma_chunk=64K");
+	char name[100];
+
+	for (unsigned i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
+		snprintf(name, sizeof(name), "the completion queues break %s", queues[i].name);
+		if (only && !strstr(name, only))
+			continue;
+		point = queues[i].point;
+		if (queues[i].param)
+			duo_param(queues[i].param);
+		duo_run(name, queue_broken);
+		duo_params_keep(n);
+	}
+}
+
 /* ---- datagrams ---- */
 
 static void with_datagrams_lost(struct duo *d)
@@ -463,11 +543,13 @@ int main(int argc, char **argv)
 		run_kills(only);
 	else if (!strcmp(what, "broken"))
 		run_breaks(only);
+	else if (!strcmp(what, "queues"))
+		run_queues(only);
 	else if (!strcmp(what, "random"))
 		run_random(RANDOM_RUNS);
 	else if (!strcmp(what, "datagrams"))
 		run_datagrams();
 	else
-		duo_result("arguments", "killed, broken, random or datagrams");
+		duo_result("arguments", "killed, broken, queues, random or datagrams");
 	return duo_failed() != 0;
 }

@@ -119,7 +119,7 @@ static void *run(void *arg)
 		tq_lock(&ep->lock);
 		TQ_COUNT(&ep->stats, service_wakeups);
 		serve(ep, &next);
-		if (!broken && arm(ep)) {
+		if (!broken && !ep->net.broken && arm(ep)) {
 			broken = true;
 			tq_log(&ep->job, TQ_LOG_WARN,
 			       "The service thread can't wait for completions: recalls are "

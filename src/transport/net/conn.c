@@ -137,12 +137,36 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
 	}
 }
 
-void tq_conn_fail_all(struct tq_net *net, const char *why)
+/* Of all links, for which one sentence stands. */
+static void fail_all(struct tq_net *net, const char *why)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp)
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		if (!link->failed)
+			link->contact->told = true;
 		link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link), why);
+	}
+}
+
+void tq_conn_break(struct tq_net *net)
+{
+	struct tq_node *node, *tmp;
+	struct tq_lane *lane;
+
+	net->broke = true;
+	net->rcq.drained = true; /* of what there will be */
+	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
+	       net->broken);
+	net->failures++;
+	fail_all(net, net->broken);
+	HASH_ITER(hh, net->nodes, node, tmp)
+		tq_node_retire_lanes(net, node);
+	/* What is posted still has no completion. */
+	DL_FOREACH(net->conns->failed, lane)
+		tq_lane_flush(net, lane);
+	tq_conn_report(net);
+	tq_core_broken(net->core);
 }
 
 void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
@@ -194,6 +218,41 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 }
 
 /*
+ * A target that answers with a NAK has executed all that was posted before, and nothing from there
+ * on: it is in the error state. Which other failures leave open.
+ */
+static bool is_refused(enum ibv_wc_status status)
+{
+	return status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_ACCESS_ERR ||
+	       status == IBV_WC_REM_OP_ERR;
+}
+
+/*
+ * WQE number `wqe` of a control or bulk lane was refused, as its process has died, say. The lane is
+ * made anew for the others of the node, and what was posted for them behind it goes there again.
+ */
+static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
+			      struct tq_link *culprit, const char *cause)
+{
+	uint32_t n = lane->nconfirmed;
+	struct tq_link **others = lane->confirmed;
+
+	link_failf(net, culprit, "The %s connection to %s failed: %s.", kind_names[lane->kind],
+		   tq_link_name(culprit), cause);
+	tq_lane_repeat(net, lane, wqe);
+	lane->confirmed = NULL;
+	lane->nconfirmed = lane->confirmed_room = 0;
+	for (uint32_t i = 0; i < n; i++)
+		others[i]->ready[lane->kind] = NULL;
+	tq_lane_retire(net, lane);
+	TQ_COUNT(net->stats, connections_renewed);
+	/* Also where nothing waits to be sent: it shows that they are still there. */
+	for (uint32_t i = 0; i < n; i++)
+		tq_conn_lane(net, others[i], lane->kind);
+	free(others);
+}
+
+/*
  * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
  * who the failed work was for, NULL: unknown. One sentence says so.
  */
@@ -239,18 +298,23 @@ static void lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
 {
-	struct tq_link *link = lane->to ? lane->to[wqe % lane->depth] : NULL;
+	struct tq_link *link = lane->ring[wqe % lane->depth].link;
 	char cause[160];
 
 	if (lane->state == TQ_LANE_FAILED)
 		return;
+	if (!tq_lane_confirmed(lane, link))
+		link = NULL;
 	/* Nothing of it failed before: the queue pair did. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
 		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
 	else
 		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
 			 ibv_wc_status_str(wc->status), wc->vendor_err);
-	lane_fail(net, lane, tq_lane_confirmed(lane, link) ? link : NULL, cause);
+	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
+		shared_lane_renew(net, lane, wqe, link, cause);
+	else
+		lane_fail(net, lane, link, cause);
 }
 
 /* ---- asking for lanes ---- */

@@ -72,14 +72,8 @@ void tq_conns_close(struct tq_net *net)
 		return;
 	HASH_ITER(hh, conns->links, link, other)
 		tq_requests_drop(net, link);
-	HASH_ITER(hh, net->nodes, node, tmp) {
-		if (node->control)
-			tq_lane_retire(net, node->control);
-		if (node->bulk)
-			tq_lane_retire(net, node->bulk);
-		DL_FOREACH_SAFE(node->hold, lane, next)
-			tq_lane_retire(net, lane);
-	}
+	HASH_ITER(hh, net->nodes, node, tmp)
+		tq_node_retire_lanes(net, node);
 	/* Completions of what is still in them will not be polled. */
 	DL_FOREACH_SAFE(conns->failed, lane, next)
 		failed_free(net, lane);

@@ -28,6 +28,7 @@ struct tq_backlog {
 	struct tq_backlog *next, *prev;
 	uint32_t len;
 	unsigned flags;
+	bool again;        /* it was posted before, and has its header and its credit */
 	struct tq_sg copy; /* reg NULL: it is in data[] */
 	uint8_t data[];    /* room for limits.max_inline bytes, and for any message without data */
 };
@@ -147,7 +148,7 @@ static int class_of(const struct tq_link *link, uint32_t len)
 /* The lane to the link, if messages can go there at all; else it is asked for. */
 static struct tq_lane *lane_to(struct tq_net *net, struct tq_link *link)
 {
-	if (link->connected)
+	if (link->connected && link->ready[TQ_LANE_CONTROL])
 		return link->ready[TQ_LANE_CONTROL];
 	tq_conn_lane(net, link, TQ_LANE_CONTROL);
 	return NULL;
@@ -157,10 +158,14 @@ static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv
 {
 	struct tq_send *send = (struct tq_send *)work;
 
-	(void)wc; /* errors are the lane's */
-	tq_control_copy_put(net, &send->sg);
+	(void)wc;         /* errors are the lane's */
+	if (send->sg.reg) /* else it is sent again */
+		tq_control_copy_put(net, &send->sg);
 	tq_send_put(net, send);
 }
+
+static void inline_again(struct tq_net *net, const struct tq_posted *posted);
+static void copy_again(struct tq_net *net, const struct tq_posted *posted);
 
 static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
 		       uint32_t len, int cls, unsigned flags)
@@ -175,7 +180,11 @@ static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane 
 		.qp_type.xrc.remote_srqn = link->srqn[cls],
 	};
 
-	return tq_lane_post(net, lane, link, &wr, NULL, false);
+	int rc = tq_lane_post(net, lane, link, &wr, NULL, false);
+
+	if (!rc)
+		tq_lane_keep(net, lane, inline_again, msg, len)->flags = flags;
+	return rc;
 }
 
 /* Takes the copy over when it succeeds. */
@@ -204,6 +213,8 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 	rc = tq_lane_post(net, lane, link, &wr, &send->work, true);
 	if (rc)
 		tq_send_put(net, send);
+	else
+		tq_lane_keep(net, lane, copy_again, NULL, len)->flags = flags;
 	return rc;
 }
 
@@ -221,6 +232,23 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	rc = post_copy(net, link, lane, &copy, len, cls, flags);
 	if (rc)
 		tq_control_copy_put(net, &copy);
+	return rc;
+}
+
+/* Posts the message, or the one in `copy`, as it is. 0, -EAGAIN, -EIO. */
+static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
+		    uint32_t len, const struct tq_sg *copy, unsigned flags)
+{
+	int cls = class_of(link, len), rc;
+
+	if (copy)
+		rc = post_copy(net, link, lane, copy, len, cls, flags);
+	else if (len <= net->limits.max_inline)
+		rc = post_inline(net, link, lane, msg, len, cls, flags);
+	else
+		rc = post_msg(net, link, lane, msg, len, cls, flags);
+	if (rc == -EIO)
+		tq_link_fail(net, link, "a control message could not be posted");
 	return rc;
 }
 
@@ -250,17 +278,9 @@ static int post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t le
 		assert(link->owed[c] <= UINT8_MAX);
 		hdr->credits[c] = (uint8_t)link->owed[c];
 	}
-	if (copy)
-		rc = post_copy(net, link, lane, copy, len, cls, flags);
-	else if (len <= net->limits.max_inline)
-		rc = post_inline(net, link, lane, msg, len, cls, flags);
-	else
-		rc = post_msg(net, link, lane, msg, len, cls, flags);
-	if (rc) {
-		if (rc == -EIO)
-			tq_link_fail(net, link, "a control message could not be posted");
+	rc = transmit(net, link, lane, msg, len, copy, flags);
+	if (rc)
 		return rc;
-	}
 	if (!free)
 		link->credits[cls]--;
 	for (c = 0; c < TQ_CLASSES; c++)
@@ -270,8 +290,8 @@ static int post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t le
 
 /* ---- the backlog ---- */
 
-static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
-		   const struct tq_sg *copy, unsigned flags)
+static struct tq_backlog *backlog_new(struct tq_net *net, struct tq_link *link, const void *msg,
+				      uint32_t len, const struct tq_sg *copy, unsigned flags)
 {
 	struct tq_control *control = net->control;
 	struct tq_backlog *b = control->free;
@@ -281,9 +301,10 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	else
 		b = malloc(sizeof(*b) + backlog_room(net));
 	if (!b)
-		return -ENOMEM;
+		return NULL;
 	b->len = len;
 	b->flags = flags;
+	b->again = false;
 	if (copy) {
 		b->copy = *copy;
 		link->backlog_bytes += len;
@@ -292,12 +313,52 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 		b->copy.reg = NULL;
 		memcpy(b->data, msg, len);
 	}
-	if (!link->backlog) {
+	if (!link->backlog)
 		DL_APPEND2(control->waiting, link, waiting_prev, waiting_next);
+	return b;
+}
+
+static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
+		   const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_backlog *b = backlog_new(net, link, msg, len, copy, flags);
+
+	if (!b)
+		return -ENOMEM;
+	if (!link->backlog)
 		lane_to(net, link);
-	}
 	DL_APPEND(link->backlog, b);
 	return 0;
+}
+
+/* In front of those that have not been posted yet. */
+static bool enqueue_again(struct tq_net *net, const struct tq_posted *posted,
+			  const struct tq_sg *copy)
+{
+	struct tq_link *link = posted->link;
+	struct tq_backlog *b =
+		backlog_new(net, link, posted->bytes, posted->len, copy, posted->flags);
+
+	if (!b) {
+		tq_link_give_up(net, link, "no memory to send a message again");
+		return false;
+	}
+	b->again = true;
+	DL_PREPEND(link->backlog, b);
+	return true;
+}
+
+static void inline_again(struct tq_net *net, const struct tq_posted *posted)
+{
+	enqueue_again(net, posted, NULL);
+}
+
+static void copy_again(struct tq_net *net, const struct tq_posted *posted)
+{
+	struct tq_send *send = (struct tq_send *)posted->work;
+
+	if (enqueue_again(net, posted, &send->sg))
+		send->sg.reg = NULL;
 }
 
 static void dequeue(struct tq_net *net, struct tq_link *link)
@@ -325,6 +386,15 @@ static void drop_backlog(struct tq_net *net, struct tq_link *link)
 	}
 }
 
+static int post_again(struct tq_net *net, struct tq_link *link, struct tq_backlog *b)
+{
+	struct tq_lane *lane = lane_to(net, link);
+
+	return lane ? transmit(net, link, lane, b->data, b->len, b->copy.reg ? &b->copy : NULL,
+			       b->flags)
+		    : -EAGAIN;
+}
+
 static int send_backlog(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_backlog *b;
@@ -335,7 +405,9 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 			drop_backlog(net, link);
 			break;
 		}
-		if (post(net, link, b->data, b->len, b->copy.reg ? &b->copy : NULL, b->flags))
+		if (b->again ? post_again(net, link, b)
+			     : post(net, link, b->data, b->len, b->copy.reg ? &b->copy : NULL,
+				    b->flags))
 			break;
 		dequeue(net, link);
 		events++;

@@ -155,6 +155,8 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	struct tq_cq *scq = &net->scq;
 	int events = 0, n;
 
+	if (net->broken)
+		return 0;
 	if (scq->awaited || scq->look || (scq->used && ++scq->skipped >= LOOK_ANYWAY)) {
 		scq->look = false;
 		scq->skipped = 0;
@@ -170,7 +172,8 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	return events;
 
 broken:
-	/* Nothing that is under way can be known to end any more. */
-	tq_conn_fail_all(net, "a completion queue of the adapter failed");
-	return 0;
+	/* Nothing that is under way can be known to end any more. That is an event: it is looked
+	 * after at once. */
+	tq_net_broken(net, "a completion queue of the adapter can't be polled");
+	return events + 1;
 }

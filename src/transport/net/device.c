@@ -7,6 +7,7 @@
 #include "net/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -375,6 +376,27 @@ const char *tq_limit_hint(int error)
 	return "";
 }
 
+/* Events are looked for, not waited for. */
+static int listen(const struct tq_device *dev)
+{
+	int fd = dev->verbs->async_fd, flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+}
+
+void tq_device_events(struct tq_net *net)
+{
+	struct ibv_async_event event;
+
+	while (!ibv_get_async_event(net->dev.verbs, &event)) {
+		if (event.event_type == IBV_EVENT_CQ_ERR)
+			tq_net_broken(net, "a completion queue of the adapter is in error");
+		else if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+			tq_net_broken(net, "the adapter is in error");
+		ibv_ack_async_event(&event);
+	}
+}
+
 int tq_device_open(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
@@ -399,6 +421,9 @@ int tq_device_open(struct tq_net *net)
 		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		goto dealloc;
 	}
+	rc = listen(dev);
+	if (rc)
+		goto dealloc;
 	dev->odp = odp_wanted(net);
 	describe(dev);
 	return 0;

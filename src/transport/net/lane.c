@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting on INI QPs: room, signalling, and direct sends on hold lanes. */
-#include "net/net.h"
+#include "net/conn.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SENDS_AT_ONCE 64 /* grown by; never while messages go steadily */
 
@@ -102,6 +103,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		 struct ibv_send_wr *wr, struct tq_work *work, bool signal)
 {
 	bool own = work != NULL;
+	struct tq_posted *slot;
 	struct ibv_send_wr *bad;
 	int rc;
 
@@ -131,8 +133,10 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		}
 		return -EIO;
 	}
-	if (lane->to)
-		lane->to[lane->posted % lane->depth] = link;
+	slot = &lane->ring[lane->posted % lane->depth];
+	slot->link = link;
+	slot->work = work;
+	slot->again = NULL;
 	lane->posted++;
 	lane->outstanding++;
 	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
@@ -141,6 +145,56 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		net->scq.awaited++;
 	}
 	return 0;
+}
+
+struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
+			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
+			       const void *bytes, uint32_t len)
+{
+	uint32_t i = (lane->posted - 1) % lane->depth;
+	struct tq_posted *slot = &lane->ring[i];
+
+	slot->again = again;
+	slot->bytes = NULL;
+	slot->len = len;
+	if (bytes)
+		slot->bytes = memcpy(lane->bytes + (size_t)i * net->dev.max_inline, bytes, len);
+	return slot;
+}
+
+void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
+{
+	/* Each goes in front of those that came after it. */
+	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
+		const struct tq_posted *slot = &lane->ring[i % lane->depth];
+
+		if (!slot->again || !tq_lane_confirmed(lane, slot->link) || slot->link->failed)
+			continue;
+		TQ_COUNT(net->stats, repeated);
+		slot->again(net, slot);
+	}
+}
+
+void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
+{
+	const struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
+
+	/* Then the HCA doesn't use its memory any more. */
+	ibv_destroy_qp(lane->qp);
+	lane->qp = NULL;
+	while (lane->outstanding) {
+		uint32_t i = (lane->posted - lane->outstanding) % lane->depth;
+		struct tq_work *work = lane->ring[i].work;
+
+		lane->outstanding--;
+		tq_lane_release(net, lane, 1);
+		if (!work->awaited)
+			continue;
+		lane->awaited--;
+		net->scq.awaited--;
+		work->done(net, work, &wc);
+	}
+	lane->unsignalled = 0;
 }
 
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)

@@ -57,12 +57,12 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		.psn = (uint32_t)tq_random() & 0xffffff,
 		.depth = attr.cap.max_send_wr,
 	};
-	if (kind != TQ_LANE_HOLD) {
-		lane->to = calloc(lane->depth, sizeof(struct tq_link *));
-		if (!lane->to) {
-			error = -ENOMEM;
-			goto free_lane;
-		}
+	lane->ring = calloc(lane->depth, sizeof(*lane->ring));
+	if (kind == TQ_LANE_CONTROL)
+		lane->bytes = malloc((size_t)lane->depth * net->dev.max_inline + 1);
+	if (!lane->ring || (kind == TQ_LANE_CONTROL && !lane->bytes)) {
+		error = -ENOMEM;
+		goto free_lane;
 	}
 	lane->qp = ibv_create_qp_ex(net->dev.verbs, &attr);
 	if (!lane->qp) {
@@ -79,7 +79,8 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 destroy_qp:
 	ibv_destroy_qp(lane->qp);
 free_lane:
-	free(lane->to);
+	free(lane->bytes);
+	free(lane->ring);
 	free(lane);
 	return error;
 }
@@ -138,14 +139,16 @@ void tq_lane_stop(struct tq_lane *lane)
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->requests);
-	ibv_destroy_qp(lane->qp);
+	if (lane->qp)
+		ibv_destroy_qp(lane->qp);
 	/* At the end nobody waits for what was under way. */
 	if (!lane->awaited)
 		tq_lane_settle(net, lane);
 	lane->node->nlanes--;
 	TQ_LEVEL(net->stats, lanes, -1);
 	free(lane->confirmed);
-	free(lane->to);
+	free(lane->bytes);
+	free(lane->ring);
 	free(lane);
 }
 

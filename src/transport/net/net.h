@@ -96,6 +96,22 @@ enum tq_lane_state {
 	TQ_LANE_FAILED /* in ERR: its work is being flushed; it goes with the last of it */
 };
 
+/*
+ * What was posted on a lane. When it was not executed, as the target refused what was posted before
+ * it, and its link is still there, `again` queues it once more, in front of what waits (NULL: it
+ * need not be repeated). tq_lane_keep() fills in the rest.
+ */
+struct tq_posted {
+	struct tq_link *link; /* towards whom; may be gone by now */
+	struct tq_work *work;
+	void (*again)(struct tq_net *net, const struct tq_posted *posted);
+	const void *bytes; /* of inline data; NULL: it has a copy */
+	uint32_t len;
+	unsigned flags;
+	uint64_t addr; /* RDMA */
+	uint32_t key;
+};
+
 struct tq_lane {
 	struct tq_node *node;
 	enum tq_lane_kind kind;
@@ -103,10 +119,10 @@ struct tq_lane {
 	struct ibv_qp *qp;
 	uint32_t psn;
 	uint32_t tgt_qpn;
-	uint32_t depth;      /* of its send queue */
-	uint32_t posted;     /* WQEs in all */
-	struct tq_link **to; /* control and bulk lane: towards whom each of the last `depth` was
-				posted; may be gone by now */
+	uint32_t depth;         /* of its send queue */
+	uint32_t posted;        /* WQEs in all */
+	struct tq_posted *ring; /* the last `depth` of them, by number */
+	uint8_t *bytes;         /* control lane: room for the inline data of each */
 	uint32_t
 		outstanding; /* WQEs in it whose completion (or that of a later one) was not seen */
 	uint32_t unsignalled; /* since the last signalled one */
@@ -236,6 +252,9 @@ struct tq_net {
 	struct tq_oob *oob;         /* oob.c */
 	struct tq_conns *conns;     /* conn.c */
 	struct tq_node *nodes;      /* hash */
+	uint32_t works;             /* calls of tq_net_work() */
+	const char *broken;         /* nothing goes any more: why; NULL: all is well */
+	bool broke;                 /* and all that was under way has ended */
 	bool failing;               /* a peer has failed, and the protocol isn't through with it */
 	uint64_t failures;          /* links that failed */
 	uint32_t nrequests;         /* datagrams that wait for their answer, and are sent again */
@@ -252,6 +271,13 @@ int tq_net_poll(struct tq_net *net, int budget);
 /* The second half of it: what is due besides completions. */
 int tq_net_work(struct tq_net *net);
 
+/* The adapter, or a queue of it, has failed for good: at the next tq_net_work() all ends. */
+static inline void tq_net_broken(struct tq_net *net, const char *why)
+{
+	if (!net->broken)
+		net->broken = why;
+}
+
 /* tq_core_peer_failed(); the tuple queues that the peer could reach are not used again. */
 void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why);
 
@@ -260,6 +286,9 @@ void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *wh
 const char *tq_limit_hint(int error);
 int tq_device_open(struct tq_net *net);
 void tq_device_close(struct tq_net *net);
+
+/* Takes what the adapter has to say besides completions: a queue or all of it may have failed. */
+void tq_device_events(struct tq_net *net);
 
 /* ---- xrcd.c: the XRC domain that the job's processes on this node share; opened after the device,
  * before the SRQs ---- */
@@ -271,7 +300,7 @@ int tq_cqs_open(struct tq_net *net);
 void tq_cqs_close(struct tq_net *net);
 bool tq_cq_reserve(struct tq_cq *cq, uint32_t n);
 void tq_cq_release(struct tq_cq *cq, uint32_t n);
-/* Events; -EIO: a queue failed, nothing goes any more. */
+/* Events. */
 int tq_cq_poll(struct tq_net *net, int budget);
 
 /* ---- mem.c: registrations, the pool of copies, the sink ---- */
@@ -354,6 +383,16 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
  * completion, work->done). 0, -EAGAIN, -EIO. */
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		 struct ibv_send_wr *wr, struct tq_work *work, bool signal);
+/* What was posted last is to be repeated by again(), should it not be executed. len bytes of inline
+ * data are kept; NULL: it has a copy of them. */
+struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
+			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
+			       const void *bytes, uint32_t len);
+/* The target has refused WQE number `wqe`: has those behind it repeated whose links are there. */
+void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
+/* A failed lane whose completions can't come, as the adapter's queues are broken: its work ends
+ * here. To be called where no completion is being handled. */
+void tq_lane_flush(struct tq_net *net, struct tq_lane *lane);
 /* Gives back the slots of n WQEs of it. */
 void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n);
 /* Makes the completion of what is unsignalled come, by an empty RDMA write that names a control SRQ
@@ -403,14 +442,15 @@ struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_l
 struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link);
 void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane);
 /* A completion with an error on a lane (each one of a lane in TQ_LANE_FAILED may be reported, only
- * the first counts): fails the links that use it, with one sentence that names the cause and the
- * peer that it was posted towards (of a control or bulk lane: the WQE of that number). */
+ * the first counts): fails the link that it was posted towards (of a control or bulk lane: the WQE
+ * of that number), and if nobody knows what became of the others those that use it, with one
+ * sentence that names the cause and the peer. */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
 /* All towards and from that process ends. Once. May be called within an operation: the protocol is
  * told at the next tq_conn_report(). */
 void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why);
-/* All of them. */
-void tq_conn_fail_all(struct tq_net *net, const char *why);
+/* All of them, with all that is under way: net->broken says why. */
+void tq_conn_break(struct tq_net *net);
 /* The same for what it did wrong: names it. */
 void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what);
 /*

@@ -89,7 +89,7 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 	link->node = node_get(net, a);
 	if (!link->node)
 		goto free_number;
-	error = make_ah(net, link);
+	error = net->broken ? -EIO : make_ah(net, link);
 	if (error)
 		goto put_node;
 	link->node->nlinks++;
@@ -179,7 +179,7 @@ static void unconfirm_all(struct tq_net *net, struct tq_link *link)
 	}
 }
 
-static void retire_lanes(struct tq_net *net, struct tq_node *node)
+void tq_node_retire_lanes(struct tq_net *net, struct tq_node *node)
 {
 	struct tq_lane *lane, *tmp;
 
@@ -234,7 +234,7 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 	unconfirm_all(net, link);
 	link_free(net, link);
 	if (--node->nlinks == 0)
-		retire_lanes(net, node);
+		tq_node_retire_lanes(net, node);
 	node_put(net, node);
 }
 

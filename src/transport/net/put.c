@@ -27,6 +27,45 @@ static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv
 	tq_send_put(net, send);
 }
 
+static struct tq_put *put_new(const void *data, uint32_t len, uint64_t addr, uint32_t key)
+{
+	struct tq_put *put = malloc(sizeof(*put) + len);
+
+	if (!put)
+		return NULL;
+	put->addr = addr;
+	put->key = key;
+	put->len = len;
+	if (len)
+		memcpy(put->data, data, len);
+	return put;
+}
+
+static void again(struct tq_net *net, const struct tq_posted *posted)
+{
+	struct tq_link *link = posted->link;
+	const struct tq_send *send = (const struct tq_send *)posted->work;
+	const void *data = posted->bytes ? posted->bytes : send->sg.addr;
+	struct tq_put *put = put_new(data, posted->len, posted->addr, posted->key);
+
+	if (!put) {
+		tq_link_give_up(net, link, "no memory to write again");
+		return;
+	}
+	if (!link->puts)
+		DL_APPEND2(net->putting, link, puts_prev, puts_next);
+	DL_PREPEND(link->puts, put);
+}
+
+static void keep(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr,
+		 const void *bytes, uint32_t len)
+{
+	struct tq_posted *posted = tq_lane_keep(net, lane, again, bytes, len);
+
+	posted->addr = wr->wr.rdma.remote_addr;
+	posted->key = wr->wr.rdma.rkey;
+}
+
 static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		     struct ibv_send_wr *wr)
 {
@@ -48,6 +87,8 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	if (rc) {
 		tq_copy_put(net, &send->sg);
 		tq_send_put(net, send);
+	} else {
+		keep(net, lane, wr, NULL, sge->length);
 	}
 	return rc;
 }
@@ -73,6 +114,8 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	if (len <= net->limits.max_inline) {
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;
 		rc = tq_lane_post(net, lane, link, &wr, NULL, false);
+		if (!rc)
+			keep(net, lane, &wr, data, len);
 	} else {
 		rc = post_copy(net, lane, link, &wr);
 	}
@@ -86,14 +129,10 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		   uint64_t addr, uint32_t key)
 {
-	struct tq_put *put = malloc(sizeof(*put) + len);
+	struct tq_put *put = put_new(data, len, addr, key);
 
 	if (!put)
 		return -ENOMEM;
-	put->addr = addr;
-	put->key = key;
-	put->len = len;
-	memcpy(put->data, data, len);
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
 	DL_APPEND(link->puts, put);

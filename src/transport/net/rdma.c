@@ -29,6 +29,7 @@ struct tq_rdma_op {
 	void *copy;      /* of inline data, until it is posted */
 	uint32_t chunks; /* under way */
 	int status;
+	bool again; /* a chunk was not executed: it begins anew when its last one has come back */
 	bool queued;
 	struct tq_rdma_op *next, *prev; /* node's queue, `ended`, `free` */
 };
@@ -69,11 +70,14 @@ static void op_put(struct tq_net *net, struct tq_rdma_op *op)
 	net->rdma->nops--;
 }
 
-static void enqueue(struct tq_net *net, struct tq_rdma_op *op)
+static void enqueue(struct tq_net *net, struct tq_rdma_op *op, bool first)
 {
 	struct tq_node *node = op->node;
 
-	DL_APPEND(node->bulk_ops, op);
+	if (first)
+		DL_PREPEND(node->bulk_ops, op);
+	else
+		DL_APPEND(node->bulk_ops, op);
 	op->queued = true;
 	if (!node->bulk_busy) {
 		node->bulk_busy = true;
@@ -97,6 +101,7 @@ static void dequeue(struct tq_net *net, struct tq_rdma_op *op)
 static void fail(struct tq_net *net, struct tq_rdma_op *op)
 {
 	op->status = -EIO;
+	op->again = false;
 	if (op->queued)
 		dequeue(net, op);
 	if (!op->chunks)
@@ -124,6 +129,10 @@ static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ib
 	op->node->bulk_bytes -= send->len;
 	op->chunks--;
 	tq_send_put(net, send);
+	if (op->again) {
+		op->again = op->chunks > 0;
+		return;
+	}
 	if (wc->status != IBV_WC_SUCCESS) {
 		op->status = -EIO;
 		if (op->queued)
@@ -131,6 +140,18 @@ static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ib
 	}
 	if (!op->chunks && !op->queued)
 		tell(net, op);
+}
+
+/* Reads and writes may be repeated as long as the operation has not ended; a direct send is one
+ * chunk. */
+static void chunk_again(struct tq_net *net, const struct tq_posted *posted)
+{
+	struct tq_rdma_op *op = ((struct tq_send *)posted->work)->token;
+
+	op->again = true;
+	op->posted = 0;
+	if (!op->queued)
+		enqueue(net, op, true);
 }
 
 /* The next `len` bytes of the operation's memory. Returns the number of pieces. */
@@ -201,6 +222,7 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 			tq_send_put(net, send);
 			return rc;
 		}
+		tq_lane_keep(net, lane, chunk_again, NULL, 0);
 		op->posted += n;
 		op->chunks++;
 		node->bulk_bytes += n;
@@ -220,6 +242,8 @@ static void pump(struct tq_net *net, struct tq_node *node)
 			fail(net, op);
 			continue;
 		}
+		if (op->again)
+			return;
 		lane = tq_conn_lane(net, op->link, TQ_LANE_BULK);
 		/* The control lane's answer says which SRQ to name. */
 		if (!op->link->connected) {
@@ -266,7 +290,7 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 	set_memory(op, sg, nsg);
 	op->addr = addr;
 	op->rkey = rkey;
-	enqueue(net, op);
+	enqueue(net, op, false);
 	pump(net, op->node);
 	return 0;
 }
@@ -308,7 +332,7 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 		op_put(net, op);
 		return rc;
 	}
-	enqueue(net, op);
+	enqueue(net, op, false);
 	pump(net, op->node);
 	return 0;
 }
@@ -340,6 +364,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 		if (op->link != link)
 			continue;
 		dequeue(net, op);
+		op->again = false;
 		if (op->chunks)
 			op->status = -EIO; /* its lane outlives it */
 		else

@@ -7,6 +7,9 @@
 /* Eager messages may be switched off, pieces not. */
 #define PIECE_MIN 1024u
 
+/* Rounds of work between two looks at the adapter's events, which are a system call. */
+#define LOOK_AT_DEVICE 256
+
 /* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
 #define MESSAGE_MAX (1u << 30)
 
@@ -235,6 +238,10 @@ int tq_net_work(struct tq_net *net)
 	uint64_t next;
 	int events;
 
+	if (++net->works % LOOK_AT_DEVICE == 0)
+		tq_device_events(net);
+	if (net->broken && !net->broke)
+		tq_conn_break(net);
 	if (net->rcq.drained)
 		tq_srqs_poll(net);
 	events = tq_control_poll(net);

@@ -358,6 +358,7 @@ struct tq_core {
 	bool stirred;       /* something happened that may have been the last in one of them */
 	uint32_t ntimed;    /* direct sends outstanding with posted_at */
 	uint64_t polled_at; /* tq_core_polled() */
+	bool broken;        /* by tq_core_broken() */
 	struct tq_orphan *orphans;
 	uint32_t nrecalling;  /* stups in RECALLING: the service thread waits for send completions
 				 then */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts, their pairs, and messages for contexts that are not here yet. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "proto/recv.h"
@@ -213,6 +214,26 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 		if (k->exact)
 			tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	}
+}
+
+static void end_wild(struct tq_ctx *ctx)
+{
+	struct tq_rreq *r;
+
+	while ((r = ctx->wild)) {
+		DL_DELETE(ctx->wild, r);
+		tq_rreq_end(r, -EIO);
+	}
+}
+
+void tq_core_broken(struct tq_core *core)
+{
+	struct tq_ctx *ctx;
+
+	core->broken = true;
+	core->stirred = true;
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		end_wild(ctx);
 }
 
 void tq_core_ctx_remove(struct tq_ctx *ctx)

@@ -117,7 +117,7 @@ static int post_wild(struct tq_rreq *r)
 		tq_fetch(r, u);
 		return 0;
 	}
-	if (r->rank != TQ_ANY_SOURCE && ctx->pairs[r->rank]->peer->failed)
+	if (r->rank == TQ_ANY_SOURCE ? ctx->core->broken : ctx->pairs[r->rank]->peer->failed != 0)
 		return -EIO;
 	DL_APPEND(ctx->wild, r);
 	return 0;

@@ -156,5 +156,7 @@ bool tq_core_awaits(struct tq_peer *peer);
  * What was posted (tokens) still ends by tq_core_sent(), tq_core_rdma_done(), with -EIO: until then
  * the HCA may use its memory. `why` is a sentence for the log's reader. */
 void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why);
+/* Nothing goes any more, and all peers have failed: receives from anybody end as well. */
+void tq_core_broken(struct tq_core *core);
 
 #endif
