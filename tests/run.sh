@@ -251,6 +251,7 @@ run_sims() {
 	wanted sim_exhaustive &&
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
 	wanted unit_handles && run "${prefix}unit_handles" 60 env "$@" "$build/tests/transport/unit_handles"
+	wanted unit_bounds && run "${prefix}unit_bounds" 60 env "$@" "$build/tests/transport/unit_bounds"
 	return 0
 }
 

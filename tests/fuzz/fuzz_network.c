@@ -30,14 +30,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                 \
 	} while (0)
 
-#define PEERS     3
-#define NAMED     2 /* the first are peers of the endpoint */
-#define NONCE     UINT64_C(0x1000)
-#define REQUESTS  8
-#define OPS       200
-#define MRS       100
-#define CTX       7
-#define SMALL_BUF 256
+#define PEERS      3
+#define NAMED      2 /* the first are peers of the endpoint */
+#define NONCE      UINT64_C(0x1000)
+#define REQUESTS   8
+#define OPS        200
+#define MRS        100
+#define CTX        7
+#define SMALL_BUF  256
+#define HOLD_LANES 2
 
 /* A request of the user's. Its buffer is as long as it says, and is gone when it has ended. */
 struct op {
@@ -504,7 +505,7 @@ static void open_endpoint(struct input *in)
 	p->wild_backoff = 0;
 	p->small_depth = p->large_depth = 32;
 	p->cq_depth = 512;
-	p->hold_lanes = 2;
+	p->hold_lanes = HOLD_LANES;
 	p->credits = b & 2 ? 2 : 8;
 	p->null_mr = !(b & 4);
 	p->sink = 65536;
@@ -525,10 +526,23 @@ static void open_endpoint(struct input *in)
 	     "the context can't be added");
 }
 
+/* However many lanes a peer asks for, it gets so many. */
+static void check_targets(void)
+{
+	const struct tq_counter_desc *desc;
+	unsigned i;
+
+	for (i = 0; (desc = tq_counter_desc(i)) && strcmp(desc->name, "targets"); i++)
+		;
+	MUST(desc && tq_counter_high(run.ep, i) <= NAMED * (2 + 2 * HOLD_LANES),
+	     "peers have more target QPs than they can need");
+}
+
 static void close_endpoint(void)
 {
 	static const struct tq_buf empty;
 
+	check_targets();
 	/* All that is under way, and all that is tried now, fails; what isn't answered times out.
 	 */
 	fake_cut();

@@ -40,18 +40,21 @@ struct tq_contact {
 	struct tq_request *asked[TQ_LANE_KINDS]; /* what waits for its answer */
 	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
 	unsigned nkept;
-	bool no_hold;         /* it takes no more hold lanes */
-	bool no_bulk;         /* it takes no bulk lane: the control lane stands in */
-	bool stopped;         /* it has promised to send us nothing more */
-	uint64_t leave_until; /* goodbye: how long its answer is waited for */
-	uint64_t bye_heard;   /* ns: its last one */
-	bool owed_ack;        /* it waits for our promise */
-	char *why;            /* it has failed; the protocol is to be told */
-	uint64_t culprit;     /* nonce of the link whose failure it shares; 0: its own */
-	bool told;            /* the user has been told, with that one's */
-	bool blamed;          /* another has cut its connection to us because of this one's */
-	uint64_t cut_due;     /* it has failed, and its process may not know: when to say so */
-	uint64_t cut_until;   /* next, and for how long; 0: it knows */
+	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request; */
+	bool has_asked[TQ_LANE_KINDS];    /* there was one */
+	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
+	bool no_hold;                     /* it takes no more hold lanes */
+	bool no_bulk;                     /* it takes no bulk lane: the control lane stands in */
+	bool stopped;                     /* it has promised to send us nothing more */
+	uint64_t leave_until;             /* goodbye: how long its answer is waited for */
+	uint64_t bye_heard;               /* ns: its last one */
+	bool owed_ack;                    /* it waits for our promise */
+	char *why;                        /* it has failed; the protocol is to be told */
+	uint64_t culprit;   /* nonce of the link whose failure it shares; 0: its own */
+	bool told;          /* the user has been told, with that one's */
+	bool blamed;        /* another has cut its connection to us because of this one's */
+	uint64_t cut_due;   /* it has failed, and its process may not know: when to say so */
+	uint64_t cut_until; /* next, and for how long; 0: it knows */
 	uint64_t cut_backoff;
 	struct tq_link *next_cut;  /* list of those */
 	bool wants_hold;           /* in the list of those that found no free hold lane */
@@ -66,6 +69,7 @@ struct tq_target {
 		uint64_t nonce, txid;
 	} key;
 	struct tq_link *link;
+	enum tq_lane_kind kind;
 	struct ibv_qp *qp;
 	struct tq_oob_rep rep;
 	UT_hash_handle hh;

@@ -2,7 +2,9 @@
 /*
  * The answerer: TGT QPs for other processes' lanes. A request that has come before gets the answer
  * that it got then; so each is answered as often as it is asked, and acted on once. TGT QPs stay
- * until their requester is no peer any more: nobody tells when a lane ends.
+ * until their requester is no peer any more, as nobody tells when a lane ends, but that it has one
+ * control and one bulk lane to a node: who asks for another has lost the one before. So a peer has
+ * a bounded number of them here.
  */
 #include "net/conn.h"
 
@@ -110,6 +112,49 @@ static void refuse(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *
 	tq_oob_send(net, link, rep, sizeof(*rep));
 }
 
+static void drop(struct tq_net *net, struct tq_target *t)
+{
+	HASH_DEL(net->conns->targets, t);
+	ibv_destroy_qp(t->qp);
+	t->link->contact->ntargets[t->kind]--;
+	TQ_LEVEL(net->stats, targets, -1);
+	free(t);
+}
+
+/* Of each kind a process asks for one lane after the other: a request that is older than another is
+ * a late copy. */
+static bool is_late(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
+{
+	struct tq_contact *c = link->contact;
+
+	if (c->has_asked[kind] && (int64_t)(txid - c->newest[kind]) < 0)
+		return true;
+	c->has_asked[kind] = true;
+	c->newest[kind] = txid;
+	return false;
+}
+
+/* Makes room for one more. Hold lanes whose processes have died are replaced, without a word to
+ * those that are alive: hence twice as many as a process has. -ENOSPC. */
+static int make_room(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
+{
+	struct tq_target *t, *tmp;
+
+	if (kind == TQ_LANE_HOLD) {
+		if (link->contact->ntargets[kind] < 2 * (uint32_t)net->params->hold_lanes)
+			return 0;
+		TQ_COUNT(net->stats, excesses);
+		return -ENOSPC;
+	}
+	if (!link->contact->ntargets[kind])
+		return 0;
+	HASH_ITER(hh, net->conns->targets, t, tmp) {
+		if (t->link == link && t->kind == kind)
+			drop(net, t);
+	}
+	return 0;
+}
+
 /* A request that has not come before, of a peer. */
 static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
 {
@@ -119,9 +164,16 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	struct tq_target *t = calloc(1, sizeof(*t));
 	int error = t ? 0 : -ENOMEM;
 
+	if (is_late(link, req->kind, txid)) {
+		TQ_COUNT(net->stats, dropped);
+		free(t);
+		return;
+	}
 	rep.rd_atomic = dest_rd_atomic(net, req);
 	if (link->failed)
 		error = -ECONNRESET;
+	if (!error)
+		error = make_room(net, link, req->kind);
 	if (!error && req->kind == TQ_LANE_CONTROL)
 		error = accept_control(net, link, &rep);
 	if (!error)
@@ -137,6 +189,8 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	rep.tgt_qpn = tq_put32(open ? open : t->qp->qp_num);
 	t->key = (struct tq_target_key){link->nonce, txid};
 	t->link = link;
+	t->kind = req->kind;
+	link->contact->ntargets[t->kind]++;
 	t->rep = rep;
 	HASH_ADD(hh, net->conns->targets, key, sizeof(t->key), t);
 	TQ_LEVEL(net->stats, targets, 1);
@@ -211,11 +265,7 @@ void tq_targets_drop(struct tq_net *net, const struct tq_link *link)
 	struct tq_target *t, *tmp;
 
 	HASH_ITER(hh, net->conns->targets, t, tmp) {
-		if (link && t->link != link)
-			continue;
-		HASH_DEL(net->conns->targets, t);
-		ibv_destroy_qp(t->qp);
-		TQ_LEVEL(net->stats, targets, -1);
-		free(t);
+		if (!link || t->link == link)
+			drop(net, t);
 	}
 }

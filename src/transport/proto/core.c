@@ -54,6 +54,8 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 	peer->core = core;
 	peer->failed = 0;
 	peer->probed = false;
+	peer->orphan_rts = peer->nheld = 0;
+	peer->orphan_bytes = 0;
 	peer->pairs = NULL;
 }
 

@@ -295,6 +295,10 @@ struct tq_peer {
 	const char *name;
 	int failed;  /* -errno */
 	bool probed; /* in vain, by its rank */
+	/* What it has here, and a correct one has only so much of: */
+	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */
+	uint64_t orphan_bytes; /* and of those that are EAGER */
+	uint32_t nheld;        /* messages that it holds */
 	struct tq_pair *pairs;
 	const char *doom;     /* it did what can't be: why it will be failed at the next poll */
 	struct tq_peer *next; /* core->doomed */

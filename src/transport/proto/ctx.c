@@ -62,10 +62,44 @@ static void pair_free(struct tq_pair *pair)
 
 /* ---- orphans ---- */
 
+/*
+ * What one peer can have here of them. Each RTS has a handle there. It sends nothing eagerly any
+ * more when it is told that unexpected_limit is passed; until then credits may go to it once more,
+ * and what it has queued still comes. So twice the limit, and what its credits allow, is beyond it.
+ */
+#define ORPHAN_RTS_MAX (1u << TQ_HANDLE_INDEX_BITS)
+#define ORPHAN_CREDITS 1024u
+
+static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_t type,
+			uint32_t len)
+{
+	uint64_t most = 2 * (uint64_t)core->params->unexpected_limit +
+			(uint64_t)ORPHAN_CREDITS * core->limits->eager_max;
+
+	return type == TQ_MSG_RTS ? peer->orphan_rts < ORPHAN_RTS_MAX
+				  : peer->orphan_bytes + len <= most;
+}
+
+static void orphan_count(struct tq_core *core, struct tq_orphan *o, int n)
+{
+	if (((const struct tq_msg_hdr *)o->msg)->type == TQ_MSG_RTS)
+		o->peer->orphan_rts += (uint32_t)n;
+	else
+		o->peer->orphan_bytes += (uint64_t)((int64_t)o->len * n);
+	tq_unex_count(core, (int64_t)o->len * n);
+}
+
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
 {
-	struct tq_orphan *o = malloc(sizeof(*o) + len);
+	struct tq_orphan *o;
 
+	if (!orphan_fits(core, peer, ((const struct tq_msg_hdr *)msg)->type, len)) {
+		TQ_COUNT(core->stats, excesses);
+		tq_core_give_up(core, peer,
+				"it sent more for a communicator that is not here yet than it can");
+		return;
+	}
+	o = malloc(sizeof(*o) + len);
 	if (!o) {
 		tq_core_give_up(core, peer, "no memory for an unexpected message");
 		return;
@@ -74,13 +108,13 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 	o->len = len;
 	memcpy(o->msg, msg, len);
 	DL_APPEND(core->orphans, o);
-	tq_unex_count(core, len);
+	orphan_count(core, o, 1);
 }
 
 static void orphan_free(struct tq_core *core, struct tq_orphan *o)
 {
 	DL_DELETE(core->orphans, o);
-	tq_unex_count(core, -(int64_t)o->len);
+	orphan_count(core, o, -1);
 	free(o);
 }
 

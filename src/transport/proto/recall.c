@@ -123,6 +123,7 @@ static void put_srq(struct tq_rtup *k)
 void tq_rtup_unheld(struct tq_rtup *k)
 {
 	assert(k->nheld && k->srq);
+	k->pair->peer->nheld--;
 	if (!--k->nheld && k->state == TQ_RTUP_CONTROL)
 		put_srq(k);
 }
@@ -208,6 +209,13 @@ void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r)
 		tq_rtup_flow(k);
 }
 
+/*
+ * What a peer can hold here at most. A quarter of a send completion queue is for messages on hold
+ * lanes (net/lane.c), and that has 8192 entries or, as adapters round up, twice as many; and those
+ * that have been delivered meanwhile may not have been seen.
+ */
+#define HELD_MAX 8192u
+
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
 {
 	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
@@ -228,6 +236,11 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 			tq_doom(peer, "it holds a message that is too long to be sent direct");
 			return;
 		}
+		if (peer->nheld >= HELD_MAX) {
+			TQ_COUNT(core->stats, excesses);
+			tq_doom(peer, "it holds more messages than it can");
+			return;
+		}
 		u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, length);
 		if (!u) {
 			tq_doom(peer, "there is no memory for a message of its");
@@ -237,6 +250,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		u->seq = tq_get32(one->seq);
 		DL_APPEND2(k->held, u, tprev, tnext);
 		k->held_came++;
+		peer->nheld++;
 		TQ_COUNT(core->stats, held);
 	}
 }
@@ -277,7 +291,9 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 	while ((u = k->held)) {
 		DL_DELETE2(k->held, u, tprev, tnext);
 		tq_unex_free(u);
+		k->pair->peer->nheld--;
 	}
+	k->pair->peer->nheld -= k->nheld;
 	k->nheld = 0;
 	if (k->room)
 		DL_DELETE2(core->room, k, rprev, rnext);

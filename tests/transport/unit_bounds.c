@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a peer may have here has an end: messages for contexts that never come, and held ones. The
+ * protocol without a network: it is called as if messages had come.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/core.h"
+
+#define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)
+#define HELD_MAX 8192u
+#define NO_CTX   99u
+#define CTX      5u
+#define LENGTH   1000u
+#define HELD_LEN ((uint32_t)(offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one)))
+
+static int failed, queues;
+static struct tq_core core;
+static struct tq_peer peer;
+static struct tq_params *params;
+static struct tq_stats stats;
+static const struct tq_wire_limits limits = {.eager_max = 4096,
+					     .max_direct = 65536,
+					     .max_send = 65536,
+					     .max_sge = 1,
+					     .max_sge_rd = 1,
+					     .max_srq_sge = 1,
+					     .srq_depth = 16};
+static uint32_t offered; /* the handle of the tuple whose queue was offered last */
+static const char *given_up;
+
+static void check(const char *name, int ok)
+{
+	printf("%sok bounds: %s\n", ok ? "" : "not ", name);
+	failed |= !ok;
+}
+
+/* ---- a network that swallows all ---- */
+
+static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+{
+	const struct tq_msg_srqn *m = msg;
+
+	(void)net, (void)to, (void)len, (void)flags;
+	if (m->hdr.type == TQ_MSG_SRQN)
+		offered = tq_get32(m->rtup);
+	return 0;
+}
+
+static struct tq_srq *srq_get(void *net, uint32_t *srqn)
+{
+	(void)net;
+	*srqn = 7;
+	queues++;
+	return (struct tq_srq *)&queues;
+}
+
+static void srq_put(void *net, struct tq_srq *srq)
+{
+	(void)net, (void)srq;
+	queues--;
+}
+
+static void press(void *net, bool stop)
+{
+	(void)net, (void)stop;
+}
+
+static void give_up(void *net, struct tq_peer *whom, const char *why)
+{
+	(void)net, (void)whom;
+	given_up = why;
+}
+
+static const struct tq_wire_ops wire = {
+	.control = control,
+	.srq_get = srq_get,
+	.srq_put = srq_put,
+	.press = press,
+	.give_up = give_up,
+};
+
+static void start(void)
+{
+	given_up = NULL;
+	stats = (struct tq_stats){0};
+	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
+	tq_core_peer_init(&core, &peer);
+}
+
+/* All has gone, and the peer was given up for having too much. */
+static int stop(void)
+{
+	tq_core_peer_fini(&core, &peer);
+	tq_core_destroy(&core);
+	return given_up && stats.excesses == 1 && !queues && !stats.unexpected_bytes &&
+	       !peer.orphan_rts && !peer.orphan_bytes && !peer.nheld;
+}
+
+/* ---- messages ---- */
+
+static int rts_without_context(void)
+{
+	struct tq_msg_rts m = {.hdr = {.type = TQ_MSG_RTS}, .env.ctx = tq_put32(NO_CTX)};
+	int enough;
+
+	start();
+	for (uint32_t i = 0; i < RTS_MAX; i++)
+		tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+	enough = !given_up;
+	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+	return stop() && enough;
+}
+
+static int eager_without_context(void)
+{
+	struct {
+		struct tq_msg_eager head;
+		char data[LENGTH];
+	} m = {.head = {.hdr = {.type = TQ_MSG_EAGER}, .env.ctx = tq_put32(NO_CTX)}};
+	uint64_t sent = 0, limit = (uint64_t)params->unexpected_limit;
+
+	start();
+	while (!given_up && sent < 100 * limit) {
+		tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+		sent += LENGTH;
+	}
+	return stop() && sent > 2 * limit;
+}
+
+/* It asks for a tuple's queue, which is offered to it, and recalled for a wildcard. */
+static struct tq_ctx *recalled(void)
+{
+	struct tq_msg_eager m = {
+		.hdr = {.type = TQ_MSG_EAGER},
+		.env = {.ctx = tq_put32(CTX), .ask = tq_put32(1)},
+	};
+	struct tq_peer *peers[] = {&peer};
+	struct tq_status status;
+	struct tq_buf none = {0};
+	struct tq_req *req;
+	struct tq_ctx *ctx;
+
+	if (tq_core_ctx_add(&core, CTX, peers, 1, 0, 0, &ctx))
+		return NULL;
+	offered = 0;
+	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+	if (!offered || tq_core_recv(ctx, 0, 0, &none, NULL, &req, &status) != 1 ||
+	    tq_core_probe(ctx, 0, 0, &status))
+		return NULL;
+	return ctx;
+}
+
+static int held(void)
+{
+	struct tq_msg_held m = {.hdr = {.type = TQ_MSG_HELD, .flags = 1}};
+	int enough;
+
+	start();
+	if (!recalled())
+		return 0;
+	m.rtup = tq_put32(offered);
+	for (uint32_t i = 0; i < HELD_MAX; i++) {
+		m.one[0].seq = m.one[0].cseq = tq_put32(i + 1);
+		tq_core_control(&core, &peer, &m, HELD_LEN, NULL);
+	}
+	tq_core_poll(&core);
+	enough = !given_up;
+	tq_core_control(&core, &peer, &m, HELD_LEN, NULL);
+	tq_core_poll(&core);
+	return stop() && enough;
+}
+
+int main(void)
+{
+	params = tq_params_new();
+	check("announced messages for a context that doesn't come", rts_without_context());
+	check("eager messages for a context that doesn't come", eager_without_context());
+	check("held messages", held());
+	tq_params_free(params);
+	return failed;
+}
