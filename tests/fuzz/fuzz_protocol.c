@@ -68,6 +68,8 @@ static void choose_params(struct input *in, struct world *w)
 		.max_srq_sge = 3,
 		.srq_depth = (uint32_t)INPUT_ONE_OF(in, 100, 1, 3),
 	};
+	if (limits.max_inline > limits.eager_max)
+		limits.max_inline = limits.eager_max;
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		w->m.ep[e].params = p;
 		w->m.ep[e].limits = limits;
@@ -257,6 +259,7 @@ union message {
 	struct tq_msg_recall recall;
 	struct tq_msg_answer answer;
 	struct tq_msg_cts cts;
+	struct tq_msg_cts_held cts_held;
 	uint8_t bytes[TQ_MSG_MAX + DATA_MAX];
 };
 
@@ -344,6 +347,12 @@ static uint32_t forge_as_receiver(struct input *in, const struct world *w, union
 		m->cts.length = tq_put64(input_long(in));
 		remote(in, there, &m->cts.addr, &m->cts.rkey);
 		return sizeof(m->cts);
+	case TQ_MSG_CTS_HELD:
+		m->cts_held.stup = handle(in, &here->core.stups);
+		m->cts_held.seq = tq_put32(input_number(in));
+		m->cts_held.rreq = handle(in, &there->core.rreqs);
+		m->cts_held.length = tq_put64(input_long(in));
+		return sizeof(m->cts_held);
 	}
 	return 0;
 }

@@ -6,6 +6,10 @@
 #define ANY_SRC TQ_ANY_SOURCE
 #define ANY     TQ_ANY_TAG
 
+/* dry: messages go from 0 to 1 */
+#define RECEIVER (1u << 1)
+#define BOTH     (1u << 0 | 1u << 1)
+
 /* A tuple has its queue after this (two operations). */
 #define WARM(from, to, t) SEND(from, to, t, EAGER), RECV(to, from, t, 8)
 
@@ -135,9 +139,44 @@ const struct small_case small_cases[] = {
 	{.name = "no-registration",
 	 .neps = 2,
 	 .lanes = 1,
-	 .no_reg = true,
+	 .dry = BOTH,
 	 .ops = {SEND(0, 1, 0, EAGER), SEND(0, 1, 0, LONG), SEND(0, 1, 0, EAGER), RECV(1, 0, 0, 8),
 		 RECV(1, 0, 0, 8), RECV(1, 0, 0, 8)}},
+	/* Held, and no memory for it where it is received. */
+	{.name = "again",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .dry = RECEIVER,
+	 .no_pool = true,
+	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SEND(0, 1, 0, EAGER), RECV(1, 0, 0, 8),
+		 RECV(1, ANY_SRC, 0, 8)}},
+	{.name = "again-twice",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .dry = RECEIVER,
+	 .no_pool = true,
+	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SSEND(0, 1, 0, LONG), RECV(1, 0, 0, 8),
+		 RECV(1, 0, 0, 5)}},
+	{.name = "again-mprobe",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .dry = RECEIVER,
+	 .no_pool = true,
+	 .big = true,
+	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SEND(0, 1, 0, LONG), MPROBE(1, 0, 0),
+		 MPROBE(1, 0, 0), RECV(1, 0, 0, 8)}},
+	{.name = "again-two-tags",
+	 .neps = 2,
+	 .warm = 4,
+	 .lanes = 1,
+	 .dry = RECEIVER,
+	 .no_pool = true,
+	 .big = true,
+	 .ops = {WARM(0, 1, 0), WARM(0, 1, 1), SEND(0, 1, 0, LONG), SEND(0, 1, 1, LONG),
+		 RECV(1, 0, 1, 8), RECV(1, 0, ANY, 8), CANCEL(1, 2)}},
 	{.name = "synchronous",
 	 .neps = 2,
 	 .lanes = 1,
@@ -386,11 +425,11 @@ struct world *case_world(const struct small_case *c)
 		.lane_depth = 8,
 		.lazy = 256,
 		.eager_bufs = 64,
-		.copy_pool = 4096,
+		.copy_pool = c->no_pool ? 0 : 4096,
 		.srqs = 64,
 		.tick = c->slow ? 1000000 : 0,
 		.lanes_ready = c->lanes >= 0,
-		.no_reg = c->no_reg ? 256 : 0,
+		.dry = c->dry,
 	};
 	w->plenty = true;
 	for (int e = 0; e < c->neps; e++) {

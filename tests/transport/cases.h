@@ -17,7 +17,8 @@ struct small_case {
 	int depth;   /* of an SRQ; 0: many */
 	int direct;  /* max_direct; 0: long */
 	int protocol, rendezvous;
-	bool no_reg;             /* nothing can be registered */
+	uint32_t dry;            /* endpoints where nothing can be registered: bit mask */
+	bool no_pool;            /* there are no copies */
 	bool slow;               /* time passes: sends look held */
 	bool big;                /* only its first schedules are gone through */
 	struct op ops[CASE_OPS]; /* to the first without a length */

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 256 of 256 is a limit rather than bad luck: that doesn't end. */
 static bool fails(struct model_ep *ep, uint32_t of_256)
 {
-	return of_256 >= 256 || (!ep->model->calm && sim_chance(ep->model->rng, of_256));
+	return !ep->model->calm && sim_chance(ep->model->rng, of_256);
 }
 
 /* Every operation begins with this. */
@@ -110,7 +109,7 @@ static struct tq_reg *op_reg(void *net, void *addr, uint64_t len, void **cookie)
 	struct model_ep *ep = enter(net);
 	struct model_reg *reg;
 
-	if (fails(ep, ep->model->conf.no_reg))
+	if ((ep->model->conf.dry & 1u << ep->id) || fails(ep, ep->model->conf.no_reg))
 		return NULL;
 	reg = reg_new(ep, addr, len);
 	*cookie = reg;

@@ -33,6 +33,7 @@ struct model_conf {
 	uint32_t srqs;       /* of an endpoint */
 	uint64_t tick;       /* ns from step to step */
 	bool lanes_ready;    /* lanes are there from the beginning */
+	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
 	bool hostile;        /* see MODEL_HOSTILE */
 	/* Chances, of 256, that something fails that may fail. */
 	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data;

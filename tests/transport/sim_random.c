@@ -117,6 +117,7 @@ static bool covered(uint64_t runs)
 		{"promotions", sim.stats->promotions},
 		{"refused", sim.stats->offers_refused},
 		{"held", sim.stats->held},
+		{"held, again", sim.stats->held_again},
 		{"no lane", sim.stats->no_lane},
 		{"recalls for wildcards", sim.stats->recalls_wildcard},
 		{"for probes", sim.stats->recalls_probe},

@@ -39,10 +39,8 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->srqs = (uint32_t)SIM_ONE_OF(rng, 1, 3, 100, 100);
 	conf->no_eager_buf = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_copy = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
-	conf->no_reg = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100, 256);
-	/* Held messages need memory: where nothing can be registered, that is the pool's. */
-	if (conf->no_reg == 256)
-		conf->copy_pool = 100000;
+	conf->no_reg = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
+	conf->dry = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 2, sim_below(rng, 16), 15);
 	conf->no_room = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
 	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
@@ -79,6 +77,8 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 		.max_srq_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
 		.srq_depth = (uint32_t)SIM_ONE_OF(rng, 2, 100, 100, 100),
 	};
+	if (limits.max_inline > limits.eager_max)
+		limits.max_inline = limits.eager_max;
 	if (harsh) {
 		limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 100, 1 << 20, 1 << 20);
 		limits.max_send = (uint64_t)SIM_ONE_OF(rng, 100, 1 << 20, 1 << 20);
@@ -201,6 +201,17 @@ static int give_back_mix(struct world *w, struct mix *mix)
 	return 200;
 }
 
+/* Long messages are held, and there is no memory for them where they are received. */
+static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
+{
+	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
+	mix->scattered = mix->notup = 0;
+	w->m.conf.dry = 1u << mix->flows[0].to;
+	w->m.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
+	w->plenty = false;
+	w->late = true;
+}
+
 static void random_program(struct sim_rng *rng, struct world *w)
 {
 	struct mix mix;
@@ -212,6 +223,8 @@ static void random_program(struct sim_rng *rng, struct world *w)
 	random_flows(rng, w, &mix);
 	if (sim_chance(rng, 10))
 		n = give_back_mix(w, &mix);
+	else if (sim_chance(rng, 10))
+		starve(rng, w, &mix);
 	if (!mix.any_source && sim_chance(rng, 60))
 		w->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
 	if (!mix.any_tag && sim_chance(rng, 60))
@@ -236,12 +249,12 @@ struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
 
 	sim_seed(&w->rng, seed);
 	harsh = sim_chance(&w->rng, 80);
+	w->plenty = !harsh;
 	random_network(&w->rng, &w->m.conf, harsh);
 	random_params(&w->rng, w, harsh);
 	random_program(&w->rng, w);
 	w->service = sim_chance(&w->rng, 100);
 	w->late_ctxs = sim_chance(&w->rng, 40);
 	w->may_break = opt->breaks;
-	w->plenty = !harsh;
 	return w;
 }

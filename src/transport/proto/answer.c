@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), and
- * to a request for a tuple queue. */
+/* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), to
+ * HELD (CTS_HELD), and to a request for a tuple queue. */
 #include "proto/send.h"
 
 #include <stdlib.h>
@@ -180,7 +180,43 @@ void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct t
 	s->wanted = tq_get64(m->length);
 	s->offset = 0;
 	tq_sreq_set(s, TQ_SREQ_PIECES);
-	DL_APPEND(core->pieces, s);
+	DL_APPEND2(core->pieces, s, dprev, dnext);
+}
+
+/* The held message that its receiver asks for again; NULL: nothing that it may ask for. */
+static struct tq_sreq *find_held(struct tq_core *core, struct tq_peer *peer,
+				 const struct tq_msg_cts_held *m)
+{
+	struct tq_stup *t = find_stup(core, peer, m->stup);
+	uint64_t length = tq_get64(m->length);
+	struct tq_sreq *s;
+
+	if (!t)
+		return NULL;
+	DL_FOREACH(t->direct, s) {
+		if (s->seq == tq_get32(m->seq))
+			break;
+	}
+	/* Of one that is inline in its WQE the data may be gone here. */
+	if (s && s->reported && s->sg.reg && !s->wanted && length && length <= s->buf.len)
+		return s;
+	drop(core);
+	return NULL;
+}
+
+/* It stays in its lane, so that its tuple's messages stay in order there, and its memory with it:
+ * until the receiver has all its data and lets the sink take it. */
+void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
+{
+	struct tq_sreq *s = find_held(core, peer, m);
+
+	if (!s)
+		return;
+	s->rreq = tq_get32(m->rreq);
+	s->wanted = tq_get64(m->length);
+	s->offset = 0;
+	tq_sreq_set(s, TQ_SREQ_AGAIN);
+	DL_APPEND2(core->pieces, s, dprev, dnext);
 }
 
 /* ---- pieces ---- */
@@ -216,6 +252,16 @@ static int send_piece(struct tq_sreq *s)
 	return rc < 0 ? rc : 1;
 }
 
+/* The last one is sent, or none will be. */
+static void pieces_sent(struct tq_sreq *s, int error)
+{
+	DL_DELETE2(s->req.core->pieces, s, dprev, dnext);
+	if (s->state == TQ_SREQ_AGAIN)
+		tq_sreq_set(s, TQ_SREQ_DIRECT); /* the HCA still has it */
+	else
+		tq_sreq_end(s, error);
+}
+
 int tq_send_poll(struct tq_core *core)
 {
 	struct tq_sreq *s, *next;
@@ -232,12 +278,11 @@ int tq_send_poll(struct tq_core *core)
 			tq_core_give_up(core, s->pair->peer, "a piece could not be sent");
 			return events + 1;
 		}
-		next = s->next;
+		next = s->dnext;
 		if (s->offset < s->wanted)
 			continue;
 		events++;
-		DL_DELETE(core->pieces, s);
-		tq_sreq_end(s, 0);
+		pieces_sent(s, 0);
 	}
 	return events;
 }
@@ -246,7 +291,6 @@ int tq_send_poll(struct tq_core *core)
 
 void tq_send_pair_failed(struct tq_pair *pair, int error)
 {
-	struct tq_core *core = pair->ctx->core;
 	struct tq_sreq *s, *next;
 	struct tq_stup *t;
 
@@ -259,8 +303,9 @@ void tq_send_pair_failed(struct tq_pair *pair, int error)
 			DL_DELETE(s->stup->granted, s);
 			break;
 		case TQ_SREQ_PIECES:
-			DL_DELETE(core->pieces, s);
-			break;
+		case TQ_SREQ_AGAIN:
+			pieces_sent(s, error);
+			continue;
 		default:
 			continue; /* the HCA has it: it ends with its completion */
 		}

@@ -201,6 +201,9 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	case TQ_MSG_CTS_DIRECT:
 		tq_on_cts_direct(core, peer, msg);
 		break;
+	case TQ_MSG_CTS_HELD:
+		tq_on_cts_held(core, peer, msg);
+		break;
 	default:
 		TQ_COUNT(core->stats, dropped);
 	}
@@ -213,11 +216,13 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 	struct tq_peer *peer = s->pair->peer;
 	struct tq_stup *t = s->stup;
 
-	assert(s->state == TQ_SREQ_DIRECT);
+	assert(s->state == TQ_SREQ_DIRECT || s->state == TQ_SREQ_AGAIN);
 	core->stirred = true;
 	/* A direct message has no header: what its lane lost nobody can name. */
 	if (status)
 		tq_core_give_up(core, peer, "a message to a tuple queue could not be sent");
+	else if (s->state == TQ_SREQ_AGAIN)
+		tq_core_give_up(core, peer, "it took a message whose data it had asked for");
 	tq_stup_sent(t, s, status);
 }
 

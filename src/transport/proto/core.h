@@ -74,6 +74,7 @@ enum tq_sreq_state {
 	TQ_SREQ_DIRECT,  /* posted on a hold lane or the bulk lane */
 	TQ_SREQ_WRITING, /* CTS came: RDMA write under way */
 	TQ_SREQ_PIECES,  /* CTS_PIECES came: DATA under way */
+	TQ_SREQ_AGAIN,   /* DIRECT, and CTS_HELD came: DATA under way, too */
 	TQ_SREQ_ENDED,
 	TQ_SREQ_STATES
 };
@@ -87,21 +88,21 @@ struct tq_sreq {
 	uint32_t cseq, seq;
 	unsigned flags; /* TQ_SEND_* */
 	struct tq_buf buf;
-	struct tq_sg sg;          /* registered memory of the message; sg.reg NULL: none (yet) */
-	void *cookie;             /* of its registration */
-	struct tq_pieces *pieces; /* the memory is these instead; sg.reg is one of theirs */
-	bool copied;              /* sg is from the pool of copies */
-	bool uncopied;            /* that was empty once */
-	bool reported;            /* direct: named in a HELD message */
-	bool nodirect;            /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
-	uint32_t handle;          /* RTS: what the receiver knows it by */
-	uint32_t rreq;            /* the receive's handle at the receiver */
-	uint64_t offset;          /* PIECES: sent so far */
-	uint64_t wanted;          /* PIECES, WRITING: bytes that the receiver wants */
-	uint64_t posted_at;       /* direct, RTS: when, if it is timed; else 0 */
-	struct tq_sreq *next,
-		*prev; /* in its tuple's list of direct sends, or the core's of those in pieces */
+	struct tq_sg sg;             /* registered memory of the message; sg.reg NULL: none (yet) */
+	void *cookie;                /* of its registration */
+	struct tq_pieces *pieces;    /* the memory is these instead; sg.reg is one of theirs */
+	bool copied;                 /* sg is from the pool of copies */
+	bool uncopied;               /* that was empty once */
+	bool reported;               /* direct: named in a HELD message */
+	bool nodirect;               /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
+	uint32_t handle;             /* RTS: what the receiver knows it by */
+	uint32_t rreq;               /* the receive's handle at the receiver */
+	uint64_t offset;             /* PIECES, AGAIN: sent so far */
+	uint64_t wanted;             /* PIECES, AGAIN, WRITING: bytes that the receiver wants */
+	uint64_t posted_at;          /* direct, RTS: when, if it is timed; else 0 */
+	struct tq_sreq *next, *prev; /* in its tuple's list of direct sends */
 	struct tq_sreq *pnext, *pprev; /* all of a pair that are under way */
+	struct tq_sreq *dnext, *dprev; /* core->pieces */
 };
 
 enum tq_rreq_state {
@@ -110,7 +111,7 @@ enum tq_rreq_state {
 	TQ_RREQ_HELD, /* matched to a held message, in the tuple's SRQ or waiting for room there */
 	TQ_RREQ_READING, /* RDMA read under way */
 	TQ_RREQ_WRITING, /* CTS sent: WRITTEN will come */
-	TQ_RREQ_PIECES,  /* CTS_PIECES sent: DATA comes */
+	TQ_RREQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
 	TQ_RREQ_COPY,    /* its data are in `from`, to be copied by a thread of the user's */
 	TQ_RREQ_ENDED,
 	TQ_RREQ_STATES
@@ -130,10 +131,11 @@ struct tq_rreq {
 	bool bounced;                  /* sg is memory of the library: to be unpacked */
 	bool pooled;                   /* of these, sg is from the pool of copies */
 	bool cancelling;               /* tq_cancel(): ends when its recall brings it back */
+	bool again;                    /* HELD: CTS_HELD sent; its lane's copy is not wanted */
 	struct tq_rtup *rtup;          /* exact receives; HELD: of the message */
 	struct tq_pair *pair;          /* of the message that it matched */
 	uint32_t handle;               /* CTS, CTS_PIECES: what the sender knows it by */
-	uint32_t sreq;                 /* the send's handle at the sender */
+	uint32_t sreq;                 /* the send's handle at the sender; HELD: its seq */
 	uint64_t got;                  /* PIECES: bytes that came */
 	uint64_t wanted;               /* min(message, buffer) */
 	struct tq_unex *from;          /* COPY; PIECES: a queue (tnext), not copied yet */
@@ -141,6 +143,7 @@ struct tq_rreq {
 	bool starting;                 /* tq_core_recv() is at it: it ends without complete() */
 	struct tq_rreq *next, *prev;   /* in the queue that it is in */
 	struct tq_rreq *pnext, *pprev; /* pair->active: HELD, READING, WRITING, PIECES */
+	struct tq_rreq *cnext, *cprev; /* core->copies */
 };
 
 /* ---- the receiver's side ---- */
@@ -343,7 +346,7 @@ struct tq_core {
 	struct tq_handles sreqs, rreqs, stups, rtups;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
 	struct tq_rreq *copies; /* TQ_RREQ_COPY, and other work that is the user's threads' */
-	struct tq_sreq *pieces; /* TQ_SREQ_PIECES */
+	struct tq_sreq *pieces; /* TQ_SREQ_PIECES, TQ_SREQ_AGAIN */
 	struct tq_rtup *room;   /* tuples with held receives that wait for room in an SRQ or CQ */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
 	uint32_t nroom_recalls;     /* recalls under way to make room */
@@ -454,6 +457,7 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m);
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m);
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m);
+void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m);
 void tq_on_write_done(struct tq_sreq *s, int status); /* tq_core_rdma_done() of a send */
 int tq_send_poll(struct tq_core *core);               /* pieces */
 void tq_send_pair_failed(struct tq_pair *pair, int error);

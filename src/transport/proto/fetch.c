@@ -97,7 +97,7 @@ void tq_fetch_release(struct tq_rreq *r)
 
 void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state)
 {
-	if (r->state != TQ_RREQ_WRITING) /* then, on the way to PIECES, it is in the list */
+	if (r->state == TQ_RREQ_POSTED) /* else, on the way to PIECES, it is in the list */
 		DL_APPEND2(r->pair->active, r, pprev, pnext);
 	tq_rreq_to(r, state);
 }
@@ -134,7 +134,7 @@ static void tell_fin(struct tq_peer *peer, uint32_t sreq)
 static void copy_later(struct tq_rreq *r)
 {
 	tq_rreq_to(r, TQ_RREQ_COPY);
-	DL_APPEND(r->req.core->copies, r);
+	DL_APPEND2(r->req.core->copies, r, cprev, cnext);
 }
 
 static void copy_eager(struct tq_rreq *r, struct tq_unex *u)
@@ -295,9 +295,13 @@ static void pieces_over(struct tq_rreq *r)
 {
 	struct tq_core *core = r->req.core;
 
-	tq_fetch_over(r);
 	TQ_COUNT(core->stats, recv_pipelined);
 	TQ_COUNT_N(core->stats, recv_pipelined_bytes, r->wanted);
+	if (r->again) {
+		tq_held_again(r);
+		return;
+	}
+	tq_fetch_over(r);
 	tq_fetch_complete(r);
 }
 
@@ -307,7 +311,7 @@ static void drop_pieces(struct tq_rreq *r)
 
 	if (!r->from)
 		return;
-	DL_DELETE(r->req.core->copies, r);
+	DL_DELETE2(r->req.core->copies, r, cprev, cnext);
 	while ((u = r->from)) {
 		DL_DELETE2(r->from, u, tprev, tnext);
 		tq_unex_free(u);
@@ -337,7 +341,7 @@ static bool keep_piece(struct tq_rreq *r, uint64_t offset, const void *data, uin
 		return false;
 	}
 	if (!r->from)
-		DL_APPEND(r->req.core->copies, r);
+		DL_APPEND2(r->req.core->copies, r, cprev, cnext);
 	DL_APPEND2(r->from, u, tprev, tnext);
 	return true;
 }
@@ -418,7 +422,7 @@ int tq_recv_poll(struct tq_core *core)
 				pieces_over(r);
 			continue;
 		}
-		DL_DELETE(core->copies, r);
+		DL_DELETE2(core->copies, r, cprev, cnext);
 		if (r->from)
 			copy_eager(r, r->from);
 		else
@@ -451,10 +455,10 @@ void tq_fetch_drop(struct tq_pair *pair)
 
 	while ((r = pair->active))
 		fail(r, -ECANCELED);
-	DL_FOREACH_SAFE(core->copies, r, next) {
+	DL_FOREACH_SAFE2(core->copies, r, next, cnext) {
 		if (r->pair != pair)
 			continue;
-		DL_DELETE(core->copies, r);
+		DL_DELETE2(core->copies, r, cprev, cnext);
 		if (r->from)
 			tq_unex_free(r->from);
 		tq_rreq_end(r, -ECANCELED);

@@ -4,8 +4,73 @@
  * tuple's SRQ when they are matched; the sender's HCA then delivers them.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "proto/recv.h"
+
+/* ---- no memory can be registered ---- */
+
+/* Memory for the data of a matched probe, which has no user's buffer yet. */
+static bool own_buffer(struct tq_rreq *r)
+{
+	r->sg = (struct tq_sg){.addr = malloc(r->wanted), .len = r->wanted};
+	r->buf.addr = r->sg.addr;
+	r->bounced = r->sg.addr;
+	return r->sg.addr;
+}
+
+/*
+ * The HCA can't place the message anywhere, and nothing says that it ever can: what has the memory
+ * may be waiting for this message. So its sender, who has it as long as it is held, sends the data
+ * in pieces, which need no registration. It is matched, so that changes no order. When all are
+ * here, an empty receive takes what its lane holds: not earlier, as that ends the send.
+ */
+static int ask_again(struct tq_rreq *r)
+{
+	struct tq_core *core = r->req.core;
+	struct tq_msg_cts_held m = {.hdr = tq_hdr(TQ_MSG_CTS_HELD)};
+
+	if (r->wanted <= core->limits->eager_max)
+		return -ENOMEM; /* the reserve is enough for it, and comes back */
+	if (r->req.status.length > core->limits->max_direct) {
+		tq_doom(r->pair->peer, "no memory can be registered for a message that it holds, "
+				       "and the sink is too short for it");
+		return -ENOMEM;
+	}
+	r->handle = tq_handle_new(&core->rreqs, r);
+	if (!r->handle)
+		return -ENOMEM;
+	if (r->msg && !own_buffer(r)) {
+		tq_handle_free(&core->rreqs, r->handle);
+		r->handle = 0;
+		return -ENOMEM;
+	}
+	r->again = true;
+	tq_fetch_under_way(r, TQ_RREQ_PIECES);
+	m.stup = tq_put32(r->rtup->stup);
+	m.seq = tq_put32(r->sreq);
+	m.rreq = tq_put32(r->handle);
+	m.length = tq_put64(r->wanted);
+	TQ_COUNT(core->stats, held_again);
+	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+	return -EAGAIN;
+}
+
+/* It is still the first of its tuple's that wait for room. */
+void tq_held_again(struct tq_rreq *r)
+{
+	tq_handle_free(&r->req.core->rreqs, r->handle);
+	r->handle = 0;
+	tq_rreq_to(r, TQ_RREQ_HELD);
+}
+
+/* ---- held ---- */
+
+static bool load_held(struct tq_rreq *r)
+{
+	return (!r->msg && tq_fetch_register(r, r->wanted, r->req.core->limits->max_srq_sge)) ||
+	       tq_fetch_bounce(r, r->wanted, true);
+}
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
  * in which they were matched, so the receives are posted in that order. */
@@ -15,16 +80,17 @@ static int post_held(struct tq_rreq *r)
 	struct tq_rtup *k = r->rtup;
 	int rc;
 
-	if (r->msg || !tq_fetch_register(r, r->wanted, core->limits->max_srq_sge)) {
-		if (!tq_fetch_bounce(r, r->wanted, true))
-			return -ENOMEM;
-	}
-	rc = tq_fetch_post(r, r->wanted);
+	if (r->state == TQ_RREQ_PIECES)
+		return -EAGAIN;
+	if (!r->again && !load_held(r))
+		return ask_again(r);
+	rc = tq_fetch_post(r, r->again ? 0 : r->wanted);
 	if (!rc) {
 		k->nsrq++;
 		return 0;
 	}
-	tq_fetch_release(r);
+	if (!r->again)
+		tq_fetch_release(r);
 	if (k->nsrq < core->limits->srq_depth)
 		tq_rtup_make_room(core);
 	return rc;
@@ -35,6 +101,7 @@ void tq_fetch_held(struct tq_rreq *r, struct tq_unex *u)
 	struct tq_core *core = r->req.core;
 	struct tq_rtup *k = u->rtup;
 
+	r->sreq = u->seq;
 	tq_unex_free(u);
 	r->rtup = k;
 	tq_fetch_under_way(r, TQ_RREQ_HELD);
@@ -104,9 +171,11 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int stat
 	struct tq_rreq *r = token;
 	struct tq_rtup *k = r->rtup;
 
-	TQ_COUNT(core->stats, recv_direct);
-	TQ_COUNT_N(core->stats, recv_direct_bytes, len);
-	k->info.direct++;
+	if (!r->again) {
+		TQ_COUNT(core->stats, recv_direct);
+		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
+		k->info.direct++;
+	}
 	if (r->state == TQ_RREQ_HELD) {
 		held_delivered(r, len, status);
 		return;

@@ -64,6 +64,8 @@ enum tq_msg_type {
 	TQ_MSG_CTS,        /* RDMA write it there */
 	TQ_MSG_CTS_PIECES, /* send it in pieces through the control lane */
 	TQ_MSG_CTS_DIRECT, /* its receive lies in the tuple's SRQ: send it direct */
+	TQ_MSG_CTS_HELD,   /* no memory can be registered for a held message: send its data in
+			      pieces */
 	/* either way, between the connections' ends (net/): never reach the protocol */
 	TQ_MSG_CREDIT, /* nothing but what is in the header */
 	TQ_MSG_PRESS,  /* stop (or resume) sending eagerly: unexpected data are at their limit */
@@ -221,6 +223,17 @@ struct tq_msg_cts {
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_cts) == 40, "wire format");
+
+/* Names the message by its tuple: it was never announced. */
+struct tq_msg_cts_held {
+	struct tq_msg_hdr hdr;
+	tq_le32 stup;
+	tq_le32 seq;
+	tq_le32 rreq;
+	tq_le32 zero;
+	tq_le64 length; /* as in CTS */
+};
+static_assert(sizeof(struct tq_msg_cts_held) == 32, "wire format");
 
 struct tq_msg_press {
 	struct tq_msg_hdr hdr;

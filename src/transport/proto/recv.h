@@ -180,6 +180,8 @@ void tq_fetch_drop(struct tq_pair *pair);
 /* ---- held.c ---- */
 
 void tq_fetch_held(struct tq_rreq *r, struct tq_unex *u);
+/* CTS_HELD: all its pieces are here. */
+void tq_held_again(struct tq_rreq *r);
 /* Held receives that waited for room. Returns how many have it. */
 int tq_held_poll(struct tq_core *core);
 

@@ -7,7 +7,7 @@
 const char *const tq_sreq_names[TQ_SREQ_STATES] = {
 	[TQ_SREQ_NEW] = "NEW",       [TQ_SREQ_RTS] = "RTS",         [TQ_SREQ_GRANTED] = "GRANTED",
 	[TQ_SREQ_DIRECT] = "DIRECT", [TQ_SREQ_WRITING] = "WRITING", [TQ_SREQ_PIECES] = "PIECES",
-	[TQ_SREQ_ENDED] = "ENDED",
+	[TQ_SREQ_AGAIN] = "AGAIN",   [TQ_SREQ_ENDED] = "ENDED",
 };
 
 /* What a call of tq_core_send() is about. */

@@ -69,9 +69,10 @@ static inline bool tq_sreq_may(enum tq_sreq_state from, enum tq_sreq_state to)
 		[TQ_SREQ_RTS] = 1u << TQ_SREQ_GRANTED | 1u << TQ_SREQ_WRITING |
 				1u << TQ_SREQ_PIECES | 1u << TQ_SREQ_ENDED,
 		[TQ_SREQ_GRANTED] = 1u << TQ_SREQ_DIRECT | 1u << TQ_SREQ_ENDED,
-		[TQ_SREQ_DIRECT] = 1u << TQ_SREQ_ENDED,
+		[TQ_SREQ_DIRECT] = 1u << TQ_SREQ_AGAIN | 1u << TQ_SREQ_ENDED,
 		[TQ_SREQ_WRITING] = 1u << TQ_SREQ_ENDED,
 		[TQ_SREQ_PIECES] = 1u << TQ_SREQ_ENDED,
+		[TQ_SREQ_AGAIN] = 1u << TQ_SREQ_DIRECT,
 	};
 
 	return legal[from] & 1u << to;

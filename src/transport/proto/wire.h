@@ -41,7 +41,8 @@ struct tq_sg {
 
 /* What the network can do; constant. */
 struct tq_wire_limits {
-	uint32_t max_inline; /* bytes that can be posted without a registration */
+	uint32_t max_inline; /* bytes that can be posted without a registration; at most any
+				peer's eager_max */
 	uint32_t eager_max;  /* data bytes of the longest EAGER or DATA message */
 	uint64_t max_direct; /* longest direct message that any receive here takes: max_msg_sz and
 				the sink; 0: there is no sink */
