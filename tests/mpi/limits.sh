@@ -7,11 +7,13 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
 
-# job OPTION...: a job on adapters with these options.
+# job OPTION...: a job on adapters with these options; of $program.
+program=(p2p 5000)
 job() {
-	timeout -k 5 40 softhca run --nodes 2 --memlock unlimited "$@" -- \
+	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "$@" -- \
 		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
-		-n 2 --mca pml tupleq "$TEST_BUILD/tests/mpi/p2p" 5000 >"$log" 2>&1
+		-n 2 --mca pml tupleq --mca pml_tupleq_promote_after 1 \
+		"$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}" >"$log" 2>&1
 }
 
 failed() {
@@ -51,6 +53,25 @@ works() {
 	done
 }
 
+# ends SENTENCE OPTION VALUE...: with each of the values it works, or is refused.
+ends() {
+	local sentence=$1 option=$2 value status
+	shift 2
+	for value in "$@"; do
+		status=0
+		job "$option" "$value" || status=$?
+		if [ $status -ge 124 ] || grep -aq '^not ok' "$log"; then
+			failed "limits: $option $value, ${program[*]}" "status $status"
+		elif [ $status -ne 0 ] && ! grep -aqE "$sentence" "$log"; then
+			failed "limits: $option $value, ${program[*]}" "nothing says: $sentence"
+		else
+			echo "ok limits: $option $value, ${program[*]}"
+		fi
+	done
+}
+
+memory="can't be (made|registered)|can be registered.* ulimit -l"
+
 refused 'offers 1 shared receive queues .* too few' --max-srq 1
 works --max-srq 2
 refused 'shared receive queues of [0-9]+ entries: too few' --max-srq-wr 1 15
@@ -63,13 +84,23 @@ refused "completion queue of [0-9]+ entries can't be made: .* fewer processes" -
 works --max-cq 2
 refused 'completion queues have [0-9]+ entries at most: too few' --max-cqe 1 63
 works --max-cqe 64
-refused "can't be (made|registered)|can be registered.* ulimit -l" --max-mr 1 3 5
+refused "$memory" --max-mr 1 3 5
 works --max-mr 6
-refused "can't be (made|registered)|can be registered.* ulimit -l" --memlock 4K 256K 1M
+refused "$memory" --memlock 4K 256K 1M
 works --memlock 2M
-refused "can't be (made|registered)|can be registered.* ulimit -l" --max-mr-size 4K 1M
+refused "$memory" --max-mr-size 4K 1M
 works --max-mr-size 2M
 works --max-sge 1
 works --max-srq-sge 1
 works --max-msg-sz 4K
+
+# From too little to enough each job is refused or works: messages go in a slower way, but none waits for ever.
+for name in 'scarce' 'flood 1 500'; do
+	read -ra program <<<"$name"
+	ends "$memory" --max-mr 5 6 7 8 10 12 16 24 32
+	ends "$memory" --memlock 1M 1500K 2M 2500K 3M 4M 6M 8M
+done
+# A message that could be sent to a queue without a sink behind it, as it has just the right length, can't be taken off its lane.
+program=(scarce exact)
+SOFTHCA_MAX_SRQ_SGE=1 refused 'no memory can be registered for a message that it holds' --max-mr 14
 exit $bad

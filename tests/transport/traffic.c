@@ -205,7 +205,7 @@ static int give_back_mix(struct world *w, struct mix *mix)
 static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
-	mix->scattered = mix->notup = 0;
+	mix->notup = 0;
 	w->m.conf.dry = 1u << mix->flows[0].to;
 	w->m.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
 	w->plenty = false;
