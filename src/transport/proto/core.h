@@ -154,6 +154,8 @@ enum tq_unex_kind {
 	TQ_UNEX_HELD /* in the sender's lane, for the tuple's SRQ */
 };
 
+struct tq_unex_tag;
+
 /* A message that came before its receive. In its pair's list by cseq, and in its tuple's. */
 struct tq_unex {
 	enum tq_unex_kind kind;
@@ -174,7 +176,16 @@ struct tq_unex {
 	bool owned;
 	struct tq_unex *next, *prev;   /* of its pair */
 	struct tq_unex *tnext, *tprev; /* of its tuple */
-	struct tq_unex *anext, *aprev; /* of its context, in order of arrival: for TQ_ANY_SOURCE */
+	struct tq_unex *anext, *aprev; /* of its context, by arrival: for TQ_ANY_SOURCE */
+	struct tq_unex *gnext, *gprev; /* the same, with one tag */
+	struct tq_unex_tag *same;      /* of that tag */
+};
+
+/* Unexpected messages of a context with one tag. */
+struct tq_unex_tag {
+	int32_t tag;
+	struct tq_unex *first; /* queue by arrival (gnext) */
+	UT_hash_handle hh;     /* ctx->unex_tags */
 };
 
 enum tq_rtup_state {
@@ -317,6 +328,7 @@ struct tq_ctx {
 	uint64_t order;       /* of the next receive */
 	struct tq_rreq *wild; /* queue: receives with a wildcard */
 	struct tq_unex *unex; /* queue by arrival (anext) */
+	struct tq_unex_tag *unex_tags;
 	struct tq_pair *fenced;
 	struct tq_rtup *queued;
 	bool wild_gone;     /* a wildcard has matched: fenced pairs are to be looked at again */

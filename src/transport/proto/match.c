@@ -84,7 +84,7 @@ struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_
 	if (rank != TQ_ANY_SOURCE)
 		return ctx->pairs[rank] ? from_pair(ctx->pairs[rank], tag, order) : NULL;
 
-	for (u = ctx->unex; u; u = u->anext) {
+	for (u = tq_unex_first(ctx, tag); u; u = tag == TQ_ANY_TAG ? u->anext : u->gnext) {
 		if (tq_tag_fits(tag, u->tag) && from_pair(u->pair, tag, order) == u)
 			return u;
 	}

@@ -402,5 +402,6 @@ void tq_recv_ctx_free(struct tq_ctx *ctx)
 		DL_DELETE(ctx->wild, w);
 		tq_rreq_end(w, -ECANCELED);
 	}
+	tq_unex_ctx_free(ctx);
 	tq_policy_free(ctx);
 }

@@ -77,6 +77,11 @@ void tq_unex_free(struct tq_unex *u);
  * the message is freed and its peer doomed. */
 bool tq_unex_queue(struct tq_unex *u);
 void tq_unex_unlink(struct tq_unex *u);
+/* The context's that arrived first, with this tag or with any; the others follow by gnext, or by
+ * anext. */
+struct tq_unex *tq_unex_first(const struct tq_ctx *ctx, int32_t tag);
+/* The context goes; it has none. */
+void tq_unex_ctx_free(struct tq_ctx *ctx);
 /* Makes data last beyond the processing of their message: in our memory, or in the control buffer
  * if there is one. false: no memory. */
 bool tq_unex_keep(struct tq_unex *u);

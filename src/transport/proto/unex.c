@@ -9,6 +9,8 @@
 
 #include "proto/recv.h"
 
+#define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
+
 struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_unex_kind kind,
 			    uint64_t length)
 {
@@ -85,6 +87,55 @@ bool tq_unex_keep(struct tq_unex *u)
 	return true;
 }
 
+/* ---- the queues ---- */
+
+static struct tq_unex_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
+{
+	struct tq_unex_tag *same;
+
+	HASH_FIND(hh, ctx->unex_tags, &tag, sizeof(tag), same);
+	return same;
+}
+
+/* NULL: no memory. */
+static struct tq_unex_tag *get_tag(struct tq_rtup *k)
+{
+	struct tq_ctx *ctx = k->pair->ctx;
+	struct tq_unex_tag *same = k->unex ? k->unex->same : find_tag(ctx, k->tag);
+
+	if (same)
+		return same;
+	same = malloc(sizeof(*same));
+	if (!same)
+		return NULL;
+	same->tag = k->tag;
+	same->first = NULL;
+	HASH_ADD(hh, ctx->unex_tags, tag, sizeof(same->tag), same);
+	return same;
+}
+
+static void put_tag(struct tq_ctx *ctx, struct tq_unex_tag *same)
+{
+	HASH_DEL(ctx->unex_tags, same);
+	free(same);
+}
+
+struct tq_unex *tq_unex_first(const struct tq_ctx *ctx, int32_t tag)
+{
+	const struct tq_unex_tag *same;
+
+	if (tag == TQ_ANY_TAG)
+		return ctx->unex;
+	same = find_tag(ctx, tag);
+	return same ? same->first : NULL;
+}
+
+void tq_unex_ctx_free(struct tq_ctx *ctx)
+{
+	while (ctx->unex_tags)
+		put_tag(ctx, ctx->unex_tags);
+}
+
 bool tq_unex_queue(struct tq_unex *u)
 {
 	struct tq_pair *pair = u->pair;
@@ -92,7 +143,8 @@ bool tq_unex_queue(struct tq_unex *u)
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unex *before;
 
-	if (!tq_unex_keep(u) && !tq_unex_hold(u)) {
+	u->same = get_tag(k);
+	if (!u->same || (!tq_unex_keep(u) && !tq_unex_hold(u))) {
 		tq_doom(pair->peer, "there is no memory for a message of its");
 		tq_unex_free(u);
 		return false;
@@ -117,6 +169,7 @@ bool tq_unex_queue(struct tq_unex *u)
 		DL_PREPEND2(k->unex, u, tprev, tnext);
 
 	DL_APPEND2(pair->ctx->unex, u, aprev, anext);
+	DL_APPEND2(u->same->first, u, gprev, gnext);
 	TQ_LEVEL(core->stats, unexpected, 1);
 	if (u->kind != TQ_UNEX_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
@@ -130,5 +183,8 @@ void tq_unex_unlink(struct tq_unex *u)
 	DL_DELETE(pair->unex, u);
 	DL_DELETE2(u->rtup->unex, u, tprev, tnext);
 	DL_DELETE2(pair->ctx->unex, u, aprev, anext);
+	DL_DELETE2(u->same->first, u, gprev, gnext);
+	if (!u->same->first && HASH_COUNT(pair->ctx->unex_tags) > TAGS_IDLE)
+		put_tag(pair->ctx, u->same);
 	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
 }
