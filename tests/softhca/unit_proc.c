@@ -135,6 +135,28 @@ static void a_process_runs_without_its_first_thread(void **state)
 	close(pipefd[0]);
 }
 
+static void take_pulse(unsigned slot, void *arg)
+{
+	(void)arg;
+	shca_lock(&u_fab.hdr->procs[slot].pulse);
+}
+
+/* It ends with the process, whether anybody has noticed that or not. */
+static void a_pulse_ends_with_its_process(void **state)
+{
+	struct u_child c = u_fork(take_pulse, NULL);
+	const struct shca_proc *p = &u_fab.hdr->procs[c.slot];
+
+	(void)state;
+	assert_false(shca_proc_pulse(&u_fab.hdr->procs[u_slot])); /* it has no engine */
+	assert_true(shca_proc_pulse(p));
+	u_kill(c);
+	assert_true(shca_proc_alive(&u_fab, c.slot));
+	assert_false(shca_proc_pulse(p));
+	shca_proc_reap_all(&u_fab);
+	assert_false(shca_proc_pulse(p));
+}
+
 static void a_replaced_program_does_not_run(void **state)
 {
 	uint64_t before;
@@ -198,6 +220,7 @@ int main(void)
 		IN_FABRIC(slots_are_given_back),
 		IN_FABRIC(a_ring_wakes_a_sleeper),
 		IN_FABRIC(a_process_runs_without_its_first_thread),
+		IN_FABRIC(a_pulse_ends_with_its_process),
 		IN_FABRIC(a_replaced_program_does_not_run),
 		IN_FABRIC(all_slots_taken),
 	};

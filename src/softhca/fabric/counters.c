@@ -37,6 +37,7 @@ const char *const shca_counter_names[SHCA_C_COUNT] = {
 	[SHCA_C_MEMLOCK_FAILURES] = "memlock_failures",
 	[SHCA_C_EXEC_CALLER] = "executed_by_caller",
 	[SHCA_C_EXEC_ENGINE] = "executed_by_engine",
+	[SHCA_C_DIRECT] = "direct_accesses",
 	[SHCA_C_DOUBLE_COPY] = "double_copies",
 };
 

@@ -83,11 +83,15 @@ struct shca_mr_entry {
 	uint32_t pdn;
 	uint32_t access; /* ibv_access_flags */
 	uint32_t flags;  /* SHCA_MR_* */
-	uint32_t pad;
+	/* SHCA_MR_SEGMENT: where it lies in System V shared memory. */
+	int32_t shmid;
+	uint64_t shm_ns; /* the IPC namespace (inode) in which that is its number */
+	uint64_t shm_at; /* offset of the first byte */
 } SHCA_ALIGNED;
 
 #define SHCA_MR_NULL     1u /* writes vanish, reads give zeros */
 #define SHCA_MR_IMPLICIT 2u /* implicit ODP: the whole address space */
+#define SHCA_MR_SEGMENT  4u /* peers can attach it */
 
 /*
  * Completion queue: the entry, and in the owner's arena a ring whose first line is shca_cq_ring.
@@ -211,6 +215,7 @@ enum shca_counter {
 	SHCA_C_ATOMICS,
 	SHCA_C_EXEC_CALLER, /* messages executed by the posting thread */
 	SHCA_C_EXEC_ENGINE, /* ... by an engine thread */
+	SHCA_C_DIRECT,      /* writes, reads and atomics without a system call */
 	SHCA_C_PER_QP,
 	/* In the QP that receives, by the requester connected to it; of datagrams in the HCA. */
 	SHCA_C_RX_PACKETS = SHCA_C_PER_QP,
@@ -363,6 +368,7 @@ struct shca_exec {
 
 #define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
 #define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits (rnr-wake) */
+#define SHCA_ATTENTION_MR  4u /* a region in a segment is gone, which we may have attached */
 
 enum shca_proc_state {
 	SHCA_PROC_FREE,
@@ -393,6 +399,9 @@ struct shca_proc {
 	_Atomic uint32_t tgt_channel[SHCA_MAX_HCAS];
 	/* Processes some executor of which wants us to copy. */
 	_Atomic uint64_t copy_asked[SHCA_MAX_PROCS / 64];
+	/* Processes that attached a segment in which it has a region; they set it. */
+	_Atomic uint64_t attached[SHCA_MAX_PROCS / 64];
+	pthread_mutex_t pulse SHCA_ALIGNED; /* robust; held by its engine as long as that runs */
 	struct shca_exec exec[SHCA_MAX_EXEC];
 } SHCA_ALIGNED;
 

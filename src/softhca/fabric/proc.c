@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,14 +203,17 @@ static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
 		atomic_store(&p->pid, getpid());
 		p->start_time = me->start_time;
 		p->image = me->image;
+		shca_lock_init(&p->pulse);
 		p->node = 0;
 		memcpy(p->comm, me->comm, sizeof(p->comm));
 		atomic_store(&p->arena_used, 0);
 		atomic_store(&p->pinned, 0);
 		atomic_store(&p->sleeping, 0);
 		atomic_store(&p->attention, 0);
-		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++)
+		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {
 			atomic_store(&p->copy_asked[w], 0);
+			atomic_store(&p->attached[w], 0);
+		}
 		/* Last: dying before leaves the slot free. */
 		atomic_store(&p->state, ((atomic_load(&p->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
 	}
@@ -247,6 +249,20 @@ void shca_proc_detach(struct shca_fabric *f, unsigned proc)
 	/* First: no thread's end may touch an executor that is already another process's. */
 	shca_epoch_bind(NULL);
 	give_up(f, proc);
+}
+
+void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc)
+{
+	const struct shca_proc *owner = &f->hdr->procs[proc];
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
+		struct shca_proc *p = &f->hdr->procs[i];
+
+		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
+			continue;
+		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
+		shca_proc_ring(p);
+	}
 }
 
 void shca_proc_ring(struct shca_proc *p)

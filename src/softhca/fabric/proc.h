@@ -7,6 +7,8 @@
 #ifndef SHCA_PROC_H
 #define SHCA_PROC_H
 
+#include <linux/futex.h>
+
 #include "fabric.h"
 
 /* Takes a slot for the calling process: its index, or -errno (-EAGAIN: all slots taken). What this
@@ -42,6 +44,17 @@ bool shca_proc_running(const struct shca_fabric *f, unsigned proc);
 void shca_proc_reap(struct shca_fabric *f, unsigned proc);
 /* Reaps whoever has ended. For the monitor, and for a process that waits for a peer. */
 void shca_proc_reap_all(struct shca_fabric *f);
+
+/*
+ * Does it run now, for certain? One load: its engine holds the lock, and the kernel takes the
+ * holder's number out of a robust one when the thread ends, before anybody can learn of its death.
+ */
+static inline bool shca_proc_pulse(const struct shca_proc *p)
+{
+	return __atomic_load_n(&p->pulse.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
+}
+/* Regions of that process, or all of it, are gone: who attached segments for them looks at them. */
+void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
 
 /* Wakes a process's engine if it sleeps. What it is to find must be written before; the engine sets
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */

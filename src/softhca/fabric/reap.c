@@ -190,6 +190,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 		for (k = 0; k < SHCA_KINDS; k++)
 			each(f, hca, k, proc, free_own);
 	}
+	shca_proc_segments_gone(f, proc);
 	shca_arena_drop(f, proc);
 	remove_fifos(f, proc);
 	clear_executors(p);

@@ -17,6 +17,7 @@
 #include "handles.h"
 #include "mem.h"
 #include "qp.h"
+#include "segment.h"
 #include "timers.h"
 
 /* When peers don't answer, the process table is looked through this often (ns). */
@@ -50,7 +51,11 @@ static struct {
 	_Atomic bool stop;
 	bool running;
 	pthread_t thread;
-} eng = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_timer = UINT64_MAX};
+	bool has_pulse;
+	pthread_cond_t pulse_taken;
+} eng = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	 .next_timer = UINT64_MAX,
+	 .pulse_taken = PTHREAD_COND_INITIALIZER};
 
 uint32_t shca_engine_rnr_wakes(void)
 {
@@ -305,6 +310,8 @@ void shca_engine_attend(void)
 		end_rnr_waits();
 	if (a & SHCA_ATTENTION_QP)
 		shca_qp_flush_failed();
+	if (a & SHCA_ATTENTION_MR)
+		shca_segment_sweep();
 }
 
 /* ---------------------------------------------------------------- the thread */
@@ -346,6 +353,16 @@ static void sleep_on_bell(void)
 	atomic_store(&p->sleeping, 0);
 }
 
+/* Its peers see by it that this process runs. */
+static void take_pulse(void)
+{
+	shca_lock(&shca_self.proc->pulse);
+	pthread_mutex_lock(&eng.lock);
+	eng.has_pulse = true;
+	pthread_cond_signal(&eng.pulse_taken);
+	pthread_mutex_unlock(&eng.lock);
+}
+
 static void *engine_main(void *arg)
 {
 	uint64_t spin = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ENGINE_SPIN);
@@ -354,6 +371,7 @@ static void *engine_main(void *arg)
 	(void)arg;
 	prctl(PR_SET_NAME, "softhca-engine");
 	prctl(PR_SET_TIMERSLACK, 1UL);
+	take_pulse();
 	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
 		uint64_t now;
 		bool did = shca_mem_serve();
@@ -374,6 +392,7 @@ static void *engine_main(void *arg)
 		else
 			sleep_on_bell();
 	}
+	shca_unlock(&shca_self.proc->pulse);
 	return NULL;
 }
 
@@ -407,6 +426,8 @@ int shca_engine_start(void)
 		pthread_attr_destroy(&attr);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		eng.running = !r;
+		while (eng.running && !eng.has_pulse)
+			pthread_cond_wait(&eng.pulse_taken, &eng.lock);
 	}
 	pthread_mutex_unlock(&eng.lock);
 	return r;
@@ -418,7 +439,7 @@ void shca_engine_stop(void)
 
 	pthread_mutex_lock(&eng.lock);
 	was = eng.running;
-	eng.running = false;
+	eng.running = eng.has_pulse = false;
 	pthread_mutex_unlock(&eng.lock);
 	if (!was)
 		return;
@@ -431,5 +452,6 @@ void shca_engine_reset(void)
 {
 	memset(&eng, 0, sizeof(eng));
 	pthread_mutex_init(&eng.lock, NULL);
+	pthread_cond_init(&eng.pulse_taken, NULL);
 	atomic_store(&eng.next_timer, UINT64_MAX);
 }

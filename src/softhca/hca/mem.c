@@ -9,9 +9,11 @@
 
 #include "fabric/arena.h"
 #include "fabric/proc.h"
+#include "segment.h"
 
 #define BOUNCE_BYTES (256u << 10)
 #define MAX_VEC      128
+#define MAX_PAYLOAD  4096 /* of --cqe-payload */
 
 /* How long a target may take to begin a copy that it is asked for. */
 #define ANSWER_NS 200000000u
@@ -236,6 +238,33 @@ static int move(unsigned other, bool write, struct iovec *own, struct iovec *the
 	return double_move(other, write, own, theirs, n);
 }
 
+/* Only what a completion could carry: for that little, own memory is touched here too, and if it
+ * isn't there that is a SIGSEGV. */
+static bool directly(const struct shca_run *there, uint64_t len)
+{
+	return there->mr && len <= there->len &&
+	       len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
+}
+
+static bool copy_directly(const struct shca_copy *c, bool write, unsigned other, uint64_t len)
+{
+	const struct shca_run *there = write ? c->dst : c->src;
+	char flat[MAX_PAYLOAD];
+	bool did;
+
+	if (!directly(there, len) || len > sizeof(flat))
+		return false;
+	if (write)
+		shca_mem_gather(flat, c->src, len);
+	did = write ? shca_segment_write(there, other, flat, len)
+		    : shca_segment_read(there, other, flat, len);
+	if (did && !write)
+		shca_mem_scatter(c->dst, flat, len);
+	if (did && c->direct)
+		shca_add(c->direct, 1);
+	return did;
+}
+
 int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 {
 	bool write = c->src_proc == shca_self.slot;
@@ -245,6 +274,8 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 	unsigned n = 0;
 
 	if (!len)
+		return 0;
+	if (!off && copy_directly(c, write, other, len))
 		return 0;
 	s = walk_to(c->src, off);
 	d = walk_to(c->dst, off);
@@ -313,24 +344,36 @@ static bool atomic_unit_lock(_Atomic uint32_t *lock)
 	return false;
 }
 
-int shca_mem_atomic(struct shca_hca *hca, unsigned proc, uint64_t addr, enum shca_atomic op,
-		    uint64_t compare_add, uint64_t swap, uint64_t *old)
+/* The word of an atomic, from there (true: or to there). */
+static int move_word(const struct shca_run *word, unsigned proc, bool write, uint64_t *own,
+		     _Atomic uint64_t *direct)
 {
-	uint64_t hash = ((addr >> 3) + proc) * 0x9e3779b97f4a7c15ULL;
+	struct iovec mine = {own, 8}, theirs = {(void *)(uintptr_t)word->addr, 8};
+
+	if (!directly(word, 8) || !(write ? shca_segment_write(word, proc, own, 8)
+					  : shca_segment_read(word, proc, own, 8)))
+		return move(proc, write, &mine, &theirs, 1);
+	if (!write)
+		shca_add(direct, 1);
+	return 0;
+}
+
+int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
+		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
+		    _Atomic uint64_t *direct)
+{
+	uint64_t hash = ((word->addr >> 3) + proc) * 0x9e3779b97f4a7c15ULL;
 	_Atomic uint32_t *lock = &hca->atomic_locks[hash >> 58];
-	struct iovec own, theirs = {(void *)(uintptr_t)addr, 8};
 	uint64_t now = 0;
 	int r;
 
 	static_assert(SHCA_ATOMIC_LOCKS == 64, "six bits of the hash");
 	if (!atomic_unit_lock(lock))
 		return -EAGAIN;
-	own = (struct iovec){old, 8};
-	r = move(proc, false, &own, &theirs, 1);
+	r = move_word(word, proc, false, old, direct);
 	if (!r && (op == SHCA_FETCH_ADD || *old == compare_add)) {
 		now = op == SHCA_FETCH_ADD ? *old + compare_add : swap;
-		own = (struct iovec){&now, 8};
-		r = move(proc, true, &own, &theirs, 1);
+		r = move_word(word, proc, true, &now, direct);
 	}
 	atomic_store(lock, 0);
 	return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mem.h - moving bytes between this process's memory and another's, once where the kernel lets us
- * (process_vm_readv/writev), else twice through shared memory with the help of the target's engine.
+ * mem.h - moving bytes between this process's memory and another's: a few by loads and stores where
+ * it can be attached (segment.h); else once where the kernel lets us (process_vm_readv/writev), or
+ * twice through shared memory with the help of the target's engine.
  */
 #ifndef SHCA_MEM_H
 #define SHCA_MEM_H
@@ -14,12 +15,14 @@ struct shca_run {
 	uint64_t addr;
 	uint64_t len;
 	bool null;
+	const struct shca_mr_entry *mr; /* of memory that lies in a segment (segment.h) */
 };
 
 #define SHCA_MAX_RUNS 32
 
 /* The two ends of a transfer; one of the processes is the calling one. */
 struct shca_copy {
+	_Atomic uint64_t *direct; /* counts those that needed no system call; may be NULL */
 	unsigned src_proc, dst_proc;
 	unsigned nsrc, ndst;
 	struct shca_run src[SHCA_MAX_RUNS];
@@ -38,10 +41,11 @@ void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len);
 void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t len);
 
 enum shca_atomic { SHCA_CMP_SWAP, SHCA_FETCH_ADD };
-/* Atomic among all HCAs of the fabric that reach that memory (IBV_ATOMIC_HCA). Errors as above, and
- * -EAGAIN: another holds the lock for long, come again. */
-int shca_mem_atomic(struct shca_hca *hca, unsigned proc, uint64_t addr, enum shca_atomic op,
-		    uint64_t compare_add, uint64_t swap, uint64_t *old);
+/* Atomic among all HCAs of the fabric that reach that memory (IBV_ATOMIC_HCA). *direct as in struct
+ * shca_copy. Errors as above, and -EAGAIN: another holds the lock for long, come again. */
+int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
+		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
+		    _Atomic uint64_t *direct);
 
 /* Did another process ask this one to copy? */
 bool shca_mem_asked(void);

@@ -15,6 +15,7 @@
 #include "fault.h"
 #include "ops.h"
 #include "owned.h"
+#include "segment.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -36,12 +37,14 @@ static int translate(const struct shca_mr_entry *e, uint64_t addr, uint64_t len,
 		     struct shca_run *run)
 {
 	if (e->flags & SHCA_MR_NULL) {
-		*run = (struct shca_run){0, len, true};
+		*run = (struct shca_run){.len = len, .null = true};
 		return 0;
 	}
 	if (addr < e->iova || len > e->length || addr - e->iova > e->length - len)
 		return -EACCES;
-	*run = (struct shca_run){e->va + (addr - e->iova), len, false};
+	*run = (struct shca_run){.addr = e->va + (addr - e->iova),
+				 .len = len,
+				 .mr = e->flags & SHCA_MR_SEGMENT ? e : NULL};
 	return 0;
 }
 
@@ -183,6 +186,7 @@ static int fill(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t addr
 	e->length = len;
 	e->access = access;
 	e->flags = implicit ? SHCA_MR_IMPLICIT : 0;
+	shca_segment_hold(e);
 	return 0;
 }
 
@@ -318,11 +322,15 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
 	shca_cq_settle_all();
+	shca_segment_release(mr->entry);
 	mr->entry->va = next.va;
 	mr->entry->iova = next.iova;
 	mr->entry->length = next.length;
 	mr->entry->access = next.access;
 	mr->entry->flags = next.flags;
+	mr->entry->shmid = next.shmid;
+	mr->entry->shm_ns = next.shm_ns;
+	mr->entry->shm_at = next.shm_at;
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
 		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
@@ -344,6 +352,7 @@ void shca_mr_end(struct shca_mr *mr)
 	shca_epoch_sync(&shca_self.fabric);
 	/* What has arrived is in memory, though nobody has polled it yet. */
 	shca_cq_settle_all();
+	shca_segment_release(mr->entry);
 	unpin(mr->pinned);
 	shca_table_free(shca_ctx(mr->ibv.context)->hca, SHCA_MR, mr->entry);
 }

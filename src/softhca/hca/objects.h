@@ -4,7 +4,8 @@
  * the public struct, so a pointer from the user is one to ours.
  *
  * Lock order: the handout lock (handout.h), those of lists of objects (qp.c, cq.c), cq->lock,
- * qp->sq_lock, rq->lock, the engine's. No lock is held across a wait for another process.
+ * qp->sq_lock, rq->lock, the engine's or the one of segment.c. No lock is held across a wait for
+ * another process.
  */
 #ifndef SHCA_OBJECTS_H
 #define SHCA_OBJECTS_H

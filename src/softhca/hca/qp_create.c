@@ -210,6 +210,7 @@ static void number(struct shca_qp *qp, uint32_t idx)
 {
 	qp->idx = idx;
 	qp->entry = shca_table_entry(&shca_self.fabric, &qp->ctx->hca->tables[SHCA_QP], idx);
+	qp->copy.direct = &qp->entry->counters[SHCA_C_DIRECT];
 	qp->ibv.qp_base.qp_num = shca_table_number(qp->entry);
 	qp->ibv.qp_base.handle = idx;
 	qp->ibv.qp_base.state = IBV_QPS_RESET;

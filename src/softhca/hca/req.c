@@ -212,7 +212,10 @@ static bool local_runs(struct shca_req *r, uint32_t access, struct shca_run *run
 
 	*n = 0;
 	if (w->flags & IBV_SEND_INLINE) {
-		runs[0] = (struct shca_run){(uintptr_t)shca_swqe_inline(w), w->length, false};
+		runs[0] = (struct shca_run){
+			.addr = (uintptr_t)shca_swqe_inline(w),
+			.len = w->length,
+		};
 		*n = 1;
 		return true;
 	}

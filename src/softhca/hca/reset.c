@@ -9,6 +9,7 @@
 #include "mem.h"
 #include "ops.h"
 #include "qp_make.h"
+#include "segment.h"
 #include "xrcd.h"
 
 void shca_hca_reset(void)
@@ -17,6 +18,7 @@ void shca_hca_reset(void)
 	shca_handout_reset();
 	shca_engine_reset();
 	shca_mem_reset();
+	shca_segment_reset();
 	shca_cq_reset();
 	shca_qp_reset();
 	shca_xrcd_reset();

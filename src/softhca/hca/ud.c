@@ -58,7 +58,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 	struct shca_copy c = {.src_proc = shca_self.slot,
 			      .dst_proc = t->owner,
 			      .nsrc = 1,
-			      .src = {{(uintptr_t)d->bytes, len, false}}};
+			      .src = {{.addr = (uintptr_t)d->bytes, .len = len}}};
 	struct shca_cqe cqe = {
 		.visible_at = d->arrives_at,
 		.rsc = t->srq ? t->srq_idx : t->qp_idx,
