@@ -89,14 +89,13 @@ static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
 	return tupleq_at(s, tupleq_entered_offset(shape, process));
 }
 
-/* With `number` in each line but `failed`, and no data. `name` is what the others attach it by,
- * until it is unlinked. 0, or -errno. */
+/* With `number` in each line but `failed`, and no data. `name` is what the others attach it by, as
+ * long as a process has it. 0, or -errno. */
 int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
 			  struct tupleq_segment **segment);
 int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
 			  struct tupleq_segment **segment);
-void tupleq_segment_unlink(uint64_t name);
-void tupleq_segment_detach(const struct tupleq_shape *shape, struct tupleq_segment *segment);
+void tupleq_segment_detach(struct tupleq_segment *segment);
 
 /* Bytes that are mapped, and registered. */
 size_t tupleq_segment_size(const struct tupleq_shape *shape);

@@ -171,7 +171,6 @@ static void make_segment(struct setup *s, struct offer *offer)
 	if (rc) {
 		s->problem = "shared memory can't be registered (is the limit of locked memory, "
 			     "ulimit -l, too low?)";
-		tupleq_segment_unlink(offer->name);
 		return;
 	}
 	offer->addr = (uintptr_t)g->segment;
@@ -285,9 +284,6 @@ static int run(struct setup *s, bool *agreed)
 	rc = share_offers(s);
 	if (rc == OMPI_SUCCESS && all_have_offers(s))
 		rc = agree(s, agreed);
-	/* All that want it have it, or nobody will. */
-	if (s->c->group.mr)
-		tupleq_segment_unlink(s->offers[s->rank].name);
 	return rc;
 }
 
@@ -343,7 +339,7 @@ void tupleq_teardown(struct tupleq_coll *c)
 	else if (g->mr)
 		tq_mr_deregister(g->mr);
 	if (g->segment && !(c->failed && g->mr))
-		tupleq_segment_detach(&g->shape, g->segment);
+		tupleq_segment_detach(g->segment);
 	free(g->words);
 	free(g->other);
 	free(g->sum);
