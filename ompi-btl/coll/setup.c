@@ -282,9 +282,9 @@ static int run(struct setup *s, bool *agreed)
 	if (rc != OMPI_SUCCESS || !all_have_cards(s))
 		return rc;
 	rc = share_offers(s);
-	if (rc == OMPI_SUCCESS && all_have_offers(s))
-		rc = agree(s, agreed);
-	return rc;
+	if (rc != OMPI_SUCCESS || !all_have_offers(s))
+		return rc;
+	return agree(s, agreed);
 }
 
 int tupleq_setup(struct tupleq_coll *c)
