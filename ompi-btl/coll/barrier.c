@@ -5,16 +5,12 @@
 int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
-	int rc;
+	bool ready;
+	int rc = tupleq_ready(c, 0, &ready);
 
-	if (OPAL_UNLIKELY(c->state == TUPLEQ_NEW)) {
-		rc = tupleq_setup(c);
-		if (rc != OMPI_SUCCESS)
-			return rc;
-	}
-	if (OPAL_UNLIKELY(c->state == TUPLEQ_DECLINED))
-		return c->next.barrier.fn(comm, c->next.barrier.module);
-	return tupleq_run(c, NULL);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	return ready ? tupleq_run(c, NULL) : c->next.barrier.fn(comm, c->next.barrier.module);
 }
 
 /* ---- nonblocking ---- */

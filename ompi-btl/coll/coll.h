@@ -18,21 +18,40 @@
  * jiffies, they wrap soon, so that a fault in that would be seen by every program. */
 #define TUPLEQ_FIRST (UINT64_MAX - 1000)
 
-/* What a reduction brings. */
+/* The longest data (bytes) that the user may ask for. */
+#define TUPLEQ_LIMIT_MAX 4096
+
+/* Steps between nodes. */
+struct tupleq_path {
+	struct tupleq_step steps[TUPLEQ_STEPS];
+	int nsteps;
+};
+
+/* What an operation moves. */
 struct tupleq_data {
-	const void *in;
-	void *out;
+	enum {
+		TUPLEQ_ALLREDUCE,
+		TUPLEQ_BCAST, /* from here on nobody waits for all others */
+		TUPLEQ_REDUCE
+	} kind;
+	int root;       /* rank */
+	const void *in; /* NULL: this process brings nothing */
+	void *out;      /* NULL: and gets nothing */
 	size_t len;
+	/* To be reduced: */
 	int count;
 	ompi_datatype_t *type;
 	struct ompi_op_t *op;
 	ompi_communicator_t *comm;
+	/* The leader's, of a tree: */
+	struct tupleq_path path;
 };
 
 /* An operation that is under way. */
 struct tupleq_op {
 	uint64_t number;
-	const struct tupleq_data *data; /* NULL: a barrier */
+	struct tupleq_data *data; /* NULL: a barrier */
+	int place;                /* of the data */
 	enum {
 		TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: say that they
 				 are here */
@@ -61,10 +80,10 @@ struct tupleq_node {
 	uint32_t key;
 };
 
-/* Steps between nodes. */
-struct tupleq_path {
-	struct tupleq_step steps[TUPLEQ_STEPS];
-	int nsteps;
+/* Where a rank is. */
+struct tupleq_where {
+	int node;
+	int local; /* number on its node */
 };
 
 /* What a communicator has once it is set up. */
@@ -79,6 +98,7 @@ struct tupleq_group {
 	struct tq_mr *mr;
 	struct tupleq_node *nodes;
 	int node; /* which this is */
+	struct tupleq_where *where;
 	struct tupleq_path barrier, reduction;
 	/* What is reduced so far, and what comes; to be sent. */
 	void *sum, *other;
@@ -99,15 +119,20 @@ struct tupleq_coll {
 		TUPLEQ_NEXT(barrier);
 		TUPLEQ_NEXT(ibarrier);
 		TUPLEQ_NEXT(allreduce);
+		TUPLEQ_NEXT(bcast);
+		TUPLEQ_NEXT(reduce);
 	} next;
 	enum {
-		TUPLEQ_NEW, /* its first blocking barrier sets it up */
+		TUPLEQ_NEW,     /* its first blocking operation sets it up */
+		TUPLEQ_SETTING, /* by others' collectives, which may use ours in turn */
 		TUPLEQ_READY,
 		TUPLEQ_DECLINED /* some process can't: all leave it to the next component */
 	} state;
 	struct tupleq_group group;
 	/* From here on guarded by component.lock. */
 	uint64_t number; /* of the last operation that was started */
+	int turn;        /* place of the next operation that keeps nobody together */
+	bool odd;        /* the last that did keep them together had the second place */
 	bool failed;
 	struct tupleq_op *ops; /* under way; only the first moves */
 	int nonblocking;       /* of these; if there are any, it is in component.active */
@@ -119,7 +144,7 @@ typedef struct tupleq_coll tupleq_coll_t;
 struct tupleq_component {
 	int priority;
 	int pattern; /* enum tupleq_pattern */
-	int limit;   /* bytes of a reduction */
+	int limit;   /* bytes of data */
 	opal_mutex_t lock;
 	struct tupleq_coll *active; /* list: communicators with nonblocking operations */
 	_Atomic int nonblocking;    /* operations of these, in all; read without the lock, too */
@@ -135,9 +160,9 @@ void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- setup.c ---- */
-/* Collective: brings a new communicator to READY or DECLINED. An error: it could not be agreed on.
- */
-int tupleq_setup(struct tupleq_coll *c);
+/* Is an operation with `len` bytes done here? Brings a new communicator to READY or DECLINED first,
+ * which is collective. An error: it could not be agreed on. */
+int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready);
 void tupleq_teardown(struct tupleq_coll *c);
 
 /* ---- meet.c: the way of an operation ---- */
@@ -149,13 +174,17 @@ struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_o
 /* ---- progress.c: operations, one after the other on each communicator ---- */
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op);
 /* Starts a blocking operation and waits for it. 0, or MPI's error. */
-int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data);
+int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data);
 int tupleq_progress(void);
 
-/* ---- barrier.c, allreduce.c: the calls ---- */
+/* ---- barrier.c, bcast.c, reduce.c: the calls ---- */
 int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **request,
 		    mca_coll_base_module_t *module);
+int tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
+		 mca_coll_base_module_t *module);
+int tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type, struct ompi_op_t *op,
+		  int root, ompi_communicator_t *comm, mca_coll_base_module_t *module);
 int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
 		     struct ompi_op_t *op, ompi_communicator_t *comm,
 		     mca_coll_base_module_t *module);

@@ -4,10 +4,8 @@
 
 #include <stdarg.h>
 
-#define LIMIT_MAX 4096
-
 /* Each word of a message has a stamp. */
-_Static_assert(2 * LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
+_Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
 struct tupleq_component tupleq_component = {.lock = OPAL_MUTEX_STATIC_INIT};
 
@@ -63,7 +61,8 @@ static int component_register(void)
 	tupleq_component.limit = 1024;
 	rc = mca_base_component_var_register(
 		version, "limit",
-		"Longest MPI_Allreduce (bytes) that is done by RDMA write; 0: none, at most 4096",
+		"Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (bytes) that are done by RDMA "
+		"write; 0: none, at most 4096",
 		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
 		&tupleq_component.limit);
 	return rc < 0 ? rc : register_pattern(version);
@@ -83,8 +82,8 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	(void)mpi_threads; /* any level will do */
 	if (tupleq_component.limit < 0)
 		tupleq_component.limit = 0;
-	if (tupleq_component.limit > LIMIT_MAX)
-		tupleq_component.limit = LIMIT_MAX;
+	if (tupleq_component.limit > TUPLEQ_LIMIT_MAX)
+		tupleq_component.limit = TUPLEQ_LIMIT_MAX;
 	/* Whole lines, so that what fits is the same everywhere. */
 	tupleq_component.limit = (tupleq_component.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
@@ -96,20 +95,32 @@ static mca_coll_base_module_t *retain(mca_coll_base_module_t *module)
 	return module;
 }
 
+#define TAKE_OVER(c, below, name)                                              \
+	do {                                                                   \
+		(c)->next.name.fn = (below)->coll_##name;                      \
+		(c)->next.name.module = retain((below)->coll_##name##_module); \
+	} while (0)
+
+#define GIVE_BACK(c, name)                                  \
+	do {                                                \
+		if ((c)->next.name.module)                  \
+			OBJ_RELEASE((c)->next.name.module); \
+	} while (0)
+
 static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
-	if (!below->coll_barrier || !below->coll_ibarrier || !below->coll_allreduce)
+	if (!below->coll_barrier || !below->coll_ibarrier || !below->coll_allreduce ||
+	    !below->coll_bcast || !below->coll_reduce)
 		return OMPI_ERR_NOT_FOUND;
 	c->comm = comm;
-	c->next.barrier.fn = below->coll_barrier;
-	c->next.barrier.module = retain(below->coll_barrier_module);
-	c->next.ibarrier.fn = below->coll_ibarrier;
-	c->next.ibarrier.module = retain(below->coll_ibarrier_module);
-	c->next.allreduce.fn = below->coll_allreduce;
-	c->next.allreduce.module = retain(below->coll_allreduce_module);
+	TAKE_OVER(c, below, barrier);
+	TAKE_OVER(c, below, ibarrier);
+	TAKE_OVER(c, below, allreduce);
+	TAKE_OVER(c, below, bcast);
+	TAKE_OVER(c, below, reduce);
 	return OMPI_SUCCESS;
 }
 
@@ -120,6 +131,8 @@ static void module_construct(struct tupleq_coll *c)
 	memset(&c->group, 0, sizeof(c->group));
 	c->state = TUPLEQ_NEW;
 	c->number = TUPLEQ_FIRST;
+	c->turn = 0;
+	c->odd = false;
 	c->failed = false;
 	c->ops = NULL;
 	c->nonblocking = 0;
@@ -128,12 +141,11 @@ static void module_construct(struct tupleq_coll *c)
 static void module_destruct(struct tupleq_coll *c)
 {
 	tupleq_teardown(c);
-	if (c->next.barrier.module)
-		OBJ_RELEASE(c->next.barrier.module);
-	if (c->next.ibarrier.module)
-		OBJ_RELEASE(c->next.ibarrier.module);
-	if (c->next.allreduce.module)
-		OBJ_RELEASE(c->next.allreduce.module);
+	GIVE_BACK(c, barrier);
+	GIVE_BACK(c, ibarrier);
+	GIVE_BACK(c, allreduce);
+	GIVE_BACK(c, bcast);
+	GIVE_BACK(c, reduce);
 }
 
 OBJ_CLASS_INSTANCE(tupleq_coll_t, mca_coll_base_module_t, module_construct, module_destruct);
@@ -156,8 +168,11 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	c->super.coll_module_enable = module_enable;
 	c->super.coll_barrier = tupleq_barrier;
 	c->super.coll_ibarrier = tupleq_ibarrier;
-	if (tupleq_component.limit > 0)
+	if (tupleq_component.limit > 0) {
 		c->super.coll_allreduce = tupleq_allreduce;
+		c->super.coll_bcast = tupleq_bcast;
+		c->super.coll_reduce = tupleq_reduce;
+	}
 	return &c->super;
 }
 

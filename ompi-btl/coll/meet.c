@@ -2,13 +2,15 @@
 /*
  * The barrier of R. Gupta, V. Tipparaju, J. Nieplocha, D. Panda ("Efficient Barrier using Remote
  * Memory Operations on VIA-Based Clusters", 2002): the processes of a node meet at flags in shared
- * memory, their leaders write the barrier's number into one another's memory. A small reduction
- * goes the same way and takes its data along.
+ * memory, their leaders write the barrier's number into one another's memory. A small MPI_Allreduce
+ * goes the same way and takes its data along; data from one process to all, or from all to one, go
+ * along a tree of the nodes.
  *
- * A number only grows, and who waits for number n goes on at n or more: a fast process may be one
- * operation ahead, but not two, since it needs our word for the next one. So two messages in each
- * slot suffice, and one place for each process's data on a node: who is in operation n has read
- * all of n - 1.
+ * A number only grows, and who waits for number n goes on at n or more. What keeps a fast process
+ * from data that nobody has read yet: who has left a barrier or an MPI_Allreduce knows that all
+ * have entered it, and so have ended, and read, all before it. These two themselves have two
+ * places, used by turns, and the others a place each, until the next of these two; when all are
+ * taken, progress.c puts a barrier in.
  */
 #include "coll.h"
 
@@ -27,7 +29,9 @@ static void announce(struct tupleq_line *line, uint64_t number)
 
 static const struct tupleq_path *path_of(const struct tupleq_group *g, const struct tupleq_op *op)
 {
-	return op->data ? &g->reduction : &g->barrier;
+	if (!op->data)
+		return &g->barrier;
+	return op->data->kind == TUPLEQ_ALLREDUCE ? &g->reduction : &op->data->path;
 }
 
 /* ---- data ---- */
@@ -43,16 +47,44 @@ static void reduce(struct tupleq_group *g, const struct tupleq_data *d, bool oth
 	g->sum = second;
 }
 
-static void reduce_local(struct tupleq_group *g, const struct tupleq_data *d)
+static void reduce_local(struct tupleq_group *g, const struct tupleq_data *d, int place)
 {
 	memcpy(g->sum, d->in, d->len);
 	for (int i = 1; i < g->shape.nlocal; i++) {
-		memcpy(g->other, tupleq_brought(g->segment, &g->shape, i), d->len);
+		memcpy(g->other, tupleq_brought(g->segment, &g->shape, i, place), d->len);
 		reduce(g, d, false);
 	}
 }
 
+/* What the node has to give, and to whom. */
+static void gather(struct tupleq_group *g, struct tupleq_data *d, int place)
+{
+	const struct tupleq_where *root;
+
+	if (d->kind == TUPLEQ_ALLREDUCE) {
+		reduce_local(g, d, place);
+		return;
+	}
+	root = &g->where[d->root];
+	if (d->kind == TUPLEQ_REDUCE) {
+		d->path.nsteps = tupleq_tree_up(g->nnodes, g->node, root->node, d->path.steps);
+		reduce_local(g, d, place);
+		return;
+	}
+	d->path.nsteps = tupleq_tree_down(g->nnodes, g->node, root->node, d->path.steps);
+	if (d->in)
+		memcpy(g->sum, d->in, d->len);
+	else if (root->node == g->node)
+		memcpy(g->sum, tupleq_brought(g->segment, &g->shape, root->local, place), d->len);
+}
+
 /* ---- between nodes ---- */
+
+/* Where an operation's data lie in a slot. */
+static int slot_of(const struct tupleq_group *g, const struct tupleq_op *op, int slot)
+{
+	return op->data->kind == TUPLEQ_ALLREDUCE ? tupleq_doubling_slot(g->nnodes, slot) : slot;
+}
 
 static int write_slot(struct tupleq_group *g, const struct tupleq_step *step,
 		      const struct tupleq_op *op)
@@ -66,8 +98,7 @@ static int write_slot(struct tupleq_group *g, const struct tupleq_step *step,
 		return tq_put(node->leader, &op->number, sizeof(op->number), node->addr + offset,
 			      node->key);
 	}
-	offset = tupleq_message_offset(&g->shape, tupleq_doubling_slot(g->nnodes, step->to_slot),
-				       op->number);
+	offset = tupleq_message_offset(&g->shape, slot_of(g, op, step->to_slot), op->place);
 	tupleq_words_put(g->words, g->sum, op->data->len);
 	return tq_put(node->leader, g->words, tupleq_words_size(op->data->len), node->addr + offset,
 		      node->key);
@@ -80,16 +111,16 @@ static bool slot_written(struct tupleq_group *g, const struct tupleq_step *step,
 
 	if (!op->data)
 		return reached(&g->segment->slots[step->from_slot], op->number);
-	words = tupleq_message(g->segment, &g->shape,
-			       tupleq_doubling_slot(g->nnodes, step->from_slot), op->number);
+	words = tupleq_message(g->segment, &g->shape, slot_of(g, op, step->from_slot), op->place);
 	if (!tupleq_words_here(words, op->data->len, &op->got))
 		return false;
 	op->got = 0;
+	if (op->data->kind == TUPLEQ_BCAST || step->from_slot == TUPLEQ_SLOT_EXIT) {
+		tupleq_words_take(words, g->sum, op->data->len);
+		return true;
+	}
 	tupleq_words_take(words, g->other, op->data->len);
-	if (step->from_slot == TUPLEQ_SLOT_EXIT)
-		memcpy(g->sum, g->other, op->data->len);
-	else
-		reduce(g, op->data, step->from < g->node);
+	reduce(g, op->data, step->from < g->node);
 	return true;
 }
 
@@ -117,27 +148,52 @@ static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
 
 static void enter(struct tupleq_group *g, const struct tupleq_op *op)
 {
-	if (op->data)
-		memcpy(tupleq_brought(g->segment, &g->shape, g->me), op->data->in, op->data->len);
+	if (op->data && op->data->in)
+		memcpy(tupleq_brought(g->segment, &g->shape, g->me, op->place), op->data->in,
+		       op->data->len);
 	announce(tupleq_entered(g->segment, &g->shape, g->me), op->number);
 }
 
 static int leave(struct tupleq_group *g, const struct tupleq_op *op)
 {
+	/* There is nothing to come. */
+	if (op->data && !op->data->out)
+		return 1;
 	if (!reached(&g->segment->release, op->number))
 		return 0;
 	if (op->data)
-		memcpy(op->data->out, tupleq_result(g->segment, &g->shape), op->data->len);
+		memcpy(op->data->out, tupleq_result(g->segment, &g->shape, op->place),
+		       op->data->len);
 	return 1;
+}
+
+/* Is there a process besides the leader that gets the result? */
+static bool others_get(const struct tupleq_group *g, const struct tupleq_data *d)
+{
+	if (d->kind == TUPLEQ_REDUCE)
+		return g->where[d->root].node == g->node && g->where[d->root].local;
+	return g->shape.nlocal > 1;
 }
 
 static void release(struct tupleq_group *g, const struct tupleq_op *op)
 {
-	if (op->data) {
-		memcpy(op->data->out, g->sum, op->data->len);
-		memcpy(tupleq_result(g->segment, &g->shape), g->sum, op->data->len);
-	}
+	const struct tupleq_data *d = op->data;
+
+	if (d && d->out)
+		memcpy(d->out, g->sum, d->len);
+	if (d && others_get(g, d))
+		memcpy(tupleq_result(g->segment, &g->shape, op->place), g->sum, d->len);
 	announce(&g->segment->release, op->number);
+}
+
+/* Does the leader wait until this process has entered? */
+static bool is_needed(const struct tupleq_group *g, const struct tupleq_data *d, int process)
+{
+	if (!process)
+		return false;
+	if (!d || d->kind != TUPLEQ_BCAST)
+		return true;
+	return g->where[d->root].node == g->node && g->where[d->root].local == process;
 }
 
 int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
@@ -153,12 +209,12 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
 			return leave(g, op);
 		}
 		for (; op->at < g->shape.nlocal; op->at++) {
-			if (op->at &&
+			if (is_needed(g, op->data, op->at) &&
 			    !reached(tupleq_entered(g->segment, &g->shape, op->at), op->number))
 				return 0;
 		}
 		if (op->data)
-			reduce_local(g, op->data);
+			gather(g, op->data, op->place);
 		op->phase = TUPLEQ_NETWORK;
 		op->at = 0;
 		/* fall through */

@@ -107,12 +107,28 @@ static void look(struct tupleq_coll *c)
 		fail(c);
 }
 
+static bool keeps_together(const struct tupleq_data *data)
+{
+	return !data || data->kind == TUPLEQ_ALLREDUCE;
+}
+
+/* All processes start the same operations in the same order, so all come to the same places. */
+static int take_place(struct tupleq_coll *c, const struct tupleq_data *data)
+{
+	if (!keeps_together(data))
+		return c->turn++;
+	c->turn = 0;
+	c->odd = !c->odd;
+	return TUPLEQ_TURNS + c->odd;
+}
+
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 {
 	struct tupleq_op *ended = NULL;
 
 	lock();
 	op->number = ++c->number;
+	op->place = take_place(c, op->data);
 	DL_APPEND(c->ops, op);
 	if (op->request)
 		count_nonblocking(1);
@@ -153,12 +169,24 @@ static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 	return op->rc ? MPI_ERR_OTHER : OMPI_SUCCESS;
 }
 
-int tupleq_run(struct tupleq_coll *c, const struct tupleq_data *data)
+static int run(struct tupleq_coll *c, struct tupleq_data *data)
 {
 	struct tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
 
 	tupleq_start(c, &op);
 	return wait_for(c, &op);
+}
+
+int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data)
+{
+	/* All places are taken: who has left a barrier knows that they have been read. */
+	if (!keeps_together(data) && c->turn == TUPLEQ_TURNS) {
+		int rc = run(c, NULL);
+
+		if (rc != OMPI_SUCCESS)
+			return rc;
+	}
+	return run(c, data);
 }
 
 int tupleq_progress(void)

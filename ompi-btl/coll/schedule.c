@@ -67,3 +67,74 @@ int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_st
 		pattern = n & (n - 1) ? TUPLEQ_DISSEMINATION : TUPLEQ_DOUBLING;
 	return pattern == TUPLEQ_DOUBLING ? doubling(n, me, steps) : dissemination(n, me, steps);
 }
+
+/* ---- trees ---- */
+
+int tupleq_tree_slots(int n)
+{
+	int k = 0;
+
+	while (k < TUPLEQ_ROUNDS && 1u << k < (unsigned)n)
+		k++;
+	return k;
+}
+
+/*
+ * Counted from the root on, around a ring, node v is reached in round k from node v - 2^k, where
+ * 2^k is v's highest bit, and reaches v + 2^k in all rounds after that.
+ */
+struct place {
+	int n, root;
+	int v;
+	int first; /* round in which it reaches others first */
+};
+
+static struct place place_of(int n, int me, int root)
+{
+	struct place p = {.n = n, .root = root, .v = me < root ? me - root + n : me - root};
+
+	p.first = p.v ? rounds(p.v) + 1 : 0;
+	return p;
+}
+
+static int node_at(const struct place *p, int v)
+{
+	return v < p->n - p->root ? v + p->root : v - (p->n - p->root);
+}
+
+static int parent(const struct place *p)
+{
+	return node_at(p, p->v - (1 << (p->first - 1)));
+}
+
+/* -1: none. */
+static int child(const struct place *p, int k)
+{
+	return p->n - p->v > 1 << k ? node_at(p, p->v + (1 << k)) : -1;
+}
+
+int tupleq_tree_down(int n, int me, int root, struct tupleq_step *steps)
+{
+	struct place p = place_of(n, me, root);
+	int count = 0, k;
+
+	if (p.v)
+		steps[count++] = (struct tupleq_step){-1, 0, parent(&p), p.first - 1};
+	for (k = p.first; k < TUPLEQ_ROUNDS && child(&p, k) >= 0; k++)
+		steps[count++] = (struct tupleq_step){child(&p, k), k, -1, 0};
+	return count;
+}
+
+int tupleq_tree_up(int n, int me, int root, struct tupleq_step *steps)
+{
+	struct place p = place_of(n, me, root);
+	int count = 0, k;
+
+	for (k = tupleq_tree_slots(n) - 1; k >= p.first; k--) {
+		if (child(&p, k) >= 0)
+			steps[count++] = (struct tupleq_step){-1, 0, child(&p, k), k};
+	}
+	if (p.v)
+		steps[count++] = (struct tupleq_step){parent(&p), p.first - 1, -1, 0};
+	return count;
+}

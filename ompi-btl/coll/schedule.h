@@ -10,7 +10,7 @@ enum tupleq_pattern {
 	TUPLEQ_DISSEMINATION
 };
 
-/* A slot of a node is written to by one other node only. */
+/* A slot of a node is written to by one other node only; in a tree, in one operation. */
 enum {
 	TUPLEQ_ROUNDS = 31,
 	TUPLEQ_SLOT_ENTER = TUPLEQ_ROUNDS, /* doubling: from a node beyond the power of two, */
@@ -32,5 +32,11 @@ int tupleq_doubling_slot(int n, int slot);
 
 /* The steps of node `me` of `n`; returns how many. */
 int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps);
+
+/* A binomial tree with the root `root`, from it and towards it. The nodes that meet are the same
+ * ones as in dissemination. */
+int tupleq_tree_slots(int n);
+int tupleq_tree_down(int n, int me, int root, struct tupleq_step *steps);
+int tupleq_tree_up(int n, int me, int root, struct tupleq_step *steps);
 
 #endif

@@ -16,6 +16,12 @@
 
 #define TUPLEQ_LINE 64
 
+/*
+ * An operation's data have a place of their own in each slot and at each process of a node. Those
+ * that keep their processes together alternate between two; the others take theirs in turn.
+ */
+enum { TUPLEQ_TURNS = 8, TUPLEQ_PLACES = TUPLEQ_TURNS + 2 };
+
 struct tupleq_line {
 	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
 };
@@ -26,38 +32,48 @@ struct tupleq_segment {
 	struct tupleq_line
 		slots[TUPLEQ_SLOTS]; /* other nodes' numbers; then what the shape says: */
 	/*
-	 * For each data slot two messages of other nodes, for even and odd numbers; the result; of
-	 * each process of the node (by its number there) the data that it brings, and the number of
-	 * the operation that it has entered.
+	 * Messages of other nodes; the results; of each process of the node (by its number there)
+	 * the data that it brings, and the number of the operation that it has entered.
 	 */
 	_Alignas(TUPLEQ_LINE) unsigned char rest[];
 };
 
 /* Of nodes of a communicator only the number of processes may differ, which comes last. */
 struct tupleq_shape {
-	int nslots;   /* for data */
+	int nslots;   /* for data that all bring and all get */
+	int ntree;    /* for data on a tree */
 	size_t limit; /* bytes of data, a multiple of the line */
 	int nlocal;   /* processes */
 };
 
 /* Other nodes write here; the offset is the same at all of them. */
-static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int slot,
-					   uint64_t number)
+static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int slot, int place)
 {
+	int before = place < TUPLEQ_TURNS
+			     ? slot * TUPLEQ_TURNS + place
+			     : shape->ntree * TUPLEQ_TURNS + slot * (TUPLEQ_PLACES - TUPLEQ_TURNS) +
+				       place - TUPLEQ_TURNS;
+
 	return offsetof(struct tupleq_segment, rest) +
-	       ((size_t)slot * 2 + (number & 1)) * tupleq_words_size(shape->limit);
+	       (size_t)before * tupleq_words_size(shape->limit);
 }
 
-static inline size_t tupleq_brought_offset(const struct tupleq_shape *shape, int process)
+static inline size_t tupleq_result_offset(const struct tupleq_shape *shape, int place)
 {
-	/* Behind the result. */
-	return tupleq_message_offset(shape, shape->nslots, 0) +
-	       (size_t)(1 + process) * shape->limit;
+	/* Behind the messages. */
+	return tupleq_message_offset(shape, shape->nslots, TUPLEQ_TURNS) +
+	       (size_t)place * shape->limit;
+}
+
+static inline size_t tupleq_brought_offset(const struct tupleq_shape *shape, int process, int place)
+{
+	/* Behind the results. */
+	return tupleq_result_offset(shape, (1 + process) * TUPLEQ_PLACES + place);
 }
 
 static inline size_t tupleq_entered_offset(const struct tupleq_shape *shape, int process)
 {
-	return tupleq_brought_offset(shape, shape->nlocal) +
+	return tupleq_brought_offset(shape, shape->nlocal, 0) +
 	       (size_t)process * sizeof(struct tupleq_line);
 }
 
@@ -67,20 +83,21 @@ static inline void *tupleq_at(struct tupleq_segment *segment, size_t offset)
 }
 
 static inline uint64_t *tupleq_message(struct tupleq_segment *s, const struct tupleq_shape *shape,
-				       int slot, uint64_t number)
+				       int slot, int place)
 {
-	return tupleq_at(s, tupleq_message_offset(shape, slot, number));
+	return tupleq_at(s, tupleq_message_offset(shape, slot, place));
 }
 
-static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape)
+static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape,
+				  int place)
 {
-	return tupleq_at(s, tupleq_message_offset(shape, shape->nslots, 0));
+	return tupleq_at(s, tupleq_result_offset(shape, place));
 }
 
 static inline void *tupleq_brought(struct tupleq_segment *s, const struct tupleq_shape *shape,
-				   int process)
+				   int process, int place)
 {
-	return tupleq_at(s, tupleq_brought_offset(shape, process));
+	return tupleq_at(s, tupleq_brought_offset(shape, process, place));
 }
 
 static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,

@@ -15,7 +15,7 @@
 struct card {
 	uint8_t address[ADDRESS_MAX];
 	uint32_t len;   /* 0: it has no endpoint */
-	uint32_t limit; /* bytes of a reduction */
+	uint32_t limit; /* bytes of data */
 };
 
 /* And then; 0 but for leaders. */
@@ -155,6 +155,7 @@ static void find_shape(struct setup *s)
 		limit = s->cards[i].limit < limit ? s->cards[i].limit : limit;
 	shape->limit = limit;
 	shape->nslots = tupleq_doubling_slots(s->c->group.nnodes);
+	shape->ntree = tupleq_tree_slots(s->c->group.nnodes);
 }
 
 static void make_segment(struct setup *s, struct offer *offer)
@@ -206,18 +207,40 @@ static void attach(struct setup *s)
 		s->problem = "the shared memory of the node can't be attached";
 }
 
+/* Of each rank; leaders are sorted by rank. */
+static void find_ranks(struct setup *s)
+{
+	struct tupleq_group *g = &s->c->group;
+	int first = 0, node = 0;
+
+	for (int i = 0; i < s->size; i++) {
+		if (!i ||
+		    memcmp(&s->places[i].node, &s->places[first].node, sizeof(s->places[i].node))) {
+			const int *leader =
+				bsearch(&s->places[i].rank, s->leaders, (size_t)g->nnodes,
+					sizeof(*s->leaders), compare_ranks);
+
+			first = i;
+			node = (int)(leader - s->leaders);
+		}
+		g->where[s->places[i].rank] = (struct tupleq_where){node, i - first};
+	}
+}
+
 static void find_nodes(struct setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 
 	g->nodes = calloc((size_t)g->nnodes, sizeof(*g->nodes));
+	g->where = calloc((size_t)s->size, sizeof(*g->where));
 	g->sum = malloc(g->shape.limit);
 	g->other = malloc(g->shape.limit);
 	g->words = malloc(tupleq_words_size(g->shape.limit));
-	if (!g->nodes || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
+	if (!g->nodes || !g->where || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
 		s->problem = "there is no memory left";
 		return;
 	}
+	find_ranks(s);
 	for (int i = 0; i < g->nnodes; i++) {
 		const struct offer *offer = &s->offers[s->leaders[i]];
 
@@ -248,6 +271,8 @@ static void connect_path(const struct tupleq_group *g, const struct tupleq_path 
 /* With all that are waited for, so that their death is noticed. */
 static void connect_all(const struct tupleq_group *g)
 {
+	struct tupleq_path trees;
+
 	if (g->me) {
 		tq_peer_connect(g->local[0]);
 		return;
@@ -256,6 +281,9 @@ static void connect_all(const struct tupleq_group *g)
 		tq_peer_connect(g->local[i]);
 	connect_path(g, &g->barrier);
 	connect_path(g, &g->reduction);
+	/* Those on all trees. */
+	trees.nsteps = tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, trees.steps);
+	connect_path(g, &trees);
 }
 
 static int agree(struct setup *s, bool *agreed)
@@ -287,7 +315,7 @@ static int run(struct setup *s, bool *agreed)
 	return agree(s, agreed);
 }
 
-int tupleq_setup(struct tupleq_coll *c)
+static int set_up(struct tupleq_coll *c)
 {
 	struct setup s = {
 		.c = c,
@@ -298,6 +326,7 @@ int tupleq_setup(struct tupleq_coll *c)
 	bool agreed;
 	int rc = OMPI_ERR_OUT_OF_RESOURCE;
 
+	c->state = TUPLEQ_SETTING;
 	s.cards = calloc(n, sizeof(*s.cards));
 	s.offers = calloc(n, sizeof(*s.offers));
 	s.places = calloc(n, sizeof(*s.places));
@@ -321,10 +350,22 @@ int tupleq_setup(struct tupleq_coll *c)
 		}
 	}
 out:
+	if (c->state == TUPLEQ_SETTING)
+		c->state = TUPLEQ_NEW;
 	free(s.leaders);
 	free(s.places);
 	free(s.offers);
 	free(s.cards);
+	return rc;
+}
+
+int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
+{
+	int rc = OMPI_SUCCESS;
+
+	if (OPAL_UNLIKELY(c->state == TUPLEQ_NEW))
+		rc = set_up(c);
+	*ready = c->state == TUPLEQ_READY && len <= c->group.shape.limit;
 	return rc;
 }
 
@@ -343,6 +384,7 @@ void tupleq_teardown(struct tupleq_coll *c)
 	free(g->words);
 	free(g->other);
 	free(g->sum);
+	free(g->where);
 	free(g->nodes);
 	free(g->local);
 	memset(g, 0, sizeof(*g));

@@ -121,6 +121,43 @@ static inline bool series_datatype_is_contiguous(const ompi_datatype_t *type, si
 	return opal_datatype_is_contiguous_memory_layout(&type->super, count > 1 ? 2 : 1);
 }
 
+static inline int series_convert(opal_convertor_t *convertor, void *packed, size_t len, bool pack)
+{
+	struct iovec iov = {.iov_base = packed, .iov_len = len};
+	uint32_t n = 1;
+	int done;
+
+	done = pack ? opal_convertor_pack(convertor, &iov, &n, &len)
+		    : opal_convertor_unpack(convertor, &iov, &n, &len);
+	OBJ_DESTRUCT(convertor);
+	return done > 0 ? OMPI_SUCCESS : OMPI_ERROR;
+}
+
+/* All of the message's `len` bytes without their gaps. */
+static inline int series_pack(const void *addr, size_t count, const ompi_datatype_t *type,
+			      void *packed, size_t len)
+{
+	opal_convertor_t convertor;
+	int rc;
+
+	OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+	rc = opal_convertor_copy_and_prepare_for_send(ompi_mpi_local_convertor, &type->super, count,
+						      addr, 0, &convertor);
+	return rc == OPAL_SUCCESS ? series_convert(&convertor, packed, len, true) : rc;
+}
+
+static inline int series_unpack(void *addr, size_t count, const ompi_datatype_t *type, void *packed,
+				size_t len)
+{
+	opal_convertor_t convertor;
+	int rc;
+
+	OBJ_CONSTRUCT(&convertor, opal_convertor_t);
+	rc = opal_convertor_copy_and_prepare_for_recv(ompi_mpi_local_convertor, &type->super, count,
+						      addr, 0, &convertor);
+	return rc == OPAL_SUCCESS ? series_convert(&convertor, packed, len, false) : rc;
+}
+
 /* Is the buffer a GPU's? Known only to an Open MPI built with CUDA, whose convertor looks. */
 static inline bool series_is_gpu_buffer(const void *addr, size_t count, const ompi_datatype_t *type)
 {
