@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Barriers and small reductions: their time on two ranks, and what more ranks than cores send."""
+"""Barriers and small collectives: their time on two ranks, and what more ranks than cores send."""
 
 import json
 import math
@@ -12,11 +12,18 @@ from rounds import Task, take_turns
 
 TARGET = 0.6
 SIZES = "8,64,256,1K"
+COUNTED_SIZE = "8"
 RANKS = (4, 5, 10)  # of the counts; the fabric has so many nodes:
 NODES = 5
+WITHIN = 4  # ranks on one node
+MOVING = ("allreduce", "bcast", "reduce")
 ONE_NODE = " on one node"
 PATTERNS = ("doubling", "dissemination")
 OPERATIONS = ("sends", "writes", "reads", "atomics")
+
+
+def _arguments(name, sizes):
+    return (f"--{name}", sizes) if name in MOVING else ()
 
 
 def _timed(settings, column, one_node=False):
@@ -25,9 +32,9 @@ def _timed(settings, column, one_node=False):
 
     def run(show):
         results = {}
-        for name, arguments in (("barrier", ()), ("allreduce", ("--allreduce", SIZES))):
+        for name in ("barrier", *MOVING):
             show(name)
-            command = jobs.mpirun(settings, column, "collective", "--ms", ms, *arguments, extra=extra)
+            command = jobs.mpirun(settings, column, "collective", "--ms", ms, *_arguments(name, SIZES), extra=extra)
             for result in jobs.run_json(command, settings.timeout):
                 results[name, result["bytes"]] = result["us"]
         return {f"{name} {size}": us for (name, size), us in results.items()}
@@ -41,14 +48,14 @@ def _operations():
     return [sum(hca["counters"][name] for name in OPERATIONS) for hca in said["hcas"]]
 
 
-def _count(settings, column, ranks, extra):
-    """The most that a node sends for a barrier: what twice as many barriers send more."""
+def _count(settings, column, name, ranks, extra):
+    """The most that a node sends for an operation: what twice as many operations send more."""
 
-    def sent(barriers):
+    def sent(times):
         before = _operations()
-        number = str(barriers)
+        number = ("--least", str(times), "--most", str(times))
         command = jobs.mpirun(
-            settings, column, "collective", "--least", number, "--most", number, ranks=ranks, extra=extra
+            settings, column, "collective", *number, *_arguments(name, COUNTED_SIZE), ranks=ranks, extra=extra
         )
         jobs.run_json(command, settings.timeout)
         return [after - then for after, then in zip(_operations(), before)]
@@ -63,9 +70,11 @@ def _counted(settings, column, pattern=None):
     def run(show):
         place.need_softhca(settings, "what the adapters have sent")
         results = {}
-        for ranks in RANKS:
-            show(f"counting, {ranks} ranks")
-            results[str(ranks)] = _count(settings, column, ranks, extra)
+        for name in ("barrier", *MOVING):
+            show(f"counting, {name}")
+            counts = {str(ranks): _count(settings, column, name, ranks, extra) for ranks in RANKS}
+            counts[ONE_NODE] = _count(settings, column, name, WITHIN, (*extra, *settings.one_node))
+            results[name] = counts
         return results
 
     return Task(f"{column.name}, {pattern}" if pattern else column.name, run, column.own)
@@ -77,6 +86,10 @@ def _cell(values):
 
 def _values(task, what):
     return [results[what] for results in task.results]
+
+
+def _counts(task, name, where):
+    return report.median([counts[where] for counts in _values(task, name)])
 
 
 def _ratio(task, to, what):
@@ -100,13 +113,15 @@ def _print_times(tasks, title, to):
 
 
 def _print_counts(tasks):
-    rows = [
-        [task.name, *(f"{report.median(_values(task, str(ranks))):.2f}" for ranks in RANKS)]
-        for task in tasks
-        if task.results
-    ]
-    heads = [f"{ranks} on {min(ranks, NODES)} nodes" for ranks in RANKS]
-    report.table("Operations of the adapter per barrier, of the node that has most", ["", *heads], rows)
+    heads = [*(f"{ranks} on {min(ranks, NODES)} nodes" for ranks in RANKS), f"{WITHIN}{ONE_NODE}"]
+    for name in ("barrier", *MOVING):
+        what = name if name == "barrier" else f"{name} of {report.size_text(int(COUNTED_SIZE))}"
+        rows = [
+            [task.name, *(f"{_counts(task, name, where):.2f}" for where in (*map(str, RANKS), ONE_NODE))]
+            for task in tasks
+            if task.results
+        ]
+        report.table(f"Operations of the adapter per {what}, of the node that has most", ["", *heads], rows)
 
 
 def _limit(pattern, ranks):
@@ -127,10 +142,13 @@ def _judge(timed, counted):
     for task in counted:
         pattern = task.name.partition(", ")[2]
         for ranks in RANKS if pattern and task.results else ():
-            value, most = report.median(_values(task, str(ranks))), _limit(pattern, ranks)
+            value, most = _counts(task, "barrier", str(ranks)), _limit(pattern, ranks)
             # What keeps connections alive is counted too.
             text = f"{pattern}, {ranks} ranks: at most {most} operations of a node per barrier"
             report.judge(text, value <= most + 0.05, f"{value:.2f}")
+        if pattern and task.results:
+            value = _counts(task, "barrier", ONE_NODE)
+            report.judge(f"{pattern}, {WITHIN} ranks{ONE_NODE}: no operations", value <= 0.05, f"{value:.2f}")
 
 
 def main(settings):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collective.c - MPI_Barrier, or MPI_Allreduce of some sizes, one after the other. One JSON object
- * per size. Any number of ranks; rank 0's times.
+ * collective.c - MPI_Barrier, or another collective with some sizes of data, one after the other.
+ * One JSON object per size. Any number of ranks; rank 0's times. The root goes around: so the next
+ * root has to have the data of the last one, and no rank runs ahead.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -11,20 +12,36 @@
 #include "pair.h"
 #include "sample.h"
 
+enum operation { BARRIER, ALLREDUCE, BCAST, REDUCE };
+
+static const char *const names[] = {"barrier", "allreduce", "bcast", "reduce"};
+
 struct settings {
 	struct pair pair;
-	bool reduce;
+	enum operation operation;
 	int ranks;
 	struct effort effort;
 };
 
-static void once(const struct settings *s, size_t bytes)
+static void once(const struct settings *s, size_t bytes, long i)
 {
-	if (s->reduce)
-		MPI_Allreduce(s->pair.send_buf, s->pair.recv_buf, (int)(bytes / sizeof(double)),
-			      MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-	else
+	int n = (int)(bytes / sizeof(double)), root = (int)(i % s->ranks);
+	void *in = s->pair.send_buf, *out = s->pair.recv_buf;
+
+	switch (s->operation) {
+	case BARRIER:
 		MPI_Barrier(MPI_COMM_WORLD);
+		break;
+	case ALLREDUCE:
+		MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		break;
+	case BCAST:
+		MPI_Bcast(in, n, MPI_DOUBLE, root, MPI_COMM_WORLD);
+		break;
+	case REDUCE:
+		MPI_Reduce(in, out, n, MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+		break;
+	}
 }
 
 static void repeat(const struct settings *s, size_t bytes, long n, double *us)
@@ -32,7 +49,7 @@ static void repeat(const struct settings *s, size_t bytes, long n, double *us)
 	uint64_t then = clock_ns(), now;
 
 	for (long i = 0; i < n; i++) {
-		once(s, bytes);
+		once(s, bytes, i);
 		now = clock_ns();
 		us[i] = (double)(now - then) / 1e3;
 		then = now;
@@ -56,8 +73,7 @@ static void run(const struct settings *s, size_t bytes)
 		return;
 	printf("{\"test\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.4f,\"q1_us\":%.4f,"
 	       "\"q3_us\":%.4f,\"mean_us\":%.4f,\"repeats\":%ld}\n",
-	       s->reduce ? "allreduce" : "barrier", s->ranks, bytes, sum.median, sum.q1, sum.q3,
-	       sum.mean, n);
+	       names[s->operation], s->ranks, bytes, sum.median, sum.q1, sum.q3, sum.mean, n);
 	fflush(stdout);
 }
 
@@ -65,6 +81,8 @@ static const struct argp_option options[] = {
 	{"allreduce", 'a', "LIST", 0,
 	 "sums of doubles of these sizes, as 8,64-1K (a range: powers of two), and not barriers",
 	 0},
+	{"bcast", 'b', "LIST", 0, "the same with doubles from each rank in turn", 0},
+	{"reduce", 'r', "LIST", 0, "the same with sums to each rank in turn", 0},
 	{"ms", 't', "MS", 0, "time for one size; 100", 0},
 	{"least", 'l', "N", 0, "but at least N; 20", 0},
 	{"most", 'm', "N", 0, "and at most N; 100000", 0},
@@ -78,7 +96,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'a':
-		s->reduce = true;
+	case 'b':
+	case 'r':
+		s->operation = key == 'a' ? ALLREDUCE : key == 'b' ? BCAST : REDUCE;
 		pair_sizes(&s->pair, arg);
 		return 0;
 	default:
@@ -90,7 +110,7 @@ int main(int argc, char **argv)
 {
 	static const struct argp argp = {.options = options,
 					 .parser = parse_option,
-					 .doc = "Barriers or small reductions of all MPI ranks."};
+					 .doc = "Barriers or small collectives of all MPI ranks."};
 	struct settings s = {.effort = {.ms = 100, .least = 20, .most = 100000, .warm_up = 200}};
 
 	MPI_Init(&argc, &argv);
