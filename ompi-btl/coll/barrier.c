@@ -35,6 +35,7 @@ static void request_construct(struct tupleq_request *request)
 	request->super.req_type = OMPI_REQUEST_COLL;
 	request->super.req_free = request_free;
 	request->super.req_cancel = request_cancel;
+	request->exchange.blocks = NULL;
 }
 
 static void request_destruct(struct tupleq_request *request)
@@ -50,9 +51,6 @@ int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **out, mca_coll_ba
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	struct tupleq_request *request;
 
-	/* The set-up waits for the others, which this may not. */
-	if (c->state != TUPLEQ_READY)
-		return c->next.ibarrier.fn(comm, out, c->next.ibarrier.module);
 	request = OBJ_NEW(tupleq_request_t);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -60,6 +58,8 @@ int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **out, mca_coll_ba
 	request->super.req_mpi_object.comm = comm;
 	series_request_pending(&request->super);
 	request->op = (struct tupleq_op){.phase = TUPLEQ_ENTER, .request = request};
+	/* Drawn now, and always, so that all processes draw the same. */
+	request->tag = series_take_tags(comm, 1);
 	/* A freed communicator stays until its operations have ended. */
 	request->comm = comm;
 	OBJ_RETAIN(comm);

@@ -7,6 +7,7 @@
 
 #include <tupleq/tupleq.h>
 
+#include "exchange.h"
 #include "schedule.h"
 #include "segment.h"
 
@@ -70,6 +71,8 @@ struct tupleq_op {
 struct tupleq_request {
 	ompi_request_t super;
 	struct tupleq_op op;
+	struct tupleq_exchange exchange; /* where there is no memory to write to */
+	int tag;                         /* for it */
 	ompi_communicator_t *comm;
 };
 
@@ -112,27 +115,29 @@ struct tupleq_group {
 		mca_coll_base_module_t *module;        \
 	} name
 
+enum tupleq_state {
+	TUPLEQ_NEW,     /* its first operation sets it up */
+	TUPLEQ_SETTING, /* operations wait for that */
+	TUPLEQ_READY,
+	TUPLEQ_DECLINED /* some process can't */
+};
+
 struct tupleq_coll {
 	mca_coll_base_module_t super;
 	ompi_communicator_t *comm;
 	struct {
 		TUPLEQ_NEXT(barrier);
-		TUPLEQ_NEXT(ibarrier);
 		TUPLEQ_NEXT(allreduce);
 		TUPLEQ_NEXT(bcast);
 		TUPLEQ_NEXT(reduce);
 	} next;
-	enum {
-		TUPLEQ_NEW,     /* its first blocking operation sets it up */
-		TUPLEQ_SETTING, /* by others' collectives, which may use ours in turn */
-		TUPLEQ_READY,
-		TUPLEQ_DECLINED /* some process can't: all leave it to the next component */
-	} state;
+	_Atomic int state; /* enum tupleq_state; written with component.lock */
 	struct tupleq_group group;
 	/* From here on guarded by component.lock. */
-	uint64_t number; /* of the last operation that was started */
-	int turn;        /* place of the next operation that keeps nobody together */
-	bool odd;        /* the last that did keep them together had the second place */
+	struct tupleq_setup *setup; /* under way */
+	uint64_t number;            /* of the last operation that was started */
+	int turn;                   /* place of the next operation that keeps nobody together */
+	bool odd;                   /* the last that did keep them together had the second place */
 	bool failed;
 	struct tupleq_op *ops; /* under way; only the first moves */
 	int nonblocking;       /* of these; if there are any, it is in component.active */
@@ -155,14 +160,27 @@ struct tupleq_component {
 extern struct tupleq_component tupleq_component;
 extern mca_coll_base_component_2_0_0_t mca_coll_tupleq_component;
 
+static inline void tupleq_set_state(struct tupleq_coll *c, enum tupleq_state state)
+{
+	/* release: what has been set up is there for who sees it. */
+	atomic_store_explicit(&c->state, state, memory_order_release);
+}
+
+static inline enum tupleq_state tupleq_state(struct tupleq_coll *c)
+{
+	return (enum tupleq_state)atomic_load_explicit(&c->state, memory_order_acquire);
+}
+
 /* For who asks why (coll_base_verbose of 10). */
 void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- setup.c ---- */
-/* Is an operation with `len` bytes done here? Brings a new communicator to READY or DECLINED first,
- * which is collective. An error: it could not be agreed on. */
-int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready);
+/* Begins to bring a new communicator to READY or DECLINED, the same on all processes. 0, -ENOMEM.
+ */
+int tupleq_setup_start(struct tupleq_coll *c);
+/* 1: it is; 0: not yet; -errno: it will be neither. */
+int tupleq_setup_poll(struct tupleq_coll *c);
 void tupleq_teardown(struct tupleq_coll *c);
 
 /* ---- meet.c: the way of an operation ---- */
@@ -172,6 +190,8 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op);
 struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_op *op);
 
 /* ---- progress.c: operations, one after the other on each communicator ---- */
+/* Is an operation with `len` bytes done here? Waits for the set-up. 0, or MPI's error. */
+int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready);
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op);
 /* Starts a blocking operation and waits for it. 0, or MPI's error. */
 int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data);

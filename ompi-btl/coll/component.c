@@ -112,12 +112,11 @@ static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *co
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
-	if (!below->coll_barrier || !below->coll_ibarrier || !below->coll_allreduce ||
-	    !below->coll_bcast || !below->coll_reduce)
+	if (!below->coll_barrier || !below->coll_allreduce || !below->coll_bcast ||
+	    !below->coll_reduce)
 		return OMPI_ERR_NOT_FOUND;
 	c->comm = comm;
 	TAKE_OVER(c, below, barrier);
-	TAKE_OVER(c, below, ibarrier);
 	TAKE_OVER(c, below, allreduce);
 	TAKE_OVER(c, below, bcast);
 	TAKE_OVER(c, below, reduce);
@@ -129,7 +128,8 @@ static void module_construct(struct tupleq_coll *c)
 	c->comm = NULL;
 	memset(&c->next, 0, sizeof(c->next));
 	memset(&c->group, 0, sizeof(c->group));
-	c->state = TUPLEQ_NEW;
+	atomic_init(&c->state, TUPLEQ_NEW);
+	c->setup = NULL;
 	c->number = TUPLEQ_FIRST;
 	c->turn = 0;
 	c->odd = false;
@@ -142,7 +142,6 @@ static void module_destruct(struct tupleq_coll *c)
 {
 	tupleq_teardown(c);
 	GIVE_BACK(c, barrier);
-	GIVE_BACK(c, ibarrier);
 	GIVE_BACK(c, allreduce);
 	GIVE_BACK(c, bcast);
 	GIVE_BACK(c, reduce);

@@ -70,6 +70,8 @@ static void fail(struct tupleq_coll *c)
 	uint64_t one = 1;
 
 	c->failed = true;
+	if (tupleq_state(c) != TUPLEQ_READY)
+		return;
 	atomic_store_explicit(&g->segment->failed.word, one, memory_order_release);
 	if (g->me)
 		return;
@@ -82,12 +84,56 @@ static void fail(struct tupleq_coll *c)
 	}
 }
 
+/* A nonblocking barrier where there is no memory to write to; all others went to the next
+ * component.
+ */
+static int meet_by_messages(struct tupleq_coll *c, struct tupleq_request *request)
+{
+	struct tupleq_exchange *x = &request->exchange;
+	const char nothing = 0;
+	int rc = 0;
+
+	if (!x->blocks)
+		rc = tupleq_exchange_start(x, c->comm, request->tag, &nothing, sizeof(nothing));
+	if (!rc)
+		rc = tupleq_exchange_poll(x);
+	if (rc)
+		tupleq_exchange_end(x);
+	return rc;
+}
+
+static int meet(struct tupleq_coll *c, struct tupleq_op *op)
+{
+	if (c->failed)
+		return -EIO;
+	return tupleq_state(c) == TUPLEQ_READY ? tupleq_meet(c, op)
+					       : meet_by_messages(c, op->request);
+}
+
+/* Before anything else on a communicator. */
+static bool set_up(struct tupleq_coll *c)
+{
+	int rc = 0;
+
+	if (c->failed)
+		return true;
+	if (tupleq_state(c) == TUPLEQ_NEW)
+		rc = tupleq_setup_start(c);
+	if (!rc && tupleq_state(c) == TUPLEQ_SETTING)
+		rc = tupleq_setup_poll(c);
+	if (rc < 0)
+		fail(c);
+	return c->failed || tupleq_state(c) > TUPLEQ_SETTING;
+}
+
 static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 {
 	int rc;
 
+	if (OPAL_UNLIKELY(tupleq_state(c) < TUPLEQ_READY) && !set_up(c))
+		return;
 	while (c->ops) {
-		rc = c->failed ? -EIO : tupleq_meet(c, c->ops);
+		rc = meet(c, c->ops);
 		if (rc == 0)
 			return;
 		if (rc < 0 && !c->failed)
@@ -99,7 +145,7 @@ static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 /* Is it worth while to wait on? */
 static void look(struct tupleq_coll *c)
 {
-	if (!c->ops || c->failed)
+	if (!c->ops || c->failed || tupleq_state(c) != TUPLEQ_READY)
 		return;
 	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed))
 		c->failed = true;
@@ -142,6 +188,26 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 	advance(c, &ended);
 	unlock();
 	complete(ended);
+}
+
+int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
+{
+	struct tupleq_op *ended = NULL;
+	bool failed = false;
+
+	while (OPAL_UNLIKELY(tupleq_state(c) < TUPLEQ_READY) && !failed) {
+		lock();
+		advance(c, &ended);
+		failed = c->failed;
+		unlock();
+		complete(ended);
+		ended = NULL;
+		if (opal_using_threads())
+			sched_yield();
+		opal_progress();
+	}
+	*ready = tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
+	return failed ? MPI_ERR_OTHER : OMPI_SUCCESS;
 }
 
 static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set-up of a communicator, at its first operation that blocks: who is on which node, memory of
- * each node, its address to the leaders of the others. All processes agree on whether it has come
- * about, by collectives of other components.
+ * The set-up of a communicator, at its first operation: who is on which node, memory of each node,
+ * its address to the leaders of the others; and all processes agree on whether it has come about.
+ * That takes three exchanges of messages, which opal_progress() takes further, too: an operation
+ * that doesn't wait is there before the memory is.
  */
 #include "coll.h"
 
@@ -32,27 +33,36 @@ struct place {
 	int rank;
 };
 
-struct setup {
+struct tupleq_setup {
 	struct tupleq_coll *c;
 	struct tq_ep *ep;
 	int size, rank;
-	struct card *cards;
-	struct offer *offers;
+	int tag; /* the first of one for each exchange */
+	enum { CARDS, OFFERS, VERDICTS, EXCHANGES } stage;
+	struct tupleq_exchange exchange[EXCHANGES];
 	struct place *places;
 	int *leaders;        /* ranks, ascending */
 	int leader;          /* of this process's node */
 	const char *problem; /* of this process; NULL: none */
 };
 
-static int allgather(const struct setup *s, const void *mine, void *all, size_t bytes)
+static int share(struct tupleq_setup *s, const void *mine, size_t bytes)
 {
-	ompi_communicator_t *comm = s->c->comm;
-
-	return comm->c_coll->coll_allgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE,
-					    comm, comm->c_coll->coll_allgather_module);
+	return tupleq_exchange_start(&s->exchange[s->stage], s->c->comm, s->tag - (int)s->stage,
+				     mine, bytes);
 }
 
-static int share_cards(struct setup *s)
+static const struct card *card_of(const struct tupleq_setup *s, int rank)
+{
+	return tupleq_exchange_of(&s->exchange[CARDS], rank);
+}
+
+static const struct offer *offer_of(const struct tupleq_setup *s, int rank)
+{
+	return tupleq_exchange_of(&s->exchange[OFFERS], rank);
+}
+
+static int share_cards(struct tupleq_setup *s)
 {
 	struct card mine = {.limit = (uint32_t)tupleq_component.limit};
 	const void *address = NULL;
@@ -67,13 +77,13 @@ static int share_cards(struct setup *s)
 		s->problem = "libtupleq is of another version";
 	else
 		memcpy(mine.address, address, mine.len = (uint32_t)len);
-	return allgather(s, &mine, s->cards, sizeof(mine));
+	return share(s, &mine, sizeof(mine));
 }
 
-static bool all_have_cards(const struct setup *s)
+static bool all_have_cards(const struct tupleq_setup *s)
 {
 	for (int i = 0; i < s->size; i++) {
-		if (!s->cards[i].len)
+		if (!card_of(s, i)->len)
 			return false;
 	}
 	return true;
@@ -92,9 +102,9 @@ static int compare_ranks(const void *a, const void *b)
 	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-static struct tq_peer *find_peer(struct setup *s, int rank)
+static struct tq_peer *find_peer(struct tupleq_setup *s, int rank)
 {
-	const struct card *card = &s->cards[rank];
+	const struct card *card = card_of(s, rank);
 	struct tq_peer *peer = tq_peer_find(s->ep, card->address, card->len);
 
 	if (!peer)
@@ -103,14 +113,16 @@ static struct tq_peer *find_peer(struct setup *s, int rank)
 }
 
 /* The group's processes of this node, and the leaders. */
-static void find_places(struct setup *s)
+static void find_places(struct tupleq_setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 	int i, mine = 0;
 
 	for (i = 0; i < s->size; i++) {
+		const struct card *card = card_of(s, i);
+
 		s->places[i].rank = i;
-		if (tq_address_node(s->cards[i].address, s->cards[i].len, &s->places[i].node))
+		if (tq_address_node(card->address, card->len, &s->places[i].node))
 			s->problem = "a process uses another version of TupleQ";
 	}
 	qsort(s->places, (size_t)s->size, sizeof(*s->places), compare_places);
@@ -146,19 +158,19 @@ static void find_places(struct setup *s)
 }
 
 /* The same on all nodes, but for the number of processes. */
-static void find_shape(struct setup *s)
+static void find_shape(struct tupleq_setup *s)
 {
 	struct tupleq_shape *shape = &s->c->group.shape;
 	uint32_t limit = UINT32_MAX;
 
 	for (int i = 0; i < s->size; i++)
-		limit = s->cards[i].limit < limit ? s->cards[i].limit : limit;
+		limit = card_of(s, i)->limit < limit ? card_of(s, i)->limit : limit;
 	shape->limit = limit;
 	shape->nslots = tupleq_doubling_slots(s->c->group.nnodes);
 	shape->ntree = tupleq_tree_slots(s->c->group.nnodes);
 }
 
-static void make_segment(struct setup *s, struct offer *offer)
+static void make_segment(struct tupleq_setup *s, struct offer *offer)
 {
 	struct tupleq_group *g = &s->c->group;
 	int rc = tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
@@ -178,7 +190,7 @@ static void make_segment(struct setup *s, struct offer *offer)
 	offer->key = tq_mr_key(g->mr);
 }
 
-static int share_offers(struct setup *s)
+static int share_offers(struct tupleq_setup *s)
 {
 	struct offer mine = {.ok = 0};
 
@@ -187,28 +199,28 @@ static int share_offers(struct setup *s)
 	if (!s->problem && !s->c->group.me)
 		make_segment(s, &mine);
 	mine.ok = !s->problem;
-	return allgather(s, &mine, s->offers, sizeof(mine));
+	return share(s, &mine, sizeof(mine));
 }
 
-static bool all_have_offers(const struct setup *s)
+static bool all_have_offers(const struct tupleq_setup *s)
 {
 	for (int i = 0; i < s->size; i++) {
-		if (!s->offers[i].ok)
+		if (!offer_of(s, i)->ok)
 			return false;
 	}
 	return true;
 }
 
-static void attach(struct setup *s)
+static void attach(struct tupleq_setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 
-	if (g->me && tupleq_segment_attach(&g->shape, s->offers[s->leader].name, &g->segment))
+	if (g->me && tupleq_segment_attach(&g->shape, offer_of(s, s->leader)->name, &g->segment))
 		s->problem = "the shared memory of the node can't be attached";
 }
 
 /* Of each rank; leaders are sorted by rank. */
-static void find_ranks(struct setup *s)
+static void find_ranks(struct tupleq_setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 	int first = 0, node = 0;
@@ -227,7 +239,7 @@ static void find_ranks(struct setup *s)
 	}
 }
 
-static void find_nodes(struct setup *s)
+static void find_nodes(struct tupleq_setup *s)
 {
 	struct tupleq_group *g = &s->c->group;
 
@@ -242,7 +254,7 @@ static void find_nodes(struct setup *s)
 	}
 	find_ranks(s);
 	for (int i = 0; i < g->nnodes; i++) {
-		const struct offer *offer = &s->offers[s->leaders[i]];
+		const struct offer *offer = offer_of(s, s->leaders[i]);
 
 		if (s->leaders[i] == s->rank)
 			g->node = i;
@@ -286,86 +298,118 @@ static void connect_all(const struct tupleq_group *g)
 	connect_path(g, &trees);
 }
 
-static int agree(struct setup *s, bool *agreed)
+static int share_verdict(struct tupleq_setup *s)
 {
-	ompi_communicator_t *comm = s->c->comm;
-	struct tupleq_group *g = &s->c->group;
-	int mine, all, rc;
+	bool mine;
 
 	attach(s);
-	if (!s->problem && !g->me)
+	if (!s->problem && !s->c->group.me)
 		find_nodes(s);
 	mine = !s->problem;
-	rc = s->c->next.allreduce.fn(&mine, &all, 1, MPI_INT, MPI_MIN, comm,
-				     s->c->next.allreduce.module);
-	*agreed = rc == OMPI_SUCCESS && all;
-	return rc;
+	return share(s, &mine, sizeof(mine));
 }
 
-static int run(struct setup *s, bool *agreed)
+static bool all_agree(const struct tupleq_setup *s)
 {
-	int rc = share_cards(s);
-
-	*agreed = false;
-	if (rc != OMPI_SUCCESS || !all_have_cards(s))
-		return rc;
-	rc = share_offers(s);
-	if (rc != OMPI_SUCCESS || !all_have_offers(s))
-		return rc;
-	return agree(s, agreed);
+	for (int i = 0; i < s->size; i++) {
+		if (!*(const bool *)tupleq_exchange_of(&s->exchange[VERDICTS], i))
+			return false;
+	}
+	return true;
 }
 
-static int set_up(struct tupleq_coll *c)
+static void free_setup(struct tupleq_setup *s)
 {
-	struct setup s = {
-		.c = c,
-		.size = ompi_comm_size(c->comm),
-		.rank = ompi_comm_rank(c->comm),
-	};
-	size_t n = (size_t)s.size;
-	bool agreed;
-	int rc = OMPI_ERR_OUT_OF_RESOURCE;
+	for (int i = 0; i < EXCHANGES; i++)
+		tupleq_exchange_end(&s->exchange[i]);
+	free(s->leaders);
+	free(s->places);
+	free(s);
+}
 
-	c->state = TUPLEQ_SETTING;
-	s.cards = calloc(n, sizeof(*s.cards));
-	s.offers = calloc(n, sizeof(*s.offers));
-	s.places = calloc(n, sizeof(*s.places));
-	s.leaders = calloc(n, sizeof(*s.leaders));
-	if (!s.cards || !s.offers || !s.places || !s.leaders)
-		goto out;
-	rc = run(&s, &agreed);
-	if (s.problem)
-		tupleq_say(c->comm, "%s", s.problem);
-	if (rc == OMPI_SUCCESS && agreed) {
-		c->state = TUPLEQ_READY;
-		connect_all(&c->group);
-		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", c->group.nnodes,
-			   c->group.shape.nlocal, tq_device_text(s.ep));
+/* ---- the three exchanges ---- */
+
+int tupleq_setup_start(struct tupleq_coll *c)
+{
+	struct tupleq_setup *s = calloc(1, sizeof(*s));
+	int rc = -ENOMEM;
+
+	if (!s)
+		return rc;
+	s->c = c;
+	s->size = ompi_comm_size(c->comm);
+	s->rank = ompi_comm_rank(c->comm);
+	s->tag = series_take_tags(c->comm, EXCHANGES);
+	s->stage = CARDS;
+	s->places = calloc((size_t)s->size, sizeof(*s->places));
+	s->leaders = calloc((size_t)s->size, sizeof(*s->leaders));
+	if (s->places && s->leaders)
+		rc = share_cards(s);
+	if (rc) {
+		free_setup(s);
+		return rc;
+	}
+	c->setup = s;
+	tupleq_set_state(c, TUPLEQ_SETTING);
+	return 0;
+}
+
+/* All have given what belongs to the stage. 1: that settles it; 0: the next has begun; -errno. */
+static int next_stage(struct tupleq_setup *s, bool *agreed)
+{
+	switch (s->stage) {
+	case CARDS:
+		if (!all_have_cards(s))
+			return 1;
+		s->stage = OFFERS;
+		return share_offers(s);
+	case OFFERS:
+		if (!all_have_offers(s))
+			return 1;
+		s->stage = VERDICTS;
+		return share_verdict(s);
+	default:
+		*agreed = all_agree(s);
+		return 1;
+	}
+}
+
+static void settle(struct tupleq_setup *s, bool agreed)
+{
+	struct tupleq_coll *c = s->c;
+	struct tupleq_group *g = &c->group;
+
+	if (s->problem)
+		tupleq_say(c->comm, "%s", s->problem);
+	if (agreed) {
+		connect_all(g);
+		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
+			   g->shape.nlocal, tq_device_text(s->ep));
 	} else {
 		tupleq_teardown(c);
-		if (rc == OMPI_SUCCESS) {
-			c->state = TUPLEQ_DECLINED;
-			tupleq_say(c->comm, "not every process can take part: other components "
-					    "do the collectives of this communicator");
-		}
+		tupleq_say(c->comm, "not every process can take part: barriers are messages, and "
+				    "other components do the other collectives");
 	}
-out:
-	if (c->state == TUPLEQ_SETTING)
-		c->state = TUPLEQ_NEW;
-	free(s.leaders);
-	free(s.places);
-	free(s.offers);
-	free(s.cards);
-	return rc;
+	tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 
-int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
+int tupleq_setup_poll(struct tupleq_coll *c)
 {
-	int rc = OMPI_SUCCESS;
+	struct tupleq_setup *s = c->setup;
+	bool agreed = false;
+	int rc;
 
-	if (OPAL_UNLIKELY(c->state == TUPLEQ_NEW))
-		rc = set_up(c);
-	*ready = c->state == TUPLEQ_READY && len <= c->group.shape.limit;
+	do {
+		rc = tupleq_exchange_poll(&s->exchange[s->stage]);
+		if (rc > 0)
+			rc = next_stage(s, &agreed);
+		else if (!rc)
+			return 0;
+	} while (!rc);
+	if (rc > 0)
+		settle(s, agreed);
+	free_setup(s);
+	c->setup = NULL;
 	return rc;
 }
 

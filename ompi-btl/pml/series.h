@@ -188,6 +188,22 @@ static inline bool series_tag_is_used_once(int tag)
 	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
 }
 
+/* The first of `n` such tags, one below the other. All processes of a communicator take them in the
+ * order in which they call its nonblocking collectives. Debian lacks a header that Open MPI's own
+ * function for it needs. */
+static inline int series_take_tags(ompi_communicator_t *comm, int n)
+{
+	int32_t next = comm->c_nbc_tag, first;
+
+	do {
+		first = next - n < MCA_COLL_BASE_TAG_NONBLOCKING_END
+				? MCA_COLL_BASE_TAG_NONBLOCKING_BASE
+				: next;
+	} while (!__atomic_compare_exchange_n(&comm->c_nbc_tag, &next, first - n, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return first;
+}
+
 /* Debian installs no header of Open MPI's that has the fields of an operation: these are its calls.
  */
 static inline bool series_op_commutes(struct ompi_op_t *op)

@@ -154,6 +154,24 @@ static void reversed(int loops)
 	t_end();
 }
 
+/* What this process has written into others' memory for 20 barriers. */
+static long long writes(struct group *g, bool nonblocking)
+{
+	long long before = t_counter("puts");
+	MPI_Request request;
+
+	for (int i = 0; i < 20; i++) {
+		if (!nonblocking) {
+			barrier(g);
+			continue;
+		}
+		start(g, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		left(g, g->entered);
+	}
+	return t_counter("puts") - before;
+}
+
 /* The nonblocking one first: it must not wait, also not for the set-up. */
 static void nonblocking_first(void)
 {
@@ -173,7 +191,8 @@ static void nonblocking_first(void)
 		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	left(&g, g.entered);
-	barrier(&g);
+	/* And it must have set up what a blocking one would. */
+	t_eq(writes(&g, true), writes(&g, false));
 	if (t_rank)
 		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, comm, MPI_STATUS_IGNORE);
 	start(&g, &request);
@@ -181,6 +200,32 @@ static void nonblocking_first(void)
 		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	left(&g, g.entered);
+	group_free(&g);
+	t_end();
+}
+
+/* Several before there is memory to write to, while other collectives' messages are under way. */
+static void nonblocking_all_at_once(void)
+{
+	MPI_Request requests[8], other;
+	int sum, one = 1, root = 7;
+	struct group g;
+	MPI_Comm comm;
+
+	t_begin("Ibarriers first, among others");
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	g = group_of(comm);
+	for (int i = 0; i < 8; i++) {
+		start(&g, &requests[i]);
+		if (i == 2)
+			MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm, &other);
+		if (i == 4)
+			MPI_Bcast(&root, 1, MPI_INT, 0, comm);
+	}
+	MPI_Waitall(8, requests, MPI_STATUSES_IGNORE);
+	left(&g, 8);
+	MPI_Wait(&other, MPI_STATUS_IGNORE);
+	t_eq(sum, t_size);
 	group_free(&g);
 	t_end();
 }
@@ -311,15 +356,22 @@ static void threads(long seed, int n, long barriers)
 
 static void freed_again(void)
 {
+	MPI_Request request;
 	MPI_Comm comm;
 
 	t_begin("50 communicators");
 	for (int i = 0; i < 50; i++) {
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-		MPI_Barrier(comm);
+		request = MPI_REQUEST_NULL;
+		/* Freed before it is set up. */
+		if (i % 5 == 0)
+			MPI_Ibarrier(comm, &request);
+		else
+			MPI_Barrier(comm);
 		if (i % 2)
 			MPI_Barrier(comm);
 		MPI_Comm_free(&comm);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	}
 	t_end();
 }
@@ -342,6 +394,7 @@ int main(int argc, char **argv)
 	sizes((int)loops);
 	reversed((int)loops);
 	nonblocking_first();
+	nonblocking_all_at_once();
 	overlapping(&common, &own, barriers / 4);
 	delayed(&own, barriers);
 	freed_again();

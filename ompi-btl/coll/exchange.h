@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A few bytes from each process to each, by messages, and without waiting: for what comes before
+ * there is memory to write to, and where there never is. (J. Bruck, C. Ho, S. Kipnis, E. Upfal,
+ * D. Weathersby, "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing
+ * Systems", 1997.)
+ */
+#ifndef TUPLEQ_COLL_EXCHANGE_H
+#define TUPLEQ_COLL_EXCHANGE_H
+
+#include "pml/series.h"
+
+struct tupleq_exchange {
+	ompi_communicator_t *comm;
+	int tag;
+	int rank, size;
+	int have; /* processes whose bytes are here: this one, and those behind it in turn */
+	bool posted;
+	size_t bytes;
+	unsigned char *blocks; /* this process's first; NULL: nothing is under way */
+	ompi_request_t *requests[2];
+};
+
+/* With a tag of its own. 0, -ENOMEM. */
+int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, int tag,
+			  const void *mine, size_t bytes);
+/* 1: all is there; 0: not yet; -EIO: it never will be. */
+int tupleq_exchange_poll(struct tupleq_exchange *x);
+/* What process `rank` gave. */
+const void *tupleq_exchange_of(const struct tupleq_exchange *x, int rank);
+/* After its end, or a failure. */
+void tupleq_exchange_end(struct tupleq_exchange *x);
+
+#endif
