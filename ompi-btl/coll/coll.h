@@ -17,7 +17,7 @@
 
 /* The number of no operation; those of a communicator count on from here. As with the kernel's
  * jiffies, they wrap soon, so that a fault in that would be seen by every program. */
-#define TUPLEQ_FIRST (UINT64_MAX - 1000)
+#define TUPLEQ_FIRST (UINT64_MAX - 100)
 
 /* The longest data (bytes) that the user may ask for. */
 #define TUPLEQ_LIMIT_MAX 4096
