@@ -213,6 +213,12 @@ static void each_root(const struct group *g, int k)
 	static const int counts[] = {0, 1, 3, 64, 127, 128, 129, 512, MAX};
 
 	for (int root = 0; root < g->size; root++) {
+		/* Of many, all of it for some, and a little for each. */
+		if (g->size > 6 && root % 5 != g->size % 5) {
+			bcast(g, root, 3, k);
+			reduce(g, root, 3, k);
+			continue;
+		}
 		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 			bcast(g, root, counts[i], k);
 			reduce(g, root, counts[i], k);
