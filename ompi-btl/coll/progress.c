@@ -84,9 +84,7 @@ static void fail(struct tupleq_coll *c)
 	}
 }
 
-/* A nonblocking barrier where there is no memory to write to; all others went to the next
- * component.
- */
+/* A nonblocking barrier where there is no memory to write to. Nothing else is started there. */
 static int meet_by_messages(struct tupleq_coll *c, struct tupleq_request *request)
 {
 	struct tupleq_exchange *x = &request->exchange;
