@@ -17,6 +17,7 @@ RANKS = (4, 5, 10)  # of the counts; the fabric has so many nodes:
 NODES = 5
 WITHIN = 4  # ranks on one node
 MOVING = ("allreduce", "bcast", "reduce")
+ROOTED = ("bcast", "reduce")  # a repeat is one from or to each rank
 ONE_NODE = " on one node"
 PATTERNS = ("doubling", "dissemination")
 OPERATIONS = ("sends", "writes", "reads", "atomics")
@@ -61,7 +62,8 @@ def _count(settings, column, name, ranks, extra):
         return [after - then for after, then in zip(_operations(), before)]
 
     few = 200 if settings.quick else 1000
-    return max((b - a) / few for a, b in zip(sent(few), sent(2 * few)))
+    operations = few * ranks if name in ROOTED else few
+    return max((b - a) / operations for a, b in zip(sent(few), sent(2 * few)))
 
 
 def _counted(settings, column, pattern=None):
