@@ -5,18 +5,20 @@
 
 #define STAMP (UINT64_C(1) << 32)
 
+/* Whole words have a loop of their own: their four bytes are then moved by one instruction. */
 void tupleq_words_put(uint64_t *words, const void *data, size_t len)
 {
 	const unsigned char *from = data;
+	uint32_t piece;
 
-	for (; len > 0; words++) {
-		size_t n = len < 4 ? len : 4;
-		uint32_t piece = 0;
-
-		memcpy(&piece, from, n);
+	for (; len >= sizeof(piece); words++, from += sizeof(piece), len -= sizeof(piece)) {
+		memcpy(&piece, from, sizeof(piece));
 		*words = STAMP | piece;
-		from += n;
-		len -= n;
+	}
+	if (len) {
+		piece = 0;
+		memcpy(&piece, from, len);
+		*words = STAMP | piece;
 	}
 }
 
@@ -33,14 +35,16 @@ bool tupleq_words_here(const uint64_t *words, size_t len, size_t *got)
 void tupleq_words_take(uint64_t *words, void *data, size_t len)
 {
 	unsigned char *to = data;
+	uint32_t piece;
 
-	for (; len > 0; words++) {
-		size_t n = len < 4 ? len : 4;
-		uint32_t piece = (uint32_t)*words;
-
-		memcpy(to, &piece, n);
+	for (; len >= sizeof(piece); words++, to += sizeof(piece), len -= sizeof(piece)) {
+		piece = (uint32_t)*words;
+		memcpy(to, &piece, sizeof(piece));
 		*words = 0;
-		to += n;
-		len -= n;
+	}
+	if (len) {
+		piece = (uint32_t)*words;
+		memcpy(to, &piece, len);
+		*words = 0;
 	}
 }
