@@ -1,39 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * bandwidth.c - one way: a window of nonblocking sends, then one empty answer. One JSON object per
- * size.
+ * bandwidth.c - windows of nonblocking messages: one way with an empty answer, or both ways at
+ * once; of one tag, or of several in turn. One JSON object per size and number of tags: bytes and
+ * messages per time.
  */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "pair.h"
 #include "sample.h"
 
 #define MAX_WINDOW 1024
+#define MAX_TAGS   16384
+#define MAX_COUNTS 16
 
 struct settings {
 	struct pair pair;
 	long window;
+	long tags[MAX_COUNTS]; /* numbers of tags that are measured */
+	unsigned ntags;
+	bool both_ways, samples;
 	struct effort effort;
 };
 
+/* Where the tags of several begin: those that keep step, and that of a single one, are below. */
+static int nth_tag(long tags, long *next)
+{
+	int tag = tags == 1 ? TAG_DATA : TAG_OTHER + (int)*next;
+
+	*next = (*next + 1) % tags;
+	return tag;
+}
+
 /* One window, in ns. Its messages share a buffer, as in the usual benchmarks. */
-static uint64_t one_window(const struct settings *s, size_t bytes)
+static uint64_t one_window(const struct settings *s, size_t bytes, long tags)
 {
 	const struct pair *p = &s->pair;
-	MPI_Request request[MAX_WINDOW];
+	MPI_Request request[2 * MAX_WINDOW];
 	uint64_t start = clock_ns();
+	long receive = 0, send = 0;
+	int n = 0;
 
-	for (long i = 0; i < s->window; i++)
-		if (p->rank)
-			MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA,
-				  MPI_COMM_WORLD, &request[i]);
-		else
-			MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA,
-				  MPI_COMM_WORLD, &request[i]);
-	MPI_Waitall((int)s->window, request, MPI_STATUSES_IGNORE);
+	for (long i = 0; i < s->window && (p->rank || s->both_ways); i++)
+		MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, nth_tag(tags, &receive),
+			  MPI_COMM_WORLD, &request[n++]);
+	for (long i = 0; i < s->window && (!p->rank || s->both_ways); i++)
+		MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, nth_tag(tags, &send),
+			  MPI_COMM_WORLD, &request[n++]);
+	MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
+	if (s->both_ways)
+		return clock_ns() - start;
 	if (p->rank)
 		pair_tell(p);
 	else
@@ -41,43 +60,78 @@ static uint64_t one_window(const struct settings *s, size_t bytes)
 	return clock_ns() - start;
 }
 
-/* The rate of each of n windows, in GB/s (10^9 bytes). */
-static struct summary measure(const struct settings *s, size_t bytes, long n)
+/* The time of each of n windows, in us. */
+static struct summary measure(const struct settings *s, size_t bytes, long tags, double *us, long n)
 {
-	double *rate = pair_samples(n);
-	struct summary sum;
-
 	for (long i = 0; i < n; i++)
-		rate[i] = (double)bytes * (double)s->window / (double)one_window(s, bytes);
-	sum = sample_summarise(rate, (size_t)n);
-	free(rate);
-	return sum;
+		us[i] = (double)one_window(s, bytes, tags) / 1e3;
+	return sample_summarise(us, (size_t)n);
 }
 
-static void run(const struct settings *s, size_t bytes)
+/* Rates, of which the first quartile is that of the slow windows. */
+static void print_result(const struct settings *s, size_t bytes, long tags, struct summary us,
+			 const double *sorted_us, long n)
 {
-	struct summary sum = measure(s, bytes, s->effort.warm_up);
-	double window_us = (double)bytes * (double)s->window / (sum.median * 1e3);
-	long n = pair_agree(pair_repeats(window_us, s->effort.ms, s->effort.least, s->effort.most));
+	double messages = (double)s->window * (s->both_ways ? 2 : 1);
+	double kb = (double)bytes * messages / 1e3;
 
-	sum = measure(s, bytes, n);
-	if (s->pair.rank)
-		return;
-	printf("{\"test\":\"bandwidth\",\"bytes\":%zu,\"window\":%ld,\"gb_per_s\":%.5f,"
-	       "\"q1\":%.5f,\"q3\":%.5f,\"mean\":%.5f,\"windows\":%ld}\n",
-	       bytes, s->window, sum.median, sum.q1, sum.q3, sum.mean, n);
+	printf("{\"test\":\"bandwidth\",\"bytes\":%zu,\"window\":%ld,\"ways\":%d,\"tags\":%ld,"
+	       "\"gb_per_s\":%.5f,\"q1\":%.5f,\"q3\":%.5f,\"mean\":%.5f,"
+	       "\"million_per_s\":%.6f,\"window_us\":%.4f,\"windows\":%ld",
+	       bytes, s->window, s->both_ways ? 2 : 1, tags, kb / us.median, kb / us.q3, kb / us.q1,
+	       kb / us.mean, messages / us.median, us.median, n);
+	for (long i = 0; s->samples && i < n; i++)
+		printf("%s%.3f", i ? "," : ",\"sorted_us\":[", sorted_us[i]);
+	printf(s->samples ? "]}\n" : "}\n");
 	fflush(stdout);
 }
 
+static void run(const struct settings *s, size_t bytes, long tags)
+{
+	double *us = pair_samples(s->effort.warm_up);
+	struct summary sum;
+	long n;
+
+	pair_clear(&s->pair, bytes);
+	sum = measure(s, bytes, tags, us, s->effort.warm_up);
+	free(us);
+	n = pair_agree(pair_repeats(sum.median, s->effort.ms, s->effort.least, s->effort.most));
+	us = pair_samples(n);
+	sum = measure(s, bytes, tags, us, n);
+	if (s->pair.rank || s->both_ways)
+		pair_check(&s->pair, bytes);
+	if (!s->pair.rank)
+		print_result(s, bytes, tags, sum, us, n);
+	free(us);
+}
+
+/* ---------------------------------------------------------------- options */
+
 static const struct argp_option options[] = {
 	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 1M", 0},
-	{"window", 'n', "N", 0, "messages under way; 64", 0},
+	{"window", 'n', "N", 0, "messages under way, each way; 64", 0},
+	{"both-ways", 'b', NULL, 0, "both ranks send and receive", 0},
+	{"tags", 'g', "LIST", 0, "numbers of tags, which a window's messages have in turn; 1", 0},
 	{"ms", 't', "MS", 0, "time for one size; 500", 0},
 	{"least", 'l', "N", 0, "but at least N windows; 10", 0},
 	{"most", 'm', "N", 0, "and at most N; 10000", 0},
 	{"warm-up", 'w', "N", 0, "windows before the first counts; 3", 0},
+	{"samples", 'r', NULL, 0, "print each window's time too", 0},
 	{0},
 };
+
+static void parse_tags(struct settings *s, const char *text)
+{
+	char *list = strdup(text), *rest = list, *word;
+
+	s->ntags = 0;
+	while ((word = strsep(&rest, ","))) {
+		if (s->ntags == MAX_COUNTS)
+			die("--tags takes no more than %d numbers", MAX_COUNTS);
+		s->tags[s->ntags++] = parse_number("tags", word, 1, MAX_TAGS);
+	}
+	free(list);
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
@@ -90,6 +144,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'n':
 		s->window = parse_number("window", arg, 1, MAX_WINDOW);
 		return 0;
+	case 'b':
+		s->both_ways = true;
+		return 0;
+	case 'g':
+		parse_tags(s, arg);
+		return 0;
+	case 'r':
+		s->samples = true;
+		return 0;
 	default:
 		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 	}
@@ -97,10 +160,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "Bandwidth between two MPI ranks, one way."};
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse_option,
+		.doc = "Bandwidth and message rate between two MPI ranks, one way or both ways."};
 	struct settings s = {.window = 64,
+			     .tags = {1},
+			     .ntags = 1,
 			     .effort = {.ms = 500, .least = 10, .most = 10000, .warm_up = 3}};
 
 	pair_start(&s.pair, &argc, &argv);
@@ -108,8 +174,8 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &s);
 	pair_allocate(&s.pair);
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
-		if (s.pair.size[i])
-			run(&s, s.pair.size[i]);
+		for (unsigned k = 0; s.pair.size[i] && k < s.ntags; k++)
+			run(&s, s.pair.size[i], s.tags[k]);
 	pair_end(&s.pair);
 	return 0;
 }

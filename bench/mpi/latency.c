@@ -22,10 +22,12 @@ static void run(const struct settings *s, size_t bytes)
 	struct summary sum;
 	long n;
 
+	pair_clear(&s->pair, bytes);
 	pingpong(&s->pair, bytes, s->effort.warm_up, us);
 	sum = sample_summarise(us, (size_t)s->effort.warm_up);
 	n = pair_agree(pair_repeats(2 * sum.median, s->effort.ms, s->effort.least, s->effort.most));
 	pingpong(&s->pair, bytes, n, us);
+	pair_check(&s->pair, bytes);
 	sum = sample_summarise(us, (size_t)n);
 	free(us);
 	if (s->pair.rank)

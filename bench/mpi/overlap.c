@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * overlap.c - how much of a transfer is left to the application: Sandia's host-overhead method
- * (post, work, wait). Rank 0 is the one that is measured. One JSON object per size and side.
+ * (post, work, wait). Rank 0 is the one that is measured, as the sender, as the receiver, or as
+ * both; and its peer posts in time, or late, when rank 0 already works. One JSON object per size
+ * and side.
  */
 #include <argp.h>
 #include <stdio.h>
@@ -14,18 +16,24 @@
 
 #define MAX_STEPS 64
 
+/* How much the other rank works of what the measured one does. */
+enum peer_works { NOTHING, BEFORE_POSTING, AS_MUCH };
+
 struct side {
 	const char *name;
 	/* One iteration of the measured rank with that much work, and its loop time in ns; and what
-	 * the other rank does meanwhile. */
+	 * the other rank does meanwhile, with work of its own. */
 	uint64_t (*measured)(const struct pair *p, size_t bytes, uint64_t iterations);
-	void (*other)(const struct pair *p, size_t bytes);
+	void (*other)(const struct pair *p, size_t bytes, uint64_t iterations);
+	enum peer_works peer_works;
+	bool receives[2]; /* by rank */
 };
 
 struct settings {
 	struct pair pair;
-	const char *only; /* a side's name, or NULL for all */
+	unsigned sides; /* a bit for each that is measured */
 	double base_threshold, end_threshold;
+	double late; /* what part of the work is done when a late peer posts */
 	struct effort effort;
 	bool samples;
 };
@@ -63,14 +71,26 @@ static uint64_t send_measured(const struct pair *p, size_t bytes, uint64_t itera
 }
 
 /* The receive is there before the message. */
-static void send_other(const struct pair *p, size_t bytes)
+static void send_other(const struct pair *p, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
 
+	(void)iterations;
 	pair_hear(p);
 	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
 	pair_tell(p);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* The receive is there after the message; without work before it, since it is posted sooner than
+ * the word to begin gets to the sender. */
+static void late_receiver(const struct pair *p, size_t bytes, uint64_t iterations)
+{
+	pair_hear(p);
+	pair_tell(p);
+	work(iterations);
+	MPI_Recv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+		 MPI_STATUS_IGNORE);
 }
 
 /* The word to go needs longer to reach the other rank, and its answer to come back, than this rank
@@ -88,28 +108,79 @@ static uint64_t recv_measured(const struct pair *p, size_t bytes, uint64_t itera
 	return clock_ns() - start;
 }
 
-static void recv_other(const struct pair *p, size_t bytes)
+static void recv_other(const struct pair *p, size_t bytes, uint64_t iterations)
 {
 	pair_hear(p);
+	work(iterations);
 	MPI_Send(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD);
 }
 
+/* Both ranks are ready, and begin within a message's way of each other. */
+static uint64_t both_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+{
+	MPI_Request request[2];
+	uint64_t start;
+
+	pair_tell(p);
+	pair_hear(p);
+	start = clock_ns();
+	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request[0]);
+	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request[1]);
+	work(iterations);
+	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+	return clock_ns() - start;
+}
+
+static void both_other(const struct pair *p, size_t bytes, uint64_t iterations)
+{
+	both_measured(p, bytes, iterations);
+}
+
 static const struct side sides[] = {
-	{"send", send_measured, send_other},
-	{"recv", recv_measured, recv_other},
+	{"send", send_measured, send_other, NOTHING, {false, true}},
+	{"recv", recv_measured, recv_other, NOTHING, {true, false}},
+	{"both", both_measured, both_other, AS_MUCH, {true, true}},
+	{"late-recv", send_measured, late_receiver, BEFORE_POSTING, {false, true}},
+	{"late-send", recv_measured, recv_other, BEFORE_POSTING, {true, false}},
 };
-#define SIDES (sizeof(sides) / sizeof(sides[0]))
+#define SIDES      (sizeof(sides) / sizeof(sides[0]))
+#define MAIN_SIDES 0x3 /* the first two */
 
 /* ---------------------------------------------------------------- measuring */
 
-/* Rank 0 decides how often; the other rank follows until it is told 0. */
+/* What part of the measured rank's work the other one does. */
+static double peer_share(const struct side *side, const struct settings *s)
+{
+	switch (side->peer_works) {
+	case BEFORE_POSTING:
+		return s->late;
+	case AS_MUCH:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Rank 0 decides how often, and with how much work; the other rank follows until it is told 0. */
+static void lead(const struct side *side, const struct settings *s, long repeats,
+		 uint64_t iterations)
+{
+	pair_agree(repeats);
+	pair_agree((long)(peer_share(side, s) * (double)iterations));
+}
+
 static void follow(const struct side *side, const struct pair *p, size_t bytes)
 {
 	long repeats;
 
-	while ((repeats = pair_agree(0)) > 0)
+	while ((repeats = pair_agree(0)) > 0) {
+		uint64_t iterations = (uint64_t)pair_agree(0);
+
 		for (long i = 0; i < repeats; i++)
-			side->other(p, bytes);
+			side->other(p, bytes, iterations);
+	}
 }
 
 static void run_step(const struct side *side, const struct settings *s, size_t bytes,
@@ -117,7 +188,7 @@ static void run_step(const struct side *side, const struct settings *s, size_t b
 {
 	double *us = pair_samples(step->repeats);
 
-	pair_agree(step->repeats);
+	lead(side, s, step->repeats, step->iterations);
 	for (long i = 0; i < step->repeats; i++)
 		us[i] = (double)side->measured(&s->pair, bytes, step->iterations) / 1e3;
 	step->loop_us = sample_summarise(us, (size_t)step->repeats);
@@ -135,7 +206,7 @@ static void run_pairs(const struct side *side, const struct settings *s, size_t 
 	size_t n = (size_t)last->repeats;
 	double *us = pair_samples(3 * last->repeats), *alone = us + n, *over = alone + n;
 
-	pair_agree(last->repeats);
+	lead(side, s, last->repeats, last->iterations);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t start;
 
@@ -168,13 +239,14 @@ static double next_step(const struct side *side, const struct settings *s, size_
 
 /*
  * The work doubles from step to step. The steps whose work doesn't show yet are the base; the
- * first whose loop time is well above it gives the overhead.
+ * first whose loop time is well above it gives the overhead. With a peer that posts late, what is
+ * left of the work then has to be well above the base.
  */
 static void measure(const struct side *side, const struct settings *s, size_t bytes, double work_ns,
 		    struct result *r)
 {
 	struct step warm_up = {.repeats = s->effort.warm_up};
-	double loop, sum;
+	double left = side->peer_works == BEFORE_POSTING ? 1 - s->late : 1, loop, sum;
 	uint64_t iterations;
 
 	run_step(side, s, bytes, &warm_up);
@@ -184,7 +256,7 @@ static void measure(const struct side *side, const struct settings *s, size_t by
 	r->nbase = 1;
 	/* Less work than the base threshold lets through would only repeat the first step. */
 	iterations = (uint64_t)((s->base_threshold - 1) / 2 * loop * 1e3 / work_ns) + 1;
-	for (bool in_base = true; loop <= s->end_threshold * r->base_us; iterations *= 2) {
+	for (bool in_base = true; left * loop <= s->end_threshold * r->base_us; iterations *= 2) {
 		loop = next_step(side, s, bytes, iterations, loop, r);
 		in_base = in_base && loop <= s->base_threshold * r->base_us;
 		if (!in_base)
@@ -217,9 +289,9 @@ static void print_result(const struct settings *s, const struct side *side, size
 	       "\"overhead_q3_us\":%.4f,\"availability\":%.5f,",
 	       side->name, bytes, r->base_us, r->loop_us.mean, r->work_us.mean, r->overhead_us.mean,
 	       r->overhead_us.q1, r->overhead_us.q3, 1 - r->overhead_us.mean / r->base_us);
-	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,"
+	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,\"peer_work\":%g,"
 	       "\"work_iteration_ns\":%.5f,\"steps\":[",
-	       r->nbase, s->base_threshold, s->end_threshold, work_ns);
+	       r->nbase, s->base_threshold, s->end_threshold, peer_share(side, s), work_ns);
 	for (unsigned i = 0; i < r->nsteps; i++) {
 		if (i)
 			putchar(',');
@@ -231,13 +303,19 @@ static void print_result(const struct settings *s, const struct side *side, size
 
 static void run(const struct side *side, const struct settings *s, size_t bytes, double work_ns)
 {
+	bool receives = side->receives[s->pair.rank];
 	struct result r = {0};
 
-	if (s->pair.rank) {
+	if (receives)
+		pair_clear(&s->pair, bytes);
+	if (s->pair.rank)
 		follow(side, &s->pair, bytes);
+	else
+		measure(side, s, bytes, work_ns, &r);
+	if (receives)
+		pair_check(&s->pair, bytes);
+	if (s->pair.rank)
 		return;
-	}
-	measure(side, s, bytes, work_ns, &r);
 	print_result(s, side, bytes, work_ns, &r);
 	for (unsigned i = 0; i < r.nsteps; i++)
 		free(r.step[i].sample_us);
@@ -248,7 +326,11 @@ static void run(const struct side *side, const struct settings *s, size_t bytes,
 static const struct argp_option options[] = {
 	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 1-4M",
 	 0},
-	{"side", 'd', "send|recv", 0, "measure only this side", 0},
+	{"side", 'd', "LIST", 0,
+	 "of send, recv, both (at once), late-recv (the sender is measured, the receiver late), "
+	 "late-send; send,recv",
+	 0},
+	{"late", 'p', "PERCENT", 0, "of the work is done when a late peer posts; 50", 0},
 	{"base-threshold", 'b', "X", 0, "a loop within X times the base is base too; 1.02", 0},
 	{"end-threshold", 'e', "X", 0, "stop when the loop exceeds X times the base; 1.5", 0},
 	{"step-ms", 't', "MS", 0, "time for one amount of work; 20", 0},
@@ -261,11 +343,19 @@ static const struct argp_option options[] = {
 
 static void parse_sides(struct settings *s, const char *text)
 {
-	s->only = text;
-	for (size_t i = 0; i < SIDES; i++)
-		if (!strcmp(text, sides[i].name))
-			return;
-	die("--side is send or recv, not \"%s\"", text);
+	char *list = strdup(text), *rest = list, *word;
+
+	s->sides = 0;
+	while ((word = strsep(&rest, ","))) {
+		size_t i = 0;
+
+		while (i < SIDES && strcmp(word, sides[i].name) != 0)
+			i++;
+		if (i == SIDES)
+			die("there is no side \"%s\"; see --help", word);
+		s->sides |= 1u << i;
+	}
+	free(list);
 }
 
 static double parse_threshold(const char *option, const char *text)
@@ -289,6 +379,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'd':
 		parse_sides(s, arg);
 		return 0;
+	case 'p':
+		s->late = (double)parse_number("late", arg, 1, 99) / 100;
+		return 0;
 	case 'b':
 		s->base_threshold = parse_threshold("base-threshold", arg);
 		return 0;
@@ -310,8 +403,10 @@ int main(int argc, char **argv)
 		.parser = parse_option,
 		.doc = "Sandia's host-overhead method between two MPI ranks, of which rank 0 is "
 		       "measured."};
-	struct settings s = {.base_threshold = 1.02,
+	struct settings s = {.sides = MAIN_SIDES,
+			     .base_threshold = 1.02,
 			     .end_threshold = 1.5,
+			     .late = 0.5,
 			     .effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
 	double work_ns;
 
@@ -322,7 +417,7 @@ int main(int argc, char **argv)
 	work_ns = work_calibrate();
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
 		for (size_t k = 0; k < SIDES; k++)
-			if (!s.only || !strcmp(s.only, sides[k].name))
+			if (s.sides >> k & 1)
 				run(&sides[k], &s, s.pair.size[i], work_ns);
 	pair_end(&s.pair);
 	return 0;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096
+#define PAGE     4096
+#define NOT_SENT 0
 
 void die(const char *fmt, ...)
 {
@@ -124,6 +125,12 @@ void pair_start(struct pair *p, int *argc, char ***argv)
 	p->peer = !p->rank;
 }
 
+/* Each rank and, within a few pages, each place has its own: none of them is NOT_SENT. */
+static char sent_byte(int rank, size_t at)
+{
+	return (char)(1 + (at + at / 251 + 100 * (size_t)rank) % 251);
+}
+
 void pair_allocate(struct pair *p)
 {
 	size_t most = 1;
@@ -135,8 +142,22 @@ void pair_allocate(struct pair *p)
 	p->recv_buf = aligned_alloc(PAGE, most);
 	if (!p->send_buf || !p->recv_buf)
 		die("no memory for messages of %zu bytes", most);
-	memset(p->send_buf, p->rank + 1, most);
+	for (size_t i = 0; i < most; i++)
+		p->send_buf[i] = sent_byte(p->rank, i);
 	memset(p->recv_buf, 0, most);
+}
+
+void pair_clear(const struct pair *p, size_t bytes)
+{
+	memset(p->recv_buf, NOT_SENT, bytes);
+}
+
+void pair_check(const struct pair *p, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (p->recv_buf[i] != sent_byte(p->peer, i))
+			die("rank %d received a message of %zu bytes whose byte %zu is wrong",
+			    p->rank, bytes, i);
 }
 
 void pair_end(struct pair *p)

@@ -46,6 +46,10 @@ bool effort_option(struct effort *e, const char *ms_option, int key, const char 
 void pair_start(struct pair *p, int *argc, char ***argv);
 /* Buffers for the largest size, touched. After the options are known. */
 void pair_allocate(struct pair *p);
+/* Before a size is measured, and after: what was received is what the peer sends, or the program
+ * ends. */
+void pair_clear(const struct pair *p, size_t bytes);
+void pair_check(const struct pair *p, size_t bytes);
 /* Ends MPI. */
 void pair_end(struct pair *p);
 
