@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up and builds, then runs that part; without a
-# name the main job, which is overlap and latency. Options go to the parts (see README.md).
+# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up
+# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts (see README.md).
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
@@ -23,17 +23,17 @@ for_all() {
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | depth | memory | halo | sp | patterns | barrier | verbs)
+overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | verbs)
 	parts=("$1")
 	shift
 	;;
 all)
-	parts=(overlap latency depth memory halo sp patterns barrier verbs)
+	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier verbs)
 	shift
 	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE and --mpirun-options OPTIONS"
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency depth memory halo sp patterns barrier verbs all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs all" ;;
 esac
 
 packages=("${build_packages[@]}")
@@ -67,6 +67,9 @@ for part in "${parts[@]}"; do
 	if [ "$part" = verbs ] && [ ${#parts[@]} -gt 1 ] && [ -z "$cluster" ]; then
 		set -- ${1:+--rounds 5}
 	fi
-	run_part "$part" "$@" || status=$?
+	# The main job is about the two sides; all parts together are about everything.
+	variants=()
+	[ "$part" != overlap ] || [ ${#parts[@]} -le 2 ] || variants=(--variants)
+	run_part "$part" "${variants[@]}" "$@" || status=$?
 done
 exit "$status"

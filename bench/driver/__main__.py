@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 
+import bandwidth
 import barrier
 import depth
 import halo
@@ -13,6 +14,7 @@ import memory
 import overlap
 import patterns
 import place
+import rate
 import sp
 
 PARTS = {
@@ -20,24 +22,30 @@ PARTS = {
     "latency": latency.main,
     "depth": depth.main,
     "memory": memory.main,
+    "bandwidth": bandwidth.main,
+    "rate": rate.main,
     "halo": halo.main,
     "sp": sp.main,
     "patterns": patterns.main,
     "barrier": barrier.main,
 }
 # Those of which one program takes options of its own.
-TAKES_ARGUMENTS = ("overlap", "depth", "halo", "patterns")
+TAKES_ARGUMENTS = ("overlap", "depth", "rate", "halo", "patterns")
 
 
 def parse():
     """Options, and what bench/mpi/run.sh has put into the environment."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog="After --: options of the program (overlap, depth, halo, patterns).")
+    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog=f"After --: options of the program ({', '.join(TAKES_ARGUMENTS)}).")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
-    parser.add_argument("--samples", action="store_true", help="overlap: write each iteration's time to the JSON file")
+    parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
+    parser.add_argument("--variants", action="store_true", help="overlap: both sides at once, and peers that post late, too")
+    parser.add_argument(
+        "--link", action=argparse.BooleanOptionalAction, help="with the link model, or without it; each part has its default"
+    )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
     parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4); patterns: on two nodes in turn (2)")
@@ -51,7 +59,9 @@ def parse():
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
-        parser.error("options of a program are for overlap, depth, halo and patterns alone")
+        parser.error(f"options of a program are for {', '.join(TAKES_ARGUMENTS)} alone")
+    if settings.part != "overlap" and settings.variants:
+        parser.error("--variants is for overlap alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
         parser.error("--class and --npb are for sp alone")
     if settings.part not in ("sp", "patterns") and settings.ranks:

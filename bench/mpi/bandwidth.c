@@ -80,9 +80,9 @@ static void print_result(const struct settings *s, size_t bytes, long tags, stru
 	       "\"million_per_s\":%.6f,\"window_us\":%.4f,\"windows\":%ld",
 	       bytes, s->window, s->both_ways ? 2 : 1, tags, kb / us.median, kb / us.q3, kb / us.q1,
 	       kb / us.mean, messages / us.median, us.median, n);
-	for (long i = 0; s->samples && i < n; i++)
-		printf("%s%.3f", i ? "," : ",\"sorted_us\":[", sorted_us[i]);
-	printf(s->samples ? "]}\n" : "}\n");
+	if (s->samples)
+		sample_print("sorted_us", sorted_us, (size_t)n);
+	printf("}\n");
 	fflush(stdout);
 }
 

@@ -13,7 +13,20 @@
 struct settings {
 	struct pair pair;
 	struct effort effort;
+	bool samples;
 };
+
+static void print_result(const struct settings *s, size_t bytes, struct summary sum,
+			 const double *sorted_us, long n)
+{
+	printf("{\"test\":\"latency\",\"bytes\":%zu,\"half_us\":%.4f,\"q1_us\":%.4f,"
+	       "\"q3_us\":%.4f,\"mean_us\":%.4f,\"repeats\":%ld",
+	       bytes, sum.median, sum.q1, sum.q3, sum.mean, n);
+	if (s->samples)
+		sample_print("sorted_us", sorted_us, (size_t)n);
+	printf("}\n");
+	fflush(stdout);
+}
 
 static void run(const struct settings *s, size_t bytes)
 {
@@ -29,13 +42,9 @@ static void run(const struct settings *s, size_t bytes)
 	pingpong(&s->pair, bytes, n, us);
 	pair_check(&s->pair, bytes);
 	sum = sample_summarise(us, (size_t)n);
+	if (!s->pair.rank)
+		print_result(s, bytes, sum, us, n);
 	free(us);
-	if (s->pair.rank)
-		return;
-	printf("{\"test\":\"latency\",\"bytes\":%zu,\"half_us\":%.4f,\"q1_us\":%.4f,"
-	       "\"q3_us\":%.4f,\"mean_us\":%.4f,\"repeats\":%ld}\n",
-	       bytes, sum.median, sum.q1, sum.q3, sum.mean, n);
-	fflush(stdout);
 }
 
 static const struct argp_option options[] = {
@@ -44,6 +53,7 @@ static const struct argp_option options[] = {
 	{"least", 'l', "N", 0, "but at least N round trips; 20", 0},
 	{"most", 'm', "N", 0, "and at most N; 100000", 0},
 	{"warm-up", 'w', "N", 0, "round trips before the first counts; 200", 0},
+	{"samples", 'r', NULL, 0, "print each round trip's half too", 0},
 	{0},
 };
 
@@ -54,6 +64,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 's':
 		pair_sizes(&s->pair, arg);
+		return 0;
+	case 'r':
+		s->samples = true;
 		return 0;
 	default:
 		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;

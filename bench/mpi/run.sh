@@ -1,13 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|depth|memory|halo|sp|patterns|barrier [OPTION...]: one part of the MPI benchmarks on softhca, on two virtual nodes.
+# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier [--link|--no-link] [OPTION...]: one part of the
+# MPI benchmarks on softhca, on two virtual nodes, with the time of a link or with that of the CPU alone.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, depth, memory, halo, sp, patterns or barrier}
+part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns or barrier}
+
+# The driver knows these options too, but it runs within the fabric.
+link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # of the paper's adapter
+link=()
+for word in "$@"; do
+	case $word in
+	--link) link=("${link_model[@]}") ;;
+	--no-link) link=(--link off) ;;
+	--) break ;;
+	esac
+done
 
 die() {
 	echo "mpi: $*" >&2
@@ -53,7 +65,7 @@ fi
 run_options=(--nodes 2 --memlock unlimited)
 
 # The time of the paper's adapter. It moves messages of 8 KiB itself: that is not left to who posts them.
-paper=(--link "latency=1.3us,bandwidth=1.5GB/s" --caller-limit 4K)
+paper=("${link_model[@]}" --caller-limit 4K)
 # Two ranks leave these to the engines.
 free_cores=$(IFS=, && echo "${core[*]:2:2}")
 # With no core to spare, engines take turns with ranks that compute: like an interrupt, they come when there is
@@ -83,7 +95,7 @@ sp)
 	run_options+=("${paper[@]}" "${no_room[@]}")
 	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
-latency | depth)
+latency | bandwidth | rate | depth)
 	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
 	run_options+=(--engine-cpus "$all_cores")
 	;;
@@ -105,8 +117,8 @@ barrier)
 *) die "there is no part called $part" ;;
 esac
 
-# shellcheck disable=SC2206 # a list of options
-run_options+=(${SOFTHCA_RUN_OPTIONS-})
+# shellcheck disable=SC2206 # a list of options; of several of the same name the last one counts
+run_options+=("${link[@]}" ${SOFTHCA_RUN_OPTIONS-})
 BENCH_CORES=$all_cores
 BENCH_SOFTHCA_OPTIONS=${run_options[*]}
 BENCH_MPIRUN_OPTIONS=${mpirun_options[*]}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sample.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static int by_value(const void *a, const void *b)
@@ -23,4 +24,12 @@ struct summary sample_summarise(double *value, size_t n)
 	s.median = n % 2 ? value[n / 2] : (value[n / 2 - 1] + value[n / 2]) / 2;
 	s.q3 = value[to - 1];
 	return s;
+}
+
+void sample_print(const char *name, const double *value, size_t n)
+{
+	printf(",\"%s\":[", name);
+	for (size_t i = 0; i < n; i++)
+		printf("%s%.3f", i ? "," : "", value[i]);
+	putchar(']');
 }

@@ -15,4 +15,7 @@ struct summary {
 /* Sorts the n (> 0) values. */
 struct summary sample_summarise(double *value, size_t n);
 
+/* Prints them as an array, behind something else of the same JSON object. */
+void sample_print(const char *name, const double *value, size_t n);
+
 #endif
