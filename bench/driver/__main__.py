@@ -78,7 +78,7 @@ def parse():
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]
-    settings.results = os.environ.get("BENCH_RESULTS", os.path.join(settings.top, "bench", "results"))
+    settings.results = os.environ.get("BENCH_RESULTS") or os.path.join(settings.top, "bench", "results")
     try:
         place.use(settings)
     except (OSError, ValueError) as problem:
