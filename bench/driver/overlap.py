@@ -109,7 +109,8 @@ def _judge(availability, variants):
 def main(settings):
     """Measures, prints and writes it all. Returns the tasks."""
     report.print_head(settings)
-    tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.DEVICE)]
+    default = columns.DEVICE + (columns.SHARED_MEMORY if settings.variants else [])
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, default)]
     take_turns(tasks, settings.rounds)
     availability = _values(tasks, "availability", 100)
     for side, title in TITLES.items():

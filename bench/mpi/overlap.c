@@ -6,6 +6,7 @@
  * and side.
  */
 #include <argp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +17,18 @@
 
 #define MAX_STEPS 64
 
-/* How much the other rank works of what the measured one does. */
-enum peer_works { NOTHING, BEFORE_POSTING, AS_MUCH };
+/* What the other rank does while the measured one works: it waits for the message; it does
+ * something else before it posts; it works as much. */
+enum peer { IN_TIME, LATE, WORKS };
 
 struct side {
 	const char *name;
 	/* One iteration of the measured rank with that much work, and its loop time in ns; and what
-	 * the other rank does meanwhile, with work of its own. */
+	 * the other rank does meanwhile: a late one lets `amount` ns pass, and one that works does
+	 * `amount` iterations. */
 	uint64_t (*measured)(const struct pair *p, size_t bytes, uint64_t iterations);
-	void (*other)(const struct pair *p, size_t bytes, uint64_t iterations);
-	enum peer_works peer_works;
+	void (*other)(const struct pair *p, size_t bytes, uint64_t amount);
+	enum peer peer;
 	bool receives[2]; /* by rank */
 };
 
@@ -33,7 +36,8 @@ struct settings {
 	struct pair pair;
 	unsigned sides; /* a bit for each that is measured */
 	double base_threshold, end_threshold;
-	double late; /* what part of the work is done when a late peer posts */
+	double late;    /* what part of the work is done when a late peer posts */
+	double work_ns; /* of an iteration */
 	struct effort effort;
 	bool samples;
 };
@@ -71,24 +75,34 @@ static uint64_t send_measured(const struct pair *p, size_t bytes, uint64_t itera
 }
 
 /* The receive is there before the message. */
-static void send_other(const struct pair *p, size_t bytes, uint64_t iterations)
+static void send_other(const struct pair *p, size_t bytes, uint64_t amount)
 {
 	MPI_Request request;
 
-	(void)iterations;
+	(void)amount;
 	pair_hear(p);
 	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
 	pair_tell(p);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* The receive is there after the message; without work before it, since it is posted sooner than
- * the word to begin gets to the sender. */
-static void late_receiver(const struct pair *p, size_t bytes, uint64_t iterations)
+/* Something else than MPI. By the clock, and others run meanwhile: that it shares its core with the
+ * engines of an adapter shall not make it later. */
+static void let_pass(uint64_t ns)
+{
+	uint64_t until = clock_ns() + ns;
+
+	while (clock_ns() < until)
+		sched_yield();
+}
+
+/* The receive is there after the message; but without a delay before it, since it is posted sooner
+ * than the word to begin gets to the sender. */
+static void late_receiver(const struct pair *p, size_t bytes, uint64_t amount)
 {
 	pair_hear(p);
 	pair_tell(p);
-	work(iterations);
+	let_pass(amount);
 	MPI_Recv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
 		 MPI_STATUS_IGNORE);
 }
@@ -108,10 +122,10 @@ static uint64_t recv_measured(const struct pair *p, size_t bytes, uint64_t itera
 	return clock_ns() - start;
 }
 
-static void recv_other(const struct pair *p, size_t bytes, uint64_t iterations)
+static void recv_other(const struct pair *p, size_t bytes, uint64_t amount)
 {
 	pair_hear(p);
-	work(iterations);
+	let_pass(amount);
 	MPI_Send(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD);
 }
 
@@ -133,42 +147,37 @@ static uint64_t both_measured(const struct pair *p, size_t bytes, uint64_t itera
 	return clock_ns() - start;
 }
 
-static void both_other(const struct pair *p, size_t bytes, uint64_t iterations)
+static void both_other(const struct pair *p, size_t bytes, uint64_t amount)
 {
-	both_measured(p, bytes, iterations);
+	both_measured(p, bytes, amount);
 }
 
 static const struct side sides[] = {
-	{"send", send_measured, send_other, NOTHING, {false, true}},
-	{"recv", recv_measured, recv_other, NOTHING, {true, false}},
-	{"both", both_measured, both_other, AS_MUCH, {true, true}},
-	{"late-recv", send_measured, late_receiver, BEFORE_POSTING, {false, true}},
-	{"late-send", recv_measured, recv_other, BEFORE_POSTING, {true, false}},
+	{"send", send_measured, send_other, IN_TIME, {false, true}},
+	{"recv", recv_measured, recv_other, IN_TIME, {true, false}},
+	{"both", both_measured, both_other, WORKS, {true, true}},
+	{"late-recv", send_measured, late_receiver, LATE, {false, true}},
+	{"late-send", recv_measured, recv_other, LATE, {true, false}},
 };
 #define SIDES      (sizeof(sides) / sizeof(sides[0]))
 #define MAIN_SIDES 0x3 /* the first two */
 
 /* ---------------------------------------------------------------- measuring */
 
-/* What part of the measured rank's work the other one does. */
-static double peer_share(const struct side *side, const struct settings *s)
+/* What part of the measured rank's work has passed when the other one posts. */
+static double lateness(const struct side *side, const struct settings *s)
 {
-	switch (side->peer_works) {
-	case BEFORE_POSTING:
-		return s->late;
-	case AS_MUCH:
-		return 1;
-	default:
-		return 0;
-	}
+	return side->peer == LATE ? s->late : 0;
 }
 
 /* Rank 0 decides how often, and with how much work; the other rank follows until it is told 0. */
 static void lead(const struct side *side, const struct settings *s, long repeats,
 		 uint64_t iterations)
 {
+	double late_ns = lateness(side, s) * (double)iterations * s->work_ns;
+
 	pair_agree(repeats);
-	pair_agree((long)(peer_share(side, s) * (double)iterations));
+	pair_agree(side->peer == WORKS ? (long)iterations : (long)late_ns);
 }
 
 static void follow(const struct side *side, const struct pair *p, size_t bytes)
@@ -176,10 +185,10 @@ static void follow(const struct side *side, const struct pair *p, size_t bytes)
 	long repeats;
 
 	while ((repeats = pair_agree(0)) > 0) {
-		uint64_t iterations = (uint64_t)pair_agree(0);
+		uint64_t amount = (uint64_t)pair_agree(0);
 
 		for (long i = 0; i < repeats; i++)
-			side->other(p, bytes, iterations);
+			side->other(p, bytes, amount);
 	}
 }
 
@@ -242,11 +251,11 @@ static double next_step(const struct side *side, const struct settings *s, size_
  * first whose loop time is well above it gives the overhead. With a peer that posts late, what is
  * left of the work then has to be well above the base.
  */
-static void measure(const struct side *side, const struct settings *s, size_t bytes, double work_ns,
+static void measure(const struct side *side, const struct settings *s, size_t bytes,
 		    struct result *r)
 {
 	struct step warm_up = {.repeats = s->effort.warm_up};
-	double left = side->peer_works == BEFORE_POSTING ? 1 - s->late : 1, loop, sum;
+	double left = 1 - lateness(side, s), loop, sum;
 	uint64_t iterations;
 
 	run_step(side, s, bytes, &warm_up);
@@ -255,7 +264,7 @@ static void measure(const struct side *side, const struct settings *s, size_t by
 	r->base_us = sum = loop;
 	r->nbase = 1;
 	/* Less work than the base threshold lets through would only repeat the first step. */
-	iterations = (uint64_t)((s->base_threshold - 1) / 2 * loop * 1e3 / work_ns) + 1;
+	iterations = (uint64_t)((s->base_threshold - 1) / 2 * loop * 1e3 / s->work_ns) + 1;
 	for (bool in_base = true; left * loop <= s->end_threshold * r->base_us; iterations *= 2) {
 		loop = next_step(side, s, bytes, iterations, loop, r);
 		in_base = in_base && loop <= s->base_threshold * r->base_us;
@@ -282,16 +291,16 @@ static void print_step(const struct step *step, bool samples)
 }
 
 static void print_result(const struct settings *s, const struct side *side, size_t bytes,
-			 double work_ns, const struct result *r)
+			 const struct result *r)
 {
 	printf("{\"test\":\"overlap\",\"side\":\"%s\",\"bytes\":%zu,\"base_us\":%.4f,"
 	       "\"loop_us\":%.4f,\"work_us\":%.4f,\"overhead_us\":%.4f,\"overhead_q1_us\":%.4f,"
 	       "\"overhead_q3_us\":%.4f,\"availability\":%.5f,",
 	       side->name, bytes, r->base_us, r->loop_us.mean, r->work_us.mean, r->overhead_us.mean,
 	       r->overhead_us.q1, r->overhead_us.q3, 1 - r->overhead_us.mean / r->base_us);
-	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,\"peer_work\":%g,"
+	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,\"late\":%g,"
 	       "\"work_iteration_ns\":%.5f,\"steps\":[",
-	       r->nbase, s->base_threshold, s->end_threshold, peer_share(side, s), work_ns);
+	       r->nbase, s->base_threshold, s->end_threshold, lateness(side, s), s->work_ns);
 	for (unsigned i = 0; i < r->nsteps; i++) {
 		if (i)
 			putchar(',');
@@ -301,7 +310,7 @@ static void print_result(const struct settings *s, const struct side *side, size
 	fflush(stdout);
 }
 
-static void run(const struct side *side, const struct settings *s, size_t bytes, double work_ns)
+static void run(const struct side *side, const struct settings *s, size_t bytes)
 {
 	bool receives = side->receives[s->pair.rank];
 	struct result r = {0};
@@ -311,12 +320,12 @@ static void run(const struct side *side, const struct settings *s, size_t bytes,
 	if (s->pair.rank)
 		follow(side, &s->pair, bytes);
 	else
-		measure(side, s, bytes, work_ns, &r);
+		measure(side, s, bytes, &r);
 	if (receives)
 		pair_check(&s->pair, bytes);
 	if (s->pair.rank)
 		return;
-	print_result(s, side, bytes, work_ns, &r);
+	print_result(s, side, bytes, &r);
 	for (unsigned i = 0; i < r.nsteps; i++)
 		free(r.step[i].sample_us);
 }
@@ -408,17 +417,16 @@ int main(int argc, char **argv)
 			     .end_threshold = 1.5,
 			     .late = 0.5,
 			     .effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
-	double work_ns;
 
 	pair_start(&s.pair, &argc, &argv);
 	pair_sizes(&s.pair, "1-4M");
 	argp_parse(&argp, argc, argv, 0, NULL, &s);
 	pair_allocate(&s.pair);
-	work_ns = work_calibrate();
+	s.work_ns = work_calibrate();
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
 		for (size_t k = 0; k < SIDES; k++)
 			if (s.sides >> k & 1)
-				run(&sides[k], &s, s.pair.size[i], work_ns);
+				run(&sides[k], &s, s.pair.size[i]);
 	pair_end(&s.pair);
 	return 0;
 }
