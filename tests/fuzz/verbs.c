@@ -107,7 +107,7 @@ static struct recv *recv_new(const struct ibv_recv_wr *wr)
 {
 	struct recv *r = calloc(1, sizeof(*r));
 
-	MUST(wr->num_sge <= MAX_SGE && !wr->next, "a receive has too many pieces");
+	MUST(wr->num_sge <= MAX_SGE, "a receive has too many pieces");
 	r->wr_id = wr->wr_id;
 	r->n = wr->num_sge;
 	for (int i = 0; i < r->n; i++) {
@@ -276,6 +276,7 @@ int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct qp *qp = (struct qp *)ibv;
 	struct recv *r;
 
+	MUST(!wr->next, "receives of a queue pair come one by one");
 	*bad = wr;
 	if (qp->nrecvs == qp->max_recvs)
 		return ENOMEM;
@@ -290,12 +291,14 @@ int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	struct srq *srq = (struct srq *)ibv;
 	struct recv *r;
 
-	*bad = wr;
-	if (srq->n == srq->max)
-		return ENOMEM;
-	r = recv_new(wr);
-	DL_APPEND(srq->recvs, r);
-	srq->n++;
+	for (; wr; wr = wr->next) {
+		*bad = wr;
+		if (srq->n == srq->max)
+			return ENOMEM;
+		r = recv_new(wr);
+		DL_APPEND(srq->recvs, r);
+		srq->n++;
+	}
 	return 0;
 }
 

@@ -87,23 +87,34 @@ static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 	free(chunk);
 }
 
-/* It has its slot in the CQ, and its place in the SRQ. */
-static int bounce_post(struct tq_bounce *b)
+/* A receive to be posted. */
+struct bounce_wr {
+	struct ibv_recv_wr wr;
+	struct ibv_sge sge;
+};
+
+static void bounce_wr(struct tq_bounce *b, struct bounce_wr *to)
 {
-	struct ibv_sge sge = {
+	to->sge = (struct ibv_sge){
 		.addr = (uintptr_t)b->buf,
 		.length = b->bank->size[b->cls],
 		.lkey = b->lkey,
 	};
-	struct ibv_recv_wr wr =
-				   {
-					   .wr_id = (uintptr_t)&b->work,
-					   .sg_list = &sge,
-					   .num_sge = 1,
-				   },
-			   *bad;
+	to->wr = (struct ibv_recv_wr){
+		.wr_id = (uintptr_t)&b->work,
+		.sg_list = &to->sge,
+		.num_sge = 1,
+	};
+}
 
-	return -ibv_post_srq_recv(b->bank->srq[b->cls], &wr, &bad);
+/* It has its slot in the CQ, and its place in the SRQ. */
+static int bounce_post(struct tq_bounce *b)
+{
+	struct bounce_wr one;
+	struct ibv_recv_wr *bad;
+
+	bounce_wr(b, &one);
+	return -ibv_post_srq_recv(b->bank->srq[b->cls], &one.wr, &bad);
 }
 
 /* ---- banks ---- */
@@ -375,15 +386,17 @@ static void use_again(struct tq_net *net, struct tq_bounce *b, struct tq_link *l
 	net->control->nused++;
 }
 
-static void post_again(struct tq_net *net, struct tq_bounce *b)
+/* It fails on a device that is gone; then nothing else works, either. */
+static void not_posted(struct tq_net *net)
+{
+	tq_log(net->job, TQ_LOG_ERROR, "a control buffer can't be posted again");
+}
+
+/* The buffer is posted: its link is owed a credit. */
+static void return_credit(struct tq_net *net, struct tq_bounce *b)
 {
 	struct tq_link *link = b->link;
 
-	/* It fails on a device that is gone; then nothing else works, either. */
-	if (bounce_post(b)) {
-		tq_log(net->job, TQ_LOG_ERROR, "a control buffer can't be posted again");
-		return;
-	}
 	if (!link || link->failed)
 		return;
 	if (link->owed[b->cls] == link->granted[b->cls]) {
@@ -397,10 +410,47 @@ static void post_again(struct tq_net *net, struct tq_bounce *b)
 	}
 }
 
+static void post_again(struct tq_net *net, struct tq_bounce *b)
+{
+	if (bounce_post(b))
+		not_posted(net);
+	else
+		return_credit(net, b);
+}
+
+/* Some of the buffers that were used, in one call: to ring a doorbell costs more than a receive. */
+static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
+{
+	struct bounce_wr some[USE_AT_ONCE];
+	struct ibv_recv_wr *bad;
+	struct tq_bounce *b;
+	bool posted = true;
+	unsigned n = 0, i;
+
+	LL_FOREACH(bank->used[cls], b) {
+		bounce_wr(b, &some[n]);
+		if (n)
+			some[n - 1].wr.next = &some[n].wr;
+		if (++n == USE_AT_ONCE)
+			break;
+	}
+	if (ibv_post_srq_recv(bank->srq[cls], &some[0].wr, &bad))
+		not_posted(net);
+	else
+		bad = NULL;
+	/* One by one: a link that is given up takes its name off those still listed. */
+	for (i = 0; i < n; i++) {
+		b = bank->used[cls];
+		LL_DELETE(bank->used[cls], b);
+		posted = posted && &some[i].wr != bad;
+		if (posted)
+			return_credit(net, b);
+	}
+}
+
 void tq_banks_poll(struct tq_net *net)
 {
 	struct tq_control *control = net->control;
-	struct tq_bounce *b;
 	struct tq_bank *bank;
 	int cls;
 
@@ -412,10 +462,8 @@ void tq_banks_poll(struct tq_net *net)
 	control->nused = 0;
 	LL_FOREACH(control->banks, bank) {
 		for (cls = 0; cls < TQ_CLASSES; cls++) {
-			while ((b = bank->used[cls])) {
-				LL_DELETE(bank->used[cls], b);
-				post_again(net, b);
-			}
+			while (bank->used[cls])
+				post_used(net, bank, cls);
 		}
 	}
 }
