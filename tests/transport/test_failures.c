@@ -268,8 +268,13 @@ static void killed_in_close(struct duo *d)
 		DUO_MUST(round_of(d, i), "it failed before");
 	tq_flush(d->ep);
 	duo_meet(d);
-	if (d->me)
+	if (d->me) {
 		inject_set(&point);
+		tq_ctx_remove(d->ctx);
+		tq_close(d->ep);
+		/* On a busy machine the other may have gone before, and needs no goodbye. */
+		raise(SIGKILL);
+	}
 	duo_close(d);
 }
 
