@@ -33,7 +33,7 @@ need_packages() {
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client patch)
 	client_packages=(ibverbs-providers ibverbs-utils perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
-		libmumps-dev python3 python3-mpi4py)
+		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-14-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
 }
