@@ -126,8 +126,8 @@ enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
 /* How a request ended. */
 struct tq_status {
 	int error;      /* 0; -EMSGSIZE: the message was longer than the buffer, which holds its
-			   beginning; -ECANCELED; -EIO: the connection      to the peer failed (the log
-			   says      how); -ENOMEM */
+			   beginning; -ECANCELED; -EIO: the connection to the peer failed, or that
+			   to all as the adapter did (the log says how); -ENOMEM */
 	int32_t source; /* receives: the sender's rank in the context, and the message's tag and
 			   length in bytes (its whole length, */
 	int32_t tag;    /* also when it was truncated) */

@@ -179,7 +179,6 @@ static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane 
 			IBV_SEND_INLINE | (flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0),
 		.qp_type.xrc.remote_srqn = link->srqn[cls],
 	};
-
 	int rc = tq_lane_post(net, lane, link, &wr, NULL, false);
 
 	if (!rc)
