@@ -285,9 +285,8 @@ group_mpi() {
 	run_mpi mpi/suite.list ""
 	# What these look for is said by pml/tupleq alone.
 	[ "${PML-tupleq}" = tupleq ] || return 0
-	wanted bench_pair.sh && run bench_pair.sh 300 env TOP="$top" "$top/tests/mpi/bench_pair.sh"
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
-	wanted bench_queues.sh && run bench_queues.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench_queues.sh"
+	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks depth and memory, short: their programs and parts run, on softhca and on a hostfile's hosts, and what they
+# Benchmarks, short: their programs and parts run, on softhca and on a hostfile's hosts, and what they
 # write is well-formed. No figure is judged. It needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -48,6 +48,27 @@ part() {
 	case "$*" in *--hostfile*) [ $status -ne 1 ] || status=0 ;; esac
 	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
 }
+
+# Each thing that is measured is an object, with a figure and, where it is asked for, the samples in their order.
+short=(--least 2 --most 20 --warm-up 10)
+sorted="all(sorted(o['sorted_us']) == o['sorted_us'] != [] for o in objects)"
+program latency 2 "[o['bytes'] for o in objects] == [1, 8192, 3 << 20] and all(o['half_us'] > 0 for o in objects) and $sorted" \
+	--sizes 1,8K,3M --ms 1 --samples "${short[@]}"
+program bandwidth 2 "[(o['bytes'], o['tags']) for o in objects] == [(1, 1), (1, 16), (1 << 20, 1), (1 << 20, 16)] and all(
+	o['ways'] == 1 and o['gb_per_s'] > 0 and o['million_per_s'] > 0 for o in objects)" --sizes 1,1M --tags 1,16 --ms 1 "${short[@]}"
+program bandwidth 2 "len(objects) == 2 and all(o['ways'] == 2 and o['gb_per_s'] > 0 for o in objects) and $sorted" \
+	--sizes 300,70000 --both-ways --ms 1 --samples "${short[@]}"
+program overlap 2 "[o['side'] for o in objects] == 2 * ['send', 'recv', 'both', 'late-recv', 'late-send'] and all(
+	o['base_us'] > 0 and o['late'] == (0.9 if 'late' in o['side'] else 0) for o in objects)" \
+	--sizes 1K,64K --side send,recv,both,late-recv,late-send --late 90 --step-ms 1 "${short[@]}"
+
+part "len(runs['tupleq']['rounds'][0]) == 4 and '--link' not in file['settings']['softhca_options']" \
+	rate --rounds 1 --columns tupleq -- --sizes 8,256 --ms 1 "${short[@]}"
+part "'--link latency=' in file['settings']['softhca_options'] and len(runs['rget']['rounds'][0]['both ways']) == 7" \
+	bandwidth --quick --rounds 1 --columns rget --link
+part "{o['side'] for o in runs['tupleq']['rounds'][0]} == {'late-recv', 'both'} and
+	file['settings']['softhca_options'].endswith('--link off')" \
+	overlap --variants --no-link --rounds 1 --columns tupleq -- --side late-recv,both --sizes 64K --step-ms 1 "${short[@]}"
 
 for kind in posted unexpected; do
 	for order in tags random; do
