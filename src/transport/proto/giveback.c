@@ -3,7 +3,8 @@
  * Does a tuple's queue pay? A message that comes before its receive is held: the adapter pauses
  * after the RNR NAK, and tries again. For a long one that is as good as a rendezvous. A short one
  * would have been copied, and at hand when its receive came; in time it gains far less than one
- * hold costs. So a tuple is given back when too many of its short messages are held.
+ * hold costs. So a tuple is given back when too many of its short messages are held, or go
+ * by RTS as held ones of others have the lanes.
  *
  * Nobody tells the sender of holds: it times some of its messages.
  */
@@ -20,9 +21,9 @@
 #define TIMED_FIRST 64u
 #define TIMED_EVERY 16u
 
-static bool is_short(const struct tq_sreq *s)
+static bool is_short(const struct tq_stup *t, uint64_t len)
 {
-	return s->buf.len <= tq_eager_limit(s->req.core);
+	return len <= tq_eager_limit(t->pair->ctx->core);
 }
 
 /* What comes behind a long one in its lane would be timed with that. */
@@ -30,7 +31,8 @@ bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane)
 {
 	const struct tq_stup *t = s->stup;
 
-	if (!lane || !is_short(s) || (t->direct && !is_short(t->direct->prev)))
+	if (!lane || !is_short(t, s->buf.len) ||
+	    (t->direct && !is_short(t, t->direct->prev->buf.len)))
 		return false;
 	return s->seq - t->base < TIMED_FIRST || s->seq % TIMED_EVERY == 0;
 }
@@ -43,14 +45,9 @@ void tq_stup_time(struct tq_sreq *s)
 	core->ntimed++;
 }
 
-/* What counts is that a poll saw it incomplete so late: a program that computes sees its
- * completions late too. */
-void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
+static void count(struct tq_stup *t, bool slow)
 {
-	struct tq_core *core = s->req.core;
-
-	core->ntimed--;
-	if (core->polled_at > s->posted_at + HELD_LONG)
+	if (slow)
 		t->slow++;
 	else
 		t->fast++;
@@ -58,6 +55,24 @@ void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
 		t->slow /= 2;
 		t->fast /= 2;
 	}
+}
+
+/* What counts is that a poll saw it incomplete so late: a program that computes sees its
+ * completions late too. */
+void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
+{
+	struct tq_core *core = s->req.core;
+
+	core->ntimed--;
+	count(t, core->polled_at > s->posted_at + HELD_LONG);
+}
+
+void tq_stup_announced(struct tq_stup *t, uint64_t len)
+{
+	if (t->state != TQ_STUP_DIRECT || !is_short(t, len))
+		return;
+	count(t, true);
+	tq_stup_try_giveback(t);
 }
 
 void tq_stup_try_giveback(struct tq_stup *t)

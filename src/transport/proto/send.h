@@ -131,6 +131,8 @@ bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
 void tq_stup_time(struct tq_sreq *s);
 void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s);
 void tq_stup_try_giveback(struct tq_stup *t);
+/* A message of that length went by RTS, and that is answered. */
+void tq_stup_announced(struct tq_stup *t, uint64_t len);
 
 /* Plain direct sends must not pass what went before: RTS, CTS-DIRECT ones, the bulk lane. */
 static inline bool tq_stup_direct_open(const struct tq_stup *t)
