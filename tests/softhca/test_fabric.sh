@@ -112,6 +112,16 @@ wait "$two_launcher"
 check "the command's exit status is passed on" $?
 [ ! -e "$two" ] && [ -d "$one" ]
 check "an ended fabric is removed, another stays" $?
+
+# One of another version: who is in it can't be seen. (The version is the last character of the magic.)
+other=$(dirname "$one")/other
+mkdir -m 700 "$other"
+head -c 64K "$one/seg" >"$other/seg"
+truncate -s "$(stat -c %s "$one/seg")" "$other/seg"
+printf 9 | dd of="$other/seg" bs=1 seek=7 conv=notrunc status=none
+softhca list >"$work/list" && [ -d "$other" ] && ! grep -q other "$work/list"
+check "a fabric of another version stays, and isn't listed" $?
+rm -r "$other"
 exec {one_held}>&-
 wait "$one_launcher"
 none_left

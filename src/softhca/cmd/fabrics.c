@@ -106,17 +106,19 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 	return rc;
 }
 
-static bool any_running(const char *dir)
+static bool may_be_running(const char *dir)
 {
 	struct shca_fabric f;
 	bool running = false;
 	char err[256];
+	int rc = shca_fabric_attach(dir, &f, err, sizeof(err));
 
 	/*
-	 * What can't be attached was left half made; its maker is gone, or it would hold the lock.
+	 * One that was left half made has lost its maker, who would hold the lock. Into others we
+	 * can't look: another version of softhca made them, or there is no room to map them.
 	 */
-	if (shca_fabric_attach(dir, &f, err, sizeof(err)))
-		return false;
+	if (rc)
+		return rc != -ENOENT && rc != -EINVAL && rc != -EAGAIN;
 	for (unsigned i = 0; i < SHCA_MAX_PROCS && !running; i++)
 		running = shca_proc_alive(&f, i) && shca_proc_running(&f, i);
 	shca_fabric_detach(&f);
@@ -146,7 +148,7 @@ static int visit(struct shca_listings *l, const char *dir, bool may_remove)
 		return 0;
 	if (lock < 0)
 		return add(l, dir, true);
-	if (any_running(dir)) {
+	if (may_be_running(dir)) {
 		close(lock);
 		return add(l, dir, false);
 	}
