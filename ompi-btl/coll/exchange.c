@@ -41,24 +41,31 @@ static bool post(struct tupleq_exchange *x)
 				  x->comm, &x->requests[1])) == OMPI_SUCCESS;
 }
 
-static bool has_failed(const struct tupleq_exchange *x, int i)
+/* 0: not yet; 1; or -EIO. */
+static int has_ended(ompi_request_t *request)
 {
-	return REQUEST_COMPLETE(x->requests[i]) &&
-	       x->requests[i]->req_status.MPI_ERROR != MPI_SUCCESS;
+	if (!REQUEST_COMPLETE(request))
+		return 0;
+	/* The flag was read first: what came with it is seen now. */
+	opal_atomic_rmb();
+	series_taken_over(request);
+	return request->req_status.MPI_ERROR == MPI_SUCCESS ? 1 : -EIO;
 }
 
 int tupleq_exchange_poll(struct tupleq_exchange *x)
 {
+	int received, sent;
+
 	while (x->have < x->size) {
 		if (!x->posted && !post(x))
 			return -EIO;
 		x->posted = true;
-		if (has_failed(x, 0) || has_failed(x, 1))
+		received = has_ended(x->requests[0]);
+		sent = has_ended(x->requests[1]);
+		if (received < 0 || sent < 0)
 			return -EIO;
-		if (!REQUEST_COMPLETE(x->requests[0]) || !REQUEST_COMPLETE(x->requests[1]))
+		if (!received || !sent)
 			return 0;
-		/* The flag was read first: what came with it is seen now. */
-		opal_atomic_rmb();
 		ompi_request_free(&x->requests[0]);
 		ompi_request_free(&x->requests[1]);
 		x->posted = false;

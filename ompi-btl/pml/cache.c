@@ -54,13 +54,17 @@ static int deregister_mem(void *arg, mca_rcache_base_registration_t *reg)
 	return OPAL_SUCCESS;
 }
 
-static void lock(void)
+/* On the way from Open MPI's memory hooks. A thread's stack is given back after ThreadSanitizer has
+ * let go of the thread, and nothing that it looks at may run then. */
+#define FROM_HOOK __attribute__((no_sanitize("thread")))
+
+FROM_HOOK static void lock(void)
 {
 	while (atomic_flag_test_and_set_explicit(&recent_lock, memory_order_acquire))
 		sched_yield();
 }
 
-static void unlock(void)
+FROM_HOOK static void unlock(void)
 {
 	atomic_flag_clear_explicit(&recent_lock, memory_order_release);
 }
@@ -72,14 +76,14 @@ static struct registration **slot_of(const void *addr)
 	return &recent[(page ^ page >> 4 ^ page >> 8) % RECENT];
 }
 
-static void give_back(struct registration *r)
+FROM_HOOK static void give_back(struct registration *r)
 {
 	if (r)
 		rcache->rcache_deregister(rcache, &r->super);
 }
 
 /* Called with the lock. Returns what is to be given back without it, or NULL. */
-static struct registration *take_out(struct registration **slot)
+FROM_HOOK static struct registration *take_out(struct registration **slot)
 {
 	struct registration *r = *slot;
 
@@ -90,13 +94,13 @@ static struct registration *take_out(struct registration **slot)
 	return r->uses ? NULL : r;
 }
 
-static bool overlaps(const struct registration *r, uintptr_t base, uintptr_t bound)
+FROM_HOOK static bool overlaps(const struct registration *r, uintptr_t base, uintptr_t bound)
 {
 	return (uintptr_t)r->super.base <= bound && base <= (uintptr_t)r->super.bound;
 }
 
 /* Forgets those of a range of addresses. Returns whether there were any. */
-static bool forget(uintptr_t base, uintptr_t bound)
+FROM_HOOK static bool forget(uintptr_t base, uintptr_t bound)
 {
 	struct registration *idle;
 	bool any = false;
@@ -120,7 +124,7 @@ static bool forget_all(void)
 }
 
 /* Memory is being unmapped. */
-static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
+FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
 {
 	forget((uintptr_t)base, (uintptr_t)base + size - 1);
 	return invalidate_rest(module, base, size);

@@ -5,16 +5,6 @@
 #include <errno.h>
 #include <sched.h>
 
-/* Open MPI hands requests from thread to thread by fences, which ThreadSanitizer doesn't follow. */
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#define HANDED_OVER(request) __tsan_release(request)
-#define TAKEN_OVER(request)  __tsan_acquire(request)
-#else
-#define HANDED_OVER(request) ((void)(request))
-#define TAKEN_OVER(request)  ((void)(request))
-#endif
-
 /* Polls of the adapter between looks at what else may have to be progressed. */
 enum { SPINS = 64 };
 
@@ -87,7 +77,7 @@ static tupleq_request_t *request_get(enum tupleq_op_kind kind, ompi_communicator
 
 	if (!request)
 		return NULL;
-	TAKEN_OVER(request);
+	series_taken_over(request);
 	OMPI_REQUEST_INIT(&request->op.ompi, persistent);
 	request->op.ompi.req_mpi_object.comm = comm;
 	request->op.kind = kind;
@@ -137,7 +127,7 @@ void tupleq_request_put(tupleq_request_t *request)
 	assert(!request->op.buf.tq.ops);
 	if (request->type)
 		OMPI_DATATYPE_RELEASE(request->type);
-	HANDED_OVER(request);
+	series_handed_over(request);
 	opal_free_list_return(&tupleq_pml.requests, &request->op.ompi.super);
 	OBJ_RELEASE(comm);
 }
@@ -171,10 +161,12 @@ static void end_request(tupleq_request_t *request, const struct tq_status *statu
 	if (op->kind == TUPLEQ_OP_RECV)
 		tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
 	tupleq_buf_fini(&op->buf);
-	if (op->kind == TUPLEQ_OP_BSEND)
+	if (op->kind == TUPLEQ_OP_BSEND) {
 		mca_pml_base_bsend_request_free(request->bsend_copy);
-	else
+	} else {
+		series_handed_over(&op->ompi);
 		ompi_request_complete(&op->ompi, true);
+	}
 	tupleq_request_put(request);
 }
 
@@ -185,7 +177,7 @@ static void end_blocking(struct tupleq_op *op, const struct tq_status *status)
 	/* Of a send nobody looks at it. */
 	tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
 	tupleq_buf_fini(&op->buf);
-	HANDED_OVER(&op->ompi);
+	series_handed_over(&op->ompi);
 	ompi_request_complete(&op->ompi, true);
 }
 
@@ -227,7 +219,7 @@ void tupleq_wait(ompi_request_t *request)
 	}
 done:
 	opal_atomic_rmb();
-	TAKEN_OVER(request);
+	series_taken_over(request);
 }
 
 int tupleq_start(size_t count, ompi_request_t **requests)
