@@ -26,10 +26,7 @@ static void step(const struct pair *p, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request[2];
 
-	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
-		  &request[0]);
-	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
-		  &request[1]);
+	pair_exchange(p, bytes, request);
 	work(iterations);
 	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 }

@@ -138,10 +138,7 @@ static uint64_t both_measured(const struct pair *p, size_t bytes, uint64_t itera
 	pair_tell(p);
 	pair_hear(p);
 	start = clock_ns();
-	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
-		  &request[0]);
-	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
-		  &request[1]);
+	pair_exchange(p, bytes, request);
 	work(iterations);
 	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 	return clock_ns() - start;

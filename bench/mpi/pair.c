@@ -177,6 +177,14 @@ void pair_hear(const struct pair *p)
 	MPI_Recv(NULL, 0, MPI_BYTE, p->peer, TAG_STEP, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+void pair_exchange(const struct pair *p, size_t bytes, MPI_Request request[2])
+{
+	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request[0]);
+	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request[1]);
+}
+
 long pair_agree(long value)
 {
 	MPI_Bcast(&value, 1, MPI_LONG, 0, MPI_COMM_WORLD);

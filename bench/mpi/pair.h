@@ -57,6 +57,9 @@ void pair_end(struct pair *p);
 void pair_tell(const struct pair *p);
 void pair_hear(const struct pair *p);
 
+/* Starts a message of each to the other. */
+void pair_exchange(const struct pair *p, size_t bytes, MPI_Request request[2]);
+
 /* Both ranks get what rank 0 has. */
 long pair_agree(long value);
 

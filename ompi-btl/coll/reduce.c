@@ -20,32 +20,41 @@ static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, s
 	       (type->super.size == (size_t)extent && series_datatype_is_contiguous(type, 2));
 }
 
+/* If it can be done here, `d` says what is to be reduced; the kind, and who gets it, are the
+ * caller's to say. */
+static int begin(struct tupleq_coll *c, const void *in, void *out, int count, ompi_datatype_t *type,
+		 struct ompi_op_t *op, struct tupleq_data *d, bool *ready)
+{
+	int rc;
+
+	*ready = false;
+	if (!fits(count, type, op, &d->len))
+		return OMPI_SUCCESS;
+	rc = tupleq_ready(c, d->len, ready);
+	d->in = in == MPI_IN_PLACE ? out : in;
+	d->out = out;
+	d->count = count;
+	d->type = type;
+	d->op = op;
+	d->comm = c->comm;
+	return rc;
+}
+
 int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
 		     struct ompi_op_t *op, ompi_communicator_t *comm,
 		     mca_coll_base_module_t *module)
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	struct tupleq_data data;
-	bool ready = false;
-	size_t len;
-	int rc;
+	bool ready;
+	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
-	if (fits(count, type, op, &len)) {
-		rc = tupleq_ready(c, len, &ready);
-		if (rc != OMPI_SUCCESS)
-			return rc;
-	}
+	if (rc != OMPI_SUCCESS)
+		return rc;
 	if (!ready)
 		return c->next.allreduce.fn(in, out, count, type, op, comm,
 					    c->next.allreduce.module);
 	data.kind = TUPLEQ_ALLREDUCE;
-	data.in = in == MPI_IN_PLACE ? out : in;
-	data.out = out;
-	data.len = len;
-	data.count = count;
-	data.type = type;
-	data.op = op;
-	data.comm = comm;
 	return tupleq_run(c, &data);
 }
 
@@ -54,26 +63,17 @@ int tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type, s
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	struct tupleq_data data;
-	bool ready = false;
-	size_t len;
-	int rc;
+	bool ready;
+	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
-	if (fits(count, type, op, &len)) {
-		rc = tupleq_ready(c, len, &ready);
-		if (rc != OMPI_SUCCESS)
-			return rc;
-	}
+	if (rc != OMPI_SUCCESS)
+		return rc;
 	if (!ready)
 		return c->next.reduce.fn(in, out, count, type, op, root, comm,
 					 c->next.reduce.module);
 	data.kind = TUPLEQ_REDUCE;
 	data.root = root;
-	data.in = in == MPI_IN_PLACE ? out : in;
-	data.out = ompi_comm_rank(comm) == root ? out : NULL;
-	data.len = len;
-	data.count = count;
-	data.type = type;
-	data.op = op;
-	data.comm = comm;
+	if (ompi_comm_rank(comm) != root)
+		data.out = NULL;
 	return tupleq_run(c, &data);
 }

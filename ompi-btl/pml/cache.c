@@ -147,7 +147,7 @@ static struct tq_mr *get_recent(struct registration *const *slot, const unsigned
 }
 
 /* From Open MPI's cache, which makes it if there is none. */
-static mca_rcache_base_registration_t *look_up(void *addr, size_t len)
+static struct registration *look_up(void *addr, size_t len)
 {
 	const int access = MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_READ |
 			   MCA_RCACHE_ACCESS_REMOTE_WRITE;
@@ -157,7 +157,7 @@ static mca_rcache_base_registration_t *look_up(void *addr, size_t len)
 	while (rcache->rcache_register(rcache, addr, len, 0, access, &reg) != OPAL_SUCCESS)
 		if (!forget_all())
 			return NULL;
-	return reg;
+	return (struct registration *)reg;
 }
 
 static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
@@ -169,7 +169,7 @@ static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
 	(void)arg;
 	if (mr || !rcache)
 		return mr;
-	r = (struct registration *)look_up(addr, len);
+	r = look_up(addr, len);
 	if (!r)
 		return NULL;
 	lock();
