@@ -6,7 +6,9 @@
 #define _GNU_SOURCE 1
 #include <dirent.h>
 #include <sched.h>
+#include <time.h>
 
+#include "stat.h"
 #include "util.h"
 
 static int cpu = -1;
@@ -66,9 +68,61 @@ static void test_cpus(void **state)
 	t_close(d);
 }
 
+/* How long a thread of ours has run, in ms. */
+static double cpu_ms(pid_t tid)
+{
+	char path[64];
+	unsigned long long ns;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/schedstat", tid);
+	f = fopen(path, "r");
+	t_true(f && fscanf(f, "%llu", &ns) == 1, "%s: %s", path, strerror(errno));
+	fclose(f);
+	return (double)ns / 1e6;
+}
+
+/* However short the RNR timer is, a message that waits for its receive leaves the CPUs to the
+ * application; and it counts the NAKs that an adapter would have got. */
+static void test_held(void **state)
+{
+	enum { HELD_MS = 500 };
+	const struct timespec held = {.tv_nsec = HELD_MS * 1000000};
+	struct t_dev *d = t_open();
+	struct t_params pr = t_params(d);
+	struct t_pair p;
+	struct ibv_sge to;
+	uint64_t t0, naks;
+	double before, ran, ms;
+
+	(void)state;
+	pr.min_rnr_timer = 1;
+	pr.rnr_retry = 7;
+	p = t_pair(d, NULL, &pr, 64);
+	to = t_sge(&p.bb, 0, 64);
+	naks = stat_counter("rnr_naks");
+	t0 = t_now();
+	t_send(p.a, 1, t_sge(&p.ba, 0, 64));
+	before = cpu_ms(engine());
+	nanosleep(&held, NULL);
+	ran = cpu_ms(engine()) - before;
+	ms = t_ms_since(t0);
+	t_true(ran < ms / 4, "the engine ran for %.1f of %.1f ms", ran, ms);
+	t_recv(p.b, 2, &to, 1);
+	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+	/* About one each 10 us, and no more than the time until now has room for. */
+	naks = stat_counter("rnr_naks") - naks;
+	t_true(naks > HELD_MS * 50 && (double)naks <= 100 * t_ms_since(t0),
+	       "%llu RNR NAKs in %.1f ms", (unsigned long long)naks, ms);
+	t_pair_free(&p);
+	t_close(d);
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cpus)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_cpus),
+					   cmocka_unit_test(test_held)};
 
 	if (argc > 1)
 		cpu = atoi(argv[1]);

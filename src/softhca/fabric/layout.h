@@ -177,9 +177,10 @@ struct shca_rq {
 	uint32_t stride;                    /* bytes of one WQE */
 	_Atomic uint64_t head SHCA_ALIGNED; /* receives ever claimed; requesters */
 	_Atomic uint32_t limit;             /* SRQ limit, 0 = not armed; one-shot */
-	/* Processes that found it empty (rnr-wake). */
+	/* Processes that found it empty and want to be told of a receive. */
 	_Atomic uint64_t rnr_waiters[SHCA_MAX_PROCS / 64];
 	_Atomic uint64_t tail SHCA_ALIGNED; /* receives ever posted; owner */
+	_Atomic bool rnr_waiting;           /* there may be some of them */
 };
 
 struct shca_rwqe {
@@ -367,7 +368,7 @@ struct shca_exec {
 };
 
 #define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
-#define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits (rnr-wake) */
+#define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits */
 #define SHCA_ATTENTION_MR  4u /* a region in a segment is gone, which we may have attached */
 
 enum shca_proc_state {

@@ -62,12 +62,15 @@ uint32_t shca_engine_rnr_wakes(void)
 	return atomic_load_explicit(&eng.rnr_wakes, memory_order_acquire);
 }
 
+static uint64_t sooner_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static void note_next_timer(void)
 {
-	uint64_t a = shca_timers_next(&eng.qp_timers), b = shca_timers_next(&eng.events);
+	uint64_t a = sooner_of(shca_timers_next(&eng.qp_timers), shca_timers_next(&eng.events));
 
-	if (b < a)
-		a = b;
 	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
 		atomic_store(&eng.next_timer, a);
 }
@@ -125,7 +128,7 @@ void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
 	qp->rnr_wait = rnr;
 	/* A bell that rang since it found no receive would have come too early for it. */
 	if (rnr && qp->rnr_seen != atomic_load(&eng.rnr_wakes))
-		when = 0;
+		when = sooner_of(when, shca_req_rnr_due(qp));
 	sooner = when < atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
 	qp->timer.when = when;
 	ok = shca_timers_add(&eng.qp_timers, &qp->timer);
@@ -286,7 +289,8 @@ static bool work(void)
 
 /* ---------------------------------------------------------------- attention */
 
-/* Ends the waiting of all QPs that an RNR NAK holds. */
+/* A receive was posted for some QP that an RNR NAK holds: all of those look at the end of their
+ * timers. */
 static void end_rnr_waits(void)
 {
 	pthread_mutex_lock(&eng.lock);
@@ -294,7 +298,7 @@ static void end_rnr_waits(void)
 		struct shca_timer *t = eng.qp_timers.heap[i];
 
 		if (qp_of(t)->rnr_wait)
-			t->when = 0;
+			t->when = sooner_of(t->when, shca_req_rnr_due(qp_of(t)));
 	}
 	shca_timers_rebuild(&eng.qp_timers);
 	atomic_fetch_add(&eng.rnr_wakes, 1);

@@ -71,7 +71,12 @@ struct shca_progress {
 	uint64_t first_at;   /* ... when its first one is */
 	uint64_t on_link;    /* ... bytes of it that the ports are reserved for */
 	bool to_us;          /* ... or at us: a READ or an atomic */
-	uint32_t rwqe;       /* claimed receive */
+	/* The RNR NAK after which it waits: when it came (0: it doesn't wait), from whom, its
+	 * timer. */
+	uint64_t rnr_since;
+	struct shca_hca *rnr_from;
+	uint32_t rnr_period;
+	uint32_t rwqe; /* claimed receive */
 };
 
 struct shca_qp {
@@ -179,6 +184,9 @@ void shca_sq_run(struct shca_qp *qp, enum shca_runner by);
 /* Executes from the head of the send queue. Holding sq_lock; drops it while it moves much data, if
  * the engine's. */
 enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
+/* When a QP that waits for a receive tries again, if one is posted now: the next end of its timer,
+ * or 0, at once. */
+uint64_t shca_req_rnr_due(const struct shca_qp *qp);
 /* Completes all posted sends with WR_FLUSH_ERR. Holding sq_lock, nobody running. */
 void shca_req_flush(struct shca_qp *qp);
 /* Ends the WQE at the head with a status; errors fail the QP. */

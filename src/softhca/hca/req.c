@@ -12,6 +12,8 @@
 #include "mr.h"
 
 #define SHORT_WAIT 2000u /* ns */
+/* A wait for a receive looks this often (ns) for what rings no bell: a target that has ended. */
+#define RNR_PATIENCE 20000000u
 
 /* min_rnr_timer code -> ns (IBA table 45). */
 static const uint32_t rnr_timer_us[32] = {
@@ -154,6 +156,43 @@ static enum shca_step no_answer(struct shca_req *r, bool counts)
 	return resend_at(r, shca_now() + (a->timeout ? timeout : 10000000u));
 }
 
+/*
+ * An adapter that may try for ever tries whenever the timer ends. Those tries that can only fail
+ * are left out here, as they would take the CPUs of the applications: a receive that is posted
+ * rings, and the message goes at the end of the timer that comes next.
+ */
+static uint64_t next_try(const struct shca_req *r)
+{
+	const struct shca_qp *qp = r->qp;
+	uint64_t tries = 1;
+
+	if (r->t.rings && qp->entry->attr.rnr_retry == 7 && qp->cur.rnr_period < RNR_PATIENCE)
+		tries = RNR_PATIENCE / qp->cur.rnr_period;
+	return qp->cur.rnr_since + tries * qp->cur.rnr_period;
+}
+
+uint64_t shca_req_rnr_due(const struct shca_qp *qp)
+{
+	uint64_t waited = shca_now() - qp->cur.rnr_since;
+
+	if (shca_opt(&shca_self.fabric, SHCA_O_RNR_WAKE))
+		return 0;
+	return qp->cur.rnr_since + (waited / qp->cur.rnr_period + 1) * qp->cur.rnr_period;
+}
+
+/* The wait for a receive is over: what was left out of the tries is counted, and the message leaves
+ * now. */
+static void rnr_over(struct shca_qp *qp)
+{
+	uint64_t at = qp->timer.when ? qp->timer.when : shca_now();
+	uint64_t tries = (at - qp->cur.rnr_since) / qp->cur.rnr_period;
+
+	if (tries > 1)
+		shca_count(qp->cur.rnr_from, SHCA_C_RNR_NAKS, tries - 1);
+	qp->link_floor = at;
+	qp->cur.rnr_since = 0;
+}
+
 static enum shca_step not_ready(struct shca_req *r)
 {
 	const struct ibv_qp_attr *a = &r->qp->entry->attr;
@@ -170,7 +209,10 @@ static enum shca_step not_ready(struct shca_req *r)
 	if (a->rnr_retry != 7 && r->qp->cur.rnr_tries > a->rnr_retry)
 		return failed(r, IBV_WC_RNR_RETRY_EXC_ERR);
 	r->qp->rnr_wait = true;
-	return resend_at(r, now + 1000ULL * rnr_timer_us[r->t.qp->attr.min_rnr_timer & 31]);
+	r->qp->cur.rnr_since = now;
+	r->qp->cur.rnr_period = 1000 * rnr_timer_us[r->t.qp->attr.min_rnr_timer & 31];
+	r->qp->cur.rnr_from = r->t.hca;
+	return resend_at(r, next_try(r));
 }
 
 enum shca_step shca_req_answer(struct shca_req *r, enum shca_answer a)
@@ -381,6 +423,8 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, r.w))
 			return SHCA_TURN_MORE;
 		qp->rnr_wait = false;
+		if (qp->cur.rnr_since)
+			rnr_over(qp);
 		qp->rnr_seen = shca_engine_rnr_wakes();
 		shca_epoch_enter(r.exec);
 		s = step(&r);

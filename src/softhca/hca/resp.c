@@ -130,12 +130,14 @@ enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 {
 	int r;
 
+	t->rings = false;
 	if (shca_fault_hits(SHCA_O_FAULT_RNR, t->hca))
 		return SHCA_RNR;
 	r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
-	if (r == -EAGAIN && shca_opt(&shca_self.fabric, SHCA_O_RNR_WAKE)) {
+	if (r == -EAGAIN && t->qp->type != IBV_QPT_UD) {
 		shca_rq_wait(t->rq);
 		r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
+		t->rings = r == -EAGAIN;
 	}
 	if (t->srq && atomic_load_explicit(&t->rq->limit, memory_order_relaxed))
 		shca_resp_check_limit(t->hca, t->srq, t->srq_idx);

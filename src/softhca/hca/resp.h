@@ -31,6 +31,7 @@ struct shca_target {
 	unsigned owner;           /* process slot: whose receives, memory and CQ */
 	uint32_t pdn;             /* of the receives' memory */
 	uint32_t rkey_pdn;        /* of the memory that an R_Key names */
+	bool rings;               /* after RNR: we are rung when a receive is posted */
 };
 
 /* Finds the target of *w and checks that it listens to qp. */

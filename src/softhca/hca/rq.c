@@ -96,13 +96,17 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struc
 	w->num_sge = n;
 }
 
-/* Wakes who found the queue empty. Each bit is cleared before its process is rung, so none is
+/* Rings who found the queue empty. Each bit is cleared before its process is rung, so none is
  * missed. */
-static void wake_waiters(struct shca_rq *rq)
+void shca_rq_ring(struct shca_rq *rq)
 {
+	/* Pairs with the fence in shca_rq_wait(): either the waiter finds what was posted, or we
+	 * see that it waits. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&rq->rnr_waiting, memory_order_relaxed))
+		return;
+	atomic_exchange(&rq->rnr_waiting, false);
 	for (unsigned i = 0; i < SHCA_MAX_PROCS / 64; i++) {
-		/* Pairs with shca_rq_wait(): whichever comes second in the order of this word sees
-		 * the other's doing. */
 		uint64_t bits = atomic_exchange(&rq->rnr_waiters[i], 0);
 
 		for (; bits; bits &= bits - 1) {
@@ -143,8 +147,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 	}
 	atomic_store_explicit(&shared->tail, tail, memory_order_release);
 	pthread_mutex_unlock(&rq->lock);
-	if (shca_opt(&shca_self.fabric, SHCA_O_RNR_WAKE))
-		wake_waiters(shared);
+	shca_rq_ring(shared);
 	if (r)
 		*bad = wr;
 	return r;
@@ -229,6 +232,8 @@ struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct
 void shca_rq_wait(struct shca_rq *rq)
 {
 	atomic_fetch_or(&rq->rnr_waiters[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
+	atomic_store(&rq->rnr_waiting, true);
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 uint32_t shca_rq_posted(const struct shca_rq *rq)

@@ -173,6 +173,8 @@ void shca_srq_end(struct shca_srq *srq)
 	struct shca_context *ctx = shca_ctx(srq->ibv.context);
 
 	shca_table_retire(srq->entry);
+	/* Who waits for a receive learns that none will come. */
+	shca_rq_ring(&srq->entry->rq);
 	shca_epoch_sync(&shca_self.fabric);
 	/* Its completions stay in the CQ, and polling them fails from here on: so it is with mlx5.
 	 * The CQ's lock keeps us from freeing it under a poll. */
