@@ -31,6 +31,7 @@ SMALL = 8 << 10
 def _task(settings, column):
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES]
     arguments += ["--step-ms", "6" if settings.quick else "12"]
+    arguments += ["--overhead-ms", "48" if settings.quick else "96"]
     if settings.variants:
         arguments += ["--side", ",".join([*SIDES, *VARIANTS])]
     if settings.samples:

@@ -39,6 +39,7 @@ struct settings {
 	double late;    /* what part of the work is done when a late peer posts */
 	double work_ns; /* of an iteration */
 	struct effort effort;
+	long overhead_ms; /* for the pairs that give the overhead */
 	bool samples;
 };
 
@@ -203,16 +204,19 @@ static void run_step(const struct side *side, const struct settings *s, size_t b
 
 /*
  * The last step again, each iteration followed by its work alone: what the clock frequency or a
- * busy neighbour does to one, it does to the other.
+ * busy neighbour does to one, it does to the other. The overhead of a large message is a small part
+ * of what is timed, so this goes on for longer than a step.
  */
 static void run_pairs(const struct side *side, const struct settings *s, size_t bytes,
 		      struct result *r)
 {
 	const struct step *last = &r->step[r->nsteps - 1];
-	size_t n = (size_t)last->repeats;
-	double *us = pair_samples(3 * last->repeats), *alone = us + n, *over = alone + n;
+	long repeats = pair_repeats(2 * last->loop_us.mean, s->overhead_ms, s->effort.least,
+				    s->effort.most);
+	size_t n = (size_t)repeats;
+	double *us = pair_samples(3 * repeats), *alone = us + n, *over = alone + n;
 
-	lead(side, s, last->repeats, last->iterations);
+	lead(side, s, repeats, last->iterations);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t start;
 
@@ -340,6 +344,7 @@ static const struct argp_option options[] = {
 	{"base-threshold", 'b', "X", 0, "a loop within X times the base is base too; 1.02", 0},
 	{"end-threshold", 'e', "X", 0, "stop when the loop exceeds X times the base; 1.5", 0},
 	{"step-ms", 't', "MS", 0, "time for one amount of work; 20", 0},
+	{"overhead-ms", 'o', "MS", 0, "time for the overhead at the last amount of work; 160", 0},
 	{"least", 'l', "N", 0, "but at least N iterations; 15", 0},
 	{"most", 'm', "N", 0, "and at most N; 1000", 0},
 	{"warm-up", 'w', "N", 0, "iterations before the first counts; 30", 0},
@@ -394,6 +399,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'e':
 		s->end_threshold = parse_threshold("end-threshold", arg);
 		return 0;
+	case 'o':
+		s->overhead_ms = parse_number("overhead-ms", arg, 1, 100000);
+		return 0;
 	case 'r':
 		s->samples = true;
 		return 0;
@@ -413,6 +421,7 @@ int main(int argc, char **argv)
 			     .base_threshold = 1.02,
 			     .end_threshold = 1.5,
 			     .late = 0.5,
+			     .overhead_ms = 160,
 			     .effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
 
 	pair_start(&s.pair, &argc, &argv);
