@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sending side of the control channel: messages are in order to each peer, and wait here for
- * the connection, for credit, and for room in the send queue. What credits are for is said in
- * bank.c.
+ * the connection, for credit, and for room in the send queue.
  */
 #include "net/control.h"
 
@@ -12,10 +11,6 @@
 #include <string.h>
 
 #include "base/log.h"
-
-/* Buffers in the reserves. */
-#define MSGS   64u
-#define PIECES 4u
 
 /*
  * Bytes of a peer's messages with data that wait. They go also when it has asked for no more, as
@@ -38,65 +33,6 @@ static uint32_t backlog_room(const struct tq_net *net)
 	return net->limits.max_inline > TQ_MSG_MAX ? net->limits.max_inline : TQ_MSG_MAX;
 }
 
-static int reserve_open(struct tq_net *net, struct tq_reserve *reserve, uint32_t size, uint32_t n)
-{
-	void **buf;
-
-	size = (size + 63) & ~63u;
-	reserve->mem = tq_mem_alloc(net, (size_t)size * n, &reserve->reg);
-	if (!reserve->mem)
-		return -ENOMEM;
-	while (n-- > 0) {
-		buf = (void **)((char *)reserve->mem + (size_t)size * n);
-		*buf = reserve->free;
-		reserve->free = buf;
-	}
-	return 0;
-}
-
-static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
-{
-	if (reserve->mem)
-		tq_mem_free(net, reserve->mem);
-}
-
-static bool reserve_get(struct tq_reserve *reserve, uint32_t len, struct tq_sg *sg)
-{
-	if (!reserve->free)
-		return false;
-	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
-	reserve->free = *(void **)sg->addr;
-	return true;
-}
-
-static void reserve_put(struct tq_reserve *reserve, struct tq_sg *sg)
-{
-	*(void **)sg->addr = reserve->free;
-	reserve->free = sg->addr;
-}
-
-void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
-{
-	struct tq_control *control = net->control;
-
-	if (copy->reg == &control->msgs.reg)
-		reserve_put(&control->msgs, copy);
-	else if (copy->reg == &control->pieces.reg)
-		reserve_put(&control->pieces, copy);
-	else
-		tq_copy_put(net, copy);
-}
-
-static uint32_t piece_max(const struct tq_net *net)
-{
-	return net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_data);
-}
-
-bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
-{
-	return len <= piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
-}
-
 int tq_control_open(struct tq_net *net)
 {
 	struct tq_control *control = calloc(1, sizeof(*control));
@@ -107,10 +43,8 @@ int tq_control_open(struct tq_net *net)
 	net->control = control;
 	control->scratch = malloc(backlog_room(net));
 	rc = control->scratch ? 0 : -ENOMEM;
-	if (!rc && net->limits.max_inline < TQ_MSG_MAX)
-		rc = reserve_open(net, &control->msgs, TQ_MSG_MAX, MSGS);
 	if (!rc)
-		rc = reserve_open(net, &control->pieces, piece_max(net), PIECES);
+		rc = tq_posts_open(net);
 	if (!rc)
 		rc = tq_banks_open(net);
 	else
@@ -129,162 +63,12 @@ void tq_control_close(struct tq_net *net)
 
 	assert(!control->waiting);
 	tq_banks_close(net);
-	reserve_close(net, &control->pieces);
-	reserve_close(net, &control->msgs);
+	tq_posts_close(net);
 	LL_FOREACH_SAFE(control->free, b, next)
 		free(b);
 	free(control->scratch);
 	free(control);
 	net->control = NULL;
-}
-
-/* ---- posting ---- */
-
-static int class_of(const struct tq_link *link, uint32_t len)
-{
-	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
-}
-
-/* The lane to the link, if messages can go there at all; else it is asked for. */
-static struct tq_lane *lane_to(struct tq_net *net, struct tq_link *link)
-{
-	if (link->connected && link->ready[TQ_LANE_CONTROL])
-		return link->ready[TQ_LANE_CONTROL];
-	tq_conn_lane(net, link, TQ_LANE_CONTROL);
-	return NULL;
-}
-
-static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
-{
-	struct tq_send *send = (struct tq_send *)work;
-
-	(void)wc;         /* errors are the lane's */
-	if (send->sg.reg) /* else it is sent again */
-		tq_control_copy_put(net, &send->sg);
-	tq_send_put(net, send);
-}
-
-static void inline_again(struct tq_net *net, const struct tq_posted *posted);
-static void copy_again(struct tq_net *net, const struct tq_posted *posted);
-
-static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
-		       uint32_t len, int cls, unsigned flags)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)msg, .length = len};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags =
-			IBV_SEND_INLINE | (flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0),
-		.qp_type.xrc.remote_srqn = link->srqn[cls],
-	};
-	int rc = tq_lane_post(net, lane, link, &wr, NULL, false);
-
-	if (!rc)
-		tq_lane_keep(net, lane, inline_again, msg, len)->flags = flags;
-	return rc;
-}
-
-/* Takes the copy over when it succeeds. */
-static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *lane,
-		     const struct tq_sg *copy, uint32_t len, int cls, unsigned flags)
-{
-	struct tq_send *send = tq_send_get(net);
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)copy->addr,
-		.length = len,
-		.lkey = copy->reg->lkey,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0,
-		.qp_type.xrc.remote_srqn = link->srqn[cls],
-	};
-	int rc;
-
-	if (!send)
-		return -EAGAIN;
-	send->work.done = copy_done;
-	send->sg = *copy;
-	rc = tq_lane_post(net, lane, link, &wr, &send->work, true);
-	if (rc)
-		tq_send_put(net, send);
-	else
-		tq_lane_keep(net, lane, copy_again, NULL, len)->flags = flags;
-	return rc;
-}
-
-/* A message without data, on a device that doesn't take it inline. */
-static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, const void *msg,
-		    uint32_t len, int cls, unsigned flags)
-{
-	struct tq_control *control = net->control;
-	struct tq_sg copy;
-	int rc;
-
-	if (!reserve_get(&control->msgs, len, &copy))
-		return -EAGAIN;
-	memcpy(copy.addr, msg, len);
-	rc = post_copy(net, link, lane, &copy, len, cls, flags);
-	if (rc)
-		tq_control_copy_put(net, &copy);
-	return rc;
-}
-
-/* Posts the message, or the one in `copy`, as it is. 0, -EAGAIN, -EIO. */
-static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
-		    uint32_t len, const struct tq_sg *copy, unsigned flags)
-{
-	int cls = class_of(link, len), rc;
-
-	if (copy)
-		rc = post_copy(net, link, lane, copy, len, cls, flags);
-	else if (len <= net->limits.max_inline)
-		rc = post_inline(net, link, lane, msg, len, cls, flags);
-	else
-		rc = post_msg(net, link, lane, msg, len, cls, flags);
-	if (rc == -EIO)
-		tq_link_fail(net, link, "a control message could not be posted");
-	return rc;
-}
-
-/*
- * Posts the message, or the one in `copy`, if there is credit for it; fills in its header. 0,
- * -EAGAIN, -EIO.
- */
-static int post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
-		const struct tq_sg *copy, unsigned flags)
-{
-	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
-	struct tq_lane *lane = lane_to(net, link);
-	int cls = class_of(link, len), c, rc;
-	bool free = hdr->type == TQ_MSG_CREDIT;
-
-	if (!lane)
-		return -EAGAIN;
-	if (!free && !link->credits[cls]) {
-		TQ_COUNT(net->stats, no_credit);
-		return -EAGAIN;
-	}
-	/* With the last credit the peer has to return some, also while its user computes. */
-	if (!free && link->credits[cls] == 1)
-		flags |= TQ_CONTROL_SOLICITED;
-	hdr->conn = tq_put32(link->conn);
-	for (c = 0; c < TQ_CLASSES; c++) {
-		assert(link->owed[c] <= UINT8_MAX);
-		hdr->credits[c] = (uint8_t)link->owed[c];
-	}
-	rc = transmit(net, link, lane, msg, len, copy, flags);
-	if (rc)
-		return rc;
-	if (!free)
-		link->credits[cls]--;
-	for (c = 0; c < TQ_CLASSES; c++)
-		link->owed[c] = 0;
-	return 0;
 }
 
 /* ---- the backlog ---- */
@@ -325,14 +109,12 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	if (!b)
 		return -ENOMEM;
 	if (!link->backlog)
-		lane_to(net, link);
+		tq_post_lane(net, link);
 	DL_APPEND(link->backlog, b);
 	return 0;
 }
 
-/* In front of those that have not been posted yet. */
-static bool enqueue_again(struct tq_net *net, const struct tq_posted *posted,
-			  const struct tq_sg *copy)
+bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy)
 {
 	struct tq_link *link = posted->link;
 	struct tq_backlog *b =
@@ -345,19 +127,6 @@ static bool enqueue_again(struct tq_net *net, const struct tq_posted *posted,
 	b->again = true;
 	DL_PREPEND(link->backlog, b);
 	return true;
-}
-
-static void inline_again(struct tq_net *net, const struct tq_posted *posted)
-{
-	enqueue_again(net, posted, NULL);
-}
-
-static void copy_again(struct tq_net *net, const struct tq_posted *posted)
-{
-	struct tq_send *send = (struct tq_send *)posted->work;
-
-	if (enqueue_again(net, posted, &send->sg))
-		send->sg.reg = NULL;
 }
 
 static void dequeue(struct tq_net *net, struct tq_link *link)
@@ -385,13 +154,11 @@ static void drop_backlog(struct tq_net *net, struct tq_link *link)
 	}
 }
 
-static int post_again(struct tq_net *net, struct tq_link *link, struct tq_backlog *b)
+static int post_waiting(struct tq_net *net, struct tq_link *link, struct tq_backlog *b)
 {
-	struct tq_lane *lane = lane_to(net, link);
+	const struct tq_sg *copy = b->copy.reg ? &b->copy : NULL;
 
-	return lane ? transmit(net, link, lane, b->data, b->len, b->copy.reg ? &b->copy : NULL,
-			       b->flags)
-		    : -EAGAIN;
+	return (b->again ? tq_post_again : tq_post)(net, link, b->data, b->len, copy, b->flags);
 }
 
 static int send_backlog(struct tq_net *net, struct tq_link *link)
@@ -404,9 +171,7 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 			drop_backlog(net, link);
 			break;
 		}
-		if (b->again ? post_again(net, link, b)
-			     : post(net, link, b->data, b->len, b->copy.reg ? &b->copy : NULL,
-				    b->flags))
+		if (post_waiting(net, link, b))
 			break;
 		dequeue(net, link);
 		events++;
@@ -436,20 +201,9 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 		return -EIO;
 	if (!link->backlog) {
 		memcpy(scratch, msg, len); /* the header is filled in */
-		rc = post(net, link, scratch, len, NULL, flags);
+		rc = tq_post(net, link, scratch, len, NULL, flags);
 	}
 	return rc == -EAGAIN ? enqueue(net, link, msg, len, NULL, flags) : rc;
-}
-
-/* Can a message of this length go now? */
-static bool open_for(struct tq_net *net, struct tq_link *link, uint32_t len)
-{
-	struct tq_lane *lane;
-
-	if (link->failed || link->backlog)
-		return false;
-	lane = lane_to(net, link);
-	return lane && link->credits[class_of(link, len)] && lane->outstanding < lane->depth;
 }
 
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
@@ -461,7 +215,7 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	if (!data && (link->pressed || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
-	if (len <= net->limits.max_inline && open_for(net, link, len))
+	if (len <= net->limits.max_inline && tq_post_ready(net, link, len))
 		return control->scratch;
 	if (tq_copy_get(net, len, &control->lent) ||
 	    (data && tq_control_piece_get(net, len, &control->lent)))
@@ -481,7 +235,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	if (is_gone(net, link))
 		rc = -EIO;
 	else if (!link->backlog)
-		rc = post(net, link, buf, len, copy, flags);
+		rc = tq_post(net, link, buf, len, copy, flags);
 	if (rc == -EAGAIN)
 		rc = enqueue(net, link, buf, len, copy, flags);
 	if (rc && copy)
@@ -492,10 +246,10 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_control *control = net->control;
-	uint32_t len = piece_max(net);
+	uint32_t len = tq_piece_max(net);
 	struct tq_sg copy;
 
-	if (!open_for(net, link, len))
+	if (!tq_post_ready(net, link, len))
 		return false;
 	if (len > net->limits.max_inline && !control->pieces.free) {
 		if (!tq_copy_get(net, len, &copy))
@@ -539,12 +293,12 @@ static int send_credits(struct tq_net *net)
 		/* Another message may have taken them along. Also while we leave: what waits for
 		 * them has to come before the other can acknowledge that. */
 		if (!link->failed && !link->left && !link->promised && tq_bank_credit_due(link)) {
-			if (!lane_to(net, link))
+			if (!tq_post_lane(net, link))
 				continue;
 			tq_bank_grow(link);
 			msg = (struct tq_msg_hdr){.type = TQ_MSG_CREDIT};
 			/* Of what waits there, much has ended for its user, who may be away. */
-			if (post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
+			if (tq_post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
 			    -EAGAIN)
 				continue;
 			events++;

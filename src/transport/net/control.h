@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the control channel's two sides share: control.c sends, bank.c receives. */
+/* What the control channel's two sides share: control.c and post.c send, bank.c receives. */
 #ifndef TQ_NET_CONTROL_H
 #define TQ_NET_CONTROL_H
 
@@ -29,11 +29,38 @@ struct tq_control {
 	void *scratch;             /* limits.max_inline bytes */
 	struct tq_sg lent;         /* the copy that tq_control_buf() gave */
 	struct tq_link *data_link; /* tq_control_data_ready() said yes to */
-	struct tq_reserve msgs;    /* for messages without data, where they don't fit inline */
+
+	/* post.c */
+	struct tq_reserve msgs; /* for messages without data, where they don't fit inline */
 	/* For DATA, and for held messages' data: those have to go also when no copies can be had,
 	 * and nothing else is needed for it. */
 	struct tq_reserve pieces;
 };
+
+/* control.c */
+/* What was posted waits again, in front of what was not yet, and has its copy. false: there is no
+ * memory for it, so the link has failed. */
+bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy);
+
+/* post.c */
+int tq_posts_open(struct tq_net *net);
+void tq_posts_close(struct tq_net *net);
+/* The lane to the link, if messages can go there at all; else it is asked for. */
+struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
+/* Can a message of this length go now? */
+bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. 0,
+ * -EAGAIN, -EIO. */
+int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+	    const struct tq_sg *copy, unsigned flags);
+/* The same for one that has its header and its credit. */
+int tq_post_again(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+		  const struct tq_sg *copy, unsigned flags);
+/* Bytes of a DATA at most, which a buffer for pieces has. */
+static inline uint32_t tq_piece_max(const struct tq_net *net)
+{
+	return net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_data);
+}
 
 /* bank.c */
 int tq_banks_open(struct tq_net *net);

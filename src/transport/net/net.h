@@ -81,7 +81,7 @@ struct tq_send {
 	struct tq_work work;
 	struct tq_send *next; /* hold lane: in the order of posting */
 	void *token;          /* direct: the protocol's; rdma.c: the operation */
-	struct tq_sg sg;      /* control.c: the copy that is sent */
+	struct tq_sg sg;      /* post.c: the copy that is sent */
 	uint64_t len;         /* rdma.c: of the chunk */
 };
 
@@ -336,7 +336,7 @@ void tq_srqs_poll(struct tq_net *net);
 /* Are there such? Until they are destroyed the HCA may write into the buffers of their receives. */
 bool tq_srqs_withdrawn(const struct tq_net *net);
 
-/* ---- control.c: control SRQs, bounce buffers, credits, backlog ---- */
+/* ---- control.c, post.c, bank.c: control SRQs, bounce buffers, credits, backlog ---- */
 int tq_control_open(struct tq_net *net);
 void tq_control_close(struct tq_net *net);
 int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,

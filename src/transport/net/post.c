@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The posting of control messages: the lane, credit and header of each, and the buffers set aside
+ * for those that neither go inline nor have a copy. What was posted on a lane that is made anew
+ * goes back to control.c, and is posted again from there. What credits are for is said in bank.c.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "net/control.h"
+
+/* Buffers in the reserves. */
+#define MSGS   64u
+#define PIECES 4u
+
+/* ---- the reserves ---- */
+
+static int reserve_open(struct tq_net *net, struct tq_reserve *reserve, uint32_t size, uint32_t n)
+{
+	void **buf;
+
+	size = (size + 63) & ~63u;
+	reserve->mem = tq_mem_alloc(net, (size_t)size * n, &reserve->reg);
+	if (!reserve->mem)
+		return -ENOMEM;
+	while (n-- > 0) {
+		buf = (void **)((char *)reserve->mem + (size_t)size * n);
+		*buf = reserve->free;
+		reserve->free = buf;
+	}
+	return 0;
+}
+
+static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
+{
+	if (reserve->mem)
+		tq_mem_free(net, reserve->mem);
+}
+
+static bool reserve_get(struct tq_reserve *reserve, uint32_t len, struct tq_sg *sg)
+{
+	if (!reserve->free)
+		return false;
+	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
+	reserve->free = *(void **)sg->addr;
+	return true;
+}
+
+static void reserve_put(struct tq_reserve *reserve, struct tq_sg *sg)
+{
+	*(void **)sg->addr = reserve->free;
+	reserve->free = sg->addr;
+}
+
+int tq_posts_open(struct tq_net *net)
+{
+	struct tq_control *control = net->control;
+	int rc = 0;
+
+	if (net->limits.max_inline < TQ_MSG_MAX)
+		rc = reserve_open(net, &control->msgs, TQ_MSG_MAX, MSGS);
+	if (!rc)
+		rc = reserve_open(net, &control->pieces, tq_piece_max(net), PIECES);
+	return rc;
+}
+
+void tq_posts_close(struct tq_net *net)
+{
+	reserve_close(net, &net->control->pieces);
+	reserve_close(net, &net->control->msgs);
+}
+
+void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
+{
+	struct tq_control *control = net->control;
+
+	if (copy->reg == &control->msgs.reg)
+		reserve_put(&control->msgs, copy);
+	else if (copy->reg == &control->pieces.reg)
+		reserve_put(&control->pieces, copy);
+	else
+		tq_copy_put(net, copy);
+}
+
+bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
+{
+	return len <= tq_piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
+}
+
+/* ---- posting ---- */
+
+static int class_of(const struct tq_link *link, uint32_t len)
+{
+	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
+}
+
+struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
+{
+	if (link->connected && link->ready[TQ_LANE_CONTROL])
+		return link->ready[TQ_LANE_CONTROL];
+	tq_conn_lane(net, link, TQ_LANE_CONTROL);
+	return NULL;
+}
+
+bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
+{
+	struct tq_lane *lane;
+
+	if (link->failed || link->backlog)
+		return false;
+	lane = tq_post_lane(net, link);
+	return lane && link->credits[class_of(link, len)] && lane->outstanding < lane->depth;
+}
+
+static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_send *send = (struct tq_send *)work;
+
+	(void)wc;         /* errors are the lane's */
+	if (send->sg.reg) /* else it is sent again */
+		tq_control_copy_put(net, &send->sg);
+	tq_send_put(net, send);
+}
+
+static void inline_again(struct tq_net *net, const struct tq_posted *posted)
+{
+	tq_control_again(net, posted, NULL);
+}
+
+static void copy_again(struct tq_net *net, const struct tq_posted *posted)
+{
+	struct tq_send *send = (struct tq_send *)posted->work;
+
+	if (tq_control_again(net, posted, &send->sg))
+		send->sg.reg = NULL;
+}
+
+static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
+		       uint32_t len, int cls, unsigned flags)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)msg, .length = len};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags =
+			IBV_SEND_INLINE | (flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0),
+		.qp_type.xrc.remote_srqn = link->srqn[cls],
+	};
+	int rc = tq_lane_post(net, lane, link, &wr, NULL, false);
+
+	if (!rc)
+		tq_lane_keep(net, lane, inline_again, msg, len)->flags = flags;
+	return rc;
+}
+
+/* Takes the copy over when it succeeds. */
+static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *lane,
+		     const struct tq_sg *copy, uint32_t len, int cls, unsigned flags)
+{
+	struct tq_send *send = tq_send_get(net);
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)copy->addr,
+		.length = len,
+		.lkey = copy->reg->lkey,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0,
+		.qp_type.xrc.remote_srqn = link->srqn[cls],
+	};
+	int rc;
+
+	if (!send)
+		return -EAGAIN;
+	send->work.done = copy_done;
+	send->sg = *copy;
+	rc = tq_lane_post(net, lane, link, &wr, &send->work, true);
+	if (rc)
+		tq_send_put(net, send);
+	else
+		tq_lane_keep(net, lane, copy_again, NULL, len)->flags = flags;
+	return rc;
+}
+
+/* A message without data, on a device that doesn't take it inline. */
+static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, const void *msg,
+		    uint32_t len, int cls, unsigned flags)
+{
+	struct tq_control *control = net->control;
+	struct tq_sg copy;
+	int rc;
+
+	if (!reserve_get(&control->msgs, len, &copy))
+		return -EAGAIN;
+	memcpy(copy.addr, msg, len);
+	rc = post_copy(net, link, lane, &copy, len, cls, flags);
+	if (rc)
+		tq_control_copy_put(net, &copy);
+	return rc;
+}
+
+/* Posts it as it is. */
+static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
+		    uint32_t len, const struct tq_sg *copy, unsigned flags)
+{
+	int cls = class_of(link, len), rc;
+
+	if (copy)
+		rc = post_copy(net, link, lane, copy, len, cls, flags);
+	else if (len <= net->limits.max_inline)
+		rc = post_inline(net, link, lane, msg, len, cls, flags);
+	else
+		rc = post_msg(net, link, lane, msg, len, cls, flags);
+	if (rc == -EIO)
+		tq_link_fail(net, link, "a control message could not be posted");
+	return rc;
+}
+
+int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+	    const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
+	struct tq_lane *lane = tq_post_lane(net, link);
+	int cls = class_of(link, len), c, rc;
+	bool free = hdr->type == TQ_MSG_CREDIT;
+
+	if (!lane)
+		return -EAGAIN;
+	if (!free && !link->credits[cls]) {
+		TQ_COUNT(net->stats, no_credit);
+		return -EAGAIN;
+	}
+	/* With the last credit the peer has to return some, also while its user computes. */
+	if (!free && link->credits[cls] == 1)
+		flags |= TQ_CONTROL_SOLICITED;
+	hdr->conn = tq_put32(link->conn);
+	for (c = 0; c < TQ_CLASSES; c++) {
+		assert(link->owed[c] <= UINT8_MAX);
+		hdr->credits[c] = (uint8_t)link->owed[c];
+	}
+	rc = transmit(net, link, lane, msg, len, copy, flags);
+	if (rc)
+		return rc;
+	if (!free)
+		link->credits[cls]--;
+	for (c = 0; c < TQ_CLASSES; c++)
+		link->owed[c] = 0;
+	return 0;
+}
+
+int tq_post_again(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+		  const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_lane *lane = tq_post_lane(net, link);
+
+	return lane ? transmit(net, link, lane, msg, len, copy, flags) : -EAGAIN;
+}
