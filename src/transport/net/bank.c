@@ -1,27 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The receiving side of the control channel: banks of control SRQs with their bounce buffers, and
- * the credits that senders have in them.
- *
- * Why credits can't run dry, however few there are. Rules:
- *
- *   1. A message other than CREDIT costs its sender a credit of its class. A receiver owes it from
- *      when the buffer is posted again, and returns all that it owes with its next message.
- *   2. A CREDIT is sent if more than half of a class's credits are owed. It costs none: two small
- *      buffers of each sender are set aside for them.
- *   3. A CREDIT's buffer is posted again before anything else is done.
- *
- * A sender that has no credit left in a class has used all: all of its messages arrive, need
- * nothing else to be handled, and are owed. That is more than half; so a CREDIT comes, which needs
- * no credit.
- *
- * The two buffers suffice: say that B's CREDIT C2 to A, due to a class, follows C1 due to the same.
- * B owed more than half of A's credits when it sent C1, and more than half again when it sent C2.
- * If A had sent all of those before it got C1, more would have been on their way than A has. So A
- * sent one of them after C1 came, when C1's buffer was posted again (rule 3). That is one buffer
- * for each class. (Growing changes nothing: credits are granted in the message that carries them.)
+ * The receiving side of the control channel: banks of control SRQs, their bounce buffers, and what
+ * comes in them.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +10,9 @@
 #include "base/log.h"
 #include "net/control.h"
 
-#define CREDIT_BUFFERS 2u  /* for each sender */
-#define SHARE          4u  /* one sender gets up to 1/SHARE of a bank, */
-#define USE_AT_ONCE    8u  /* buffers are posted again when there are so many, */
-#define USE_AFTER      4u  /* or after so many polls: not between a message and its answer */
-#define SPARES         16u /* made at a time */
+#define USE_AT_ONCE 8u  /* buffers are posted again when there are so many, */
+#define USE_AFTER   4u  /* or after so many polls: not between a message and its answer */
+#define SPARES      16u /* made at a time */
 
 struct tq_bounce {
 	struct tq_work work;
@@ -174,7 +153,7 @@ static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls
 	return rc;
 }
 
-static int bank_make(struct tq_net *net, struct tq_bank **made)
+int tq_bank_make(struct tq_net *net, struct tq_bank **made)
 {
 	struct tq_bank *bank = calloc(1, sizeof(*bank));
 	int rc;
@@ -201,7 +180,7 @@ free:
 int tq_banks_open(struct tq_net *net)
 {
 	struct tq_bank *bank;
-	int rc = bank_make(net, &bank);
+	int rc = tq_bank_make(net, &bank);
 
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
@@ -227,155 +206,6 @@ void tq_banks_close(struct tq_net *net)
 		bounces_free(net, net->control->chunks);
 }
 
-/* ---- credits ---- */
-
-/* A new sender's: a few fit in any bank. */
-static uint32_t granted_first(const struct tq_net *net, int cls)
-{
-	int64_t n = net->params->credits, most = net->control->banks->depth[cls] / SHARE;
-
-	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
-		n /= 2;
-	if (n > TQ_CREDITS_MAX)
-		n = TQ_CREDITS_MAX;
-	return (uint32_t)(n < most ? n : most);
-}
-
-static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
-{
-	return bank->granted[TQ_SMALL] + granted_first(net, TQ_SMALL) + CREDIT_BUFFERS <=
-		       bank->depth[TQ_SMALL] &&
-	       bank->granted[TQ_LARGE] + granted_first(net, TQ_LARGE) <= bank->depth[TQ_LARGE];
-}
-
-static void say_press(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_msg_press msg = {
-		.hdr.type = TQ_MSG_PRESS,
-		.stop = tq_put32(net->control->pressing),
-	};
-
-	/* A peer that can't be told has failed, or goes on as it was. */
-	tq_control_send(net, link, &msg, sizeof(msg), 0);
-}
-
-/* The first with room for one more sender; a further one is made for it. */
-static struct tq_bank *bank_find(struct tq_net *net)
-{
-	struct tq_bank *bank;
-
-	for (bank = net->control->banks; bank; bank = bank->next)
-		if (bank_has_room(net, bank))
-			return bank;
-	return bank_make(net, &bank) ? NULL : bank;
-}
-
-static int bank_give(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_bank *bank = bank_find(net);
-	int cls;
-
-	if (!bank)
-		return -ENOSPC;
-	for (cls = 0; cls < TQ_CLASSES; cls++) {
-		link->granted[cls] = granted_first(net, cls);
-		link->owed[cls] = 0;
-		bank->granted[cls] += link->granted[cls];
-	}
-	bank->granted[TQ_SMALL] += CREDIT_BUFFERS;
-	link->bank = bank;
-	DL_APPEND2(net->control->from, link, from_prev, from_next);
-	if (net->control->pressing)
-		say_press(net, link);
-	return 0;
-}
-
-int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_control_terms *terms)
-{
-	int cls, rc;
-
-	rc = link->bank ? 0 : bank_give(net, link);
-	for (cls = 0; !rc && cls < TQ_CLASSES; cls++) {
-		terms->srqn[cls] = link->bank->srqn[cls];
-		terms->size[cls] = link->bank->size[cls];
-		terms->credits[cls] = link->granted[cls];
-	}
-	return rc;
-}
-
-void tq_control_press(struct tq_net *net, bool stop)
-{
-	struct tq_link *link;
-
-	net->control->pressing = stop;
-	DL_FOREACH2(net->control->from, link, from_next)
-		if (!link->failed && !link->left && !link->promised)
-			say_press(net, link);
-}
-
-bool tq_bank_credit_due(struct tq_link *link)
-{
-	int cls;
-
-	for (cls = 0; cls < TQ_CLASSES; cls++)
-		if (link->owed[cls] * 2 > link->granted[cls])
-			return true;
-	return false;
-}
-
-/*
- * A sender that needs a CREDIT has nothing to hear from us and sends much: it gets more of the
- * class that it used up, up to a share; a quarter of the bank stays for newcomers.
- */
-void tq_bank_grow(struct tq_link *link)
-{
-	struct tq_bank *bank = link->bank;
-	uint32_t cls, more, most, limit;
-
-	for (cls = 0; cls < TQ_CLASSES; cls++) {
-		if (link->owed[cls] * 2 <= link->granted[cls])
-			continue;
-		limit = bank->depth[cls] / SHARE;
-		if (limit > TQ_CREDITS_MAX)
-			limit = TQ_CREDITS_MAX;
-		most = bank->depth[cls] - bank->depth[cls] / 4;
-		more = link->granted[cls];
-		if (link->granted[cls] >= limit || bank->granted[cls] >= most)
-			continue;
-		if (more > limit - link->granted[cls])
-			more = limit - link->granted[cls];
-		if (more > most - bank->granted[cls])
-			more = most - bank->granted[cls];
-		link->granted[cls] += more;
-		link->owed[cls] += more;
-		bank->granted[cls] += more;
-	}
-}
-
-void tq_bank_forget(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_control *control = net->control;
-	struct tq_bank *bank = link->bank;
-	struct tq_bounce *b;
-	int cls;
-
-	if (!bank)
-		return;
-	for (cls = 0; cls < TQ_CLASSES; cls++) {
-		bank->granted[cls] -= link->granted[cls];
-		LL_FOREACH(bank->used[cls], b)
-			if (b->link == link)
-				b->link = NULL;
-	}
-	bank->granted[TQ_SMALL] -= CREDIT_BUFFERS;
-	DL_DELETE2(control->from, link, from_prev, from_next);
-	if (link->owing) {
-		LL_DELETE2(control->owing, link, next_owing);
-		link->owing = false;
-	}
-	link->bank = NULL;
-}
-
 /* ---- buffers ---- */
 
 /* To be posted again; then the link gets its credit back. */
@@ -393,21 +223,10 @@ static void not_posted(struct tq_net *net)
 }
 
 /* The buffer is posted: its link is owed a credit. */
-static void return_credit(struct tq_net *net, struct tq_bounce *b)
+static void return_credit(struct tq_net *net, const struct tq_bounce *b)
 {
-	struct tq_link *link = b->link;
-
-	if (!link || link->failed)
-		return;
-	if (link->owed[b->cls] == link->granted[b->cls]) {
-		tq_link_give_up(net, link, "it sent more control messages than it has credit for");
-		return;
-	}
-	link->owed[b->cls]++;
-	if (!link->owing && tq_bank_credit_due(link)) {
-		link->owing = true;
-		LL_PREPEND2(net->control->owing, link, next_owing);
-	}
+	if (b->link && !b->link->failed)
+		tq_credit_owe(net, b->link, b->cls);
 }
 
 static void post_again(struct tq_net *net, struct tq_bounce *b)
@@ -511,6 +330,21 @@ void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *b)
 	use_again(net, b, tq_link_find(net, tq_get32(((struct tq_msg_hdr *)b->buf)->conn)));
 }
 
+void tq_bank_forget(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_bank *bank = link->bank;
+	struct tq_bounce *b;
+	int cls;
+
+	if (!bank)
+		return;
+	for (cls = 0; cls < TQ_CLASSES; cls++)
+		LL_FOREACH(bank->used[cls], b)
+			if (b->link == link)
+				b->link = NULL;
+	tq_credit_forget(net, link);
+}
+
 /* ---- what comes ---- */
 
 static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
@@ -530,19 +364,6 @@ static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
 	return link;
 }
 
-/* What the message returns. false: more than it can have. */
-static bool take_credits(struct tq_link *link, const struct tq_msg_hdr *hdr)
-{
-	int cls;
-
-	for (cls = 0; link->connected && cls < TQ_CLASSES; cls++) {
-		if (hdr->credits[cls] > TQ_CREDITS_MAX - link->credits[cls])
-			return false;
-		link->credits[cls] += hdr->credits[cls];
-	}
-	return true;
-}
-
 static void bounce_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
 	struct tq_bounce *b = (struct tq_bounce *)work;
@@ -555,7 +376,7 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 		use_again(net, b, NULL);
 		return;
 	}
-	if (!take_credits(link, hdr)) {
+	if (!tq_credit_take(link, hdr)) {
 		tq_link_give_up(net, link, "it returned more credit than there is");
 		use_again(net, b, NULL);
 		return;
@@ -563,7 +384,7 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 	switch (hdr->type) {
 	case TQ_MSG_CREDIT:
 		b->link = NULL;
-		post_again(net, b); /* rule 3 */
+		post_again(net, b); /* rule 3 of credit.c */
 		break;
 	case TQ_MSG_PRESS:
 		link->pressed = tq_get32(((const struct tq_msg_press *)b->buf)->stop) != 0;

@@ -282,33 +282,6 @@ void tq_control_forget(struct tq_net *net, struct tq_link *link)
 	tq_bank_forget(net, link);
 }
 
-static int send_credits(struct tq_net *net)
-{
-	struct tq_control *control = net->control;
-	struct tq_msg_hdr msg;
-	struct tq_link *link, *next;
-	int events = 0;
-
-	LL_FOREACH_SAFE2(control->owing, link, next, next_owing) {
-		/* Another message may have taken them along. Also while we leave: what waits for
-		 * them has to come before the other can acknowledge that. */
-		if (!link->failed && !link->left && !link->promised && tq_bank_credit_due(link)) {
-			if (!tq_post_lane(net, link))
-				continue;
-			tq_bank_grow(link);
-			msg = (struct tq_msg_hdr){.type = TQ_MSG_CREDIT};
-			/* Of what waits there, much has ended for its user, who may be away. */
-			if (tq_post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
-			    -EAGAIN)
-				continue;
-			events++;
-		}
-		LL_DELETE2(control->owing, link, next_owing);
-		link->owing = false;
-	}
-	return events;
-}
-
 int tq_control_poll(struct tq_net *net)
 {
 	struct tq_control *control = net->control;
@@ -317,7 +290,7 @@ int tq_control_poll(struct tq_net *net)
 
 	tq_banks_poll(net);
 	if (control->owing)
-		events += send_credits(net);
+		events += tq_credit_poll(net);
 	for (link = control->waiting; link; link = next) {
 		next = link->waiting_next;
 		events += send_backlog(net, link);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the control channel's two sides share: control.c and post.c send, bank.c receives. */
+/* What the control channel's two sides share: control.c and post.c send, bank.c and credit.c
+ * receive. */
 #ifndef TQ_NET_CONTROL_H
 #define TQ_NET_CONTROL_H
 
@@ -18,10 +19,12 @@ struct tq_control {
 	uint32_t nspare[TQ_CLASSES];         /* that were made */
 	uint32_t nused;                      /* buffers to be posted again, of all banks */
 	uint32_t skipped;                    /* polls that left them */
-	struct tq_link *from;                /* links that have a bank (from_next) */
-	struct tq_link *owing;               /* links to which CREDIT is due (next_owing) */
-	bool pressing;                       /* unexpected data are at their limit */
 	struct tq_bounces *chunks;           /* all buffers: those of banks, and spare ones */
+
+	/* credit.c */
+	struct tq_link *from;  /* links that have a bank (from_next) */
+	struct tq_link *owing; /* links to which CREDIT is due (next_owing) */
+	bool pressing;         /* unexpected data are at their limit */
 
 	/* control.c */
 	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
@@ -68,8 +71,17 @@ void tq_banks_close(struct tq_net *net);
 /* Posts again what was used; after it the credits for that may go. */
 void tq_banks_poll(struct tq_net *net);
 void tq_bank_forget(struct tq_net *net, struct tq_link *link);
-/* Is a CREDIT due, which it then makes worthwhile by granting more? */
-bool tq_bank_credit_due(struct tq_link *link);
-void tq_bank_grow(struct tq_link *link);
+/* One more: its SRQs and their buffers. -errno. */
+int tq_bank_make(struct tq_net *net, struct tq_bank **made);
+
+/* credit.c */
+/* A buffer that its message used is posted again. */
+void tq_credit_owe(struct tq_net *net, struct tq_link *link, int cls);
+/* What the message returns. false: more than it can have. */
+bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr);
+/* The link has no bank any more. */
+void tq_credit_forget(struct tq_net *net, struct tq_link *link);
+/* Sends the CREDIT messages that are due; returns how many. */
+int tq_credit_poll(struct tq_net *net);
 
 #endif

@@ -219,7 +219,7 @@ struct tq_link {
 	uint32_t here; /* its number here: index and check; given by node.c when the link is made */
 	uint32_t granted[TQ_CLASSES];          /* credits that it has in all */
 	uint32_t owed[TQ_CLASSES];             /* of these, to return */
-	struct tq_link *from_next, *from_prev; /* control.c: links that have a bank */
+	struct tq_link *from_next, *from_prev; /* credit.c: links that have a bank */
 	bool leaving;                          /* we have said goodbye to it */
 	bool promised;                         /* to send it nothing more: it may go */
 	bool failed; /* by tq_link_fail(); control.c and rdma.c drop, and end with -EIO, what they
@@ -336,7 +336,7 @@ void tq_srqs_poll(struct tq_net *net);
 /* Are there such? Until they are destroyed the HCA may write into the buffers of their receives. */
 bool tq_srqs_withdrawn(const struct tq_net *net);
 
-/* ---- control.c, post.c, bank.c: control SRQs, bounce buffers, credits, backlog ---- */
+/* ---- control.c, post.c, bank.c, credit.c: control SRQs, bounce buffers, credits, backlog ---- */
 int tq_control_open(struct tq_net *net);
 void tq_control_close(struct tq_net *net);
 int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,

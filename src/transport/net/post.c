@@ -2,7 +2,7 @@
 /*
  * The posting of control messages: the lane, credit and header of each, and the buffers set aside
  * for those that neither go inline nor have a copy. What was posted on a lane that is made anew
- * goes back to control.c, and is posted again from there. What credits are for is said in bank.c.
+ * goes back to control.c, and is posted again from there. What credits are for is said in credit.c.
  */
 #include <assert.h>
 #include <errno.h>
