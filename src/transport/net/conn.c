@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes on demand: requests for them, their answers, failures, and what is told about it. */
+/* Lanes on demand: requests for them, their answers, and their end. */
 #include "net/conn.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +14,11 @@ static const char *const kind_names[TQ_LANE_KINDS] = {
 	[TQ_LANE_BULK] = "bulk",
 	[TQ_LANE_HOLD] = "hold",
 };
+
+const char *tq_lane_name(const struct tq_lane *lane)
+{
+	return kind_names[lane->kind];
+}
 
 /* ---- requests ---- */
 
@@ -102,77 +105,7 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link)
 	}
 }
 
-/* ---- failures ---- */
-
-static void link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-{
-	char why[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	tq_link_fail(net, link, why);
-}
-
-void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
-{
-	struct tq_lane *lane, *tmp;
-
-	if (link->failed)
-		return;
-	link->failed = true;
-	link->contact->why = strdup(why);
-	tq_link_cut(net, link);
-	link->contact->next_broken = net->conns->broken;
-	net->conns->broken = link;
-	tq_requests_drop(net, link);
-	/* What waits there for a receive of that process would wait for ever. */
-	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
-		if (lane->taken && lane->user == link)
-			tq_lane_retire(net, lane);
-	}
-}
-
-/* Of all links, for which one sentence stands. */
-static void fail_all(struct tq_net *net, const char *why)
-{
-	struct tq_link *link, *tmp;
-
-	HASH_ITER(hh, net->conns->links, link, tmp) {
-		if (!link->failed)
-			link->contact->told = true;
-		link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link), why);
-	}
-}
-
-void tq_conn_break(struct tq_net *net)
-{
-	struct tq_node *node, *tmp;
-	struct tq_lane *lane;
-
-	net->broke = true;
-	net->rcq.drained = true; /* of what there will be */
-	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
-	       net->broken);
-	net->failures++;
-	fail_all(net, net->broken);
-	HASH_ITER(hh, net->nodes, node, tmp)
-		tq_node_retire_lanes(net, node);
-	/* What is posted still has no completion. */
-	DL_FOREACH(net->conns->failed, lane)
-		tq_lane_flush(net, lane);
-	tq_conn_report(net);
-	tq_core_broken(net->core);
-}
-
-void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
-{
-	link_failf(net, link, "The connection to %s was given up: %s.", tq_link_name(link), what);
-}
+/* ---- lanes end ---- */
 
 static void want_hold(struct tq_net *net, struct tq_link *link)
 {
@@ -217,106 +150,6 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	}
 }
 
-/*
- * A target that answers with a NAK has executed all that was posted before, and nothing from there
- * on: it is in the error state. Which other failures leave open.
- */
-static bool is_refused(enum ibv_wc_status status)
-{
-	return status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_ACCESS_ERR ||
-	       status == IBV_WC_REM_OP_ERR;
-}
-
-/*
- * WQE number `wqe` of a control or bulk lane was refused, as its process has died, say. The lane is
- * made anew for the others of the node, and what was posted for them behind it goes there again.
- */
-static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
-			      struct tq_link *culprit, const char *cause)
-{
-	uint32_t n = lane->nconfirmed;
-	struct tq_link **others = lane->confirmed;
-
-	link_failf(net, culprit, "The %s connection to %s failed: %s.", kind_names[lane->kind],
-		   tq_link_name(culprit), cause);
-	tq_lane_repeat(net, lane, wqe);
-	lane->confirmed = NULL;
-	lane->nconfirmed = lane->confirmed_room = 0;
-	for (uint32_t i = 0; i < n; i++)
-		others[i]->ready[lane->kind] = NULL;
-	tq_lane_retire(net, lane);
-	TQ_COUNT(net->stats, connections_renewed);
-	/* Also where nothing waits to be sent: it shows that they are still there. */
-	for (uint32_t i = 0; i < n; i++)
-		tq_conn_lane(net, others[i], lane->kind);
-	free(others);
-}
-
-/*
- * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
- * who the failed work was for, NULL: unknown. One sentence says so.
- */
-static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *culprit,
-			     const char *cause)
-{
-	const char *kind = kind_names[lane->kind];
-
-	if (!culprit && lane->nconfirmed)
-		culprit = lane->confirmed[0];
-	if (!culprit)
-		return;
-	link_failf(net, culprit, "The %s connection to %s failed: %s.", kind, tq_link_name(culprit),
-		   cause);
-	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
-		struct tq_link *link = lane->confirmed[i];
-
-		if (link->failed)
-			continue;
-		link->contact->culprit = culprit->nonce;
-		link->contact->told = true;
-		link_failf(net, link, "The %s connection to %s failed with that to %s.", kind,
-			   tq_link_name(link), tq_link_name(culprit));
-	}
-}
-
-/* The lane can't be used any more; nor can the processes that it was used towards be reached. */
-static void lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		      const char *cause)
-{
-	struct tq_link *user = lane->user;
-
-	/* A hold lane is used towards one process at a time. Failing that retires the lanes that it
-	 * uses: this one is retired below. */
-	lane->user = NULL;
-	if (lane->kind != TQ_LANE_HOLD)
-		shared_lane_fail(net, lane, link, cause);
-	else if (user)
-		link_failf(net, user, "The hold connection to %s failed: %s.", tq_link_name(user),
-			   cause);
-	tq_lane_retire(net, lane);
-}
-
-void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
-{
-	struct tq_link *link = lane->ring[wqe % lane->depth].link;
-	char cause[160];
-
-	if (lane->state == TQ_LANE_FAILED)
-		return;
-	if (!tq_lane_confirmed(lane, link))
-		link = NULL;
-	/* Nothing of it failed before: the queue pair did. */
-	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
-	else
-		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
-			 ibv_wc_status_str(wc->status), wc->vendor_err);
-	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
-		shared_lane_renew(net, lane, wqe, link, cause);
-	else
-		lane_fail(net, lane, link, cause);
-}
-
 /* ---- asking for lanes ---- */
 
 static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
@@ -351,11 +184,11 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		       node->nhold, tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
-	link_failf(net, link,
-		   "No connection to %s can be made: the adapter gives no more queue pairs (%s; "
-		   "its limit is %d, and each needs about 64 KiB of memory that may be locked). "
-		   "Fewer hold_lanes or processes would leave more.",
-		   tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+	tq_link_failf(net, link,
+		      "No connection to %s can be made: the adapter gives no more queue pairs (%s; "
+		      "its limit is %d, and each needs about 64 KiB of memory that may be locked). "
+		      "Fewer hold_lanes or processes would leave more.",
+		      tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 	return NULL;
 }
 
@@ -363,7 +196,7 @@ static bool ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
 	if (!request_new(net, lane, link))
 		return true;
-	link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
+	tq_link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
 	return false;
 }
 
@@ -449,7 +282,8 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		      const struct tq_oob_rep *rep)
 {
 	if (tq_lane_confirm(lane, link)) {
-		link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
+		tq_link_failf(net, link, "There is no memory to connect to %s.",
+			      tq_link_name(link));
 		return;
 	}
 	if (lane->kind == TQ_LANE_HOLD) {
@@ -480,16 +314,16 @@ static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_
 	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
 	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
 	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
-		link_failf(net, link,
-			   "%s gave an answer to a connection request that makes no sense.",
-			   tq_link_name(link));
+		tq_link_failf(net, link,
+			      "%s gave an answer to a connection request that makes no sense.",
+			      tq_link_name(link));
 		return;
 	}
 	if (lane->state == TQ_LANE_CONNECTING) {
 		error = tq_lane_connect(net, lane, tgt_qpn, rep->rd_atomic);
 		if (error) {
-			link_failf(net, link, "The %s connection to %s can't be made: %s.",
-				   kind_names[lane->kind], tq_link_name(link), strerror(-error));
+			tq_link_failf(net, link, "The %s connection to %s can't be made: %s.",
+				      tq_lane_name(lane), tq_link_name(link), strerror(-error));
 			tq_lane_retire(net, lane);
 			return;
 		}
@@ -515,11 +349,11 @@ static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
 		return;
 	}
 	if (lane->kind != TQ_LANE_HOLD) {
-		link_failf(net, link,
-			   "%s can't take part in a %s connection: %s (a limit of its adapter, or "
-			   "of the memory that it "
-			   "may lock).",
-			   tq_link_name(link), kind_names[lane->kind], strerror(error));
+		tq_link_failf(
+			net, link,
+			"%s can't take part in a %s connection: %s (a limit of its adapter, or "
+			"of the memory that it may lock).",
+			tq_link_name(link), tq_lane_name(lane), strerror(error));
 		return;
 	}
 	link->contact->no_hold = true;
@@ -548,7 +382,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 		/* A TGT QP goes with the last process that has it open, so those that had confirmed
 		 * it have ended. */
 		if (rq->lane->state == TQ_LANE_READY)
-			lane_fail(net, rq->lane, NULL, "its end at that node is gone");
+			tq_lane_fail(net, rq->lane, NULL, "its end at that node is gone");
 		return;
 	case TQ_OOB_ERROR:
 		reply_error(net, rq, (int)tq_get32(rep->error));

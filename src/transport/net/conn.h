@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections: what conn.c (lanes and requests for them), lane_qp.c (their INI QPs), target.c (TGT
- * QPs for others' lanes), node.c (nodes and links) and conns.c (opening, polling, closing) share.
+ * Connections: what conn.c (lanes and requests for them), fail.c (failures), lane_qp.c (the lanes'
+ * INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and conns.c (opening,
+ * polling, closing) share.
  *
  * Each connection is simplex. Who wants a lane makes an INI QP and asks a process of the node for a
  * TGT QP; each further process of that node is asked to open that TGT QP, and has confirmed the
@@ -109,6 +110,7 @@ static inline bool tq_is_limit(int error)
 uint64_t tq_now(void);
 /* For sentences. */
 const char *tq_link_name(const struct tq_link *link);
+const char *tq_lane_name(const struct tq_lane *lane); /* of its kind */
 
 /* ---- conn.c ---- */
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
@@ -119,6 +121,14 @@ void tq_request_send(struct tq_net *net, struct tq_request *rq);
 void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);
 /* Forgets what the link has asked for. */
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
+
+/* ---- fail.c ---- */
+void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The lane can't be used any more; nor can the processes that it was used towards be reached. The
+ * failed work was for `link`; NULL: unknown. */
+void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		  const char *cause);
 
 /* ---- conns.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);

@@ -428,7 +428,7 @@ int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uin
 int tq_put_poll(struct tq_net *net);
 void tq_put_forget(struct tq_net *net, struct tq_link *link);
 
-/* ---- conn.c ---- */
+/* ---- conn.c, fail.c, conns.c, node.c: connections ---- */
 int tq_conns_open(struct tq_net *net);
 void tq_conns_close(struct tq_net *net);
 /*
@@ -468,8 +468,6 @@ int tq_conn_report(struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_conn_poll(struct tq_net *net, uint64_t *next);
-/* Logs why links have failed, and tells the protocol; returns how many. */
-int tq_conn_report(struct tq_net *net);
 /* An address as published; link by address. */
 const void *tq_conn_address(struct tq_net *net, size_t *len);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,

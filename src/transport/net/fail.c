@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Failures: of a link, of a lane, of all; and who else fails with it. */
+#include "net/conn.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	tq_link_fail(net, link, why);
+}
+
+void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
+{
+	struct tq_lane *lane, *tmp;
+
+	if (link->failed)
+		return;
+	link->failed = true;
+	link->contact->why = strdup(why);
+	tq_link_cut(net, link);
+	link->contact->next_broken = net->conns->broken;
+	net->conns->broken = link;
+	tq_requests_drop(net, link);
+	/* What waits there for a receive of that process would wait for ever. */
+	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
+		if (lane->taken && lane->user == link)
+			tq_lane_retire(net, lane);
+	}
+}
+
+/* Of all links, for which one sentence stands. */
+static void fail_all(struct tq_net *net, const char *why)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->conns->links, link, tmp) {
+		if (!link->failed)
+			link->contact->told = true;
+		tq_link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link),
+			      why);
+	}
+}
+
+void tq_conn_break(struct tq_net *net)
+{
+	struct tq_node *node, *tmp;
+	struct tq_lane *lane;
+
+	net->broke = true;
+	net->rcq.drained = true; /* of what there will be */
+	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
+	       net->broken);
+	net->failures++;
+	fail_all(net, net->broken);
+	HASH_ITER(hh, net->nodes, node, tmp)
+		tq_node_retire_lanes(net, node);
+	/* What is posted still has no completion. */
+	DL_FOREACH(net->conns->failed, lane)
+		tq_lane_flush(net, lane);
+	tq_conn_report(net);
+	tq_core_broken(net->core);
+}
+
+void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
+{
+	tq_link_failf(net, link, "The connection to %s was given up: %s.", tq_link_name(link),
+		      what);
+}
+
+/*
+ * A target that answers with a NAK has executed all that was posted before, and nothing from there
+ * on: it is in the error state. Which other failures leave open.
+ */
+static bool is_refused(enum ibv_wc_status status)
+{
+	return status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_ACCESS_ERR ||
+	       status == IBV_WC_REM_OP_ERR;
+}
+
+/*
+ * WQE number `wqe` of a control or bulk lane was refused, as its process has died, say. The lane is
+ * made anew for the others of the node, and what was posted for them behind it goes there again.
+ */
+static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
+			      struct tq_link *culprit, const char *cause)
+{
+	uint32_t n = lane->nconfirmed;
+	struct tq_link **others = lane->confirmed;
+
+	tq_link_failf(net, culprit, "The %s connection to %s failed: %s.", tq_lane_name(lane),
+		      tq_link_name(culprit), cause);
+	tq_lane_repeat(net, lane, wqe);
+	lane->confirmed = NULL;
+	lane->nconfirmed = lane->confirmed_room = 0;
+	for (uint32_t i = 0; i < n; i++)
+		others[i]->ready[lane->kind] = NULL;
+	tq_lane_retire(net, lane);
+	TQ_COUNT(net->stats, connections_renewed);
+	/* Also where nothing waits to be sent: it shows that they are still there. */
+	for (uint32_t i = 0; i < n; i++)
+		tq_conn_lane(net, others[i], lane->kind);
+	free(others);
+}
+
+/*
+ * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
+ * who the failed work was for, NULL: unknown. One sentence says so.
+ */
+static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *culprit,
+			     const char *cause)
+{
+	const char *kind = tq_lane_name(lane);
+
+	if (!culprit && lane->nconfirmed)
+		culprit = lane->confirmed[0];
+	if (!culprit)
+		return;
+	tq_link_failf(net, culprit, "The %s connection to %s failed: %s.", kind,
+		      tq_link_name(culprit), cause);
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		struct tq_link *link = lane->confirmed[i];
+
+		if (link->failed)
+			continue;
+		link->contact->culprit = culprit->nonce;
+		link->contact->told = true;
+		tq_link_failf(net, link, "The %s connection to %s failed with that to %s.", kind,
+			      tq_link_name(link), tq_link_name(culprit));
+	}
+}
+
+void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, const char *cause)
+{
+	struct tq_link *user = lane->user;
+
+	/* A hold lane is used towards one process at a time. Failing that retires the lanes that it
+	 * uses: this one is retired below. */
+	lane->user = NULL;
+	if (lane->kind != TQ_LANE_HOLD)
+		shared_lane_fail(net, lane, link, cause);
+	else if (user)
+		tq_link_failf(net, user, "The hold connection to %s failed: %s.",
+			      tq_link_name(user), cause);
+	tq_lane_retire(net, lane);
+}
+
+void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
+{
+	struct tq_link *link = lane->ring[wqe % lane->depth].link;
+	char cause[160];
+
+	if (lane->state == TQ_LANE_FAILED)
+		return;
+	if (!tq_lane_confirmed(lane, link))
+		link = NULL;
+	/* Nothing of it failed before: the queue pair did. */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
+	else
+		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
+			 ibv_wc_status_str(wc->status), wc->vendor_err);
+	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
+		shared_lane_renew(net, lane, wqe, link, cause);
+	else
+		tq_lane_fail(net, lane, link, cause);
+}
