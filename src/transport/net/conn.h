@@ -129,16 +129,17 @@ void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format,
  * failed work was for `link`; NULL: unknown. */
 void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		  const char *cause);
+/* A process says that the connection to it has failed there, or that it knows of ours. */
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h);
+/* The link's process is told no more that it has failed here. */
+void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
+/* Tells those again that have not answered; *due: no later than the next. */
+void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due);
 
 /* ---- conns.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
 /* To the log: why the link has failed. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h);
-/* The link has failed here: its process is told, until it answers. */
-void tq_link_cut(struct tq_net *net, struct tq_link *link);
-/* That is enough. */
-void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
 
 /* ---- lane_qp.c ---- */
 /* Makes an INI QP, in INIT. -errno. */

@@ -3,17 +3,13 @@
 #include "net/conn.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* How often the clock is read to see whether peers are to be checked. */
-#define CHECK_POLLS       1024
-#define BYE_INTERVAL      (20 * TQ_MS)
-#define BYE_LIMIT         (250 * TQ_MS)
-#define FIRST_CUT_BACKOFF (20 * TQ_MS)
-#define MAX_CUT_BACKOFF   (320 * TQ_MS)
+#define CHECK_POLLS  1024
+#define BYE_INTERVAL (20 * TQ_MS)
+#define BYE_LIMIT    (250 * TQ_MS)
 
 uint64_t tq_now(void)
 {
@@ -151,14 +147,10 @@ static void send_acks(struct tq_net *net)
 
 static void drop_gone(struct tq_net *net, struct tq_link *link)
 {
-	char why[512];
-
-	if (link->backlog || waits_for(link)) {
+	if (link->backlog || waits_for(link))
 		tq_link_give_up(net, link, not_received);
-		return;
-	}
-	snprintf(why, sizeof(why), "%s has left.", tq_link_name(link));
-	tq_link_fail(net, link, why);
+	else
+		tq_link_failf(net, link, "%s has left.", tq_link_name(link));
 }
 
 /* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
@@ -254,101 +246,6 @@ bool tq_conn_left(const struct tq_net *net)
 	return true;
 }
 
-/* ---- cutting off ---- */
-
-/*
- * Only one direction may have failed: what the other process sends still comes, and is dropped. So
- * it is told, lest it wait for answers for ever; one that has died doesn't answer.
- */
-static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
-{
-	struct tq_contact *c = link->contact;
-	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
-
-	tq_oob_send(net, link, &cut, sizeof(cut));
-	c->cut_due = now + c->cut_backoff;
-	if (c->cut_backoff < MAX_CUT_BACKOFF)
-		c->cut_backoff *= 2;
-}
-
-void tq_link_cut(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_contact *c = link->contact;
-	uint64_t now = tq_now();
-
-	if (link->left || c->cut_until)
-		return;
-	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
-	c->cut_backoff = FIRST_CUT_BACKOFF;
-	LL_PREPEND2(net->conns->cut, link, contact->next_cut);
-	net->nrequests++;
-	say_cut(net, link, now);
-}
-
-void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
-{
-	if (!link->contact->cut_until)
-		return;
-	link->contact->cut_until = 0;
-	LL_DELETE2(net->conns->cut, link, contact->next_cut);
-	net->nrequests--;
-}
-
-static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *culprit)
-{
-	char why[512];
-
-	if (!culprit || culprit == link) {
-		snprintf(why, sizeof(why), "%s has cut the connection: it failed there.",
-			 tq_link_name(link));
-	} else {
-		snprintf(why, sizeof(why),
-			 "%s has cut the connection: it failed there with that to %s.",
-			 tq_link_name(link), tq_link_name(culprit));
-		/* Others of that node will say the same. */
-		link->contact->told = culprit->failed || culprit->contact->blamed;
-		culprit->contact->blamed = true;
-	}
-	tq_link_fail(net, link, why);
-	tq_link_cut_end(net, link);
-}
-
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
-{
-	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
-	struct tq_oob_hdr ack;
-
-	if (!link)
-		return;
-	if (h->type == TQ_OOB_CUT_ACK) {
-		tq_link_cut_end(net, link);
-		return;
-	}
-	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
-	tq_oob_send(net, link, &ack, sizeof(ack));
-	link->contact->stopped = true;
-	if (!link->failed && !link->leaving)
-		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
-}
-
-static void poll_cut(struct tq_net *net, uint64_t now, uint64_t *due)
-{
-	struct tq_link *link, *next;
-
-	LL_FOREACH_SAFE2(net->conns->cut, link, next, contact->next_cut) {
-		struct tq_contact *c = link->contact;
-
-		if (now >= c->cut_until) {
-			tq_link_cut_end(net, link);
-			continue;
-		}
-		if (now >= c->cut_due)
-			say_cut(net, link, now);
-		if (c->cut_due < *due)
-			*due = c->cut_due;
-	}
-}
-
 /* ---- polling ---- */
 
 /* One that has had no answer for too long; failing its link may free others, so the caller looks
@@ -371,14 +268,10 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 	int n = 0;
 
 	while ((rq = find_expired(net, now))) {
-		char why[512];
-
-		snprintf(why, sizeof(why),
-			 "%s has not answered a connection request for %d s: it is gone, or does "
-			 "not call this library and its "
-			 "service thread is off.",
-			 tq_link_name(rq->link), (int)net->params->connect_timeout);
-		tq_link_fail(net, rq->link, why);
+		tq_link_failf(net, rq->link,
+			      "%s has not answered a connection request for %d s: it is gone, or "
+			      "does not call this library and its service thread is off.",
+			      tq_link_name(rq->link), (int)net->params->connect_timeout);
 		n++;
 	}
 	net->conns->due = UINT64_MAX;
@@ -512,7 +405,7 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 		if (conns->leaving && conns->bye_due <= now)
 			say_bye_again(net, now);
 		*next = conns->due;
-		poll_cut(net, now, next);
+		tq_cut_poll(net, now, next);
 		if (conns->leaving && conns->bye_due < *next)
 			*next = conns->bye_due;
 		if (conns->others_leave && conns->gone_due < *next)

@@ -1,11 +1,59 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Failures: of a link, of a lane, of all; and who else fails with it. */
+/*
+ * Failures: of a link, of a lane, of all; who else fails with it, and that the other process is
+ * told.
+ */
 #include "net/conn.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FIRST_CUT_BACKOFF (20 * TQ_MS)
+#define MAX_CUT_BACKOFF   (320 * TQ_MS)
+
+/* ---- cutting off ---- */
+
+/*
+ * Only one direction may have failed: what the other process sends still comes, and is dropped. So
+ * it is told, lest it wait for answers for ever; one that has died doesn't answer.
+ */
+static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
+{
+	struct tq_contact *c = link->contact;
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
+
+	tq_oob_send(net, link, &cut, sizeof(cut));
+	c->cut_due = now + c->cut_backoff;
+	if (c->cut_backoff < MAX_CUT_BACKOFF)
+		c->cut_backoff *= 2;
+}
+
+static void start_cut(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_contact *c = link->contact;
+	uint64_t now = tq_now();
+
+	if (link->left || c->cut_until)
+		return;
+	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	c->cut_backoff = FIRST_CUT_BACKOFF;
+	LL_PREPEND2(net->conns->cut, link, contact->next_cut);
+	net->nrequests++;
+	say_cut(net, link, now);
+}
+
+void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
+{
+	if (!link->contact->cut_until)
+		return;
+	link->contact->cut_until = 0;
+	LL_DELETE2(net->conns->cut, link, contact->next_cut);
+	net->nrequests--;
+}
+
+/* ---- links ---- */
 
 void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
 {
@@ -26,7 +74,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
 		return;
 	link->failed = true;
 	link->contact->why = strdup(why);
-	tq_link_cut(net, link);
+	start_cut(net, link);
 	link->contact->next_broken = net->conns->broken;
 	net->conns->broken = link;
 	tq_requests_drop(net, link);
@@ -75,6 +123,8 @@ void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
 	tq_link_failf(net, link, "The connection to %s was given up: %s.", tq_link_name(link),
 		      what);
 }
+
+/* ---- lanes ---- */
 
 /*
  * A target that answers with a NAK has executed all that was posted before, and nothing from there
@@ -172,4 +222,58 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 		shared_lane_renew(net, lane, wqe, link, cause);
 	else
 		tq_lane_fail(net, lane, link, cause);
+}
+
+/* ---- what others cut off ---- */
+
+static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *culprit)
+{
+	if (!culprit || culprit == link) {
+		tq_link_failf(net, link, "%s has cut the connection: it failed there.",
+			      tq_link_name(link));
+	} else {
+		/* Others of that node will say the same. */
+		link->contact->told = culprit->failed || culprit->contact->blamed;
+		culprit->contact->blamed = true;
+		tq_link_failf(net, link,
+			      "%s has cut the connection: it failed there with that to %s.",
+			      tq_link_name(link), tq_link_name(culprit));
+	}
+	tq_link_cut_end(net, link);
+}
+
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
+{
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_oob_hdr ack;
+
+	if (!link)
+		return;
+	if (h->type == TQ_OOB_CUT_ACK) {
+		tq_link_cut_end(net, link);
+		return;
+	}
+	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
+	tq_oob_send(net, link, &ack, sizeof(ack));
+	link->contact->stopped = true;
+	if (!link->failed && !link->leaving)
+		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
+}
+
+void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due)
+{
+	struct tq_link *link, *next;
+
+	LL_FOREACH_SAFE2(net->conns->cut, link, next, contact->next_cut) {
+		struct tq_contact *c = link->contact;
+
+		if (now >= c->cut_until) {
+			tq_link_cut_end(net, link);
+			continue;
+		}
+		if (now >= c->cut_due)
+			say_cut(net, link, now);
+		if (c->cut_due < *due)
+			*due = c->cut_due;
+	}
 }
