@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "input.h"
-#include "world.h"
+#include "users.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -115,7 +115,7 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 		w->prog.sends[op.ep].next++;
 	else
 		w->prog.recvs[op.ep].next++;
-	world_op(w, added);
+	users_op(w, added);
 }
 
 /* ---- what the fuzzer does to the messages from 1 to 0 ---- */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "users.h"
+
 #define ANY_SRC TQ_ANY_SOURCE
 #define ANY     TQ_ANY_TAG
 
@@ -407,7 +409,7 @@ void case_start(const struct small_case *c, struct world *w)
 		if (i >= c->warm)
 			continue;
 		(op->kind == OP_SEND ? w->prog.sends : w->prog.recvs)[op->ep].next++;
-		world_op(w, op);
+		users_op(w, op);
 		/* The streams are empty so far, so this is the network alone. */
 		world_settle(w);
 	}

@@ -73,9 +73,6 @@ void world_describe(const struct world *w, int act, char *text, size_t size);
 /* The connection between the two has failed; they may be told from now on. */
 void world_broken(struct world *w, int a, int b);
 
-/* An operation of a stream, now. */
-void world_op(struct world *w, struct op *op);
-
 /* Parameters with their defaults. */
 void world_defaults(struct tq_params *params);
 

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "users.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MESSAGE_MAX 65536
+
+/* ---- requests end ---- */
+
+bool users_any_broken(const struct world *w)
+{
+	return w->broken[0] >= 0 || (w->m.conf.hostile && w->m.down[MODEL_VICTIM][MODEL_HOSTILE]);
+}
+
+static bool from_hostile(const struct world *w, const struct op *op, const struct tq_status *status)
+{
+	return w->m.conf.hostile &&
+	       status->source == program_rank(w->m.conf.neps, op->ctx, MODEL_HOSTILE);
+}
+
+static void op_end(struct world *w, struct op *op, const struct tq_status *status)
+{
+	SIM_MUST(!op->ended, "a request ended twice");
+	op->ended = true;
+	op->ended_at = w->step;
+	op->req = NULL;
+	op->status = *status;
+	if (world_unjudged(w, op)) {
+		op->withdrawn = true;
+		return;
+	}
+	if (op->kind == OP_SEND) {
+		SIM_TRACE("      message %u ends: %d", op->id, status->error);
+		SIM_MUST(!status->error || (status->error == -EIO && w->m.down[op->ep][op->peer]),
+			 "message %u ended with error %d", op->id, status->error);
+		op_sent(op);
+		return;
+	}
+	SIM_TRACE("      receive %u at %d ends: %d, source %d tag %d length %llu", op->order,
+		  op->ep, status->error, status->source, status->tag,
+		  (unsigned long long)status->length);
+	if (status->error == -ECANCELED || status->error == -EIO) {
+		SIM_MUST(status->error == -EIO ? users_any_broken(w) : op->cancelled,
+			 "receive %u at %d ended with error %d", op->order, op->ep, status->error);
+		op->withdrawn = true;
+		if (status->error == -ECANCELED)
+			op_untouched(op);
+		memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
+		return;
+	}
+	SIM_MUST(status->error == (status->length > op->len ? -EMSGSIZE : 0),
+		 "receive %u at %d of %llu bytes ended with error %d, length %llu", op->order,
+		 op->ep, (unsigned long long)op->len, status->error,
+		 (unsigned long long)status->length);
+	if (from_hostile(w, op, status))
+		op_received_foreign(op);
+	else
+		op_received(&w->prog, op, w->m.conf.neps);
+}
+
+void users_collect(struct world *w, int ep)
+{
+	struct tq_req *req, *next;
+
+	for (req = tq_core_ended(&w->m.ep[ep].core); req; req = next) {
+		struct op *op = req->user;
+
+		next = req->next;
+		SIM_MUST(op->req == req, "the ended list names a request that isn't there");
+		op_end(w, op, &req->status);
+		tq_core_release(req);
+	}
+}
+
+/* What tq_core_send(), recv() and mrecv() said. */
+static void started(struct world *w, struct op *op, int rc, const struct tq_status *status)
+{
+	if (rc == -EIO && users_any_broken(w)) {
+		struct tq_status failed = {.error = -EIO};
+
+		op_end(w, op, &failed);
+		return;
+	}
+	SIM_MUST(rc == 0 || rc == 1, "an operation was refused: %d", rc);
+	SIM_MUST(rc == 1 || op->req, "there is no request");
+	if (rc == 1) {
+		op->at_once = true;
+		op_end(w, op, status);
+	}
+}
+
+/* ---- operations ---- */
+
+static void do_send(struct world *w, struct op *op)
+{
+	static const struct tq_status sent;
+	struct tq_buf buf = op_buf(op);
+	int rc = tq_core_send(w->ctx[op->ep][op->ctx],
+			      program_rank(w->m.conf.neps, op->ctx, op->peer), op->tag, &buf,
+			      op->flags, op, &op->req);
+
+	started(w, op, rc, &sent);
+}
+
+static int rank_of(const struct world *w, const struct op *op)
+{
+	return op->peer == TQ_ANY_SOURCE ? TQ_ANY_SOURCE
+					 : program_rank(w->m.conf.neps, op->ctx, op->peer);
+}
+
+static void do_recv(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	struct tq_buf buf = op_buf(op);
+	int rc;
+
+	op->order = w->nposted[op->ep]++;
+	rc = tq_core_recv(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &buf, op, &op->req,
+			  &status);
+	started(w, op, rc, &status);
+}
+
+/* A probe's answer must name a message that was sent and that it matches. */
+static void promise(struct world *w, struct op *op, const struct tq_status *status)
+{
+	struct op *send = NULL;
+	int neps = w->m.conf.neps;
+
+	if (world_unjudged(w, op) || from_hostile(w, op, status))
+		return;
+	for (int i = 1; i <= w->prog.nids && !send; i++) {
+		struct op *s = w->prog.ids[i];
+
+		if (s->started && !s->match && s->peer == op->ep && s->ctx == op->ctx &&
+		    status->source == program_rank(neps, s->ctx, s->ep) && status->tag == s->tag &&
+		    status->length == s->len && op_matches(op, s->ep, s->tag))
+			send = s;
+	}
+	SIM_MUST(send, "a probe at %d found source %d, tag %d, length %llu, which was not sent",
+		 op->ep, status->source, status->tag, (unsigned long long)status->length);
+	op->promised = true;
+	op->expected = *status;
+}
+
+static bool found(const struct world *w, const struct op *op, int rc)
+{
+	SIM_MUST(rc == 0 || rc == 1 || (rc == -EIO && users_any_broken(w)), "a probe says %d", rc);
+	SIM_TRACE("      probe at %d: %d", op->ep, rc);
+	return rc == 1;
+}
+
+static void do_probe(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	int rc = tq_core_probe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status);
+
+	op->ended = true;
+	op->missed = !found(w, op, rc);
+	if (op->missed)
+		return;
+	promise(w, op, &status);
+	op->kind = OP_RECV;
+	op->ended = false;
+	op->peer = program_rank(w->m.conf.neps, op->ctx, status.source);
+	op->tag = status.tag;
+	/* What a hostile endpoint says may be more than there is memory. */
+	op->len = status.length < MESSAGE_MAX ? status.length : MESSAGE_MAX;
+	do_recv(w, op);
+}
+
+static void do_mprobe(struct world *w, struct op *op)
+{
+	struct tq_status status = {0};
+	int rc =
+		tq_core_mprobe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status, &op->msg);
+
+	op->missed = op->ended = !found(w, op, rc);
+	if (op->missed)
+		return;
+	op->order = w->nposted[op->ep]++;
+	promise(w, op, &status);
+	LL_APPEND(w->taken[op->ep], op);
+}
+
+void users_mrecv(struct world *w, int ep)
+{
+	struct op *op = w->taken[ep];
+	struct tq_status status = {0};
+	struct tq_buf buf = op_buf(op);
+	int rc;
+
+	LL_DELETE(w->taken[ep], op);
+	rc = tq_core_mrecv(op->msg, &buf, op, &op->req, &status);
+	op->msg = NULL;
+	started(w, op, rc, &status);
+}
+
+static void do_cancel(struct world *w, struct op *op)
+{
+	struct op *recv =
+		op->target < w->prog.recvs[op->ep].n ? w->prog.recvs[op->ep].ops[op->target] : NULL;
+	int rc;
+
+	op->ended = true;
+	if (!recv || recv->kind != OP_RECV || !recv->req || recv->ended || recv->cancelled)
+		return;
+	SIM_TRACE("      of receive %u", recv->order);
+	recv->cancelled = true;
+	rc = tq_core_cancel(recv->req);
+	SIM_MUST(!rc, "cancel: %d", rc);
+}
+
+void users_op(struct world *w, struct op *op)
+{
+	users_collect(w, op->ep);
+	op->started = true;
+	op->started_at = w->step;
+	op->core = &w->m.ep[op->ep].core;
+	switch (op->kind) {
+	case OP_SEND:
+		do_send(w, op);
+		break;
+	case OP_RECV:
+		do_recv(w, op);
+		break;
+	case OP_PROBE:
+		do_probe(w, op);
+		break;
+	case OP_MPROBE:
+		do_mprobe(w, op);
+		break;
+	case OP_CANCEL:
+		do_cancel(w, op);
+		break;
+	}
+	users_collect(w, op->ep);
+}
