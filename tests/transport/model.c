@@ -5,19 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool fails(struct model_ep *ep, uint32_t of_256)
-{
-	return !ep->model->calm && sim_chance(ep->model->rng, of_256);
-}
-
-/* Every operation begins with this. */
-static struct model_ep *enter(void *net)
-{
-	struct model_ep *ep = net;
-
-	SIM_MUST(!ep->eager, "an operation between eager_buf() and eager_send()");
-	return ep;
-}
+#include "model_ops.h"
 
 static int addressee(struct model_ep *ep, struct tq_peer *peer)
 {
@@ -37,146 +25,12 @@ static struct model_item *append(struct model_item **queue, enum model_kind kind
 	return it;
 }
 
-/* ---- registrations ---- */
-
-static struct model_reg *reg_new(struct model_ep *ep, void *addr, uint64_t len)
-{
-	struct model_reg *reg = calloc(1, sizeof(*reg));
-
-	reg->reg.lkey = ep->model->next_key++;
-	reg->reg.rkey = ep->model->next_key++;
-	reg->addr = addr;
-	reg->len = len;
-	DL_APPEND(ep->regs, reg);
-	return reg;
-}
-
-static struct model_reg *reg_find(struct model_ep *ep, const struct tq_reg *what)
-{
-	struct model_reg *reg;
-
-	DL_FOREACH(ep->regs, reg) {
-		if (&reg->reg == what)
-			return reg;
-	}
-	return NULL;
-}
-
-struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what)
-{
-	struct model_reg *reg;
-
-	if (!sg->len)
-		return NULL;
-	reg = reg_find(ep, sg->reg);
-	SIM_MUST(reg, "%s: its memory isn't registered (any more)", what);
-	SIM_MUST((uint8_t *)sg->addr >= reg->addr &&
-			 (uint8_t *)sg->addr + sg->len <= reg->addr + reg->len,
-		 "%s: outside of its registration", what);
-	return reg;
-}
-
-/* A registration may go only when the HCA can't use it any more. */
-static void reg_gone(struct model_ep *ep, struct model_reg *reg)
-{
-	struct model *m = ep->model;
-	struct model_recv *r;
-
-	for (uint32_t i = 0; i < m->nsrqs; i++) {
-		if (m->srqs[i]->ep != ep->id)
-			continue;
-		DL_FOREACH(m->srqs[i]->recvs, r) {
-			for (int k = 0; k < r->nsg; k++)
-				SIM_MUST(r->sg[k].reg != &reg->reg,
-					 "a registration is put that a receive in an SRQ uses");
-		}
-	}
-	for (int qp = 0; qp < MODEL_QPS; qp++) {
-		struct model_item *it;
-
-		DL_FOREACH(ep->sq[qp], it) {
-			for (int k = 0; k < it->nsg; k++)
-				SIM_MUST(it->inlined || it->sg[k].reg != &reg->reg,
-					 "a registration is put that a send queue uses");
-		}
-	}
-	DL_DELETE(ep->regs, reg);
-	free(reg);
-}
-
-static struct tq_reg *op_reg(void *net, void *addr, uint64_t len, void **cookie)
-{
-	struct model_ep *ep = enter(net);
-	struct model_reg *reg;
-
-	if ((ep->model->conf.dry & 1u << ep->id) || fails(ep, ep->model->conf.no_reg))
-		return NULL;
-	reg = reg_new(ep, addr, len);
-	*cookie = reg;
-	return &reg->reg;
-}
-
-static void op_unreg(void *net, struct tq_reg *what, void *cookie)
-{
-	struct model_ep *ep = enter(net);
-	struct model_reg *reg = reg_find(ep, what);
-
-	SIM_MUST(reg && cookie == reg, "unreg() of what isn't registered");
-	reg_gone(ep, reg);
-}
-
-static bool op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
-{
-	struct model_ep *ep = enter(net);
-
-	if (ep->copied + len > ep->model->conf.copy_pool || fails(ep, ep->model->conf.no_copy))
-		return false;
-	ep->copied += len;
-	sg->addr = malloc(len ? len : 1);
-	sg->len = len;
-	sg->reg = &reg_new(ep, sg->addr, len)->reg;
-	return true;
-}
-
-static bool op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
-{
-	struct model_ep *ep = enter(net);
-	struct model_reg *reg;
-
-	SIM_MUST(len <= ep->limits.eager_max, "reserve_get() of %llu bytes",
-		 (unsigned long long)len);
-	if (ep->reserve_used)
-		return false;
-	ep->reserve_used = true;
-	sg->addr = malloc(len ? len : 1);
-	sg->len = len;
-	reg = reg_new(ep, sg->addr, len);
-	reg->reserve = true;
-	sg->reg = &reg->reg;
-	return true;
-}
-
-static void op_copy_put(void *net, struct tq_sg *sg)
-{
-	struct model_ep *ep = enter(net);
-	struct model_reg *reg = reg_find(ep, sg->reg);
-
-	SIM_MUST(reg && reg->addr == sg->addr, "copy_put() of what isn't a copy");
-	if (reg->reserve)
-		ep->reserve_used = false;
-	else
-		ep->copied -= reg->len;
-	memset(reg->addr, 0xdd, reg->len);
-	reg_gone(ep, reg);
-	free(sg->addr);
-}
-
 /* ---- the control lane ---- */
 
 static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
 		      unsigned flags)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	int to = addressee(ep, peer);
 	struct model_item *it;
 
@@ -193,12 +47,12 @@ static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t
 
 static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
 	int to = addressee(ep, peer);
 
 	if (!ep->data_sure && (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].pressed ||
-			       fails(ep, conf->no_eager_buf)))
+			       model_fails(ep, conf->no_eager_buf)))
 		return NULL;
 	ep->data_sure = false;
 	ep->eager = malloc(len);
@@ -235,17 +89,17 @@ static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t le
 
 static bool op_data_ready(void *net, struct tq_peer *peer)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 
 	(void)peer;
-	ep->data_sure =
-		ep->eager_out < ep->model->conf.eager_bufs && !fails(ep, ep->model->conf.no_data);
+	ep->data_sure = ep->eager_out < ep->model->conf.eager_bufs &&
+			!model_fails(ep, ep->model->conf.no_data);
 	return ep->data_sure;
 }
 
 static void op_bounce_put(void *net, struct tq_bounce *bounce)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	struct tq_bounce *b;
 
 	DL_FOREACH(ep->bounces, b) {
@@ -261,7 +115,7 @@ static void op_bounce_put(void *net, struct tq_bounce *bounce)
 
 static void op_press(void *net, bool stop)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 
 	SIM_MUST(ep->pressed != stop, "press() twice");
 	ep->pressed = stop;
@@ -271,7 +125,7 @@ static void op_press(void *net, bool stop)
 
 static struct tq_lane *op_lane_get(void *net, struct tq_peer *peer)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
 	int to = addressee(ep, peer);
 	struct tq_lane *lane;
@@ -297,7 +151,7 @@ static struct tq_lane *op_lane_get(void *net, struct tq_peer *peer)
 
 static void op_lane_put(void *net, struct tq_lane *lane)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 
 	SIM_MUST(lane->ep == ep->id && lane->taken, "lane_put() of a lane that isn't taken");
 	SIM_MUST(!lane->outstanding, "lane_put() with sends outstanding");
@@ -315,7 +169,7 @@ static void direct_lane(struct model_ep *ep, int to, struct tq_lane *lane, uint3
 static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
 		     const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
 	int to = addressee(ep, peer), bulk = !!(flags & TQ_DIRECT_BULK);
 	struct tq_srq *srq = model_srq(ep->model, srqn);
@@ -341,7 +195,7 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 	SIM_MUST(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
 						model_astray(ep->model, ep->id, to)),
 		 "direct(): %llu bytes are too long", (unsigned long long)len);
-	if (!bulk && (lane->outstanding >= conf->lane_depth || fails(ep, conf->lane_full)))
+	if (!bulk && (lane->outstanding >= conf->lane_depth || model_fails(ep, conf->lane_full)))
 		return -EAGAIN;
 	it = append(&ep->sq[model_qp(conf->node[to], bulk ? MODEL_BULK : lane->idx)], MODEL_DIRECT,
 		    to);
@@ -373,7 +227,7 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 
 static void op_report(void *net, struct tq_lane *lane)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	int qp = model_qp(lane->node, lane->idx);
 	struct model_item *it;
 	struct model_done *d;
@@ -413,113 +267,20 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 static int op_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
 		   uint32_t rkey, void *token)
 {
-	return rdma(enter(net), MODEL_READ, peer, sg, nsg, addr, rkey, token);
+	return rdma(model_enter(net), MODEL_READ, peer, sg, nsg, addr, rkey, token);
 }
 
 static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token)
 {
-	return rdma(enter(net), MODEL_WRITE, peer, sg, nsg, addr, rkey, token);
+	return rdma(model_enter(net), MODEL_WRITE, peer, sg, nsg, addr, rkey, token);
 }
 
-/* ---- SRQs ---- */
-
-struct tq_srq *model_srq(struct model *m, uint32_t srqn)
-{
-	return srqn && srqn <= m->nsrqs ? m->srqs[srqn - 1] : NULL;
-}
-
-static struct tq_srq *srq_new(struct model *m, int ep)
-{
-	struct tq_srq *srq = calloc(1, sizeof(*srq));
-
-	if (m->nsrqs == m->srqs_room) {
-		m->srqs_room = m->srqs_room ? 2 * m->srqs_room : 16;
-		m->srqs = realloc(m->srqs, m->srqs_room * sizeof(*m->srqs));
-	}
-	m->srqs[m->nsrqs++] = srq;
-	srq->srqn = m->nsrqs;
-	srq->ep = ep;
-	return srq;
-}
-
-static struct tq_srq *op_srq_get(void *net, uint32_t *srqn)
-{
-	struct model_ep *ep = enter(net);
-	struct model *m = ep->model;
-	struct tq_srq *srq = NULL;
-
-	if (ep->nsrqs >= m->conf.srqs || fails(ep, m->conf.no_srq))
-		return NULL;
-	for (uint32_t i = 0; i < m->nsrqs && !srq; i++) {
-		if (m->srqs[i]->ep == ep->id && !m->srqs[i]->used && !m->srqs[i]->dead)
-			srq = m->srqs[i];
-	}
-	if (!srq)
-		srq = srq_new(m, ep->id);
-	srq->used = true;
-	ep->nsrqs++;
-	*srqn = srq->srqn;
-	return srq;
-}
-
-static int op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
-{
-	struct model_ep *ep = enter(net);
-	struct model_recv *r;
-
-	SIM_MUST(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
-	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
-	for (int i = 0; i < nsg; i++)
-		model_check_reg(ep, &sg[i], "srq_post()");
-	if (srq->nrecvs >= ep->limits.srq_depth || fails(ep, ep->model->conf.no_room))
-		return -EAGAIN;
-	r = calloc(1, sizeof(*r));
-	r->token = token;
-	r->nsg = nsg;
-	for (int i = 0; i < nsg; i++)
-		r->sg[i] = sg[i];
-	DL_APPEND(srq->recvs, r);
-	srq->nrecvs++;
-	SIM_TRACE("      srq_post %d: SRQ %u has %u", ep->id, srq->srqn, srq->nrecvs);
-	return 0;
-}
-
-static bool any_down(const struct model_ep *ep)
-{
-	bool down = false;
-
-	for (int p = 0; p < MODEL_EPS; p++)
-		down |= ep->model->down[p][ep->id];
-	return down;
-}
-
-static void op_srq_put(void *net, struct tq_srq *srq)
-{
-	struct model_ep *ep = enter(net);
-	struct model_recv *r, *tmp;
-
-	SIM_MUST(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
-	SIM_MUST(!srq->flying || ep->model->conf.hostile,
-		 "srq_put() while messages to it are under way");
-	/* Only when a connection is lost: then those completions name nothing any more. */
-	SIM_MUST(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
-		 "srq_put() with completions of it in the CQ");
-	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
-	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
-	srq->dead = srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
-	srq->used = false;
-	srq->nrecvs = 0;
-	ep->nsrqs--;
-	DL_FOREACH_SAFE(srq->recvs, r, tmp) {
-		DL_DELETE(srq->recvs, r);
-		free(r);
-	}
-}
+/* ---- connections, and the clock ---- */
 
 static void op_give_up(void *net, struct tq_peer *peer, const char *why)
 {
-	struct model_ep *ep = enter(net);
+	struct model_ep *ep = model_enter(net);
 	int to = addressee(ep, peer);
 
 	SIM_MUST(ep->model->down[ep->id][to] || model_astray(ep->model, ep->id, to),
@@ -538,9 +299,9 @@ const struct tq_wire_ops model_ops = {
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
-	.copy_get = op_copy_get,
-	.reserve_get = op_reserve_get,
-	.copy_put = op_copy_put,
+	.copy_get = model_op_copy_get,
+	.reserve_get = model_op_reserve_get,
+	.copy_put = model_op_copy_put,
 	.lane_get = op_lane_get,
 	.lane_put = op_lane_put,
 	.direct = op_direct,
@@ -548,11 +309,11 @@ const struct tq_wire_ops model_ops = {
 	.give_up = op_give_up,
 	.read = op_read,
 	.write = op_write,
-	.srq_get = op_srq_get,
-	.srq_post = op_srq_post,
-	.srq_put = op_srq_put,
-	.reg = op_reg,
-	.unreg = op_unreg,
+	.srq_get = model_op_srq_get,
+	.srq_post = model_op_srq_post,
+	.srq_put = model_op_srq_put,
+	.reg = model_op_reg,
+	.unreg = model_op_unreg,
 	.bounce_put = op_bounce_put,
 	.press = op_press,
 	.now = op_now,

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-2000}
 status=0
-sims=(sim model hca program world users oracle explore runner cases traffic)
+sims=(sim model memory srqs hca program world users oracle explore runner cases traffic)
 
 # compile SOURCE OBJECT INCLUDE
 compile() {

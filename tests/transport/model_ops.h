@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of the model share: those of its operations (struct tq_wire_ops) that are not in
+ * model.c. */
+#ifndef SIM_MODEL_OPS_H
+#define SIM_MODEL_OPS_H
+
+#include "model.h"
+
+static inline bool model_fails(struct model_ep *ep, uint32_t of_256)
+{
+	return !ep->model->calm && sim_chance(ep->model->rng, of_256);
+}
+
+/* Every operation begins with this. */
+static inline struct model_ep *model_enter(void *net)
+{
+	struct model_ep *ep = net;
+
+	SIM_MUST(!ep->eager, "an operation between eager_buf() and eager_send()");
+	return ep;
+}
+
+/* ---- memory.c ---- */
+struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, void **cookie);
+void model_op_unreg(void *net, struct tq_reg *what, void *cookie);
+bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg);
+bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg);
+void model_op_copy_put(void *net, struct tq_sg *sg);
+
+/* ---- srqs.c ---- */
+struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn);
+int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token);
+void model_op_srq_put(void *net, struct tq_srq *srq);
+
+#endif
