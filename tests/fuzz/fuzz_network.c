@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "input.h"
-#include "net/oob.h"
+#include "peers.h"
 #include "verbs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,14 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 		}                                                 \
 	} while (0)
 
-#define PEERS      3
-#define NAMED      2 /* the first are peers of the endpoint */
-#define NONCE      UINT64_C(0x1000)
-#define REQUESTS   8
+#define NAMED      2 /* so many of those that talk to it, the first, are its peers */
 #define OPS        200
 #define MRS        100
-#define CTX        7
-#define SMALL_BUF  256
 #define HOLD_LANES 2
 
 /* A request of the user's. Its buffer is as long as it says, and is gone when it has ended. */
@@ -50,20 +45,12 @@ struct op {
 
 static struct run {
 	struct tq_ep *ep;
-	struct tq_address own;
 	struct tq_peer *peers[NAMED];
 	struct tq_ctx *ctx;
 	struct op ops[OPS], last[NAMED];
 	unsigned nops;
 	unsigned complaints; /* sentences in the log */
 	bool failed;         /* a request has ended with an error */
-	struct {
-		uint32_t conn; /* the peer's number at the endpoint */
-		uint64_t txid; /* of its last request */
-		uint32_t credits;
-	} from[PEERS];
-	struct tq_oob_req asked[REQUESTS]; /* what the endpoint has asked for */
-	unsigned nasked;
 	struct tq_mr *mrs[MRS];
 	unsigned nmrs;
 } run;
@@ -113,131 +100,10 @@ static void completed(void *user, const struct tq_status *status)
 	op_end(user, status->error);
 }
 
-static int index_of(tq_le64 nonce)
-{
-	uint64_t i = tq_get64(nonce) - NONCE;
-
-	return i < PEERS ? (int)i : -1;
-}
-
-/* The endpoint has sent a datagram. */
-static void datagram(const uint8_t *bytes, uint32_t len)
-{
-	const struct tq_oob_hdr *h = (const void *)bytes;
-	int to = index_of(h->to);
-
-	if (h->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
-		memcpy(&run.asked[run.nasked++ % REQUESTS], bytes, len);
-	else if (h->type == TQ_OOB_REP && to >= 0)
-		run.from[to].conn = tq_get32(((const struct tq_oob_rep *)bytes)->conn);
-}
-
-/* ---- the connection exchange ---- */
-
-static struct tq_address address_of(unsigned peer)
-{
-	struct tq_address a = run.own;
-
-	a.nonce = tq_put64(NONCE + peer);
-	a.ud_qpn = tq_put32(0x200 + peer);
-	a.gid[15] = 2;
-	a.lid = tq_put16(2);
-	return a;
-}
-
-static struct tq_oob_hdr header(unsigned peer, enum tq_oob_type type, uint64_t txid)
-{
-	return (struct tq_oob_hdr){
-		.magic = tq_put32(TQ_ADDRESS_MAGIC),
-		.version = tq_put16(TQ_ADDRESS_VERSION),
-		.type = (uint8_t)type,
-		.to = run.own.nonce,
-		.from = tq_put64(NONCE + peer),
-		.txid = tq_put64(txid),
-	};
-}
-
-/* Some bytes become others; then it is sent, perhaps not whole. */
-static void send_datagram(struct input *in, void *bytes, uint32_t len)
-{
-	uint8_t changes = input_byte(in);
-
-	for (unsigned i = 0; i < changes / 64; i++) {
-		uint32_t value, at = input_byte(in) % len & ~3u;
-
-		value = input_number(in);
-		memcpy((uint8_t *)bytes + at, &value, sizeof(value));
-	}
-	if (changes % 16 == 15)
-		len = input_byte(in) % len;
-	fake_datagram(bytes, len);
-}
-
-static void send_request(struct input *in, unsigned how)
-{
-	unsigned peer = how % PEERS;
-	struct tq_oob_req req = {
-		.hdr = header(peer, TQ_OOB_REQ, run.from[peer].txid + (how & 4 ? 0 : 1)),
-		.address = address_of(peer),
-		.kind = (uint8_t)(how / 8 % 3),
-		.mtu = IBV_MTU_1024,
-		.rd_atomic = 4,
-		.ini_qpn = tq_put32(0x300 + peer),
-		.psn = tq_put32(17),
-		.tgt_qpn = tq_put32(input_byte(in) % 4 ? 0 : 0x400 + input_byte(in)),
-	};
-
-	run.from[peer].txid = tq_get64(req.hdr.txid);
-	send_datagram(in, &req, sizeof(req));
-}
-
-/* To one of the last requests of the endpoint. */
-static void send_reply(struct input *in, unsigned how)
-{
-	const struct tq_oob_req *req;
-	struct tq_oob_rep rep;
-	int peer;
-
-	if (!run.nasked)
-		return;
-	req = &run.asked[(run.nasked - 1 - how / 4 % 8 % run.nasked) % REQUESTS];
-	peer = index_of(req->hdr.to);
-	if (peer < 0)
-		return;
-	rep = (struct tq_oob_rep){
-		.hdr = header((unsigned)peer, TQ_OOB_REP, tq_get64(req->hdr.txid)),
-		.tgt_qpn = tq_get32(req->tgt_qpn) ? req->tgt_qpn : tq_put32(0x500),
-		.rd_atomic = 4,
-		.conn = tq_put32(1u << 20),
-		.srqn = {tq_put32(0x600), tq_put32(0x601)},
-		.size = {tq_put32(SMALL_BUF), tq_put32(8192)},
-		.credits = {tq_put32(8), tq_put32(4)},
-	};
-	rep.hdr.status = how % 4 ? TQ_OOB_OK : input_byte(in) % 8;
-	if (rep.hdr.status == TQ_OOB_ERROR)
-		rep.error = tq_put32(input_number(in));
-	send_datagram(in, &rep, sizeof(rep));
-}
-
-static void send_bye(struct input *in, unsigned how)
-{
-	struct tq_oob_hdr h = header(how % PEERS, how & 4 ? TQ_OOB_BYE_ACK : TQ_OOB_BYE, 0);
-
-	send_datagram(in, &h, sizeof(h));
-}
-
-static void send_any(struct input *in)
-{
-	uint8_t bytes[216], len = input_byte(in) % sizeof(bytes);
-
-	input_bytes(in, bytes, len);
-	fake_datagram(bytes, len);
-}
-
 /* What a published address may be after its way through somebody else's hands. */
 static void add_peer(struct input *in)
 {
-	struct tq_address a = address_of(input_byte(in));
+	struct tq_address a = peers_address(input_byte(in));
 	uint32_t value, at = input_byte(in) % sizeof(a) & ~3u, len = sizeof(a);
 	struct tq_peer *peer;
 	uint8_t how = input_byte(in);
@@ -248,91 +114,6 @@ static void add_peer(struct input *in)
 	if (how & 2)
 		len = input_byte(in) % len;
 	tq_peer_add(run.ep, &a, len, "another", &peer);
-}
-
-/* ---- the control channel ---- */
-
-/* A handle as the endpoint gives them out, or a number. */
-static tq_le32 word(struct input *in)
-{
-	uint8_t b = input_byte(in);
-
-	if (b < 128)
-		return tq_put32((uint32_t)(1 + b / 32) << 20 | b % 32);
-	return tq_put32(b == 255 ? input_number(in) : b - 128u);
-}
-
-static uint32_t length_of(uint8_t type, uint8_t flags)
-{
-	static const uint8_t lengths[TQ_MSG_TYPES] = {
-		[TQ_MSG_EAGER] = sizeof(struct tq_msg_eager),
-		[TQ_MSG_RTS] = sizeof(struct tq_msg_rts),
-		[TQ_MSG_SWITCH] = sizeof(struct tq_msg_switch),
-		[TQ_MSG_RECALLED] = sizeof(struct tq_msg_recalled),
-		[TQ_MSG_GIVEBACK] = sizeof(struct tq_msg_giveback),
-		[TQ_MSG_DATA] = sizeof(struct tq_msg_data),
-		[TQ_MSG_WRITTEN] = sizeof(struct tq_msg_written),
-		[TQ_MSG_SRQN] = sizeof(struct tq_msg_srqn),
-		[TQ_MSG_REFUSE] = sizeof(struct tq_msg_refuse),
-		[TQ_MSG_RECALL] = sizeof(struct tq_msg_recall),
-		[TQ_MSG_FIN] = sizeof(struct tq_msg_answer),
-		[TQ_MSG_CTS] = sizeof(struct tq_msg_cts),
-		[TQ_MSG_CTS_PIECES] = sizeof(struct tq_msg_cts),
-		[TQ_MSG_CTS_DIRECT] = sizeof(struct tq_msg_answer),
-		[TQ_MSG_CTS_HELD] = sizeof(struct tq_msg_cts_held),
-		[TQ_MSG_CREDIT] = sizeof(struct tq_msg_hdr),
-		[TQ_MSG_PRESS] = sizeof(struct tq_msg_press),
-	};
-
-	if (type == TQ_MSG_HELD)
-		return (uint32_t)(offsetof(struct tq_msg_held, one) +
-				  flags * sizeof(struct tq_msg_held_one));
-	return type < TQ_MSG_TYPES ? lengths[type] : 8;
-}
-
-static void send_message(struct input *in, unsigned how)
-{
-	uint8_t peer = (uint8_t)(how % PEERS), shape = input_byte(in);
-	union {
-		struct tq_msg_hdr hdr;
-		struct tq_msg_eager eager;
-		tq_le32 words[512];
-	} m = {0};
-	uint32_t len, i = 2;
-
-	m.hdr.type = input_byte(in) % (TQ_MSG_TYPES + 1);
-	m.hdr.flags = shape & 1 ? input_byte(in) : m.hdr.type == TQ_MSG_HELD;
-	m.hdr.credits[0] = shape & 2 ? input_byte(in) : 0;
-	m.hdr.credits[1] = shape & 2 ? input_byte(in) : 0;
-	m.hdr.conn = shape & 4 ? word(in) : tq_put32(run.from[peer].conn);
-	len = length_of(m.hdr.type, m.hdr.flags);
-	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_RTS) {
-		m.eager.env.ctx = tq_put32(CTX);
-		m.eager.env.source = tq_put32(peer);
-		m.eager.env.tag = tq_put32(input_byte(in) % 4);
-		i = 5;
-	}
-	for (; i < len / 4 && i < 512; i++)
-		m.words[i] = word(in);
-	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_DATA)
-		len += input_number(in) % 1024;
-	if (shape & 8)
-		len = input_byte(in);
-	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--)
-		fake_message(shape & 32 || len > SMALL_BUF, &m, len < sizeof(m) ? len : sizeof(m));
-}
-
-/* A direct message, to any tuple's queue. */
-static void send_direct(struct input *in)
-{
-	uint32_t n = fake_srqs(), len = input_number(in) % 70000;
-	void *bytes;
-
-	if (n <= TQ_CLASSES)
-		return;
-	bytes = calloc(1, len + 1);
-	fake_message(TQ_CLASSES + input_byte(in) % (n - TQ_CLASSES), bytes, len);
-	free(bytes);
 }
 
 /* ---- the user ---- */
@@ -441,13 +222,13 @@ static void step(struct input *in)
 		fake_clock_add(how >= 8 ? UINT64_C(1000000) << how % 12 : 0);
 		break;
 	case 1:
-		send_message(in, how);
+		peers_message(in, how);
 		break;
 	case 2:
-		send_request(in, how);
+		peers_request(in, how);
 		break;
 	case 3:
-		send_reply(in, how);
+		peers_reply(in, how);
 		break;
 	case 4:
 		do_send(in, how);
@@ -461,10 +242,10 @@ static void step(struct input *in)
 	default:
 		switch (how % 8) {
 		case 0:
-			send_bye(in, how / 8 + (input_byte(in) & 4));
+			peers_bye(in, how / 8 + (input_byte(in) & 4));
 			break;
 		case 1:
-			send_any(in);
+			peers_any(in);
 			break;
 		case 2:
 			add_peer(in);
@@ -474,7 +255,7 @@ static void step(struct input *in)
 			break;
 		case 4:
 		case 5:
-			send_direct(in);
+			peers_direct(in);
 			break;
 		default:
 			do_probe(in, input_byte(in) & 31);
@@ -516,14 +297,14 @@ static void open_endpoint(struct input *in)
 	p->copy_pool = 262144;
 	MUST(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
 	tq_params_free(p);
-	memcpy(&run.own, tq_address(run.ep, &len), sizeof(run.own));
+	peers_start(tq_address(run.ep, &len));
 	for (unsigned i = 0; i < NAMED; i++) {
-		struct tq_address a = address_of(i);
+		struct tq_address a = peers_address(i);
 
 		MUST(!tq_peer_add(run.ep, &a, sizeof(a), i ? "peer 1" : "peer 0", &run.peers[i]),
 		     "a peer can't be added");
 	}
-	MUST(!tq_ctx_add(run.ep, CTX, run.peers, NAMED, 0, 0, &run.ctx),
+	MUST(!tq_ctx_add(run.ep, PEERS_CTX, run.peers, NAMED, 0, 0, &run.ctx),
 	     "the context can't be added");
 }
 
@@ -576,7 +357,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 
 	memset(&run, 0, sizeof(run));
-	fake_start(datagram);
+	fake_start(peers_hear);
 	open_endpoint(&in);
 	while (in.left)
 		step(&in);
