@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Failures between two processes: test_failures killed|broken|queues|random|datagrams
- * [PARAMETER=VALUE...], under "softhca run
- * --nodes 2". Process 1 is killed, or a connection breaks, at a chosen point of traffic that has
- * all kinds of messages. Then every operation ends, with -EIO or well; one sentence names the other
- * process; what doesn't concern it goes on; and the endpoint closes.
+ * [PARAMETER=VALUE...], under "softhca run --nodes 2". Process 1 is killed, or a connection breaks,
+ * at a chosen point of traffic that has all kinds of messages. Then every operation ends, with -EIO
+ * or well; one sentence names the other process; what doesn't concern it goes on; and the endpoint
+ * closes.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,216 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "duo.h"
 #include "inject.h"
+#include "mix.h"
 #include "net/oob.h"
 #include "proto/msg.h"
 
-#define BIG         300000
-#define MEDIUM      20000
-#define SMALL       16
-#define OPS         16
 #define RANDOM_RUNS 16
-#define ROUNDS      2000 /* far more than it takes to any of the points */
-
-/* ---- operations ---- */
-
-static struct op {
-	struct duo_op duo; /* first */
-	bool wild, cancelled;
-	bool recv;
-	int32_t tag;
-	size_t len;
-} ops[OPS];
-static unsigned nops;
-static unsigned char memory[OPS][BIG];
-static bool dead; /* an operation ended with -EIO */
-
-/* Memory that can't be registered goes in pieces. */
-static void pack(void *arg, uint64_t offset, void *to, size_t len)
-{
-	memcpy(to, (unsigned char *)arg + offset, len);
-}
-
-static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
-{
-	memcpy((unsigned char *)arg + offset, from, len);
-}
-
-static const struct tq_buf_ops scattered = {.pack = pack, .unpack = unpack};
-
-static struct op *next(bool recv, int32_t tag, size_t len, struct tq_buf *buf)
-{
-	struct op *op = &ops[nops];
-
-	DUO_MUST(nops < OPS, "too many operations");
-	*op = (struct op){.recv = recv, .tag = tag, .len = len};
-	*buf = (struct tq_buf){.addr = memory[nops++], .len = len};
-	memset(buf->addr, recv ? 0xee : tag, len);
-	if (tag == 7)
-		buf->ops = &scattered, buf->arg = buf->addr;
-	return op;
-}
-
-static void started(struct op *op, int rc)
-{
-	DUO_MUST(rc == 0 || rc == 1 || rc == -EIO, "an operation was refused: %d", rc);
-	op->duo.ended = rc != 0;
-	if (rc == -EIO)
-		op->duo.status.error = rc;
-}
-
-static void out_to(struct duo *d, int rank, int32_t tag, size_t len)
-{
-	struct tq_buf buf;
-	struct op *op = next(false, tag, len, &buf);
-
-	started(op, tq_send(d->ctx, rank, tag, &buf, 0, op, &op->duo.req));
-}
-
-static void in_from(struct duo *d, int rank, int32_t tag, size_t len)
-{
-	struct tq_buf buf;
-	struct op *op = next(true, tag, len, &buf);
-
-	op->wild = rank == TQ_ANY_SOURCE;
-	started(op, tq_recv(d->ctx, rank, tag, &buf, op, &op->duo.req, &op->duo.status));
-}
-
-static void out(struct duo *d, int32_t tag, size_t len)
-{
-	out_to(d, !d->me, tag, len);
-}
-
-static void in(struct duo *d, int32_t tag, size_t len)
-{
-	in_from(d, !d->me, tag, len);
-}
-
-/* A receive from anybody doesn't end when one of those is gone. */
-static void wait_for(struct duo *d, struct op *op)
-{
-	const unsigned char *data = memory[op - ops];
-
-	while (!op->duo.ended) {
-		tq_progress(d->ep);
-		if (op->wild && d->errors && !op->cancelled && !op->duo.ended) {
-			op->cancelled = true;
-			tq_cancel(op->duo.req);
-		}
-	}
-	if (op->duo.status.error == -EIO) {
-		dead = true;
-		return;
-	}
-	if (op->cancelled && op->duo.status.error == -ECANCELED)
-		return;
-	DUO_MUST(!op->duo.status.error, "tag %d ended with %d", op->tag, op->duo.status.error);
-	if (op->recv)
-		DUO_MUST(op->duo.status.length == op->len && data[0] == op->tag &&
-				 data[op->len - 1] == op->tag,
-			 "tag %d: wrong data", op->tag);
-}
-
-/* All of them; false: the other is dead. */
-static bool wait_all(struct duo *d)
-{
-	for (unsigned i = 0; i < nops; i++)
-		wait_for(d, &ops[i]);
-	nops = 0;
-	return !dead;
-}
-
-/* ---- traffic ---- */
-
-static bool each_way(struct duo *d)
-{
-	in(d, 1, SMALL);
-	in(d, 2, BIG);
-	out(d, 1, SMALL);
-	out(d, 2, BIG);
-	return wait_all(d);
-}
-
-/* Unexpected ones; held, where the tuples have their queues: then a wildcard finds them so. */
-static bool late(struct duo *d, bool wild)
-{
-	out(d, 3, SMALL);
-	out(d, 3, SMALL);
-	out(d, 3, SMALL);
-	out(d, 4, SMALL);
-	in(d, 4, SMALL);
-	wait_for(d, &ops[nops - 1]);
-	in_from(d, wild ? TQ_ANY_SOURCE : !d->me, 3, SMALL);
-	in(d, 3, SMALL);
-	in(d, 3, SMALL);
-	return wait_all(d);
-}
-
-static bool wildcard_first(struct duo *d)
-{
-	in_from(d, TQ_ANY_SOURCE, 5, MEDIUM);
-	in(d, 5, MEDIUM);
-	out(d, 5, MEDIUM);
-	out(d, 5, MEDIUM);
-	return wait_all(d);
-}
-
-static bool in_pieces(struct duo *d)
-{
-	in(d, 7, MEDIUM);
-	out(d, 7, MEDIUM);
-	return wait_all(d);
-}
-
-static bool probed(struct duo *d)
-{
-	struct tq_status status;
-	int rc;
-
-	out(d, 6, SMALL);
-	do {
-		rc = tq_probe(d->ctx, !d->me, 6, &status);
-	} while (rc == 0);
-	DUO_MUST(rc == 1 || rc == -EIO, "probe: %d", rc);
-	in(d, 6, SMALL);
-	return wait_all(d);
-}
-
-static bool round_of(struct duo *d, unsigned i)
-{
-	return each_way(d) && late(d, i % 4 == 3) && each_way(d) &&
-	       (i % 4 != 1 || wildcard_first(d)) && in_pieces(d) && (i % 4 != 2 || probed(d));
-}
-
-static void traffic(struct duo *d)
-{
-	for (unsigned i = 0; i < ROUNDS && round_of(d, i); i++)
-		;
-	DUO_MUST(dead, "it didn't come to the point");
-}
-
-/* ---- afterwards ---- */
-
-static void check_after(struct duo *d)
-{
-	DUO_MUST(d->errors == 1, "%u errors were logged", d->errors);
-	DUO_MUST(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
-	in(d, 9, SMALL); /* with other tags there may be messages that came before */
-	out(d, 9, SMALL);
-	for (unsigned i = 0; i < nops; i++)
-		DUO_MUST(ops[i].duo.ended && ops[i].duo.status.error == -EIO,
-			 "an operation with the dead is started");
-	nops = 0;
-	dead = false;
-	in_from(d, d->me, 1, BIG);
-	out_to(d, d->me, 1, BIG);
-	DUO_MUST(wait_all(d), "what doesn't concern it failed");
-}
+#define SMALL       16
 
 static void after(struct duo *d)
 {
-	check_after(d);
+	mix_check_failed(d);
 	duo_close(d);
 }
 
@@ -235,7 +36,7 @@ static void killed(struct duo *d)
 {
 	if (d->me)
 		inject_set(&point);
-	traffic(d);
+	mix_until_failed(d);
 	/* On a busy machine it may have been given up before: it dies all the same. */
 	if (d->me)
 		raise(SIGKILL);
@@ -256,8 +57,7 @@ static void awaited_only(struct duo *d)
 {
 	if (d->me)
 		raise(SIGKILL);
-	in(d, 1, SMALL);
-	wait_all(d);
+	mix_receive(d);
 	after(d);
 }
 
@@ -265,7 +65,7 @@ static void awaited_only(struct duo *d)
 static void killed_in_close(struct duo *d)
 {
 	for (unsigned i = 0; i < 8; i++)
-		DUO_MUST(round_of(d, i), "it failed before");
+		DUO_MUST(mix_round(d, i), "it failed before");
 	tq_flush(d->ep);
 	duo_meet(d);
 	if (d->me) {
@@ -376,8 +176,8 @@ static void broken(struct duo *d)
 
 	if (mine)
 		inject_set(&point);
-	traffic(d);
-	check_after(d);
+	mix_until_failed(d);
+	mix_check_failed(d);
 	duo_meet(d); /* the other was told, and didn't notice that this one had gone */
 	duo_close(d);
 }
@@ -427,7 +227,8 @@ static void run_breaks(const char *only)
 /* Nothing goes any more in process 0, and each operation ends for all that. */
 static void check_nothing_goes(struct duo *d, struct duo_op *waiting)
 {
-	struct tq_buf buf = {.addr = memory[0], .len = SMALL};
+	static unsigned char anything[SMALL];
+	struct tq_buf buf = {.addr = anything, .len = SMALL};
 	struct tq_status status;
 	struct duo_op op;
 
@@ -456,9 +257,9 @@ static void queue_broken(struct duo *d)
 		duo_recv(d, TQ_ANY_SOURCE, 10, anything, SMALL, &waiting);
 		inject_set(&point);
 	}
-	traffic(d);
+	mix_until_failed(d);
 	if (d->me)
-		check_after(d);
+		mix_check_failed(d);
 	else
 		check_nothing_goes(d, &waiting);
 	duo_meet(d);
@@ -508,14 +309,14 @@ static void with_datagrams_lost(struct duo *d)
 {
 	inject_datagrams(2 * seed + (unsigned)d->me, 50, 0, 0);
 	for (unsigned i = 0; i < 12; i++)
-		DUO_MUST(round_of(d, i), "it failed");
+		DUO_MUST(mix_round(d, i), "it failed");
 }
 
 static void with_datagrams_mixed_up(struct duo *d)
 {
 	inject_datagrams(2 * seed + (unsigned)d->me, 10, 30, 40);
 	for (unsigned i = 0; i < 12; i++)
-		DUO_MUST(round_of(d, i), "it failed");
+		DUO_MUST(mix_round(d, i), "it failed");
 }
 
 static void run_datagrams(void)

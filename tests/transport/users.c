@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations of the users, and the end of their requests. */
 #include "users.h"
 
 #include <errno.h>
