@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 size_t tupleq_segment_size(const struct tupleq_shape *shape)
@@ -65,7 +66,13 @@ int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
 	return attach(id, segment);
 }
 
+/* Open MPI's hook in shmdt() reads all mappings to learn how much goes; nobody has a registration
+ * of this in a cache. */
 void tupleq_segment_detach(struct tupleq_segment *segment)
 {
+#ifdef SYS_shmdt
+	syscall(SYS_shmdt, segment);
+#else
 	shmdt(segment);
+#endif
 }

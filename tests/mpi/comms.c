@@ -174,6 +174,42 @@ static void free_with_pending(int rounds)
 	t_end();
 }
 
+/* What this process has read of files; 0: the kernel doesn't say. */
+static long long bytes_read(void)
+{
+	FILE *io = fopen("/proc/self/io", "r");
+	long long n = 0;
+
+	if (!io)
+		return 0;
+	if (fscanf(io, "rchar: %lld", &n) != 1)
+		n = 0;
+	fclose(io);
+	return n;
+}
+
+/* What one costs doesn't grow with how many there are, as it does when each asks the kernel for all
+ * of its memory. */
+static void many(void)
+{
+	enum { MANY = 300, READ = 4096 };
+	static MPI_Comm comm[MANY];
+	long long n;
+	int i;
+
+	t_begin("comms: %d at a time", MANY);
+	n = bytes_read();
+	for (i = 0; i < MANY; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		MPI_Barrier(comm[i]);
+	}
+	for (i = 0; i < MANY; i++)
+		MPI_Comm_free(&comm[i]);
+	n = bytes_read() - n;
+	t_true(n < MANY * READ, "%lld bytes of files were read", n);
+	t_end();
+}
+
 int main(int argc, char **argv)
 {
 	int rounds, k;
@@ -190,6 +226,7 @@ int main(int argc, char **argv)
 	early_traffic(rounds);
 	side_by_side(rounds);
 	free_with_pending(rounds);
+	many();
 	for (k = 0; k < COMMS; k++) {
 		free(out[k]);
 		free(in[k]);

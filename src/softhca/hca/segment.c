@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fabric/cancel.h"
@@ -73,10 +74,21 @@ static bool needed(const struct attachment *a)
 	return shca_life_number(life) == a->number && shca_life_state(life) == SHCA_LIVE;
 }
 
+/* Past hooks that a program may have in shmdt(): it doesn't know this attachment, and they may read
+ * all mappings. */
+static void detach(char *base)
+{
+#ifdef SYS_shmdt
+	syscall(SYS_shmdt, base);
+#else
+	shmdt(base);
+#endif
+}
+
 static void drop(struct attachment *a)
 {
 	if (a->base)
-		shmdt(a->base);
+		detach(a->base);
 	*a = (struct attachment){0};
 }
 
@@ -145,10 +157,15 @@ static bool ask(int maps, uint64_t addr, struct map_query *q)
 	       !strncmp(name, "/SYSV", 5);
 }
 
+/* The highest index is told at once, but 0 also where there is none; SHM_INFO goes through all
+ * segments. */
 static bool any_segment(void)
 {
+	struct shminfo limits;
 	struct shm_info info;
 
+	if (shmctl(0, IPC_INFO, (struct shmid_ds *)(void *)&limits) > 0)
+		return true;
 	return shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) >= 0 && info.used_ids > 0;
 }
 
