@@ -134,7 +134,8 @@ enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 	if (shca_fault_hits(SHCA_O_FAULT_RNR, t->hca))
 		return SHCA_RNR;
 	r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
-	if (r == -EAGAIN && t->qp->type != IBV_QPT_UD) {
+	/* An unreliable message is dropped, and waits for nothing. */
+	if (r == -EAGAIN && t->qp->type != IBV_QPT_UD && t->qp->type != IBV_QPT_UC) {
 		shca_rq_wait(t->rq);
 		r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
 		t->rings = r == -EAGAIN;
