@@ -27,19 +27,30 @@ int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
 void tupleq_buf_fini_gaps(struct tupleq_buf *buf);
 int tupleq_refuse_gpu(void);
 
+/* Memory without gaps; false: it is not that. */
+static inline bool tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
+				    ompi_datatype_t *type)
+{
+	if (OPAL_UNLIKELY(series_is_gpu_buffer(addr, count, type)))
+		return false;
+	if (OPAL_UNLIKELY(count && !series_datatype_is_contiguous(type, count)))
+		return false;
+	buf->addr = (char *)addr + type->super.true_lb;
+	buf->len = count * type->super.size;
+	buf->ops = NULL;
+	buf->arg = NULL;
+	return true;
+}
+
 /* 0 or an OMPI error. */
 static inline int tupleq_buf_init(struct tupleq_buf *buf, const void *addr, size_t count,
 				  ompi_datatype_t *type, bool send)
 {
-	if (OPAL_UNLIKELY(series_is_gpu_buffer(addr, count, type)))
+	if (OPAL_LIKELY(tupleq_buf_plain(&buf->tq, addr, count, type)))
+		return OMPI_SUCCESS;
+	if (series_is_gpu_buffer(addr, count, type))
 		return tupleq_refuse_gpu();
-	if (OPAL_UNLIKELY(count && !series_datatype_is_contiguous(type, count)))
-		return tupleq_buf_init_gaps(buf, addr, count, type, send);
-	buf->tq.addr = (char *)addr + type->super.true_lb;
-	buf->tq.len = count * type->super.size;
-	buf->tq.ops = NULL;
-	buf->tq.arg = NULL;
-	return OMPI_SUCCESS;
+	return tupleq_buf_init_gaps(buf, addr, count, type, send);
 }
 
 static inline void tupleq_buf_fini(struct tupleq_buf *buf)

@@ -99,6 +99,18 @@ int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, 
 	return op.ompi.req_status.MPI_ERROR;
 }
 
+/* A short message has gone when it is started, as a rule: then it needs no request. */
+static bool send_now(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		     mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+	struct tq_buf buf;
+
+	return mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
+	       tupleq_buf_plain(&buf, addr, count, type) &&
+	       tq_send(tupleq_ctx(comm), dst, tag, &buf, send_flags(tag, mode) | TQ_SEND_NOW, NULL,
+		       NULL) == 1;
+}
+
 int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
 		 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **out)
 {
@@ -110,6 +122,8 @@ int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 		return OMPI_SUCCESS;
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
+	if (send_now(addr, count, type, dst, tag, mode, comm))
+		return OMPI_SUCCESS;
 	request = tupleq_request_new(TUPLEQ_OP_SEND, comm);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;

@@ -403,6 +403,9 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
+	/* Longer ones are not worth a look. */
+	if (flags & TQ_SEND_NOW && buf->len > (uint64_t)ep->params.eager_limit)
+		return -EAGAIN;
 	lock(ep);
 	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);

@@ -165,9 +165,14 @@ bool tq_sreq_load(struct tq_sreq *s)
 /* ---- direct ---- */
 
 /* Can it go from the user's memory within the WQE? */
+static bool inlines(const struct tq_core *core, const struct tq_buf *buf)
+{
+	return buf->len == 0 || (buf->len <= core->limits->max_inline && !buf->ops);
+}
+
 static bool can_inline(const struct tq_sreq *s)
 {
-	return s->buf.len == 0 || (s->buf.len <= s->req.core->limits->max_inline && !s->buf.ops);
+	return inlines(s->req.core, &s->buf);
 }
 
 int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
@@ -215,7 +220,8 @@ static int send_direct(struct tq_sreq *s)
 		return -EAGAIN;
 	lane = tq_stup_lane(t);
 	if (!lane) {
-		TQ_COUNT(core->stats, no_lane);
+		if (!(s->flags & TQ_SEND_NOW)) /* else the same message comes again */
+			TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
 	}
 	if (!can_inline(s) && !tq_sreq_load(s))
@@ -361,8 +367,16 @@ static bool goes_eager(const struct sending *x)
 	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_limit(x->core);
 }
 
+/* Will it have ended for its user when it is posted to its tuple's queue? */
+static bool ends_direct(const struct sending *x)
+{
+	return x->stup && x->stup->state == TQ_STUP_DIRECT && !(x->flags & TQ_SEND_SYNC) &&
+	       inlines(x->core, x->buf);
+}
+
 static int start(const struct sending *x, struct tq_req **req)
 {
+	bool now = x->flags & TQ_SEND_NOW;
 	struct tq_sreq *s;
 	int rc = -EAGAIN;
 
@@ -374,17 +388,23 @@ static int start(const struct sending *x, struct tq_req **req)
 			return rc == 0 ? 1 : rc;
 		}
 	}
+	if (now && !ends_direct(x))
+		return -EAGAIN;
 	s = sreq_new(x);
 	if (!s)
 		return -ENOMEM;
 	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
 		rc = send_direct(s);
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN && !now)
 		rc = send_rts(x, s);
 	if (rc < 0)
 		return give_up(s, rc);
 	numbers_used(x);
 	s->req.detached = ends_now(s);
+	if (now) {
+		assert(s->req.detached);
+		return 1;
+	}
 	*req = s->req.detached ? NULL : &s->req;
 	return s->req.detached;
 }
