@@ -140,14 +140,15 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 		       struct tq_bounce *bounce)
 {
 	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
+	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
 
-	if (!tq_ctx_find(core, tq_get32(m->env.ctx))) {
+	if (!ctx) {
 		tq_orphan_add(core, peer, msg, len);
 		return false;
 	}
 	if (m->hdr.type == TQ_MSG_EAGER)
-		return tq_on_eager(core, peer, m, len, bounce);
-	tq_on_rts(core, peer, msg);
+		return tq_on_eager(ctx, peer, m, len, bounce);
+	tq_on_rts(ctx, peer, msg);
 	return false;
 }
 

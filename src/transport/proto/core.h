@@ -476,9 +476,9 @@ void tq_send_pair_failed(struct tq_pair *pair, int error);
 void tq_send_pair_free(struct tq_pair *pair);
 
 /* ---- receiver's files ---- */
-bool tq_on_eager(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_eager *m,
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
 		 uint32_t len, struct tq_bounce *bounce);
-void tq_on_rts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_rts *m);
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m);
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m);
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m);
 void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m);

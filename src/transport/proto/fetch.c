@@ -144,12 +144,17 @@ static void copy_eager(struct tq_rreq *r, struct tq_unex *u)
 	tq_fetch_complete(r);
 }
 
+static void count_eager(struct tq_core *core, uint64_t len)
+{
+	TQ_COUNT(core->stats, recv_eager);
+	TQ_COUNT_N(core->stats, recv_eager_bytes, len);
+}
+
 static void fetch_eager(struct tq_rreq *r, struct tq_unex *u)
 {
 	struct tq_core *core = r->req.core;
 
-	TQ_COUNT(core->stats, recv_eager);
-	TQ_COUNT_N(core->stats, recv_eager_bytes, u->length);
+	count_eager(core, u->length);
 	if (!core->service || !r->wanted) {
 		copy_eager(r, u);
 	} else if (tq_unex_hold(u)) {
@@ -380,13 +385,26 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 /* ---- all ---- */
 
+static void matched(struct tq_rreq *r, struct tq_pair *pair, int32_t tag, uint64_t len)
+{
+	r->pair = pair;
+	r->req.status.source = pair->rank;
+	r->req.status.tag = tag;
+	r->req.status.length = len;
+	r->wanted = len < r->buf.len ? len : r->buf.len;
+}
+
+void tq_fetch_at_once(struct tq_rreq *r, const void *data, uint64_t len)
+{
+	matched(r, r->rtup->pair, r->tag, len);
+	count_eager(r->req.core, len);
+	to_user(&r->buf, 0, data, r->wanted);
+	tq_fetch_complete(r);
+}
+
 void tq_fetch(struct tq_rreq *r, struct tq_unex *u)
 {
-	r->pair = u->pair;
-	r->req.status.source = u->pair->rank;
-	r->req.status.tag = u->tag;
-	r->req.status.length = u->length;
-	r->wanted = u->length < r->buf.len ? u->length : r->buf.len;
+	matched(r, u->pair, u->tag, u->length);
 	switch (u->kind) {
 	case TQ_UNEX_EAGER:
 		fetch_eager(r, u);

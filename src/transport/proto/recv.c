@@ -215,17 +215,15 @@ int tq_core_cancel(struct tq_req *req)
 /* ---- messages ---- */
 
 /* The pair that an envelope names; NULL: nonsense, or no memory. */
-static struct tq_pair *pair_of(struct tq_core *core, struct tq_peer *peer,
+static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 			       const struct tq_msg_env *env)
 {
-	uint32_t id = tq_get32(env->ctx), source = tq_get32(env->source);
+	uint32_t source = tq_get32(env->source);
 	struct tq_pair *pair = NULL;
-	struct tq_ctx *ctx;
 
-	ctx = tq_ctx_find(core, id);
-	if (!ctx || source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer ||
+	if (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer ||
 	    (int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
-		TQ_COUNT(core->stats, dropped);
+		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
 	pair = tq_pair_get(ctx, (int)source);
@@ -234,55 +232,90 @@ static struct tq_pair *pair_of(struct tq_core *core, struct tq_peer *peer,
 	return pair;
 }
 
-static struct tq_unex *message(struct tq_core *core, struct tq_peer *peer,
-			       const struct tq_msg_hdr *hdr, const struct tq_msg_env *env,
-			       enum tq_unex_kind kind, uint64_t length)
+/* The tuple of a message that has come; NULL: there is nothing to do with it. */
+static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+				const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
-	struct tq_pair *pair = pair_of(core, peer, env);
-	struct tq_unex *u = NULL;
+	struct tq_pair *pair = pair_of(ctx, peer, env);
 	struct tq_rtup *k;
 
 	if (!pair)
 		return NULL;
 	k = tq_rtup_get(pair, (int32_t)tq_get32(env->tag));
-	if (k)
-		u = tq_unex_new(pair, k, kind, length);
-	if (!u) {
+	if (!k) {
 		tq_doom(peer, "there is no memory for a message of its");
 		return NULL;
 	}
-	u->cseq = tq_get32(env->cseq);
-	u->seq = tq_get32(env->seq);
-	u->flags = hdr->flags;
 	/* It has no place in the tuple's numbers. */
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	k->info.traditional++;
 	tq_policy_message(k);
+	return k;
+}
+
+static struct tq_unex *message(struct tq_rtup *k, const struct tq_msg_hdr *hdr,
+			       const struct tq_msg_env *env, enum tq_unex_kind kind,
+			       uint64_t length)
+{
+	struct tq_unex *u = tq_unex_new(k->pair, k, kind, length);
+
+	if (!u) {
+		tq_doom(k->pair->peer, "there is no memory for a message of its");
+		return NULL;
+	}
+	u->cseq = tq_get32(env->cseq);
+	u->seq = tq_get32(env->seq);
+	u->flags = hdr->flags;
 	return u;
 }
 
-bool tq_on_eager(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_eager *m,
-		 uint32_t len, struct tq_bounce *bounce)
+/* Does the first receive of the tuple take a message of it, whatever its number? */
+static bool is_awaited(const struct tq_rtup *k)
 {
-	struct tq_unex *u = message(core, peer, &m->hdr, &m->env, TQ_UNEX_EAGER, len - sizeof(*m));
-	uint32_t ask = tq_get32(m->env.ask);
-	struct tq_rtup *k;
+	return k->posted && !k->pair->nfenced && !k->pair->ctx->wild;
+}
+
+/* To the receive that it matches, or to the queues. Was the buffer kept? */
+static bool arrive(struct tq_rtup *k, const struct tq_msg_eager *m, uint64_t len,
+		   struct tq_bounce *bounce)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_unex *u;
 	bool kept;
 
-	if (!u)
-		return false;
-	k = u->rtup;
-	if (k->state == TQ_RTUP_DIRECT) {
-		tq_doom(peer, "it sent a message eagerly to a tuple that it has switched");
-		tq_unex_free(u);
+	if (is_awaited(k) && !core->service) {
+		struct tq_rreq *r = k->posted;
+
+		DL_DELETE(k->posted, r);
+		tq_fetch_at_once(r, m + 1, len);
 		return false;
 	}
+	u = message(k, &m->hdr, &m->env, TQ_UNEX_EAGER, len);
+	if (!u)
+		return false;
 	u->data = m + 1;
 	core->arriving = bounce;
 	tq_match_arrival(u);
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
+	return kept;
+}
+
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
+		 uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_rtup *k = tuple_of(ctx, peer, &m->hdr, &m->env);
+	uint32_t ask = tq_get32(m->env.ask);
+	bool kept;
+
+	if (!k)
+		return false;
+	if (k->state == TQ_RTUP_DIRECT) {
+		tq_doom(peer, "it sent a message eagerly to a tuple that it has switched");
+		return false;
+	}
+	kept = arrive(k, m, len - sizeof(*m), bounce);
 	if (ask)
 		tq_rtup_asked(k, ask);
 	return kept;
@@ -302,15 +335,15 @@ static bool send_direct(const struct tq_unex *u)
 	return true;
 }
 
-void tq_on_rts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_rts *m)
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m)
 {
-	struct tq_unex *u = message(core, peer, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length));
+	struct tq_rtup *k = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
-	struct tq_rtup *k;
+	struct tq_unex *u;
 
+	u = k ? message(k, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length)) : NULL;
 	if (!u)
 		return;
-	k = u->rtup;
 	u->addr = tq_get64(m->addr);
 	u->rkey = tq_get32(m->rkey);
 	u->sreq = tq_get32(m->sreq);

@@ -159,6 +159,8 @@ void tq_policy_free(struct tq_ctx *ctx);
 
 /* The message u, in no queue, goes to r, in no queue: gets its data. u is consumed. */
 void tq_fetch(struct tq_rreq *r, struct tq_unex *u);
+/* The data of an eager message go to r, an exact receive in no queue. Not in service mode. */
+void tq_fetch_at_once(struct tq_rreq *r, const void *data, uint64_t len);
 /* The data are in the library's memory (bounced): to the user's, now or by a thread of the user's.
  */
 void tq_fetch_unbounce(struct tq_rreq *r);
