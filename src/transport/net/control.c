@@ -210,13 +210,15 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct tq_control *control = net->control;
 	bool data = control->data_link == link; /* a receive waits for them, so no press */
+	struct tq_lane *lane;
 
 	control->data_link = NULL;
 	if (!data && (link->pressed || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
-	if (len <= net->limits.max_inline && tq_post_ready(net, link, len))
-		return control->scratch;
+	/* It is made where the lane keeps what is inline, as no other comes between. */
+	if (len <= net->limits.max_inline && (lane = tq_post_ready(net, link, len)))
+		return control->lent.addr = tq_lane_room(net, lane);
 	if (tq_copy_get(net, len, &control->lent) ||
 	    (data && tq_control_piece_get(net, len, &control->lent)))
 		return control->lent.addr;
@@ -230,7 +232,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	struct tq_sg lent = control->lent, *copy = lent.reg ? &lent : NULL;
 	int rc = -EAGAIN;
 
-	assert(buf == (copy ? copy->addr : control->scratch));
+	assert(buf == lent.addr);
 	control->lent.reg = NULL;
 	if (is_gone(net, link))
 		rc = -EIO;

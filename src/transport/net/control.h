@@ -50,8 +50,8 @@ int tq_posts_open(struct tq_net *net);
 void tq_posts_close(struct tq_net *net);
 /* The lane to the link, if messages can go there at all; else it is asked for. */
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
-/* Can a message of this length go now? */
-bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* The lane, if a message of this length can go now. */
+struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
 /* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. 0,
  * -EAGAIN, -EIO. */
 int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,

@@ -133,7 +133,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		}
 		return -EIO;
 	}
-	slot = &lane->ring[lane->posted % lane->depth];
+	slot = &lane->ring[tq_lane_slot(lane, lane->posted)];
 	slot->link = link;
 	slot->work = work;
 	slot->again = NULL;
@@ -151,14 +151,19 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
 			       const void *bytes, uint32_t len)
 {
-	uint32_t i = (lane->posted - 1) % lane->depth;
+	uint32_t i = tq_lane_slot(lane, lane->posted - 1);
 	struct tq_posted *slot = &lane->ring[i];
 
 	slot->again = again;
 	slot->bytes = NULL;
 	slot->len = len;
-	if (bytes)
-		slot->bytes = memcpy(lane->bytes + (size_t)i * net->dev.max_inline, bytes, len);
+	if (bytes) {
+		uint8_t *room = lane->bytes + (size_t)i * net->dev.max_inline;
+
+		slot->bytes = room;
+		if (bytes != room)
+			memcpy(room, bytes, len);
+	}
 	return slot;
 }
 
@@ -166,7 +171,7 @@ void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 {
 	/* Each goes in front of those that came after it. */
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
-		const struct tq_posted *slot = &lane->ring[i % lane->depth];
+		const struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, i)];
 
 		if (!slot->again || !tq_lane_confirmed(lane, slot->link) || slot->link->failed)
 			continue;
@@ -183,7 +188,7 @@ void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
 	ibv_destroy_qp(lane->qp);
 	lane->qp = NULL;
 	while (lane->outstanding) {
-		uint32_t i = (lane->posted - lane->outstanding) % lane->depth;
+		uint32_t i = tq_lane_slot(lane, lane->posted - lane->outstanding);
 		struct tq_work *work = lane->ring[i].work;
 
 		lane->outstanding--;

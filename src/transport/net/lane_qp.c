@@ -57,9 +57,11 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		.psn = (uint32_t)tq_random() & 0xffffff,
 		.depth = attr.cap.max_send_wr,
 	};
-	lane->ring = calloc(lane->depth, sizeof(*lane->ring));
+	while (lane->mask < lane->depth - 1)
+		lane->mask = lane->mask * 2 + 1;
+	lane->ring = calloc((size_t)lane->mask + 1, sizeof(*lane->ring));
 	if (kind == TQ_LANE_CONTROL)
-		lane->bytes = malloc((size_t)lane->depth * net->dev.max_inline + 1);
+		lane->bytes = malloc(((size_t)lane->mask + 1) * net->dev.max_inline + 1);
 	if (!lane->ring || (kind == TQ_LANE_CONTROL && !lane->bytes)) {
 		error = -ENOMEM;
 		goto free_lane;

@@ -121,8 +121,9 @@ struct tq_lane {
 	uint32_t tgt_qpn;
 	uint32_t depth;         /* of its send queue */
 	uint32_t posted;        /* WQEs in all */
-	struct tq_posted *ring; /* the last `depth` of them, by number */
+	struct tq_posted *ring; /* the last `depth` of them at least, by number: tq_lane_slot() */
 	uint8_t *bytes;         /* control lane: room for the inline data of each */
+	uint32_t mask;          /* of their places, which are a power of two */
 	uint32_t
 		outstanding; /* WQEs in it whose completion (or that of a later one) was not seen */
 	uint32_t unsignalled; /* since the last signalled one */
@@ -383,8 +384,19 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
  * completion, work->done). 0, -EAGAIN, -EIO. */
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		 struct ibv_send_wr *wr, struct tq_work *work, bool signal);
+/* The place of WQE number `n` in the lane's ring. */
+static inline uint32_t tq_lane_slot(const struct tq_lane *lane, uint32_t n)
+{
+	return n & lane->mask;
+}
+/* Control lane: where tq_lane_keep() will put the inline data of the next WQE, free when the send
+ * queue isn't full. */
+static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane *lane)
+{
+	return lane->bytes + (size_t)tq_lane_slot(lane, lane->posted) * net->dev.max_inline;
+}
 /* What was posted last is to be repeated by again(), should it not be executed. len bytes of inline
- * data are kept; NULL: it has a copy of them. */
+ * data are kept, which may be there already; NULL: it has a copy of them. */
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
 			       const void *bytes, uint32_t len);

@@ -103,14 +103,15 @@ struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 	return NULL;
 }
 
-bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
+struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct tq_lane *lane;
 
 	if (link->failed || link->backlog)
-		return false;
+		return NULL;
 	lane = tq_post_lane(net, link);
-	return lane && link->credits[class_of(link, len)] && lane->outstanding < lane->depth;
+	return lane && link->credits[class_of(link, len)] && lane->outstanding < lane->depth ? lane
+											     : NULL;
 }
 
 static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
