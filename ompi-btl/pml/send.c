@@ -105,8 +105,7 @@ static bool send_now(const void *addr, size_t count, ompi_datatype_t *type, int 
 {
 	struct tq_buf buf;
 
-	return mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
-	       tupleq_buf_plain(&buf, addr, count, type) &&
+	return mode != MCA_PML_BASE_SEND_SYNCHRONOUS && tupleq_buf_plain(&buf, addr, count, type) &&
 	       tq_send(tupleq_ctx(comm), dst, tag, &buf, send_flags(tag, mode) | TQ_SEND_NOW, NULL,
 		       NULL) == 1;
 }
