@@ -12,8 +12,8 @@ struct from {
 	struct tq_msg *msg;
 };
 
-static int start(const struct from *from, const struct tq_buf *buf, void *user, struct tq_req **req,
-		 struct tq_status *status)
+static inline int start(const struct from *from, const struct tq_buf *buf, void *user,
+			struct tq_req **req, struct tq_status *status)
 {
 	if (from->msg)
 		return tq_mrecv(from->msg, buf, user, req, status);
@@ -47,8 +47,8 @@ static int blocking(const struct from *from, void *addr, size_t count, ompi_data
 	return op.ompi.req_status.MPI_ERROR;
 }
 
-static int nonblocking(const struct from *from, void *addr, size_t count, ompi_datatype_t *type,
-		       ompi_request_t **out)
+static inline int nonblocking(const struct from *from, void *addr, size_t count,
+			      ompi_datatype_t *type, ompi_request_t **out)
 {
 	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
 	struct tq_status ended;

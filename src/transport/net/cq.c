@@ -87,20 +87,6 @@ void tq_cqs_close(struct tq_net *net)
 	ibv_destroy_comp_channel(net->channel);
 }
 
-bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
-{
-	if (n > cq->size - cq->used)
-		return false;
-	cq->used += n;
-	return true;
-}
-
-void tq_cq_release(struct tq_cq *cq, uint32_t n)
-{
-	assert(n <= cq->used);
-	cq->used -= n;
-}
-
 /*
  * What a completion on a lane stands for. Sends complete in order, so a good one stands for the
  * unsignalled ones before it, too. After the first bad one each WQE has a completion of its own;

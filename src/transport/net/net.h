@@ -14,6 +14,7 @@
 #pragma GCC visibility push(default)
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
+#include <assert.h>
 #include <uthash.h>
 #include <utlist.h>
 
@@ -299,8 +300,19 @@ void tq_xrcd_close(struct tq_net *net);
 /* ---- cq.c ---- */
 int tq_cqs_open(struct tq_net *net);
 void tq_cqs_close(struct tq_net *net);
-bool tq_cq_reserve(struct tq_cq *cq, uint32_t n);
-void tq_cq_release(struct tq_cq *cq, uint32_t n);
+/* Inline, as each message comes through here several times. */
+static inline bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
+{
+	if (n > cq->size - cq->used)
+		return false;
+	cq->used += n;
+	return true;
+}
+static inline void tq_cq_release(struct tq_cq *cq, uint32_t n)
+{
+	assert(n <= cq->used);
+	cq->used -= n;
+}
 /* Events. */
 int tq_cq_poll(struct tq_net *net, int budget);
 

@@ -444,8 +444,15 @@ void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why
 /* For the files of proto/: a request has ended with this error. Puts it on the list, or frees a
  * detached one. */
 void tq_req_end(struct tq_req *req, int error);
-/* The pair of a rank, made on first use; NULL without memory or for a rank that isn't. */
-struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank);
+/* The pair of a rank, made on first use; NULL without memory or for a rank that isn't. Inline, as
+ * each message and each receive comes through here. */
+struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank);
+static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
+{
+	if (rank < 0 || rank >= ctx->npeers)
+		return NULL;
+	return ctx->pairs[rank] ? ctx->pairs[rank] : tq_pair_make(ctx, rank);
+}
 
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,

@@ -27,16 +27,10 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 
 /* ---- pairs ---- */
 
-struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
+struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 {
-	struct tq_pair *pair;
+	struct tq_pair *pair = calloc(1, sizeof(*pair));
 
-	if (rank < 0 || rank >= ctx->npeers)
-		return NULL;
-	pair = ctx->pairs[rank];
-	if (pair)
-		return pair;
-	pair = calloc(1, sizeof(*pair));
 	if (!pair)
 		return NULL;
 	pair->ctx = ctx;

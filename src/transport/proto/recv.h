@@ -105,8 +105,15 @@ enum tq_recall_why {
 };
 
 struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag);
-/* Makes it if it isn't there; NULL without memory. */
-struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag);
+/* Makes it if it isn't there; NULL without memory. Each message and each receive comes through
+ * here, most for the tuple of the one before. */
+struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag);
+static inline struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rtup *k = pair->last_rtup;
+
+	return k && k->tag == tag ? k : tq_rtup_get_other(pair, tag);
+}
 void tq_rtup_free(struct tq_rtup *k);
 /* The one place that changes the state. */
 void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state state);

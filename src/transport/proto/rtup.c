@@ -74,7 +74,7 @@ static void evict(struct tq_core *core)
 	}
 }
 
-struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
+struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag)
 {
 	struct tq_rtup *k = tq_rtup_find(pair, tag);
 	struct tq_core *core = pair->ctx->core;
