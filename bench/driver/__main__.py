@@ -29,6 +29,8 @@ PARTS = {
     "patterns": patterns.main,
     "barrier": barrier.main,
 }
+# Of parts whose runs are short: more than the others.
+ROUNDS = {"patterns": 15}
 # Those of which one program takes options of its own.
 TAKES_ARGUMENTS = ("overlap", "depth", "rate", "halo", "patterns")
 
@@ -39,7 +41,7 @@ def parse():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, quick: 2)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, patterns: 15, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once, and peers that post late, too")
@@ -73,7 +75,7 @@ def parse():
         if not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
     settings.ranks = settings.ranks or (4 if settings.part == "sp" else 2)
-    settings.rounds = settings.rounds or (2 if settings.quick else 5)
+    settings.rounds = settings.rounds or (2 if settings.quick else ROUNDS.get(settings.part, 5))
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
