@@ -8,6 +8,8 @@
 /* Polls of the adapter between looks at what else may have to be progressed. */
 enum { SPINS = 64 };
 
+static unsigned long bsends_ended;
+
 static int add_refs(tupleq_request_t *request, int n)
 {
 	if (!opal_using_threads())
@@ -153,6 +155,11 @@ void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, u
 	}
 }
 
+unsigned long tupleq_bsends_ended(void)
+{
+	return __atomic_load_n(&bsends_ended, __ATOMIC_ACQUIRE);
+}
+
 static void end_request(tupleq_request_t *request, const struct tq_status *status)
 {
 	struct tupleq_op *op = &request->op;
@@ -163,6 +170,7 @@ static void end_request(tupleq_request_t *request, const struct tq_status *statu
 	tupleq_buf_fini(&op->buf);
 	if (op->kind == TUPLEQ_OP_BSEND) {
 		mca_pml_base_bsend_request_free(request->bsend_copy);
+		__atomic_add_fetch(&bsends_ended, 1, __ATOMIC_RELEASE);
 	} else {
 		series_handed_over(&op->ompi);
 		ompi_request_complete(&op->ompi, true);

@@ -27,10 +27,24 @@ static void set_status(tupleq_request_t *request, int tag)
 	status->_ucount = request->op.buf.tq.len;
 }
 
-/* Copies the message to the user's attached buffer. NULL: there is no room in it. */
+/* Room in the user's attached buffer. Where there is none Open MPI makes progress and gives up; but
+ * copies that this has sent made room. */
+static void *bsend_room(size_t len)
+{
+	unsigned long sent;
+	void *room;
+
+	do {
+		sent = tupleq_bsends_ended();
+		room = mca_pml_base_bsend_request_alloc_buf(len);
+	} while (!room && tupleq_bsends_ended() != sent);
+	return room;
+}
+
+/* Copies the message there. NULL: there is no room. */
 static void *bsend_copy(const struct tq_buf *buf)
 {
-	void *copy = mca_pml_base_bsend_request_alloc_buf(buf->len ? buf->len : 1);
+	void *copy = bsend_room(buf->len ? buf->len : 1);
 
 	if (!copy)
 		return NULL;
