@@ -100,8 +100,9 @@ latency | bandwidth | rate | depth)
 	run_options+=(--engine-cpus "$all_cores")
 	;;
 patterns)
-	# Ranks are equals, and so are their engines, on all cores.
-	run_options+=("${paper[@]}" "${no_room[@]}")
+	# Ranks are equals, so the engines go where there is room, and they
+	# don't wait for more work at the cost of ranks on the same cores.
+	run_options+=("${paper[@]}" --engine-cpus "$all_cores" --engine-spin 20us)
 	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
