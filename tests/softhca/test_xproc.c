@@ -4,6 +4,8 @@
  * around every limit of the implementation and of the packet. Nothing here depends on how data
  * crosses processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
  */
+#include <sched.h>
+
 #include "procs.h"
 
 #define REGION (4u << 20)
@@ -205,6 +207,55 @@ static void atomics(unsigned me, void *arg)
 	side_close(&s);
 }
 
+/*
+ * Who polls the last byte of what a peer writes finds all of it written, as adapters place data in
+ * order of address. Protocols of eager RDMA count on it.
+ */
+static void last_byte(unsigned me, void *arg)
+{
+	static const size_t bytes[] = {256, 1000, 4096, 20000};
+	enum { ROUNDS = 2000 };
+	struct side s = side_open(me, IBV_QPT_RC);
+
+	(void)arg;
+	for (unsigned i = 0; i < 4 * ROUNDS; i++) {
+		size_t len = bytes[i / ROUNDS], wrong = 0;
+		/* Elsewhere each time: what is in no cache is there last. */
+		size_t at = i * 8220ul % (REGION - len);
+		char fill = (char)(i % 127 + 1);
+		struct ibv_sge out = t_sge(&s.out, 0, len);
+		struct ibv_send_wr wr =
+			t_rdma(IBV_WR_RDMA_WRITE, i, &out, 1, s.peer.addr + at, s.peer.rkey);
+		volatile char *in = s.in.addr + at;
+
+		if (!me) {
+			in[len - 1] = 0;
+			procs_put(K_STEP, i + 1);
+			while (in[len - 1] != fill)
+				sched_yield();
+			for (size_t k = len; k-- > 0;)
+				wrong += in[k] != fill;
+			t_true(!wrong,
+			       "write %u of %zu bytes: %zu were not there with the last one", i,
+			       len, wrong);
+		} else {
+			memset(s.out.addr, fill, len);
+			procs_wait_for(0, K_STEP, i + 1);
+			t_post(s.q, &wr);
+			t_done(s.q->scq, i, IBV_WC_RDMA_WRITE);
+		}
+	}
+	side_close(&s);
+}
+
+static void test_last_byte(void **state)
+{
+	const unsigned nodes[] = {0, 1};
+
+	(void)state;
+	procs_run(2, nodes, last_byte, NULL);
+}
+
 /* Children 1 and 2 add to one word of child 0 at the same time: none is lost. */
 static void shared_word(unsigned me, void *arg)
 {
@@ -394,7 +445,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_writes),      cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_atomics),     cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_shared_word), cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_uc_ops),
+		cmocka_unit_test(test_last_byte),   cmocka_unit_test(test_uc_ops),
 	};
 
 	/* "rc": without UC, which may lose messages under faults. */

@@ -106,17 +106,58 @@ static bool own_memory_there(const struct iovec *v, unsigned n)
 	return true;
 }
 
-/* Moves whole vectors by one system call or more; they have the same total length. */
+/*
+ * Adapters place data in order of address, and who polls the last byte counts on that. A string
+ * operation, by which the kernel copies, may show its stores in any order, but not before those of
+ * an earlier one. So the last word is copied apart. This is how long what comes before it is.
+ */
+static size_t before_last_word(const void *to, size_t len)
+{
+	uintptr_t start = (uintptr_t)to, last = (start + len - 1) & ~(uintptr_t)7;
+
+	return last > start ? last - start : 0;
+}
+
+/* The same where the kernel doesn't copy. */
+static void copy_in_order(char *to, const char *from, size_t len)
+{
+	size_t first = before_last_word(to, len);
+	char last[8];
+
+	memcpy(last, from + first, len - first);
+	memmove(to, from, first);
+	atomic_thread_fence(memory_order_release);
+	memcpy(to + first, last, len - first);
+}
+
+/* Splits the last of n vectors, for which there is room. How many there are then. */
+static unsigned split_last(struct iovec *v, unsigned n, const void *to)
+{
+	size_t len = v[n - 1].iov_len, first = before_last_word(to, len);
+
+	if (!first)
+		return n;
+	v[n - 1].iov_len = first;
+	v[n] = (struct iovec){(char *)v[n - 1].iov_base + first, len - first};
+	return n + 1;
+}
+
+/* Moves whole vectors by one system call; they have the same total length. There is room for one
+ * more at own[n], but for an aligned word. */
 static int vm_move(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
 {
+	size_t last = own[n - 1].iov_len;
+	unsigned nown;
 	int pid =
 		atomic_load_explicit(&shca_self.fabric.hdr->procs[other].pid, memory_order_relaxed);
 	ssize_t want = 0, got;
 
 	for (unsigned i = 0; i < n; i++)
 		want += (ssize_t)own[i].iov_len;
-	got = write ? process_vm_writev(pid, own, n, theirs, n, 0)
-		    : process_vm_readv(pid, own, n, theirs, n, 0);
+	nown = split_last(own, n, write ? theirs[n - 1].iov_base : own[n - 1].iov_base);
+	got = write ? process_vm_writev(pid, own, nown, theirs, n, 0)
+		    : process_vm_readv(pid, own, nown, theirs, n, 0);
+	own[n - 1].iov_len = last;
 	if (got == want)
 		return 0;
 	if (got < 0 && errno != EFAULT)
@@ -228,9 +269,9 @@ static int move(unsigned other, bool write, struct iovec *own, struct iovec *the
 			return r;
 		if (other == shca_self.slot) {
 			for (unsigned i = 0; i < n; i++)
-				memmove(write ? theirs[i].iov_base : own[i].iov_base,
-					write ? own[i].iov_base : theirs[i].iov_base,
-					own[i].iov_len);
+				copy_in_order(write ? theirs[i].iov_base : own[i].iov_base,
+					      write ? own[i].iov_base : theirs[i].iov_base,
+					      own[i].iov_len);
 			return 0;
 		}
 		say_refused(-r);
@@ -269,7 +310,7 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 {
 	bool write = c->src_proc == shca_self.slot;
 	unsigned other = write ? c->dst_proc : c->src_proc;
-	struct iovec own[MAX_VEC], theirs[MAX_VEC];
+	struct iovec own[MAX_VEC + 1], theirs[MAX_VEC];
 	struct walk s, d;
 	unsigned n = 0;
 
@@ -414,15 +455,15 @@ static void serve(unsigned proc, struct shca_exec *e)
 {
 	struct shca_fabric *f = &shca_self.fabric;
 	char *arena = shca_arena(f, proc);
-	struct iovec mine = {(void *)(uintptr_t)e->copy_addr, e->copy_len};
+	struct iovec mine[2] = {{(void *)(uintptr_t)e->copy_addr, e->copy_len}};
 	struct iovec buf = {arena + e->copy_bounce, e->copy_len};
 	int r;
 
 	ordered_by_peer(true);
-	r = arena ? vm_move(shca_self.slot, !e->copy_write, &mine, &buf, 1) : -ENOMEM;
+	r = arena ? vm_move(shca_self.slot, !e->copy_write, mine, &buf, 1) : -ENOMEM;
 	if (r == -EPERM || r == -ENOSYS) {
-		memcpy(e->copy_write ? mine.iov_base : buf.iov_base,
-		       e->copy_write ? buf.iov_base : mine.iov_base, mine.iov_len);
+		copy_in_order(e->copy_write ? mine->iov_base : buf.iov_base,
+			      e->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);
 		r = 0;
 	}
 	ordered_by_peer(false);
