@@ -147,6 +147,13 @@ static void test_zero_based(void **state)
 	t_check(m + 500, 1000, 77);
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m, mr->rkey, 8), IBV_WC_REM_ACCESS_ERR);
 	t_ok(ibv_dereg_mr(mr));
+	/* A word that is aligned by its address in the region, not in memory. */
+	mr = ibv_reg_mr(dev->pd, m + 4, LEN - 4, T_FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
+	t_true(mr, "zero-based: %s", strerror(errno));
+	memset(m, 5, 16);
+	t_eq(try_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 0, mr->rkey, 8), IBV_WC_SUCCESS);
+	t_check_byte(m, 16, 5);
+	t_ok(ibv_dereg_mr(mr));
 	munmap(m, LEN);
 }
 

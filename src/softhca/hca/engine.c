@@ -46,7 +46,7 @@ static struct {
 	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
 	struct shca_timers events;
 	_Atomic uint64_t next_timer; /* earliest of both heaps, UINT64_MAX = none */
-	_Atomic uint32_t rnr_wakes;  /* how often RNR waits were ended by a bell */
+	_Atomic uint32_t rnr_wakes;  /* how often bells brought RNR waits forward */
 	_Atomic bool suspicious;     /* some peer did not answer: is it alive? */
 	_Atomic bool stop;
 	bool running;

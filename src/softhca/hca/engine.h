@@ -27,7 +27,8 @@ void shca_engine_reset(void);
 void shca_engine_queue(struct shca_qp *qp);
 /* ... at time `when`. `rnr`: it waits for a receive, and a bell may end the wait. */
 void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr);
-/* How often bells have ended RNR waits: noted in qp->rnr_seen before a receive is looked for. */
+/* How often bells have brought RNR waits forward: noted in qp->rnr_seen before a receive is looked
+ * for. */
 uint32_t shca_engine_rnr_wakes(void);
 /* Takes it off again and waits until nobody executes it. Not holding qp->sq_lock. */
 void shca_engine_remove(struct shca_qp *qp);

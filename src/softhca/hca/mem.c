@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mem.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -115,6 +116,7 @@ static size_t before_last_word(const void *to, size_t len)
 {
 	uintptr_t start = (uintptr_t)to, last = (start + len - 1) & ~(uintptr_t)7;
 
+	assert(len);
 	return last > start ? last - start : 0;
 }
 
@@ -143,7 +145,7 @@ static unsigned split_last(struct iovec *v, unsigned n, const void *to)
 }
 
 /* Moves whole vectors by one system call; they have the same total length. There is room for one
- * more at own[n], but for an aligned word. */
+ * more at own[n]. */
 static int vm_move(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
 {
 	size_t last = own[n - 1].iov_len;
@@ -389,11 +391,11 @@ static bool atomic_unit_lock(_Atomic uint32_t *lock)
 static int move_word(const struct shca_run *word, unsigned proc, bool write, uint64_t *own,
 		     _Atomic uint64_t *direct)
 {
-	struct iovec mine = {own, 8}, theirs = {(void *)(uintptr_t)word->addr, 8};
+	struct iovec mine[2] = {{own, 8}}, theirs = {(void *)(uintptr_t)word->addr, 8};
 
 	if (!directly(word, 8) || !(write ? shca_segment_write(word, proc, own, 8)
 					  : shca_segment_read(word, proc, own, 8)))
-		return move(proc, write, &mine, &theirs, 1);
+		return move(proc, write, mine, &theirs, 1);
 	if (!write)
 		shca_add(direct, 1);
 	return 0;

@@ -189,7 +189,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 	(void)qp;
 	(void)op;
 	(void)flags;
-	return 0; /* nothing is promised about the order in which bytes become visible */
+	return 0; /* but for the last word, bytes may become visible in any order */
 }
 
 /* ---------------------------------------------------------------- the end */

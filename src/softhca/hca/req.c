@@ -12,7 +12,8 @@
 #include "mr.h"
 
 #define SHORT_WAIT 2000u /* ns */
-/* A wait for a receive looks this often (ns) for what rings no bell: a target that has ended. */
+/* A wait for a receive looks this often (ns) for what rings no bell: a target QP that has ended or
+ * failed, a process that has died. */
 #define RNR_PATIENCE 20000000u
 
 /* min_rnr_timer code -> ns (IBA table 45). */
@@ -180,16 +181,16 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp)
 	return qp->cur.rnr_since + (waited / qp->cur.rnr_period + 1) * qp->cur.rnr_period;
 }
 
-/* The wait for a receive is over: what was left out of the tries is counted, and the message leaves
- * now. */
+/* The wait for a receive is over: the message leaves at the end of the timer that came last, or now
+ * if none did; and the tries that were left out are counted. */
 static void rnr_over(struct shca_qp *qp)
 {
-	uint64_t at = qp->timer.when ? qp->timer.when : shca_now();
-	uint64_t tries = (at - qp->cur.rnr_since) / qp->cur.rnr_period;
+	uint64_t waited = shca_now() - qp->cur.rnr_since;
+	uint64_t tries = waited / qp->cur.rnr_period;
 
 	if (tries > 1)
 		shca_count(qp->cur.rnr_from, SHCA_C_RNR_NAKS, tries - 1);
-	qp->link_floor = at;
+	qp->link_floor = qp->cur.rnr_since + (tries ? tries * qp->cur.rnr_period : waited);
 	qp->cur.rnr_since = 0;
 }
 

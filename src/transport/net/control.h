@@ -29,8 +29,8 @@ struct tq_control {
 	/* control.c */
 	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
 	struct tq_backlog *free;   /* entries to use again */
-	void *scratch;             /* limits.max_inline bytes */
-	struct tq_sg lent;         /* the copy that tq_control_buf() gave */
+	void *scratch;             /* where a message gets its header */
+	struct tq_sg lent;         /* what tq_control_buf() gave; reg NULL: a place of a lane */
 	struct tq_link *data_link; /* tq_control_data_ready() said yes to */
 
 	/* post.c */
