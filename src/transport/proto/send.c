@@ -370,7 +370,7 @@ static bool goes_eager(const struct sending *x)
 /* Will it have ended for its user when it is posted to its tuple's queue? */
 static bool ends_direct(const struct sending *x)
 {
-	return x->stup && x->stup->state == TQ_STUP_DIRECT && !(x->flags & TQ_SEND_SYNC) &&
+	return x->stup && tq_stup_direct_open(x->stup) && !(x->flags & TQ_SEND_SYNC) &&
 	       inlines(x->core, x->buf);
 }
 
