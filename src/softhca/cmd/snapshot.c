@@ -76,7 +76,7 @@ static void set_queue(json_t *o, const struct shca_rq *rq)
 	set_int(o, "max_wr", rq->max_wr);
 }
 
-/* Processes whose sends wait for a receive here. */
+/* Processes that are rung when a receive is posted here: their sends wait, or did. */
 static unsigned waiters(const struct shca_rq *rq)
 {
 	unsigned n = 0;
