@@ -14,6 +14,8 @@
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
 #define BACKOFF_FAULT 256u /* least, for tuples that cost recalls in another way */
+/* Times that, at most, when a sender gave its queue back: it may have longer messages by then. */
+#define BACKOFF_ASKED 8u
 #define AFTER_LIMIT   16u  /* messages until a tuple asks again that found no room */
 #define WILDTAGS_MAX  256u /* tags remembered per context */
 #define IDLE_AFTER    8u   /* times the number of queues: messages to others, until it is idle */
@@ -99,6 +101,7 @@ void tq_policy_message(struct tq_rtup *k)
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k);
+	uint32_t most = why == TQ_RECALL_ASKED ? BACKOFF_ASKED : BACKOFF_MAX;
 
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU)
 		return AFTER_LIMIT;
@@ -106,8 +109,8 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
 	k->quiet = 0;
 	k->backoff = 2 * k->backoff > least ? 2 * k->backoff : least;
-	if (k->backoff > least * BACKOFF_MAX)
-		k->backoff = least * BACKOFF_MAX;
+	if (k->backoff > least * most)
+		k->backoff = least * most;
 	return k->backoff ? k->backoff : 1;
 }
 
