@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer may have here has an end: messages for contexts that never come, and held ones. The
- * protocol without a network: it is called as if messages had come.
+ * What a peer may have here has an end: messages for contexts that never come, and held ones. So has
+ * the time that a tuple waits for its next queue. The protocol without a network: it is called as if
+ * messages had come.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "proto/core.h"
+#include "proto/recv.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)
 #define HELD_MAX 8192u
@@ -172,12 +173,27 @@ static int held(void)
 	return stop() && enough;
 }
 
+/* However often its queue was given back, a tuple may have it again before long. */
+static int given_back(void)
+{
+	struct tq_ctx ctx = {.core = &core};
+	struct tq_pair pair = {.ctx = &ctx};
+	struct tq_rtup k = {.pair = &pair};
+	uint32_t after = 0;
+
+	start();
+	for (int i = 0; i < 20; i++)
+		after = tq_policy_recalled(&k, TQ_RECALL_ASKED);
+	return stop() == 0 && after > 0 && after <= 2048;
+}
+
 int main(void)
 {
 	params = tq_params_new();
 	check("announced messages for a context that doesn't come", rts_without_context());
 	check("eager messages for a context that doesn't come", eager_without_context());
 	check("held messages", held());
+	check("messages until a queue that was given back is offered again", given_back());
 	tq_params_free(params);
 	return failed;
 }
