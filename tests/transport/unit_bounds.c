@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a peer may have here has an end: messages for contexts that never come, and held ones. So has
- * the time that a tuple waits for its next queue. The protocol without a network: it is called as if
- * messages had come.
+ * What a peer may have here has an end: messages for contexts that never come, and held ones. So
+ * has the time that a tuple waits for its next queue. The protocol without a network: it is called
+ * as if messages had come.
  */
 #include <stdio.h>
 #include <stdlib.h>
