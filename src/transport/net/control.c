@@ -218,7 +218,7 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	control->lent.reg = NULL;
 	/* It is made where the lane keeps what is inline, as no other comes between. */
 	if (len <= net->limits.max_inline && (lane = tq_post_ready(net, link, len)))
-		return control->lent.addr = tq_lane_room(net, lane);
+		return control->lent.addr = tq_lane_room(net, lane, lane->posted);
 	if (tq_copy_get(net, len, &control->lent) ||
 	    (data && tq_control_piece_get(net, len, &control->lent)))
 		return control->lent.addr;

@@ -151,14 +151,14 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
 			       const void *bytes, uint32_t len)
 {
-	uint32_t i = tq_lane_slot(lane, lane->posted - 1);
-	struct tq_posted *slot = &lane->ring[i];
+	uint32_t n = lane->posted - 1;
+	struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, n)];
 
 	slot->again = again;
 	slot->bytes = NULL;
 	slot->len = len;
 	if (bytes) {
-		uint8_t *room = lane->bytes + (size_t)i * net->dev.max_inline;
+		void *room = tq_lane_room(net, lane, n);
 
 		slot->bytes = room;
 		if (bytes != room)

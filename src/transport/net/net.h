@@ -401,11 +401,11 @@ static inline uint32_t tq_lane_slot(const struct tq_lane *lane, uint32_t n)
 {
 	return n & lane->mask;
 }
-/* Control lane: where tq_lane_keep() will put the inline data of the next WQE, free when the send
- * queue isn't full. */
-static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane *lane)
+/* Control lane: where tq_lane_keep() puts the inline data of WQE number `n`; that of the next one
+ * is free when the send queue isn't full. */
+static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane *lane, uint32_t n)
 {
-	return lane->bytes + (size_t)tq_lane_slot(lane, lane->posted) * net->dev.max_inline;
+	return lane->bytes + (size_t)tq_lane_slot(lane, n) * net->dev.max_inline;
 }
 /* What was posted last is to be repeated by again(), should it not be executed. len bytes of inline
  * data are kept, which may be there already; NULL: it has a copy of them. */
