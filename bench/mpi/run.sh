@@ -64,8 +64,9 @@ else
 fi
 run_options=(--nodes 2 --memlock unlimited)
 
-# The time of the paper's adapter. It moves messages of 8 KiB itself: that is not left to who posts them.
-paper=("${link_model[@]}" --caller-limit 4K)
+# The time of the paper's adapter. It moves messages of 8 KiB itself: that is not left to who posts them, and of what
+# is larger than an inline message nothing is left to who polls.
+paper=("${link_model[@]}" --caller-limit 4K --cqe-payload 192)
 # Two ranks leave these to the engines.
 free_cores=$(IFS=, && echo "${core[*]:2:2}")
 # With no core to spare, engines take turns with ranks that compute: like an interrupt, they come when there is

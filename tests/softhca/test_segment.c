@@ -17,7 +17,7 @@
 #include "segment.h"
 #include "stat.h"
 
-#define SMALL 192 /* --cqe-payload */
+#define SMALL 4096 /* --cqe-payload */
 
 static bool copied;
 

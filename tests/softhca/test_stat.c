@@ -106,6 +106,25 @@ static void test_rnr(void **state)
 	t_pair_free(&p);
 }
 
+/* A process that was stopped for many periods of the timer has tried no more often than it may. */
+static void test_late(void **state)
+{
+	struct t_params params = quick(*state);
+	struct watch naks = watch("rnr_naks");
+	char command[80];
+	struct t_pair p;
+
+	params.min_rnr_timer = 20; /* 10.24 ms */
+	p = t_pair(*state, NULL, &params, 4096);
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	snprintf(command, sizeof(command), "kill -STOP %d; sleep 0.1; kill -CONT %d", (int)getpid(),
+		 (int)getpid());
+	t_eq(system(command), 0);
+	t_next(p.a->scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	grew(&naks, 3);
+	t_pair_free(&p);
+}
+
 static void test_retries(void **state)
 {
 	struct t_params params = quick(*state);
@@ -216,7 +235,7 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_traffic), TEST(test_rnr),        TEST(test_retries),
+		TEST(test_traffic), TEST(test_rnr),        TEST(test_late),    TEST(test_retries),
 		TEST(test_errors),  TEST(test_unreliable), TEST(test_objects),
 	};
 

@@ -106,6 +106,9 @@ struct shca_cq_entry {
 	uint32_t channel;         /* comp channel + 1, 0 = none */
 	uint32_t async_channel;   /* the context's async event channel */
 	uint32_t stamps;          /* 1: completions carry the time at which they were made */
+	uint64_t pockets;         /* arena offset (cq_pocket.h) */
+	uint32_t npockets;        /* power of two; 0 = none */
+	uint32_t room;            /* bytes of a message that a completion can carry */
 	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* what a producer last saw of polled */
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
 	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | process slot that is firing << 8 */
@@ -148,20 +151,21 @@ struct shca_cqe {
 	uint32_t qp_num;
 	uint32_t src_qp;
 	uint16_t slid;
-	uint16_t payload; /* bytes that follow, to be scattered when polled */
+	uint16_t payload; /* bytes to be scattered when polled */
 	uint8_t opcode;   /* ibv_wc_opcode */
 	uint8_t status;   /* ibv_wc_status */
 	uint8_t wc_flags;
-	uint8_t flags; /* SHCA_CQE_* */
-	uint32_t srqn; /* of the SRQ that rsc names, as its index may be another's by now */
-	uint8_t data[12];
+	uint8_t flags;   /* SHCA_CQE_* */
+	uint32_t srqn;   /* of the SRQ that rsc names, as its index may be another's by now */
+	uint16_t pocket; /* where they are, from 1 (cq_pocket.h); 0 = they follow */
+	uint8_t data[10];
 };
 #define SHCA_CQE_SRQ       1u /* rsc is an SRQ */
 #define SHCA_CQE_RECV      2u
 #define SHCA_CQE_SOLICITED 4u
 #define SHCA_CQE_SL(flags) ((flags) >> 4)
 static_assert(sizeof(struct shca_cqe) == 64,
-	      "a completion with 12 bytes of data is one cache line");
+	      "a completion with 10 bytes of data is one cache line");
 
 /*
  * A receive queue, of a QP or an SRQ. `ring` (arena offset) holds shca_rq_slot words in posting

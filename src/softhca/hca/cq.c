@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "cq_heap.h"
+#include "cq_pocket.h"
 #include "engine.h"
 #include "fabric/arena.h"
 #include "handles.h"
@@ -56,6 +57,46 @@ static int ring_make(struct shca_cq *cq, uint32_t cqe)
 		atomic_store_explicit(&s->word, p << 24 | SHCA_SLOT_FREE, memory_order_relaxed);
 	}
 	return 0;
+}
+
+/* What is small goes into the slot, which then is less than a page. */
+static uint32_t slot_stride(void)
+{
+	uint64_t payload = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
+
+	if (payload > SHCA_CQ_SHORT)
+		payload = SHCA_CQ_SHORT;
+	return (uint32_t)((offsetof(struct shca_cqe, data) + payload + SHCA_LINE - 1) &
+			  ~(SHCA_LINE - 1ull));
+}
+
+static uint64_t pockets_len(const struct shca_cq_entry *e)
+{
+	return (uint64_t)e->npockets * shca_pocket_stride(e->room);
+}
+
+/* Pockets for what the slots have no room for. No more than slots: the others would stay empty. */
+static int pockets_make(struct shca_cq *cq)
+{
+	struct shca_cq_entry *e = cq->entry;
+
+	e->room = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
+	if (e->room <= cq->stride - offsetof(struct shca_cqe, data))
+		return 0;
+	e->npockets = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_POCKETS;
+	e->pockets = shca_arena_alloc(&shca_self.fabric, shca_self.slot, pockets_len(e));
+	if (!e->pockets)
+		e->npockets = 0;
+	return e->pockets ? 0 : -ENOMEM;
+}
+
+static void memory_free(struct shca_cq *cq)
+{
+	if (cq->ring_off)
+		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+	if (cq->entry->npockets)
+		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->pockets,
+				pockets_len(cq->entry));
 }
 
 /* As mlx5: a power of two less one, though never more than the device says. */
@@ -107,18 +148,17 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	}
 	cq->idx = (uint32_t)idx;
 	cq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_CQ], cq->idx);
+	cq->entry->npockets = 0;
 	cq->number = shca_table_number(cq->entry);
-	cq->stride = (uint32_t)((offsetof(struct shca_cqe, data) +
-				 (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD) +
-				 SHCA_LINE - 1) &
-				~(SHCA_LINE - 1ull));
+	cq->stride = slot_stride();
 	init_locks(cq);
 	cq->ibv.context = ibctx;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = user;
 	cq->ibv.handle = cq->idx;
 	/* Known by its index from here on: shca_cq_settle_all() may look at it. */
-	if (ring_make(cq, cqe) || shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
+	if (ring_make(cq, cqe) || pockets_make(cq) ||
+	    shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
 		errno = ENOMEM;
 		goto free_entry;
 	}
@@ -137,8 +177,7 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	shca_table_publish(cq->entry);
 	return cq;
 free_entry:
-	if (cq->ring_off)
-		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+	memory_free(cq);
 	shca_table_free(ctx->hca, SHCA_CQ, cq->entry);
 free_cq:
 	free(cq);
@@ -258,7 +297,7 @@ void shca_cq_end(struct shca_cq *cq)
 		shca_event_forget(&shca_self.fabric, shca_self.slot, cq->entry->channel - 1,
 				  cq->idx, cq->number);
 	shca_cq_heap_free(cq);
-	shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+	memory_free(cq);
 	shca_table_free(ctx->hca, SHCA_CQ, cq->entry);
 }
 
@@ -317,9 +356,10 @@ static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_c
 
 /* Puts the bytes that came with a completion where its receive wants them. Its keys were checked by
  * the sender. */
-static void scatter(const struct shca_rwqe *w, const struct shca_cqe *c, struct shca_hca *hca)
+static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const struct shca_cqe *c)
 {
-	const uint8_t *from = c->data;
+	struct shca_hca *hca = shca_ctx(cq->ibv.context)->hca;
+	const uint8_t *from = shca_cq_data(cq, c);
 	uint32_t left = c->payload;
 
 	for (uint32_t i = 0; left && i < w->num_sge; i++) {
@@ -342,7 +382,7 @@ static void settle(struct shca_cq *cq, struct shca_cqe *c)
 
 	if (!rq)
 		return;
-	scatter(shca_rq_own_wqe(rq, c->wqe), c, ctx->hca);
+	scatter(cq, shca_rq_own_wqe(rq, c->wqe), c);
 	c->payload = 0;
 }
 
@@ -373,7 +413,7 @@ static int read_recv(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc
 	w = shca_rq_own_wqe(rq, c->wqe);
 	wc->wr_id = w->wr_id;
 	if (c->payload)
-		scatter(w, c, ctx->hca);
+		scatter(cq, w, c);
 	shca_rq_release(rq, c->wqe);
 	return 0;
 }

@@ -9,19 +9,21 @@
 #include "objects.h"
 #include "ops.h"
 
+/* The bytes of a message that fit into the slot of a completion, of those of --cqe-payload. */
+#define SHCA_CQ_SHORT 192
+
 /*
- * Adds completion *c with `payload` bytes gathered from runs (own memory) or, when runs is NULL,
- * from `inl`. 0, or -ENOSPC: the queue overran (IBA 11.6.3.1): the owner was told by an async
- * event; the caller's QP is to fail. Inside an epoch; `e` must be live or this process's own.
+ * Can the next completion of this CQ carry so many bytes? Then *pocket is where (0: in its slot),
+ * for the `pocket` of the completion, which has to be produced. Inside an epoch.
+ */
+bool shca_cq_carries(const struct shca_cq_entry *e, uint32_t len, uint16_t *pocket);
+/*
+ * Adds completion *c, with its payload gathered from runs (own memory). 0, or -ENOSPC: the queue
+ * overran (IBA 11.6.3.1): the owner was told by an async event; the caller's QP is to fail. Inside
+ * an epoch; `e` must be live or this process's own.
  */
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
-		    const struct shca_run *runs, const void *inl);
-
-/* The payload that a completion of this CQ can carry, bytes. */
-static inline uint32_t shca_cq_payload(const struct shca_cq_entry *e)
-{
-	return e->stride - (uint32_t)offsetof(struct shca_cqe, data);
-}
+		    const struct shca_run *runs);
 
 /* Does the queue hold completions that were not polled? Inside an epoch. */
 bool shca_cq_holds(struct shca_cq_entry *e);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cq_heap.h"
 
+#include "cq_pocket.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +22,7 @@ static void swap(struct shca_cq_pending *a, struct shca_cq_pending *b)
 bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
 {
 	uint32_t i = cq->npending;
-	struct shca_cqe *copy = malloc(cq->stride);
+	struct shca_cqe *copy = malloc(sizeof(*copy) + c->payload);
 
 	if (copy && i == cq->pending_room) {
 		uint32_t room = i ? i * 2 : 64;
@@ -37,8 +39,9 @@ bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
 	}
 	/* Without the slot's word, which a producer with an old tail may still try to claim. */
 	memcpy(&copy->visible_at, &c->visible_at,
-	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at) +
-		       c->payload);
+	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
+	memcpy(copy->data, shca_cq_data(cq, c), c->payload);
+	copy->pocket = 0;
 	cq->pending[i] = (struct shca_cq_pending){c->visible_at, cq->order++, copy};
 	for (; i && before(&cq->pending[i], &cq->pending[(i - 1) / 2]); i = (i - 1) / 2)
 		swap(&cq->pending[i], &cq->pending[(i - 1) / 2]);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cq_pocket.h"
 #include "cq_ring.h"
 #include "engine.h"
 
@@ -115,18 +116,53 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
 }
 
-int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
-		    const struct shca_run *runs, const void *inl)
+static char *arena_of(const struct shca_cq_entry *e)
 {
-	char *arena =
-		shca_arena(&shca_self.fabric,
-			   shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+	return shca_arena(&shca_self.fabric,
+			  shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+}
+
+bool shca_cq_carries(const struct shca_cq_entry *e, uint32_t len, uint16_t *pocket)
+{
+	const struct shca_cq_ring *r;
+	uint64_t ring;
+	char *arena;
+
+	*pocket = 0;
+	if (len <= e->stride - offsetof(struct shca_cqe, data))
+		return true;
+	arena = arena_of(e);
+	if (len > e->room || !arena)
+		return false;
+	ring = atomic_load_explicit(&e->ring, memory_order_acquire) >> 8;
+	r = (const struct shca_cq_ring *)(const void *)(arena + ring);
+	*pocket = (uint16_t)shca_pocket_take(e, arena,
+					     atomic_load_explicit(&r->tail, memory_order_relaxed));
+	return *pocket;
+}
+
+static void fill_pocket(const struct shca_cq_entry *e, char *arena, const struct shca_cqe *c,
+			const struct shca_run *runs)
+{
+	struct shca_pocket *p = shca_pocket_at(e, arena, c->pocket);
+
+	shca_mem_gather(p->data, runs, c->payload);
+	/* Nobody's to take over any more: the completion that comes next says where it is. */
+	atomic_store_explicit(&p->state, SHCA_POCKET_FULL, memory_order_relaxed);
+}
+
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
+		    const struct shca_run *runs)
+{
+	char *arena = arena_of(e);
 	struct shca_cq_ring *r;
 	struct shca_cqe *s;
 	uint64_t pos;
 
 	if (!arena || atomic_load_explicit(&e->overrun, memory_order_relaxed))
 		return -ENOSPC;
+	if (c->pocket)
+		fill_pocket(e, arena, c, runs);
 	s = claim(e, arena, &r, &pos);
 	if (!s)
 		return overrun(hca, e);
@@ -135,10 +171,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* The time from which it may be seen is its time stamp. */
 	if (e->stamps && !c->visible_at)
 		s->visible_at = shca_now();
-	if (c->payload && runs)
+	if (c->payload && !c->pocket)
 		shca_mem_gather(s->data, runs, c->payload);
-	else if (c->payload)
-		memcpy(s->data, inl, c->payload);
 	/* release: the completion is written before it is seen to be there. */
 	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
 			      memory_order_release);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cq_heap.h"
+#include "cq_pocket.h"
 #include "cq_ring.h"
 
 /* How often the consumer looks at a slot that is being written before it goes on without it. */
@@ -27,6 +28,22 @@ static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
 		&s->word, SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE),
 		memory_order_release);
 	step_on(cq);
+}
+
+/* The message of a completion that leaves the ring was read, or isn't wanted. */
+static void empty_pocket(const struct shca_cq *cq, const struct shca_cqe *s)
+{
+	if (s->pocket)
+		shca_pocket_empty(cq->entry, shca_arena(&shca_self.fabric, shca_self.slot),
+				  s->pocket);
+}
+
+static bool push(struct shca_cq *cq, const struct shca_cqe *s)
+{
+	if (!shca_cq_heap_push(cq, s))
+		return false;
+	empty_pocket(cq, s);
+	return true;
 }
 
 static void count_polled(struct shca_cq *cq)
@@ -61,7 +78,7 @@ static void look_at_holes(struct shca_cq *cq)
 			i++;
 			continue;
 		}
-		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !shca_cq_heap_push(cq, s))
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, s))
 			return;
 		if (SHCA_WORD_STATE(w) != SHCA_SLOT_VALID)
 			count_polled(cq);
@@ -179,7 +196,7 @@ void shca_cq_stash(struct shca_cq *cq)
 
 	if (cq->nholes)
 		look_at_holes(cq);
-	while ((s = ring_head(cq)) && shca_cq_heap_push(cq, s))
+	while ((s = ring_head(cq)) && push(cq, s))
 		free_slot(cq, s);
 }
 
@@ -213,6 +230,7 @@ void shca_cq_pop(struct shca_cq *cq)
 		shca_cq_heap_pop(cq);
 	} else {
 		s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		empty_pocket(cq, s);
 		free_slot(cq, s);
 	}
 	count_polled(cq);
@@ -238,6 +256,7 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		    !is_of_qp(s, qp_idx, qpn))
 			continue;
 		dropped(cq, s);
+		empty_pocket(cq, s);
 		atomic_store(&s->word, SHCA_SLOT_WORD(pos, 0, SHCA_SLOT_VOID));
 	}
 	n = cq->npending;
@@ -293,9 +312,13 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 	uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
 	/* Voided, passed by, or left by a producer that died: nothing that a poll will return. */
-	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
-	    !shca_cq_heap_push(cq, s))
+	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
 		count_polled(cq);
+		return;
+	}
+	if (!shca_cq_heap_push(cq, s))
+		count_polled(cq);
+	empty_pocket(cq, s);
 }
 
 void shca_cq_close_ring(struct shca_cq *cq)

@@ -281,12 +281,12 @@ static int move(unsigned other, bool write, struct iovec *own, struct iovec *the
 	return double_move(other, write, own, theirs, n);
 }
 
-/* Only what a completion could carry: for that little, own memory is touched here too, and if it
- * isn't there that is a SIGSEGV. */
+/* Only requests that a completion could carry: for that little, own memory is touched here too, and
+ * if it isn't there that is a SIGSEGV. `there` is all that the request names. */
 static bool directly(const struct shca_run *there, uint64_t len)
 {
 	return there->mr && len <= there->len &&
-	       len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
+	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 }
 
 static bool copy_directly(const struct shca_copy *c, bool write, unsigned other, uint64_t len)

@@ -15,6 +15,7 @@ struct shca_run {
 	uint64_t addr;
 	uint64_t len;
 	bool null;
+	bool on_demand;                 /* may turn out not to be there (ODP) */
 	const struct shca_mr_entry *mr; /* of memory that lies in a segment (segment.h) */
 };
 

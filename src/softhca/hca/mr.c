@@ -44,6 +44,7 @@ static int translate(const struct shca_mr_entry *e, uint64_t addr, uint64_t len,
 		return -EACCES;
 	*run = (struct shca_run){.addr = e->va + (addr - e->iova),
 				 .len = len,
+				 .on_demand = e->access & IBV_ACCESS_ON_DEMAND,
 				 .mr = e->flags & SHCA_MR_SEGMENT ? e : NULL};
 	return 0;
 }

@@ -106,7 +106,7 @@ static void flush_rq(struct shca_qp *qp)
 	while (qp->rq.shared &&
 	       !shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
 		c.wqe = slot;
-		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, &c, NULL, NULL);
+		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, &c, NULL);
 		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
 	}
 	shca_epoch_exit(x);

@@ -75,7 +75,7 @@ static void produce(struct shca_qp *qp, const struct shca_swqe *w, enum ibv_wc_s
 		.status = (uint8_t)status,
 	};
 
-	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &c, NULL, NULL))
+	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &c, NULL))
 		shca_qp_fail(qp->ctx->hca, qp->entry, IBV_EVENT_QP_FATAL);
 }
 
@@ -182,13 +182,14 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp)
 }
 
 /* The wait for a receive is over: the message leaves at the end of the timer that came last, or now
- * if none did; and the tries that were left out are counted. */
+ * if none did; and the tries that were left out are counted. Where tries are limited, none was:
+ * what is late then is this process. */
 static void rnr_over(struct shca_qp *qp)
 {
 	uint64_t waited = shca_now() - qp->cur.rnr_since;
 	uint64_t tries = waited / qp->cur.rnr_period;
 
-	if (tries > 1)
+	if (tries > 1 && qp->entry->attr.rnr_retry == 7)
 		shca_count(qp->cur.rnr_from, SHCA_C_RNR_NAKS, tries - 1);
 	qp->link_floor = qp->cur.rnr_since + (tries ? tries * qp->cur.rnr_period : waited);
 	qp->cur.rnr_since = 0;

@@ -165,18 +165,43 @@ static void hold(struct shca_req *r)
 	r->qp->cur.held = true;
 }
 
-static enum shca_step complete_receive(struct shca_req *r, uint32_t payload)
+static enum shca_step complete_receive(struct shca_req *r, const struct shca_cargo *cargo)
 {
 	enum shca_answer a = shca_resp_complete(&r->t, r->qp, r->w, r->qp->cur.rwqe, IBV_WC_SUCCESS,
-						r->w->length, payload, r->qp->copy.src);
+						r->w->length, cargo);
 
 	return a == SHCA_ACK ? done(r) : shca_req_answer(r, a);
+}
+
+static bool any_on_demand(const struct shca_run *runs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (runs[i].on_demand)
+			return true;
+	return false;
+}
+
+/*
+ * Does the message go with its completion? What is not short only if its memory is pinned: it is
+ * copied by instructions, and memory that isn't there has to be an error rather than a SIGSEGV.
+ */
+static bool is_cargo(struct shca_req *r, uint16_t *pocket)
+{
+	const struct shca_copy *c = &r->qp->copy;
+
+	if (r->qp->cur.held)
+		return false;
+	if (r->w->length > SHCA_CQ_SHORT &&
+	    (any_on_demand(c->src, c->nsrc) || any_on_demand(c->dst, c->ndst)))
+		return false;
+	return shca_cq_carries(r->t.cq, r->w->length, pocket);
 }
 
 static enum shca_step op_send(struct shca_req *r)
 {
 	struct shca_qp *qp = r->qp;
 	struct shca_copy *c = &qp->copy;
+	struct shca_cargo cargo = {.runs = c->src};
 	uint32_t len = r->w->length;
 	bool first = !qp->cur.started;
 	enum shca_answer a;
@@ -193,9 +218,9 @@ static enum shca_step op_send(struct shca_req *r)
 		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
 				   &qp->ahead);
 	}
-	if (len <= shca_cq_payload(r->t.cq))
-		return complete_receive(r, len);
-	if (first)
+	if (is_cargo(r, &cargo.pocket))
+		return complete_receive(r, &cargo);
+	if (!qp->cur.held)
 		hold(r);
 	c->src_proc = shca_self.slot;
 	c->dst_proc = r->t.owner;
@@ -204,7 +229,7 @@ static enum shca_step op_send(struct shca_req *r)
 		return not_copied(r, e);
 	if (!shca_resp_unhold(&r->t, qp->cur.rwqe))
 		return shca_req_answer(r, SHCA_SILENT);
-	return complete_receive(r, 0);
+	return complete_receive(r, NULL);
 }
 
 /*
@@ -252,7 +277,7 @@ static enum shca_step op_write(struct shca_req *r)
 		return done(r);
 	if (!shca_resp_unhold(&r->t, qp->cur.rwqe))
 		return shca_req_answer(r, SHCA_SILENT);
-	return complete_receive(r, 0);
+	return complete_receive(r, NULL);
 }
 
 /* A responder that allows none refuses them (IBA 9.7.4.1). */

@@ -190,7 +190,7 @@ void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp)
 		return;
 	if (s && qp->type == IBV_QPT_XRC_RECV)
 		cq = s->cq;
-	shca_cq_produce(hca, shca_table_entry(f, &hca->tables[SHCA_CQ], cq), &c, NULL, NULL);
+	shca_cq_produce(hca, shca_table_entry(f, &hca->tables[SHCA_CQ], cq), &c, NULL);
 	shca_count(hca, SHCA_C_FLUSHED, 1);
 }
 
@@ -230,8 +230,8 @@ static bool ended(const struct shca_target *t)
 
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				    const struct shca_swqe *w, uint32_t slot,
-				    enum ibv_wc_status status, uint32_t len, uint32_t payload,
-				    const struct shca_run *src)
+				    enum ibv_wc_status status, uint32_t len,
+				    const struct shca_cargo *cargo)
 {
 	bool imm = w->opcode == IBV_WR_SEND_WITH_IMM || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct shca_cqe c = {
@@ -244,7 +244,8 @@ enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 		.srqn = t->srq ? shca_table_number(t->srq) : 0,
 		.src_qp = qp->ibv.qp_base.qp_num,
 		.slid = qp->ctx->hca->lid,
-		.payload = (uint16_t)payload,
+		.payload = cargo ? (uint16_t)len : 0,
+		.pocket = cargo ? cargo->pocket : 0,
 		.opcode = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM
 								  : IBV_WC_RECV,
 		.status = (uint8_t)status,
@@ -255,7 +256,7 @@ enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				   (qp->entry->attr.ah_attr.sl & 15) << 4),
 	};
 
-	if (!shca_cq_produce(t->hca, t->cq, &c, src, NULL))
+	if (!shca_cq_produce(t->hca, t->cq, &c, cargo ? cargo->runs : NULL))
 		return SHCA_ACK;
 	if (ended(t))
 		return SHCA_SILENT;
@@ -274,7 +275,7 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *t, struct shca_qp 
 	shca_count(t->hca, status == IBV_WC_LOC_LEN_ERR ? SHCA_C_LOC_LEN_ERR : SHCA_C_LOC_PROT_ERR,
 		   1);
 	atomic_exchange(&t->qp->inflight_rsc, 0);
-	shca_resp_complete(t, qp, &plain, slot, status, 0, 0, NULL);
+	shca_resp_complete(t, qp, &plain, slot, status, 0, NULL);
 	/*
 	 * An RC responder learns it from the completion; who holds a target QP may not own the SRQ.
 	 */

@@ -80,7 +80,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 	/* On error the receive is completed so, and the QP with it. */
 	if (shca_resp_scatter(t, d->qp, slot, len, c.dst, &c.ndst) != SHCA_ACK)
 		return;
-	if (len <= shca_cq_payload(t->cq))
+	if (shca_cq_carries(t->cq, len, &cqe.pocket))
 		cqe.payload = (uint16_t)len;
 	else if (shca_mem_copy(&c, 0, len)) {
 		shca_resp_receive_failed(t, d->qp, slot, IBV_WC_LOC_PROT_ERR);
@@ -90,7 +90,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 		cqe.visible_at = shca_in_order(&t->qp->last_visible,
 					       (cqe.visible_at ? cqe.visible_at : shca_now()) +
 						       shca_reorder_delay());
-	if (shca_cq_produce(t->hca, t->cq, &cqe, c.src, NULL))
+	if (shca_cq_produce(t->hca, t->cq, &cqe, c.src))
 		shca_qp_fail(t->hca, t->qp, IBV_EVENT_QP_FATAL);
 	shca_count(t->hca, SHCA_C_RX_PACKETS, 1);
 	shca_count(t->hca, SHCA_C_RX_BYTES, w->length);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_pocket.h - room for messages that come with their completion but are too large for its slot.
+ *
+ * A CQ has a few pockets in its owner's arena. A producer that has such a message takes the pocket
+ * that comes next by the ring's tail, if it is empty (the system call of a copy costs ten times as
+ * much as the two copies through a pocket; if it is not, the message is copied all the same).
+ * Whoever takes the completion out of the ring empties it.
+ *
+ * A producer that is killed between FULL and the completion leaves its pocket full for the rest of
+ * the CQ's life. One that is killed before has its pocket taken over.
+ */
+#ifndef SHCA_CQ_POCKET_H
+#define SHCA_CQ_POCKET_H
+
+#include "cq.h"
+
+#define SHCA_POCKETS 128 /* per CQ, at most; a power of two */
+
+struct shca_pocket {
+	_Atomic uint32_t state; /* SHCA_POCKET_*, or the tag of the process that fills it, + 2 */
+	uint8_t data[];
+};
+
+enum { SHCA_POCKET_EMPTY, SHCA_POCKET_FULL, SHCA_POCKET_TAG };
+
+/* The bytes of one pocket, for messages of up to `room` bytes. */
+static inline uint32_t shca_pocket_stride(uint32_t room)
+{
+	return (uint32_t)(sizeof(struct shca_pocket) + room + SHCA_LINE - 1) &
+	       ~(uint32_t)(SHCA_LINE - 1);
+}
+
+/* Pocket `nr` of the CQ, from 1; `arena` is its owner's. */
+static inline struct shca_pocket *shca_pocket_at(const struct shca_cq_entry *e, char *arena,
+						 unsigned nr)
+{
+	return (struct shca_pocket *)(void *)(arena + e->pockets +
+					      (uint64_t)(nr - 1) * shca_pocket_stride(e->room));
+}
+
+/* Takes the pocket of ring position `pos`; 0: it isn't empty. */
+static inline unsigned shca_pocket_take(const struct shca_cq_entry *e, char *arena, uint64_t pos)
+{
+	unsigned nr = (unsigned)(pos & (e->npockets - 1)) + 1;
+	struct shca_pocket *p = shca_pocket_at(e, arena, nr);
+	uint32_t was = atomic_load_explicit(&p->state, memory_order_relaxed);
+
+	if (was == SHCA_POCKET_FULL ||
+	    (was != SHCA_POCKET_EMPTY && shca_tag_alive(was - SHCA_POCKET_TAG)))
+		return 0;
+	return atomic_compare_exchange_strong_explicit(&p->state, &was,
+						       shca_self.tag + SHCA_POCKET_TAG,
+						       memory_order_acquire, memory_order_relaxed)
+		       ? nr
+		       : 0;
+}
+
+static inline void shca_pocket_empty(const struct shca_cq_entry *e, char *arena, unsigned nr)
+{
+	/* release: it was read before others write to it. */
+	atomic_store_explicit(&shca_pocket_at(e, arena, nr)->state, SHCA_POCKET_EMPTY,
+			      memory_order_release);
+}
+
+/* Where the payload of a completion of an own CQ is. */
+static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *c)
+{
+	if (!c->pocket)
+		return c->data;
+	return shca_pocket_at(cq->entry, shca_arena(&shca_self.fabric, shca_self.slot), c->pocket)
+		->data;
+}
+
+#endif
