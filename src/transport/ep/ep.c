@@ -167,6 +167,17 @@ static void tell(struct tq_ep *ep, struct tq_req *list)
 		;
 }
 
+static int poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget))
+{
+	uint64_t began = tq_core_polls(&ep->core);
+	int events = poll(&ep->net, TQ_EP_BUDGET);
+
+	/* What other polls leave in the queue was complete, too. */
+	if (ep->net.scq.drained)
+		tq_core_polled(&ep->core, began);
+	return events;
+}
+
 /*
  * Called with the lock. What is due besides completions is done after each poll that found some,
  * and now and then; but when a request has ended its owner is told first, who is likely to wait for
@@ -174,10 +185,8 @@ static void tell(struct tq_ep *ep, struct tq_req *list)
  */
 static int poll_all(struct tq_ep *ep)
 {
-	uint64_t began = tq_core_polls(&ep->core);
-	int events = tq_cq_poll(&ep->net, TQ_EP_BUDGET);
+	int events = poll_cq(ep, tq_cq_poll);
 
-	tq_core_polled(&ep->core, began);
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
@@ -407,6 +416,9 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	if (flags & TQ_SEND_NOW && buf->len > (uint64_t)ep->params.eager_limit)
 		return -EAGAIN;
 	lock(ep);
+	/* One that posts and posts may find a queue full of what is complete. */
+	if (ep->net.scq.look)
+		poll_cq(ep, tq_cq_poll_sends);
 	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;

@@ -126,8 +126,10 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 		if (mem->slabs[size] && mem->slabs[size]->free)
 			slab = mem->slabs[size];
 	}
-	if (!slab)
+	if (!slab) {
+		net->scq.look = true; /* some may be back */
 		return false;
+	}
 	sg->addr = slab->free;
 	sg->len = len;
 	sg->reg = &slab->reg;

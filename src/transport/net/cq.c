@@ -97,9 +97,7 @@ static void account(struct tq_net *net, struct tq_work *work, const struct ibv_w
 	struct tq_lane *lane = work->lane;
 	uint32_t n = lane->erred ? 1 : work->covers, outstanding = lane->outstanding;
 
-	assert(n <= lane->outstanding);
-	lane->outstanding -= n;
-	tq_lane_release(net, lane, n);
+	tq_lane_complete(net, lane, n);
 	if (work->awaited) {
 		lane->awaited--;
 		net->scq.awaited--;
@@ -136,30 +134,31 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	return n;
 }
 
+/* poll_one() of one that may turn out to be broken: nothing that is under way can be known to end
+ * any more then. That is an event: it is looked after at once. */
+static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
+{
+	int n = net->broken ? 0 : poll_one(net, cq, budget);
+
+	if (n >= 0)
+		return n;
+	tq_net_broken(net, "a completion queue of the adapter can't be polled");
+	return 1;
+}
+
+int tq_cq_poll_sends(struct tq_net *net, int budget)
+{
+	net->scq.look = false;
+	net->scq.skipped = 0;
+	return poll_cq(net, &net->scq, budget);
+}
+
 int tq_cq_poll(struct tq_net *net, int budget)
 {
 	struct tq_cq *scq = &net->scq;
-	int events = 0, n;
+	int events = 0;
 
-	if (net->broken)
-		return 0;
-	if (scq->awaited || scq->look || (scq->used && ++scq->skipped >= LOOK_ANYWAY)) {
-		scq->look = false;
-		scq->skipped = 0;
-		n = poll_one(net, scq, budget);
-		if (n < 0)
-			goto broken;
-		events += n;
-	}
-	n = poll_one(net, &net->rcq, budget);
-	if (n < 0)
-		goto broken;
-	events += n;
-	return events;
-
-broken:
-	/* Nothing that is under way can be known to end any more. That is an event: it is looked
-	 * after at once. */
-	tq_net_broken(net, "a completion queue of the adapter can't be polled");
-	return events + 1;
+	if (scq->awaited || scq->look || (scq->used && ++scq->skipped >= LOOK_ANYWAY))
+		events = tq_cq_poll_sends(net, budget);
+	return events + poll_cq(net, &net->rcq, budget);
 }

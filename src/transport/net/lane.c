@@ -85,11 +85,31 @@ static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_s
 	return true;
 }
 
-void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+static void release(struct tq_net *net, const struct tq_lane *lane, uint32_t n)
 {
 	if (lane->kind == TQ_LANE_HOLD)
 		net->scq.held -= n;
 	tq_cq_release(&net->scq, n);
+}
+
+static void put_copy(struct tq_net *net, struct tq_posted *posted)
+{
+	if (!posted->copy.reg)
+		return;
+	net->copies_sent -= posted->copy.len;
+	tq_control_copy_put(net, &posted->copy);
+	posted->copy.reg = NULL;
+}
+
+void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+{
+	uint32_t first = lane->posted - lane->outstanding;
+
+	assert(n <= lane->outstanding);
+	for (uint32_t i = 0; i < n; i++)
+		put_copy(net, &lane->ring[tq_lane_slot(lane, first + i)]);
+	lane->outstanding -= n;
+	release(net, lane, n);
 }
 
 static void fill_work(struct tq_lane *lane, struct tq_work *work, bool awaited)
@@ -125,7 +145,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	rc = ibv_post_send(lane->qp, wr, &bad);
 	if (rc) {
-		tq_lane_release(net, lane, 1);
+		release(net, lane, 1);
 		if (rc == ENOMEM) {
 			net->scq.look = true;
 			TQ_COUNT(net->stats, no_queue_slot);
@@ -137,8 +157,11 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	slot->link = link;
 	slot->work = work;
 	slot->again = NULL;
+	slot->copy.reg = NULL;
 	lane->posted++;
 	lane->outstanding++;
+	if (lane->outstanding > lane->depth / 2)
+		net->scq.look = true;
 	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
 	if (work->awaited) {
 		lane->awaited++;
@@ -148,7 +171,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 }
 
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
-			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
+			       void (*again)(struct tq_net *net, struct tq_posted *posted),
 			       const void *bytes, uint32_t len)
 {
 	uint32_t n = lane->posted - 1;
@@ -167,11 +190,28 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 	return slot;
 }
 
+struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
+				    void (*again)(struct tq_net *net, struct tq_posted *posted),
+				    const struct tq_sg *copy, uint32_t len)
+{
+	struct tq_posted *slot = tq_lane_keep(net, lane, again, NULL, len);
+
+	slot->copy = *copy;
+	net->copies_sent += copy->len;
+	return slot;
+}
+
+bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy)
+{
+	return !tq_copy_is_pooled(net, copy) ||
+	       net->copies_sent + copy->len > (uint64_t)net->params->copy_pool / 4;
+}
+
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 {
 	/* Each goes in front of those that came after it. */
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
-		const struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, i)];
+		struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, i)];
 
 		if (!slot->again || !tq_lane_confirmed(lane, slot->link) || slot->link->failed)
 			continue;
@@ -191,8 +231,7 @@ void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
 		uint32_t i = tq_lane_slot(lane, lane->posted - lane->outstanding);
 		struct tq_work *work = lane->ring[i].work;
 
-		lane->outstanding--;
-		tq_lane_release(net, lane, 1);
+		tq_lane_complete(net, lane, 1);
 		if (!work->awaited)
 			continue;
 		lane->awaited--;
@@ -216,8 +255,7 @@ int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link
 void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->awaited);
-	tq_lane_release(net, lane, lane->outstanding);
-	lane->outstanding = 0;
+	tq_lane_complete(net, lane, lane->outstanding);
 	lane->unsignalled = 0;
 }
 

@@ -70,7 +70,7 @@ struct tq_cq {
 	/* scq: */
 	uint32_t awaited; /* sends on lanes whose done() will be called */
 	uint32_t skipped; /* polls without a look at it */
-	bool look;        /* a queue is full: the next poll looks at it */
+	bool look;        /* a queue is filling up, or full: the next poll looks at it */
 	uint32_t held;    /* of those used: by hold lanes */
 	/* rcq: */
 	bool drained; /* the last poll left nothing in it */
@@ -82,7 +82,6 @@ struct tq_send {
 	struct tq_work work;
 	struct tq_send *next; /* hold lane: in the order of posting */
 	void *token;          /* direct: the protocol's; rdma.c: the operation */
-	struct tq_sg sg;      /* post.c: the copy that is sent */
 	uint64_t len;         /* rdma.c: of the chunk */
 };
 
@@ -105,8 +104,9 @@ enum tq_lane_state {
 struct tq_posted {
 	struct tq_link *link; /* towards whom; may be gone by now */
 	struct tq_work *work;
-	void (*again)(struct tq_net *net, const struct tq_posted *posted);
-	const void *bytes; /* of inline data; NULL: it has a copy */
+	void (*again)(struct tq_net *net, struct tq_posted *posted);
+	struct tq_sg copy; /* that it is sent from, and that goes back when it is complete */
+	const void *bytes; /* of inline data */
 	uint32_t len;
 	unsigned flags;
 	uint64_t addr; /* RDMA */
@@ -249,6 +249,7 @@ struct tq_net {
 	struct tq_srqs *srqs;       /* srq.c */
 	struct tq_sends *sends;     /* lane.c */
 	struct tq_control *control; /* control.c */
+	uint64_t copies_sent;       /* bytes of copies that are in send queues */
 	struct tq_rdma *rdma;       /* rdma.c */
 	struct tq_link *putting;    /* put.c: links with puts that wait */
 	struct tq_oob *oob;         /* oob.c */
@@ -315,6 +316,8 @@ static inline void tq_cq_release(struct tq_cq *cq, uint32_t n)
 }
 /* Events. */
 int tq_cq_poll(struct tq_net *net, int budget);
+/* The same for sends only: scq.look asks for it. */
+int tq_cq_poll_sends(struct tq_net *net, int budget);
 
 /* ---- mem.c: registrations, the pool of copies, the sink ---- */
 int tq_mem_open(struct tq_net *net);
@@ -361,6 +364,8 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link);
 /* A buffer of the reserve for pieces, or false; and of that or the pool of copies, back to it. */
 bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy);
+/* Is it of the pool of copies, rather than of one of the small reserves? */
+bool tq_copy_is_pooled(const struct tq_net *net, const struct tq_sg *copy);
 void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *bounce);
 void tq_control_press(struct tq_net *net, bool stop);
 /* What a process that connects its control lane is told; its number here is link->here. */
@@ -408,17 +413,23 @@ static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane 
 	return lane->bytes + (size_t)tq_lane_slot(lane, n) * net->dev.max_inline;
 }
 /* What was posted last is to be repeated by again(), should it not be executed. len bytes of inline
- * data are kept, which may be there already; NULL: it has a copy of them. */
+ * data are kept, which may be there already; NULL: none are needed. */
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
-			       void (*again)(struct tq_net *net, const struct tq_posted *posted),
+			       void (*again)(struct tq_net *net, struct tq_posted *posted),
 			       const void *bytes, uint32_t len);
+/* The same for what is sent from a copy, which is taken over. */
+struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
+				    void (*again)(struct tq_net *net, struct tq_posted *posted),
+				    const struct tq_sg *copy, uint32_t len);
+/* Is what is sent from this copy to be signalled? It is soon to be used again. */
+bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy);
 /* The target has refused WQE number `wqe`: has those behind it repeated whose links are there. */
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
 /* A failed lane whose completions can't come, as the adapter's queues are broken: its work ends
  * here. To be called where no completion is being handled. */
 void tq_lane_flush(struct tq_net *net, struct tq_lane *lane);
-/* Gives back the slots of n WQEs of it. */
-void tq_lane_release(struct tq_net *net, struct tq_lane *lane, uint32_t n);
+/* The first n of the WQEs that are outstanding are complete. */
+void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n);
 /* Makes the completion of what is unsignalled come, by an empty RDMA write that names a control SRQ
  * of the link's. As tq_lane_post(). */
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);

@@ -38,10 +38,13 @@ static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
 		tq_mem_free(net, reserve->mem);
 }
 
-static bool reserve_get(struct tq_reserve *reserve, uint32_t len, struct tq_sg *sg)
+static bool reserve_get(struct tq_net *net, struct tq_reserve *reserve, uint32_t len,
+			struct tq_sg *sg)
 {
-	if (!reserve->free)
+	if (!reserve->free) {
+		net->scq.look = true; /* some may be back */
 		return false;
+	}
 	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
 	reserve->free = *(void **)sg->addr;
 	return true;
@@ -85,7 +88,8 @@ void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
 
 bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
-	return len <= tq_piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
+	return len <= tq_piece_max(net) &&
+	       reserve_get(net, &net->control->pieces, (uint32_t)len, sg);
 }
 
 /* ---- posting ---- */
@@ -114,27 +118,24 @@ struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t
 											     : NULL;
 }
 
-static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+bool tq_copy_is_pooled(const struct tq_net *net, const struct tq_sg *copy)
 {
-	struct tq_send *send = (struct tq_send *)work;
-
-	(void)wc;         /* errors are the lane's */
-	if (send->sg.reg) /* else it is sent again */
-		tq_control_copy_put(net, &send->sg);
-	tq_send_put(net, send);
+	return copy->reg != &net->control->msgs.reg && copy->reg != &net->control->pieces.reg;
 }
 
-static void inline_again(struct tq_net *net, const struct tq_posted *posted)
+static void inline_again(struct tq_net *net, struct tq_posted *posted)
 {
 	tq_control_again(net, posted, NULL);
 }
 
-static void copy_again(struct tq_net *net, const struct tq_posted *posted)
+static void copy_again(struct tq_net *net, struct tq_posted *posted)
 {
-	struct tq_send *send = (struct tq_send *)posted->work;
+	uint64_t len = posted->copy.len;
 
-	if (tq_control_again(net, posted, &send->sg))
-		send->sg.reg = NULL;
+	if (!tq_control_again(net, posted, &posted->copy))
+		return;
+	posted->copy.reg = NULL;
+	net->copies_sent -= len;
 }
 
 static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
@@ -160,7 +161,6 @@ static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane 
 static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *lane,
 		     const struct tq_sg *copy, uint32_t len, int cls, unsigned flags)
 {
-	struct tq_send *send = tq_send_get(net);
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)copy->addr,
 		.length = len,
@@ -175,15 +175,11 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 	};
 	int rc;
 
-	if (!send)
-		return -EAGAIN;
-	send->work.done = copy_done;
-	send->sg = *copy;
-	rc = tq_lane_post(net, lane, link, &wr, &send->work, true);
-	if (rc)
-		tq_send_put(net, send);
-	else
-		tq_lane_keep(net, lane, copy_again, NULL, len)->flags = flags;
+	if (tq_lane_wants_back(net, copy))
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	rc = tq_lane_post(net, lane, link, &wr, NULL, false);
+	if (!rc)
+		tq_lane_keep_copy(net, lane, copy_again, copy, len)->flags = flags;
 	return rc;
 }
 
@@ -195,7 +191,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	struct tq_sg copy;
 	int rc;
 
-	if (!reserve_get(&control->msgs, len, &copy))
+	if (!reserve_get(net, &control->msgs, len, &copy))
 		return -EAGAIN;
 	memcpy(copy.addr, msg, len);
 	rc = post_copy(net, link, lane, &copy, len, cls, flags);

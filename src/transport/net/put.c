@@ -18,15 +18,6 @@ struct tq_put {
 	unsigned char data[];
 };
 
-static void copy_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
-{
-	struct tq_send *send = (struct tq_send *)work;
-
-	(void)wc; /* errors are the lane's */
-	tq_copy_put(net, &send->sg);
-	tq_send_put(net, send);
-}
-
 static struct tq_put *put_new(const void *data, uint32_t len, uint64_t addr, uint32_t key)
 {
 	struct tq_put *put = malloc(sizeof(*put) + len);
@@ -41,11 +32,10 @@ static struct tq_put *put_new(const void *data, uint32_t len, uint64_t addr, uin
 	return put;
 }
 
-static void again(struct tq_net *net, const struct tq_posted *posted)
+static void again(struct tq_net *net, struct tq_posted *posted)
 {
 	struct tq_link *link = posted->link;
-	const struct tq_send *send = (const struct tq_send *)posted->work;
-	const void *data = posted->bytes ? posted->bytes : send->sg.addr;
+	const void *data = posted->bytes ? posted->bytes : posted->copy.addr;
 	struct tq_put *put = put_new(data, posted->len, posted->addr, posted->key);
 
 	if (!put) {
@@ -57,11 +47,8 @@ static void again(struct tq_net *net, const struct tq_posted *posted)
 	DL_PREPEND(link->puts, put);
 }
 
-static void keep(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr,
-		 const void *bytes, uint32_t len)
+static void keep(struct tq_posted *posted, const struct ibv_send_wr *wr)
 {
-	struct tq_posted *posted = tq_lane_keep(net, lane, again, bytes, len);
-
 	posted->addr = wr->wr.rdma.remote_addr;
 	posted->key = wr->wr.rdma.rkey;
 }
@@ -69,27 +56,22 @@ static void keep(struct tq_net *net, struct tq_lane *lane, const struct ibv_send
 static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		     struct ibv_send_wr *wr)
 {
-	struct tq_send *send = tq_send_get(net);
 	struct ibv_sge *sge = wr->sg_list;
+	struct tq_sg copy;
 	int rc;
 
-	if (!send)
+	if (!tq_copy_get(net, sge->length, &copy))
 		return -EAGAIN;
-	if (!tq_copy_get(net, sge->length, &send->sg)) {
-		tq_send_put(net, send);
-		return -EAGAIN;
-	}
-	memcpy(send->sg.addr, (void *)(uintptr_t)sge->addr, sge->length);
-	sge->addr = (uintptr_t)send->sg.addr;
-	sge->lkey = send->sg.reg->lkey;
-	send->work.done = copy_done;
-	rc = tq_lane_post(net, lane, link, wr, &send->work, true);
-	if (rc) {
-		tq_copy_put(net, &send->sg);
-		tq_send_put(net, send);
-	} else {
-		keep(net, lane, wr, NULL, sge->length);
-	}
+	memcpy(copy.addr, (void *)(uintptr_t)sge->addr, sge->length);
+	sge->addr = (uintptr_t)copy.addr;
+	sge->lkey = copy.reg->lkey;
+	if (tq_lane_wants_back(net, &copy))
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	rc = tq_lane_post(net, lane, link, wr, NULL, false);
+	if (rc)
+		tq_copy_put(net, &copy);
+	else
+		keep(tq_lane_keep_copy(net, lane, again, &copy, sge->length), wr);
 	return rc;
 }
 
@@ -115,7 +97,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;
 		rc = tq_lane_post(net, lane, link, &wr, NULL, false);
 		if (!rc)
-			keep(net, lane, &wr, data, len);
+			keep(tq_lane_keep(net, lane, again, data, len), &wr);
 	} else {
 		rc = post_copy(net, lane, link, &wr);
 	}

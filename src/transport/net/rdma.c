@@ -144,7 +144,7 @@ static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ib
 
 /* Reads and writes may be repeated as long as the operation has not ended; a direct send is one
  * chunk. */
-static void chunk_again(struct tq_net *net, const struct tq_posted *posted)
+static void chunk_again(struct tq_net *net, struct tq_posted *posted)
 {
 	struct tq_rdma_op *op = ((struct tq_send *)posted->work)->token;
 

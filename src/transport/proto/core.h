@@ -422,8 +422,8 @@ void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service
  * set, only what touches no user data. */
 int tq_core_poll(struct tq_core *core);
-/* Around each poll of the network's completions: what is outstanding after one wasn't complete when
- * it began. Between the two, time may pass. */
+/* Around each poll that takes all of the network's completions: what is outstanding after one
+ * wasn't complete when it began. Between the two, time may pass. */
 static inline uint64_t tq_core_polls(const struct tq_core *core)
 {
 	return core->ntimed ? core->wire->now(core->net) : 0;
