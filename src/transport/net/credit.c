@@ -26,12 +26,13 @@
 #include "net/control.h"
 
 #define CREDIT_BUFFERS 2u /* for each sender */
-#define SHARE          4u /* one sender gets up to 1/SHARE of a bank */
+#define FIRST_SHARE    4u /* one sender gets up to 1/FIRST_SHARE of a bank, */
+#define SHARE          2u /* and up to 1/SHARE when it has used that up */
 
 /* A new sender's: a few fit in any bank. */
 static uint32_t granted_first(const struct tq_net *net, int cls)
 {
-	int64_t n = net->params->credits, most = net->control->banks->depth[cls] / SHARE;
+	int64_t n = net->params->credits, most = net->control->banks->depth[cls] / FIRST_SHARE;
 
 	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
 		n /= 2;
