@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_segment.c [copied] - regions in System V shared memory, into which small requests go without
- * a system call; or, as the argument says, with one. Child 1 has the memory, child 0 has a
- * connection to it. The rules are those of any other memory.
+ * test_segment.c [copied [twice]] - regions in System V shared memory, into which small requests go
+ * without a system call; or, as the argument says, with one, or through shared memory. Child 1 has
+ * the memory, child 0 has a connection to it. The rules are those of any other memory.
  */
 #define _GNU_SOURCE 1
 #include <linux/filter.h>
@@ -19,7 +19,7 @@
 
 #define SMALL 4096 /* --cqe-payload */
 
-static bool copied;
+static bool copied, twice;
 
 /* The counter grows by n; by nothing where all is copied, or where the kernel is too old. */
 static void grew(uint64_t before, uint64_t n)
@@ -271,14 +271,46 @@ static void test_other_memory(void **state)
 	}
 }
 
+/* The requester's own memory is paged on demand, and isn't there any more: an error, no SIGSEGV, if
+ * it is the kernel that copies. */
+static void absent(unsigned me, void *arg)
+{
+	struct seg_side s = me ? seg_owner() : seg_requester();
+
+	(void)arg;
+	if (me) {
+		procs_barrier();
+		seg_owner_close(&s);
+		return;
+	}
+	t_ok(ibv_dereg_mr(s.own.mr));
+	s.own.mr = ibv_reg_mr(s.d->pd, s.own.addr, SEG_LEN,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	t_true(s.own.mr, "ibv_reg_mr: %s", strerror(errno));
+	t_eq(seg_request(&s, IBV_WR_RDMA_WRITE, PLACE(0), 1000), IBV_WC_SUCCESS);
+	t_ok(mprotect(s.own.addr, SEG_LEN, PROT_NONE));
+	t_eq(seg_request(&s, IBV_WR_RDMA_WRITE, PLACE(0), 1000), IBV_WC_LOC_PROT_ERR);
+	procs_barrier();
+	seg_requester_close(&s);
+}
+
+static void test_absent(void **state)
+{
+	(void)state;
+	if (!twice)
+		seg_run(absent);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_transfers), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_order),     cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_forbidden), cmocka_unit_test(test_other_memory),
+		cmocka_unit_test(test_absent),
 	};
 
 	copied = seg_copied(argc, argv);
+	twice = argc > 2 && !strcmp(argv[2], "twice");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
  * multicast. */
 #include <arpa/inet.h>
+#include <sys/mman.h>
 
 #include "util.h"
 
@@ -441,6 +442,31 @@ static void test_multicast(void **state)
 	way_free(&w);
 }
 
+/* A receive in memory that is paged on demand, and isn't there any more: an error, no SIGSEGV. */
+static void test_absent(void **state)
+{
+	struct t_buf in = t_buf_in(dev->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	struct ibv_sge to = t_sge(&in, 0, 8192);
+	struct way w = way(false);
+	struct ibv_sge one = t_sge(&w.p.ba, 0, 1000);
+	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
+	struct ibv_wc wc;
+
+	(void)state;
+	t_recv(w.p.b, 2, &to, 1);
+	t_recv(w.p.b, 3, &to, 1);
+	t_post(w.p.a, &wr);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	t_next(w.p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_ok(mprotect(in.addr, in.len, PROT_NONE));
+	t_post(w.p.a, &wr);
+	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
+	t_poll(w.p.b->rcq, &wc, 1);
+	t_eq(wc.status, IBV_WC_LOC_PROT_ERR);
+	way_free(&w);
+	t_buf_free(&in);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +476,7 @@ int main(void)
 		cmocka_unit_test(test_qkey_high_bit), cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_opcodes),       cmocka_unit_test(test_ah),
 		cmocka_unit_test(test_multicast),     cmocka_unit_test(test_grh),
+		cmocka_unit_test(test_absent),
 	};
 
 	return cmocka_run_group_tests_name("ud", tests, setup, t_teardown);

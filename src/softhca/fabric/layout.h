@@ -99,16 +99,16 @@ struct shca_mr_entry {
  */
 struct shca_cq_entry {
 	_Atomic uint64_t life;
-	_Atomic uint64_t ring;    /* arena offset << 8 | log2(slots); swapped by a resize */
-	_Atomic uint32_t limit;   /* completions it holds before it overruns */
-	uint32_t stride;          /* bytes of one slot */
-	_Atomic uint32_t overrun; /* 1: overrun, no further completion is taken */
-	uint32_t channel;         /* comp channel + 1, 0 = none */
-	uint32_t async_channel;   /* the context's async event channel */
-	uint32_t stamps;          /* 1: completions carry the time at which they were made */
-	uint64_t pockets;         /* arena offset (cq_pocket.h) */
-	uint32_t npockets;        /* power of two; 0 = none */
-	uint32_t room;            /* bytes of a message that a completion can carry */
+	_Atomic uint64_t ring;     /* arena offset << 8 | log2(slots); swapped by a resize */
+	_Atomic uint32_t limit;    /* completions it holds before it overruns */
+	uint32_t stride;           /* bytes of one slot */
+	_Atomic uint32_t overrun;  /* 1: overrun, no further completion is taken */
+	uint32_t channel;          /* comp channel + 1, 0 = none */
+	uint32_t async_channel;    /* the context's async event channel */
+	uint32_t stamps;           /* 1: completions carry the time at which they were made */
+	uint64_t pockets;          /* arena offset (cq_pocket.h) */
+	_Atomic uint32_t npockets; /* power of two; 0 = none (yet) */
+	uint32_t room;             /* bytes of a message that a completion can carry */
 	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* what a producer last saw of polled */
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
 	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | process slot that is firing << 8 */

@@ -72,29 +72,30 @@ static uint32_t slot_stride(void)
 
 static uint64_t pockets_len(const struct shca_cq_entry *e)
 {
-	return (uint64_t)e->npockets * shca_pocket_stride(e->room);
+	return (uint64_t)atomic_load(&e->npockets) * shca_pocket_stride(e->room);
 }
 
-/* Pockets for what the slots have no room for. No more than slots: the others would stay empty. */
-static int pockets_make(struct shca_cq *cq)
+/* No more than slots: the others would stay empty. Without memory it goes without them. */
+void shca_cq_receives(struct shca_cq *cq)
 {
+	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_POCKETS;
 	struct shca_cq_entry *e = cq->entry;
 
-	e->room = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
-	if (e->room <= cq->stride - offsetof(struct shca_cqe, data))
-		return 0;
-	e->npockets = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_POCKETS;
-	e->pockets = shca_arena_alloc(&shca_self.fabric, shca_self.slot, pockets_len(e));
-	if (!e->pockets)
-		e->npockets = 0;
-	return e->pockets ? 0 : -ENOMEM;
+	pthread_mutex_lock(&cq->lock);
+	if (!atomic_load(&e->npockets) && e->room > shca_slot_room(e)) {
+		e->pockets = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
+					      (uint64_t)n * shca_pocket_stride(e->room));
+		/* release: they are there. */
+		atomic_store_explicit(&e->npockets, e->pockets ? n : 0, memory_order_release);
+	}
+	pthread_mutex_unlock(&cq->lock);
 }
 
 static void memory_free(struct shca_cq *cq)
 {
 	if (cq->ring_off)
 		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
-	if (cq->entry->npockets)
+	if (atomic_load(&cq->entry->npockets))
 		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->pockets,
 				pockets_len(cq->entry));
 }
@@ -148,7 +149,7 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	}
 	cq->idx = (uint32_t)idx;
 	cq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_CQ], cq->idx);
-	cq->entry->npockets = 0;
+	atomic_store(&cq->entry->npockets, 0);
 	cq->number = shca_table_number(cq->entry);
 	cq->stride = slot_stride();
 	init_locks(cq);
@@ -157,13 +158,13 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	cq->ibv.cq_context = user;
 	cq->ibv.handle = cq->idx;
 	/* Known by its index from here on: shca_cq_settle_all() may look at it. */
-	if (ring_make(cq, cqe) || pockets_make(cq) ||
-	    shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
+	if (ring_make(cq, cqe) || shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
 		errno = ENOMEM;
 		goto free_entry;
 	}
 	cq->ibv.cqe = (int)capacity(cq->log2_slots);
 	cq->entry->stride = cq->stride;
+	cq->entry->room = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 	cq->entry->channel = channel ? ((struct shca_channel *)channel)->id + 1 : 0;
 	cq->entry->async_channel = ctx->async_channel;
 	atomic_store(&cq->entry->limit, (uint32_t)cq->ibv.cqe);

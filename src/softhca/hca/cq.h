@@ -13,10 +13,15 @@
 #define SHCA_CQ_SHORT 192
 
 /*
- * Can the next completion of this CQ carry so many bytes? Then *pocket is where (0: in its slot),
- * for the `pocket` of the completion, which has to be produced. Inside an epoch.
+ * Can the next completion of this CQ carry the first len bytes of c->src to c->dst? Then *pocket is
+ * where (0: in its slot), for the `pocket` of the completion, which has to be produced. What is not
+ * short only if its memory is pinned: it is copied by instructions, and memory that isn't there has
+ * to be an error rather than a SIGSEGV. Inside an epoch.
  */
-bool shca_cq_carries(const struct shca_cq_entry *e, uint32_t len, uint16_t *pocket);
+bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
+		     uint16_t *pocket);
+/* Messages will come to this CQ of ours: makes room for them. */
+void shca_cq_receives(struct shca_cq *cq);
 /*
  * Adds completion *c, with its payload gathered from runs (own memory). 0, or -ENOSPC: the queue
  * overran (IBA 11.6.3.1): the owner was told by an async event; the caller's QP is to fail. Inside

@@ -2,10 +2,10 @@
 /*
  * cq_pocket.h - room for messages that come with their completion but are too large for its slot.
  *
- * A CQ has a few pockets in its owner's arena. A producer that has such a message takes the pocket
- * that comes next by the ring's tail, if it is empty (the system call of a copy costs ten times as
- * much as the two copies through a pocket; if it is not, the message is copied all the same).
- * Whoever takes the completion out of the ring empties it.
+ * A CQ that receives has a few pockets in its owner's arena. A producer that has such a message
+ * takes the pocket that comes next by the ring's tail, if it is empty (the system call of a copy
+ * costs ten times as much as the two copies through a pocket; if it is not, the message is copied
+ * all the same). Whoever takes the completion out of the ring empties it.
  *
  * A producer that is killed between FULL and the completion leaves its pocket full for the rest of
  * the CQ's life. One that is killed before has its pocket taken over.
@@ -39,12 +39,19 @@ static inline struct shca_pocket *shca_pocket_at(const struct shca_cq_entry *e, 
 					      (uint64_t)(nr - 1) * shca_pocket_stride(e->room));
 }
 
-/* Takes the pocket of ring position `pos`; 0: it isn't empty. */
+/* Takes the pocket of ring position `pos`; 0: there is none, or it isn't empty. */
 static inline unsigned shca_pocket_take(const struct shca_cq_entry *e, char *arena, uint64_t pos)
 {
-	unsigned nr = (unsigned)(pos & (e->npockets - 1)) + 1;
-	struct shca_pocket *p = shca_pocket_at(e, arena, nr);
-	uint32_t was = atomic_load_explicit(&p->state, memory_order_relaxed);
+	/* acquire: then `pockets` says where they are. */
+	uint32_t n = atomic_load_explicit(&e->npockets, memory_order_acquire);
+	unsigned nr = (unsigned)(pos & (n - 1)) + 1;
+	struct shca_pocket *p;
+	uint32_t was;
+
+	if (!n)
+		return 0;
+	p = shca_pocket_at(e, arena, nr);
+	was = atomic_load_explicit(&p->state, memory_order_relaxed);
 
 	if (was == SHCA_POCKET_FULL ||
 	    (was != SHCA_POCKET_EMPTY && shca_tag_alive(was - SHCA_POCKET_TAG)))
@@ -61,6 +68,12 @@ static inline void shca_pocket_empty(const struct shca_cq_entry *e, char *arena,
 	/* release: it was read before others write to it. */
 	atomic_store_explicit(&shca_pocket_at(e, arena, nr)->state, SHCA_POCKET_EMPTY,
 			      memory_order_release);
+}
+
+/* How many bytes of a message the slot itself has room for. */
+static inline uint32_t shca_slot_room(const struct shca_cq_entry *e)
+{
+	return e->stride - (uint32_t)offsetof(struct shca_cqe, data);
 }
 
 /* Where the payload of a completion of an own CQ is. */

@@ -41,15 +41,27 @@ static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint6
 	return (int64_t)(t - atomic_load_explicit(&r->bias, memory_order_relaxed) - polled);
 }
 
+static char *arena_of(const struct shca_cq_entry *e)
+{
+	return shca_arena(&shca_self.fabric,
+			  shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+}
+
+static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, char *arena)
+{
+	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire);
+
+	return (struct shca_cq_ring *)(void *)(arena + (desc >> 8));
+}
+
 bool shca_cq_holds(struct shca_cq_entry *e)
 {
-	char *arena = shca_arena(&shca_self.fabric, shca_life_proc(atomic_load(&e->life)));
-	uint64_t ring = atomic_load_explicit(&e->ring, memory_order_acquire) >> 8;
+	char *arena = arena_of(e);
 	const struct shca_cq_ring *r;
 
 	if (!arena)
 		return false;
-	r = (const struct shca_cq_ring *)(const void *)(arena + ring);
+	r = ring_of(e, arena);
 	return held(e, r, atomic_load(&r->tail), false) > 0;
 }
 
@@ -116,28 +128,22 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
 }
 
-static char *arena_of(const struct shca_cq_entry *e)
+bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
+		     uint16_t *pocket)
 {
-	return shca_arena(&shca_self.fabric,
-			  shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
-}
-
-bool shca_cq_carries(const struct shca_cq_entry *e, uint32_t len, uint16_t *pocket)
-{
-	const struct shca_cq_ring *r;
-	uint64_t ring;
-	char *arena;
+	char *arena = arena_of(e);
+	uint64_t tail;
 
 	*pocket = 0;
-	if (len <= e->stride - offsetof(struct shca_cqe, data))
+	if (len > SHCA_CQ_SHORT &&
+	    (shca_runs_on_demand(c->src, c->nsrc) || shca_runs_on_demand(c->dst, c->ndst)))
+		return false;
+	if (len <= shca_slot_room(e))
 		return true;
-	arena = arena_of(e);
 	if (len > e->room || !arena)
 		return false;
-	ring = atomic_load_explicit(&e->ring, memory_order_acquire) >> 8;
-	r = (const struct shca_cq_ring *)(const void *)(arena + ring);
-	*pocket = (uint16_t)shca_pocket_take(e, arena,
-					     atomic_load_explicit(&r->tail, memory_order_relaxed));
+	tail = atomic_load_explicit(&ring_of(e, arena)->tail, memory_order_relaxed);
+	*pocket = (uint16_t)shca_pocket_take(e, arena, tail);
 	return *pocket;
 }
 

@@ -35,6 +35,14 @@ void shca_mem_reset(void)
 		atomic_store(&bounce[i], 0);
 }
 
+bool shca_runs_on_demand(const struct shca_run *runs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (runs[i].on_demand)
+			return true;
+	return false;
+}
+
 void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len)
 {
 	char *p = to;
@@ -283,9 +291,10 @@ static int move(unsigned other, bool write, struct iovec *own, struct iovec *the
 
 /* Only requests that a completion could carry: for that little, own memory is touched here too, and
  * if it isn't there that is a SIGSEGV. `there` is all that the request names. */
-static bool directly(const struct shca_run *there, uint64_t len)
+static bool directly(const struct shca_run *there, uint64_t len, const struct shca_run *own,
+		     unsigned n)
 {
-	return there->mr && len <= there->len &&
+	return there->mr && len <= there->len && !shca_runs_on_demand(own, n) &&
 	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 }
 
@@ -295,7 +304,8 @@ static bool copy_directly(const struct shca_copy *c, bool write, unsigned other,
 	char flat[MAX_PAYLOAD];
 	bool did;
 
-	if (!directly(there, len) || len > sizeof(flat))
+	if (!directly(there, len, write ? c->src : c->dst, write ? c->nsrc : c->ndst) ||
+	    len > sizeof(flat))
 		return false;
 	if (write)
 		shca_mem_gather(flat, c->src, len);
@@ -393,8 +403,8 @@ static int move_word(const struct shca_run *word, unsigned proc, bool write, uin
 {
 	struct iovec mine[2] = {{own, 8}}, theirs = {(void *)(uintptr_t)word->addr, 8};
 
-	if (!directly(word, 8) || !(write ? shca_segment_write(word, proc, own, 8)
-					  : shca_segment_read(word, proc, own, 8)))
+	if (!directly(word, 8, NULL, 0) || !(write ? shca_segment_write(word, proc, own, 8)
+						   : shca_segment_read(word, proc, own, 8)))
 		return move(proc, write, mine, &theirs, 1);
 	if (!write)
 		shca_add(direct, 1);

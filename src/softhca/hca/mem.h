@@ -30,6 +30,9 @@ struct shca_copy {
 	struct shca_run dst[SHCA_MAX_RUNS];
 };
 
+/* May any of it turn out not to be there? */
+bool shca_runs_on_demand(const struct shca_run *runs, unsigned n);
+
 /*
  * Moves bytes [off, off + len) of both lists. 0; -EFAULT: our own memory isn't there; -EREMOTEIO:
  * the other's isn't; -ESRCH: the other process is gone. Must be called inside an epoch.

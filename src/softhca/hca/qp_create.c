@@ -162,6 +162,7 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const 
 		qp->recv_cq = (struct shca_cq *)a->recv_cq;
 		e->recv_cq = qp->recv_cq->idx;
 		atomic_fetch_add(&qp->recv_cq->refs, 1);
+		shca_cq_receives(qp->recv_cq);
 	}
 	if (a->srq) {
 		ib->srq = a->srq;

@@ -173,30 +173,6 @@ static enum shca_step complete_receive(struct shca_req *r, const struct shca_car
 	return a == SHCA_ACK ? done(r) : shca_req_answer(r, a);
 }
 
-static bool any_on_demand(const struct shca_run *runs, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		if (runs[i].on_demand)
-			return true;
-	return false;
-}
-
-/*
- * Does the message go with its completion? What is not short only if its memory is pinned: it is
- * copied by instructions, and memory that isn't there has to be an error rather than a SIGSEGV.
- */
-static bool is_cargo(struct shca_req *r, uint16_t *pocket)
-{
-	const struct shca_copy *c = &r->qp->copy;
-
-	if (r->qp->cur.held)
-		return false;
-	if (r->w->length > SHCA_CQ_SHORT &&
-	    (any_on_demand(c->src, c->nsrc) || any_on_demand(c->dst, c->ndst)))
-		return false;
-	return shca_cq_carries(r->t.cq, r->w->length, pocket);
-}
-
 static enum shca_step op_send(struct shca_req *r)
 {
 	struct shca_qp *qp = r->qp;
@@ -218,7 +194,7 @@ static enum shca_step op_send(struct shca_req *r)
 		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
 				   &qp->ahead);
 	}
-	if (is_cargo(r, &cargo.pocket))
+	if (!qp->cur.held && shca_cq_carries(r->t.cq, c, len, &cargo.pocket))
 		return complete_receive(r, &cargo);
 	if (!qp->cur.held)
 		hold(r);

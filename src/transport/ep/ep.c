@@ -417,8 +417,8 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		return -EAGAIN;
 	lock(ep);
 	/* One that posts and posts may find a queue full of what is complete. */
-	if (ep->net.scq.look)
-		poll_cq(ep, tq_cq_poll_sends);
+	if (ep->net.scq.look && poll_cq(ep, tq_cq_poll_sends))
+		ep->quiet = TQ_EP_QUIET;
 	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;

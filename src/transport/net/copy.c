@@ -160,6 +160,11 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 	sg->reg = NULL;
 }
 
+uint64_t tq_copy_bytes(const struct tq_sg *sg)
+{
+	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
+}
+
 int tq_copies_open(struct tq_net *net)
 {
 	struct tq_slab *slab =

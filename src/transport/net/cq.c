@@ -158,7 +158,8 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	struct tq_cq *scq = &net->scq;
 	int events = 0;
 
-	if (scq->awaited || scq->look || (scq->used && ++scq->skipped >= LOOK_ANYWAY))
+	if (scq->awaited || scq->look || tq_posts_dry(net) ||
+	    (scq->used && ++scq->skipped >= LOOK_ANYWAY))
 		events = tq_cq_poll_sends(net, budget);
 	return events + poll_cq(net, &net->rcq, budget);
 }

@@ -94,11 +94,20 @@ static void release(struct tq_net *net, const struct tq_lane *lane, uint32_t n)
 
 static void put_copy(struct tq_net *net, struct tq_posted *posted)
 {
-	if (!posted->copy.reg)
-		return;
-	net->copies_sent -= posted->copy.len;
-	tq_control_copy_put(net, &posted->copy);
+	struct tq_sg copy = tq_lane_take_copy(net, posted);
+
+	if (copy.reg)
+		tq_control_copy_put(net, &copy);
+}
+
+struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted)
+{
+	struct tq_sg copy = posted->copy;
+
+	if (copy.reg)
+		net->copies_sent -= tq_control_copy_bytes(net, &copy);
 	posted->copy.reg = NULL;
+	return copy;
 }
 
 void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
@@ -197,14 +206,15 @@ struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
 	struct tq_posted *slot = tq_lane_keep(net, lane, again, NULL, len);
 
 	slot->copy = *copy;
-	net->copies_sent += copy->len;
+	net->copies_sent += tq_control_copy_bytes(net, copy);
 	return slot;
 }
 
 bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy)
 {
-	return !tq_copy_is_pooled(net, copy) ||
-	       net->copies_sent + copy->len > (uint64_t)net->params->copy_pool / 4;
+	uint64_t bytes = tq_control_copy_bytes(net, copy);
+
+	return !bytes || net->copies_sent + bytes > (uint64_t)net->params->copy_pool / 4;
 }
 
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)

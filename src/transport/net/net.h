@@ -334,6 +334,8 @@ void tq_mem_free(struct tq_net *net, void *addr);
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr);
 bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 void tq_copy_put(struct tq_net *net, struct tq_sg *sg);
+/* What it takes of the pool. */
+uint64_t tq_copy_bytes(const struct tq_sg *sg);
 /* The SGE at the end of each receive; its length is what it takes at most. false: there is none. */
 bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge);
 
@@ -364,8 +366,10 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link);
 /* A buffer of the reserve for pieces, or false; and of that or the pool of copies, back to it. */
 bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy);
-/* Is it of the pool of copies, rather than of one of the small reserves? */
-bool tq_copy_is_pooled(const struct tq_net *net, const struct tq_sg *copy);
+/* How much of the pool of copies it takes; 0: it is of one of the small reserves. */
+uint64_t tq_control_copy_bytes(const struct tq_net *net, const struct tq_sg *copy);
+/* Is there a reserve with nothing left? */
+bool tq_posts_dry(const struct tq_net *net);
 void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *bounce);
 void tq_control_press(struct tq_net *net, bool stop);
 /* What a process that connects its control lane is told; its number here is link->here. */
@@ -421,6 +425,8 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
 				    void (*again)(struct tq_net *net, struct tq_posted *posted),
 				    const struct tq_sg *copy, uint32_t len);
+/* What was posted is sent again, or elsewhere: its copy, reg NULL if it has none. */
+struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
 /* Is what is sent from this copy to be signalled? It is soon to be used again. */
 bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy);
 /* The target has refused WQE number `wqe`: has those behind it repeated whose links are there. */

@@ -38,13 +38,10 @@ static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
 		tq_mem_free(net, reserve->mem);
 }
 
-static bool reserve_get(struct tq_net *net, struct tq_reserve *reserve, uint32_t len,
-			struct tq_sg *sg)
+static bool reserve_get(struct tq_reserve *reserve, uint32_t len, struct tq_sg *sg)
 {
-	if (!reserve->free) {
-		net->scq.look = true; /* some may be back */
+	if (!reserve->free)
 		return false;
-	}
 	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
 	reserve->free = *(void **)sg->addr;
 	return true;
@@ -88,8 +85,7 @@ void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
 
 bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
-	return len <= tq_piece_max(net) &&
-	       reserve_get(net, &net->control->pieces, (uint32_t)len, sg);
+	return len <= tq_piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
 }
 
 /* ---- posting ---- */
@@ -118,9 +114,20 @@ struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t
 											     : NULL;
 }
 
-bool tq_copy_is_pooled(const struct tq_net *net, const struct tq_sg *copy)
+uint64_t tq_control_copy_bytes(const struct tq_net *net, const struct tq_sg *copy)
 {
-	return copy->reg != &net->control->msgs.reg && copy->reg != &net->control->pieces.reg;
+	const struct tq_control *control = net->control;
+
+	if (copy->reg == &control->msgs.reg || copy->reg == &control->pieces.reg)
+		return 0;
+	return tq_copy_bytes(copy);
+}
+
+bool tq_posts_dry(const struct tq_net *net)
+{
+	const struct tq_control *control = net->control;
+
+	return !control->pieces.free || (control->msgs.mem && !control->msgs.free);
 }
 
 static void inline_again(struct tq_net *net, struct tq_posted *posted)
@@ -130,12 +137,8 @@ static void inline_again(struct tq_net *net, struct tq_posted *posted)
 
 static void copy_again(struct tq_net *net, struct tq_posted *posted)
 {
-	uint64_t len = posted->copy.len;
-
-	if (!tq_control_again(net, posted, &posted->copy))
-		return;
-	posted->copy.reg = NULL;
-	net->copies_sent -= len;
+	if (tq_control_again(net, posted, &posted->copy))
+		tq_lane_take_copy(net, posted);
 }
 
 static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
@@ -191,7 +194,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	struct tq_sg copy;
 	int rc;
 
-	if (!reserve_get(net, &control->msgs, len, &copy))
+	if (!reserve_get(&control->msgs, len, &copy))
 		return -EAGAIN;
 	memcpy(copy.addr, msg, len);
 	rc = post_copy(net, link, lane, &copy, len, cls, flags);
