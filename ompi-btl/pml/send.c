@@ -27,8 +27,9 @@ static void set_status(tupleq_request_t *request, int tag)
 	status->_ucount = request->op.buf.tq.len;
 }
 
-/* Room in the user's attached buffer. Where there is none Open MPI makes progress and gives up; but
- * copies that this has sent made room. */
+/* Room in the user's attached buffer. Where there is none Open MPI makes progress once and gives
+ * up. Copies that were sent may have made room, but that one look may have found other things
+ * first: so this looks on until there is nothing left to find. */
 static void *bsend_room(size_t len)
 {
 	unsigned long sent;
@@ -37,7 +38,7 @@ static void *bsend_room(size_t len)
 	do {
 		sent = tupleq_bsends_ended();
 		room = mca_pml_base_bsend_request_alloc_buf(len);
-	} while (!room && tupleq_bsends_ended() != sent);
+	} while (!room && (tupleq_bsends_ended() != sent || tq_progress(tupleq_pml.ep) > 0));
 	return room;
 }
 
