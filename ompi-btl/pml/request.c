@@ -8,7 +8,7 @@
 /* Polls of the adapter between looks at what else may have to be progressed. */
 enum { SPINS = 64 };
 
-static unsigned long bsends_ended;
+static int bsends;
 
 static int add_refs(tupleq_request_t *request, int n)
 {
@@ -155,9 +155,20 @@ void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, u
 	}
 }
 
-unsigned long tupleq_bsends_ended(void)
+void tupleq_bsend_began(void)
 {
-	return __atomic_load_n(&bsends_ended, __ATOMIC_ACQUIRE);
+	__atomic_add_fetch(&bsends, 1, __ATOMIC_RELAXED);
+}
+
+void tupleq_bsend_ended(void *copy)
+{
+	mca_pml_base_bsend_request_free(copy);
+	__atomic_sub_fetch(&bsends, 1, __ATOMIC_RELEASE);
+}
+
+bool tupleq_bsends_pending(void)
+{
+	return __atomic_load_n(&bsends, __ATOMIC_ACQUIRE) != 0;
 }
 
 static void end_request(tupleq_request_t *request, const struct tq_status *status)
@@ -169,8 +180,7 @@ static void end_request(tupleq_request_t *request, const struct tq_status *statu
 		tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
 	tupleq_buf_fini(&op->buf);
 	if (op->kind == TUPLEQ_OP_BSEND) {
-		mca_pml_base_bsend_request_free(request->bsend_copy);
-		__atomic_add_fetch(&bsends_ended, 1, __ATOMIC_RELEASE);
+		tupleq_bsend_ended(request->bsend_copy);
 	} else {
 		series_handed_over(&op->ompi);
 		ompi_request_complete(&op->ompi, true);

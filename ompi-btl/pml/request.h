@@ -57,8 +57,11 @@ tupleq_request_t *tupleq_request_new_persistent(enum tupleq_op_kind kind, void *
 						ompi_datatype_t *type, int peer, int tag,
 						ompi_communicator_t *comm);
 
-/* How many copies of buffered sends were sent, and have left the user's buffer. */
-unsigned long tupleq_bsends_ended(void);
+/* A buffered send is under way from when its copy is in the user's buffer to when that is given
+ * back. */
+void tupleq_bsend_began(void);
+void tupleq_bsend_ended(void *copy);
+bool tupleq_bsends_pending(void);
 
 /* Drops a reference. */
 void tupleq_request_put(tupleq_request_t *request);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sends in all modes: blocking, nonblocking and persistent. */
 #include <errno.h>
+#include <sched.h>
+#include <time.h>
 
 #include "pml.h"
 #include "request.h"
+
+/* How long a buffered send looks for room while there are others under way. */
+enum { BSEND_WAIT_MS = 100 };
 
 static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 {
@@ -27,18 +32,34 @@ static void set_status(tupleq_request_t *request, int tag)
 	status->_ucount = request->op.buf.tq.len;
 }
 
-/* Room in the user's attached buffer. Where there is none Open MPI makes progress once and gives
- * up. Copies that were sent may have made room, but that one look may have found other things
- * first: so this looks on until there is nothing left to find. */
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/*
+ * Room in the user's attached buffer. Where there is none Open MPI makes progress once and gives
+ * up. But that one look may find other things than the copies that were received; and of one that
+ * was received this process' adapter may learn a moment later. So this looks on for a while.
+ */
 static void *bsend_room(size_t len)
 {
-	unsigned long sent;
-	void *room;
+	void *room = mca_pml_base_bsend_request_alloc_buf(len);
+	bool pending = true;
+	uint64_t until;
 
-	do {
-		sent = tupleq_bsends_ended();
+	if (OPAL_LIKELY(room))
+		return room;
+	until = now_ms() + BSEND_WAIT_MS;
+	while (!room && pending && now_ms() < until) {
+		pending = tupleq_bsends_pending();
 		room = mca_pml_base_bsend_request_alloc_buf(len);
-	} while (!room && (tupleq_bsends_ended() != sent || tq_progress(tupleq_pml.ep) > 0));
+		if (!room)
+			sched_yield(); /* whom we wait for may need this core */
+	}
 	return room;
 }
 
@@ -79,11 +100,12 @@ static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 	buf->tq = (struct tq_buf){.addr = copy, .len = buf->tq.len};
 	request->bsend_copy = copy;
 	request->refs = 1; /* nobody else has it */
+	tupleq_bsend_began();
 	rc = tq_send(tupleq_ctx(comm), dst, tag, &buf->tq,
 		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED), request, &request->op.tq);
 	if (!rc)
 		return OMPI_SUCCESS;
-	mca_pml_base_bsend_request_free(copy);
+	tupleq_bsend_ended(copy);
 	rc = rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
 undo:
 	tupleq_request_undo(request);
