@@ -58,8 +58,9 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);
 void shca_cq_close_ring(struct shca_cq *cq);
 /* Calls fn for each completion that was not polled. Holding cq->lock. */
 void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c));
-/* Puts the bytes that wait in completions where they belong: memory of this process is about to be
- * deregistered. */
+/* Puts the bytes that wait in completions, of one queue or of all, where they belong: memory of
+ * this process is about to be deregistered. */
+void shca_cq_settle(struct shca_cq *cq);
 void shca_cq_settle_all(void);
 /* Turns it into a work completion, scattering its payload. 0, or -ENOENT: its queue is gone, as
  * with mlx5 after an SRQ was destroyed before its completions were polled. */
