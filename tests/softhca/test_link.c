@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its setting, which
- * the arguments repeat (0 = not limited): never faster, and at most 5 % slower. Other work on the
- * machine, and two that poll on one CPU, only lengthen what is measured: no round may be faster,
- * and one of a batch must keep to the setting; there are several batches. What a sanitizer makes
- * slow must only not be faster. Two processes on two nodes, whose clock is the machine's.
+ * the arguments repeat (0 = not limited): never faster, and at most 5 % slower by the median of
+ * several rounds. Other work on the machine only lengthens what is measured, so there are several
+ * batches of rounds, of which one must keep to that. Two processes on two nodes, whose clock is the
+ * machine's.
  */
 #include "procs.h"
 
 #define REGION  (64u << 20)
 #define ROUNDS  7
 #define BATCHES 5
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-static const bool as_fast = false;
-#else
-static const bool as_fast = true;
-#endif
 
 /* K_START moves with every round; K_GOOD + batch: this end is satisfied with it. */
 enum key { K_QP = 0, K_QP2 = 4, K_BUF = 8, K_START = 10, K_GOOD = K_START + ROUNDS * BATCHES };
@@ -65,15 +59,15 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* No sample is below the setting. Whether the least is within 5 % of it. */
+/* No sample is below the setting. Whether the median is within 5 % of it. */
 static bool check_times(const char *what, double *t, double want, double most)
 {
 	qsort(t, ROUNDS, sizeof(*t), compare);
 	t_true(t[0] >= want, "%s took %.3f ms, less than %.3f ms", what, t[0] * 1e3, want * 1e3);
-	if (t[0] <= most * 1.05 || !as_fast)
+	if (t[ROUNDS / 2] <= most * 1.05)
 		return true;
-	fprintf(stderr, "# %s took %.3f ms, more than %.3f ms by over 5 %%\n", what, t[0] * 1e3,
-		most * 1e3);
+	fprintf(stderr, "# %s took %.3f ms, more than %.3f ms by over 5 %%\n", what,
+		t[ROUNDS / 2] * 1e3, most * 1e3);
 	return false;
 }
 
