@@ -45,7 +45,7 @@ static int ring_make(struct shca_cq *cq, uint32_t cqe)
 	return 0;
 }
 
-/* What is small goes into the slot, which then is less than a page. */
+/* What is short goes into the slot; for more there are pockets. */
 static uint32_t slot_stride(void)
 {
 	uint64_t payload = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);

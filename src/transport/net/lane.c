@@ -199,22 +199,30 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 	return slot;
 }
 
-struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
-				    void (*again)(struct tq_net *net, struct tq_posted *posted),
-				    const struct tq_sg *copy, uint32_t len)
-{
-	struct tq_posted *slot = tq_lane_keep(net, lane, again, NULL, len);
-
-	slot->copy = *copy;
-	net->copies_sent += tq_control_copy_bytes(net, copy);
-	return slot;
-}
-
-bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy)
+/* Is what is sent from this copy to be signalled? It is soon to be used again. */
+static bool wants_back(const struct tq_net *net, const struct tq_sg *copy)
 {
 	uint64_t bytes = tq_control_copy_bytes(net, copy);
 
 	return !bytes || net->copies_sent + bytes > (uint64_t)net->params->copy_pool / 4;
+}
+
+int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      struct ibv_send_wr *wr, const struct tq_sg *copy,
+		      void (*again)(struct tq_net *net, struct tq_posted *posted),
+		      struct tq_posted **posted)
+{
+	int rc;
+
+	if (wants_back(net, copy))
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	rc = tq_lane_post(net, lane, link, wr, NULL, false);
+	if (rc)
+		return rc;
+	*posted = tq_lane_keep(net, lane, again, NULL, wr->sg_list->length);
+	(*posted)->copy = *copy;
+	net->copies_sent += tq_control_copy_bytes(net, copy);
+	return 0;
 }
 
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)

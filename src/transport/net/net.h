@@ -421,14 +421,14 @@ static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane 
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 			       void (*again)(struct tq_net *net, struct tq_posted *posted),
 			       const void *bytes, uint32_t len);
-/* The same for what is sent from a copy, which is taken over. */
-struct tq_posted *tq_lane_keep_copy(struct tq_net *net, struct tq_lane *lane,
-				    void (*again)(struct tq_net *net, struct tq_posted *posted),
-				    const struct tq_sg *copy, uint32_t len);
+/* tq_lane_post() and tq_lane_keep() of what is sent from a copy, which is taken over if that
+ * succeeds: it goes back with the completion of this WQE or of a later one. */
+int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      struct ibv_send_wr *wr, const struct tq_sg *copy,
+		      void (*again)(struct tq_net *net, struct tq_posted *posted),
+		      struct tq_posted **posted);
 /* What was posted is sent again, or elsewhere: its copy, reg NULL if it has none. */
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
-/* Is what is sent from this copy to be signalled? It is soon to be used again. */
-bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy);
 /* The target has refused WQE number `wqe`: has those behind it repeated whose links are there. */
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
 /* A failed lane whose completions can't come, as the adapter's queues are broken: its work ends

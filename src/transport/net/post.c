@@ -176,13 +176,12 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 		.send_flags = flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0,
 		.qp_type.xrc.remote_srqn = link->srqn[cls],
 	};
+	struct tq_posted *posted;
 	int rc;
 
-	if (tq_lane_wants_back(net, copy))
-		wr.send_flags |= IBV_SEND_SIGNALED;
-	rc = tq_lane_post(net, lane, link, &wr, NULL, false);
+	rc = tq_lane_post_copy(net, lane, link, &wr, copy, copy_again, &posted);
 	if (!rc)
-		tq_lane_keep_copy(net, lane, copy_again, copy, len)->flags = flags;
+		posted->flags = flags;
 	return rc;
 }
 

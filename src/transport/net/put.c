@@ -57,6 +57,7 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 		     struct ibv_send_wr *wr)
 {
 	struct ibv_sge *sge = wr->sg_list;
+	struct tq_posted *posted;
 	struct tq_sg copy;
 	int rc;
 
@@ -65,13 +66,11 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	memcpy(copy.addr, (void *)(uintptr_t)sge->addr, sge->length);
 	sge->addr = (uintptr_t)copy.addr;
 	sge->lkey = copy.reg->lkey;
-	if (tq_lane_wants_back(net, &copy))
-		wr->send_flags |= IBV_SEND_SIGNALED;
-	rc = tq_lane_post(net, lane, link, wr, NULL, false);
+	rc = tq_lane_post_copy(net, lane, link, wr, &copy, again, &posted);
 	if (rc)
 		tq_copy_put(net, &copy);
 	else
-		keep(tq_lane_keep_copy(net, lane, again, &copy, sge->length), wr);
+		keep(posted, wr);
 	return rc;
 }
 
