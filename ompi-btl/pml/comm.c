@@ -17,6 +17,8 @@ static unsigned ctx_flags(uint32_t assertions)
 		flags |= TQ_CTX_NO_ANY_TAG;
 	if (assertions & OMPI_COMM_ASSERT_EXACT_LENGTH)
 		flags |= TQ_CTX_EXACT_LENGTH;
+	if (assertions & OMPI_COMM_ASSERT_ALLOW_OVERTAKE)
+		flags |= TQ_CTX_OVERTAKING;
 	return flags;
 }
 

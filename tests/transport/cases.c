@@ -270,6 +270,28 @@ const struct small_case small_cases[] = {
 	 .lanes = 2,
 	 .ops = {WARM(0, 1, 0), WARM(0, 1, 1), SEND(0, 1, 0, LONG), SEND(0, 1, 1, LONG),
 		 RECV(1, 0, ANY, 8), RECV(1, 0, 0, 8), RECV(1, 0, 1, 8)}},
+	{.name = "overtaking-two-queues",
+	 .neps = 2,
+	 .warm = 4,
+	 .lanes = 2,
+	 .flags = TQ_CTX_OVERTAKING,
+	 .ops = {WARM(0, 1, 0), WARM(0, 1, 1), SEND(0, 1, 0, LONG), SEND(0, 1, 1, LONG),
+		 RECV(1, 0, ANY, 8), RECV(1, 0, 0, 8), RECV(1, 0, 1, 8)}},
+	{.name = "overtaking-rts",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .direct = EAGER + 1,
+	 .flags = TQ_CTX_OVERTAKING,
+	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SEND(0, 1, 0, LONG), RECV(1, 0, ANY, 8),
+		 RECV(1, 0, 0, 8)}},
+	{.name = "overtaking-beside-queue",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .flags = TQ_CTX_OVERTAKING,
+	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SEND(0, 1, 1, EAGER), SEND(0, 1, 0, LONG),
+		 RECV(1, 0, 0, 8), RECV(1, 0, ANY, 8), RECV(1, ANY_SRC, ANY, 8)}},
 	{.name = "direct-two-wildcards",
 	 .neps = 2,
 	 .warm = 4,
@@ -458,5 +480,6 @@ struct world *case_world(const struct small_case *c)
 		};
 	}
 	w->prog.nctx = 1;
+	w->prog.ctx_flags = c->flags;
 	return w;
 }

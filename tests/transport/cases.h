@@ -17,6 +17,7 @@ struct small_case {
 	int depth;   /* of an SRQ; 0: many */
 	int direct;  /* max_direct; 0: long */
 	int protocol, rendezvous;
+	unsigned flags;          /* of the context (TQ_CTX_*) */
 	uint32_t dry;            /* endpoints where nothing can be registered: bit mask */
 	bool no_pool;            /* there are no copies */
 	bool slow;               /* time passes: sends look held */

@@ -125,6 +125,7 @@ static bool covered(uint64_t runs)
 		{"for the limit", sim.stats->recalls_lru},
 		{"asked for", sim.stats->recalls_asked},
 		{"for buffers", sim.stats->recalls_buffer},
+		{"overtaking", sim.stats->recv_overtaking},
 	};
 	bool ok = true;
 

@@ -294,6 +294,54 @@ static void promoted(struct duo *d)
 		 (unsigned long long)direct);
 }
 
+/* Receives any message of rank 0 while another tag has a queue, when one of tag 71 has come.
+ * Returns the recalls that this took. */
+static uint64_t wild_beside_queue(struct duo *d)
+{
+	uint64_t before = duo_counter(d, "recalls");
+	struct duo_op op;
+	char data;
+
+	if (!d->me) {
+		duo_send(d, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
+		duo_wait(d, &op);
+		duo_meet(d);
+		return 0;
+	}
+	DUO_MUST(duo_counter(d, "tuples") == 1, "the tuple has no queue");
+	while (!duo_counter(d, "unexpected"))
+		tq_progress(d->ep);
+	duo_recv(d, 0, TQ_ANY_TAG, &data, 1, &op);
+	duo_wait(d, &op);
+	DUO_MUST(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
+	duo_meet(d);
+	return duo_counter(d, "recalls") - before;
+}
+
+/* Where messages may overtake each other a wildcard takes what is there; else it asks first. */
+static void overtaking(struct duo *d)
+{
+	struct duo_op op;
+	uint64_t n;
+	char data;
+
+	for (int i = 0; i < 200; i++) {
+		if (d->me)
+			duo_recv(d, 0, 70, &data, 1, &op);
+		duo_meet(d);
+		if (!d->me)
+			duo_send(d, 1, 70, "y", 1, 0, &op);
+		duo_wait(d, &op);
+	}
+	tq_ctx_set_flags(d->ctx, TQ_CTX_OVERTAKING);
+	n = wild_beside_queue(d);
+	DUO_MUST(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
+	DUO_MUST(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
+	tq_ctx_set_flags(d->ctx, 0);
+	n = wild_beside_queue(d);
+	DUO_MUST(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
+}
+
 /* A sender that computes finds its completions late, and takes them in several polls. That doesn't
  * say that its messages were held: the receives were posted. */
 static void computing(struct duo *d)
@@ -481,19 +529,13 @@ int main(int argc, char **argv)
 		const char *name;
 		duo_fn *fn;
 	} tests[] = {
-		{"sizes", sizes},
-		{"crossed tags", crossed},
-		{"wildcards", wildcards},
-		{"to itself", to_itself},
-		{"truncated", truncated},
-		{"synchronous", synchronous},
-		{"probes", probes},
-		{"cancelled", cancelled},
-		{"crowded", crowded},
-		{"promoted", promoted},
-		{"computing", computing},
-		{"bad calls", bad_calls},
-		{"bad addresses", bad_addresses},
+		{"sizes", sizes},           {"crossed tags", crossed},
+		{"wildcards", wildcards},   {"to itself", to_itself},
+		{"truncated", truncated},   {"synchronous", synchronous},
+		{"probes", probes},         {"cancelled", cancelled},
+		{"crowded", crowded},       {"promoted", promoted},
+		{"overtaking", overtaking}, {"computing", computing},
+		{"bad calls", bad_calls},   {"bad addresses", bad_addresses},
 		{"dead peer", dead_peer},
 	};
 
@@ -510,14 +552,16 @@ int main(int argc, char **argv)
 	}
 	duo_result("parameters", parameters());
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		bool queued = tests[i].fn == promoted || tests[i].fn == overtaking;
+
 		/* Where each send is complete when it was posted. */
 		if (tests[i].fn == computing && !only)
 			continue;
-		if ((!copies && tests[i].fn == crowded) || (!tuples && tests[i].fn == promoted) ||
+		if ((!copies && tests[i].fn == crowded) || (!tuples && queued) ||
 		    (only && !strstr(tests[i].name, only)))
 			continue;
 		/* On a busy machine any message may take as long as one that is held. */
-		if (tests[i].fn == promoted)
+		if (queued)
 			duo_param("giveback_after=0");
 		duo_run(tests[i].name, tests[i].fn);
 	}

@@ -91,6 +91,7 @@ struct tq_sreq {
 	struct tq_sg sg;             /* registered memory of the message; sg.reg NULL: none (yet) */
 	void *cookie;                /* of its registration */
 	struct tq_pieces *pieces;    /* the memory is these instead; sg.reg is one of theirs */
+	bool timed;                  /* posted_at is to be noted */
 	bool copied;                 /* sg is from the pool of copies */
 	bool uncopied;               /* that was empty once */
 	bool reported;               /* direct: named in a HELD message */

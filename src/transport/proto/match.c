@@ -10,6 +10,9 @@
  * No pending wildcard fits a tuple that is OFFERED or DIRECT: it recalled those when it was posted,
  * and while it waits no tuple that it fits is offered. Receives of a DIRECT tuple thus depend on
  * nothing but their tuple, and rtup.c places them.
+ *
+ * Where messages may overtake each other (TQ_CTX_OVERTAKING), a receive takes the first message of
+ * any tuple that is here, and waits for no other tuple's recall.
  */
 #include "proto/recv.h"
 
@@ -91,6 +94,43 @@ struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_
 	return NULL;
 }
 
+static bool may_overtake(const struct tq_ctx *ctx, int32_t tag)
+{
+	return ctx->flags & TQ_CTX_OVERTAKING && (tag >= 0 || tag == TQ_ANY_TAG);
+}
+
+/* Is it the next message of its tuple, in which no queue has a part? */
+static bool may_go(const struct tq_unex *u)
+{
+	const struct tq_rtup *k = u->rtup;
+
+	return k->unex == u && (k->state == TQ_RTUP_CONTROL || k->state == TQ_RTUP_OFFERED);
+}
+
+struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_unex *u;
+
+	if (!may_overtake(ctx, tag))
+		return NULL;
+	if (!tq_is_wild(rank, tag)) {
+		u = first_of(ctx->pairs[rank], tag);
+		return u && may_go(u) ? u : NULL;
+	}
+	if (rank == TQ_ANY_SOURCE) {
+		for (u = tq_unex_first(ctx, tag); u; u = tag == TQ_ANY_TAG ? u->anext : u->gnext) {
+			if (tq_tag_fits(tag, u->tag) && may_go(u))
+				return u;
+		}
+		return NULL;
+	}
+	DL_FOREACH(ctx->pairs[rank]->unex, u) {
+		if (tq_tag_fits(tag, u->tag) && may_go(u))
+			return u;
+	}
+	return NULL;
+}
+
 /* The first posted receive that fits a message of the tuple. */
 static struct tq_rreq *first_receive(const struct tq_rtup *k)
 {
@@ -115,6 +155,17 @@ static void match(struct tq_rreq *r, struct tq_unex *u)
 	tq_fetch(r, u);
 }
 
+/* Does a message that has just come go at once, although its sender is fenced? */
+static bool overtakes(const struct tq_unex *u)
+{
+	const struct tq_rtup *k = u->rtup;
+
+	if (!may_overtake(u->pair->ctx, k->tag) || k->unex || k->state == TQ_RTUP_RECALLING)
+		return false;
+	TQ_COUNT(u->pair->ctx->core->stats, recv_overtaking);
+	return true;
+}
+
 void tq_match_arrival(struct tq_unex *u)
 {
 	struct tq_rtup *k = u->rtup;
@@ -127,7 +178,7 @@ void tq_match_arrival(struct tq_unex *u)
 		return;
 	}
 	r = first_receive(k);
-	if (r && !u->pair->nfenced) {
+	if (r && (!u->pair->nfenced || overtakes(u))) {
 		match(r, u);
 		tq_match_settle(ctx);
 		return;

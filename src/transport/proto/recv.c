@@ -110,8 +110,13 @@ static int post_wild(struct tq_rreq *r)
 	struct tq_unex *u;
 
 	tq_policy_wild(ctx, r->rank, r->tag);
-	tq_rtup_recall_fitting(ctx, r->rank, r->tag, TQ_RECALL_WILD);
-	u = tq_match_find(ctx, r->rank, r->tag, r->order);
+	u = tq_match_overtake(ctx, r->rank, r->tag);
+	if (u && (ctx->queued || ctx->fenced))
+		TQ_COUNT(ctx->core->stats, recv_overtaking);
+	if (!u) {
+		tq_rtup_recall_fitting(ctx, r->rank, r->tag, TQ_RECALL_WILD);
+		u = tq_match_find(ctx, r->rank, r->tag, r->order);
+	}
 	if (u) {
 		tq_unex_unlink(u);
 		tq_fetch(r, u);
@@ -136,6 +141,11 @@ static int post_exact(struct tq_rreq *r, struct tq_pair *pair)
 		return 0;
 	}
 	u = k->unex ? tq_match_find(r->ctx, r->rank, r->tag, r->order) : NULL;
+	if (k->unex && !u) {
+		u = tq_match_overtake(r->ctx, r->rank, r->tag);
+		if (u)
+			TQ_COUNT(r->ctx->core->stats, recv_overtaking);
+	}
 	if (u) {
 		tq_unex_unlink(u);
 		tq_fetch(r, u);

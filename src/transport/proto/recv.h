@@ -56,6 +56,8 @@ static inline bool tq_fits(int want_rank, int32_t want_tag, int rank, int32_t ta
 struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order);
 /* The queued message that a receive of this kind, posted as number `order`, takes now. */
 struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order);
+/* The one that it may take whatever its place in MPI's order: only with TQ_CTX_OVERTAKING. */
+struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag);
 /* A new message: to its receive, else to the queues. */
 void tq_match_arrival(struct tq_unex *u);
 /* Matches what can be matched in a pair, after a fence of it is gone. */

@@ -191,8 +191,9 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 		flags |= TQ_DIRECT_INLINE;
 	}
 	/* Of one that has ended for its user and keeps no memory, nobody needs to know at once. */
+	s->timed = lane && s->state == TQ_SREQ_NEW && tq_stup_times(s, lane);
 	if (lane && s->state == TQ_SREQ_NEW && !s->sg.reg && !(s->flags & TQ_SEND_SYNC) &&
-	    !tq_stup_times(s, lane))
+	    !s->timed)
 		flags |= TQ_DIRECT_LAZY;
 	n = tq_pieces_list(s->pieces, &sg, sg.len, list);
 	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, list, n, flags, s);

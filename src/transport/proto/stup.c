@@ -278,7 +278,7 @@ void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
 {
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
-	if (s->state == TQ_SREQ_NEW && tq_stup_times(s, lane))
+	if (s->timed)
 		tq_stup_time(s);
 	set_idle(t, false);
 	t->on_bulk = !lane;
