@@ -226,6 +226,7 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
+	bool gave_back;                /* the last recall was for that */
 	uint32_t quiet;                /* messages since a wildcard or probe was about */
 	uint32_t backoff;              /* how many of them are asked for */
 	uint64_t seen;                 /* ctx->wild_at at its last message */
@@ -236,6 +237,13 @@ struct tq_rtup {
 	struct tq_rtup *lnext, *lprev; /* core->lru of those */
 	struct tq_rtup *anext, *aprev; /* core->rtup_all */
 };
+
+/* Of a tuple whose sender gave its queue back, as that made short messages wait, a longer one
+ * counts for so many: those gain from a queue. Both sides count. */
+static inline uint32_t tq_weight(bool gave_back)
+{
+	return gave_back ? 32 : 1;
+}
 
 /* ---- the sender's side ---- */
 

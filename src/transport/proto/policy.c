@@ -14,8 +14,6 @@
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
 #define BACKOFF_FAULT 256u /* least, for tuples that cost recalls in another way */
-/* Times that, at most, when a sender gave its queue back: it may have longer messages by then. */
-#define BACKOFF_ASKED 8u
 #define AFTER_LIMIT   16u  /* messages until a tuple asks again that found no room */
 #define WILDTAGS_MAX  256u /* tags remembered per context */
 #define IDLE_AFTER    8u   /* times the number of queues: messages to others, until it is idle */
@@ -84,13 +82,13 @@ static bool wild_since(const struct tq_rtup *k)
 	return t && t->at > k->seen;
 }
 
-void tq_policy_message(struct tq_rtup *k)
+void tq_policy_message(struct tq_rtup *k, uint32_t weight)
 {
 	const struct tq_ctx *ctx = k->pair->ctx;
 
 	ctx->core->nmessages++;
 	if (k->quiet < QUIET_MAX)
-		k->quiet++;
+		k->quiet += weight;
 	if (k->seen == ctx->wild_at)
 		return;
 	if (wild_since(k))
@@ -101,16 +99,16 @@ void tq_policy_message(struct tq_rtup *k)
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k);
-	uint32_t most = why == TQ_RECALL_ASKED ? BACKOFF_ASKED : BACKOFF_MAX;
 
+	k->gave_back = why == TQ_RECALL_ASKED;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU)
 		return AFTER_LIMIT;
 	if (why == TQ_RECALL_ASKED || why == TQ_RECALL_BUFFER)
 		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
 	k->quiet = 0;
 	k->backoff = 2 * k->backoff > least ? 2 * k->backoff : least;
-	if (k->backoff > least * most)
-		k->backoff = least * most;
+	if (k->backoff > least * BACKOFF_MAX)
+		k->backoff = least * BACKOFF_MAX;
 	return k->backoff ? k->backoff : 1;
 }
 

@@ -260,7 +260,7 @@ static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	k->info.traditional++;
-	tq_policy_message(k);
+	tq_policy_message(k, hdr->type == TQ_MSG_RTS ? tq_weight(k->gave_back) : 1);
 	return k;
 }
 

@@ -357,7 +357,9 @@ static void numbers_used(const struct sending *x)
 	x->pair->cseq++;
 	if (x->stup) {
 		x->stup->seq++;
-		x->stup->sent++;
+		x->stup->sent += x->buf->len > tq_eager_limit(x->core)
+					 ? tq_weight(x->stup->gave_back)
+					 : 1;
 	}
 }
 
