@@ -353,6 +353,8 @@ struct tq_ctx {
 /* A message for a context that is not here yet. */
 struct tq_orphan;
 
+#define TQ_ONCE_BITS 11
+
 struct tq_core {
 	const struct tq_wire_ops *wire;
 	void *net;
@@ -380,9 +382,10 @@ struct tq_core {
 	uint64_t nmessages; /* received by any way */
 	struct tq_stup *stup_lru;
 	uint32_t nstups;
-	struct tq_stup *idle_lanes; /* least recently used first */
-	struct tq_stup *want_lane;  /* OFFERED */
-	struct tq_ctx *removed;     /* by their users; they stay for what is under way */
+	uint32_t once[1u << TQ_ONCE_BITS][2]; /* tuples that had one message: stup.c */
+	struct tq_stup *idle_lanes;           /* least recently used first */
+	struct tq_stup *want_lane;            /* OFFERED */
+	struct tq_ctx *removed;               /* by their users; they stay for what is under way */
 	bool stirred;       /* something happened that may have been the last in one of them */
 	uint32_t ntimed;    /* direct sends outstanding with posted_at */
 	uint64_t polled_at; /* tq_core_polled() */

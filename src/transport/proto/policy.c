@@ -13,11 +13,14 @@
 #include "proto/recv.h"
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
-#define BACKOFF_FAULT 256u /* least, for tuples that cost recalls in another way */
-#define AFTER_LIMIT   16u  /* messages until a tuple asks again that found no room */
-#define WILDTAGS_MAX  256u /* tags remembered per context */
-#define IDLE_AFTER    8u   /* times the number of queues: messages to others, until it is idle */
-#define QUIET_MAX     (1u << 30)
+#define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
+/* For those that their senders gave back, which does not cost the recall alone. */
+#define BACKOFF_ASKED     1024u
+#define BACKOFF_ASKED_MAX 16u  /* times that */
+#define AFTER_LIMIT       16u  /* messages until a tuple asks again that found no room */
+#define WILDTAGS_MAX      256u /* tags remembered per context */
+#define IDLE_AFTER        8u /* times the number of queues: messages to others, until it is idle */
+#define QUIET_MAX         (1u << 30)
 
 struct tq_wildtag {
 	int32_t tag;
@@ -98,17 +101,21 @@ void tq_policy_message(struct tq_rtup *k, uint32_t weight)
 
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
-	uint32_t least = least_backoff(k);
+	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
 
 	k->gave_back = why == TQ_RECALL_ASKED;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU)
 		return AFTER_LIMIT;
-	if (why == TQ_RECALL_ASKED || why == TQ_RECALL_BUFFER)
+	if (why == TQ_RECALL_ASKED) {
+		least = least > BACKOFF_ASKED ? least : BACKOFF_ASKED;
+		most = BACKOFF_ASKED_MAX;
+	} else if (why == TQ_RECALL_BUFFER) {
 		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
+	}
 	k->quiet = 0;
 	k->backoff = 2 * k->backoff > least ? 2 * k->backoff : least;
-	if (k->backoff > least * BACKOFF_MAX)
-		k->backoff = least * BACKOFF_MAX;
+	if (k->backoff > least * most)
+		k->backoff = least * most;
 	return k->backoff ? k->backoff : 1;
 }
 

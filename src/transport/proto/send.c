@@ -357,9 +357,8 @@ static void numbers_used(const struct sending *x)
 	x->pair->cseq++;
 	if (x->stup) {
 		x->stup->seq++;
-		x->stup->sent += x->buf->len > tq_eager_limit(x->core)
-					 ? tq_weight(x->stup->gave_back)
-					 : 1;
+		x->stup->sent +=
+			x->buf->len > tq_eager_limit(x->core) ? tq_weight(x->stup->gave_back) : 1;
 	}
 }
 
@@ -424,14 +423,15 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		.flags = flags,
 		.user = user,
 	};
+	int rc;
 
 	if (!x.pair)
 		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		x.stup = tq_stup_get(x.pair, tag);
-		if (!x.stup)
-			return -ENOMEM;
-		if (x.stup->state == TQ_STUP_OFFERED)
+		rc = tq_stup_get(x.pair, tag, &x.stup);
+		if (rc)
+			return rc;
+		if (x.stup && x.stup->state == TQ_STUP_OFFERED)
 			tq_stup_switch(x.stup);
 	}
 	if (x.pair->peer->failed)

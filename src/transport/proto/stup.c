@@ -90,19 +90,31 @@ static void evict(struct tq_core *core)
 	}
 }
 
-struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag)
+/*
+ * Has there been a message of this tuple of late, that had no record? Remembers it if not. Many
+ * programs give each message a tag of its own, and to make a record and to forget another takes
+ * longer than all else about a short message. Two tuples in a line of the table can't drive each
+ * other out, and one that is taken for another gets its record too early.
+ */
+static bool is_second(struct tq_core *core, const struct tq_pair *pair, int32_t tag)
+{
+	uint64_t key =
+		((uint64_t)(uintptr_t)pair + ((uint64_t)(uint32_t)tag << 32)) * 0x9e3779b97f4a7c15u;
+	uint32_t *line = core->once[key >> (64 - TQ_ONCE_BITS)];
+	uint32_t name = (uint32_t)(key >> 16) | 1;
+
+	if (line[0] == name || line[1] == name)
+		return true;
+	line[1] = line[0];
+	line[0] = name;
+	return false;
+}
+
+static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_stup *t;
 
-	t = pair->last_stup;
-	if (!t || t->tag != tag)
-		HASH_FIND(hh, pair->stups, &tag, sizeof(tag), t);
-	if (t) {
-		pair->last_stup = t;
-		t->used = true;
-		return t;
-	}
 	if (core->nstups >= STUPS_MAX)
 		evict(core);
 	/* Likely the memory that was just given back, which calloc() would not take. */
@@ -119,6 +131,28 @@ struct tq_stup *tq_stup_get(struct tq_pair *pair, int32_t tag)
 	DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	core->nstups++;
 	return t;
+}
+
+int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_stup *t = pair->last_stup;
+
+	if (!t || t->tag != tag)
+		HASH_FIND(hh, pair->stups, &tag, sizeof(tag), t);
+	if (!t) {
+		*stup = NULL;
+		if (core->params->promote_after && !is_second(core, pair, tag))
+			return 0;
+		t = stup_new(pair, tag);
+		if (!t)
+			return -ENOMEM;
+		t->sent = core->params->promote_after != 0; /* the one without */
+	}
+	pair->last_stup = t;
+	t->used = true;
+	*stup = t;
+	return 0;
 }
 
 /* ---- lanes ---- */
