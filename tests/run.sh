@@ -243,15 +243,16 @@ run_mpi() {
 # run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: the protocol on a model of the network. ANY is 1 where a case with more
 # schedules than LIMIT is no failure.
 run_sims() {
-	local prefix=$1 runs=$2 limit=$3 any=$4
+	local prefix=$1 runs=$2 limit=$3 any=$4 name
 	shift 4
 	wanted sim_random && run "${prefix}sim_random" 600 env "$@" "$build/tests/transport/sim_random" --runs "$runs"
 	wanted "sim_random --break 1" &&
 		run "${prefix}sim_random --break 1" 600 env "$@" "$build/tests/transport/sim_random" --runs "$((runs / 4))" --break 1
 	wanted sim_exhaustive &&
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
-	wanted unit_handles && run "${prefix}unit_handles" 60 env "$@" "$build/tests/transport/unit_handles"
-	wanted unit_bounds && run "${prefix}unit_bounds" 60 env "$@" "$build/tests/transport/unit_bounds"
+	for name in unit_handles unit_bounds unit_tags; do
+		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
+	done
 	return 0
 }
 

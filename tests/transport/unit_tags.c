@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a sender remembers of tags: nothing of those that are used once; of the others how many
+ * messages they had, so that they ask for a queue when promote_after says.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/send.h"
+
+static struct tq_core core;
+static struct tq_peer peer;
+static struct tq_ctx *ctx;
+static struct tq_params *params;
+static struct tq_stats stats;
+static const struct tq_wire_limits limits = {.max_inline = 64,
+					     .eager_max = 4096,
+					     .max_direct = 65536,
+					     .max_send = 65536,
+					     .max_sge = 1,
+					     .max_sge_rd = 1,
+					     .max_srq_sge = 1,
+					     .srq_depth = 16};
+static uint32_t asked; /* what the last message did */
+
+/* ---- a network that swallows all ---- */
+
+static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
+{
+	static uint64_t buf[32];
+
+	(void)net, (void)to;
+	return len <= sizeof(buf) ? buf : NULL;
+}
+
+static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, unsigned flags)
+{
+	const struct tq_msg_eager *m = buf;
+
+	(void)net, (void)to, (void)len, (void)flags;
+	asked = tq_get32(m->env.ask);
+	return 0;
+}
+
+static const struct tq_wire_ops wire = {.eager_buf = eager_buf, .eager_send = eager_send};
+
+static void start(void)
+{
+	struct tq_peer *const peers[] = {&peer};
+
+	stats = (struct tq_stats){0};
+	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
+	tq_core_peer_init(&core, &peer);
+	if (tq_core_ctx_add(&core, 5, peers, 1, 0, 0, &ctx))
+		abort();
+}
+
+static void stop(void)
+{
+	tq_core_ctx_remove(ctx);
+	tq_core_poll(&core);
+	tq_core_peer_fini(&core, &peer);
+	tq_core_destroy(&core);
+}
+
+static bool sent(int32_t tag)
+{
+	static char data[8];
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+
+	return tq_core_send(ctx, 0, tag, &buf, TQ_SEND_NOW, NULL, NULL) == 1;
+}
+
+/* ---- tags ---- */
+
+static bool used_once(void)
+{
+	bool ok = true;
+
+	start();
+	for (int32_t tag = 0; tag < 100000; tag++)
+		ok &= sent(tag) && !asked;
+	/* Some are taken for others. */
+	ok &= core.nstups < 100;
+	stop();
+	return ok;
+}
+
+/* A few may have driven each other out. */
+static bool used_twice(void)
+{
+	const int32_t n = 500;
+	bool ok = true;
+
+	start();
+	for (int32_t i = 0; i < 2 * n; i++)
+		ok &= sent(i % n << 16);
+	ok &= core.nstups > (uint32_t)n / 10 * 9 && core.nstups <= (uint32_t)n;
+	stop();
+	return ok;
+}
+
+static bool asks_after(const char *messages)
+{
+	char why[100];
+	long n = atol(messages);
+	bool ok = !tq_param_set(params, "promote_after", messages, why, sizeof(why));
+
+	start();
+	for (long i = 0; i < n; i++)
+		ok &= sent(7) && !asked;
+	ok &= sent(7) && asked;
+	stop();
+	return ok;
+}
+
+static int failed;
+
+static void check(const char *name, bool ok)
+{
+	printf("%sok tags: %s\n", ok ? "" : "not ", name);
+	failed |= !ok;
+}
+
+int main(void)
+{
+	params = tq_params_new();
+	check("used once", used_once());
+	check("used twice", used_twice());
+	check("a queue is asked for by the first message", asks_after("0"));
+	check("a queue is asked for by the second message", asks_after("1"));
+	check("a queue is asked for by the fifth message", asks_after("4"));
+	tq_params_free(params);
+	return failed;
+}
