@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up
-# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts (see README.md).
+# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts (see README.md); PART --help lists them.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
@@ -31,6 +31,10 @@ all)
 	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier verbs)
 	shift
 	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE and --mpirun-options OPTIONS"
+	;;
+-h | --help)
+	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	exit 0
 	;;
 "" | -*) ;;
 *) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs all" ;;
