@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up
-# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts (see README.md); PART --help lists them.
+# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts: see README.md,
+# or bench/run.sh PART --help.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
