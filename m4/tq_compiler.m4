@@ -52,18 +52,20 @@ AC_SUBST([SANITIZER_CFLAGS])
 
 dnl TQ_LTO: --disable-lto. The libraries are optimised at link time, for LTO_CFLAGS: a message goes through some thirty
 dnl functions of a dozen files, and calls between those were a tenth of its instructions. The objects hold usual code
-dnl too, so archives of them (and the tests, which link those without) need no special ar. Not in instrumented
-dnl builds, whose reports are easier to read without.
+dnl too (-ffat-lto-objects, which clang before 17 only warns of), as they are also archived, and linked where nothing is
+dnl said of this. Not in instrumented builds, whose reports are easier to read without.
 AC_DEFUN([TQ_LTO], [
 AC_ARG_ENABLE([lto],
 	[AS_HELP_STRING([--disable-lto], [do not optimise the libraries at link time])],
 	[], [enable_lto=auto])
 LTO_CFLAGS=
+AS_IF([test "x$enable_lto" = xyes && test -n "$SANITIZER_CFLAGS"],
+	[AC_MSG_ERROR([--enable-lto and --enable-sanitizer exclude each other])])
 AS_IF([test "x$enable_lto" != xno && test -z "$SANITIZER_CFLAGS"], [
 	AC_MSG_CHECKING([whether the compiler optimises at link time])
 	LTO_CFLAGS="-flto=auto -ffat-lto-objects"
 	tq_save_CFLAGS=$CFLAGS
-	CFLAGS="$CFLAGS $LTO_CFLAGS"
+	CFLAGS="$CFLAGS $LTO_CFLAGS -Werror"
 	AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])], [AC_MSG_RESULT([yes])],
 		[AC_MSG_RESULT([no])
 		 LTO_CFLAGS=

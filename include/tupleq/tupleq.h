@@ -249,8 +249,9 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
  */
 #define TQ_CTX_EXACT_LENGTH 4u
 /* mpi_assert_allow_overtaking: neither messages nor receives need keep their order. A receive takes
- * what is here and isn't in a tuple's queue, and then needs no recall. Probes keep to MPI's order.
- * Neither does it concern negative tags. */
+ * what is here and isn't in a tuple's queue, and then needs no recall. Probes keep to MPI's order:
+ * a receive with the source and the tag that one has found gets just that message. Neither does it
+ * concern negative tags. */
 #define TQ_CTX_OVERTAKING 8u
 
 /*

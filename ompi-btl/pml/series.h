@@ -224,7 +224,7 @@ static inline void series_reduce(ompi_communicator_t *comm, const void *in, void
 
 #define SERIES_ASSERTIONS                                               \
 	(OMPI_COMM_ASSERT_NO_ANY_TAG | OMPI_COMM_ASSERT_NO_ANY_SOURCE | \
-	 OMPI_COMM_ASSERT_EXACT_LENGTH)
+	 OMPI_COMM_ASSERT_EXACT_LENGTH | OMPI_COMM_ASSERT_ALLOW_OVERTAKE)
 
 /* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
 static inline void series_subscribe_assertions(ompi_communicator_t *comm)
@@ -232,6 +232,7 @@ static inline void series_subscribe_assertions(ompi_communicator_t *comm)
 	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_TAG);
 	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
 	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_EXACT_LENGTH);
+	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
 }
 
 static inline uint32_t series_assertions(const ompi_communicator_t *comm)

@@ -492,6 +492,45 @@ static long long assertions(void)
 	return exact;
 }
 
+/* With mpi_assert_allow_overtaking a wildcard takes what is there, and recalls no tuple: one with
+ * tag 5 has its queue by then. The message of tag 7 says that that of tag 6 is there. */
+static void overtaking(void)
+{
+	char data = 0;
+	int i;
+
+	t_begin("semantics: a wildcard that overtakes");
+	for (i = 0; i < 100 && t_rank < 2; i++) {
+		if (t_rank == 0) {
+			MPI_Recv(&data, 0, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			MPI_Send(&data, 1, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
+		} else {
+			MPI_Request request;
+
+			MPI_Irecv(&data, 1, MPI_BYTE, 0, 5, MPI_COMM_WORLD, &request);
+			MPI_Send(&data, 0, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+		}
+	}
+	set_assertion(MPI_COMM_WORLD, "mpi_assert_allow_overtaking", "true");
+	t_count("pml_tupleq_recv_overtaking");
+	if (t_rank == 0) {
+		MPI_Send("6", 1, MPI_BYTE, 1, 6, MPI_COMM_WORLD);
+		MPI_Send("7", 1, MPI_BYTE, 1, 7, MPI_COMM_WORLD);
+		t_counted();
+	} else if (t_rank == 1) {
+		MPI_Status status;
+
+		MPI_Recv(&data, 1, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &status);
+		MPI_Recv(&data, 1, MPI_BYTE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+		t_eq(status.MPI_TAG, 6);
+		t_eq(data, '6');
+		t_eq(t_counted(), 1);
+	}
+	set_assertion(MPI_COMM_WORLD, "mpi_assert_allow_overtaking", "false");
+	t_end();
+}
+
 int main(int argc, char **argv)
 {
 	int i;
@@ -511,6 +550,8 @@ int main(int argc, char **argv)
 		t_end();
 	} else if (argc > 1 && !strcmp(argv[1], "room")) {
 		room_again();
+	} else if (argc > 1 && !strcmp(argv[1], "overtaking")) {
+		overtaking();
 	} else {
 		cancelled_sends();
 		freed_receives();

@@ -137,10 +137,13 @@ static void burst(struct end *e, const struct shape *s)
 
 static void await(struct ibv_cq *cq, unsigned n)
 {
+	uint64_t t0 = t_now();
 	struct ibv_wc wc;
 
 	for (unsigned got = 0; got < n;) {
 		int k = ibv_poll_cq(cq, 1, &wc);
+
+		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a completion is missing");
 
 		if (k) {
 			t_eq(k, 1);

@@ -51,6 +51,20 @@
 	}
 
 const struct small_case small_cases[] = {
+	/* The first message of a tuple has no record, the second one asks. */
+	{.name = "first-is-long",
+	 .neps = 2,
+	 .lanes = 1,
+	 .promote = 1,
+	 .big = true,
+	 .ops = {SEND(0, 1, 0, LONG), SEND(0, 1, 0, LONG), SEND(0, 1, 0, EAGER), RECV(1, 0, 0, 8),
+		 RECV(1, 0, 0, 8), RECV(1, 0, 0, 8)}},
+	{.name = "first-and-wildcard",
+	 .neps = 2,
+	 .lanes = 1,
+	 .promote = 1,
+	 .ops = {SEND(0, 1, 0, LONG), SEND(0, 1, 0, EAGER), SEND(0, 1, 0, LONG),
+		 RECV(1, ANY_SRC, 0, 8), RECV(1, 0, 0, 8), RECV(1, 0, 0, 8)}},
 	/* From the beginning. */
 	{.name = "one-tuple",
 	 .neps = 2,

@@ -229,7 +229,7 @@ static void random_program(struct sim_rng *rng, struct world *w)
 		w->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
 	if (!mix.any_tag && sim_chance(rng, 60))
 		w->prog.ctx_flags |= TQ_CTX_NO_ANY_TAG;
-	if (sim_chance(rng, 10))
+	if (sim_chance(rng, 20))
 		w->prog.ctx_flags |= TQ_CTX_OVERTAKING;
 	for (int i = 0; i < n && add_send(rng, w, &mix); i++)
 		order[i] = w->prog.ids[i + 1];

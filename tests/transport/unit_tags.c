@@ -3,6 +3,7 @@
  * What a sender remembers of tags: nothing of those that are used once; of the others how many
  * messages they had, so that they ask for a queue when promote_after says.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +43,20 @@ static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, un
 	return 0;
 }
 
-static const struct tq_wire_ops wire = {.eager_buf = eager_buf, .eager_send = eager_send};
+static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+{
+	(void)net, (void)to, (void)msg, (void)len, (void)flags;
+	return 0;
+}
+
+static struct tq_reg *reg(void *net, void *addr, uint64_t len, void **cookie)
+{
+	(void)net, (void)addr, (void)len, (void)cookie;
+	return NULL;
+}
+
+static const struct tq_wire_ops wire = {
+	.eager_buf = eager_buf, .eager_send = eager_send, .control = control, .reg = reg};
 
 static void start(void)
 {
@@ -71,6 +85,16 @@ static bool sent(int32_t tag)
 	return tq_core_send(ctx, 0, tag, &buf, TQ_SEND_NOW, NULL, NULL) == 1;
 }
 
+/* By rendezvous, of which nobody answers the RTS. */
+static bool sent_long(int32_t tag)
+{
+	static char data[8192];
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	struct tq_req *req;
+
+	return tq_core_send(ctx, 0, tag, &buf, 0, NULL, &req) == 0;
+}
+
 /* ---- tags ---- */
 
 static bool used_once(void)
@@ -78,24 +102,75 @@ static bool used_once(void)
 	bool ok = true;
 
 	start();
-	for (int32_t tag = 0; tag < 100000; tag++)
+	for (int32_t tag = 0; tag < 30000; tag++)
 		ok &= sent(tag) && !asked;
-	/* Some are taken for others. */
-	ok &= core.nstups < 100;
+	/* Some have got a record all the same. */
+	ok &= core.nstups < 3000;
 	stop();
 	return ok;
 }
 
-/* A few may have driven each other out. */
-static bool used_twice(void)
+/* Tags of which the lower bits, or the upper ones, are the same. */
+static bool used_twice(unsigned shift)
 {
-	const int32_t n = 500;
+	const int32_t n = 100;
 	bool ok = true;
 
 	start();
-	for (int32_t i = 0; i < 2 * n; i++)
-		ok &= sent(i % n << 16);
+	for (int32_t i = 0; i < n; i++)
+		ok &= sent((int32_t)((uint32_t)i << shift));
+	ok &= core.nstups < (uint32_t)n / 4;
+	for (int32_t i = 0; i < n; i++)
+		ok &= sent((int32_t)((uint32_t)i << shift));
 	ok &= core.nstups > (uint32_t)n / 10 * 9 && core.nstups <= (uint32_t)n;
+	stop();
+	return ok;
+}
+
+/* However many there are, each is remembered before long. */
+static bool used_in_turn(void)
+{
+	const int32_t n = 3000;
+	bool ok = true;
+
+	start();
+	for (int32_t i = 0; i < 150 * n; i++)
+		ok &= sent(i % n);
+	ok &= core.nstups == (uint32_t)n;
+	stop();
+	return ok;
+}
+
+/* What wasn't sent is no message. */
+static bool not_sent(void)
+{
+	bool ok = true;
+
+	start();
+	peer.failed = -EIO;
+	for (int i = 0; i < 8; i++)
+		ok &= !sent(9);
+	peer.failed = 0;
+	ok &= sent(9) && !asked && core.nstups <= 1;
+	stop();
+	return ok;
+}
+
+/* When its queue went back as it made short messages wait. */
+static bool long_counts(void)
+{
+	bool ok = true;
+
+	start();
+	ok &= sent(7) && sent(7);
+	core.stup_lru->long_counts = true;
+	core.stup_lru->ask_at = 1000;
+	core.stup_lru->sent = 0;
+	ok &= sent(7) && core.stup_lru->sent == 1;
+	ok &= sent_long(7) && core.stup_lru->sent == 33;
+	tq_core_peer_failed(&core, &peer, "the test is over");
+	tq_core_release(tq_core_ended(&core));
+	peer.failed = 0;
 	stop();
 	return ok;
 }
@@ -126,7 +201,11 @@ int main(void)
 {
 	params = tq_params_new();
 	check("used once", used_once());
-	check("used twice", used_twice());
+	check("used twice", used_twice(0));
+	check("used twice, the lower bits are the same", used_twice(16));
+	check("used in turn", used_in_turn());
+	check("not sent", not_sent());
+	check("long messages count for more", long_counts());
 	check("a queue is asked for by the first message", asks_after("0"));
 	check("a queue is asked for by the second message", asks_after("1"));
 	check("a queue is asked for by the fifth message", asks_after("4"));

@@ -73,6 +73,7 @@ void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 		drop(core);
 		return;
 	}
+	t->long_counts = false;
 	tq_stup_refused(t, tq_get32(m->after));
 }
 
@@ -87,6 +88,7 @@ void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 		drop(core);
 		return;
 	}
+	t->long_counts = m->hdr.flags & TQ_RECALL_LONG;
 	tq_stup_recall(t, tq_get32(m->position), tq_get32(m->after));
 }
 

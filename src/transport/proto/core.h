@@ -83,7 +83,7 @@ struct tq_sreq {
 	struct tq_req req;
 	enum tq_sreq_state state;
 	struct tq_pair *pair;
-	struct tq_stup *stup; /* NULL: its tag is used once */
+	struct tq_stup *stup; /* NULL: its tag is used once, or it was the first with it */
 	int32_t tag;
 	uint32_t cseq, seq;
 	unsigned flags; /* TQ_SEND_* */
@@ -226,7 +226,7 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
-	bool gave_back;                /* the last recall was for that */
+	bool gave_back;                /* the last recall was for that: its sender counts */
 	uint32_t quiet;                /* messages since a wildcard or probe was about */
 	uint32_t backoff;              /* how many of them are asked for */
 	uint64_t seen;                 /* ctx->wild_at at its last message */
@@ -237,13 +237,6 @@ struct tq_rtup {
 	struct tq_rtup *lnext, *lprev; /* core->lru of those */
 	struct tq_rtup *anext, *aprev; /* core->rtup_all */
 };
-
-/* Of a tuple whose sender gave its queue back, as that made short messages wait, a longer one
- * counts for so many: those gain from a queue. Both sides count. */
-static inline uint32_t tq_weight(bool gave_back)
-{
-	return gave_back ? 32 : 1;
-}
 
 /* ---- the sender's side ---- */
 
@@ -266,6 +259,7 @@ struct tq_stup {
 	uint32_t sent; /* messages since it was last refused, recalled or made: asks when it reaches
 			  `ask_at` */
 	uint32_t ask_at;
+	bool long_counts; /* TQ_RECALL_LONG */
 	/* while it has an SRQ */
 	uint32_t rtup, srqn;
 	uint64_t max_len;
@@ -383,9 +377,10 @@ struct tq_core {
 	struct tq_stup *stup_lru;
 	uint32_t nstups;
 	uint32_t once[1u << TQ_ONCE_BITS][2]; /* tuples that had one message: stup.c */
-	struct tq_stup *idle_lanes;           /* least recently used first */
-	struct tq_stup *want_lane;            /* OFFERED */
-	struct tq_ctx *removed;               /* by their users; they stay for what is under way */
+	uint32_t dice;
+	struct tq_stup *idle_lanes; /* least recently used first */
+	struct tq_stup *want_lane;  /* OFFERED */
+	struct tq_ctx *removed;     /* by their users; they stay for what is under way */
 	bool stirred;       /* something happened that may have been the last in one of them */
 	uint32_t ntimed;    /* direct sends outstanding with posted_at */
 	uint64_t polled_at; /* tq_core_polled() */

@@ -16,6 +16,9 @@
  */
 #include "proto/recv.h"
 
+/* Messages that are looked at for one that may overtake those before it. */
+#define OVERTAKE_LOOK 32
+
 struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
 {
 	struct tq_rreq *w;
@@ -109,6 +112,7 @@ static bool may_go(const struct tq_unex *u)
 
 struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
 {
+	int look = OVERTAKE_LOOK;
 	struct tq_unex *u;
 
 	if (!may_overtake(ctx, tag))
@@ -118,13 +122,14 @@ struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
 		return u && may_go(u) ? u : NULL;
 	}
 	if (rank == TQ_ANY_SOURCE) {
-		for (u = tq_unex_first(ctx, tag); u; u = tag == TQ_ANY_TAG ? u->anext : u->gnext) {
+		u = tq_unex_first(ctx, tag);
+		for (; u && look; u = tag == TQ_ANY_TAG ? u->anext : u->gnext, look--) {
 			if (tq_tag_fits(tag, u->tag) && may_go(u))
 				return u;
 		}
 		return NULL;
 	}
-	DL_FOREACH(ctx->pairs[rank]->unex, u) {
+	for (u = ctx->pairs[rank]->unex; u && look; u = u->next, look--) {
 		if (tq_tag_fits(tag, u->tag) && may_go(u))
 			return u;
 	}
@@ -155,14 +160,15 @@ static void match(struct tq_rreq *r, struct tq_unex *u)
 	tq_fetch(r, u);
 }
 
-/* Does a message that has just come go at once, although its sender is fenced? */
-static bool overtakes(const struct tq_unex *u)
+/* Does r take a message that has just come, although its sender is fenced? */
+static bool overtakes(const struct tq_unex *u, const struct tq_rreq *r)
 {
 	const struct tq_rtup *k = u->rtup;
 
 	if (!may_overtake(u->pair->ctx, k->tag) || k->unex || k->state == TQ_RTUP_RECALLING)
 		return false;
-	TQ_COUNT(u->pair->ctx->core->stats, recv_overtaking);
+	if (fenced(u->pair, r->tag))
+		TQ_COUNT(u->pair->ctx->core->stats, recv_overtaking);
 	return true;
 }
 
@@ -178,7 +184,7 @@ void tq_match_arrival(struct tq_unex *u)
 		return;
 	}
 	r = first_receive(k);
-	if (r && (!u->pair->nfenced || overtakes(u))) {
+	if (r && (!u->pair->nfenced || overtakes(u, r))) {
 		match(r, u);
 		tq_match_settle(ctx);
 		return;

@@ -97,7 +97,7 @@ struct tq_msg_env {
 	tq_le32 source; /* the sender's rank */
 	tq_le32 tag;
 	tq_le32 cseq; /* number in (context, sender, receiver) */
-	tq_le32 seq;  /* number in the tuple */
+	tq_le32 seq;  /* number in the tuple, as far as its sender remembers; SWITCH says it anew */
 	tq_le32 ask; /* the sender's handle of the tuple if it asks for the tuple's queue, else 0 */
 };
 static_assert(sizeof(struct tq_msg_env) == 24, "wire format");
@@ -194,6 +194,10 @@ struct tq_msg_refuse {
 	tq_le32 after; /* messages that it should send before it asks again */
 };
 static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
+
+/* RECALL: of the messages that `after` counts, those beyond the eager limit count for 32 each. The
+ * queue went back as it made short ones wait; long ones gain from it. */
+#define TQ_RECALL_LONG 1u
 
 struct tq_msg_recall {
 	struct tq_msg_hdr hdr;

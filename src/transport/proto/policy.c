@@ -65,6 +65,7 @@ static uint32_t least_backoff(const struct tq_rtup *k)
 static void disturbed(struct tq_rtup *k)
 {
 	k->quiet = 0;
+	k->gave_back = false;
 	if (!k->backoff)
 		k->backoff = least_backoff(k);
 }
@@ -85,13 +86,13 @@ static bool wild_since(const struct tq_rtup *k)
 	return t && t->at > k->seen;
 }
 
-void tq_policy_message(struct tq_rtup *k, uint32_t weight)
+void tq_policy_message(struct tq_rtup *k)
 {
 	const struct tq_ctx *ctx = k->pair->ctx;
 
 	ctx->core->nmessages++;
 	if (k->quiet < QUIET_MAX)
-		k->quiet += weight;
+		k->quiet++;
 	if (k->seen == ctx->wild_at)
 		return;
 	if (wild_since(k))
@@ -139,7 +140,7 @@ uint32_t tq_policy_refuse(struct tq_rtup *k)
 	if (!tq_rtup_max_len(k))
 		return refuse_for_limit(k) + QUIET_MAX;
 	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
-	    k->quiet < k->backoff) {
+	    (k->quiet < k->backoff && !k->gave_back)) {
 		TQ_COUNT(core->stats, refused_wildcard);
 		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
 	}

@@ -60,6 +60,7 @@ void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
 	m.rtup = tq_put32(k->handle);
 	m.position = tq_put32(k->pos - k->base);
 	m.after = tq_put32(tq_policy_recalled(k, why));
+	m.hdr.flags = k->gave_back ? TQ_RECALL_LONG : 0;
 
 	tq_rtup_to(k, TQ_RTUP_RECALLING);
 	fence(k);
@@ -69,6 +70,17 @@ void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
 	k->info.recalls++;
 	/* The sender may be out of its library: its service thread shall hear of it. */
 	tq_tell(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+}
+
+bool tq_rtup_queued(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	const struct tq_rtup *k;
+
+	DL_FOREACH(ctx->queued, k) {
+		if (tq_fits(rank, tag, k->pair->rank, k->tag))
+			return true;
+	}
+	return false;
 }
 
 void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)

@@ -111,7 +111,8 @@ static int post_wild(struct tq_rreq *r)
 
 	tq_policy_wild(ctx, r->rank, r->tag);
 	u = tq_match_overtake(ctx, r->rank, r->tag);
-	if (u && (ctx->queued || ctx->fenced))
+	if (u && (tq_rtup_queued(ctx, r->rank, r->tag) ||
+		  tq_match_find(ctx, r->rank, r->tag, r->order) != u))
 		TQ_COUNT(ctx->core->stats, recv_overtaking);
 	if (!u) {
 		tq_rtup_recall_fitting(ctx, r->rank, r->tag, TQ_RECALL_WILD);
@@ -260,7 +261,7 @@ static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	k->info.traditional++;
-	tq_policy_message(k, hdr->type == TQ_MSG_RTS ? tq_weight(k->gave_back) : 1);
+	tq_policy_message(k);
 	return k;
 }
 

@@ -139,6 +139,8 @@ void tq_rtup_take(struct tq_rtup *k, struct tq_rreq *r);
 /* ---- recall.c ---- */
 
 void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why);
+/* Has a tuple that a receive of this kind fits a queue, or is it offered one? */
+bool tq_rtup_queued(const struct tq_ctx *ctx, int rank, int32_t tag);
 /* Recalls all that a receive or probe of this kind could match. */
 void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why);
 /* A held message is delivered. */
@@ -156,8 +158,8 @@ void tq_rtup_fail(struct tq_rtup *k, int error);
 /* A wildcard receive, or probe, is about. */
 void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
 void tq_policy_probe(struct tq_rtup *k);
-/* A message came, not by the SRQ; it counts for `weight`. */
-void tq_policy_message(struct tq_rtup *k, uint32_t weight);
+/* A message came, not by the SRQ. */
+void tq_policy_message(struct tq_rtup *k);
 /* It is recalled: how many messages the sender shall send before it asks again. */
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
 /* May it have a queue? 0: yes; else as above. */

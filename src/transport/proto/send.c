@@ -14,7 +14,8 @@ const char *const tq_sreq_names[TQ_SREQ_STATES] = {
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
-	struct tq_stup *stup; /* NULL: never goes to a tuple queue */
+	struct tq_stup *stup; /* NULL: doesn't go to a tuple queue */
+	bool first;           /* of its tuple, which has no record yet */
 	int32_t tag;
 	const struct tq_buf *buf;
 	unsigned flags;
@@ -351,14 +352,20 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 
 /* ---- start ---- */
 
+#define LONG_WEIGHT 32u /* TQ_RECALL_LONG */
+
 /* The message has its numbers: the next ones are for the next. */
 static void numbers_used(const struct sending *x)
 {
+	struct tq_stup *t = x->stup;
+
 	x->pair->cseq++;
-	if (x->stup) {
-		x->stup->seq++;
-		x->stup->sent +=
-			x->buf->len > tq_eager_limit(x->core) ? tq_weight(x->stup->gave_back) : 1;
+	if (t) {
+		t->seq++;
+		t->sent +=
+			t->long_counts && x->buf->len > tq_eager_limit(x->core) ? LONG_WEIGHT : 1;
+	} else if (x->first) {
+		tq_stup_first(x->pair, x->tag);
 	}
 }
 
@@ -431,6 +438,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		rc = tq_stup_get(x.pair, tag, &x.stup);
 		if (rc)
 			return rc;
+		x.first = !x.stup;
 		if (x.stup && x.stup->state == TQ_STUP_OFFERED)
 			tq_stup_switch(x.stup);
 	}

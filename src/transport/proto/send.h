@@ -97,9 +97,10 @@ void tq_sreq_end(struct tq_sreq *s, int error);
 
 /* ---- stup.c: the tuple ---- */
 
-/* The tuple of the next message with this tag. NULL: it is the first of late, which never asks for
- * a queue and needs no record. -ENOMEM. */
+/* The tuple of the next message with this tag. NULL: it is the first of late, which asks for no
+ * queue and needs no record; when it has been sent, tq_stup_first(). -ENOMEM. */
 int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup);
+void tq_stup_first(struct tq_pair *pair, int32_t tag);
 /* The handle for a message's `ask`; 0: it doesn't ask. If the message is sent, tq_stup_asked(). */
 uint32_t tq_stup_ask(struct tq_stup *t);
 void tq_stup_asked(struct tq_stup *t);

@@ -91,23 +91,44 @@ static void evict(struct tq_core *core)
 }
 
 /*
- * Has there been a message of this tuple of late, that had no record? Remembers it if not. Many
- * programs give each message a tag of its own, and to make a record and to forget another takes
- * longer than all else about a short message. Two tuples in a line of the table can't drive each
- * other out, and one that is taken for another gets its record too early.
+ * Many programs give each message a tag of its own, and to make a record and to forget another
+ * takes longer than all else about a short message. So a tuple gets its record with its second
+ * message: its first one leaves a name in a table. As names drive each other out, one tuple in
+ * GUESS gets its record without: of those that go on none stays without for long.
  */
-static bool is_second(struct tq_core *core, const struct tq_pair *pair, int32_t tag)
-{
-	uint64_t key =
-		((uint64_t)(uintptr_t)pair + ((uint64_t)(uint32_t)tag << 32)) * 0x9e3779b97f4a7c15u;
-	uint32_t *line = core->once[key >> (64 - TQ_ONCE_BITS)];
-	uint32_t name = (uint32_t)(key >> 16) | 1;
+#define GUESS 16u
 
-	if (line[0] == name || line[1] == name)
-		return true;
+static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
+{
+	const struct tq_ctx *ctx = pair->ctx;
+	uint64_t key = ((uint64_t)ctx->id << 32 | (uint32_t)pair->rank) * 0x9e3779b97f4a7c15u;
+
+	key = ((key >> 32 ^ key) + (uint32_t)tag) * 0xbf58476d1ce4e5b9u;
+	key = (key >> 32 ^ key) * 0x94d049bb133111ebu;
+	*name = (uint32_t)key | 1;
+	return ctx->core->once[key >> (64 - TQ_ONCE_BITS)];
+}
+
+void tq_stup_first(struct tq_pair *pair, int32_t tag)
+{
+	uint32_t name, *line = once_line(pair, tag, &name);
+
 	line[1] = line[0];
 	line[0] = name;
-	return false;
+}
+
+/* Had the tuple a message? */
+static bool had_first(struct tq_pair *pair, int32_t tag)
+{
+	uint32_t name, *line = once_line(pair, tag, &name);
+
+	return line[0] == name || line[1] == name;
+}
+
+static bool guesses(struct tq_core *core)
+{
+	core->dice = core->dice * 1664525 + 1013904223;
+	return core->dice >> 16 < 0x10000 / GUESS;
 }
 
 static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
@@ -141,13 +162,15 @@ int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
 	if (!t || t->tag != tag)
 		HASH_FIND(hh, pair->stups, &tag, sizeof(tag), t);
 	if (!t) {
+		bool had = core->params->promote_after && had_first(pair, tag);
+
 		*stup = NULL;
-		if (core->params->promote_after && !is_second(core, pair, tag))
+		if (core->params->promote_after && !had && !guesses(core))
 			return 0;
 		t = stup_new(pair, tag);
 		if (!t)
 			return -ENOMEM;
-		t->sent = core->params->promote_after != 0; /* the one without */
+		t->sent = had;
 	}
 	pair->last_stup = t;
 	t->used = true;
