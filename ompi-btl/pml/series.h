@@ -229,10 +229,10 @@ static inline void series_reduce(ompi_communicator_t *comm, const void *in, void
 /* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
 static inline void series_subscribe_assertions(ompi_communicator_t *comm)
 {
-	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_TAG);
-	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_NO_ANY_SOURCE);
-	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_EXACT_LENGTH);
-	ompi_comm_assert_subscribe(comm, OMPI_COMM_ASSERT_ALLOW_OVERTAKE);
+	for (int32_t bit = 1; bit <= SERIES_ASSERTIONS; bit <<= 1) {
+		if (bit & SERIES_ASSERTIONS)
+			ompi_comm_assert_subscribe(comm, bit);
+	}
 }
 
 static inline uint32_t series_assertions(const ompi_communicator_t *comm)

@@ -4,10 +4,10 @@
  * has the time that a tuple waits for its next queue. The protocol without a network: it is called
  * as if messages had come.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/recv.h"
+#include "unit.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)
 #define HELD_MAX 8192u
@@ -16,26 +16,13 @@
 #define LENGTH   1000u
 #define HELD_LEN ((uint32_t)(offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one)))
 
-static int failed, queues;
+static int queues;
 static struct tq_core core;
 static struct tq_peer peer;
 static struct tq_params *params;
 static struct tq_stats stats;
-static const struct tq_wire_limits limits = {.eager_max = 4096,
-					     .max_direct = 65536,
-					     .max_send = 65536,
-					     .max_sge = 1,
-					     .max_sge_rd = 1,
-					     .max_srq_sge = 1,
-					     .srq_depth = 16};
 static uint32_t offered; /* the handle of the tuple whose queue was offered last */
 static const char *given_up;
-
-static void check(const char *name, int ok)
-{
-	printf("%sok bounds: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
-}
 
 /* ---- a network that swallows all ---- */
 
@@ -191,10 +178,12 @@ static int given_back(void)
 int main(void)
 {
 	params = tq_params_new();
-	check("announced messages for a context that doesn't come", rts_without_context());
-	check("eager messages for a context that doesn't come", eager_without_context());
-	check("held messages", held());
-	check("longer messages until a queue that was given back is offered again", given_back());
+	check("bounds", "announced messages for a context that doesn't come",
+	      rts_without_context());
+	check("bounds", "eager messages for a context that doesn't come", eager_without_context());
+	check("bounds", "held messages", held());
+	check("bounds", "longer messages until a queue that was given back is offered again",
+	      given_back());
 	tq_params_free(params);
 	return failed;
 }

@@ -4,24 +4,16 @@
  * messages they had, so that they ask for a queue when promote_after says.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "proto/send.h"
+#include "unit.h"
 
 static struct tq_core core;
 static struct tq_peer peer;
 static struct tq_ctx *ctx;
 static struct tq_params *params;
 static struct tq_stats stats;
-static const struct tq_wire_limits limits = {.max_inline = 64,
-					     .eager_max = 4096,
-					     .max_direct = 65536,
-					     .max_send = 65536,
-					     .max_sge = 1,
-					     .max_sge_rd = 1,
-					     .max_srq_sge = 1,
-					     .srq_depth = 16};
 static uint32_t asked; /* what the last message did */
 
 /* ---- a network that swallows all ---- */
@@ -189,26 +181,18 @@ static bool asks_after(const char *messages)
 	return ok;
 }
 
-static int failed;
-
-static void check(const char *name, bool ok)
-{
-	printf("%sok tags: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
-}
-
 int main(void)
 {
 	params = tq_params_new();
-	check("used once", used_once());
-	check("used twice", used_twice(0));
-	check("used twice, the lower bits are the same", used_twice(16));
-	check("used in turn", used_in_turn());
-	check("not sent", not_sent());
-	check("long messages count for more", long_counts());
-	check("a queue is asked for by the first message", asks_after("0"));
-	check("a queue is asked for by the second message", asks_after("1"));
-	check("a queue is asked for by the fifth message", asks_after("4"));
+	check("tags", "used once", used_once());
+	check("tags", "used twice", used_twice(0));
+	check("tags", "used twice, the lower bits are the same", used_twice(16));
+	check("tags", "used in turn", used_in_turn());
+	check("tags", "not sent", not_sent());
+	check("tags", "long messages count for more", long_counts());
+	check("tags", "a queue is asked for by the first message", asks_after("0"));
+	check("tags", "a queue is asked for by the second message", asks_after("1"));
+	check("tags", "a queue is asked for by the fifth message", asks_after("4"));
 	tq_params_free(params);
 	return failed;
 }
