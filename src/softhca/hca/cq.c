@@ -240,7 +240,8 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	pthread_mutex_lock(&cq->lock);
 	old = (struct shca_cq_ring *)(void *)cq->ring;
 	tail = atomic_load(&old->tail);
-	if (tail - old->bias - atomic_load(&cq->entry->polled) > (uint64_t)cqe)
+	/* Less than none: one was polled whose producer hasn't moved the tail yet. */
+	if ((int64_t)(tail - old->bias - atomic_load(&cq->entry->polled)) > cqe)
 		ret = EINVAL;
 	else if (ring_make(&next, (uint32_t)cqe))
 		ret = ENOMEM;
@@ -252,6 +253,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
 	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
 	shca_epoch_sync(f);
+	shca_cq_settle_tail(cq);
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile are held too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);

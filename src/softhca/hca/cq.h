@@ -56,6 +56,8 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);
 /* Moves what the ring holds to the heap and gives up on the rest: nobody produces into it any more.
  * Holding cq->lock. */
 void shca_cq_close_ring(struct shca_cq *cq);
+/* Before that: a producer that died may not have moved the tail behind its completion. */
+void shca_cq_settle_tail(struct shca_cq *cq);
 /* Calls fn for each completion that was not polled. Holding cq->lock. */
 void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c));
 /* Puts the bytes that wait in completions, of one queue or of all, where they belong: memory of

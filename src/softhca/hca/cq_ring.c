@@ -321,6 +321,18 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 	empty_pocket(cq, s);
 }
 
+void shca_cq_settle_tail(struct shca_cq *cq)
+{
+	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)cq->ring;
+	uint64_t tail = ring_tail(cq);
+
+	if ((int64_t)(cq->next - tail) > 0)
+		tail = cq->next;
+	while (taken(cq, tail))
+		tail++;
+	atomic_store(&r->tail, tail);
+}
+
 void shca_cq_close_ring(struct shca_cq *cq)
 {
 	for (uint32_t i = 0; i < cq->nholes; i++)
