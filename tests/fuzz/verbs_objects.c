@@ -159,6 +159,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	return &cq->ibv;
 }
 
+int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
+{
+	MUST(((struct cq *)ibv)->n <= cqe, "a completion queue is made smaller than what it holds");
+	ibv->cqe = cqe;
+	return 0;
+}
+
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct cq *cq = (struct cq *)ibv;

@@ -292,6 +292,18 @@ void duo_meet(struct duo *d)
 	DUO_MUST(recv(d->socket, &c, 1, 0) == 1, "the other process has ended");
 }
 
+void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags)
+{
+	struct duo_op op;
+
+	if (d->me)
+		duo_recv(d, 0, tag, data, len, &op);
+	duo_meet(d);
+	if (!d->me)
+		duo_send(d, 1, tag, data, len, flags, &op);
+	duo_wait(d, &op);
+}
+
 void duo_gone(struct duo *d)
 {
 	struct pollfd fd = {.fd = d->socket, .events = POLLIN};

@@ -59,6 +59,9 @@ void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len
 void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, struct duo_op *op);
 /* Makes progress until it has ended. */
 void duo_wait(struct duo *d, struct duo_op *op);
+/* One message from rank 0 to rank 1, whose receive is posted before it is sent; from and to `data`.
+ */
+void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags);
 /* Both processes come here; progress goes on meanwhile. */
 void duo_meet(struct duo *d);
 /* Waits until the other process has ended. */

@@ -176,8 +176,10 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 	struct model_item *it;
 	uint64_t len = 0, at = 0;
 
-	SIM_MUST(!(flags & TQ_DIRECT_LAZY) || (!bulk && flags & TQ_DIRECT_INLINE),
-		 "direct(): LAZY without INLINE, or on the bulk lane");
+	SIM_MUST(!(flags & TQ_DIRECT_LAZY) ||
+			 (!bulk && flags & (TQ_DIRECT_INLINE | TQ_DIRECT_COPY)),
+		 "direct(): LAZY without INLINE or COPY, or on the bulk lane");
+	SIM_MUST(!(flags & TQ_DIRECT_COPY) || nsg <= 1, "direct(): a copy of %d pieces", nsg);
 	if (bulk)
 		SIM_MUST(!lane, "direct(): a lane and BULK");
 	else

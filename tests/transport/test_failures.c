@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures between two processes: test_failures killed|broken|queues|random|datagrams
+ * Failures between two processes: test_failures killed|broken|full|queues|random|datagrams
  * [PARAMETER=VALUE...], under "softhca run --nodes 2". Process 1 is killed, or a connection breaks,
  * at a chosen point of traffic that has all kinds of messages. Then every operation ends, with -EIO
  * or well; one sentence names the other process; what doesn't concern it goes on; and the endpoint
@@ -222,6 +222,56 @@ static void run_breaks(const char *only)
 	}
 }
 
+/* ---- with a full hold lane ---- */
+
+/*
+ * Messages that nobody waits for fill a hold lane (what it doesn't take goes by RTS), and have
+ * come, but their completions have not: to be run with a link of some ms. No drain fits behind them
+ * when the connection breaks.
+ */
+static void broken_when_full(struct duo *d)
+{
+	enum { PASSES = 80, SENDS = 12 }; /* past those whose time is taken; of hold_depth=8 */
+	static unsigned char data[SMALL], more[SMALL];
+	static struct duo_op ops[SENDS], last[2], waiting;
+	struct tq_buf buf = {.addr = data, .len = SMALL};
+	uint64_t direct;
+	int rc;
+
+	point = (struct inject_point){CONTROL(EAGER), 1, INJECT_BREAK, 0};
+	for (int i = 0; i < PASSES; i++)
+		duo_pass(d, 1, data, SMALL, 0);
+	duo_recv(d, !d->me, 2, more, SMALL, &waiting);
+	for (int i = 0; i < SENDS && d->me; i++)
+		duo_recv(d, 0, 1, data, SMALL, &ops[i]);
+	duo_meet(d);
+	direct = duo_counter(d, "sent_direct");
+	for (int i = 0; i < SENDS && !d->me; i++)
+		duo_send(d, 1, 1, data, SMALL, 0, &ops[i]);
+	direct = duo_counter(d, "sent_direct") - direct;
+	DUO_MUST(d->me || direct >= SENDS / 2, "%llu messages went direct",
+		 (unsigned long long)direct);
+	if (!d->me)
+		inject_set(&point);
+	/* The second finds the queue pair in the error state. */
+	for (int i = 0; i < 2 && !d->me; i++) {
+		rc = tq_send(d->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
+		DUO_MUST(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
+	}
+	duo_wait(d, &waiting);
+	DUO_MUST(waiting.status.error == -EIO, "the receive ended with %d", waiting.status.error);
+	duo_meet(d);
+	duo_close(d);
+}
+
+static void run_full(void)
+{
+	duo_param("hold_depth=8");
+	duo_param("giveback_after=0");
+	duo_param("service_thread=0");
+	duo_run("broken: with a full hold lane", broken_when_full);
+}
+
 /* ---- completion queues ---- */
 
 /* Nothing goes any more in process 0, and each operation ends for all that. */
@@ -349,6 +399,8 @@ int main(int argc, char **argv)
 		run_kills(only);
 	else if (!strcmp(what, "broken"))
 		run_breaks(only);
+	else if (!strcmp(what, "full"))
+		run_full();
 	else if (!strcmp(what, "queues"))
 		run_queues(only);
 	else if (!strcmp(what, "random"))
@@ -356,6 +408,6 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "datagrams"))
 		run_datagrams();
 	else
-		duo_result("arguments", "killed, broken, queues, random or datagrams");
+		duo_result("arguments", "killed, broken, full, queues, random or datagrams");
 	return duo_failed() != 0;
 }

@@ -379,26 +379,14 @@ static void crowded(struct duo *d)
 	static struct duo_op ops[OTHERS];
 	static char data[OTHERS];
 	uint64_t before = 0;
-	struct duo_op op;
 	char c = 0;
 
-	for (int i = 0; i < 12 * (OTHERS + 1); i++) {
-		if (d->me)
-			duo_recv(d, 0, TAG + i % (OTHERS + 1), &c, 1, &op);
-		duo_meet(d);
-		if (!d->me)
-			duo_send(d, 1, TAG + i % (OTHERS + 1), &c, 1, 0, &op);
-		duo_wait(d, &op);
-	}
+	for (int i = 0; i < 12 * (OTHERS + 1); i++)
+		duo_pass(d, TAG + i % (OTHERS + 1), &c, 1, 0);
 	for (int i = 0; i < OTHERS && !d->me; i++)
 		duo_send(d, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
 	for (int i = 0; i < N; i++) {
-		if (d->me)
-			duo_recv(d, 0, TAG, &c, 1, &op);
-		duo_meet(d);
-		if (!d->me)
-			duo_send(d, 1, TAG, &c, 1, 0, &op);
-		duo_wait(d, &op);
+		duo_pass(d, TAG, &c, 1, 0);
 		if (i == N / 2)
 			before = duo_counter(d, "sent_rts");
 	}

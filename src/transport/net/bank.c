@@ -110,8 +110,8 @@ static uint32_t bank_depth(const struct tq_net *net, int cls)
 	int64_t depth = cls == TQ_SMALL ? net->params->small_depth : net->params->large_depth;
 
 	/* Of the CQ the tuple queues need the most. */
-	if (depth > net->rcq.size / 4)
-		depth = net->rcq.size / 4;
+	if (depth > net->rcq.most / 4)
+		depth = net->rcq.most / 4;
 	if (depth > net->dev.attr.max_srq_wr)
 		depth = net->dev.attr.max_srq_wr;
 	return (uint32_t)depth;
@@ -134,8 +134,12 @@ static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls
 
 	bank->size[cls] = bank_size(net, cls);
 	bank->depth[cls] = bank_depth(net, cls);
-	if (!tq_cq_reserve(&net->rcq, bank->depth[cls]))
-		return -ENOSPC;
+	if (!tq_cq_reserve(&net->rcq, bank->depth[cls])) {
+		/* It can't grow any more, perhaps: then that has become less. */
+		bank->depth[cls] = bank_depth(net, cls);
+		if (!tq_cq_reserve(&net->rcq, bank->depth[cls]))
+			return -ENOSPC;
+	}
 	rc = tq_srq_make(net, bank->depth[cls], 1, &bank->srq[cls], &bank->srqn[cls]);
 	if (rc) {
 		tq_cq_release(&net->rcq, bank->depth[cls]);

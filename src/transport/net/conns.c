@@ -341,6 +341,8 @@ static int free_flushed(struct tq_net *net)
 	int n = 0;
 
 	DL_FOREACH_SAFE(net->conns->failed, lane, tmp) {
+		if (lane->mute)
+			tq_lane_flush(net, lane);
 		if (lane->awaited || lane->taken)
 			continue;
 		failed_free(net, lane);

@@ -14,6 +14,12 @@
 /* For the control queues, connection requests, and a few messages. */
 #define LEAST_ENTRIES 64
 
+/*
+ * What the receive queue starts with. Completions go round in a queue: one that is larger than it
+ * need be takes its room in the caches, and memory. (Devices have a power of two less one.)
+ */
+#define FIRST_ENTRIES 4095u
+
 /* Sends are few per connection; where the queue is short of slots, every send is signalled. */
 #define SEND_ENTRIES 8192
 
@@ -23,9 +29,58 @@
  */
 #define LOOK_ANYWAY 64
 
-static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted)
+static int cq_make(struct tq_net *net, struct tq_cq *cq, uint32_t n)
+{
+	cq->cq = ibv_create_cq(net->dev.verbs, (int)n, NULL, net->channel, 0);
+	if (!cq->cq) {
+		int rc = -errno;
+
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "a completion queue of %u entries can't be made: %s%s", n, strerror(-rc),
+		       tq_limit_hint(rc));
+		return rc;
+	}
+	cq->size = (uint32_t)cq->cq->cqe;
+	return 0;
+}
+
+static int resize(struct tq_cq *cq, uint32_t n)
+{
+	int rc = ibv_resize_cq(cq->cq, (int)n);
+
+	if (rc)
+		return rc;
+	if (cq->net)
+		TQ_LEVEL(cq->net->stats, cq_entries, (int64_t)cq->cq->cqe - cq->size);
+	cq->size = (uint32_t)cq->cq->cqe;
+	return cq->size < n ? ENOMEM : 0;
+}
+
+bool tq_cq_grow(struct tq_cq *cq, uint32_t n)
+{
+	uint32_t size = cq->size;
+	int rc;
+
+	if (cq->most <= size || n > cq->most - cq->used)
+		return false;
+	while (n > size - cq->used)
+		size = size > cq->most / 2 ? cq->most : 2 * size;
+	rc = resize(cq, size);
+	if (!rc)
+		return true;
+	cq->most = cq->size; /* nor will it the next time */
+	tq_log(cq->net->job, TQ_LOG_WARN,
+	       "the completion queue of %u entries can't grow to %u: %s%s; fewer receives than "
+	       "wanted will be in tuple queues",
+	       cq->size, size, strerror(rc), tq_limit_hint(rc));
+	return false;
+}
+
+/* Starts with `first` entries, or with all where the device can't resize a queue. */
+static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted, uint32_t first)
 {
 	int64_t n = wanted < net->dev.attr.max_cqe ? wanted : net->dev.attr.max_cqe;
+	int rc;
 
 	if (n < LEAST_ENTRIES) {
 		tq_log(net->job, TQ_LOG_ERROR,
@@ -34,18 +89,15 @@ static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted)
 		       (long long)n, LEAST_ENTRIES);
 		return -ENODEV;
 	}
-	cq->cq = ibv_create_cq(net->dev.verbs, (int)n, NULL, net->channel, 0);
-	if (!cq->cq) {
-		int rc = -errno;
-
-		tq_log(net->job, TQ_LOG_ERROR,
-		       "a completion queue of %lld entries can't be made: %s%s", (long long)n,
-		       strerror(-rc), tq_limit_hint(rc));
-		return rc;
-	}
-	cq->size = (uint32_t)cq->cq->cqe;
 	cq->ask = 1;
-	return 0;
+	cq->most = (uint32_t)n;
+	if (n <= first)
+		return cq_make(net, cq, cq->most);
+	rc = cq_make(net, cq, first / 2);
+	if (rc || !resize(cq, first))
+		return rc;
+	ibv_destroy_cq(cq->cq);
+	return cq_make(net, cq, cq->most);
 }
 
 int tq_cqs_open(struct tq_net *net)
@@ -65,10 +117,12 @@ int tq_cqs_open(struct tq_net *net)
 		rc = -errno;
 		goto channel;
 	}
-	rc = cq_open(net, &net->rcq, depth);
+	rc = cq_open(net, &net->rcq, depth, FIRST_ENTRIES);
 	if (rc)
 		goto channel;
-	rc = cq_open(net, &net->scq, depth < SEND_ENTRIES ? depth : SEND_ENTRIES);
+	net->rcq.net = net;
+	TQ_LEVEL(net->stats, cq_entries, net->rcq.size);
+	rc = cq_open(net, &net->scq, depth < SEND_ENTRIES ? depth : SEND_ENTRIES, SEND_ENTRIES);
 	if (rc)
 		goto rcq;
 	return 0;
@@ -102,10 +156,9 @@ static void account(struct tq_net *net, struct tq_work *work, const struct ibv_w
 		lane->awaited--;
 		net->scq.awaited--;
 	}
+	/* So that tq_lane_await_all() doesn't count it again, should the lane fail meanwhile. */
+	work->awaited = true;
 	if (wc->status != IBV_WC_SUCCESS) {
-		/* tq_lane_await_all() shall not count it again. What has no done() may be posted
-		 * anew already. */
-		work->awaited = work->done != NULL;
 		lane->erred = true;
 		tq_lane_error(net, lane, lane->posted - outstanding + n - 1, wc);
 	}

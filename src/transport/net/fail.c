@@ -205,7 +205,7 @@ void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link
 
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
 {
-	struct tq_link *link = lane->ring[tq_lane_slot(lane, wqe)].link;
+	struct tq_link *link = tq_lane_slot(lane, wqe)->link;
 	char cause[160];
 
 	if (lane->state == TQ_LANE_FAILED)

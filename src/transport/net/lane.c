@@ -4,69 +4,19 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define SENDS_AT_ONCE 64 /* grown by; never while messages go steadily */
-
-struct tq_sends {
-	struct tq_send *free;
-	struct tq_sends_chunk {
-		struct tq_sends_chunk *next;
-		struct tq_send send[SENDS_AT_ONCE];
-	} * chunks;
-};
-
-int tq_sends_open(struct tq_net *net)
-{
-	net->sends = calloc(1, sizeof(*net->sends));
-	return net->sends ? 0 : -ENOMEM;
-}
-
-void tq_sends_close(struct tq_net *net)
-{
-	struct tq_sends_chunk *chunk, *next;
-
-	LL_FOREACH_SAFE(net->sends->chunks, chunk, next)
-		free(chunk);
-	free(net->sends);
-}
-
-struct tq_send *tq_send_get(struct tq_net *net)
-{
-	struct tq_sends *sends = net->sends;
-	struct tq_sends_chunk *chunk;
-	struct tq_send *send;
-	int i;
-
-	if (!sends->free) {
-		chunk = calloc(1, sizeof(*chunk));
-		if (!chunk)
-			return NULL;
-		LL_PREPEND(sends->chunks, chunk);
-		for (i = 0; i < SENDS_AT_ONCE; i++)
-			LL_PREPEND(sends->free, &chunk->send[i]);
-	}
-	send = sends->free;
-	sends->free = send->next;
-	return send;
-}
-
-void tq_send_put(struct tq_net *net, struct tq_send *send)
-{
-	LL_PREPEND(net->sends->free, send);
-}
 
 /*
  * A send without a completion of its own keeps its slots until a later one of its lane completes.
  * So that they can't fill the queues for ever, each TQ_LANE_BATCH-th is signalled, and sooner when
- * the lane's queue is short; and all are when a quarter of the completion queue is left: lanes that
- * have gone silent can't take more than the rest.
+ * the lane's queue is short; and all are when a quarter of the completion queue is left (of hold
+ * lanes: half of their part of it): lanes that have gone silent can't take more than the rest.
  */
 static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 {
 	return lane->unsignalled + 1 >= TQ_LANE_BATCH || lane->unsignalled + 1 >= lane->depth / 4 ||
-	       net->scq.used > net->scq.size / 4 * 3;
+	       net->scq.used > net->scq.size / 4 * 3 ||
+	       (lane->kind == TQ_LANE_HOLD && net->scq.held > net->scq.size / 8);
 }
 
 /*
@@ -116,26 +66,19 @@ void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 
 	assert(n <= lane->outstanding);
 	for (uint32_t i = 0; i < n; i++)
-		put_copy(net, &lane->ring[tq_lane_slot(lane, first + i)]);
+		put_copy(net, tq_lane_slot(lane, first + i));
 	lane->outstanding -= n;
 	release(net, lane, n);
 }
 
-static void fill_work(struct tq_lane *lane, struct tq_work *work, bool awaited)
-{
-	work->lane = lane;
-	work->awaited = awaited;
-	work->covers = lane->unsignalled + 1;
-}
-
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		 struct ibv_send_wr *wr, struct tq_work *work, bool signal)
+		 struct ibv_send_wr *wr, tq_done *done, bool signal)
 {
-	bool own = work != NULL;
-	struct tq_posted *slot;
+	struct tq_posted *slot = tq_lane_slot(lane, lane->posted);
 	struct ibv_send_wr *bad;
 	int rc;
 
+	assert(done || !(signal || lane->kind == TQ_LANE_HOLD));
 	if (lane->state != TQ_LANE_READY)
 		return -EIO;
 	if (lane->outstanding >= lane->depth || !reserve(net, lane, wr)) {
@@ -143,12 +86,13 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
-	if (!own)
-		work = &lane->silent[lane->unsignalled];
-	fill_work(lane, work, own && signal);
+	slot->work.done = done;
+	slot->work.lane = lane;
+	slot->work.awaited = signal;
+	slot->work.covers = lane->unsignalled + 1;
 	if (!signal)
 		signal = must_signal(net, lane) || (wr->send_flags & IBV_SEND_SIGNALED);
-	wr->wr_id = (uintptr_t)work;
+	wr->wr_id = (uintptr_t)&slot->work;
 	wr->next = NULL;
 	if (signal)
 		wr->send_flags |= IBV_SEND_SIGNALED;
@@ -162,9 +106,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		}
 		return -EIO;
 	}
-	slot = &lane->ring[tq_lane_slot(lane, lane->posted)];
 	slot->link = link;
-	slot->work = work;
 	slot->again = NULL;
 	slot->copy.reg = NULL;
 	lane->posted++;
@@ -172,7 +114,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	if (lane->outstanding > lane->depth / 2)
 		net->scq.look = true;
 	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
-	if (work->awaited) {
+	if (slot->work.awaited) {
 		lane->awaited++;
 		net->scq.awaited++;
 	}
@@ -183,14 +125,13 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 			       void (*again)(struct tq_net *net, struct tq_posted *posted),
 			       const void *bytes, uint32_t len)
 {
-	uint32_t n = lane->posted - 1;
-	struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, n)];
+	struct tq_posted *slot = tq_lane_last(lane);
 
 	slot->again = again;
 	slot->bytes = NULL;
 	slot->len = len;
 	if (bytes) {
-		void *room = tq_lane_room(net, lane, n);
+		void *room = tq_lane_room(net, lane, lane->posted - 1);
 
 		slot->bytes = room;
 		if (bytes != room)
@@ -212,13 +153,16 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		      void (*again)(struct tq_net *net, struct tq_posted *posted),
 		      struct tq_posted **posted)
 {
+	bool back = wants_back(net, copy);
 	int rc;
 
-	if (wants_back(net, copy))
+	if (back)
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	rc = tq_lane_post(net, lane, link, wr, NULL, false);
 	if (rc)
 		return rc;
+	if (back)
+		net->scq.look = true;
 	*posted = tq_lane_keep(net, lane, again, NULL, wr->sg_list->length);
 	(*posted)->copy = *copy;
 	net->copies_sent += tq_control_copy_bytes(net, copy);
@@ -229,7 +173,7 @@ void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 {
 	/* Each goes in front of those that came after it. */
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
-		struct tq_posted *slot = &lane->ring[tq_lane_slot(lane, i)];
+		struct tq_posted *slot = tq_lane_slot(lane, i);
 
 		if (!slot->again || !tq_lane_confirmed(lane, slot->link) || slot->link->failed)
 			continue;
@@ -243,11 +187,12 @@ void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
 	const struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
 
 	/* Then the HCA doesn't use its memory any more. */
-	ibv_destroy_qp(lane->qp);
+	if (lane->qp)
+		ibv_destroy_qp(lane->qp);
 	lane->qp = NULL;
+	lane->mute = false;
 	while (lane->outstanding) {
-		uint32_t i = tq_lane_slot(lane, lane->posted - lane->outstanding);
-		struct tq_work *work = lane->ring[i].work;
+		struct tq_work *work = &tq_lane_slot(lane, lane->posted - lane->outstanding)->work;
 
 		tq_lane_complete(net, lane, 1);
 		if (!work->awaited)
@@ -282,84 +227,76 @@ void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
 /* Reports it and, as sends of a lane complete in order, those that were posted before it. */
 static void direct_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct tq_send *last = (struct tq_send *)work, *send;
+	const struct tq_posted *last = (struct tq_posted *)work, *slot;
 	struct tq_lane *lane = work->lane;
 	int status = wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
-	void *token;
 
 	do {
-		send = lane->sends;
-		lane->sends = send->next;
+		slot = tq_lane_slot(lane, lane->reported++);
 		/* Looked for as the lane had failed, but complete before that. */
-		if (send != last && send->work.awaited) {
+		if (slot != last && slot->work.awaited) {
 			lane->awaited--;
 			net->scq.awaited--;
 		}
-		token = send->token;
-		tq_send_put(net, send);
+		net->copies_sent -= slot->size;
 		/* A drain has none. */
-		if (token)
-			tq_core_sent(net->core, token, send == last ? status : 0);
-	} while (send != last);
+		if (slot->token)
+			tq_core_sent(net->core, slot->token, slot == last ? status : 0);
+	} while (slot != last);
 }
 
-static void append(struct tq_lane *lane, struct tq_send *send)
+/* What was posted last is reported by direct_done(). */
+static void to_report(struct tq_lane *lane, void *token, uint64_t size)
 {
-	if (!lane->sends)
-		lane->sends_tail = &lane->sends;
-	send->next = NULL;
-	*lane->sends_tail = send;
-	lane->sends_tail = &send->next;
-	lane->unreported = send->work.awaited ? 0 : lane->unreported + 1;
+	struct tq_posted *slot = tq_lane_last(lane);
+
+	slot->token = token;
+	slot->size = size;
+	lane->unreported = slot->work.awaited ? 0 : lane->unreported + 1;
 }
 
-/* A drain: what is lazy before it is reported when that has ended. */
-static void report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
+/* A drain: what is lazy before it is reported when that has ended. false: there is no room. */
+static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 {
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE,
 		.qp_type.xrc.remote_srqn = srqn,
 	};
-	struct tq_send *send;
 
 	if (!lane->unreported)
-		return;
-	send = tq_send_get(net);
-	if (!send)
-		return;
-	send->work.done = direct_done;
-	send->token = NULL;
-	/* With a full queue there is a signalled send in it. */
-	if (tq_lane_post(net, lane, lane->user, &wr, &send->work, true)) {
-		tq_send_put(net, send);
-		return;
-	}
-	append(lane, send);
+		return true;
+	if (tq_lane_post(net, lane, lane->user, &wr, direct_done, true))
+		return false;
+	to_report(lane, NULL, 0);
+	return true;
 }
 
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
 {
+	/* With a full queue there is a signalled send in it, and then this is tried again. */
 	if (lane->user && !lane->user->failed)
 		report(net, lane, lane->user->srqn[TQ_SMALL]);
 }
 
 void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
 {
-	struct tq_send *send;
-
 	/* What was delivered without a completion gets none from the failure, either. */
-	report(net, lane, 0);
-	LL_FOREACH(lane->sends, send) {
-		if (send->work.awaited)
+	lane->mute = !report(net, lane, 0);
+	if (lane->kind != TQ_LANE_HOLD)
+		return;
+	for (uint32_t n = lane->reported; n != lane->posted; n++) {
+		struct tq_work *work = &tq_lane_slot(lane, n)->work;
+
+		if (work->awaited)
 			continue;
-		send->work.awaited = true;
+		work->awaited = true;
 		lane->awaited++;
 		net->scq.awaited++;
 	}
 }
 
 int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
-		 const struct tq_sg *sg, int nsg, unsigned flags, struct tq_work *work)
+		 const struct tq_sg *sg, int nsg, unsigned flags, tq_done *done)
 {
 	struct ibv_sge sge[TQ_MAX_PIECES];
 	struct ibv_send_wr wr = {
@@ -380,26 +317,27 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
 		};
 	}
-	return tq_lane_post(net, lane, link, &wr, work, !(flags & TQ_DIRECT_LAZY));
+	return tq_lane_post(net, lane, link, &wr, done, !(flags & TQ_DIRECT_LAZY));
 }
 
 int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		   const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
-	struct tq_send *send;
+	uint64_t size = 0;
 	int rc;
 
 	if (link->failed)
 		return -EIO;
-	send = tq_send_get(net);
-	if (!send)
-		return -EAGAIN;
-	send->work.done = direct_done;
-	send->token = token;
-	rc = tq_lane_send(net, lane, link, srqn, sg, nsg, flags, &send->work);
+	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {
+		if (wants_back(net, sg))
+			flags &= ~TQ_DIRECT_LAZY;
+		else
+			size = tq_control_copy_bytes(net, sg);
+	}
+	rc = tq_lane_send(net, lane, link, srqn, sg, nsg, flags, direct_done);
 	if (rc)
-		tq_send_put(net, send);
-	else
-		append(lane, send);
-	return rc;
+		return rc;
+	net->copies_sent += size;
+	to_report(lane, token, size);
+	return 0;
 }

@@ -57,7 +57,7 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		.psn = (uint32_t)tq_random() & 0xffffff,
 		.depth = attr.cap.max_send_wr,
 	};
-	while (lane->mask < lane->depth - 1)
+	while (lane->mask < (kind == TQ_LANE_HOLD ? 2 : 1) * lane->depth - 1)
 		lane->mask = lane->mask * 2 + 1;
 	lane->ring = calloc((size_t)lane->mask + 1, sizeof(*lane->ring));
 	if (kind == TQ_LANE_CONTROL)

@@ -49,6 +49,9 @@ struct tq_device {
 
 /* ---- cq.c: completions ---- */
 
+struct tq_work;
+typedef void tq_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc);
+
 /*
  * What a completion's wr_id points to: each kind of work request embeds one. Receives (rcq) and
  * sends (scq) have their own queue; each WQE that is posted has its slot reserved before
@@ -57,8 +60,8 @@ struct tq_device {
  * gives them back or posts again in them.
  */
 struct tq_work {
-	void (*done)(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc);
-	struct tq_lane *lane; /* sends on a lane, filled in by tq_lane_post(); else NULL */
+	tq_done *done;
+	struct tq_lane *lane; /* sends on a lane; else NULL */
 	uint32_t covers;      /* WQEs of it that its completion stands for */
 	bool awaited;         /* its completion is looked for at each poll */
 };
@@ -66,6 +69,7 @@ struct tq_work {
 struct tq_cq {
 	struct ibv_cq *cq;
 	uint32_t size, used; /* slots; reserved ones */
+	uint32_t most;       /* that it may grow to */
 	int ask;             /* completions that the next poll asks for */
 	/* scq: */
 	uint32_t awaited; /* sends on lanes whose done() will be called */
@@ -73,16 +77,8 @@ struct tq_cq {
 	bool look;        /* a queue is filling up, or full: the next poll looks at it */
 	uint32_t held;    /* of those used: by hold lanes */
 	/* rcq: */
-	bool drained; /* the last poll left nothing in it */
-};
-
-/* ---- lane.c: sends with a completion of their own, from a free list ---- */
-
-struct tq_send {
-	struct tq_work work;
-	struct tq_send *next; /* hold lane: in the order of posting */
-	void *token;          /* direct: the protocol's; rdma.c: the operation */
-	uint64_t len;         /* rdma.c: of the chunk */
+	struct tq_net *net; /* that is told of its size; scq, which doesn't grow: NULL */
+	bool drained;       /* the last poll left nothing in it */
 };
 
 /* ---- conn.c: nodes, lanes, links ---- */
@@ -99,11 +95,13 @@ enum tq_lane_state {
 /*
  * What was posted on a lane. When it was not executed, as the target refused what was posted before
  * it, and its link is still there, `again` queues it once more, in front of what waits (NULL: it
- * need not be repeated). tq_lane_keep() fills in the rest.
+ * need not be repeated). tq_lane_keep() fills in what that needs.
  */
 struct tq_posted {
+	struct tq_work work;  /* first; done NULL: nobody is told of its completion */
 	struct tq_link *link; /* towards whom; may be gone by now */
-	struct tq_work *work;
+	void *token;          /* done's. Direct: the protocol's, NULL: a drain; rdma.c: operation */
+	uint64_t size; /* rdma.c: of the chunk; lazy, from a copy: what that takes of the pool */
 	void (*again)(struct tq_net *net, struct tq_posted *posted);
 	struct tq_sg copy; /* that it is sent from, and that goes back when it is complete */
 	const void *bytes; /* of inline data */
@@ -122,17 +120,17 @@ struct tq_lane {
 	uint32_t tgt_qpn;
 	uint32_t depth;         /* of its send queue */
 	uint32_t posted;        /* WQEs in all */
-	struct tq_posted *ring; /* the last `depth` of them at least, by number: tq_lane_slot() */
+	struct tq_posted *ring; /* the last of them, by number: tq_lane_slot(). `depth` at least;
+				   hold lane: twice that, as new ones come while it reports */
 	uint8_t *bytes;         /* control lane: room for the inline data of each */
 	uint32_t mask;          /* of their places, which are a power of two */
 	uint32_t
 		outstanding; /* WQEs in it whose completion (or that of a later one) was not seen */
-	uint32_t unsignalled; /* since the last signalled one */
-	uint32_t awaited;     /* of those outstanding: whose done() will be called */
-	bool erred;           /* a completion with an error was seen */
-	struct tq_work silent[TQ_LANE_BATCH]; /* sends without a completion of their own */
-	bool taken;                           /* hold lane: a tuple has it */
-	struct tq_link *user;                 /* and towards this process */
+	uint32_t unsignalled;       /* since the last signalled one */
+	uint32_t awaited;           /* of those outstanding: whose done() will be called */
+	bool erred;                 /* a completion with an error was seen */
+	bool taken;                 /* hold lane: a tuple has it */
+	struct tq_link *user;       /* and towards this process */
 	struct tq_link **confirmed; /* the processes that hold the TGT QP open: nconfirmed, room */
 	uint32_t nconfirmed, confirmed_room;
 	struct tq_request *requests; /* conn.c: that wait for its TGT QP, or for a process to open
@@ -140,12 +138,13 @@ struct tq_lane {
 	struct tq_lane *next,
 		*prev; /* hold lanes: in its node's list; failed ones: in that of struct tq_conns */
 	/*
-	 * Hold lane: direct sends that have not been reported, oldest first. Of those that nobody
-	 * waits for (TQ_DIRECT_LAZY) most are not signalled: a later one's completion reports them,
-	 * or that of a drain.
+	 * Hold lane: how many of its WQEs were reported. Of direct sends that nobody waits for
+	 * (TQ_DIRECT_LAZY) most are not signalled: a later one's completion reports them, or that
+	 * of a drain.
 	 */
-	struct tq_send *sends, **sends_tail;
+	uint32_t reported;
 	uint32_t unreported; /* lazy ones behind the last that is awaited */
+	bool mute;           /* it has failed, and of these no completion may come */
 };
 
 struct tq_node {
@@ -247,9 +246,9 @@ struct tq_net {
 	struct tq_wire_limits limits;
 	struct tq_mem *mem;         /* mem.c */
 	struct tq_srqs *srqs;       /* srq.c */
-	struct tq_sends *sends;     /* lane.c */
 	struct tq_control *control; /* control.c */
-	uint64_t copies_sent;       /* bytes of copies that are in send queues */
+	uint64_t copies_sent;       /* bytes of copies that go back when sends are complete of which
+				       few are signalled */
 	struct tq_rdma *rdma;       /* rdma.c */
 	struct tq_link *putting;    /* put.c: links with puts that wait */
 	struct tq_oob *oob;         /* oob.c */
@@ -301,10 +300,12 @@ void tq_xrcd_close(struct tq_net *net);
 /* ---- cq.c ---- */
 int tq_cqs_open(struct tq_net *net);
 void tq_cqs_close(struct tq_net *net);
+/* Makes room for n more; false: it has as many slots as it may have, or can have. */
+bool tq_cq_grow(struct tq_cq *cq, uint32_t n);
 /* Inline, as each message comes through here several times. */
 static inline bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
 {
-	if (n > cq->size - cq->used)
+	if (n > cq->size - cq->used && !tq_cq_grow(cq, n))
 		return false;
 	cq->used += n;
 	return true;
@@ -394,27 +395,30 @@ bool tq_link_idle(struct tq_net *net,
 		  struct tq_link *link); /* nothing waits, nothing is in a send queue */
 
 /* ---- lane.c: posting on INI QPs ---- */
-int tq_sends_open(struct tq_net *net);
-void tq_sends_close(struct tq_net *net);
-struct tq_send *tq_send_get(struct tq_net *net); /* NULL: no memory */
-void tq_send_put(struct tq_net *net, struct tq_send *send);
-/* A SEND with data to an SRQ, as tq_lane_post() with a completion of its own; TQ_DIRECT_INLINE. */
-int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
-		 const struct tq_sg *sg, int nsg, unsigned flags, struct tq_work *work);
-/* Posts; reserves the SQ's and the CQ's slot, decides on signalling (signal: must have its own
- * completion, work->done). 0, -EAGAIN, -EIO. */
+/*
+ * Posts; reserves the SQ's and the CQ's slot, decides on signalling. `done` gets its completion,
+ * which is sure to come with `signal`; NULL: nobody does (not on a hold lane, where each WQE is
+ * reported). 0: tq_lane_last() is it. -EAGAIN, -EIO.
+ */
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		 struct ibv_send_wr *wr, struct tq_work *work, bool signal);
+		 struct ibv_send_wr *wr, tq_done *done, bool signal);
+/* A SEND with data to an SRQ, as tq_lane_post(); TQ_DIRECT_INLINE, TQ_DIRECT_LAZY: no `signal`. */
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
+		 const struct tq_sg *sg, int nsg, unsigned flags, tq_done *done);
 /* The place of WQE number `n` in the lane's ring. */
-static inline uint32_t tq_lane_slot(const struct tq_lane *lane, uint32_t n)
+static inline struct tq_posted *tq_lane_slot(const struct tq_lane *lane, uint32_t n)
 {
-	return n & lane->mask;
+	return &lane->ring[n & lane->mask];
+}
+static inline struct tq_posted *tq_lane_last(const struct tq_lane *lane)
+{
+	return tq_lane_slot(lane, lane->posted - 1);
 }
 /* Control lane: where tq_lane_keep() puts the inline data of WQE number `n`; that of the next one
  * is free when the send queue isn't full. */
 static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane *lane, uint32_t n)
 {
-	return lane->bytes + (size_t)tq_lane_slot(lane, n) * net->dev.max_inline;
+	return lane->bytes + (size_t)(n & lane->mask) * net->dev.max_inline;
 }
 /* What was posted last is to be repeated by again(), should it not be executed. len bytes of inline
  * data are kept, which may be there already; NULL: none are needed. */
@@ -431,13 +435,13 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
 /* The target has refused WQE number `wqe`: has those behind it repeated whose links are there. */
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
-/* A failed lane whose completions can't come, as the adapter's queues are broken: its work ends
- * here. To be called where no completion is being handled. */
+/* A failed lane whose completions can't come, as the adapter's queues are broken or it is mute: its
+ * work ends here. To be called where no completion is being handled. */
 void tq_lane_flush(struct tq_net *net, struct tq_lane *lane);
 /* The first n of the WQEs that are outstanding are complete. */
 void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n);
-/* Makes the completion of what is unsignalled come, by an empty RDMA write that names a control SRQ
- * of the link's. As tq_lane_post(). */
+/* Control or bulk lane: makes the completion of what is unsignalled come, by an empty RDMA write
+ * that names a control SRQ of the link's. As tq_lane_post(). */
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 /* Hold lane: has what is lazy there reported as soon as it is complete. */
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane);

@@ -123,12 +123,11 @@ static void tell(struct tq_net *net, struct tq_rdma_op *op)
 
 static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct tq_send *send = (struct tq_send *)work;
-	struct tq_rdma_op *op = send->token;
+	const struct tq_posted *chunk = (struct tq_posted *)work;
+	struct tq_rdma_op *op = chunk->token;
 
-	op->node->bulk_bytes -= send->len;
+	op->node->bulk_bytes -= chunk->size;
 	op->chunks--;
-	tq_send_put(net, send);
 	if (op->again) {
 		op->again = op->chunks > 0;
 		return;
@@ -146,7 +145,7 @@ static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ib
  * chunk. */
 static void chunk_again(struct tq_net *net, struct tq_posted *posted)
 {
-	struct tq_rdma_op *op = ((struct tq_send *)posted->work)->token;
+	struct tq_rdma_op *op = posted->token;
 
 	op->again = true;
 	op->posted = 0;
@@ -177,8 +176,7 @@ static int slice(const struct tq_rdma_op *op, uint64_t len, struct ibv_sge *sge)
 	return nsge;
 }
 
-static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len,
-		      struct tq_work *work)
+static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len)
 {
 	struct ibv_sge sge[TQ_MAX_PIECES];
 	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
@@ -191,9 +189,9 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 
 	if (op->opcode == IBV_WR_SEND)
 		return tq_lane_send(net, lane, op->link, op->srqn, op->sg, op->nsg, op->flags,
-				    work);
+				    chunk_done);
 	wr.num_sge = slice(op, len, sge);
-	return tq_lane_post(net, lane, op->link, &wr, work, true);
+	return tq_lane_post(net, lane, op->link, &wr, chunk_done, true);
 }
 
 /* Posts as much of it as may be under way. 0: all of it was posted. */
@@ -202,7 +200,7 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 	uint64_t wanted = (uint64_t)net->params->rdma_chunk, most = net->limits.max_send;
 	uint64_t chunk = wanted < most ? wanted : most, n;
 	struct tq_node *node = op->node;
-	struct tq_send *send;
+	struct tq_posted *posted;
 	int rc;
 
 	do {
@@ -211,18 +209,12 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 			n = chunk;
 		if (node->bulk_bytes && node->bulk_bytes + n > CHUNKS * chunk)
 			return -EAGAIN;
-		send = tq_send_get(net);
-		if (!send)
-			return -EAGAIN;
-		send->work.done = chunk_done;
-		send->token = op;
-		send->len = n;
-		rc = post_chunk(net, op, lane, n, &send->work);
-		if (rc) {
-			tq_send_put(net, send);
+		rc = post_chunk(net, op, lane, n);
+		if (rc)
 			return rc;
-		}
-		tq_lane_keep(net, lane, chunk_again, NULL, 0);
+		posted = tq_lane_keep(net, lane, chunk_again, NULL, 0);
+		posted->token = op;
+		posted->size = n;
 		op->posted += n;
 		op->chunks++;
 		node->bulk_bytes += n;

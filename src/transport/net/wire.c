@@ -199,11 +199,11 @@ static const struct {
 	int (*open)(struct tq_net *net);
 	void (*close)(struct tq_net *net);
 } parts[] = {
-	{tq_device_open, tq_device_close}, {limits_open, NULL},
-	{tq_xrcd_open, tq_xrcd_close},     {tq_cqs_open, tq_cqs_close},
-	{tq_mem_open, tq_mem_close},       {tq_srqs_open, tq_srqs_close},
-	{tq_sends_open, tq_sends_close},   {tq_control_open, tq_control_close},
-	{tq_rdma_open, tq_rdma_close},     {tq_conns_open, tq_conns_close},
+	{tq_device_open, tq_device_close},   {limits_open, NULL},
+	{tq_xrcd_open, tq_xrcd_close},       {tq_cqs_open, tq_cqs_close},
+	{tq_mem_open, tq_mem_close},         {tq_srqs_open, tq_srqs_close},
+	{tq_control_open, tq_control_close}, {tq_rdma_open, tq_rdma_close},
+	{tq_conns_open, tq_conns_close},
 };
 
 static void close_first(struct tq_net *net, size_t n)

@@ -286,6 +286,8 @@ struct tq_stup {
 
 /* ---- who talks to whom ---- */
 
+#define TQ_RECENT 16u
+
 /* A peer in a context. */
 struct tq_pair {
 	struct tq_ctx *ctx;
@@ -293,10 +295,11 @@ struct tq_pair {
 	int rank;
 	uint32_t cseq; /* sender: of the next message */
 	struct tq_stup *stups;
-	struct tq_stup *last_stup; /* looked up last, and likely to be again; NULL: none */
-	struct tq_sreq *sreqs;     /* all sends under way (pnext) */
 	struct tq_rtup *rtups;
-	struct tq_rtup *last_rtup;
+	/* Looked up lately, and likely to be again: tq_recent(tag); NULL: none. */
+	struct tq_stup *recent_stups[TQ_RECENT];
+	struct tq_rtup *recent_rtups[TQ_RECENT];
+	struct tq_sreq *sreqs;       /* all sends under way (pnext) */
 	struct tq_unex *unex;        /* queue by cseq */
 	uint32_t nfenced;            /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;       /* of these, with a tag that TQ_ANY_TAG matches */
@@ -459,6 +462,18 @@ static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
 	if (rank < 0 || rank >= ctx->npeers)
 		return NULL;
 	return ctx->pairs[rank] ? ctx->pairs[rank] : tq_pair_make(ctx, rank);
+}
+
+static inline unsigned tq_recent(int32_t tag)
+{
+	return (uint32_t)tag % TQ_RECENT;
+}
+/* Of stups and rtups. */
+static inline unsigned tq_tag_hash(int32_t tag)
+{
+	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
+
+	return h ^ h >> 16;
 }
 
 /* ---- user calls; results as in tupleq.h ---- */

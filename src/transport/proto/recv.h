@@ -112,7 +112,7 @@ struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag);
 struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag);
 static inline struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rtup *k = pair->last_rtup;
+	struct tq_rtup *k = pair->recent_rtups[tq_recent(tag)];
 
 	return k && k->tag == tag ? k : tq_rtup_get_other(pair, tag);
 }

@@ -35,20 +35,13 @@ void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state to)
 
 /* ---- the record ---- */
 
-static unsigned tag_hash(int32_t tag)
-{
-	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
-
-	return h ^ h >> 16;
-}
-
 struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rtup *k = pair->last_rtup;
+	struct tq_rtup *k = pair->recent_rtups[tq_recent(tag)];
 
 	if (k && k->tag == tag)
 		return k;
-	HASH_FIND_BYHASHVALUE(hh, pair->rtups, &tag, sizeof(tag), tag_hash(tag), k);
+	HASH_FIND_BYHASHVALUE(hh, pair->rtups, &tag, sizeof(tag), tq_tag_hash(tag), k);
 	return k;
 }
 
@@ -80,7 +73,7 @@ struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag)
 	struct tq_core *core = pair->ctx->core;
 
 	if (k) {
-		pair->last_rtup = k;
+		pair->recent_rtups[tq_recent(tag)] = k;
 		return k;
 	}
 	evict(core);
@@ -93,7 +86,7 @@ struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag)
 		.tag = tag,
 		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->rtups, tag, sizeof(k->tag), tag_hash(tag), k);
+	HASH_ADD_BYHASHVALUE(hh, pair->rtups, tag, sizeof(k->tag), tq_tag_hash(tag), k);
 	DL_APPEND2(core->rtup_all, k, aprev, anext);
 	core->nrtups++;
 	return k;
@@ -105,8 +98,8 @@ void tq_rtup_free(struct tq_rtup *k)
 
 	DL_DELETE2(core->rtup_all, k, aprev, anext);
 	core->nrtups--;
-	if (k->pair->last_rtup == k)
-		k->pair->last_rtup = NULL;
+	if (k->pair->recent_rtups[tq_recent(k->tag)] == k)
+		k->pair->recent_rtups[tq_recent(k->tag)] = NULL;
 	HASH_DEL(k->pair->rtups, k);
 	free(k);
 }

@@ -176,33 +176,44 @@ static bool can_inline(const struct tq_sreq *s)
 	return inlines(s->req.core, &s->buf);
 }
 
+/* Need its user not know at once that it has ended? (Of long messages giveback.c looks at the
+ * ends.) */
+static bool may_linger(const struct tq_sreq *s)
+{
+	if (s->state != TQ_SREQ_NEW || s->flags & TQ_SEND_SYNC || s->timed)
+		return false;
+	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
+}
+
 int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 {
 	struct tq_core *core = s->req.core;
-	struct tq_sg sg = s->sg, list[TQ_MAX_PIECES];
+	struct tq_sg one = s->sg, list[TQ_MAX_PIECES], *sg = &one;
 	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
-	int n, rc;
+	int n = s->buf.len != 0, rc;
 
-	if (!sg.reg) {
+	if (!one.reg) {
 		assert(can_inline(s));
-		sg.addr = s->buf.addr;
-		sg.len = s->buf.len;
+		one.addr = s->buf.addr;
+		one.len = s->buf.len;
 		flags |= TQ_DIRECT_INLINE;
-	} else if (s->copied && sg.len <= core->limits->max_inline) {
+	} else if (s->copied && one.len <= core->limits->max_inline) {
 		flags |= TQ_DIRECT_INLINE;
+	} else if (s->pieces) {
+		n = tq_pieces_list(s->pieces, NULL, one.len, list);
+		sg = list;
 	}
-	/* Of one that has ended for its user and keeps no memory, nobody needs to know at once. */
+	if (s->copied)
+		flags |= TQ_DIRECT_COPY;
 	s->timed = lane && s->state == TQ_SREQ_NEW && tq_stup_times(s, lane);
-	if (lane && s->state == TQ_SREQ_NEW && !s->sg.reg && !(s->flags & TQ_SEND_SYNC) &&
-	    !s->timed)
+	if (lane && may_linger(s))
 		flags |= TQ_DIRECT_LAZY;
-	n = tq_pieces_list(s->pieces, &sg, sg.len, list);
-	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, list, n, flags, s);
-	if (rc == 0) {
-		TQ_COUNT(core->stats, sent_direct);
-		TQ_COUNT_N(core->stats, sent_direct_bytes, sg.len);
-	}
-	return rc;
+	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, sg, n, flags, s);
+	if (rc)
+		return rc;
+	TQ_COUNT(core->stats, sent_direct);
+	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
+	return 0;
 }
 
 static uint64_t direct_limit(const struct tq_stup *t)

@@ -63,8 +63,8 @@ void tq_stup_free(struct tq_stup *t)
 		DL_DELETE2(core->want_lane, t, iprev, inext);
 	if (t->handle)
 		tq_handle_free(&core->stups, t->handle);
-	if (t->pair->last_stup == t)
-		t->pair->last_stup = NULL;
+	if (t->pair->recent_stups[tq_recent(t->tag)] == t)
+		t->pair->recent_stups[tq_recent(t->tag)] = NULL;
 	HASH_DELETE(hh, t->pair->stups, t);
 	DL_DELETE2(core->stup_lru, t, lprev, lnext);
 	core->nstups--;
@@ -148,7 +148,7 @@ static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 		.ask_at = (uint32_t)core->params->promote_after,
 		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
 	};
-	HASH_ADD(hh, pair->stups, tag, sizeof(t->tag), t);
+	HASH_ADD_BYHASHVALUE(hh, pair->stups, tag, sizeof(t->tag), tq_tag_hash(tag), t);
 	DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	core->nstups++;
 	return t;
@@ -157,10 +157,10 @@ static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_stup *t = pair->last_stup;
+	struct tq_stup **recent = &pair->recent_stups[tq_recent(tag)], *t = *recent;
 
 	if (!t || t->tag != tag)
-		HASH_FIND(hh, pair->stups, &tag, sizeof(tag), t);
+		HASH_FIND_BYHASHVALUE(hh, pair->stups, &tag, sizeof(tag), tq_tag_hash(tag), t);
 	if (!t) {
 		bool had = core->params->promote_after && had_first(pair, tag);
 
@@ -172,7 +172,7 @@ int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
 			return -ENOMEM;
 		t->sent = had;
 	}
-	pair->last_stup = t;
+	*recent = t;
 	t->used = true;
 	*stup = t;
 	return 0;
@@ -441,6 +441,16 @@ static void life_done(struct tq_stup *t)
 	t->rtup = 0;
 }
 
+/* Until the last one of its direct sends is reported, the tuple can't ask for a queue again. */
+static void control_again(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	life_done(t);
+	if (t->direct && t->lane)
+		core->wire->report(core->net, t->lane);
+}
+
 /*
  * RECALLING: answers as soon as all that was granted is posted. The sends that have a receive need
  * not be complete for that: the HCA delivers them whatever happens, and the receiver waits for as
@@ -468,10 +478,7 @@ static void try_recalled(struct tq_stup *t)
 	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
 		return;
 	set_state(t, TQ_STUP_CONTROL);
-	life_done(t);
-	/* Until the last one is reported, the tuple can't ask for a queue again. */
-	if (t->direct && t->lane)
-		t->pair->ctx->core->wire->report(t->pair->ctx->core->net, t->lane);
+	control_again(t);
 }
 
 void tq_stup_recall(struct tq_stup *t, uint32_t position, uint32_t after)
@@ -506,7 +513,7 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 	if (t->state == TQ_STUP_RECALLING)
 		try_recalled(t);
 	else if (t->state == TQ_STUP_CONTROL)
-		life_done(t);
+		control_again(t);
 	else if (!t->direct && t->lane)
 		set_idle(t, true);
 	if (was_timed)

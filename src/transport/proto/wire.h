@@ -35,9 +35,10 @@ struct tq_sg {
 #define TQ_DIRECT_INLINE \
 	1u /* the data are copied before the call returns; at most limits.max_inline bytes */
 #define TQ_DIRECT_BULK 2u /* its receive is certain: no lane is needed (lane is NULL) */
-/* With INLINE, on a lane: tq_core_sent() may come late, when a later one of the lane ends or after
- * report(). */
+/* On a lane: tq_core_sent() may come late, when a later one of the lane ends or after report().
+ * What such sends keep of the pool of copies is bounded by the network. */
 #define TQ_DIRECT_LAZY 4u
+#define TQ_DIRECT_COPY 8u /* from the pool of copies: one piece */
 
 /* What the network can do; constant. */
 struct tq_wire_limits {

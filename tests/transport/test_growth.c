@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * More receives in tuple queues than the completion queue starts with: it grows, while messages
+ * come; and where it can't, the receives wait their turn.
+ *
+ * test_growth [limited] [NAME=VALUE ...]
+ */
+#include <string.h>
+
+#include "duo.h"
+
+enum { TAGS = 120, EACH = 100 };
+
+static bool limited;
+
+static int value(int tag, int i)
+{
+	return tag * EACH + i;
+}
+
+/* Each tag gets its queue, with one message after another. */
+static void promote(struct duo *d)
+{
+	char c = 0;
+
+	for (int n = 0; n < 3 * TAGS; n++)
+		duo_pass(d, n % TAGS, &c, 1, 0);
+}
+
+static void many(struct duo *d)
+{
+	static struct duo_op ops[TAGS][EACH];
+	static int data[TAGS][EACH];
+	uint64_t entries, had = duo_counter(d, "cq_entries");
+
+	promote(d);
+	/* Half of them are posted before the first message comes, the rest while they come. */
+	for (int part = 0; part < 2; part++) {
+		if (part == 0 && !d->me)
+			duo_meet(d);
+		for (int i = part * EACH / 2; i < (part + 1) * EACH / 2; i++)
+			for (int t = 0; t < TAGS; t++) {
+				if (d->me) {
+					duo_recv(d, 0, t, &data[t][i], sizeof(int), &ops[t][i]);
+					continue;
+				}
+				data[t][i] = value(t, i);
+				duo_send(d, 1, t, &data[t][i], sizeof(int), 0, &ops[t][i]);
+			}
+		if (part == 0 && d->me)
+			duo_meet(d);
+	}
+	for (int t = 0; t < TAGS; t++)
+		for (int i = 0; i < EACH; i++) {
+			duo_wait(d, &ops[t][i]);
+			DUO_MUST(data[t][i] == value(t, i), "tag %d: message %d was number %d", t,
+				 data[t][i] - value(t, 0), i);
+		}
+	if (!d->me)
+		return;
+	entries = duo_counter(d, "cq_entries");
+	DUO_MUST(limited ? entries == had : entries > 2 * had,
+		 "the completion queue had %llu entries, and has %llu", (unsigned long long)had,
+		 (unsigned long long)entries);
+	DUO_MUST(duo_counter(d, "recv_direct") > TAGS, "the tuples had no queues");
+}
+
+int main(int argc, char **argv)
+{
+	duo_param("promote_after=0");
+	duo_param("giveback_after=0");
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "limited"))
+			limited = true;
+		else
+			duo_param(argv[i]);
+	}
+	duo_run("many receives", many);
+	return duo_failed() != 0;
+}

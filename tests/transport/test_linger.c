@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Short direct sends that were copied and that no other follows: they keep their copies until
+ * somebody wants to know of them. That must leave room in the pool for others.
+ *
+ * To be run on a device that takes less than LENGTH bytes inline.
+ */
+#include "duo.h"
+
+enum { TAGS = 16, EACH = 15, LENGTH = 300, OTHERS = 100, OTHER_TAG = 100 };
+enum { POOL = 256 << 10 };
+
+static char data[LENGTH];
+
+static void lingering(struct duo *d)
+{
+	static struct duo_op ops[TAGS * EACH];
+	uint64_t direct, rts;
+
+	/* Also past those whose time is taken, and which are reported. */
+	for (int n = 0; n < 70 * TAGS; n++)
+		duo_pass(d, n % TAGS, data, sizeof(data), 0);
+	direct = duo_counter(d, "sent_direct");
+	for (int n = 0; n < TAGS * EACH && d->me; n++)
+		duo_recv(d, 0, n % TAGS, data, sizeof(data), &ops[n]);
+	duo_meet(d);
+	for (int n = 0; n < TAGS * EACH && !d->me; n++)
+		duo_send(d, 1, n % TAGS, data, sizeof(data), 0, &ops[n]);
+	for (int n = 0; n < TAGS * EACH; n++)
+		duo_wait(d, &ops[n]);
+	direct = duo_counter(d, "sent_direct") - direct;
+	DUO_MUST(d->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
+		 (unsigned long long)direct);
+	/* Those with a completion of their own go back meanwhile, and others find room. */
+	for (int n = 0; n < OTHERS; n++)
+		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+	DUO_MUST(duo_counter(d, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
+		 (unsigned long long)duo_counter(d, "copy_bytes"));
+	rts = duo_counter(d, "sent_rts");
+	for (int n = 0; n < OTHERS; n++)
+		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+	rts = duo_counter(d, "sent_rts") - rts;
+	DUO_MUST(rts == 0, "then %llu messages found no copy", (unsigned long long)rts);
+}
+
+int main(int argc, char **argv)
+{
+	duo_param("giveback_after=0");
+	duo_param("hold_lanes=16");
+	duo_param("copy_pool=262144"); /* POOL */
+	for (int i = 1; i < argc; i++)
+		duo_param(argv[i]);
+	duo_run("lingering copies", lingering);
+	return duo_failed() != 0;
+}
