@@ -8,6 +8,7 @@ set -euo pipefail
 all_groups=(lint unit softhca transport fuzz clients mpi programs asan ubsan tsan dist)
 passed=0 failed=0 skipped=0
 skips=() # what was skipped, and why
+fails=() # what failed, and the last that it said
 names=() # what to run of a group; empty: all
 build=   # the build that is tested
 log_dir= # logs of the group that runs
@@ -83,6 +84,8 @@ run() {
 	esac
 	echo "    \$ $*"
 	tail -n 80 "$log" | sed 's/^/    | /'
+	fails+=("$label")
+	mapfile -t -O ${#fails[@]} fails < <(tail -n 20 "$log" | cut -c1-200 | sed 's/^/    | /')
 }
 
 # pass_or_fail LABEL SECONDS COMMAND...: a command that is a test by its exit status.
@@ -324,7 +327,7 @@ sanitized() {
 
 # Totals of a subshell.
 save_totals() {
-	declare -p passed failed skipped skips | sed 's/^declare -- //; s/^declare -a //' >"$log_dir/totals"
+	declare -p passed failed skipped skips fails | sed 's/^declare -- //; s/^declare -a //' >"$log_dir/totals"
 }
 load_totals() {
 	# shellcheck disable=SC1091 # written by save_totals
@@ -394,6 +397,13 @@ summary() {
 	if [ ${#skips[@]} -gt 0 ]; then
 		echo "Skipped:"
 		for s in "${skips[@]}"; do
+			echo "    $s"
+		done
+	fi
+	# Again, as it is far up in a long log.
+	if [ ${#fails[@]} -gt 0 ]; then
+		echo "Failed:"
+		for s in "${fails[@]}"; do
 			echo "    $s"
 		done
 	fi
