@@ -149,6 +149,8 @@ bool tq_sreq_load(struct tq_sreq *s)
 			TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
+		if (s->flags & TQ_SEND_NOW) /* the same message comes again */
+			return false;
 		if (!s->uncopied)
 			TQ_COUNT(core->stats, no_copy_buffer);
 		s->uncopied = true;
@@ -387,11 +389,12 @@ static bool goes_eager(const struct sending *x)
 	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_limit(x->core);
 }
 
-/* Will it have ended for its user when it is posted to its tuple's queue? */
+/* Will it have ended for its user when it is posted to its tuple's queue? (Unless the pool of
+ * copies is empty.) */
 static bool ends_direct(const struct sending *x)
 {
 	return x->stup && tq_stup_direct_open(x->stup) && !(x->flags & TQ_SEND_SYNC) &&
-	       inlines(x->core, x->buf);
+	       (x->buf->len <= tq_eager_limit(x->core) || inlines(x->core, x->buf));
 }
 
 static int start(const struct sending *x, struct tq_req **req)
