@@ -117,27 +117,44 @@ static int eager_without_context(void)
 	return stop() && sent > 2 * limit;
 }
 
-/* It asks for a tuple's queue, which is offered to it, and recalled for a wildcard. */
-static struct tq_ctx *recalled(void)
+static struct tq_ctx *context(void)
 {
-	struct tq_msg_eager m = {
+	struct tq_peer *peers[] = {&peer};
+	struct tq_ctx *ctx;
+
+	return tq_core_ctx_add(&core, CTX, peers, 1, 0, 0, &ctx) ? NULL : ctx;
+}
+
+/* A message asks for its tuple's queue. Is that offered? */
+static bool asks(void)
+{
+	const struct tq_msg_eager m = {
 		.hdr = {.type = TQ_MSG_EAGER},
 		.env = {.ctx = tq_put32(CTX), .ask = tq_put32(1)},
 	};
-	struct tq_peer *peers[] = {&peer};
+
+	offered = 0;
+	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+	return offered;
+}
+
+/* Does a message that is here end it? */
+static bool receives(struct tq_ctx *ctx)
+{
 	struct tq_status status;
 	struct tq_buf none = {0};
 	struct tq_req *req;
-	struct tq_ctx *ctx;
 
-	if (tq_core_ctx_add(&core, CTX, peers, 1, 0, 0, &ctx))
-		return NULL;
-	offered = 0;
-	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
-	if (!offered || tq_core_recv(ctx, 0, 0, &none, NULL, &req, &status) != 1 ||
-	    tq_core_probe(ctx, 0, 0, &status))
-		return NULL;
-	return ctx;
+	return tq_core_recv(ctx, 0, 0, &none, NULL, &req, &status) == 1;
+}
+
+/* A tuple whose queue is offered, and recalled for a probe. */
+static bool recalled(void)
+{
+	struct tq_ctx *ctx = context();
+	struct tq_status status;
+
+	return ctx && !receives(ctx) && asks() && !tq_core_probe(ctx, 0, 0, &status);
 }
 
 static int held(void)
@@ -158,6 +175,35 @@ static int held(void)
 	tq_core_control(&core, &peer, &m, HELD_LEN, NULL);
 	tq_core_poll(&core);
 	return stop() && enough;
+}
+
+/* Short messages that come before their receives: with a queue their sender would hold them. */
+static int early(void)
+{
+	struct tq_ctx *ctx;
+	bool ok;
+
+	start();
+	ctx = context();
+	ok = ctx && !asks() && stats.refused_early == 1 && receives(ctx);
+	ok = ok && !receives(ctx) && asks() && stats.refused_early == 1;
+	return !stop() && ok && !given_up;
+}
+
+/* In the paper's mode that doesn't matter. */
+static int early_at_once(void)
+{
+	struct tq_ctx *ctx;
+	char why[100];
+	bool ok;
+
+	if (tq_param_set(params, "promote_after", "0", why, sizeof(why)))
+		return 0;
+	start();
+	ctx = context();
+	ok = ctx && asks() && receives(ctx);
+	tq_param_set(params, "promote_after", "4", why, sizeof(why));
+	return !stop() && ok && !given_up;
 }
 
 /* However often its queue was given back, a tuple whose messages get longer may soon have it again.
@@ -182,6 +228,8 @@ int main(void)
 	      rts_without_context());
 	check("bounds", "eager messages for a context that doesn't come", eager_without_context());
 	check("bounds", "held messages", held());
+	check("bounds", "no queue for short messages that come before their receives", early());
+	check("bounds", "but where queues are offered at once", early_at_once());
 	check("bounds", "longer messages until a queue that was given back is offered again",
 	      given_back());
 	tq_params_free(params);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which tuples may have a queue: those that wildcards and probes leave alone. Each recall for a
- * wildcard costs a round trip, so a tuple has to receive `backoff` messages in quiet before it is
- * offered again, and twice as many after each further recall.
+ * Which tuples may have a queue: those whose short messages find their receives posted, and that
+ * wildcards and probes leave alone. Each recall for a wildcard costs a round trip, so a tuple has
+ * to receive `backoff` messages in quiet before it is offered again, and twice as many after each
+ * further recall.
  *
  * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. It leaves its
  * number (ctx->wild_at) where a tuple finds it when its next message comes: with its tag, its
@@ -18,6 +19,7 @@
 #define BACKOFF_ASKED     1024u
 #define BACKOFF_ASKED_MAX 16u  /* times that */
 #define AFTER_LIMIT       16u  /* messages until a tuple asks again that found no room */
+#define AFTER_EARLY       32u  /* and whose message came before its receive */
 #define WILDTAGS_MAX      256u /* tags remembered per context */
 #define IDLE_AFTER        8u /* times the number of queues: messages to others, until it is idle */
 #define QUIET_MAX         (1u << 30)
@@ -120,13 +122,25 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 	return k->backoff ? k->backoff : 1;
 }
 
+/*
+ * A short message that is here already needs one copy when its receive comes. With a queue its
+ * sender would hold it, and other tuples' messages might find no lane. (giveback.c learns the same
+ * where it shows later.) Long ones may wait at their sender either way.
+ */
+static bool comes_early(const struct tq_rtup *k, bool early)
+{
+	const struct tq_params *params = k->pair->ctx->core->params;
+
+	return early && params->promote_after && params->giveback_after;
+}
+
 static uint32_t refuse_for_limit(struct tq_rtup *k)
 {
 	TQ_COUNT(k->pair->ctx->core->stats, refused_limit);
 	return AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rtup *k)
+uint32_t tq_policy_refuse(struct tq_rtup *k, bool early)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
@@ -143,6 +157,10 @@ uint32_t tq_policy_refuse(struct tq_rtup *k)
 	    (k->quiet < k->backoff && !k->gave_back)) {
 		TQ_COUNT(core->stats, refused_wildcard);
 		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
+	}
+	if (comes_early(k, early)) {
+		TQ_COUNT(core->stats, refused_early);
+		return AFTER_EARLY;
 	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all are in use they would only take turns, each for a round trip. */

@@ -328,7 +328,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 	}
 	kept = arrive(k, m, len - sizeof(*m), bounce);
 	if (ask)
-		tq_rtup_asked(k, ask);
+		tq_rtup_asked(k, ask, k->unex != NULL);
 	return kept;
 }
 
@@ -367,7 +367,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	}
 	tq_match_arrival(u);
 	if (ask)
-		tq_rtup_asked(k, ask);
+		tq_rtup_asked(k, ask, false);
 }
 
 /* ---- ends ---- */

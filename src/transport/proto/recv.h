@@ -129,8 +129,9 @@ static inline uint64_t tq_rtup_max_len(const struct tq_rtup *k)
 	return k->exact ? limits->max_send : limits->max_direct;
 }
 
-/* The sender asks for the tuple's queue: SRQN or REFUSE. */
-void tq_rtup_asked(struct tq_rtup *k, uint32_t stup);
+/* The sender asks for the tuple's queue: SRQN or REFUSE. `early`: with a short message, and one is
+ * here before its receive. */
+void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool early);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */
 void tq_rtup_flow(struct tq_rtup *k);
 /* DIRECT, none waits: the next position goes to r, or r has to wait. */
@@ -163,7 +164,7 @@ void tq_policy_message(struct tq_rtup *k);
 /* It is recalled: how many messages the sender shall send before it asks again. */
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
 /* May it have a queue? 0: yes; else as above. */
-uint32_t tq_policy_refuse(struct tq_rtup *k);
+uint32_t tq_policy_refuse(struct tq_rtup *k, bool early);
 void tq_policy_free(struct tq_ctx *ctx);
 
 /* ---- fetch.c ---- */
