@@ -116,6 +116,7 @@ static bool covered(uint64_t runs)
 		{"cts-direct", sim.stats->cts_direct},
 		{"promotions", sim.stats->promotions},
 		{"refused", sim.stats->offers_refused},
+		{"refused as early", sim.stats->refused_early},
 		{"held", sim.stats->held},
 		{"held, again", sim.stats->held_again},
 		{"no lane", sim.stats->no_lane},

@@ -226,14 +226,15 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
-	bool gave_back;                /* the last recall was for that: its sender counts */
-	uint32_t quiet;                /* messages since a wildcard or probe was about */
-	uint32_t backoff;              /* how many of them are asked for */
-	uint64_t seen;                 /* ctx->wild_at at its last message */
-	uint64_t used_at;              /* core->nmessages when it was last used */
-	struct tq_tuple_info info;     /* for reports */
-	UT_hash_handle hh;             /* pair->rtups, by tag */
-	struct tq_rtup *next, *prev;   /* ctx->queued: those with an SRQ on offer or in use */
+	bool gave_back;              /* the last recall was for that: its sender counts */
+	uint32_t early, in_time;     /* short messages before, or after, their receive (decaying) */
+	uint32_t quiet;              /* messages since a wildcard or probe was about */
+	uint32_t backoff;            /* how many of them are asked for */
+	uint64_t seen;               /* ctx->wild_at at its last message */
+	uint64_t used_at;            /* core->nmessages when it was last used */
+	struct tq_tuple_info info;   /* for reports */
+	UT_hash_handle hh;           /* pair->rtups, by tag */
+	struct tq_rtup *next, *prev; /* ctx->queued: those with an SRQ on offer or in use */
 	struct tq_rtup *lnext, *lprev; /* core->lru of those */
 	struct tq_rtup *anext, *aprev; /* core->rtup_all */
 };

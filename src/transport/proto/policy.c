@@ -17,9 +17,13 @@
 #define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
 /* For those that their senders gave back, which does not cost the recall alone. */
 #define BACKOFF_ASKED     1024u
-#define BACKOFF_ASKED_MAX 16u  /* times that */
-#define AFTER_LIMIT       16u  /* messages until a tuple asks again that found no room */
-#define AFTER_EARLY       32u  /* and whose message came before its receive */
+#define BACKOFF_ASKED_MAX 16u /* times that */
+#define AFTER_LIMIT       16u /* messages until a tuple asks again that found no room */
+/* And whose messages come early; odd, so that short and long ones that alternate ask in turn. */
+#define AFTER_EARLY       33u
+#define AFTER_EARLY_AGAIN 257u /* its sender had given the queue back */
+#define EARLY_PART        16u  /* one early message in so many is too many, as in giveback.c */
+#define EARLY_AGE         256u /* older ones count half */
 #define WILDTAGS_MAX      256u /* tags remembered per context */
 #define IDLE_AFTER        8u /* times the number of queues: messages to others, until it is idle */
 #define QUIET_MAX         (1u << 30)
@@ -102,6 +106,18 @@ void tq_policy_message(struct tq_rtup *k)
 	k->seen = ctx->wild_at;
 }
 
+void tq_policy_short(struct tq_rtup *k, bool early)
+{
+	if (early)
+		k->early++;
+	else
+		k->in_time++;
+	if (k->early + k->in_time >= EARLY_AGE) {
+		k->early /= 2;
+		k->in_time /= 2;
+	}
+}
+
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
@@ -125,13 +141,15 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 /*
  * A short message that is here already needs one copy when its receive comes. With a queue its
  * sender would hold it, and other tuples' messages might find no lane. (giveback.c learns the same
- * where it shows later.) Long ones may wait at their sender either way.
+ * where it shows later.) Long ones wait at their sender either way: one that asks is not refused
+ * for that.
  */
-static bool comes_early(const struct tq_rtup *k, bool early)
+static bool comes_early(const struct tq_rtup *k)
 {
 	const struct tq_params *params = k->pair->ctx->core->params;
 
-	return early && params->promote_after && params->giveback_after;
+	return params->promote_after && params->giveback_after &&
+	       k->early * EARLY_PART >= k->early + k->in_time;
 }
 
 static uint32_t refuse_for_limit(struct tq_rtup *k)
@@ -140,7 +158,7 @@ static uint32_t refuse_for_limit(struct tq_rtup *k)
 	return AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rtup *k, bool early)
+uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
@@ -158,9 +176,9 @@ uint32_t tq_policy_refuse(struct tq_rtup *k, bool early)
 		TQ_COUNT(core->stats, refused_wildcard);
 		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
 	}
-	if (comes_early(k, early)) {
+	if (is_short && comes_early(k)) {
 		TQ_COUNT(core->stats, refused_early);
-		return AFTER_EARLY;
+		return k->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
 	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all are in use they would only take turns, each for a round trip. */

@@ -327,8 +327,9 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 		return false;
 	}
 	kept = arrive(k, m, len - sizeof(*m), bounce);
+	tq_policy_short(k, k->unex);
 	if (ask)
-		tq_rtup_asked(k, ask, k->unex != NULL);
+		tq_rtup_asked(k, ask, true);
 	return kept;
 }
 
@@ -350,6 +351,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 {
 	struct tq_rtup *k = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
+	bool is_short = tq_get64(m->length) <= (uint64_t)ctx->core->params->eager_limit;
 	struct tq_unex *u;
 
 	u = k ? message(k, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length)) : NULL;
@@ -366,8 +368,10 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	}
 	tq_match_arrival(u);
+	if (is_short)
+		tq_policy_short(k, k->unex);
 	if (ask)
-		tq_rtup_asked(k, ask, false);
+		tq_rtup_asked(k, ask, is_short);
 }
 
 /* ---- ends ---- */

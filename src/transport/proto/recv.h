@@ -129,9 +129,8 @@ static inline uint64_t tq_rtup_max_len(const struct tq_rtup *k)
 	return k->exact ? limits->max_send : limits->max_direct;
 }
 
-/* The sender asks for the tuple's queue: SRQN or REFUSE. `early`: with a short message, and one is
- * here before its receive. */
-void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool early);
+/* The sender asks for the tuple's queue, with a short message or a long one: SRQN or REFUSE. */
+void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool is_short);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */
 void tq_rtup_flow(struct tq_rtup *k);
 /* DIRECT, none waits: the next position goes to r, or r has to wait. */
@@ -161,10 +160,12 @@ void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
 void tq_policy_probe(struct tq_rtup *k);
 /* A message came, not by the SRQ. */
 void tq_policy_message(struct tq_rtup *k);
+/* It was a short one: was it here before its receive? */
+void tq_policy_short(struct tq_rtup *k, bool early);
 /* It is recalled: how many messages the sender shall send before it asks again. */
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
 /* May it have a queue? 0: yes; else as above. */
-uint32_t tq_policy_refuse(struct tq_rtup *k, bool early);
+uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short);
 void tq_policy_free(struct tq_ctx *ctx);
 
 /* ---- fetch.c ---- */

@@ -140,7 +140,7 @@ static bool offer(struct tq_rtup *k, uint32_t stup)
 	return true;
 }
 
-void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool early)
+void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
 	struct tq_msg_refuse m = {.hdr = tq_hdr(TQ_MSG_REFUSE), .stup = tq_put32(stup)};
@@ -152,7 +152,7 @@ void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool early)
 	}
 	if (!k->srq) /* else its receives are what was promised when it was made */
 		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_policy_refuse(k, early);
+	after = tq_policy_refuse(k, is_short);
 	if (!after) {
 		if (offer(k, stup))
 			return;

@@ -146,10 +146,11 @@ bool tq_sreq_load(struct tq_sreq *s)
 			s->copied = true;
 			s->sg.len = s->buf.len;
 			pack(&s->buf, s->sg.addr);
-			TQ_COUNT(core->stats, sent_copied);
+			if (!(s->flags & TQ_SEND_NOW)) /* which may come again */
+				TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
-		if (s->flags & TQ_SEND_NOW) /* the same message comes again */
+		if (s->flags & TQ_SEND_NOW)
 			return false;
 		if (!s->uncopied)
 			TQ_COUNT(core->stats, no_copy_buffer);
@@ -426,6 +427,8 @@ static int start(const struct sending *x, struct tq_req **req)
 	s->req.detached = ends_now(s);
 	if (now) {
 		assert(s->req.detached);
+		if (s->copied)
+			TQ_COUNT(x->core->stats, sent_copied);
 		return 1;
 	}
 	*req = s->req.detached ? NULL : &s->req;
