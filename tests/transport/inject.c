@@ -36,6 +36,7 @@ static struct {
 static unsigned ntargets;
 
 static struct ibv_cq *in_error; /* an event is to say so */
+static unsigned slow_srqs;      /* us */
 
 /* Datagrams. */
 static struct {
@@ -249,7 +250,22 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return next_modify()(qp, attr, mask);
 }
 
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	static int (*next)(struct ibv_srq * srq);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ibv_destroy_srq");
+	usleep(slow_srqs);
+	return next(srq);
+}
+
 /* ---- for tests ---- */
+
+void inject_slow_srqs(unsigned us)
+{
+	slow_srqs = us;
+}
 
 void inject_init(void)
 {

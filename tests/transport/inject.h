@@ -46,6 +46,9 @@ void inject_set(const struct inject_point *point);
 /* Has it come to that point? */
 bool inject_reached(void);
 
+/* An SRQ takes that long to be destroyed: messages come meanwhile. */
+void inject_slow_srqs(unsigned us);
+
 /* Of 100 datagrams so many are lost, doubled, and late by up to eight others. */
 void inject_datagrams(unsigned seed, unsigned lost, unsigned doubled, unsigned late);
 

@@ -182,6 +182,13 @@ static void broken(struct duo *d)
 	duo_close(d);
 }
 
+/* The other goes on with direct messages until it is told. */
+static void broken_one_way(struct duo *d)
+{
+	inject_slow_srqs(1000);
+	broken(d);
+}
+
 static const struct {
 	const char *name;
 	struct inject_point point;
@@ -220,6 +227,11 @@ static void run_breaks(const char *only)
 		duo_run(name, broken);
 		duo_params_keep(n);
 	}
+	if (only && !strstr("broken: one way", only))
+		return;
+	point = (struct inject_point){DIRECT(HOLD), 9, INJECT_BREAK, 0};
+	for (int i = 0; i < 4; i++)
+		duo_run("broken: one way", broken_one_way);
 }
 
 /* ---- with a full hold lane ---- */
@@ -267,7 +279,6 @@ static void broken_when_full(struct duo *d)
 static void run_full(void)
 {
 	duo_param("hold_depth=8");
-	duo_param("giveback_after=0");
 	duo_param("service_thread=0");
 	duo_run("broken: with a full hold lane", broken_when_full);
 }
@@ -383,6 +394,7 @@ int main(int argc, char **argv)
 
 	/* Soon to all kinds of messages, and to when a failure is noticed. */
 	duo_param("promote_after=1");
+	duo_param("giveback_after=0");
 	duo_param("wild_backoff=1");
 	duo_param("timeout=10");
 	duo_param("keepalive=100");

@@ -175,7 +175,7 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	struct tq_work *work;
 
 	n = ibv_poll_cq(cq->cq, ask, wc);
-	cq->drained = n < ask;
+	cq->drained = n >= 0 && n < ask;
 	cq->ask = n < cq->ask ? 1 : cq->ask * 2 < BATCH ? cq->ask * 2 : BATCH;
 	for (i = 0; i < n; i++) {
 		work = (struct tq_work *)(uintptr_t)wc[i].wr_id;
@@ -197,6 +197,26 @@ static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 		return n;
 	tq_net_broken(net, "a completion queue of the adapter can't be polled");
 	return 1;
+}
+
+/*
+ * Between the last poll, which left nothing, and the end of an SRQ a message may have come to it: a
+ * peer that was given up may still send. Polling its completion fails (it is taken nevertheless),
+ * and says nothing of the queue. One is asked for at a time, as an error may hide what came before
+ * it; and until all that can be such completions are gone no new SRQ gets one's number.
+ */
+int tq_cq_sweep(struct tq_net *net)
+{
+	struct tq_cq *cq = &net->rcq;
+	int events = 0, n = 1;
+
+	cq->sweeping = true;
+	for (uint32_t i = 0; n && i < cq->size && !net->broken; i++) {
+		n = poll_one(net, cq, 1);
+		events += n != 0;
+	}
+	cq->sweeping = false;
+	return events;
 }
 
 int tq_cq_poll_sends(struct tq_net *net, int budget)

@@ -79,6 +79,7 @@ struct tq_cq {
 	/* rcq: */
 	struct tq_net *net; /* that is told of its size; scq, which doesn't grow: NULL */
 	bool drained;       /* the last poll left nothing in it */
+	bool sweeping;      /* there may be completions of SRQs in it that are gone */
 };
 
 /* ---- conn.c: nodes, lanes, links ---- */
@@ -319,6 +320,8 @@ static inline void tq_cq_release(struct tq_cq *cq, uint32_t n)
 int tq_cq_poll(struct tq_net *net, int budget);
 /* The same for sends only: scq.look asks for it. */
 int tq_cq_poll_sends(struct tq_net *net, int budget);
+/* When SRQs were destroyed that a peer may still have sent to. */
+int tq_cq_sweep(struct tq_net *net);
 
 /* ---- mem.c: registrations, the pool of copies, the sink ---- */
 int tq_mem_open(struct tq_net *net);
@@ -350,8 +353,8 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn);
 int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 		void *token);
 void tq_srq_put(struct tq_net *net, struct tq_srq *srq);
-/* Destroys what was withdrawn; called when the receive CQ has been polled empty. */
-void tq_srqs_poll(struct tq_net *net);
+/* Destroys what was withdrawn; called when the receive CQ has been polled empty. Events. */
+int tq_srqs_poll(struct tq_net *net);
 /* Are there such? Until they are destroyed the HCA may write into the buffers of their receives. */
 bool tq_srqs_withdrawn(const struct tq_net *net);
 

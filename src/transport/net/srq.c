@@ -55,7 +55,8 @@ void tq_srqs_close(struct tq_net *net)
 {
 	struct tq_srqs *srqs = net->srqs;
 
-	tq_srqs_poll(net);
+	while (srqs->withdrawn)
+		destroy(net, &srqs->withdrawn, srqs->withdrawn);
 	while (srqs->idle)
 		destroy(net, &srqs->idle, srqs->idle);
 	/* Tuples that were in use to the end. */
@@ -120,6 +121,8 @@ static struct tq_srq *make(struct tq_net *net)
 	uint32_t depth = net->limits.srq_depth, i;
 	struct tq_srq *srq;
 
+	if (net->rcq.sweeping)
+		return NULL;
 	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
 	if (!srq)
 		return NULL;
@@ -244,8 +247,11 @@ bool tq_srqs_withdrawn(const struct tq_net *net)
 	return net->srqs->withdrawn;
 }
 
-void tq_srqs_poll(struct tq_net *net)
+int tq_srqs_poll(struct tq_net *net)
 {
+	if (!net->srqs->withdrawn)
+		return 0;
 	while (net->srqs->withdrawn)
 		destroy(net, &net->srqs->withdrawn, net->srqs->withdrawn);
+	return tq_cq_sweep(net);
 }

@@ -242,9 +242,8 @@ int tq_net_work(struct tq_net *net)
 		tq_device_events(net);
 	if (net->broken && !net->broke)
 		tq_conn_break(net);
-	if (net->rcq.drained)
-		tq_srqs_poll(net);
-	events = tq_control_poll(net);
+	events = net->rcq.drained ? tq_srqs_poll(net) : 0;
+	events += tq_control_poll(net);
 	events += tq_rdma_poll(net);
 	if (net->putting)
 		events += tq_put_poll(net);
