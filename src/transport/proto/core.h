@@ -189,6 +189,30 @@ struct tq_unex_tag {
 	UT_hash_handle hh;     /* ctx->unex_tags */
 };
 
+/* How often something is so, of late: when TQ_SHARE_AGE times are counted they count half. */
+struct tq_share {
+	uint32_t yes, no;
+};
+
+#define TQ_SHARE_AGE  256u
+#define TQ_SHARE_PART 16u /* once in so many times is often */
+
+static inline void tq_share_count(struct tq_share *s, bool yes)
+{
+	if (yes)
+		s->yes++;
+	else
+		s->no++;
+	if (s->yes + s->no >= TQ_SHARE_AGE) {
+		s->yes /= 2;
+		s->no /= 2;
+	}
+}
+static inline bool tq_share_is_often(const struct tq_share *s)
+{
+	return s->yes * TQ_SHARE_PART >= s->yes + s->no;
+}
+
 enum tq_rtup_state {
 	TQ_RTUP_CONTROL,
 	TQ_RTUP_OFFERED,   /* SRQN sent; SWITCH will come */
@@ -226,15 +250,15 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
-	bool gave_back;              /* the last recall was for that: its sender counts */
-	uint32_t early, in_time;     /* short messages before, or after, their receive (decaying) */
-	uint32_t quiet;              /* messages since a wildcard or probe was about */
-	uint32_t backoff;            /* how many of them are asked for */
-	uint64_t seen;               /* ctx->wild_at at its last message */
-	uint64_t used_at;            /* core->nmessages when it was last used */
-	struct tq_tuple_info info;   /* for reports */
-	UT_hash_handle hh;           /* pair->rtups, by tag */
-	struct tq_rtup *next, *prev; /* ctx->queued: those with an SRQ on offer or in use */
+	bool gave_back;                /* the last recall was for that: its sender counts */
+	struct tq_share early;         /* short messages that came before their receive */
+	uint32_t quiet;                /* messages since a wildcard or probe was about */
+	uint32_t backoff;              /* how many of them are asked for */
+	uint64_t seen;                 /* ctx->wild_at at its last message */
+	uint64_t used_at;              /* core->nmessages when it was last used */
+	struct tq_tuple_info info;     /* for reports */
+	UT_hash_handle hh;             /* pair->rtups, by tag */
+	struct tq_rtup *next, *prev;   /* ctx->queued: those with an SRQ on offer or in use */
 	struct tq_rtup *lnext, *lprev; /* core->lru of those */
 	struct tq_rtup *anext, *aprev; /* core->rtup_all */
 };
@@ -271,9 +295,9 @@ struct tq_stup {
 		*lane; /* hold lane that is its own; may be kept while nothing is outstanding */
 	struct tq_sreq *direct; /* queue: direct sends not complete, in seq order */
 	uint32_t ndirect;
-	bool on_bulk;        /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
-	uint32_t nrts;       /* RTS not resolved */
-	uint32_t slow, fast; /* sends that were held, or not (decaying): decides to give it back */
+	bool on_bulk;         /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
+	uint32_t nrts;        /* RTS not resolved */
+	struct tq_share slow; /* sends that were held: decides to give it back */
 	bool gave_back;
 	bool waiting;                  /* OFFERED: in core->want_lane */
 	bool idle;                     /* in core->idle_lanes */

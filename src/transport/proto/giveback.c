@@ -13,9 +13,6 @@
 /* A message that takes longer (ns) was held: the shortest pause after an RNR NAK is longer, the way
  * to and fro isn't. */
 #define HELD_LONG 8000u
-/* giveback_after of them must have been held, and at least one in HELD_PART. */
-#define HELD_PART 16u
-#define HELD_AGE  256u /* older ones count half */
 /* The first direct messages are timed, then one in so many: reading the clock costs as much as the
  * rest. */
 #define TIMED_FIRST 64u
@@ -45,18 +42,6 @@ void tq_stup_time(struct tq_sreq *s)
 	core->ntimed++;
 }
 
-static void count(struct tq_stup *t, bool slow)
-{
-	if (slow)
-		t->slow++;
-	else
-		t->fast++;
-	if (t->slow + t->fast >= HELD_AGE) {
-		t->slow /= 2;
-		t->fast /= 2;
-	}
-}
-
 /* What counts is that a poll saw it incomplete so late: a program that computes sees its
  * completions late too. */
 void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
@@ -64,14 +49,14 @@ void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
 	struct tq_core *core = s->req.core;
 
 	core->ntimed--;
-	count(t, core->polled_at > s->posted_at + HELD_LONG);
+	tq_share_count(&t->slow, core->polled_at > s->posted_at + HELD_LONG);
 }
 
 void tq_stup_announced(struct tq_stup *t, uint64_t len)
 {
 	if (t->state != TQ_STUP_DIRECT || !is_short(t, len))
 		return;
-	count(t, true);
+	tq_share_count(&t->slow, true);
 	tq_stup_try_giveback(t);
 }
 
@@ -84,8 +69,9 @@ void tq_stup_try_giveback(struct tq_stup *t)
 		.rtup = tq_put32(t->rtup),
 	};
 
-	if (!after || t->gave_back || t->state != TQ_STUP_DIRECT || t->slow < after ||
-	    t->slow * HELD_PART < t->slow + t->fast)
+	/* So many must have been held, and often. */
+	if (!after || t->gave_back || t->state != TQ_STUP_DIRECT || t->slow.yes < after ||
+	    !tq_share_is_often(&t->slow))
 		return;
 	t->gave_back = true;
 	tq_core_tell(core, t->pair->peer, &m, sizeof(m), 0);

@@ -22,8 +22,6 @@
 /* And whose messages come early; odd, so that short and long ones that alternate ask in turn. */
 #define AFTER_EARLY       33u
 #define AFTER_EARLY_AGAIN 257u /* its sender had given the queue back */
-#define EARLY_PART        16u  /* one early message in so many is too many, as in giveback.c */
-#define EARLY_AGE         256u /* older ones count half */
 #define WILDTAGS_MAX      256u /* tags remembered per context */
 #define IDLE_AFTER        8u /* times the number of queues: messages to others, until it is idle */
 #define QUIET_MAX         (1u << 30)
@@ -108,14 +106,7 @@ void tq_policy_message(struct tq_rtup *k)
 
 void tq_policy_short(struct tq_rtup *k, bool early)
 {
-	if (early)
-		k->early++;
-	else
-		k->in_time++;
-	if (k->early + k->in_time >= EARLY_AGE) {
-		k->early /= 2;
-		k->in_time /= 2;
-	}
+	tq_share_count(&k->early, early);
 }
 
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
@@ -148,8 +139,7 @@ static bool comes_early(const struct tq_rtup *k)
 {
 	const struct tq_params *params = k->pair->ctx->core->params;
 
-	return params->promote_after && params->giveback_after &&
-	       k->early * EARLY_PART >= k->early + k->in_time;
+	return params->promote_after && params->giveback_after && tq_share_is_often(&k->early);
 }
 
 static uint32_t refuse_for_limit(struct tq_rtup *k)

@@ -301,7 +301,7 @@ void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t m
 	t->srqn = srqn;
 	t->max_len = max_len;
 	t->delivered = 0;
-	t->slow = t->fast = 0;
+	t->slow = (struct tq_share){0};
 	t->gave_back = false;
 	t->sent = 0;
 	set_state(t, TQ_STUP_OFFERED);
