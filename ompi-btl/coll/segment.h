@@ -29,11 +29,11 @@ struct tupleq_line {
 struct tupleq_segment {
 	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more */
 	struct tupleq_line release; /* the leader's: the operation of that number is done */
-	struct tupleq_line
-		slots[TUPLEQ_SLOTS]; /* other nodes' numbers; then what the shape says: */
+	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
 	/*
-	 * Messages of other nodes; the results; of each process of the node (by its number there)
-	 * the data that it brings, and the number of the operation that it has entered.
+	 * What the shape says: messages of other nodes; the results; of each process of the node
+	 * (by its number there) the data that it brings, and the number of the operation that it
+	 * has entered.
 	 */
 	_Alignas(TUPLEQ_LINE) unsigned char rest[];
 };

@@ -18,8 +18,7 @@ enum tupleq_op_kind {
 struct tupleq_op {
 	ompi_request_t ompi;
 	enum tupleq_op_kind kind;
-	struct tq_req
-		*tq; /* receives: NULL once it has completed, or while it is being cancelled */
+	struct tq_req *tq; /* receives: NULL if it has completed, or is being cancelled */
 	struct tupleq_buf buf;
 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * semantics.c - semantics [exact|room]: what MPI promises of single operations: sends that are
- * cancelled, receives that are freed while active, one buffer in many sends, buffered mode to the
- * last byte, messages longer than their receives whatever way they come, assertions. Two ranks or
- * more.
+ * semantics.c - semantics [room]: what MPI promises of single operations: sends that are cancelled,
+ * receives that are freed while active, one buffer in many sends, buffered mode to the last byte,
+ * messages longer than their receives whatever way they come. Two ranks or more.
  */
 #include "check.h"
 
@@ -392,145 +391,6 @@ static void truncation(void)
 	}
 }
 
-/* ---- assertions ---- */
-
-static void set_assertion(MPI_Comm comm, const char *key, const char *value)
-{
-	MPI_Info info;
-
-	MPI_Info_create(&info);
-	MPI_Info_set(info, key, value);
-	MPI_Comm_set_info(comm, info);
-	MPI_Info_free(&info);
-}
-
-/* N messages of different sizes; in any order where that is allowed. */
-static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
-{
-	MPI_Request req[2 * N];
-	MPI_Status st[2 * N];
-	bool seen[N] = {false};
-	int i, k;
-
-	for (k = 0; k < 2; k++) {
-		for (i = 0; i < N && k == !late; i++)
-			MPI_Irecv(in[i], 8000 + i, MPI_BYTE, wild && i % 2 ? MPI_ANY_SOURCE : left,
-				  wild && i % 3 == 2 ? MPI_ANY_TAG : TAG, comm, &req[N + i]);
-		for (i = 0; i < N && k == late; i++) {
-			t_fill(out + 8192 * i, (size_t)(8000 + i), from(t_rank, i));
-			MPI_Isend(out + 8192 * i, 8000 + i, MPI_BYTE, right, TAG, comm, &req[i]);
-		}
-		MPI_Barrier(MPI_COMM_WORLD);
-	}
-	MPI_Waitall(2 * N, req, st);
-	for (i = 0; i < N; i++) {
-		MPI_Get_count(&st[N + i], MPI_BYTE, &k);
-		k -= 8000;
-		t_true(k >= 0 && k < N && !seen[k], "a message of %d bytes came twice", k + 8000);
-		t_true(!ordered || k == i, "message %d came as number %d", k, i);
-		seen[k] = true;
-		t_verify(in[i], (size_t)(8000 + k), from(left, k));
-	}
-	seq += N;
-}
-
-/* Collectives, and one-sided operations, do inside what the user has promised not to do. */
-static void library_inside(MPI_Comm comm)
-{
-	int n, i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
-	MPI_Win win;
-
-	MPI_Allreduce(&t_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
-	t_eq(sum, t_size * (t_size - 1) / 2);
-	for (i = 0; i < 100 * t_size; i++)
-		all[i] = t_rank == 0 ? i : -1;
-	MPI_Scatter(all, 100, MPI_INT, t_rank == 0 ? MPI_IN_PLACE : all, 100, MPI_INT, 0, comm);
-	t_eq(all[t_rank == 0 ? 99 : 0], t_rank == 0 ? 99 : 100 * t_rank);
-	n = -1;
-	MPI_Win_create(&n, sizeof(n), sizeof(n), MPI_INFO_NULL, comm, &win);
-	MPI_Win_fence(0, win);
-	MPI_Put(&t_rank, 1, MPI_INT, right, 0, 1, MPI_INT, win);
-	MPI_Win_fence(0, win);
-	MPI_Win_free(&win);
-	t_eq(n, left);
-	free(all);
-}
-
-/* Returns what was sent to tuple queues with mpi_assert_exact_length. */
-static long long assertions(void)
-{
-	static const struct {
-		const char *key;
-		bool wild, ordered;
-	} a[] = {
-		{"mpi_assert_no_any_source", false, true},
-		{"mpi_assert_no_any_tag", false, true},
-		{"mpi_assert_exact_length", true, true},
-		{"mpi_assert_allow_overtaking", true, false},
-	};
-	unsigned int i, round;
-	long long exact = 0;
-	MPI_Comm comm;
-
-	for (i = 0; i < sizeof(a) / sizeof(a[0]); i++) {
-		t_begin("semantics: %s", a[i].key);
-		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-		set_assertion(comm, a[i].key, "true");
-		if (strstr(a[i].key, "exact"))
-			t_count("pml_tupleq_sent_direct_bytes");
-		for (round = 0; round < 12; round++)
-			exchange(comm, a[i].wild && round >= 6, round % 2, a[i].ordered);
-		if (strstr(a[i].key, "exact"))
-			exact = t_counted();
-		library_inside(comm);
-		set_assertion(comm, a[i].key, "false");
-		for (round = 0; round < 4; round++)
-			exchange(comm, true, round % 2, true);
-		MPI_Comm_free(&comm);
-		t_end();
-	}
-	return exact;
-}
-
-/* With mpi_assert_allow_overtaking a wildcard takes what is there, and recalls no tuple: one with
- * tag 5 has its queue by then. The message of tag 7 says that that of tag 6 is there. */
-static void overtaking(void)
-{
-	char data = 0;
-	int i;
-
-	t_begin("semantics: a wildcard that overtakes");
-	for (i = 0; i < 100 && t_rank < 2; i++) {
-		if (t_rank == 0) {
-			MPI_Recv(&data, 0, MPI_BYTE, 1, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-			MPI_Send(&data, 1, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
-		} else {
-			MPI_Request request;
-
-			MPI_Irecv(&data, 1, MPI_BYTE, 0, 5, MPI_COMM_WORLD, &request);
-			MPI_Send(&data, 0, MPI_BYTE, 0, 4, MPI_COMM_WORLD);
-			MPI_Wait(&request, MPI_STATUS_IGNORE);
-		}
-	}
-	set_assertion(MPI_COMM_WORLD, "mpi_assert_allow_overtaking", "true");
-	t_count("pml_tupleq_recv_overtaking");
-	if (t_rank == 0) {
-		MPI_Send("6", 1, MPI_BYTE, 1, 6, MPI_COMM_WORLD);
-		MPI_Send("7", 1, MPI_BYTE, 1, 7, MPI_COMM_WORLD);
-		t_counted();
-	} else if (t_rank == 1) {
-		MPI_Status status;
-
-		MPI_Recv(&data, 1, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &status);
-		MPI_Recv(&data, 1, MPI_BYTE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-		t_eq(status.MPI_TAG, 6);
-		t_eq(data, '6');
-		t_eq(t_counted(), 1);
-	}
-	set_assertion(MPI_COMM_WORLD, "mpi_assert_allow_overtaking", "false");
-	t_end();
-}
-
 int main(int argc, char **argv)
 {
 	int i;
@@ -542,23 +402,14 @@ int main(int argc, char **argv)
 	want = t_alloc(2 * MAX);
 	for (i = 0; i < N; i++)
 		in[i] = t_alloc(2 * MAX);
-	if (argc > 1 && !strcmp(argv[1], "exact")) {
-		long long bytes = assertions();
-
-		t_begin("semantics: with exact lengths the queue needs no room for more");
-		t_true(bytes, "no byte was sent to a tuple queue");
-		t_end();
-	} else if (argc > 1 && !strcmp(argv[1], "room")) {
+	if (argc > 1 && !strcmp(argv[1], "room")) {
 		room_again();
-	} else if (argc > 1 && !strcmp(argv[1], "overtaking")) {
-		overtaking();
 	} else {
 		cancelled_sends();
 		freed_receives();
 		overlapping_sends();
 		buffered_sends();
 		truncation();
-		assertions();
 	}
 	free(out);
 	free(want);

@@ -15,7 +15,7 @@
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
 #include "handles.h"
-#include "mem.h"
+#include "move.h"
 #include "qp.h"
 #include "segment.h"
 #include "timers.h"
@@ -346,7 +346,7 @@ static void sleep_on_bell(void)
 
 	atomic_exchange(&p->sleeping, 1);
 	next = atomic_load(&eng.next_timer);
-	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_mem_asked() &&
+	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_move_asked() &&
 	    !atomic_load(&eng.stop) && next > now) {
 		uint64_t ns = next - now;
 		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -378,7 +378,7 @@ static void *engine_main(void *arg)
 	take_pulse();
 	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
 		uint64_t now;
-		bool did = shca_mem_serve();
+		bool did = shca_move_serve();
 
 		if (atomic_load_explicit(&shca_self.proc->attention, memory_order_relaxed)) {
 			shca_engine_attend();
@@ -425,7 +425,7 @@ int shca_engine_start(void)
 		pthread_sigmask(SIG_SETMASK, &all, &old);
 		pthread_attr_init(&attr);
 		pin(&attr);
-		shca_epoch_waiting = shca_mem_serve;
+		shca_epoch_waiting = shca_move_serve;
 		r = -pthread_create(&eng.thread, &attr, engine_main, NULL);
 		pthread_attr_destroy(&attr);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mem.h - moving bytes between this process's memory and another's: a few by loads and stores where
- * it can be attached (segment.h); else once where the kernel lets us (process_vm_readv/writev), or
- * twice through shared memory with the help of the target's engine.
+ * it can be attached (segment.h), else by move.h.
  */
 #ifndef SHCA_MEM_H
 #define SHCA_MEM_H
@@ -50,13 +49,5 @@ enum shca_atomic { SHCA_CMP_SWAP, SHCA_FETCH_ADD };
 int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
 		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
 		    _Atomic uint64_t *direct);
-
-/* Did another process ask this one to copy? */
-bool shca_mem_asked(void);
-/* Does what other processes asked this one to copy; true if there was something. Any thread may
- * call it. */
-bool shca_mem_serve(void);
-/* Forgets buffers (in a forked child). */
-void shca_mem_reset(void);
 
 #endif

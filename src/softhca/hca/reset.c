@@ -6,7 +6,7 @@
 #include "engine.h"
 #include "handles.h"
 #include "handout.h"
-#include "mem.h"
+#include "move.h"
 #include "ops.h"
 #include "qp_make.h"
 #include "segment.h"
@@ -17,7 +17,7 @@ void shca_hca_reset(void)
 	shca_handle_reset();
 	shca_handout_reset();
 	shca_engine_reset();
-	shca_mem_reset();
+	shca_move_reset();
 	shca_segment_reset();
 	shca_cq_reset();
 	shca_qp_reset();

@@ -60,8 +60,8 @@ struct tq_contact {
 	struct tq_link *next_cut;  /* list of those */
 	bool wants_hold;           /* in the list of those that found no free hold lane */
 	struct tq_link *next_hold; /* that list */
-	struct tq_link
-		*next_broken; /* list of those that have failed and the protocol doesn't know */
+	/* List of those that have failed and the protocol doesn't know. */
+	struct tq_link *next_broken;
 };
 
 /* A TGT QP of somebody else's lane, and the answer that was given for it. */

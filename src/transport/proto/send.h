@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's side of the protocol: what send.c, stup.c and answer.c share. */
+/* The sender's side of the protocol: what send.c, stups.c, stup.c, giveback.c and answer.c share.
+ */
 #ifndef TQ_PROTO_SEND_H
 #define TQ_PROTO_SEND_H
 
@@ -95,12 +96,18 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane);
 /* It is complete: its memory is given back, and it ends for the user. */
 void tq_sreq_end(struct tq_sreq *s, int error);
 
-/* ---- stup.c: the tuple ---- */
+/* ---- stups.c: which tuples have a record ---- */
 
 /* The tuple of the next message with this tag. NULL: it is the first of late, which asks for no
  * queue and needs no record; when it has been sent, tq_stup_first(). -ENOMEM. */
 int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup);
 void tq_stup_first(struct tq_pair *pair, int32_t tag);
+/* CONTROL, with nothing outstanding that knows it. */
+bool tq_stup_quiet(const struct tq_stup *t);
+void tq_stup_free(struct tq_stup *t);
+
+/* ---- stup.c: the tuple ---- */
+
 /* The handle for a message's `ask`; 0: it doesn't ask. If the message is sent, tq_stup_asked(). */
 uint32_t tq_stup_ask(struct tq_stup *t);
 void tq_stup_asked(struct tq_stup *t);
@@ -121,9 +128,6 @@ void tq_stup_refused(struct tq_stup *t, uint32_t after);
 /* Its peer has failed. */
 void tq_stup_failed(struct tq_stup *t);
 void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer);
-/* CONTROL, with nothing outstanding that knows it. */
-bool tq_stup_quiet(const struct tq_stup *t);
-void tq_stup_free(struct tq_stup *t);
 
 /* ---- giveback.c: whether its queue pays ---- */
 

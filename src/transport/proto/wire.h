@@ -32,9 +32,9 @@ struct tq_sg {
 
 #define TQ_CONTROL_SOLICITED 1u /* wakes the peer's service thread */
 
-#define TQ_DIRECT_INLINE \
-	1u /* the data are copied before the call returns; at most limits.max_inline bytes */
-#define TQ_DIRECT_BULK 2u /* its receive is certain: no lane is needed (lane is NULL) */
+/* The data are copied before the call returns; at most limits.max_inline bytes. */
+#define TQ_DIRECT_INLINE 1u
+#define TQ_DIRECT_BULK   2u /* its receive is certain: no lane is needed (lane is NULL) */
 /* On a lane: tq_core_sent() may come late, when a later one of the lane ends or after report().
  * What such sends keep of the pool of copies is bounded by the network. */
 #define TQ_DIRECT_LAZY 4u

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the protocol keeps: requests, unexpected messages, tuples on both sides, pairs, contexts.
+ */
+#ifndef TQ_PROTO_OBJECTS_H
+#define TQ_PROTO_OBJECTS_H
+
+#include <tupleq/tupleq.h>
+
+#include "base/handles.h"
+#include "base/hash.h"
+#include "base/params.h"
+#include "base/stats.h"
+#include "proto/msg.h"
+#include "proto/wire.h"
+
+/* ---- requests ---- */
+
+enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV };
+
+/* What sends and receives share; first in both. */
+struct tq_req {
+	enum tq_req_kind kind;
+	bool detached; /* it has ended for the user (or has none): no complete() */
+	struct tq_core *core;
+	void *user;
+	struct tq_status status;
+	struct tq_req *next; /* in the list of ended requests */
+};
+
+/* Registered memory that is several pieces. */
+struct tq_pieces {
+	int n;
+	struct tq_sg sg[TQ_MAX_PIECES];
+	void *cookie[TQ_MAX_PIECES];
+};
+
+enum tq_sreq_state {
+	TQ_SREQ_NEW,
+	TQ_SREQ_RTS,     /* announced; an answer will come */
+	TQ_SREQ_GRANTED, /* CTS_DIRECT came: waits for room on its tuple's lane */
+	TQ_SREQ_DIRECT,  /* posted on a hold lane or the bulk lane */
+	TQ_SREQ_WRITING, /* CTS came: RDMA write under way */
+	TQ_SREQ_PIECES,  /* CTS_PIECES came: DATA under way */
+	TQ_SREQ_AGAIN,   /* DIRECT, and CTS_HELD came: DATA under way, too */
+	TQ_SREQ_ENDED,
+	TQ_SREQ_STATES
+};
+
+struct tq_sreq {
+	struct tq_req req;
+	enum tq_sreq_state state;
+	struct tq_pair *pair;
+	struct tq_stup *stup; /* NULL: its tag is used once, or it was the first with it */
+	int32_t tag;
+	uint32_t cseq, seq;
+	unsigned flags; /* TQ_SEND_* */
+	struct tq_buf buf;
+	struct tq_sg sg;             /* registered memory of the message; sg.reg NULL: none (yet) */
+	void *cookie;                /* of its registration */
+	struct tq_pieces *pieces;    /* the memory is these instead; sg.reg is one of theirs */
+	bool timed;                  /* posted_at is to be noted */
+	bool copied;                 /* sg is from the pool of copies */
+	bool uncopied;               /* that was empty once */
+	bool reported;               /* direct: named in a HELD message */
+	bool nodirect;               /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
+	uint32_t handle;             /* RTS: what the receiver knows it by */
+	uint32_t rreq;               /* the receive's handle at the receiver */
+	uint64_t offset;             /* PIECES, AGAIN: sent so far */
+	uint64_t wanted;             /* PIECES, AGAIN, WRITING: bytes that the receiver wants */
+	uint64_t posted_at;          /* direct, RTS: when, if it is timed; else 0 */
+	struct tq_sreq *next, *prev; /* in its tuple's list of direct sends */
+	struct tq_sreq *pnext, *pprev; /* all of a pair that are under way */
+	struct tq_sreq *dnext, *dprev; /* core->pieces */
+};
+
+enum tq_rreq_state {
+	TQ_RREQ_POSTED, /* in a posted queue of the library */
+	TQ_RREQ_SRQ,    /* in its tuple's SRQ: the HCA matches it */
+	TQ_RREQ_HELD, /* matched to a held message, in the tuple's SRQ or waiting for room there */
+	TQ_RREQ_READING, /* RDMA read under way */
+	TQ_RREQ_WRITING, /* CTS sent: WRITTEN will come */
+	TQ_RREQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
+	TQ_RREQ_COPY,    /* its data are in `from`, to be copied by a thread of the user's */
+	TQ_RREQ_ENDED,
+	TQ_RREQ_STATES
+};
+
+struct tq_rreq {
+	struct tq_req req;
+	enum tq_rreq_state state;
+	struct tq_ctx *ctx;
+	int rank;       /* or TQ_ANY_SOURCE */
+	int32_t tag;    /* or TQ_ANY_TAG */
+	uint64_t order; /* of posting, in its context */
+	struct tq_buf buf;
+	struct tq_sg sg;
+	void *cookie;
+	struct tq_pieces *pieces;      /* the memory is these instead; sg.reg is one of theirs */
+	bool bounced;                  /* sg is memory of the library: to be unpacked */
+	bool pooled;                   /* of these, sg is from the pool of copies */
+	bool cancelling;               /* tq_cancel(): ends when its recall brings it back */
+	bool again;                    /* HELD: CTS_HELD sent; its lane's copy is not wanted */
+	struct tq_rtup *rtup;          /* exact receives; HELD: of the message */
+	struct tq_pair *pair;          /* of the message that it matched */
+	uint32_t handle;               /* CTS, CTS_PIECES: what the sender knows it by */
+	uint32_t sreq;                 /* the send's handle at the sender; HELD: its seq */
+	uint64_t got;                  /* PIECES: bytes that came */
+	uint64_t wanted;               /* min(message, buffer) */
+	struct tq_unex *from;          /* COPY; PIECES: a queue (tnext), not copied yet */
+	struct tq_msg *msg;            /* a matched probe's: its data are drained for that */
+	bool starting;                 /* tq_core_recv() is at it: it ends without complete() */
+	struct tq_rreq *next, *prev;   /* in the queue that it is in */
+	struct tq_rreq *pnext, *pprev; /* pair->active: HELD, READING, WRITING, PIECES */
+	struct tq_rreq *cnext, *cprev; /* core->copies */
+};
+
+/* ---- the receiver's side ---- */
+
+enum tq_unex_kind {
+	TQ_UNEX_EAGER,
+	TQ_UNEX_RTS,
+	TQ_UNEX_HELD /* in the sender's lane, for the tuple's SRQ */
+};
+
+struct tq_unex_tag;
+
+/* A message that came before its receive. In its pair's list by cseq, and in its tuple's. */
+struct tq_unex {
+	enum tq_unex_kind kind;
+	struct tq_pair *pair;
+	struct tq_rtup *rtup;
+	int32_t tag;
+	uint32_t cseq, seq;
+	uint64_t length;
+	/* RTS */
+	uint64_t addr;
+	uint32_t rkey, sreq;
+	uint8_t flags;
+	/* EAGER: `length` bytes: of a control buffer that was kept, or (owned) of our own memory,
+	 * counted in unexpected_bytes; neither: of the message that is being processed. PIECES: at
+	 * offset `addr` of the message */
+	const void *data;
+	struct tq_bounce *bounce;
+	bool owned;
+	struct tq_unex *next, *prev;   /* of its pair */
+	struct tq_unex *tnext, *tprev; /* of its tuple */
+	struct tq_unex *anext, *aprev; /* of its context, by arrival: for TQ_ANY_SOURCE */
+	struct tq_unex *gnext, *gprev; /* the same, with one tag */
+	struct tq_unex_tag *same;      /* of that tag */
+};
+
+/* Unexpected messages of a context with one tag. */
+struct tq_unex_tag {
+	int32_t tag;
+	struct tq_unex *first; /* queue by arrival (gnext) */
+	UT_hash_handle hh;     /* ctx->unex_tags */
+};
+
+/* How often something is so, of late: when TQ_SHARE_AGE times are counted they count half. */
+struct tq_share {
+	uint32_t yes, no;
+};
+
+#define TQ_SHARE_AGE  256u
+#define TQ_SHARE_PART 16u /* once in so many times is often */
+
+static inline void tq_share_count(struct tq_share *s, bool yes)
+{
+	if (yes)
+		s->yes++;
+	else
+		s->no++;
+	if (s->yes + s->no >= TQ_SHARE_AGE) {
+		s->yes /= 2;
+		s->no /= 2;
+	}
+}
+
+static inline bool tq_share_is_often(const struct tq_share *s)
+{
+	return s->yes * TQ_SHARE_PART >= s->yes + s->no;
+}
+
+enum tq_rtup_state {
+	TQ_RTUP_CONTROL,
+	TQ_RTUP_OFFERED,   /* SRQN sent; SWITCH will come */
+	TQ_RTUP_DIRECT,    /* receives are posted to the SRQ */
+	TQ_RTUP_RECALLING, /* RECALL sent: fenced until RECALLED came, and every delivery that it
+			      counts */
+	TQ_RTUP_STATES
+};
+
+/* A (context, source, tag) at the receiver. In CONTROL without anything queued it may go at any
+ * time. */
+struct tq_rtup {
+	struct tq_pair *pair;
+	int32_t tag;
+	enum tq_rtup_state state;
+	struct tq_rreq *posted; /* queue, in posting order: receives that are not in the SRQ */
+	struct tq_unex *unex;   /* queue, in cseq order (tnext) */
+	/* OFFERED and later, until the SRQ goes: */
+	uint32_t handle;
+	uint32_t stup; /* the sender's handle */
+	struct tq_srq *srq;
+	struct tq_rreq *in_srq; /* queue: posted there on the tuple's account, not completed */
+	uint32_t base;          /* SWITCH's seq */
+	uint32_t pos;           /* next position: seq of the message that the next receive takes */
+	uint32_t delivered;     /* direct completions seen in this life of the SRQ */
+	uint32_t nsrq;          /* receives in the SRQ, in_srq and HELD */
+	bool switched;          /* SWITCH was processed */
+	bool exact;             /* its messages are as long as their receives */
+	bool for_room;          /* RECALLING: to make room for others */
+	struct tq_rreq *room;   /* queue: TQ_RREQ_HELD that wait for room in the SRQ or the CQ */
+	struct tq_rtup *rnext, *rprev; /* core->room: those with such */
+	uint32_t nheld;                /* unexpected HELD messages, and receives in TQ_RREQ_HELD */
+	struct tq_unex *held; /* RECALLING: HELD messages that came, until RECALLED (tnext) */
+	uint32_t held_came;
+	bool recalled; /* RECALLED has come: */
+	uint32_t due;  /* deliveries that it counts */
+	/* policy */
+	bool gave_back;                /* the last recall was for that: its sender counts */
+	struct tq_share early;         /* short messages that came before their receive */
+	uint32_t quiet;                /* messages since a wildcard or probe was about */
+	uint32_t backoff;              /* how many of them are asked for */
+	uint64_t seen;                 /* ctx->wild_at at its last message */
+	uint64_t used_at;              /* core->nmessages when it was last used */
+	struct tq_tuple_info info;     /* for reports */
+	UT_hash_handle hh;             /* pair->rtups, by tag */
+	struct tq_rtup *next, *prev;   /* ctx->queued: those with an SRQ on offer or in use */
+	struct tq_rtup *lnext, *lprev; /* core->lru of those */
+	struct tq_rtup *anext, *aprev; /* core->rtup_all */
+};
+
+/* ---- the sender's side ---- */
+
+enum tq_stup_state {
+	TQ_STUP_CONTROL,
+	TQ_STUP_ASKED,   /* a message of it asked for the queue */
+	TQ_STUP_OFFERED, /* SRQN came: waits for a lane to switch */
+	TQ_STUP_DIRECT,
+	TQ_STUP_RECALLING, /* RECALL came: RECALLED is due when sends before its position are
+			      complete */
+	TQ_STUP_STATES
+};
+
+struct tq_stup {
+	struct tq_pair *pair;
+	int32_t tag;
+	enum tq_stup_state state;
+	uint32_t handle; /* what the receiver knows it by; 0: it was never told */
+	uint32_t seq;    /* of its next message */
+	uint32_t sent; /* messages since it was last refused, recalled or made: asks when it reaches
+			  `ask_at` */
+	uint32_t ask_at;
+	bool long_counts; /* TQ_RECALL_LONG */
+	/* while it has an SRQ */
+	uint32_t rtup, srqn;
+	uint64_t max_len;
+	uint32_t base;      /* SWITCH's seq */
+	uint32_t delivered; /* direct sends completed in this life of the SRQ */
+	uint32_t position;  /* RECALLING */
+	/* Hold lane that is its own; may be kept while nothing is outstanding. */
+	struct tq_lane *lane;
+	struct tq_sreq *direct; /* queue: direct sends not complete, in seq order */
+	uint32_t ndirect;
+	bool on_bulk;         /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
+	uint32_t nrts;        /* RTS not resolved */
+	struct tq_share slow; /* sends that were held: decides to give it back */
+	bool gave_back;
+	bool waiting;                  /* OFFERED: in core->want_lane */
+	bool idle;                     /* in core->idle_lanes */
+	bool used;                     /* since core->stup_lru was last looked through */
+	struct tq_sreq *granted;       /* CTS-DIRECT came, not posted yet: in seq order */
+	UT_hash_handle hh;             /* pair->stups, by tag */
+	struct tq_stup *lnext, *lprev; /* core->stup_lru */
+	struct tq_stup *inext, *iprev; /* core->idle_lanes: has a lane with nothing outstanding; or
+					  core->want_lane */
+};
+
+/* ---- who talks to whom ---- */
+
+#define TQ_RECENT 16u
+
+/* A peer in a context. */
+struct tq_pair {
+	struct tq_ctx *ctx;
+	struct tq_peer *peer;
+	int rank;
+	uint32_t cseq; /* sender: of the next message */
+	struct tq_stup *stups;
+	struct tq_rtup *rtups;
+	/* Looked up lately, and likely to be again: tq_recent(tag); NULL: none. */
+	struct tq_stup *recent_stups[TQ_RECENT];
+	struct tq_rtup *recent_rtups[TQ_RECENT];
+	struct tq_sreq *sreqs;       /* all sends under way (pnext) */
+	struct tq_unex *unex;        /* queue by cseq */
+	uint32_t nfenced;            /* tuples being recalled; > 0: in ctx->fenced */
+	uint32_t nfenced_user;       /* of these, with a tag that TQ_ANY_TAG matches */
+	uint64_t wild_at;            /* ctx->wild_at at the last TQ_ANY_TAG from here */
+	struct tq_rreq *active;      /* receives whose data are under way (pnext) */
+	struct tq_pair *next, *prev; /* ctx->fenced */
+	struct tq_pair *pnext;       /* peer->pairs */
+};
+
+struct tq_peer {
+	struct tq_core *core;
+	void *link; /* the network's */
+	const char *name;
+	int failed;  /* -errno */
+	bool probed; /* in vain, by its rank */
+	/* What it has here, and a correct one has only so much of: */
+	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */
+	uint64_t orphan_bytes; /* and of those that are EAGER */
+	uint32_t nheld;        /* messages that it holds */
+	struct tq_pair *pairs;
+	const char *doom;     /* it did what can't be: why it will be failed at the next poll */
+	struct tq_peer *next; /* core->doomed */
+};
+
+struct tq_ctx {
+	struct tq_core *core;
+	uint32_t id;
+	int rank, npeers;
+	unsigned flags;
+	struct tq_pair **pairs; /* by rank; NULL: not used yet */
+	struct tq_peer **peers;
+	uint64_t order;       /* of the next receive */
+	struct tq_rreq *wild; /* queue: receives with a wildcard */
+	struct tq_unex *unex; /* queue by arrival (anext) */
+	struct tq_unex_tag *unex_tags;
+	struct tq_pair *fenced;
+	struct tq_rtup *queued;
+	bool wild_gone;     /* a wildcard has matched: fenced pairs are to be looked at again */
+	uint32_t nrecvs;    /* receives and matched messages that have not ended */
+	uint64_t wild_at;   /* counts wildcards and probes with one */
+	uint64_t wild_both; /* wild_at at the last with two */
+	struct tq_wildtag *wildtags; /* tags that came with TQ_ANY_SOURCE lately */
+	bool named;                  /* in core->ctxs */
+	struct tq_ctx *rnext;        /* core->removed */
+	UT_hash_handle hh;
+};
+
+/* A message for a context that is not here yet. */
+struct tq_orphan;
+
+#define TQ_ONCE_BITS 11
+
+struct tq_core {
+	const struct tq_wire_ops *wire;
+	void *net;
+	const struct tq_wire_limits *limits;
+	const struct tq_params *params;
+	struct tq_stats *stats;
+	/* The thread that calls is the library's: user data are not touched and pack()/unpack() not
+	 * called. */
+	bool service;
+	struct tq_ctx *ctxs;     /* hash by id */
+	struct tq_ctx *last_ctx; /* looked up last; NULL: none */
+	struct tq_handles sreqs, rreqs, stups, rtups;
+	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
+	struct tq_rreq *copies; /* TQ_RREQ_COPY, and other work that is the user's threads' */
+	struct tq_sreq *pieces; /* TQ_SREQ_PIECES, TQ_SREQ_AGAIN */
+	struct tq_rtup *room;   /* tuples with held receives that wait for room in an SRQ or CQ */
+	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
+	uint32_t nroom_recalls;     /* recalls under way to make room */
+	struct tq_peer *doomed;
+	struct tq_rtup *lru; /* tuples with an SRQ, least recently used first */
+	uint32_t ntuples;
+	struct tq_rtup *rtup_all; /* all records, in the order in which they are looked at for
+				     eviction */
+	uint32_t nrtups;
+	uint64_t nmessages; /* received by any way */
+	struct tq_stup *stup_lru;
+	uint32_t nstups;
+	uint32_t once[1u << TQ_ONCE_BITS][2]; /* tuples that had one message: stups.c */
+	uint32_t dice;
+	struct tq_stup *idle_lanes; /* least recently used first */
+	struct tq_stup *want_lane;  /* OFFERED */
+	struct tq_ctx *removed;     /* by their users; they stay for what is under way */
+	bool stirred;       /* something happened that may have been the last in one of them */
+	uint32_t ntimed;    /* direct sends outstanding with posted_at */
+	uint64_t polled_at; /* tq_core_polled() */
+	bool broken;        /* by tq_core_broken() */
+	struct tq_orphan *orphans;
+	uint32_t nrecalling;  /* stups in RECALLING: the service thread waits for send completions
+				 then */
+	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
+	bool pressing;
+	/* For tests and debugging, NULL: told of each change of a state. */
+	void (*trace)(const char *what, const void *object, const char *from, const char *to);
+	struct tq_sreq *free_sreqs;
+	struct tq_rreq *free_rreqs;
+	struct tq_unex *free_unex;
+};
+
+#endif

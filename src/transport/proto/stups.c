@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which of the sender's tuples have a record: they are found, made, and forgotten. */
+#include <stdlib.h>
+
+#include "proto/send.h"
+
+/* Tuples that are remembered without need, and how many are looked at to forget one. */
+#define STUPS_MAX  4096u
+#define EVICT_LOOK 8
+
+bool tq_stup_quiet(const struct tq_stup *t)
+{
+	return t->state == TQ_STUP_CONTROL && !t->direct && !t->granted && t->nrts == 0;
+}
+
+void tq_stup_free(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	if (t->idle)
+		DL_DELETE2(core->idle_lanes, t, iprev, inext);
+	if (t->waiting)
+		DL_DELETE2(core->want_lane, t, iprev, inext);
+	if (t->handle)
+		tq_handle_free(&core->stups, t->handle);
+	if (t->pair->recent_stups[tq_recent(t->tag)] == t)
+		t->pair->recent_stups[tq_recent(t->tag)] = NULL;
+	HASH_DELETE(hh, t->pair->stups, t);
+	DL_DELETE2(core->stup_lru, t, lprev, lnext);
+	core->nstups--;
+	free(t);
+}
+
+/* Forgets a tuple that hasn't been used of late. (To keep the list in order of use would cost each
+ * message more than this "second chance" costs each new tuple.) */
+static void evict(struct tq_core *core)
+{
+	struct tq_stup *t;
+	int i;
+
+	for (i = 0; i < EVICT_LOOK; i++) {
+		t = core->stup_lru;
+		if (!t->used && tq_stup_quiet(t)) {
+			tq_stup_free(t);
+			return;
+		}
+		t->used = false;
+		DL_DELETE2(core->stup_lru, t, lprev, lnext);
+		DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	}
+}
+
+/*
+ * Many programs give each message a tag of its own, and to make a record and to forget another
+ * takes longer than all else about a short message. So a tuple gets its record with its second
+ * message: its first one leaves a name in a table. As names drive each other out, one tuple in
+ * GUESS gets its record without: of those that go on none stays without for long.
+ */
+#define GUESS 16u
+
+static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
+{
+	const struct tq_ctx *ctx = pair->ctx;
+	uint64_t key = ((uint64_t)ctx->id << 32 | (uint32_t)pair->rank) * 0x9e3779b97f4a7c15u;
+
+	key = ((key >> 32 ^ key) + (uint32_t)tag) * 0xbf58476d1ce4e5b9u;
+	key = (key >> 32 ^ key) * 0x94d049bb133111ebu;
+	*name = (uint32_t)key | 1;
+	return ctx->core->once[key >> (64 - TQ_ONCE_BITS)];
+}
+
+void tq_stup_first(struct tq_pair *pair, int32_t tag)
+{
+	uint32_t name, *line = once_line(pair, tag, &name);
+
+	line[1] = line[0];
+	line[0] = name;
+}
+
+/* Had the tuple a message? */
+static bool had_first(struct tq_pair *pair, int32_t tag)
+{
+	uint32_t name, *line = once_line(pair, tag, &name);
+
+	return line[0] == name || line[1] == name;
+}
+
+static bool guesses(struct tq_core *core)
+{
+	core->dice = core->dice * 1664525 + 1013904223;
+	return core->dice >> 16 < 0x10000 / GUESS;
+}
+
+static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_stup *t;
+
+	if (core->nstups >= STUPS_MAX)
+		evict(core);
+	/* Likely the memory that was just given back, which calloc() would not take. */
+	t = malloc(sizeof(*t));
+	if (!t)
+		return NULL;
+	*t = (struct tq_stup){
+		.pair = pair,
+		.tag = tag,
+		.ask_at = (uint32_t)core->params->promote_after,
+		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
+	};
+	HASH_ADD_BYHASHVALUE(hh, pair->stups, tag, sizeof(t->tag), tq_tag_hash(tag), t);
+	DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	core->nstups++;
+	return t;
+}
+
+int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_stup **recent = &pair->recent_stups[tq_recent(tag)], *t = *recent;
+
+	if (!t || t->tag != tag)
+		HASH_FIND_BYHASHVALUE(hh, pair->stups, &tag, sizeof(tag), tq_tag_hash(tag), t);
+	if (!t) {
+		bool had = core->params->promote_after && had_first(pair, tag);
+
+		*stup = NULL;
+		if (core->params->promote_after && !had && !guesses(core))
+			return 0;
+		t = stup_new(pair, tag);
+		if (!t)
+			return -ENOMEM;
+		t->sent = had;
+	}
+	*recent = t;
+	t->used = true;
+	*stup = t;
+	return 0;
+}
