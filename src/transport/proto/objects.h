@@ -373,7 +373,6 @@ struct tq_core {
 	uint64_t nmessages; /* received by any way */
 	struct tq_stup *stup_lru;
 	uint32_t nstups;
-	uint32_t once[1u << TQ_ONCE_BITS][2]; /* tuples that had one message: stups.c */
 	uint32_t dice;
 	struct tq_stup *idle_lanes; /* least recently used first */
 	struct tq_stup *want_lane;  /* OFFERED */
@@ -392,6 +391,8 @@ struct tq_core {
 	struct tq_sreq *free_sreqs;
 	struct tq_rreq *free_rreqs;
 	struct tq_unex *free_unex;
+	/* Tuples that had one message: stups.c. Last, as it keeps apart what each message needs. */
+	uint32_t once[1u << TQ_ONCE_BITS][2];
 };
 
 #endif
