@@ -30,6 +30,6 @@ void model_op_copy_put(void *net, struct tq_sg *sg);
 /* ---- srqs.c ---- */
 struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn);
 int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token);
-void model_op_srq_put(void *net, struct tq_srq *srq);
+void model_op_srq_put(void *net, struct tq_srq *srq, bool safe);
 
 #endif

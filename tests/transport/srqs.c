@@ -75,7 +75,7 @@ static bool any_down(const struct model_ep *ep)
 	return down;
 }
 
-void model_op_srq_put(void *net, struct tq_srq *srq)
+void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_recv *r, *tmp;
@@ -88,7 +88,7 @@ void model_op_srq_put(void *net, struct tq_srq *srq)
 		 "srq_put() with completions of it in the CQ");
 	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
 	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
-	srq->dead = srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
+	srq->dead = !safe || srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
 	srq->used = false;
 	srq->nrecvs = 0;
 	ep->nsrqs--;

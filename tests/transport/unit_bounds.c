@@ -47,9 +47,9 @@ static struct tq_srq *srq_get(void *net, uint32_t *srqn)
 	return (struct tq_srq *)&queues;
 }
 
-static void srq_put(void *net, struct tq_srq *srq)
+static void srq_put(void *net, struct tq_srq *srq, bool safe)
 {
-	(void)net, (void)srq;
+	(void)net, (void)srq, (void)safe;
 	queues--;
 }
 

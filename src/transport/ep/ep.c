@@ -211,10 +211,12 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = poll_all(ep);
-	/* A receive that was withdrawn may have ended, while its buffer is still the HCA's. */
-	if (ep->core.ended && !tq_srqs_withdrawn(&ep->net)) {
+	if (ep->core.ended) {
 		say_why(ep);
-		ended = tq_core_ended(&ep->core);
+		/* A receive that was withdrawn may have ended, even by that, while its buffer is
+		 * still the HCA's. */
+		if (!tq_srqs_withdrawn(&ep->net))
+			ended = tq_core_ended(&ep->core);
 	}
 	unlock(ep);
 	if (ended)
@@ -275,7 +277,7 @@ void tq_close(struct tq_ep *ep)
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
 	 * node may still need. */
 	tq_conn_leave(&ep->net);
-	while (!tq_conn_left(&ep->net))
+	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net))
 		progress_again(ep);
 	unlock(ep);
 	tq_service_stop(ep);

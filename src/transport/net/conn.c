@@ -8,6 +8,7 @@
 
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
+#define PASS_ON       (40 * TQ_MS) /* then another process is asked */
 
 static const char *const kind_names[TQ_LANE_KINDS] = {
 	[TQ_LANE_CONTROL] = "control",
@@ -63,6 +64,34 @@ static void requests_go(struct tq_net *net, struct tq_lane *lane)
 		if (lane->state != TQ_LANE_READY)
 			break;
 	}
+}
+
+/*
+ * The first one's process doesn't make the TGT QP, or not yet: those of the others don't wait for
+ * it. Should it still do so, its answer is to a request that isn't there any more. (Hold lanes are
+ * for speed alone.)
+ */
+static bool pass_on(struct tq_net *net, struct tq_request *rq)
+{
+	struct tq_lane *lane = rq->lane;
+
+	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !rq->next)
+		return false;
+	HASH_DEL(net->conns->requests, rq);
+	rq->txid = ++net->conns->txid;
+	HASH_ADD(hh, net->conns->requests, txid, sizeof(rq->txid), rq);
+	rq->sent = false;
+	rq->silent += tq_now() - rq->heard;
+	DL_DELETE(lane->requests, rq);
+	DL_APPEND(lane->requests, rq);
+	requests_go(net, lane);
+	return true;
+}
+
+void tq_request_again(struct tq_net *net, struct tq_request *rq)
+{
+	if (rq->backoff < PASS_ON || !pass_on(net, rq))
+		tq_request_send(net, rq);
 }
 
 static int request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
@@ -160,6 +189,7 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 
 	if (!error) {
 		if (kind == TQ_LANE_HOLD) {
+			tq_lane_keep_drain(net, lane);
 			DL_APPEND(node->hold, lane);
 			node->nhold++;
 		}
@@ -245,7 +275,8 @@ struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link)
 	}
 	if (link->contact->asked[TQ_LANE_HOLD] || link->contact->no_hold)
 		return NULL;
-	if (!other && node->nhold < net->params->hold_lanes && !node->hold_full)
+	if (!other && node->nhold < net->params->hold_lanes && !node->hold_full &&
+	    tq_lane_has_drain(net))
 		other = lane_new(net, link, TQ_LANE_HOLD);
 	if (other)
 		ask(net, other, link);
@@ -372,6 +403,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	if (!rq || !rq->sent || rq->link->nonce != tq_get64(rep->hdr.from))
 		return; /* a late one, or to what was not asked yet */
 	rq->heard = tq_now();
+	rq->silent = 0;
 	switch ((enum tq_oob_status)rep->hdr.status) {
 	case TQ_OOB_OK:
 		reply_ok(net, rq, rep);

@@ -28,6 +28,7 @@ struct tq_request {
 	uint64_t due;     /* ns: when to ask again */
 	uint64_t backoff; /* ns */
 	uint64_t heard;   /* ns: of the last sign of life, or of the start */
+	uint64_t silent;  /* ns: without one, the times that it was sent before */
 	struct tq_request *next, *prev; /* of its lane */
 	UT_hash_handle hh;              /* by txid */
 };
@@ -116,6 +117,8 @@ const char *tq_lane_name(const struct tq_lane *lane); /* of its kind */
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
 /* Asks (again). */
 void tq_request_send(struct tq_net *net, struct tq_request *rq);
+/* It is due again. */
+void tq_request_again(struct tq_net *net, struct tq_request *rq);
 /* Takes the lane away from everybody; it goes when its work is flushed. Requests for it are made
  * anew. */
 void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);

@@ -256,7 +256,7 @@ static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
 	struct tq_request *rq, *tmp;
 
 	HASH_ITER(hh, net->conns->requests, rq, tmp) {
-		if (rq->sent && now - rq->heard >= limit && now > rq->heard)
+		if (rq->sent && now > rq->heard && rq->silent + now - rq->heard >= limit)
 			return rq;
 	}
 	return NULL;
@@ -279,10 +279,10 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 		if (!rq->sent)
 			continue;
 		if (rq->due <= now) {
-			tq_request_send(net, rq);
+			tq_request_again(net, rq);
 			n++;
 		}
-		if (rq->due < net->conns->due)
+		if (rq->sent && rq->due < net->conns->due)
 			net->conns->due = rq->due;
 	}
 	return n;
@@ -312,7 +312,7 @@ int tq_conn_report(struct tq_net *net)
 		c->next_broken = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_net_peer_failed(net, link, c->why ? c->why : "");
+			tq_core_peer_failed(net->core, link->peer, c->why ? c->why : "");
 		n++;
 	}
 	return n;

@@ -108,6 +108,8 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 
 	if (!b)
 		return -ENOMEM;
+	if (link->connected && !link->credits[tq_class_of(link, len)])
+		TQ_COUNT(net->stats, no_credit);
 	if (!link->backlog)
 		tq_post_lane(net, link);
 	DL_APPEND(link->backlog, b);

@@ -84,4 +84,10 @@ void tq_credit_forget(struct tq_net *net, struct tq_link *link);
 /* Sends the CREDIT messages that are due; returns how many. */
 int tq_credit_poll(struct tq_net *net);
 
+/* Which of the link's buffers a message needs. */
+static inline int tq_class_of(const struct tq_link *link, uint32_t len)
+{
+	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
+}
+
 #endif

@@ -21,7 +21,7 @@ static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 
 /*
  * What is sent on hold lanes may wait for ever for what is sent on the others, so it gets a quarter
- * of the completion queue. A drain is beyond that: there is one of a lane at most, behind a send.
+ * of the completion queue. A drain is beyond that: each lane has a slot for its next one.
  */
 static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr)
 {
@@ -29,17 +29,41 @@ static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_s
 
 	if (hold && wr->opcode == IBV_WR_SEND && net->scq.held >= net->scq.size / 4)
 		return false;
+	if (hold && wr->opcode != IBV_WR_SEND)
+		tq_lane_drop_drain(net, lane);
 	if (!tq_cq_reserve(&net->scq, 1))
 		return false;
 	net->scq.held += hold;
 	return true;
 }
 
-static void release(struct tq_net *net, const struct tq_lane *lane, uint32_t n)
+static void release(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 {
-	if (lane->kind == TQ_LANE_HOLD)
-		net->scq.held -= n;
 	tq_cq_release(&net->scq, n);
+	if (lane->kind != TQ_LANE_HOLD)
+		return;
+	net->scq.held -= n;
+	tq_lane_keep_drain(net, lane);
+}
+
+bool tq_lane_has_drain(const struct tq_net *net)
+{
+	const struct tq_cq *scq = &net->scq;
+
+	return scq->kept < scq->size / 8 && scq->kept < scq->size - scq->used;
+}
+
+void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane)
+{
+	net->scq.kept += !lane->drain;
+	lane->drain = true;
+	assert(net->scq.kept <= net->scq.size - net->scq.used);
+}
+
+void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane)
+{
+	net->scq.kept -= lane->drain;
+	lane->drain = false;
 }
 
 static void put_copy(struct tq_net *net, struct tq_posted *posted)
@@ -273,7 +297,8 @@ static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
 {
-	/* With a full queue there is a signalled send in it, and then this is tried again. */
+	/* With a full send queue there is a signalled send in it, and then this is tried again; in
+	 * the completion queue there is a slot for it. */
 	if (lane->user && !lane->user->failed)
 		report(net, lane, lane->user->srqn[TQ_SMALL]);
 }

@@ -146,6 +146,7 @@ void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 	/* At the end nobody waits for what was under way. */
 	if (!lane->awaited)
 		tq_lane_settle(net, lane);
+	tq_lane_drop_drain(net, lane);
 	lane->node->nlanes--;
 	TQ_LEVEL(net->stats, lanes, -1);
 	free(lane->confirmed);

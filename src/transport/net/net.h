@@ -28,9 +28,6 @@ static inline void tq_net_broken(struct tq_net *net, const char *why)
 		net->broken = why;
 }
 
-/* tq_core_peer_failed(); the tuple queues that the peer could reach are not used again. */
-void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why);
-
 /* ---- device.c ---- */
 /* For the end of a sentence that says why something can't be made: what to do about it, or "". */
 const char *tq_limit_hint(int error);
@@ -53,7 +50,7 @@ bool tq_cq_grow(struct tq_cq *cq, uint32_t n);
 /* Inline, as each message comes through here several times. */
 static inline bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
 {
-	if (n > cq->size - cq->used && !tq_cq_grow(cq, n))
+	if (n > cq->size - cq->used - cq->kept && !tq_cq_grow(cq, n))
 		return false;
 	cq->used += n;
 	return true;
@@ -99,7 +96,7 @@ int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_sr
 struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn);
 int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 		void *token);
-void tq_srq_put(struct tq_net *net, struct tq_srq *srq);
+void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe);
 /* Destroys what was withdrawn; called when the receive CQ has been polled empty. Events. */
 int tq_srqs_poll(struct tq_net *net);
 /* Are there such? Until they are destroyed the HCA may write into the buffers of their receives. */
@@ -200,6 +197,11 @@ void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane);
 /* A failed lane whose completions have come (awaited == 0) and whose QP is destroyed: its slots go
  * back. To be called where no completion is being handled. */
 void tq_lane_settle(struct tq_net *net, struct tq_lane *lane);
+/* A slot of the send CQ for the next drain of a hold lane: without one it might never be said what
+ * has ended there. Is there one for another lane? */
+bool tq_lane_has_drain(const struct tq_net *net);
+void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane);
+void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);
 int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		   const struct tq_sg *sg, int nsg, unsigned flags, void *token);
 

@@ -69,6 +69,7 @@ struct tq_cq {
 	uint32_t skipped; /* polls without a look at it */
 	bool look;        /* a queue is filling up, or full: the next poll looks at it */
 	uint32_t held;    /* of those used: by hold lanes */
+	uint32_t kept;    /* of those free: for the next drain of each hold lane */
 	/* rcq: */
 	struct tq_net *net; /* that is told of its size; scq, which doesn't grow: NULL */
 	bool drained;       /* the last poll left nothing in it */
@@ -138,6 +139,7 @@ struct tq_lane {
 	 */
 	uint32_t reported;
 	uint32_t unreported; /* lazy ones behind the last that is awaited */
+	bool drain;          /* a slot of the send CQ is kept for that */
 	bool mute;           /* it has failed, and of these no completion may come */
 };
 
@@ -251,7 +253,6 @@ struct tq_net {
 	uint32_t works;             /* calls of tq_net_work() */
 	const char *broken;         /* nothing goes any more: why; NULL: all is well */
 	bool broke;                 /* and all that was under way has ended */
-	bool failing;               /* a peer has failed, and the protocol isn't through with it */
 	uint64_t failures;          /* links that failed */
 	uint32_t nrequests;         /* datagrams that wait for their answer, and are sent again */
 };

@@ -90,11 +90,6 @@ bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 
 /* ---- posting ---- */
 
-static int class_of(const struct tq_link *link, uint32_t len)
-{
-	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
-}
-
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
 	if (link->connected && link->ready[TQ_LANE_CONTROL])
@@ -110,8 +105,9 @@ struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t
 	if (link->failed || link->backlog)
 		return NULL;
 	lane = tq_post_lane(net, link);
-	return lane && link->credits[class_of(link, len)] && lane->outstanding < lane->depth ? lane
-											     : NULL;
+	return lane && link->credits[tq_class_of(link, len)] && lane->outstanding < lane->depth
+		       ? lane
+		       : NULL;
 }
 
 uint64_t tq_control_copy_bytes(const struct tq_net *net, const struct tq_sg *copy)
@@ -206,7 +202,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
 		    uint32_t len, const struct tq_sg *copy, unsigned flags)
 {
-	int cls = class_of(link, len), rc;
+	int cls = tq_class_of(link, len), rc;
 
 	if (copy)
 		rc = post_copy(net, link, lane, copy, len, cls, flags);
@@ -224,15 +220,13 @@ int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 {
 	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
 	struct tq_lane *lane = tq_post_lane(net, link);
-	int cls = class_of(link, len), c, rc;
+	int cls = tq_class_of(link, len), c, rc;
 	bool free = hdr->type == TQ_MSG_CREDIT;
 
 	if (!lane)
 		return -EAGAIN;
-	if (!free && !link->credits[cls]) {
-		TQ_COUNT(net->stats, no_credit);
+	if (!free && !link->credits[cls])
 		return -EAGAIN;
-	}
 	/* With the last credit the peer has to return some, also while its user computes. */
 	if (!free && link->credits[cls] == 1)
 		flags |= TQ_CONTROL_SOLICITED;

@@ -227,13 +227,13 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
  * polling fails later, else), and its work item has to be there. And what such a peer still sends
  * may reach the SRQ, so it isn't used again.
  */
-void tq_srq_put(struct tq_net *net, struct tq_srq *srq)
+void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {
 	struct tq_srqs *srqs = net->srqs;
 
 	slots_keep(net, srq, srq->posted);
 	DL_DELETE(srqs->used, srq);
-	if (srq->posted || net->failing || srqs->nidle >= (uint32_t)net->params->srq_pool) {
+	if (srq->posted || !safe || srqs->nidle >= (uint32_t)net->params->srq_pool) {
 		srq->withdrawn = true;
 		DL_PREPEND(srqs->withdrawn, srq);
 		return;

@@ -90,9 +90,9 @@ static int wire_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, 
 	return tq_srq_post(net, srq, sg, nsg, token);
 }
 
-static void wire_srq_put(void *net, struct tq_srq *srq)
+static void wire_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
-	tq_srq_put(net, srq);
+	tq_srq_put(net, srq, safe);
 }
 
 static struct tq_reg *wire_reg(void *net, void *addr, uint64_t len, void **cookie)
@@ -122,9 +122,6 @@ static void wire_report(void *net, struct tq_lane *lane)
 
 static void wire_give_up(void *net, struct tq_peer *peer, const char *why)
 {
-	/* The protocol puts its queues at once, and is told of the failure when the network is
-	 * polled. */
-	((struct tq_net *)net)->failing = true;
 	tq_link_give_up(net, peer->link, why);
 }
 
@@ -256,11 +253,4 @@ int tq_net_poll(struct tq_net *net, int budget)
 	int events = tq_cq_poll(net, budget);
 
 	return events + tq_net_work(net);
-}
-
-void tq_net_peer_failed(struct tq_net *net, struct tq_link *link, const char *why)
-{
-	net->failing = true;
-	tq_core_peer_failed(net->core, link->peer, why);
-	net->failing = false;
 }

@@ -275,6 +275,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
 		tq_rtup_recall(k, TQ_RECALL_LRU);
 	}
+	ctx->removed = true;
 	ctx->rnext = core->removed;
 	core->removed = ctx;
 	core->stirred = true;

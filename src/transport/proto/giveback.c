@@ -10,9 +10,6 @@
  */
 #include "proto/send.h"
 
-/* A message that takes longer (ns) was held: the shortest pause after an RNR NAK is longer, the way
- * to and fro isn't. */
-#define HELD_LONG 8000u
 /* The first direct messages are timed, then one in so many: reading the clock costs as much as the
  * rest. */
 #define TIMED_FIRST 64u
@@ -48,8 +45,10 @@ void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
 {
 	struct tq_core *core = s->req.core;
 
+	uint64_t held = (uint64_t)core->params->held_time * 1000;
+
 	core->ntimed--;
-	tq_share_count(&t->slow, core->polled_at > s->posted_at + HELD_LONG);
+	tq_share_count(&t->slow, core->polled_at > s->posted_at + held);
 }
 
 void tq_stup_announced(struct tq_stup *t, uint64_t len)

@@ -337,7 +337,8 @@ struct tq_ctx {
 	uint64_t wild_both; /* wild_at at the last with two */
 	struct tq_wildtag *wildtags; /* tags that came with TQ_ANY_SOURCE lately */
 	bool named;                  /* in core->ctxs */
-	struct tq_ctx *rnext;        /* core->removed */
+	bool removed;                /* in core->removed (rnext) */
+	struct tq_ctx *rnext;
 	UT_hash_handle hh;
 };
 

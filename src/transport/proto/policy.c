@@ -152,6 +152,9 @@ uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
+	/* Nobody would recall it. */
+	if (k->pair->ctx->removed)
+		return QUIET_MAX;
 	/* Its old queue is still in use for held messages. */
 	if (k->state != TQ_RTUP_CONTROL || k->srq)
 		return 1;

@@ -124,7 +124,8 @@ static void put_srq(struct tq_rtup *k)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
-	core->wire->srq_put(core->net, k->srq);
+	/* A peer that failed, or was removed, was not heard: it may still hold messages for it. */
+	core->wire->srq_put(core->net, k->srq, !k->pair->peer->failed);
 	k->srq = NULL;
 	k->nsrq = 0;
 	tq_handle_free(&core->rtups, k->handle);

@@ -113,9 +113,9 @@ struct tq_wire_ops {
 	 * room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
-	/* No sender knows it any more. Receives that are still in it are withdrawn (it is destroyed
-	 * then, else it may be reused). */
-	void (*srq_put)(void *net, struct tq_srq *srq);
+	/* Receives that are still in it are withdrawn: it is destroyed then. Else it may be used
+	 * for another tuple, if that is `safe`: no sender knows it any more. */
+	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
 
 	/* A registration of user memory that lasts until unreg(); NULL: it can't be registered. */
 	struct tq_reg *(*reg)(void *net, void *addr, uint64_t len, void **cookie);
