@@ -11,10 +11,15 @@ have_openmpi=no
 AS_CASE([$with_openmpi],
 	[no], [have_mpi=no],
 	[auto|yes], [PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes], [have_mpi=no])],
-	[PKG_CONFIG_PATH="$with_openmpi/lib/pkgconfig:$PKG_CONFIG_PATH"
+	[tq_ompi_pc=
+	 for tq_dir in "$with_openmpi"/lib "$with_openmpi"/lib64 "$with_openmpi"/lib/*-linux-gnu*; do
+		AS_IF([test -r "$tq_dir/pkgconfig/ompi-c.pc"], [tq_ompi_pc=$tq_dir/pkgconfig])
+	 done
+	 AS_IF([test -z "$tq_ompi_pc"],
+		[AC_MSG_ERROR([there is no Open MPI at $with_openmpi: its lib/pkgconfig has no ompi-c.pc])])
+	 PKG_CONFIG_PATH="$tq_ompi_pc:$PKG_CONFIG_PATH"
 	 export PKG_CONFIG_PATH
-	 PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes],
-		[AC_MSG_ERROR([there is no Open MPI at $with_openmpi: lib/pkgconfig/ompi-c.pc is missing])])])
+	 PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes])])
 AS_IF([test $have_mpi = yes], [
 	tq_ompi_include=`$PKG_CONFIG --variable=pkgincludedir ompi-c`
 	tq_ompi_version=`$PKG_CONFIG --modversion ompi-c`
@@ -37,6 +42,12 @@ AS_IF([test $have_mpi = yes], [
 ])
 AS_IF([test $have_openmpi = no && test "x$with_openmpi" != xauto && test "x$with_openmpi" != xno],
 	[AC_MSG_ERROR([--with-openmpi: no Open MPI 4.1 with its internal headers (ompi/mca/pml/pml.h) was found])])
+AC_ARG_WITH([ompi-components],
+	[AS_HELP_STRING([--with-ompi-components=DIR],
+		[install the Open MPI components there, as into Open MPI's own directory (default: LIBDIR/openmpi)])],
+	[AS_CASE([$withval], [/*], [], [AC_MSG_ERROR([--with-ompi-components wants an absolute path, not "$withval"])])],
+	[with_ompi_components='${libdir}/openmpi'])
+AC_SUBST([ompicomponentdir], [$with_ompi_components])
 AC_SUBST([OMPI_CPPFLAGS])
 AC_SUBST([OMPI_CFLAGS])
 AC_SUBST([OMPI_LIBS])

@@ -419,6 +419,8 @@ main() {
 	local groups=("${all_groups[@]}") before group
 
 	if [ "${1-}" = --build ]; then
+		[ -n "${2-}" ] || die "--build wants a directory that was built"
+		[ -f "$2/build/env.sh" ] || die "$2 is no build of this project: there is no build/env.sh in it (run make there)"
 		use_build "$(cd "$2" && pwd)"
 		shift 2
 	fi

@@ -75,7 +75,8 @@ def parse():
         if not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
     settings.ranks = settings.ranks or (4 if settings.part == "sp" else 2)
-    settings.rounds = settings.rounds or (2 if settings.quick else ROUNDS.get(settings.part, 5))
+    if settings.rounds is None:
+        settings.rounds = 2 if settings.quick else ROUNDS.get(settings.part, 5)
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]

@@ -115,13 +115,8 @@ void pair_sizes(struct pair *p, const char *text)
 
 void pair_start(struct pair *p, int *argc, char ***argv)
 {
-	int ranks;
-
 	MPI_Init(argc, argv);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
-	if (ranks != 2)
-		die("this program wants 2 ranks, not %d", ranks);
 	p->peer = !p->rank;
 }
 
@@ -134,7 +129,11 @@ static char sent_byte(int rank, size_t at)
 void pair_allocate(struct pair *p)
 {
 	size_t most = 1;
+	int ranks;
 
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (ranks != 2)
+		die("this program wants 2 ranks, not %d", ranks);
 	for (unsigned i = 0; i < p->nsizes; i++)
 		most = p->size[i] > most ? p->size[i] : most;
 	most = (most + PAGE - 1) / PAGE * PAGE;

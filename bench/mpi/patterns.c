@@ -143,8 +143,6 @@ static void start(struct settings *s, int *argc, char ***argv)
 	MPI_Init(argc, argv);
 	MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
 	MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
-	if (w->ranks < 2 || w->ranks > PATTERN_SLOTS)
-		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS, w->ranks);
 	w->left = (w->rank + w->ranks - 1) % w->ranks;
 	w->right = (w->rank + 1) % w->ranks;
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &last_tag, &there);
@@ -237,6 +235,8 @@ int main(int argc, char **argv)
 	start(&s, &argc, &argv);
 	pair_sizes(&s.pair, "256,16K,256K");
 	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	if (s.world.ranks < 2 || s.world.ranks > PATTERN_SLOTS)
+		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS, s.world.ranks);
 	allocate(&s);
 	s.work_ns = work_calibrate();
 	for (size_t k = 0; k < npatterns; k++)

@@ -307,16 +307,20 @@ struct tq_buf {
 /* Pieces that a message, or a buffer, of `len` bytes may have; 0: it is copied in any case. */
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
-#define TQ_SEND_SYNC  1u /* ends only when its receive has started */
-#define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */
-#define TQ_SEND_NOW   4u /* only if it ends when it is started: else nothing is sent, and -EAGAIN */
+#define TQ_SEND_SYNC    1u /* ends only when its receive has started */
+#define TQ_SEND_NOTUP   2u /* the tag is used once: the message never asks for a tuple queue */
+#define TQ_SEND_NOW     4u /* only if it ends when it is started: else nothing is sent, and -EAGAIN */
+#define TQ_SEND_PATIENT 8u /* -EAGAIN, and nothing is sent, where progress will make it better */
 
 /*
  * Starts to send. 1: it has ended, successfully, and there is no request; 0: *req is under way,
  * until complete() is called with `user`, after which *req is gone; <0: it could not be started
  * (-EINVAL: rank; -ENOMEM; -EIO: the peer has failed). A message of at most eager_limit bytes
  * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
- * With TQ_SEND_NOW there is never a request, and `user` and `req` are not used.
+ * With TQ_SEND_NOW there is never a request, and `user` and `req` are not used. TQ_SEND_PATIENT is
+ * for a caller that can make progress and then try again: a short message for which the peer has no
+ * buffer at the moment would take of the pool of copies until it is received, and of that half is
+ * left to those that can't wait.
  */
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);

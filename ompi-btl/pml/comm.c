@@ -22,7 +22,7 @@ static unsigned ctx_flags(uint32_t assertions)
 	return flags;
 }
 
-int tupleq_add_comm(ompi_communicator_t *comm)
+static int add_comm(ompi_communicator_t *comm)
 {
 	/* Of an intercommunicator, the other side; else the communicator's own group. */
 	int n = ompi_group_size(comm->c_remote_group), i, rc = OMPI_SUCCESS;
@@ -51,6 +51,15 @@ int tupleq_add_comm(ompi_communicator_t *comm)
 out:
 	free(pc);
 	free(peers);
+	return rc;
+}
+
+int tupleq_add_comm(ompi_communicator_t *comm)
+{
+	int rc = add_comm(comm);
+
+	if (rc != OMPI_SUCCESS && series_is_predefined(comm))
+		series_abort();
 	return rc;
 }
 

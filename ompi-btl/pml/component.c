@@ -58,8 +58,13 @@ static bool asked_for(void)
 	return false;
 }
 
-static void explain(const char *why)
+static void explain(const char *why, bool no_device)
 {
+	static const char needs[] =
+		"\nIt needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
+		"connection), as those of the mlx4, mlx5, hns and qedr drivers, with an active\n"
+		"port. Where there is none, a software adapter can stand in for it:\n\n"
+		"  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n";
 	char text[2048];
 
 	/* The other processes of a host mostly have the same to say, which needs no second page. */
@@ -68,16 +73,12 @@ static void explain(const char *why)
 		return;
 	}
 	snprintf(text, sizeof(text),
-		 "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n\n"
-		 "It needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
-		 "connection), as those of the mlx4, mlx5, hns and qedr drivers, with an active\n"
-		 "port. Where there is none, a software adapter can stand in for it:\n\n"
-		 "  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n",
-		 tupleq_pml.name, why);
+		 "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n%s",
+		 tupleq_pml.name, why, no_device ? needs : "");
 	tupleq_explain(text);
 }
 
-/* 0, or -1 with the reason in tupleq_pml.open_error. */
+/* 0, or a negative number with the reason in tupleq_pml.open_error; -ENODEV: no adapter will do. */
 static int open_endpoint(void)
 {
 	struct tq_job job = {
@@ -104,7 +105,7 @@ static int open_endpoint(void)
 		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s.",
 			 strerror(-rc));
 	tupleq_cache_close();
-	return -1;
+	return rc;
 }
 
 static int progress(void)
@@ -126,19 +127,23 @@ static void close_endpoint(void)
 	/* Registrations go before what they are made on, and after their last use. */
 	tq_flush(tupleq_pml.ep);
 	tupleq_cache_close();
+	tupleq_pvars_keep();
 	tq_close(tupleq_pml.ep);
 	tupleq_pml.ep = NULL;
 }
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
 {
+	int rc;
+
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
 	tupleq_proc_name(ompi_proc_local(), tupleq_pml.name, sizeof(tupleq_pml.name));
 	*priority = tupleq_pml.priority;
-	if (open_endpoint()) {
+	rc = open_endpoint();
+	if (rc) {
 		if (asked_for())
-			explain(tupleq_pml.open_error);
+			explain(tupleq_pml.open_error, rc == -ENODEV);
 		else
 			tupleq_log(NULL, TQ_LOG_INFO, tupleq_pml.open_error);
 		return NULL;

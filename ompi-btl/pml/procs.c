@@ -65,8 +65,8 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		say(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
 	else if (rc == -ENETUNREACH)
 		say(TQ_LOG_ERROR, name,
-		    "can't be reached: its adapter is on another kind of link or in another "
-		    "subnet.");
+		    "can't be reached: its adapter is on another kind of link, in another "
+		    "subnet, or in another partition (P_Key).");
 	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
 }
 

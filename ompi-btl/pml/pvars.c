@@ -6,20 +6,36 @@
 
 #include "pml.h"
 
+enum { COUNTERS = 256 }; /* at most */
+
+/* What they were when the endpoint was closed: tools may look after MPI_Finalize, as before
+ * MPI_Init. */
+static uint64_t last[COUNTERS], last_high[COUNTERS];
+
+void tupleq_pvars_keep(void)
+{
+	for (unsigned i = 0; i < COUNTERS && tq_counter_desc(i); i++) {
+		last[i] = tq_counter(tupleq_pml.ep, i);
+		last_high[i] = tq_counter_high(tupleq_pml.ep, i);
+	}
+}
+
 static int get_value(const mca_base_pvar_t *pvar, void *value, void *obj)
 {
+	unsigned i = (unsigned)(uintptr_t)pvar->ctx;
+
 	(void)obj;
-	/* Tools may look before MPI_Init and after MPI_Finalize. */
-	*(unsigned long long *)value =
-		tupleq_pml.ep ? tq_counter(tupleq_pml.ep, (unsigned)(uintptr_t)pvar->ctx) : 0;
+	*(unsigned long long *)value = tupleq_pml.ep ? tq_counter(tupleq_pml.ep, i) : last[i];
 	return OPAL_SUCCESS;
 }
 
 static int get_high(const mca_base_pvar_t *pvar, void *value, void *obj)
 {
+	unsigned i = (unsigned)(uintptr_t)pvar->ctx;
+
 	(void)obj;
 	*(unsigned long long *)value =
-		tupleq_pml.ep ? tq_counter_high(tupleq_pml.ep, (unsigned)(uintptr_t)pvar->ctx) : 0;
+		tupleq_pml.ep ? tq_counter_high(tupleq_pml.ep, i) : last_high[i];
 	return OPAL_SUCCESS;
 }
 
@@ -40,7 +56,7 @@ int tupleq_pvars_register(void)
 	unsigned i;
 	int rc;
 
-	for (i = 0; (desc = tq_counter_desc(i)); i++) {
+	for (i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
 		rc = register_one(i, desc->name, desc->help,
 				  desc->level ? MCA_BASE_PVAR_CLASS_LEVEL
 					      : MCA_BASE_PVAR_CLASS_COUNTER,

@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "pml.h"
 
@@ -19,8 +20,7 @@ enum {
 
 /* One process's share, added up over all. */
 struct totals {
-	uint64_t direct, traditional;
-	uint64_t tuples, promotions, recalls;
+	uint64_t tuples; /* that are remembered */
 	uint64_t counter[COUNTERS];
 };
 
@@ -29,7 +29,7 @@ struct tuple {
 	int32_t receiver;
 };
 
-_Static_assert(sizeof(struct totals) == (5 + COUNTERS) * sizeof(uint64_t), "reduced as an array");
+_Static_assert(sizeof(struct totals) == (1 + COUNTERS) * sizeof(uint64_t), "reduced as an array");
 
 /* All tuples of this process, the busiest first. */
 static struct tq_tuple_info *get_tuples(int *count)
@@ -59,10 +59,6 @@ static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int
 
 	info = get_tuples(&n);
 	for (i = 0; i < n; i++) {
-		mine->direct += info[i].direct;
-		mine->traditional += info[i].traditional;
-		mine->promotions += info[i].promotions;
-		mine->recalls += info[i].recalls;
 		if (i < TUPLES)
 			best[i] = (struct tuple){.info = info[i], .receiver = rank};
 	}
@@ -102,6 +98,17 @@ static void print_tuples(FILE *out, struct tuple *tuples, int n)
 	}
 }
 
+static uint64_t counted(const struct totals *sum, const char *name)
+{
+	const struct tq_counter_desc *desc;
+
+	for (int i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
+		if (!strcmp(desc->name, name))
+			return sum->counter[i];
+	}
+	return 0;
+}
+
 static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 {
 	const struct tq_counter_desc *desc;
@@ -118,7 +125,10 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 
 static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)
 {
-	uint64_t all = sum->direct + sum->traditional;
+	uint64_t direct = counted(sum, "recv_direct");
+	uint64_t software = counted(sum, "recv_eager") + counted(sum, "recv_rget") +
+			    counted(sum, "recv_rput") + counted(sum, "recv_pipelined");
+	uint64_t all = direct + software;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -128,10 +138,11 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
 		tq_device_text(tupleq_pml.ep));
 	fprintf(out,
-		"Of %" PRIu64 " messages in %" PRIu64 " tuples the HCA matched %" PRIu64
-		" (%.1f %%), software %" PRIu64 "; %" PRIu64 " promotions, %" PRIu64 " recalls\n",
-		all, sum->tuples, sum->direct, all ? 100.0 * sum->direct / all : 0.0,
-		sum->traditional, sum->promotions, sum->recalls);
+		"Of %" PRIu64 " messages the HCA matched %" PRIu64 " (%.1f %%), software %" PRIu64
+		"; %" PRIu64 " promotions, %" PRIu64 " recalls. Of %" PRIu64
+		" tuples used lately the busiest:\n",
+		all, direct, all ? 100.0 * direct / all : 0.0, software, counted(sum, "promotions"),
+		counted(sum, "recalls"), sum->tuples);
 	if (all)
 		print_tuples(out, tuples, nprocs * TUPLES);
 	print_counters(out, sum->counter, high);

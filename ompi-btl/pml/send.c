@@ -127,7 +127,9 @@ int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, 
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	tupleq_op_init_blocking(&op);
-	rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq, send_flags(tag, mode), &op, &tq);
+	while ((rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq,
+			     send_flags(tag, mode) | TQ_SEND_PATIENT, &op, &tq)) == -EAGAIN)
+		opal_progress();
 	if (rc) {
 		tupleq_buf_fini(&op.buf);
 		return rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;

@@ -65,6 +65,18 @@ static inline int series_modex_recv(const mca_base_component_t *component, const
 	return rc;
 }
 
+/* Of those MPI_Init adds to the PML; it doesn't look at the result. */
+static inline bool series_is_predefined(const ompi_communicator_t *comm)
+{
+	return comm == &ompi_mpi_comm_world.comm || comm == &ompi_mpi_comm_self.comm;
+}
+
+/* Ends the job; why has been said. */
+static inline void series_abort(void)
+{
+	ompi_rte_abort(1, NULL);
+}
+
 /* mpirun's directory of the job on this host, which goes when the job ends. */
 static inline const char *series_job_dir(void)
 {

@@ -50,6 +50,10 @@ for phase in start init eager rendezvous held wildcard finalize; do
 	job "" 4 "$build/tests/mpi/victim" "$phase"
 	verdict "killed: $phase" 'exited on signal 9|has been aborted'
 done
+# shellcheck disable=SC2016 # for the ranks' shell
+job "--pkeys 0xffff,0x8001" 2 sh -c 'OMPI_MCA_pml_tupleq_pkey=$((OMPI_COMM_WORLD_RANK ? 1 : 0x7fff)) exec "$@"' sh \
+	"$build/tests/mpi/order" 1
+verdict "ranks in two partitions" "rank [01] on host .* can't be reached: .* in another partition"
 for seed in 1 2 3; do
 	job "--fault-kill 0.001 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"
 	verdict "killed at random, seed $seed" 'exited on signal 9|has been aborted'

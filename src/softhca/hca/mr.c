@@ -103,17 +103,22 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	uint64_t first = addr & ~4095ULL, end = (addr + len + 4095) & ~4095ULL;
 	uint64_t limit = memlock_limit();
 
+	uint64_t before;
+	bool fault;
+
 	*bytes = end - first;
-	if (atomic_fetch_add(&shca_self.proc->pinned, *bytes) + *bytes <= limit &&
-	    !shca_fault_hits(SHCA_O_FAULT_MEMLOCK, ctx->hca))
+	before = atomic_fetch_add(&shca_self.proc->pinned, *bytes);
+	fault = shca_fault_hits(SHCA_O_FAULT_MEMLOCK, ctx->hca);
+	if (before + *bytes <= limit && !fault)
 		return 0;
 	unpin(*bytes);
 	shca_count(ctx->hca, SHCA_C_MEMLOCK_FAILURES, 1);
-	if (!atomic_exchange(&said, true) && limit != UINT64_MAX)
+	if (!fault && !atomic_exchange(&said, true))
 		fprintf(stderr,
-			"softhca: cannot register %" PRIu64 " bytes: the memlock limit is %" PRIu64
+			"softhca: cannot register %" PRIu64 " bytes beside %" PRIu64
+			" that are registered: the memlock limit is %" PRIu64
 			" bytes; raise it (ulimit -l) or run with --memlock unlimited.\n",
-			len, limit);
+			len, before, limit);
 	return -ENOMEM;
 }
 

@@ -408,6 +408,22 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
 }
 
+/*
+ * A short message that can't go eagerly now goes by RTS, and its copy stays until it is received:
+ * perhaps after others that would find no room any more. But a peer that returns credit, or takes
+ * the tuple back from its queue, takes it in soon, whatever its user receives.
+ */
+static bool pays_to_wait(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+{
+	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
+
+	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > (uint64_t)ep->params.eager_limit)
+		return false;
+	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
+		return false;
+	return tq_core_goes_eager_soon(ctx, rank, tag) || tq_control_moves(ctx->peers[rank]->link);
+}
+
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
@@ -421,6 +437,14 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	/* One that posts and posts may find a queue full of what is complete. */
 	if (ep->net.scq.look && poll_cq(ep, tq_cq_poll_sends))
 		ep->quiet = TQ_EP_QUIET;
+	/* And it would not see the credit that comes back. */
+	if (tq_control_waits(&ep->net))
+		poll_all(ep);
+	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC) &&
+	    pays_to_wait(ep, ctx, rank, tag, buf->len)) {
+		unlock(ep);
+		return -EAGAIN;
+	}
 	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	unlock(ep);
 	return rc;

@@ -247,6 +247,16 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	return rc;
 }
 
+bool tq_control_waits(const struct tq_net *net)
+{
+	return net->control->waiting;
+}
+
+bool tq_control_moves(const struct tq_link *link)
+{
+	return link->backlog && !link->pressed && !link->failed;
+}
+
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_control *control = net->control;

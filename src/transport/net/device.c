@@ -23,7 +23,8 @@
 #define MESSAGE_MIN 4096u
 
 /* A process that connects to itself answers while it asks. */
-#define QP_WR_MIN 16
+#define QP_WR_MIN  16
+#define SRQ_WR_MIN 16
 
 /* What was found among the devices: for the sentence when none will do. */
 struct choice {
@@ -214,25 +215,40 @@ static int choose_gid(struct tq_net *net)
 	return 0;
 }
 
-/* Membership (the upper bit) is not part of a partition's name. */
+#define PKEY_FULL 0x8000
+
+/* Membership (the upper bit) is not part of a partition's name. A port may be a full member of it
+ * and a limited one, which reaches only full ones. */
 static int choose_pkey(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
-	uint16_t wanted = (uint16_t)net->params->pkey & 0x7fff, i;
+	uint16_t wanted = (uint16_t)net->params->pkey & ~PKEY_FULL, i;
+	const char *name = ibv_get_device_name(dev->verbs->device);
+	bool found = false;
 	__be16 pkey;
 
-	for (i = 0; i < dev->port.pkey_tbl_len; i++) {
+	for (i = 0; i < dev->port.pkey_tbl_len && !(found && (dev->pkey & PKEY_FULL)); i++) {
 		if (ibv_query_pkey(dev->verbs, dev->port_num, i, &pkey))
 			break;
-		if (!wanted || (be16toh(pkey) & 0x7fff) == wanted) {
-			dev->pkey = be16toh(pkey);
-			dev->pkey_index = i;
-			return 0;
-		}
+		if (wanted ? (be16toh(pkey) & ~PKEY_FULL) != wanted : found)
+			continue;
+		if (found && !(be16toh(pkey) & PKEY_FULL))
+			continue;
+		found = true;
+		dev->pkey = be16toh(pkey);
+		dev->pkey_index = i;
 	}
-	tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no partition key 0x%04x (parameter pkey)",
-	       ibv_get_device_name(dev->verbs->device), dev->port_num, wanted);
-	return -EINVAL;
+	if (!found) {
+		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no partition key 0x%04x (parameter pkey)",
+		       name, dev->port_num, wanted);
+		return -EINVAL;
+	}
+	if (!(dev->pkey & PKEY_FULL))
+		tq_log(net->job, TQ_LOG_WARN,
+		       "%s:%u is a limited member of its partition (0x%04x): it reaches full "
+		       "members only",
+		       name, dev->port_num, dev->pkey);
+	return 0;
 }
 
 static int choose_mtu(struct tq_net *net)
@@ -337,11 +353,12 @@ static int check(struct tq_net *net)
 		       dev->port_num);
 		return -ENODEV;
 	}
-	if (dev->attr.max_srq < TQ_CLASSES || dev->attr.max_srq_wr < 16 ||
+	if (dev->attr.max_srq < TQ_CLASSES || dev->attr.max_srq_wr < SRQ_WR_MIN ||
 	    dev->attr.max_srq_sge < 1 || dev->attr.max_sge < 1) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "%s offers %d shared receive queues of %d entries: too few", name,
-		       dev->attr.max_srq, dev->attr.max_srq_wr);
+		       "%s offers %d shared receive queues of %d entries: too few, %d of %d are "
+		       "needed",
+		       name, dev->attr.max_srq, dev->attr.max_srq_wr, TQ_CLASSES, SRQ_WR_MIN);
 		return -ENODEV;
 	}
 	if (dev->attr.max_qp_wr < QP_WR_MIN) {

@@ -111,6 +111,9 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len);
 int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
 			unsigned flags);
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link);
+/* Do messages wait, to any peer? To this one, which has not said that it wants no more? */
+bool tq_control_waits(const struct tq_net *net);
+bool tq_control_moves(const struct tq_link *link);
 /* A buffer of the reserve for pieces, or false; and of that or the pool of copies, back to it. */
 bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy);

@@ -97,6 +97,8 @@ static inline unsigned tq_tag_hash(int32_t tag)
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
+/* Will a short message to there go eagerly when its tuple is back from its queue? Sees to that. */
+bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status);
 int tq_core_cancel(struct tq_req *req);

@@ -59,19 +59,31 @@ void tq_stup_announced(struct tq_stup *t, uint64_t len)
 	tq_stup_try_giveback(t);
 }
 
-void tq_stup_try_giveback(struct tq_stup *t)
+static void give_back(struct tq_stup *t)
 {
-	struct tq_core *core = t->pair->ctx->core;
-	uint32_t after = (uint32_t)core->params->giveback_after;
 	struct tq_msg_giveback m = {
 		.hdr = tq_msg_hdr(TQ_MSG_GIVEBACK, 0),
 		.rtup = tq_put32(t->rtup),
 	};
 
-	/* So many must have been held, and often. */
-	if (!after || t->gave_back || t->state != TQ_STUP_DIRECT || t->slow.yes < after ||
-	    !tq_share_is_often(&t->slow))
-		return;
 	t->gave_back = true;
-	tq_core_tell(core, t->pair->peer, &m, sizeof(m), 0);
+	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
+}
+
+void tq_stup_try_giveback(struct tq_stup *t)
+{
+	uint32_t after = (uint32_t)t->pair->ctx->core->params->giveback_after;
+
+	/* So many must have been held, and often. */
+	if (after && !t->gave_back && t->state == TQ_STUP_DIRECT && t->slow.yes >= after &&
+	    tq_share_is_often(&t->slow))
+		give_back(t);
+}
+
+bool tq_stup_crowded(struct tq_stup *t)
+{
+	if (t->state == TQ_STUP_DIRECT && !t->gave_back && t->nrts &&
+	    t->pair->ctx->core->params->giveback_after)
+		give_back(t);
+	return t->state == TQ_STUP_RECALLING || (t->state == TQ_STUP_DIRECT && t->gave_back);
 }

@@ -435,6 +435,14 @@ static int start(const struct sending *x, struct tq_req **req)
 	return s->req.detached;
 }
 
+bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_pair *pair = ctx->pairs[rank];
+	struct tq_stup *t = pair ? tq_stup_find(pair, tag) : NULL;
+
+	return t && tq_stup_crowded(t);
+}
+
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req)
 {

@@ -102,6 +102,8 @@ void tq_sreq_end(struct tq_sreq *s, int error);
  * queue and needs no record; when it has been sent, tq_stup_first(). -ENOMEM. */
 int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup);
 void tq_stup_first(struct tq_pair *pair, int32_t tag);
+/* NULL: it has no record. */
+struct tq_stup *tq_stup_find(const struct tq_pair *pair, int32_t tag);
 /* CONTROL, with nothing outstanding that knows it. */
 bool tq_stup_quiet(const struct tq_stup *t);
 void tq_stup_free(struct tq_stup *t);
@@ -137,6 +139,8 @@ bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
 void tq_stup_time(struct tq_sreq *s);
 void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s);
 void tq_stup_try_giveback(struct tq_stup *t);
+/* Its short messages find the lane full of others that are held. Is it on its way back? */
+bool tq_stup_crowded(struct tq_stup *t);
 /* A message of that length went by RTS, and that is answered. */
 void tq_stup_announced(struct tq_stup *t, uint64_t len);
 

@@ -114,13 +114,20 @@ static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 	return t;
 }
 
-int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
+struct tq_stup *tq_stup_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_core *core = pair->ctx->core;
-	struct tq_stup **recent = &pair->recent_stups[tq_recent(tag)], *t = *recent;
+	struct tq_stup *t = pair->recent_stups[tq_recent(tag)];
 
 	if (!t || t->tag != tag)
 		HASH_FIND_BYHASHVALUE(hh, pair->stups, &tag, sizeof(tag), tq_tag_hash(tag), t);
+	return t;
+}
+
+int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
+{
+	struct tq_core *core = pair->ctx->core;
+	struct tq_stup *t = tq_stup_find(pair, tag);
+
 	if (!t) {
 		bool had = core->params->promote_after && had_first(pair, tag);
 
@@ -132,7 +139,7 @@ int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
 			return -ENOMEM;
 		t->sent = had;
 	}
-	*recent = t;
+	pair->recent_stups[tq_recent(tag)] = t;
 	t->used = true;
 	*stup = t;
 	return 0;
