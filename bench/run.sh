@@ -41,6 +41,10 @@ all)
 *) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs all" ;;
 esac
 
+# Help needs no set-up, where there is Python.
+if [ "${parts[*]}" != verbs ] && [[ " $* " =~ \ (-h|--help)\  ]] && command -v python3 >/dev/null; then
+	exec python3 "$top/bench/driver" "${parts[0]}" --help
+fi
 packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] ||
 	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers python3 gnuplot-nox)

@@ -34,18 +34,21 @@ struct choice {
 	unsigned allowed, opened, xrc; /* devices that passed so far */
 	int error;                     /* of the last that could not be opened */
 	char down[64];                 /* a port that isn't active */
+	char there[200];               /* the names of all */
 };
 
 /* Is "device" or "device:port" in a list of such, separated by commas? */
 static bool listed(const char *list, const char *device, unsigned port)
 {
 	size_t len = strlen(device), n;
+	char *end;
 
 	for (; *list; list += n + (list[n] == ',')) {
 		n = strcspn(list, ",");
 		if (n < len || strncmp(list, device, len))
 			continue;
-		if (n == len || (list[len] == ':' && strtoul(list + len + 1, NULL, 10) == port))
+		if (n == len || (list[len] == ':' && strtoul(list + len + 1, &end, 10) == port &&
+				 end == list + n))
 			return true;
 	}
 	return false;
@@ -101,7 +104,9 @@ static void look_at_device(struct tq_net *net, struct ibv_device *device, struct
 	const char *name = ibv_get_device_name(device);
 	struct ibv_device_attr attr;
 	struct ibv_context *verbs;
+	size_t said = strlen(c->there);
 
+	snprintf(c->there + said, sizeof(c->there) - said, "%s%s", said ? ", " : "", name);
 	if (*params->if_include && !device_listed(params->if_include, name))
 		return;
 	if (listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
@@ -126,38 +131,44 @@ static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c
 {
 	static const char help[] =
 		"on a machine without one, 'softhca run' gives a software adapter";
+	const char *include = net->params->if_include, *exclude = net->params->if_exclude;
+	int rc = -ENODEV;
 
-	if (!ndevices)
+	if (!ndevices) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "no RDMA device was found (ibv_devinfo shows what there is: check that the "
-		       "adapter's kernel modules "
-		       "and its libibverbs provider are installed); %s",
+		       "adapter's kernel modules and its libibverbs provider are installed); %s",
 		       help);
-	else if (!c->allowed)
+	} else if (!c->allowed) {
+		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "none of the %d RDMA devices is allowed by if_include \"%s\" and if_exclude "
-		       "\"%s\"",
-		       ndevices, net->params->if_include, net->params->if_exclude);
-	else if (!c->opened)
+		       "if_include \"%s\" and if_exclude \"%s\" allow none of the RDMA devices "
+		       "that "
+		       "there are: %s",
+		       include, exclude, c->there);
+	} else if (!c->opened) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "the RDMA device could not be opened: %s (check the permissions of "
 		       "/dev/infiniband/uverbs*)",
 		       strerror(c->error));
-	else if (!c->xrc)
+	} else if (!c->xrc) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "no RDMA device with XRC (extended reliable connections) was found; "
 		       "ConnectX adapters have it; %s",
 		       help);
-	else if (*c->down)
+	} else if (*c->down) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "
 		       "on InfiniBand the subnet manager)",
 		       c->down);
-	else
+	} else {
+		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "no port is allowed by if_include \"%s\" and if_exclude \"%s\"",
-		       net->params->if_include, net->params->if_exclude);
-	return -ENODEV;
+		       "if_include \"%s\" and if_exclude \"%s\" allow no port of the RDMA devices "
+		       "that there are: %s (write DEVICE:PORT)",
+		       include, exclude, c->there);
+	}
+	return rc;
 }
 
 static int choose(struct tq_net *net)
