@@ -379,6 +379,7 @@ group_lint() {
 	wanted cppcheck && cppcheck_all
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
 	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/programs
+	wanted readme && pass_or_fail readme 60 tests/readme.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
 }
