@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Communicators as contexts of matching. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "log.h"
@@ -42,6 +43,15 @@ static int add_comm(ompi_communicator_t *comm)
 	pc->assertions = series_assertions(comm);
 	rc = tq_ctx_add(tupleq_pml.ep, comm->c_contextid, peers, n, comm->c_my_rank,
 			ctx_flags(pc->assertions), &pc->ctx);
+	if (rc == -EINVAL) {
+		char text[160];
+
+		snprintf(text, sizeof(text),
+			 "Open MPI gave two communicators the context id %u (were they made by "
+			 "several threads or nonblocking calls at once?).",
+			 (unsigned)comm->c_contextid);
+		tupleq_log(NULL, TQ_LOG_ERROR, text);
+	}
 	if (rc) {
 		rc = rc == -ENOMEM ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_ERROR;
 		goto out;
