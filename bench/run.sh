@@ -42,9 +42,12 @@ all)
 esac
 
 # Help needs no set-up, where there is Python.
-if [ "${parts[*]}" != verbs ] && [[ " $* " =~ \ (-h|--help)\  ]] && command -v python3 >/dev/null; then
-	exec python3 "$top/bench/driver" "${parts[0]}" --help
-fi
+case ${1-} in
+-h | --help)
+	[ "${parts[*]}" = verbs ] || ! command -v python3 >/dev/null ||
+		exec python3 "$top/bench/driver" "${parts[0]}" --help
+	;;
+esac
 packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] ||
 	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers python3 gnuplot-nox)

@@ -6,15 +6,13 @@
 
 #include "pml.h"
 
-enum { COUNTERS = 256 }; /* at most */
-
 /* What they were when the endpoint was closed: tools may look after MPI_Finalize, as before
  * MPI_Init. */
-static uint64_t last[COUNTERS], last_high[COUNTERS];
+static uint64_t last[TUPLEQ_COUNTERS], last_high[TUPLEQ_COUNTERS];
 
 void tupleq_pvars_keep(void)
 {
-	for (unsigned i = 0; i < COUNTERS && tq_counter_desc(i); i++) {
+	for (unsigned i = 0; i < TUPLEQ_COUNTERS && tq_counter_desc(i); i++) {
 		last[i] = tq_counter(tupleq_pml.ep, i);
 		last_high[i] = tq_counter_high(tupleq_pml.ep, i);
 	}
@@ -56,7 +54,7 @@ int tupleq_pvars_register(void)
 	unsigned i;
 	int rc;
 
-	for (i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
+	for (i = 0; i < TUPLEQ_COUNTERS && (desc = tq_counter_desc(i)); i++) {
 		rc = register_one(i, desc->name, desc->help,
 				  desc->level ? MCA_BASE_PVAR_CLASS_LEVEL
 					      : MCA_BASE_PVAR_CLASS_COUNTER,

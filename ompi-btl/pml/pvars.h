@@ -3,6 +3,9 @@
 #ifndef TUPLEQ_PML_PVARS_H
 #define TUPLEQ_PML_PVARS_H
 
+/* Counters of the library, at most. */
+enum { TUPLEQ_COUNTERS = 256 };
+
 /* Called from the component's register function. 0 or an OPAL error. */
 int tupleq_pvars_register(void);
 /* The endpoint is about to be closed: they keep their values. */

@@ -12,16 +12,14 @@
 #include <string.h>
 
 #include "pml.h"
+#include "pvars.h"
 
-enum {
-	TUPLES = 8,     /* shown, and sent by each process */
-	COUNTERS = 256, /* at most */
-};
+enum { TUPLES = 8 }; /* shown, and sent by each process */
 
 /* One process's share, added up over all. */
 struct totals {
 	uint64_t tuples; /* that are remembered */
-	uint64_t counter[COUNTERS];
+	uint64_t counter[TUPLEQ_COUNTERS];
 };
 
 struct tuple {
@@ -29,7 +27,8 @@ struct tuple {
 	int32_t receiver;
 };
 
-_Static_assert(sizeof(struct totals) == (1 + COUNTERS) * sizeof(uint64_t), "reduced as an array");
+_Static_assert(sizeof(struct totals) == (1 + TUPLEQ_COUNTERS) * sizeof(uint64_t),
+	       "reduced as an array");
 
 /* All tuples of this process, the busiest first. */
 static struct tq_tuple_info *get_tuples(int *count)
@@ -64,7 +63,7 @@ static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int
 	}
 	mine->tuples = n;
 	free(info);
-	for (i = 0; i < COUNTERS && tq_counter_desc(i); i++) {
+	for (i = 0; i < TUPLEQ_COUNTERS && tq_counter_desc(i); i++) {
 		mine->counter[i] = tq_counter(tupleq_pml.ep, i);
 		high[i] = tq_counter_high(tupleq_pml.ep, i);
 	}
@@ -102,7 +101,7 @@ static uint64_t counted(const struct totals *sum, const char *name)
 {
 	const struct tq_counter_desc *desc;
 
-	for (int i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
+	for (int i = 0; i < TUPLEQ_COUNTERS && (desc = tq_counter_desc(i)); i++) {
 		if (!strcmp(desc->name, name))
 			return sum->counter[i];
 	}
@@ -115,7 +114,7 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 	int i;
 
 	fprintf(out, "Counters (sums; of a level the highest value in one process)\n");
-	for (i = 0; i < COUNTERS && (desc = tq_counter_desc(i)); i++) {
+	for (i = 0; i < TUPLEQ_COUNTERS && (desc = tq_counter_desc(i)); i++) {
 		uint64_t value = desc->level ? high[i] : sum[i];
 
 		if (value)
@@ -154,7 +153,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 
 static void report(void)
 {
-	uint64_t high[COUNTERS] = {0}, max[COUNTERS] = {0};
+	uint64_t high[TUPLEQ_COUNTERS] = {0}, max[TUPLEQ_COUNTERS] = {0};
 	struct totals mine = {0}, sum = {0};
 	struct tuple best[TUPLES] = {0}, *all = NULL;
 	int rank, nprocs;
@@ -169,7 +168,7 @@ static void report(void)
 		all = calloc(nprocs, sizeof(best));
 	PMPI_Reduce(&mine, &sum, sizeof(mine) / sizeof(uint64_t), MPI_UINT64_T, MPI_SUM, 0,
 		    MPI_COMM_WORLD);
-	PMPI_Reduce(high, max, COUNTERS, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+	PMPI_Reduce(high, max, TUPLEQ_COUNTERS, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
 	PMPI_Gather(best, sizeof(best), MPI_BYTE, all, sizeof(best), MPI_BYTE, 0, MPI_COMM_WORLD);
 	if (all)
 		print(nprocs, &sum, max, all);

@@ -44,7 +44,6 @@ void tq_stup_time(struct tq_sreq *s)
 void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
 {
 	struct tq_core *core = s->req.core;
-
 	uint64_t held = (uint64_t)core->params->held_time * 1000;
 
 	core->ntimed--;
