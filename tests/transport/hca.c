@@ -259,6 +259,21 @@ void hca_delivered(struct model *m, int id, int from, int qp)
 	tq_core_delivered(&ep->core, d.token, d.len, d.status);
 }
 
+/* What is in an SRQ whose sender is lost may be filled by that to the last. */
+void hca_srqs_gone(struct model *m, int id)
+{
+	struct model_ep *ep = &m->ep[id];
+	static const uint8_t late[64] = "this came after its connection had failed";
+
+	for (uint32_t i = 0; i < m->nsrqs; i++) {
+		if (m->srqs[i]->ep == id && m->srqs[i]->withdrawn && m->srqs[i]->recvs &&
+		    sim_chance(m->rng, 128))
+			scatter(ep, m->srqs[i]->recvs, late, sizeof(late));
+	}
+	model_srqs_gone(ep);
+	tq_core_srqs_gone(&ep->core);
+}
+
 void hca_lane_ready(struct model *m, int id, int to)
 {
 	struct model_ep *ep = &m->ep[id];

@@ -22,6 +22,9 @@ void hca_delivered(struct model *m, int ep, int from, int qp);
 /* A direct message that nobody has announced takes the SRQ's first receive. */
 void hca_stray(struct model *m, int from, struct tq_srq *srq, uint64_t len);
 
+/* The SRQs that an endpoint has withdrawn are destroyed. */
+void hca_srqs_gone(struct model *m, int ep);
+
 /* The lane that is being made towards `to` is ready. */
 void hca_lane_ready(struct model *m, int ep, int to);
 

@@ -86,6 +86,7 @@ struct tq_srq {
 	uint32_t srqn; /* its index in model->srqs + 1 */
 	int ep;
 	bool used, dead;
+	bool withdrawn; /* dead, but not gone: what is in it may still be filled */
 	struct model_recv *recvs;
 	uint32_t nrecvs;
 	uint32_t unpolled; /* completions of it that software hasn't seen */
@@ -140,7 +141,7 @@ struct model_ep {
 	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
 	struct model_reg *regs;
 	struct tq_bounce *bounces; /* kept by the protocol */
-	uint32_t eager_out, nsrqs;
+	uint32_t eager_out, nsrqs, nwithdrawn;
 	uint64_t copied; /* bytes of the pool of copies in use */
 	bool reserve_used;
 	uint8_t *eager; /* between eager_buf() and eager_send() */
@@ -177,6 +178,8 @@ static inline int model_qp(int node, int lane)
 /* model_reg of what the protocol named, or a violation. */
 struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what);
 struct tq_srq *model_srq(struct model *m, uint32_t srqn);
+/* The SRQs of the endpoint's that were withdrawn are destroyed. */
+void model_srqs_gone(struct model_ep *ep);
 
 /* Between the two what is asked of the HCA may be wrong: then it ends with an error, and breaks the
  * connection. */

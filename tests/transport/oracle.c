@@ -213,7 +213,8 @@ static void check_core(struct world *w, int e)
 	if (w->broken[0] < 0)
 		SIM_MUST(tq_core_idle(core), "%d: %llu sends are outstanding", e,
 			 (unsigned long long)core->outstanding);
-	SIM_MUST(!core->copies && !core->pieces && !core->room, "%d: deferred work is left", e);
+	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
+		 "%d: deferred work is left", e);
 	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
 	for (int c = 0; c < w->prog.nctx; c++) {
 		ctx = w->ctx[e][c];

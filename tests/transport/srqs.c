@@ -75,10 +75,20 @@ static bool any_down(const struct model_ep *ep)
 	return down;
 }
 
+static void srq_clear(struct tq_srq *srq)
+{
+	struct model_recv *r, *tmp;
+
+	DL_FOREACH_SAFE(srq->recvs, r, tmp) {
+		DL_DELETE(srq->recvs, r);
+		free(r);
+	}
+	srq->nrecvs = 0;
+}
+
 void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
 	struct model_ep *ep = model_enter(net);
-	struct model_recv *r, *tmp;
 
 	SIM_MUST(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
 	SIM_MUST(!srq->flying || ep->model->conf.hostile,
@@ -90,10 +100,24 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
 	srq->dead = !safe || srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
 	srq->used = false;
-	srq->nrecvs = 0;
 	ep->nsrqs--;
-	DL_FOREACH_SAFE(srq->recvs, r, tmp) {
-		DL_DELETE(srq->recvs, r);
-		free(r);
+	if (!safe) {
+		srq->withdrawn = true;
+		ep->nwithdrawn++;
+		return;
 	}
+	srq_clear(srq);
+}
+
+void model_srqs_gone(struct model_ep *ep)
+{
+	struct model *m = ep->model;
+
+	for (uint32_t i = 0; i < m->nsrqs; i++) {
+		if (m->srqs[i]->ep != ep->id || !m->srqs[i]->withdrawn)
+			continue;
+		m->srqs[i]->withdrawn = false;
+		srq_clear(m->srqs[i]);
+	}
+	ep->nwithdrawn = 0;
 }

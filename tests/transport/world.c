@@ -83,6 +83,8 @@ int world_actions(struct world *w, uint16_t acts[ACTS])
 			acts[n++] = (uint16_t)(ACT_MRECV + e);
 		if (can_break(w, e))
 			acts[n++] = (uint16_t)(ACT_BREAK + e);
+		if (w->m.ep[e].nwithdrawn)
+			acts[n++] = (uint16_t)(ACT_GONE + e);
 		if (deferred(w, e))
 			acts[n++] = (uint16_t)(ACT_POLL + e);
 		n += network_actions(w, e, acts + n);
@@ -141,7 +143,9 @@ static void user_act(struct world *w, int act)
 	int ep = act % MODEL_EPS;
 	struct stream *s;
 
-	if (act >= ACT_BREAK) {
+	if (act >= ACT_GONE) {
+		hca_srqs_gone(&w->m, ep);
+	} else if (act >= ACT_BREAK) {
 		do_break(w, ep);
 	} else if (act >= ACT_MRECV) {
 		users_mrecv(w, ep);
@@ -285,7 +289,7 @@ uint32_t world_touches(const struct world *w, int act)
 
 void world_describe(const struct world *w, int act, char *text, size_t size)
 {
-	static const char *const user[] = {"send", "receive", "poll", "context", "mrecv", "break"};
+	static const char *const user[] = {"send", "receive", "poll", "context", "mrecv", "break", "srqs gone"};
 	int ep = actor(act), i;
 
 	if (act < ACT_LANE) {

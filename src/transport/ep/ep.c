@@ -213,10 +213,7 @@ static int progress_unlock(struct tq_ep *ep)
 	events = poll_all(ep);
 	if (ep->core.ended) {
 		say_why(ep);
-		/* A receive that was withdrawn may have ended, even by that, while its buffer is
-		 * still the HCA's. */
-		if (!tq_srqs_withdrawn(&ep->net))
-			ended = tq_core_ended(&ep->core);
+		ended = tq_core_ended(&ep->core);
 	}
 	unlock(ep);
 	if (ended)

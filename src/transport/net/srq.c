@@ -253,5 +253,6 @@ int tq_srqs_poll(struct tq_net *net)
 		return 0;
 	while (net->srqs->withdrawn)
 		destroy(net, &net->srqs->withdrawn, net->srqs->withdrawn);
+	tq_core_srqs_gone(net->core);
 	return tq_cq_sweep(net);
 }

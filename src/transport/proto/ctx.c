@@ -148,13 +148,20 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 
 /* ---- contexts ---- */
 
-static void ctx_free(struct tq_ctx *ctx)
+static void pairs_free(struct tq_ctx *ctx)
 {
 	int rank;
 
-	for (rank = 0; ctx->pairs && rank < ctx->npeers; rank++)
+	for (rank = 0; rank < ctx->npeers; rank++) {
 		if (ctx->pairs[rank])
 			pair_free(ctx->pairs[rank]);
+		ctx->pairs[rank] = NULL;
+	}
+}
+
+static void ctx_free(struct tq_ctx *ctx)
+{
+	pairs_free(ctx);
 	tq_recv_ctx_free(ctx);
 	free(ctx->pairs);
 	free(ctx->peers);
@@ -305,6 +312,11 @@ void tq_ctxs_destroy(struct tq_core *core)
 	struct tq_ctx *ctx, *next;
 	struct tq_orphan *o, *onext;
 
+	for (ctx = core->removed; ctx; ctx = ctx->rnext)
+		pairs_free(ctx);
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		pairs_free(ctx);
+	tq_core_srqs_gone(core); /* nobody waits for them */
 	for (ctx = core->removed; ctx; ctx = next) {
 		next = ctx->rnext;
 		if (ctx->named)

@@ -82,6 +82,7 @@ enum tq_rreq_state {
 	TQ_RREQ_WRITING, /* CTS sent: WRITTEN will come */
 	TQ_RREQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
 	TQ_RREQ_COPY,    /* its data are in `from`, to be copied by a thread of the user's */
+	TQ_RREQ_LOST, /* its connection failed; it ends when its SRQ is gone: the HCA has it yet */
 	TQ_RREQ_ENDED,
 	TQ_RREQ_STATES
 };
@@ -112,7 +113,7 @@ struct tq_rreq {
 	bool starting;                 /* tq_core_recv() is at it: it ends without complete() */
 	struct tq_rreq *next, *prev;   /* in the queue that it is in */
 	struct tq_rreq *pnext, *pprev; /* pair->active: HELD, READING, WRITING, PIECES */
-	struct tq_rreq *cnext, *cprev; /* core->copies */
+	struct tq_rreq *cnext, *cprev; /* core->copies, core->lost */
 };
 
 /* ---- the receiver's side ---- */
@@ -361,6 +362,7 @@ struct tq_core {
 	struct tq_handles sreqs, rreqs, stups, rtups;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
 	struct tq_rreq *copies; /* TQ_RREQ_COPY, and other work that is the user's threads' */
+	struct tq_rreq *lost;   /* TQ_RREQ_LOST */
 	struct tq_sreq *pieces; /* TQ_SREQ_PIECES, TQ_SREQ_AGAIN */
 	struct tq_rtup *room;   /* tuples with held receives that wait for room in an SRQ or CQ */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */

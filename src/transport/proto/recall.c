@@ -311,9 +311,12 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 	if (k->room)
 		DL_DELETE2(core->room, k, rprev, rnext);
 	k->room = NULL; /* those are in pair->active too */
+	while ((r = k->in_srq)) {
+		DL_DELETE(k->in_srq, r);
+		tq_fetch_lost(r, error);
+	}
 	if (k->srq)
 		put_srq(k);
-	receives_back(k);
 	while ((r = k->posted)) {
 		DL_DELETE(k->posted, r);
 		tq_rreq_end(r, error);

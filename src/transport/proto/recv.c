@@ -8,22 +8,23 @@
 static const char *const state_names[TQ_RREQ_STATES] = {
 	[TQ_RREQ_POSTED] = "POSTED",   [TQ_RREQ_SRQ] = "SRQ",         [TQ_RREQ_HELD] = "HELD",
 	[TQ_RREQ_READING] = "READING", [TQ_RREQ_WRITING] = "WRITING", [TQ_RREQ_PIECES] = "PIECES",
-	[TQ_RREQ_COPY] = "COPY",       [TQ_RREQ_ENDED] = "ENDED",
+	[TQ_RREQ_COPY] = "COPY",       [TQ_RREQ_LOST] = "LOST",       [TQ_RREQ_ENDED] = "ENDED",
 };
 
 #define BIT(state) (1u << TQ_RREQ_##state)
 
 void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state to)
 {
-	static const uint8_t legal[TQ_RREQ_STATES] = {
+	static const uint16_t legal[TQ_RREQ_STATES] = {
 		[TQ_RREQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) |
 				   BIT(PIECES) | BIT(COPY) | BIT(ENDED),
-		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(ENDED),
-		[TQ_RREQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
+		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+		[TQ_RREQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
 		[TQ_RREQ_READING] = BIT(ENDED),
 		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(ENDED),
 		[TQ_RREQ_PIECES] = BIT(HELD) | BIT(ENDED),
 		[TQ_RREQ_COPY] = BIT(ENDED),
+		[TQ_RREQ_LOST] = BIT(ENDED),
 	};
 
 	(void)legal; /* in a build without asserts */

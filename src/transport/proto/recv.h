@@ -190,6 +190,8 @@ void tq_fetch_release(struct tq_rreq *r);
 /* Into pair->active, and out of it: before its end. */
 void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state);
 void tq_fetch_over(struct tq_rreq *r);
+/* r, in no list, was in an SRQ whose sender is lost: ends with `error` when that SRQ is gone. */
+void tq_fetch_lost(struct tq_rreq *r, int error);
 /* All wanted bytes are there. */
 void tq_fetch_complete(struct tq_rreq *r);
 /* The peer is gone, and with it the queues: ends the receives that only it could end. */

@@ -113,8 +113,9 @@ struct tq_wire_ops {
 	 * room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
-	/* Receives that are still in it are withdrawn: it is destroyed then. Else it may be used
-	 * for another tuple, if that is `safe`: no sender knows it any more. */
+	/* Receives that are still in it are withdrawn: it is destroyed then, soon, which
+	 * tq_core_srqs_gone() says. Else it may be used for another tuple, if that is `safe`: no
+	 * sender knows it any more. Where one does, it may fill those receives until then. */
 	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
 
 	/* A registration of user memory that lasts until unreg(); NULL: it can't be registered. */
@@ -158,6 +159,8 @@ bool tq_core_awaits(struct tq_peer *peer);
  * What was posted (tokens) still ends by tq_core_sent(), tq_core_rdma_done(), with -EIO: until then
  * the HCA may use its memory. `why` is a sentence for the log's reader. */
 void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why);
+/* No SRQ that srq_put() withdrew is there any more: nothing writes to receives that were in one. */
+void tq_core_srqs_gone(struct tq_core *core);
 /* Nothing goes any more, and all peers have failed: receives from anybody end as well. */
 void tq_core_broken(struct tq_core *core);
 
