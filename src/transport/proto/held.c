@@ -76,7 +76,6 @@ static bool load_held(struct tq_rreq *r)
  * in which they were matched, so the receives are posted in that order. */
 static int post_held(struct tq_rreq *r)
 {
-	struct tq_core *core = r->req.core;
 	struct tq_rtup *k = r->rtup;
 	int rc;
 
@@ -85,14 +84,10 @@ static int post_held(struct tq_rreq *r)
 	if (!r->again && !load_held(r))
 		return ask_again(r);
 	rc = tq_fetch_post(r, r->again ? 0 : r->wanted);
-	if (!rc) {
+	if (!rc)
 		k->nsrq++;
-		return 0;
-	}
-	if (!r->again)
+	else if (!r->again)
 		tq_fetch_release(r);
-	if (k->nsrq < core->limits->srq_depth)
-		tq_rtup_make_room(core);
 	return rc;
 }
 

@@ -211,7 +211,6 @@ struct tq_rtup {
 	uint32_t nsrq;          /* receives in the SRQ, in_srq and HELD */
 	bool switched;          /* SWITCH was processed */
 	bool exact;             /* its messages are as long as their receives */
-	bool for_room;          /* RECALLING: to make room for others */
 	struct tq_rreq *room;   /* queue: TQ_RREQ_HELD that wait for room in the SRQ or the CQ */
 	struct tq_rtup *rnext, *rprev; /* core->room: those with such */
 	uint32_t nheld;                /* unexpected HELD messages, and receives in TQ_RREQ_HELD */
@@ -366,7 +365,6 @@ struct tq_core {
 	struct tq_sreq *pieces; /* TQ_SREQ_PIECES, TQ_SREQ_AGAIN */
 	struct tq_rtup *room;   /* tuples with held receives that wait for room in an SRQ or CQ */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
-	uint32_t nroom_recalls;     /* recalls under way to make room */
 	struct tq_peer *doomed;
 	struct tq_rtup *lru; /* tuples with an SRQ, least recently used first */
 	uint32_t ntuples;

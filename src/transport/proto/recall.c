@@ -93,22 +93,6 @@ void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_r
 	}
 }
 
-void tq_rtup_make_room(struct tq_core *core)
-{
-	struct tq_rtup *k;
-
-	if (core->nroom_recalls)
-		return;
-	DL_FOREACH2(core->lru, k, lnext) {
-		if (!k->in_srq)
-			continue;
-		k->for_room = true;
-		core->nroom_recalls++;
-		tq_rtup_recall(k, TQ_RECALL_LRU);
-		return;
-	}
-}
-
 void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m)
 {
 	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
@@ -155,17 +139,6 @@ static void receives_back(struct tq_rtup *k)
 	k->in_srq = NULL;
 }
 
-static void recall_over(struct tq_rtup *k)
-{
-	struct tq_core *core = k->pair->ctx->core;
-
-	tq_rtup_to(k, TQ_RTUP_CONTROL);
-	unfence(k);
-	if (k->for_room)
-		core->nroom_recalls--;
-	k->for_room = false;
-}
-
 static void end_cancelled(struct tq_rtup *k)
 {
 	struct tq_rreq *r, *next;
@@ -191,7 +164,8 @@ static void try_close(struct tq_rtup *k)
 		tq_doom(pair->peer, "it holds messages that have receives");
 		return;
 	}
-	recall_over(k);
+	tq_rtup_to(k, TQ_RTUP_CONTROL);
+	unfence(k);
 	if (!k->held) {
 		put_srq(k);
 		receives_back(k);
@@ -299,8 +273,10 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 		tq_rtup_to(k, TQ_RTUP_RECALLING);
 		fence(k);
 	}
-	if (k->state == TQ_RTUP_RECALLING)
-		recall_over(k);
+	if (k->state == TQ_RTUP_RECALLING) {
+		tq_rtup_to(k, TQ_RTUP_CONTROL);
+		unfence(k);
+	}
 	while ((u = k->held)) {
 		DL_DELETE2(k->held, u, tprev, tnext);
 		tq_unex_free(u);

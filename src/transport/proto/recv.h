@@ -147,9 +147,6 @@ void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_r
 void tq_rtup_unheld(struct tq_rtup *k);
 /* A receive of the tuple's own account was delivered. */
 void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r);
-/* The completion queue is full: recalls the tuple that was used least recently and has receives in
- * its SRQ. */
-void tq_rtup_make_room(struct tq_core *core);
 /* The peer is gone: ends receives of the tuple, the recall, and the queue. */
 void tq_rtup_fail(struct tq_rtup *k, int error);
 

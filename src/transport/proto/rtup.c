@@ -262,9 +262,9 @@ static int take(struct tq_rtup *k, struct tq_rreq *r)
 }
 
 /*
- * r, the first that waits, couldn't be posted. When the SRQ is full it waits for a delivery. When
- * nothing is in there that could be delivered, the room is taken by other tuples' receives, which
- * nothing may wait for: then, as for a buffer that can't be posted, the tuple is recalled.
+ * r, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
+ * delivery. When nothing is in there that could be delivered, the device itself refuses: then, as
+ * for a buffer that can't be posted, the tuple is recalled.
  */
 static void wait_or_recall(struct tq_rtup *k, int why)
 {
