@@ -384,7 +384,8 @@ static void stray(struct input *in, struct world *w)
 		struct tq_srq *srq = w->m.srqs[(i + n) % w->m.nsrqs];
 		const struct tq_rreq *r = srq->recvs ? srq->recvs->token : NULL;
 
-		if (srq->ep == MODEL_VICTIM && srq->used && r && r->rtup->pair->rank == MODEL_HOSTILE &&
+		if (srq->ep == MODEL_VICTIM && srq->used && r &&
+		    r->rtup->pair->rank == MODEL_HOSTILE &&
 		    len <= w->m.ep[MODEL_VICTIM].limits.max_direct) {
 			hca_stray(&w->m, MODEL_HOSTILE, srq, len);
 			return;

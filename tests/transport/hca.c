@@ -142,7 +142,13 @@ static void deliver(struct model *m, int from, int qp, struct tq_srq *srq, const
 {
 	struct model_ep *there = &m->ep[srq->ep];
 	struct model_recv *r = srq->recvs;
+	uint64_t fits = 0;
 
+	for (int i = 0; i < r->nsg; i++)
+		fits += r->sg[i].len;
+	SIM_MUST(len <= fits || len <= there->limits.max_direct,
+		 "a message of %llu bytes breaks the connection: its receive has %llu and no sink",
+		 (unsigned long long)len, (unsigned long long)fits);
 	DL_DELETE(srq->recvs, r);
 	scatter(there, r, data, len);
 	srq->nrecvs--;

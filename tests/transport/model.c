@@ -27,6 +27,45 @@ static struct model_item *append(struct model_item **queue, enum model_kind kind
 
 /* ---- the control lane ---- */
 
+static bool makes_tuples(const struct model_ep *ep)
+{
+	return ep->params.protocol == TQ_PROTOCOL_TUPLEQ || ep->params.protocol == TQ_PROTOCOL_COPY;
+}
+
+static struct model_sent *sent_to(struct model_ep *ep, int to, uint32_t ctx, int32_t tag)
+{
+	struct model_sent *s;
+
+	LL_FOREACH(ep->sent, s) {
+		if (s->to == to && s->ctx == ctx && s->tag == tag)
+			return s;
+	}
+	s = malloc(sizeof(*s));
+	*s = (struct model_sent){.to = to, .ctx = ctx, .tag = tag};
+	LL_PREPEND(ep->sent, s);
+	return s;
+}
+
+/* Who may ask for a tuple queue, and when. */
+static void check_asking(struct model_ep *ep, int to, const void *msg)
+{
+	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
+	int32_t tag = (int32_t)tq_get32(m->env.tag);
+	struct model_sent *s;
+
+	if (m->hdr.type != TQ_MSG_EAGER && m->hdr.type != TQ_MSG_RTS)
+		return;
+	s = sent_to(ep, to, tq_get32(m->env.ctx), tag);
+	if (tq_get32(m->env.ask)) {
+		SIM_MUST(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
+			 ep->params.protocol);
+		SIM_MUST(tag > MODEL_ONCE_TAG, "a tag that is used once asks for a tuple queue");
+		SIM_MUST(s->n >= ep->params.promote_after,
+			 "a tuple asks for its queue with message %lld", (long long)s->n + 1);
+	}
+	s->n++;
+}
+
 static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
 		      unsigned flags)
 {
@@ -36,6 +75,7 @@ static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t
 
 	SIM_MUST(len <= TQ_MSG_MAX && !tq_msg_check(msg, len), "control message malformed");
 	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "control(): flags");
+	check_asking(ep, to, msg);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
 	it = append(&ep->control[to], MODEL_CONTROL, to);
@@ -74,6 +114,7 @@ static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t le
 	SIM_MUST(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
 		 "%s malformed or too long", tq_msg_name(type));
 	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
+	check_asking(ep, to, buf);
 	ep->eager = NULL;
 	if (ep->model->down[ep->id][to]) {
 		free(buf);
@@ -195,7 +236,7 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 			model_check_reg(ep, &sg[i], "direct()");
 	}
 	SIM_MUST(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
-						model_astray(ep->model, ep->id, to)),
+						conf->exact || model_astray(ep->model, ep->id, to)),
 		 "direct(): %llu bytes are too long", (unsigned long long)len);
 	if (!bulk && (lane->outstanding >= conf->lane_depth || model_fails(ep, conf->lane_full)))
 		return -EAGAIN;
@@ -254,6 +295,8 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 		model_check_reg(ep, &sg[i], "RDMA");
 	if (ep->model->down[ep->id][to])
 		return -EIO;
+	if (model_fails(ep, ep->model->conf.no_rdma))
+		return -ENOMEM;
 	it = append(&ep->sq[model_qp(ep->model->conf.node[to], MODEL_BULK)], kind, to);
 	it->token = token;
 	it->nsg = nsg;
@@ -360,7 +403,11 @@ void model_start(struct model *m, struct sim_rng *rng)
 static void stop_ep(struct model_ep *ep)
 {
 	struct model_item *it, *tmp;
+	struct model_sent *s, *snext;
 
+	LL_FOREACH_SAFE(ep->sent, s, snext) {
+		free(s);
+	}
 	SIM_MUST(!ep->regs, "%d: a registration is left", ep->id);
 	SIM_MUST(!ep->bounces, "%d: a control buffer is left", ep->id);
 	SIM_MUST(!ep->copied, "%d: a sender's copy is left", ep->id);

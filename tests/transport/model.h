@@ -18,8 +18,9 @@
 #define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
 #define MODEL_SGES       TQ_MAX_PIECES
 #define MODEL_FIRST_LKEY 0x100
-#define MODEL_HOSTILE    1 /* with conf.hostile: this endpoint's ... */
-#define MODEL_VICTIM     0 /* ... messages to this one may be anything */
+#define MODEL_ONCE_TAG   (-1000) /* this tag and those below are used once (TQ_SEND_NOTUP) */
+#define MODEL_HOSTILE    1       /* with conf.hostile: this endpoint's ... */
+#define MODEL_VICTIM     0       /* ... messages to this one may be anything */
 
 struct model;
 
@@ -35,8 +36,9 @@ struct model_conf {
 	bool lanes_ready;    /* lanes are there from the beginning */
 	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
 	bool hostile;        /* see MODEL_HOSTILE */
+	bool exact;          /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
 	/* Chances, of 256, that something fails that may fail. */
-	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data;
+	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data, no_rdma;
 	uint32_t lazy; /* ... that a lazy send is reported late */
 };
 
@@ -117,6 +119,15 @@ struct model_reg {
 	struct model_reg *next, *prev;
 };
 
+/* Messages that an endpoint has sent to another with an envelope. */
+struct model_sent {
+	int to;
+	uint32_t ctx;
+	int32_t tag;
+	int64_t n;
+	struct model_sent *next;
+};
+
 struct model_link {
 	struct model_ep *ep;
 	int to;
@@ -148,6 +159,7 @@ struct model_ep {
 	uint32_t eager_len;
 	bool data_sure; /* data_ready() has said so */
 	bool pressed;   /* asks for no eager data */
+	struct model_sent *sent;
 };
 
 struct model {

@@ -141,8 +141,26 @@ static void check_send(const struct world *w, const struct op *send)
 			 send->id, (unsigned long long)send->len);
 }
 
+/* Who was told that a peer is lost waits for nothing of it. */
+static void check_lost(const struct world *w)
+{
+	for (int i = 0; i < 2 && w->broken[0] >= 0; i++) {
+		int ep = w->broken[i], other = w->broken[!i];
+		const struct stream *s = &w->prog.recvs[ep];
+
+		for (int k = 0; k < s->n && w->told[ep]; k++) {
+			const struct op *r = s->ops[k];
+
+			SIM_MUST(!is_live(r) || r->ended || r->peer != other,
+				 "receive %u at %d waits for %d, which is lost", r->order, ep,
+				 other);
+		}
+	}
+}
+
 void oracle_quiet(struct world *w)
 {
+	check_lost(w);
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		check_recvs(w, e);
 		for (int i = 0; i < w->prog.recvs[e].n; i++)
@@ -216,7 +234,7 @@ static void check_core(struct world *w, int e)
 	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
 		 "%d: deferred work is left", e);
 	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
-	for (int c = 0; c < w->prog.nctx; c++) {
+	for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
 		ctx = w->ctx[e][c];
 		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);
 		SIM_MUST(!ctx->wild, "%d: a wildcard is left", e);

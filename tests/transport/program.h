@@ -18,7 +18,8 @@ enum op_kind {
 	OP_RECV,
 	OP_PROBE,  /* if it finds a message, a receive for just that is posted */
 	OP_MPROBE, /* if it finds a message, that is received, perhaps later */
-	OP_CANCEL
+	OP_CANCEL,
+	OP_FLAGS /* the context's flags (TQ_CTX_*) change to these */
 };
 
 struct op {
@@ -27,7 +28,7 @@ struct op {
 	int peer; /* endpoint: addressee, or source or TQ_ANY_SOURCE */
 	int32_t tag;
 	uint64_t len;     /* of the message, or of the buffer */
-	unsigned flags;   /* TQ_SEND_* */
+	unsigned flags;   /* TQ_SEND_*; TQ_CTX_* */
 	bool scattered;   /* its buffer isn't contiguous: there is a hole behind each byte, or: */
 	unsigned npieces; /* behind each of so many pieces, which are named */
 	int target;       /* CANCEL: the index of the receive in its stream */
@@ -35,6 +36,7 @@ struct op {
 	uint8_t id; /* OP_SEND */
 	struct tq_core *core;
 	bool started, ended;
+	bool awaited;   /* must end although others are away */
 	bool at_once;   /* it ended when it was started */
 	bool cancelled; /* tq_core_cancel() was called; and with success: */
 	bool withdrawn;

@@ -2,6 +2,7 @@
 #include "runner.h"
 
 #include <signal.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ static void child(runner_fn *fn, void *arg, uint64_t from, uint64_t to, unsigned
 	sim_report_to(fd);
 	/* What a failed assertion prints is its report. */
 	dup2(fd, STDERR_FILENO);
+	mallopt(M_PERTURB, 0xa5); /* what is used after it was freed looks like it */
 	for (*at = from; *at < to; ++*at) {
 		if ((*at - from) % 256 == 0 || seconds < 5)
 			alarm(seconds);

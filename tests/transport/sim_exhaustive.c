@@ -32,9 +32,24 @@ static void count(struct tq_stats *sum, const struct tq_stats *st)
 #undef LEVEL
 }
 
-static void finish(struct world *w)
+static void check_counts(const struct small_case *c, const struct world *w)
+{
+	for (int i = 0; i < CASE_COUNTS && c->counts[i].name; i++) {
+		const struct case_count *want = &c->counts[i];
+		uint64_t n = 0;
+
+		for (int e = 0; e < w->m.conf.neps; e++)
+			n += *(const _Atomic uint64_t *)((const char *)&w->m.ep[e].stats +
+							 want->at);
+		SIM_MUST(n == want->n, "%s is %llu, not %llu", want->name, (unsigned long long)n,
+			 (unsigned long long)want->n);
+	}
+}
+
+static void finish(const struct small_case *c, struct world *w)
 {
 	world_finish(w);
+	check_counts(c, w);
 	for (int e = 0; e < w->m.conf.neps; e++)
 		count(&shared->stats, &w->m.ep[e].stats);
 	free(w);
@@ -47,11 +62,13 @@ static void explore_case(void *arg, uint64_t i)
 		struct world *w = case_world(arg);
 
 		case_start(arg, w);
-		if (explore_run(explore, w))
+		if (explore_run(explore, w)) {
 			shared->schedules++;
-		else
+		} else {
 			shared->cut++;
-		finish(w);
+			w->away = 0; /* others had more to do */
+		}
+		finish(arg, w);
 		if (shared->schedules >= shared->limit) {
 			shared->stopped = true;
 			return;
@@ -98,8 +115,23 @@ static int replay(const struct small_case *c, const char *choices)
 	sim_tracing = true;
 	case_start(&copy, w);
 	explore_replay(w, choices);
-	finish(w);
+	finish(&copy, w);
 	return 0;
+}
+
+static const struct small_case *const *list; /* that the walk is in */
+
+static const struct small_case *first_case(void)
+{
+	list = small_cases;
+	return *list;
+}
+
+static const struct small_case *next_case(const struct small_case *c)
+{
+	if ((++c)->name)
+		return c;
+	return *++list;
 }
 
 int main(int argc, char **argv)
@@ -121,7 +153,7 @@ int main(int argc, char **argv)
 		else
 			break;
 	}
-	for (const struct small_case *c = small_cases; c->name; c++) {
+	for (const struct small_case *c = first_case(); c; c = next_case(c)) {
 		bool named = i == argc;
 
 		for (int k = i; k < argc; k++)

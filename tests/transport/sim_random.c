@@ -14,7 +14,7 @@
  * get far ahead of them. */
 struct pace {
 	uint32_t network[MODEL_EPS][4]; /* by endpoint: lanes and control, HCA, both kinds of CQ */
-	uint32_t user[7];
+	uint32_t user[8];
 };
 
 static struct {
@@ -28,7 +28,7 @@ static void random_pace(struct sim_rng *rng, struct pace *pace, bool late)
 		for (int k = 0; k < 4; k++)
 			pace->network[e][k] = (uint32_t)SIM_ONE_OF(rng, 64, 64, 16, 4, 1);
 	}
-	for (int k = 0; k < 7; k++)
+	for (int k = 0; k < 8; k++)
 		pace->user[k] = (uint32_t)SIM_ONE_OF(rng, 64, 64, 16, 4);
 	/* A program that sends all at once doesn't wait for an offer; one whose receives are always
 	 * there, or always late, shows only half. */

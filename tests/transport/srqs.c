@@ -30,6 +30,11 @@ struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 	struct model *m = ep->model;
 	struct tq_srq *srq = NULL;
 
+	SIM_MUST(ep->params.protocol == TQ_PROTOCOL_TUPLEQ ||
+			 ep->params.protocol == TQ_PROTOCOL_COPY,
+		 "a tuple queue is made in protocol %d", ep->params.protocol);
+	SIM_MUST(ep->nsrqs < (uint64_t)ep->params.tuples, "more tuples have queues than may");
+	SIM_MUST(ep->limits.max_direct || m->conf.exact, "a tuple queue is made without a sink");
 	if (ep->nsrqs >= m->conf.srqs || model_fails(ep, m->conf.no_srq))
 		return NULL;
 	for (uint32_t i = 0; i < m->nsrqs && !srq; i++) {

@@ -45,11 +45,13 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_data = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_rdma = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 }
 
 static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 {
 	static struct tq_params defaults;
+	bool mixed = sim_chance(rng, 8); /* each endpoint has its own protocol */
 	struct tq_params p;
 	struct tq_wire_limits limits;
 
@@ -87,6 +89,8 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		w->m.ep[e].params = p;
 		w->m.ep[e].limits = limits;
+		if (mixed)
+			w->m.ep[e].params.protocol = (int)sim_below(rng, 4);
 	}
 }
 
@@ -148,7 +152,7 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 	};
 
 	if (sim_chance(rng, mix->notup)) {
-		op.tag = -1000 - w->prog.nids;
+		op.tag = MODEL_ONCE_TAG - w->prog.nids;
 		op.flags |= TQ_SEND_NOTUP;
 	}
 	return program_add(&w->prog, &op);
@@ -212,6 +216,41 @@ static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
 	w->late = true;
 }
 
+/* Each message has its receive, so that contexts can be removed before they meet. */
+static void remove_mix(struct world *w, struct mix *mix)
+{
+	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
+	w->removes = true;
+}
+
+/* No message is longer than its receive. What is longer than the sink goes direct, too. */
+static void exact_mix(struct sim_rng *rng, struct world *w, struct mix *mix)
+{
+	mix->nsizes = 1;
+	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 30, 130, 300);
+	mix->short_recv = 0;
+	w->m.conf.exact = true;
+	w->prog.ctx_flags |= TQ_CTX_EXACT_LENGTH;
+	for (int e = 0; e < w->m.conf.neps; e++)
+		w->m.ep[e].limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 1 << 20);
+}
+
+/* That is promised no longer, by some. */
+static void end_exact(struct sim_rng *rng, struct world *w, struct mix *mix)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		struct op op = {
+			.kind = OP_FLAGS,
+			.ep = e,
+			.flags = w->prog.ctx_flags & ~TQ_CTX_EXACT_LENGTH,
+		};
+
+		for (op.ctx = 0; op.ctx < w->prog.nctx; op.ctx++)
+			program_add(&w->prog, &op);
+	}
+	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 128);
+}
+
 static void random_program(struct sim_rng *rng, struct world *w)
 {
 	struct mix mix;
@@ -225,6 +264,10 @@ static void random_program(struct sim_rng *rng, struct world *w)
 		n = give_back_mix(w, &mix);
 	else if (sim_chance(rng, 10))
 		starve(rng, w, &mix);
+	else if (sim_chance(rng, 10))
+		remove_mix(w, &mix);
+	else if (sim_chance(rng, 10))
+		exact_mix(rng, w, &mix);
 	if (!mix.any_source && sim_chance(rng, 60))
 		w->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
 	if (!mix.any_tag && sim_chance(rng, 60))
@@ -240,8 +283,11 @@ static void random_program(struct sim_rng *rng, struct world *w)
 		order[i] = order[k];
 		order[k] = tmp;
 	}
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		if (w->m.conf.exact && i == n / 2)
+			end_exact(rng, w, &mix);
 		add_receive(rng, w, &mix, order[i]);
+	}
 }
 
 struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)

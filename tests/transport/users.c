@@ -238,6 +238,10 @@ void users_op(struct world *w, struct op *op)
 	case OP_CANCEL:
 		do_cancel(w, op);
 		break;
+	case OP_FLAGS:
+		op->ended = true;
+		tq_core_ctx_set_flags(w->ctx[op->ep][op->ctx], op->flags);
+		break;
 	}
 	users_collect(w, op->ep);
 }

@@ -19,9 +19,33 @@ void world_defaults(struct tq_params *params)
 
 /* ---- actions ---- */
 
+/* The endpoint whose software acts; -1: the HCA alone. */
+static int actor(int act)
+{
+	if (act >= ACT_RCQ)
+		return (act - ACT_RCQ) / MODEL_QPS / MODEL_EPS;
+	if (act >= ACT_SCQ)
+		return (act - ACT_SCQ) / MODEL_QPS;
+	if (act >= ACT_SQ)
+		return -1;
+	if (act >= ACT_CONTROL)
+		return (act - ACT_CONTROL) % MODEL_EPS;
+	if (act >= ACT_LANE)
+		return (act - ACT_LANE) / MODEL_EPS;
+	return act % MODEL_EPS;
+}
+
 static bool has_ctxs(const struct world *w, int ep)
 {
 	return w->ctx[ep][0];
+}
+
+/* All is posted. */
+static bool can_remove(const struct world *w, int ep)
+{
+	return w->removes && !w->removed[ep] && !w->taken[ep] &&
+	       w->prog.sends[ep].next == w->prog.sends[ep].n &&
+	       w->prog.recvs[ep].next == w->prog.recvs[ep].n;
 }
 
 static bool deferred(const struct world *w, int ep)
@@ -66,6 +90,20 @@ static int network_actions(struct world *w, int e, uint16_t *acts)
 	return n;
 }
 
+/* The HCAs of those that are away go on. */
+static int drop_away(const struct world *w, uint16_t *acts, int n)
+{
+	int left = 0;
+
+	for (int i = 0; i < n; i++) {
+		int ep = actor(acts[i]);
+
+		if (ep < 0 || !(w->away & 1u << ep))
+			acts[left++] = acts[i];
+	}
+	return left;
+}
+
 int world_actions(struct world *w, uint16_t acts[ACTS])
 {
 	int n = 0;
@@ -85,11 +123,13 @@ int world_actions(struct world *w, uint16_t acts[ACTS])
 			acts[n++] = (uint16_t)(ACT_BREAK + e);
 		if (w->m.ep[e].nwithdrawn)
 			acts[n++] = (uint16_t)(ACT_GONE + e);
+		if (here && can_remove(w, e))
+			acts[n++] = (uint16_t)(ACT_REMOVE + e);
 		if (deferred(w, e))
 			acts[n++] = (uint16_t)(ACT_POLL + e);
 		n += network_actions(w, e, acts + n);
 	}
-	return n;
+	return w->away ? drop_away(w, acts, n) : n;
 }
 
 static void add_ctxs(struct world *w, int ep)
@@ -131,6 +171,13 @@ static void do_break(struct world *w, int ep)
 	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other], "it was broken");
 }
 
+static void remove_ctxs(struct world *w, int ep)
+{
+	for (int c = 0; c < w->prog.nctx && !w->removed[ep]; c++)
+		tq_core_ctx_remove(w->ctx[ep][c]);
+	w->removed[ep] = true;
+}
+
 /* As after a poll of the network that found nothing. */
 static int poll_core(struct tq_core *core)
 {
@@ -143,7 +190,9 @@ static void user_act(struct world *w, int act)
 	int ep = act % MODEL_EPS;
 	struct stream *s;
 
-	if (act >= ACT_GONE) {
+	if (act >= ACT_REMOVE) {
+		remove_ctxs(w, ep);
+	} else if (act >= ACT_GONE) {
 		hca_srqs_gone(&w->m, ep);
 	} else if (act >= ACT_BREAK) {
 		do_break(w, ep);
@@ -180,22 +229,6 @@ static void network_act(struct world *w, int act)
 	}
 }
 
-/* The endpoint whose software acts; -1: the HCA alone. */
-static int actor(int act)
-{
-	if (act >= ACT_RCQ)
-		return (act - ACT_RCQ) / MODEL_QPS / MODEL_EPS;
-	if (act >= ACT_SCQ)
-		return (act - ACT_SCQ) / MODEL_QPS;
-	if (act >= ACT_SQ)
-		return -1;
-	if (act >= ACT_CONTROL)
-		return (act - ACT_CONTROL) % MODEL_EPS;
-	if (act >= ACT_LANE)
-		return (act - ACT_LANE) / MODEL_EPS;
-	return act % MODEL_EPS;
-}
-
 /* Sums over the buffers of receives that are under way at an endpoint. */
 static uint64_t sums(const struct world *w, int ep)
 {
@@ -207,6 +240,27 @@ static uint64_t sums(const struct world *w, int ep)
 			sum = sum * 7 + op_sum(s->ops[i]);
 	}
 	return sum;
+}
+
+/* Beyond the limit nobody may send more. */
+static void check_unexpected(const struct model_ep *ep)
+{
+	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;
+
+	SIM_MUST(ep->pressed || now <= limit, "%d keeps %lld unexpected bytes and takes more",
+		 ep->id, (long long)now);
+	SIM_MUST(!ep->pressed || now >= limit / 4 * 3,
+		 "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
+}
+
+/* Who is idle may leave: its queues go then. */
+static void check_idle(const struct model_ep *ep)
+{
+	if (!tq_core_idle(&ep->core))
+		return;
+	for (int qp = 0; qp < MODEL_QPS; qp++)
+		SIM_MUST(!ep->sq[qp] || ep->sq[qp]->kind == MODEL_READ,
+			 "%d is idle with work in a send queue", ep->id);
 }
 
 void world_act(struct world *w, int act, bool service)
@@ -243,6 +297,10 @@ void world_act(struct world *w, int act, bool service)
 		w->m.ep[ep].core.service = false;
 	} else if (ep >= 0) {
 		users_collect(w, ep);
+	}
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		check_unexpected(&w->m.ep[e]);
+		check_idle(&w->m.ep[e]);
 	}
 	if (w->broken[0] < 0 && users_any_broken(w))
 		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
@@ -289,7 +347,8 @@ uint32_t world_touches(const struct world *w, int act)
 
 void world_describe(const struct world *w, int act, char *text, size_t size)
 {
-	static const char *const user[] = {"send", "receive", "poll", "context", "mrecv", "break", "srqs gone"};
+	static const char *const user[] = {"send",  "receive", "poll",      "context",
+					   "mrecv", "break",   "srqs gone", "remove"};
 	int ep = actor(act), i;
 
 	if (act < ACT_LANE) {
@@ -298,8 +357,8 @@ void world_describe(const struct world *w, int act, char *text, size_t size)
 			const struct stream *s =
 				act < ACT_RECV ? &w->prog.sends[ep] : &w->prog.recvs[ep];
 			const struct op *op = s->ops[s->next];
-			static const char *const kinds[] = {"send", "recv", "probe", "mprobe",
-							    "cancel"};
+			static const char *const kinds[] = {"send",   "recv",   "probe",
+							    "mprobe", "cancel", "flags"};
 
 			snprintf(text, size, "%s at %d: ctx %d, peer %d, tag %d, %llu bytes%s%s",
 				 kinds[op->kind], ep, op->ctx, op->peer, op->tag,
@@ -362,10 +421,8 @@ static void cancel_rest(struct world *w)
 
 static void end_cores(struct world *w)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		for (int c = 0; c < w->prog.nctx; c++)
-			tq_core_ctx_remove(w->ctx[e][c]);
-	}
+	for (int e = 0; e < w->m.conf.neps; e++)
+		remove_ctxs(w, e);
 	world_settle(w);
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		SIM_MUST(!w->m.ep[e].core.removed || w->broken[0] >= 0,
@@ -376,9 +433,29 @@ static void end_cores(struct world *w)
 	model_stop(&w->m);
 }
 
+/* What needs nothing of those that are away has ended. */
+static void end_away(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		for (int i = 0; i < w->prog.sends[e].n; i++)
+			SIM_MUST(!w->prog.sends[e].ops[i]->awaited ||
+					 w->prog.sends[e].ops[i]->ended,
+				 "message %u waits for one who is away",
+				 w->prog.sends[e].ops[i]->id);
+		for (int i = 0; i < w->prog.recvs[e].n; i++)
+			SIM_MUST(!w->prog.recvs[e].ops[i]->awaited ||
+					 w->prog.recvs[e].ops[i]->ended,
+				 "receive %u at %d waits for one who is away",
+				 w->prog.recvs[e].ops[i]->order, e);
+	}
+	w->away = 0;
+}
+
 void world_finish(struct world *w)
 {
 	w->m.calm = true;
+	if (w->away)
+		end_away(w);
 	if (w->m.conf.hostile) {
 		hca_break(&w->m, MODEL_VICTIM, MODEL_HOSTILE);
 		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);

@@ -19,7 +19,8 @@
 #define ACT_MRECV   (ACT_CTX + MODEL_EPS)
 #define ACT_BREAK   (ACT_MRECV + MODEL_EPS) /* an endpoint sees that a peer is lost */
 #define ACT_GONE    (ACT_BREAK + MODEL_EPS) /* an endpoint's withdrawn SRQs are destroyed */
-#define ACT_LANE    (ACT_GONE + MODEL_EPS)
+#define ACT_REMOVE  (ACT_GONE + MODEL_EPS)  /* an endpoint removes its contexts */
+#define ACT_LANE    (ACT_REMOVE + MODEL_EPS)
 #define ACT_CONTROL (ACT_LANE + MODEL_EPS * MODEL_EPS)
 #define ACT_SQ      (ACT_CONTROL + MODEL_EPS * MODEL_EPS)
 #define ACT_SCQ     (ACT_SQ + MODEL_EPS * MODEL_QPS)
@@ -34,7 +35,10 @@ struct world {
 	bool service; /* some of the work is done in service mode */
 	bool plenty;  /* nothing is scarce or fails: standard sends up to eager_limit end at once */
 	bool late;    /* receives come later than their messages */
-	bool late_ctxs;        /* contexts are made during the run */
+	bool late_ctxs; /* contexts are made during the run, */
+	bool removes;   /* and removed as soon as all has been posted there */
+	bool removed[MODEL_EPS];
+	uint32_t away;         /* endpoints whose program and library do nothing: bit mask */
 	bool may_break;        /* connections fail */
 	int broken[2];         /* this one has; -1: none */
 	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */

@@ -142,7 +142,7 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 {
 	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
 	struct tq_sg list[TQ_MAX_PIECES];
-	int n;
+	int n, rc = -ENOMEM;
 
 	if (!s)
 		return;
@@ -153,16 +153,21 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 	resolved(s);
 	s->rreq = tq_get32(m->rreq);
 	s->wanted = tq_get64(m->length);
-	if (!tq_sreq_load(s)) {
+	if (tq_sreq_load(s)) {
+		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
+		rc = core->wire->write(core->net, peer, list, n, tq_get64(m->addr),
+				       tq_get32(m->rkey), s);
+	}
+	if (rc == -ENOMEM) {
 		tell_written(s, true); /* CTS_PIECES will come */
 		return;
 	}
-	n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
-	tq_sreq_set(s, TQ_SREQ_WRITING);
-	if (core->wire->write(core->net, peer, list, n, tq_get64(m->addr), tq_get32(m->rkey), s)) {
+	if (rc) {
 		tq_sreq_end(s, -EIO);
 		tq_core_give_up(core, peer, "an RDMA write could not be posted");
+		return;
 	}
+	tq_sreq_set(s, TQ_SREQ_WRITING);
 }
 
 void tq_on_write_done(struct tq_sreq *s, int status)

@@ -66,8 +66,22 @@ void tq_held_again(struct tq_rreq *r)
 
 /* ---- held ---- */
 
+/*
+ * Bytes that its receive must have room for: those that are wanted, as the sink takes the rest. But
+ * a message that is longer than the sink may be held, from when receives were promised to be long
+ * enough (TQ_CTX_EXACT_LENGTH).
+ */
+static uint64_t room_for(const struct tq_rreq *r)
+{
+	uint64_t len = r->req.status.length;
+
+	return len > r->req.core->limits->max_direct ? len : r->wanted;
+}
+
 static bool load_held(struct tq_rreq *r)
 {
+	if (room_for(r) > r->wanted)
+		return tq_fetch_bounce(r, room_for(r), true);
 	return (!r->msg && tq_fetch_register(r, r->wanted, r->req.core->limits->max_srq_sge)) ||
 	       tq_fetch_bounce(r, r->wanted, true);
 }
@@ -83,7 +97,7 @@ static int post_held(struct tq_rreq *r)
 		return -EAGAIN;
 	if (!r->again && !load_held(r))
 		return ask_again(r);
-	rc = tq_fetch_post(r, r->again ? 0 : r->wanted);
+	rc = tq_fetch_post(r, r->again ? 0 : room_for(r));
 	if (!rc)
 		k->nsrq++;
 	else if (!r->again)
