@@ -223,9 +223,11 @@ static void remove_mix(struct world *w, struct mix *mix)
 	w->removes = true;
 }
 
-/* No message is longer than its receive. What is longer than the sink goes direct, too. */
+/* No message is longer than its receive. What is longer than the sink goes direct, too: such a
+ * message that is held needs memory, or its sender has to be given up. */
 static void exact_mix(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
+	w->m.conf.dry = w->m.conf.no_reg = 0;
 	mix->nsizes = 1;
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 30, 130, 300);
 	mix->short_recv = 0;
