@@ -50,11 +50,12 @@ static struct model_sent *sent_to(struct model_ep *ep, int to, uint32_t ctx, int
 static void check_asking(struct model_ep *ep, int to, const void *msg)
 {
 	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
-	int32_t tag = (int32_t)tq_get32(m->env.tag);
 	struct model_sent *s;
+	int32_t tag;
 
 	if (m->hdr.type != TQ_MSG_EAGER && m->hdr.type != TQ_MSG_RTS)
 		return;
+	tag = (int32_t)tq_get32(m->env.tag);
 	s = sent_to(ep, to, tq_get32(m->env.ctx), tag);
 	if (tq_get32(m->env.ask)) {
 		SIM_MUST(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
