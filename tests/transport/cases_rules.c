@@ -78,7 +78,7 @@ const struct small_case cases_rules[] = {
 	 .ops = {WARM(0, 1, 0), WARM(0, 1, 1), WARM(0, 1, 2), WARM(0, 1, 3), WARM(0, 1, 4),
 		 WARM(0, 1, 5), WARM(0, 1, 6), WARM(0, 1, 7), WARM(0, 1, 8), WARM(0, 1, 9),
 		 WARM(0, 1, 10)},
-	 .counts = {COUNTED(promotions, 2)}},
+	 .counts = {COUNTED(promotions, 2), COUNTED(recalls_lru, 1)}},
 	{.name = "wildcards-go-on",
 	 .neps = 2,
 	 .warm = 16,

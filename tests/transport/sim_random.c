@@ -124,6 +124,7 @@ static bool covered(uint64_t runs)
 		{"for probes", sim.stats->recalls_probe},
 		{"for cancels", sim.stats->recalls_cancel},
 		{"for the limit", sim.stats->recalls_lru},
+		{"removed", sim.stats->recalls_removed},
 		{"asked for", sim.stats->recalls_asked},
 		{"for buffers", sim.stats->recalls_buffer},
 		{"overtaking", sim.stats->recv_overtaking},

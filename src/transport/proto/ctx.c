@@ -280,7 +280,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 		unname(ctx);
 	/* Its senders' tuples stay until their receivers let go of them: here, and there. */
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
-		tq_rtup_recall(k, TQ_RECALL_LRU);
+		tq_rtup_recall(k, TQ_RECALL_REMOVED);
 	}
 	ctx->removed = true;
 	ctx->rnext = core->removed;

@@ -114,7 +114,7 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
 
 	k->gave_back = why == TQ_RECALL_ASKED;
-	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU)
+	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
 		return AFTER_LIMIT;
 	if (why == TQ_RECALL_ASKED) {
 		least = least > BACKOFF_ASKED ? least : BACKOFF_ASKED;

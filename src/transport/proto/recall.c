@@ -23,6 +23,9 @@ static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 	case TQ_RECALL_LRU:
 		TQ_COUNT(stats, recalls_lru);
 		break;
+	case TQ_RECALL_REMOVED:
+		TQ_COUNT(stats, recalls_removed);
+		break;
 	case TQ_RECALL_ASKED:
 		TQ_COUNT(stats, recalls_asked);
 		break;
