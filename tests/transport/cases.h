@@ -5,7 +5,7 @@
 
 #include "world.h"
 
-#define CASE_OPS    40
+#define CASE_OPS    48
 #define CASE_COUNTS 3
 
 /* At the end of each schedule a counter, summed over the endpoints, has this value. */
