@@ -102,8 +102,8 @@ enum tq_recall_why {
 	TQ_RECALL_CANCEL,
 	TQ_RECALL_LRU,
 	TQ_RECALL_REMOVED, /* its context is */
-	TQ_RECALL_ASKED,  /* the sender gives it back */
-	TQ_RECALL_BUFFER, /* a receive or message that can't be posted */
+	TQ_RECALL_ASKED,   /* the sender gives it back */
+	TQ_RECALL_BUFFER,  /* a receive or message that can't be posted */
 	TQ_RECALL_WHYS
 };
 
