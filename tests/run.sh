@@ -290,6 +290,7 @@ group_mpi() {
 	# What these look for is said by pml/tupleq alone.
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0
