@@ -381,6 +381,7 @@ group_lint() {
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
 	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/programs
 	wanted readme && pass_or_fail readme 60 tests/readme.sh
+	wanted usage && pass_or_fail usage 60 tests/usage.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
 }
@@ -434,7 +435,8 @@ main() {
 			groups+=("$1")
 			shift
 		done
-		[ ${#groups[@]} -gt 0 ] || { usage >&2 && die "there is no group $1"; }
+		case ${1-} in -*) die "there is no option $1 here; there are --help, and --build DIR before the groups" ;; esac
+		[ ${#groups[@]} -gt 0 ] || die "there is no group $1; there are: ${all_groups[*]}"
 		names=("$@")
 	fi
 	for group in "${groups[@]}"; do
