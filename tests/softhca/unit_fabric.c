@@ -202,7 +202,7 @@ static int use_small_tmpfs(const char *dir)
 		return SKIPPED;
 	snprintf(sub, sizeof(sub), "%s/f", dir);
 	if (shca_fabric_create(sub, &c, "small", u_err, sizeof(u_err)) != -ENOMEM ||
-	    !strstr(u_err, "memory"))
+	    !strstr(u_err, "no space in"))
 		return 1;
 	if (access(sub, F_OK) == 0)
 		return 2;
