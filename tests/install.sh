@@ -68,8 +68,8 @@ check() {
 	for file in "${files[@]}"; do
 		test -f "$root/$file" || fail "$root/$file is missing"
 	done
-	if grep -q '@OPTIONS@' "$root/share/man/man1/softhca.1"; then
-		fail "the manual page lacks the options"
+	if grep -Eq '@(OPTIONS|COLUMNS)@|\(null\)' "$root/share/man/man1/softhca.1"; then
+		fail "the manual page lacks options or columns"
 	fi
 	"$root/bin/softhca" --version
 	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
