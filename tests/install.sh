@@ -68,6 +68,9 @@ check() {
 	for file in "${files[@]}"; do
 		test -f "$root/$file" || fail "$root/$file is missing"
 	done
+	# Of what is only ever loaded, nobody needs libtool's files.
+	file=$(find "$root/lib/softhca" "$root/lib/openmpi" -name '*.la' 2>/dev/null)
+	test -z "$file" || fail "what nobody links to has $file"
 	if grep -Eq '@(OPTIONS|COLUMNS)@|\(null\)' "$root/share/man/man1/softhca.1"; then
 		fail "the manual page lacks options or columns"
 	fi
