@@ -11,6 +11,11 @@ set -euo pipefail
 cluster=
 case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
 
+usage() {
+	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	echo "All parts together take --quick, --hostfile FILE and --mpirun-options OPTIONS."
+}
+
 # for_all [OPTION...]: whether all parts take these.
 for_all() {
 	while [ $# -gt 0 ]; do
@@ -31,10 +36,11 @@ overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | b
 all)
 	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier verbs)
 	shift
-	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE and --mpirun-options OPTIONS"
+	case ${1-} in -h | --help) usage && exit 0 ;; esac
+	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE, --mpirun-options OPTIONS and --help"
 	;;
 -h | --help)
-	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	usage
 	exit 0
 	;;
 "" | -*) ;;

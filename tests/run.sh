@@ -253,7 +253,7 @@ run_sims() {
 		run "${prefix}sim_random --break 1" 600 env "$@" "$build/tests/transport/sim_random" --runs "$((runs / 4))" --break 1
 	wanted sim_exhaustive &&
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
-	for name in unit_handles unit_bounds unit_tags; do
+	for name in unit_handles unit_bounds unit_tags unit_device; do
 		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
 	done
 	return 0
@@ -290,6 +290,7 @@ group_mpi() {
 	# What these look for is said by pml/tupleq alone.
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0
@@ -380,6 +381,7 @@ group_lint() {
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
 	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/programs
 	wanted readme && pass_or_fail readme 60 tests/readme.sh
+	wanted usage && pass_or_fail usage 60 tests/usage.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
 }
@@ -433,7 +435,8 @@ main() {
 			groups+=("$1")
 			shift
 		done
-		[ ${#groups[@]} -gt 0 ] || { usage >&2 && die "there is no group $1"; }
+		case ${1-} in -*) die "there is no option $1 here; there are --help, and --build DIR before the groups" ;; esac
+		[ ${#groups[@]} -gt 0 ] || die "there is no group $1; there are: ${all_groups[*]}"
 		names=("$@")
 	fi
 	for group in "${groups[@]}"; do

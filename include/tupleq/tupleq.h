@@ -154,10 +154,11 @@ struct tq_job {
 };
 
 /*
- * Opens the device (the one nearest to this process among those that the parameters allow), checks
- * that it can do what is needed, and makes the endpoint. `params` are copied; `cache` may be NULL.
- * Errors, each with a sentence to the log: -ENODEV: no device, or none with XRC and an active port;
- * -ENOMEM: memlock; -EINVAL: parameters that this device can't satisfy.
+ * Opens the device (of those that the parameters allow one that can do what is needed; InfiniBand
+ * before RoCE, and then the one nearest to this process), and makes the endpoint. `params` are
+ * copied; `cache` may be NULL. Errors, each with a sentence to the log: -ENODEV: no device, or none
+ * with XRC and an active port; -ENOMEM: memlock; -EINVAL: parameters that this device can't
+ * satisfy.
  */
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep);

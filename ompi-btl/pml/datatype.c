@@ -145,9 +145,14 @@ void tupleq_buf_fini_gaps(struct tupleq_buf *buf)
 
 int tupleq_refuse_gpu(void)
 {
-	tupleq_log(
-		NULL, TQ_LOG_ERROR,
-		"A message's buffer lies in a GPU's memory, which TupleQ doesn't support: copy it "
-		"to the host's memory, or use another PML (ucx, for example).");
+	static _Atomic bool said;
+
+	/* A program that goes on after errors may have many of these. */
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		tupleq_log(
+			NULL, TQ_LOG_ERROR,
+			"A message's buffer lies in a GPU's memory (or in managed memory), which "
+			"TupleQ doesn't support: copy it to the host's memory, or use another PML "
+			"(ucx, for example).");
 	return MPI_ERR_BUFFER;
 }

@@ -7,6 +7,8 @@
 
 #include <tupleq/tupleq.h>
 
+#include "gpu.h"
+
 /*
  * tq.ops says whether the rest is in use: memory with gaps is gathered and scattered by the adapter
  * if it is a few pieces, else read and written through Open MPI's convertor, and the type is kept
@@ -27,11 +29,17 @@ int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
 void tupleq_buf_fini_gaps(struct tupleq_buf *buf);
 int tupleq_refuse_gpu(void);
 
+/* Of a message's memory the first piece is asked about. */
+static inline bool tupleq_buf_is_gpu(const void *addr, size_t count, const ompi_datatype_t *type)
+{
+	return tupleq_is_gpu((const char *)addr + type->super.true_lb) && count && type->super.size;
+}
+
 /* Memory without gaps; false: it is not that. */
 static inline bool tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
 				    ompi_datatype_t *type)
 {
-	if (OPAL_UNLIKELY(series_is_gpu_buffer(addr, count, type)))
+	if (OPAL_UNLIKELY(tupleq_buf_is_gpu(addr, count, type)))
 		return false;
 	if (OPAL_UNLIKELY(count && !series_datatype_is_contiguous(type, count)))
 		return false;
@@ -48,7 +56,7 @@ static inline int tupleq_buf_init(struct tupleq_buf *buf, const void *addr, size
 {
 	if (OPAL_LIKELY(tupleq_buf_plain(&buf->tq, addr, count, type)))
 		return OMPI_SUCCESS;
-	if (series_is_gpu_buffer(addr, count, type))
+	if (tupleq_buf_is_gpu(addr, count, type))
 		return tupleq_refuse_gpu();
 	return tupleq_buf_init_gaps(buf, addr, count, type, send);
 }

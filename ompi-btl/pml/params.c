@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "pml.h"
@@ -13,7 +12,6 @@ enum { PARAMS_MAX = 128, CHOICES_MAX = 16 };
 /* Where Open MPI keeps a variable's value. Static: it does so until the component is unloaded. */
 static union {
 	bool yes;
-	int64_t number;
 	int choice;
 	char *string;
 } values[PARAMS_MAX];
@@ -40,23 +38,6 @@ static int register_choice(const struct tq_param_desc *desc, mca_base_var_enum_t
 	return rc;
 }
 
-/* A number as the library's table and the MCA system write it. */
-static int64_t parse_number(const char *text)
-{
-	char *end;
-	int64_t number = strtoll(text, &end, 0);
-
-	switch (*end) {
-	case 'G':
-		number *= 1024; /* fall through */
-	case 'M':
-		number *= 1024; /* fall through */
-	case 'K':
-		number *= 1024;
-	}
-	return number;
-}
-
 static int register_one(unsigned i, const struct tq_param_desc *desc)
 {
 	mca_base_var_type_t type = MCA_BASE_VAR_TYPE_STRING;
@@ -69,15 +50,13 @@ static int register_one(unsigned i, const struct tq_param_desc *desc)
 		values[i].yes = !strcmp(desc->value, "1") || !strcmp(desc->value, "true") ||
 				!strcmp(desc->value, "yes") || !strcmp(desc->value, "on");
 		break;
-	case TQ_PARAM_INT:
-	case TQ_PARAM_SIZE:
-		type = MCA_BASE_VAR_TYPE_INT64_T;
-		values[i].number = parse_number(desc->value);
-		break;
 	case TQ_PARAM_ENUM:
 		type = MCA_BASE_VAR_TYPE_INT;
 		rc = register_choice(desc, &enumerator, &values[i].choice);
 		break;
+	/* Numbers too: of what isn't one Open MPI makes 0, where the library says so. */
+	case TQ_PARAM_INT:
+	case TQ_PARAM_SIZE:
 	case TQ_PARAM_STRING:
 		values[i].string = (char *)desc->value;
 		break;
@@ -117,16 +96,14 @@ static const char *value_text(unsigned i, const struct tq_param_desc *desc, char
 	switch (desc->type) {
 	case TQ_PARAM_BOOL:
 		return values[i].yes ? "1" : "0";
-	case TQ_PARAM_INT:
-	case TQ_PARAM_SIZE:
-		snprintf(text, size, "%" PRId64, values[i].number);
-		return text;
 	case TQ_PARAM_ENUM:
 		for (n = values[i].choice; n > 0; n--)
 			name = strchr(name, '|') + 1;
 		end = strchrnul(name, '|');
 		snprintf(text, size, "%.*s", (int)(end - name), name);
 		return text;
+	case TQ_PARAM_INT:
+	case TQ_PARAM_SIZE:
 	case TQ_PARAM_STRING:
 		break;
 	}

@@ -170,7 +170,8 @@ static inline int series_unpack(void *addr, size_t count, const ompi_datatype_t 
 	return rc == OPAL_SUCCESS ? series_convert(&convertor, packed, len, false) : rc;
 }
 
-/* Is the buffer a GPU's? Known only to an Open MPI built with CUDA, whose convertor looks. */
+/* Is the buffer a GPU's, from and to which Open MPI's convertor copies? Only if it was built with
+ * CUDA. */
 static inline bool series_is_gpu_buffer(const void *addr, size_t count, const ompi_datatype_t *type)
 {
 #if OPAL_CUDA_SUPPORT

@@ -413,119 +413,13 @@ static void test_rdma(void **state)
 	run(rdma, NULL);
 }
 
-/* What is done while a message is on its way takes part in it. A try whose second step comes late
- * proves nothing and is repeated. */
-#define TRIES 50
-
-/* A datagram, to a QP or to a group, finds a receive that was posted after it was sent. */
-static void late_receive(unsigned me, void *arg)
-{
-	struct t_spec spec = {.type = IBV_QPT_UD};
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, &spec, NULL, 4096);
-	struct t_addr to = t_addr(p.b);
-	bool *group = arg, in_time = false;
-	struct ibv_sge out = t_sge(&p.ba, 0, 8), in = t_sge(&p.bb, 0, 64);
-	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1);
-
-	(void)me;
-	if (*group) {
-		to = (struct t_addr){.lid = 0xc001, .qpn = 0xffffff, .gid.raw = {0xff, 0x12, 7}};
-		t_ok(ibv_attach_mcast(p.b->qp, &to.gid, to.lid));
-	}
-	wr.wr.ud.ah = t_ah(d, &to, *group);
-	wr.wr.ud.remote_qpn = to.qpn;
-	wr.wr.ud.remote_qkey = T_QKEY;
-	for (unsigned i = 0; i < TRIES && !in_time; i++) {
-		struct ibv_wc wc;
-		uint64_t t0 = t_now();
-
-		t_post(p.a, &wr);
-		t_recv(p.b, i, &in, 1);
-		in_time = seconds(t0, t_now()) < latency / 2;
-		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
-		while (in_time && ibv_poll_cq(p.b->rcq, 1, &wc) == 0)
-			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the datagram was dropped");
-		if (in_time)
-			t_true(seconds(t0, t_now()) >= latency, "it came too early");
-	}
-	t_true(in_time, "no try was in time");
-	if (*group)
-		t_ok(ibv_detach_mcast(p.b->qp, &to.gid, to.lid));
-	t_ok(ibv_destroy_ah(wr.wr.ud.ah));
-	t_pair_free(&p);
-	t_close(d);
-}
-
-static void test_late_receive(void **state)
-{
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		bool group = i;
-
-		procs_run(1, NULL, late_receive, &group);
-	}
-}
-
-/* A read gives what is there when it comes there; an atomic has no effect before. The memory is
- * changed and watched under the adapter's hands, which is what ThreadSanitizer would report. */
-__attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
-{
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, NULL, NULL, 4096);
-	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
-	struct ibv_send_wr wr =
-		t_rdma(IBV_WR_RDMA_READ, 1, &sge, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
-	volatile uint64_t *there = (void *)p.bb.addr, *here = (void *)p.ba.addr;
-	bool in_time = false;
-	uint64_t t0;
-
-	(void)me;
-	(void)arg;
-	for (unsigned i = 0; i < TRIES && !in_time; i++) {
-		*there = 0;
-		t0 = t_now();
-		t_post(p.a, &wr);
-		*there = 5;
-		in_time = seconds(t0, t_now()) < latency / 2;
-		t_done(p.a->scq, 1, IBV_WC_RDMA_READ);
-		if (in_time)
-			t_eq(*here, 5);
-		t_true(seconds(t0, t_now()) >= 2 * latency, "a read came too early");
-	}
-	t_true(in_time, "no try was in time");
-	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
-	wr.wr.atomic.remote_addr = (uintptr_t)p.bb.addr;
-	wr.wr.atomic.rkey = p.bb.mr->rkey;
-	wr.wr.atomic.compare_add = 1;
-	t0 = t_now();
-	t_post(p.a, &wr);
-	while (*there == 5) {
-		t_true(t_ms_since(t0) < T_DEADLINE_MS, "the atomic was not executed");
-		sched_yield();
-	}
-	t_true(seconds(t0, t_now()) >= latency, "its effect came too early");
-	t_done(p.a->scq, 1, IBV_WC_FETCH_ADD);
-	t_true(seconds(t0, t_now()) >= 2 * latency, "an atomic came too early");
-	t_eq(*here, 5);
-	t_pair_free(&p);
-	t_close(d);
-}
-
-static void test_remote_effects(void **state)
-{
-	(void)state;
-	procs_run(1, NULL, remote_effects, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_latency),      cmocka_unit_test(test_one_large),
-		cmocka_unit_test(test_many_large),   cmocka_unit_test(test_many_writes),
-		cmocka_unit_test(test_two_qps),      cmocka_unit_test(test_both_ways),
-		cmocka_unit_test(test_held),         cmocka_unit_test(test_rdma),
-		cmocka_unit_test(test_late_receive), cmocka_unit_test(test_remote_effects),
+		cmocka_unit_test(test_latency),    cmocka_unit_test(test_one_large),
+		cmocka_unit_test(test_many_large), cmocka_unit_test(test_many_writes),
+		cmocka_unit_test(test_two_qps),    cmocka_unit_test(test_both_ways),
+		cmocka_unit_test(test_held),       cmocka_unit_test(test_rdma),
 	};
 	const struct CMUnitTest paced[] = {cmocka_unit_test(test_latency),
 					   cmocka_unit_test(test_rate)};

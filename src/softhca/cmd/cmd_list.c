@@ -40,10 +40,13 @@ static json_t *describe(const struct shca_listing *l)
 int shca_cmd_list(int argc, char **argv)
 {
 	static const struct shca_column columns[] = {
-		{"FABRIC", "name", SHCA_COLUMN_TEXT},       {"PID", "pid", SHCA_COLUMN_NUMBER},
-		{"STATE", "state", SHCA_COLUMN_TEXT},       {"NODES", "nodes", SHCA_COLUMN_NUMBER},
-		{"PROCS", "processes", SHCA_COLUMN_NUMBER}, {"AGE", "age", SHCA_COLUMN_AGE},
-		{"COMMAND", "command", SHCA_COLUMN_TEXT},
+		{"FABRIC", "name", SHCA_COLUMN_TEXT, NULL},
+		{"PID", "pid", SHCA_COLUMN_NUMBER, NULL},
+		{"STATE", "state", SHCA_COLUMN_TEXT, NULL},
+		{"NODES", "nodes", SHCA_COLUMN_NUMBER, NULL},
+		{"PROCS", "processes", SHCA_COLUMN_NUMBER, NULL},
+		{"AGE", "age", SHCA_COLUMN_AGE, NULL},
+		{"COMMAND", "command", SHCA_COLUMN_TEXT, NULL},
 	};
 	static const struct argp_option options[] = {
 		{"json", 'j', NULL, 0, "print JSON", 0},

@@ -100,9 +100,11 @@ static json_t *option_row(const struct shca_settings *s, enum shca_opt o)
 static void print_table(const struct shca_settings *s, json_t *rows)
 {
 	static const struct shca_column columns[] = {
-		{"OPTION", "name", SHCA_COLUMN_TEXT},     {"VALUE", "value", SHCA_COLUMN_TEXT},
-		{"FROM", "from", SHCA_COLUMN_TEXT},       {"DEFAULT", "default", SHCA_COLUMN_TEXT},
-		{"ACCEPTS", "accepts", SHCA_COLUMN_TEXT},
+		{"OPTION", "name", SHCA_COLUMN_TEXT, NULL},
+		{"VALUE", "value", SHCA_COLUMN_TEXT, NULL},
+		{"FROM", "from", SHCA_COLUMN_TEXT, NULL},
+		{"DEFAULT", "default", SHCA_COLUMN_TEXT, NULL},
+		{"ACCEPTS", "accepts", SHCA_COLUMN_TEXT, NULL},
 	};
 
 	shca_render_table(stdout, rows, columns, sizeof(columns) / sizeof(columns[0]));

@@ -10,16 +10,17 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "columns.h"
 #include "fabrics.h"
 #include "fabric/options_parse.h"
 #include "render.h"
 #include "snapshot.h"
 
-#define COLUMNS(a) (a), sizeof(a) / sizeof((a)[0])
+enum { KEY_MAN = 256 };
 
 struct stat_args {
 	const char *which;
-	bool json, objects, counters;
+	bool json, objects, counters, man;
 	int64_t watch_ns; /* 0 = once */
 };
 
@@ -55,6 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'w':
 		if (parse_interval(arg ? arg : "1", &a->watch_ns))
 			argp_error(state, "\"%s\" is not a number of seconds", arg);
+		return 0;
+	case KEY_MAN:
+		a->man = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->which)
@@ -174,98 +178,10 @@ static void section(const char *title, json_t *rows, const struct shca_column *c
 	json_decref(rows);
 }
 
-#define NODE_AND_HCA                                \
-	{"NODE", "hca_node", SHCA_COLUMN_NUMBER},   \
-	{                                           \
-		"HCA", "hca_name", SHCA_COLUMN_TEXT \
-	}
-#define OWNER                                       \
-	{"PID", "pid", SHCA_COLUMN_NUMBER},         \
-	{                                           \
-		"PROCESS", "comm", SHCA_COLUMN_TEXT \
-	}
-
-static const struct shca_column proc_columns[] = {
-	{"SLOT", "slot", SHCA_COLUMN_NUMBER},   OWNER,
-	{"NODE", "node", SHCA_COLUMN_NUMBER},   {"PINNED", "pinned", SHCA_COLUMN_NUMBER},
-	{"ARENA", "arena", SHCA_COLUMN_NUMBER},
-};
-static const struct shca_column qp_columns[] = {
-	NODE_AND_HCA,
-	{"QPN", "number", SHCA_COLUMN_HEX},
-	{"TYPE", "type", SHCA_COLUMN_TEXT},
-	OWNER,
-	{"STATE", "state", SHCA_COLUMN_TEXT},
-	{"PEER", "peer", SHCA_COLUMN_HEX},
-	{"LID", "peer_lid", SHCA_COLUMN_NUMBER},
-	{"SEND CQ", "send_cq", SHCA_COLUMN_HEX},
-	{"RECV CQ", "recv_cq", SHCA_COLUMN_HEX},
-	{"SRQ", "srq", SHCA_COLUMN_HEX},
-	{"POSTED", "posted", SHCA_COLUMN_NUMBER},
-	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER},
-	{"XRCD", "xrcd", SHCA_COLUMN_HEX},
-	{"OPENERS", "openers", SHCA_COLUMN_NUMBER},
-};
-static const struct shca_column srq_columns[] = {
-	NODE_AND_HCA,
-	{"SRQN", "number", SHCA_COLUMN_HEX},
-	{"TYPE", "type", SHCA_COLUMN_TEXT},
-	OWNER,
-	{"STATE", "state", SHCA_COLUMN_TEXT},
-	{"POSTED", "posted", SHCA_COLUMN_NUMBER},
-	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER},
-	{"MAX", "max_wr", SHCA_COLUMN_NUMBER},
-	{"LIMIT", "limit", SHCA_COLUMN_NUMBER},
-	{"XRCD", "xrcd", SHCA_COLUMN_HEX},
-	{"CQ", "cq", SHCA_COLUMN_HEX},
-};
-static const struct shca_column cq_columns[] = {
-	NODE_AND_HCA,
-	{"CQN", "number", SHCA_COLUMN_HEX},
-	OWNER,
-	{"STATE", "state", SHCA_COLUMN_TEXT},
-	{"UNPOLLED", "unpolled", SHCA_COLUMN_NUMBER},
-	{"POLLED", "polled", SHCA_COLUMN_NUMBER},
-	{"MAX", "limit", SHCA_COLUMN_NUMBER},
-	{"ARMED", "armed", SHCA_COLUMN_TEXT},
-	{"EVENTS", "events", SHCA_COLUMN_NUMBER},
-};
-static const struct shca_column mr_columns[] = {
-	NODE_AND_HCA,
-	{"KEY", "number", SHCA_COLUMN_HEX},
-	{"TYPE", "type", SHCA_COLUMN_TEXT},
-	OWNER,
-	{"PD", "pd", SHCA_COLUMN_NUMBER},
-	{"IOVA", "iova", SHCA_COLUMN_HEX},
-	{"LENGTH", "length", SHCA_COLUMN_NUMBER},
-	{"ACCESS", "access", SHCA_COLUMN_TEXT},
-};
-static const struct shca_column xrcd_columns[] = {
-	NODE_AND_HCA,
-	{"XRCD", "number", SHCA_COLUMN_HEX},
-	{"INODE", "inode", SHCA_COLUMN_TEXT},
-	{"OPENERS", "openers", SHCA_COLUMN_NUMBER},
-};
-
-static void print_objects(const json_t *doc, const json_t *hcas)
-{
-	section("Processes", json_incref(json_object_get(doc, "procs")), COLUMNS(proc_columns));
-	section("Queue pairs", gather(hcas, "qps"), COLUMNS(qp_columns));
-	section("Shared receive queues", gather(hcas, "srqs"), COLUMNS(srq_columns));
-	section("Completion queues", gather(hcas, "cqs"), COLUMNS(cq_columns));
-	section("Memory regions", gather(hcas, "mrs"), COLUMNS(mr_columns));
-	section("XRC domains", gather(hcas, "xrcds"), COLUMNS(xrcd_columns));
-}
-
 static void print_tables(const json_t *doc, const struct stat_args *a, bool rates)
 {
-	static const struct shca_column counters[] = {
-		NODE_AND_HCA,
-		{"COUNTER", "counter", SHCA_COLUMN_TEXT},
-		{"VALUE", "value", SHCA_COLUMN_NUMBER},
-		{"PER SECOND", "rate", SHCA_COLUMN_NUMBER},
-	};
 	const json_t *hcas = json_object_get(doc, "hcas");
+	const struct shca_section *t;
 
 	printf("Fabric %s, pid %lld, %lld nodes, %lld processes: %s\n",
 	       json_string_value(json_object_get(doc, "name")),
@@ -273,11 +189,14 @@ static void print_tables(const json_t *doc, const struct stat_args *a, bool rate
 	       (long long)json_integer_value(json_object_get(doc, "nodes")),
 	       (long long)json_integer_value(json_object_get(doc, "processes")),
 	       json_string_value(json_object_get(doc, "command")));
-	if (a->objects)
-		print_objects(doc, hcas);
+	for (t = shca_sections; a->objects && t->title; t++)
+		section(t->title,
+			t->per_hca ? gather(hcas, t->key)
+				   : json_incref(json_object_get(doc, t->key)),
+			t->columns, t->n);
 	if (a->counters)
-		section("Counters", counter_rows(hcas), counters,
-			sizeof(counters) / sizeof(counters[0]) - !rates);
+		section(shca_counters_section.title, counter_rows(hcas),
+			shca_counters_section.columns, shca_counters_section.n - !rates);
 	fflush(stdout);
 }
 
@@ -320,6 +239,7 @@ int shca_cmd_stat(int argc, char **argv)
 		 "repeat every SECONDS (1), with rates, until the fabric ends", 0},
 		{"objects", 'o', NULL, 0, "show processes and objects only", 0},
 		{"counters", 'c', NULL, 0, "show counters only", 0},
+		{"man", KEY_MAN, NULL, OPTION_HIDDEN, "", -1},
 		{0},
 	};
 	static const struct argp argp = {
@@ -334,6 +254,10 @@ int shca_cmd_stat(int argc, char **argv)
 	int rc;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (a.man) {
+		shca_columns_man();
+		return 0;
+	}
 	if (shca_fabrics_pick(a.which, dir, sizeof(dir), err, sizeof(err)) ||
 	    shca_fabric_attach(dir, &f, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_FAILURE, "%s", err);

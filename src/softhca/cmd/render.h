@@ -21,6 +21,7 @@ struct shca_column {
 	const char *title;
 	const char *key; /* in the object of a row; one that is missing or null is shown as - */
 	enum shca_column_style style;
+	const char *help; /* what it shows, for the manual; NULL where that isn't told */
 };
 
 /* Prints an array of objects, a line each, under a line of titles. */

@@ -41,6 +41,40 @@ const char *const shca_counter_names[SHCA_C_COUNT] = {
 	[SHCA_C_DOUBLE_COPY] = "double_copies",
 };
 
+const char *const shca_counter_help[SHCA_C_COUNT] = {
+	[SHCA_C_TX_PACKETS] = "packets sent, of the path's MTU",
+	[SHCA_C_TX_BYTES] = "bytes of messages sent",
+	[SHCA_C_SENDS] = "sends",
+	[SHCA_C_WRITES] = "RDMA writes",
+	[SHCA_C_READS] = "RDMA reads",
+	[SHCA_C_ATOMICS] = "atomic operations",
+	[SHCA_C_EXEC_CALLER] = "messages executed by the thread that posted them",
+	[SHCA_C_EXEC_ENGINE] = "messages executed by an engine thread",
+	[SHCA_C_DIRECT] = "writes, reads and atomics that needed no system call",
+	[SHCA_C_RX_PACKETS] = "packets received",
+	[SHCA_C_RX_BYTES] = "bytes of messages received",
+	[SHCA_C_RNR_NAKS] = "tries to send that found no receive at this adapter",
+	[SHCA_C_RNR_RETRY_EXC] = "sends that gave up on a missing receive",
+	[SHCA_C_RETRIES] = "tries after one that had no answer",
+	[SHCA_C_RETRY_EXC] = "requests that gave up without an answer",
+	[SHCA_C_LOC_LEN_ERR] = "completions with a local length error",
+	[SHCA_C_LOC_PROT_ERR] = "completions with a local protection error",
+	[SHCA_C_REM_INV_REQ] = "requests that the responder found invalid",
+	[SHCA_C_REM_ACCESS] = "requests that the responder's keys didn't allow",
+	[SHCA_C_REM_OP] = "requests that the responder failed to execute",
+	[SHCA_C_FLUSHED] = "requests that a queue in error flushed",
+	[SHCA_C_CQ_OVERRUN] = "completion queues that overran",
+	[SHCA_C_UD_DROPPED] = "datagrams dropped",
+	[SHCA_C_UC_DROPPED] = "messages on unreliable connections that the responder dropped",
+	[SHCA_C_PKEY_VIOLATIONS] = "packets of another partition",
+	[SHCA_C_QKEY_VIOLATIONS] = "datagrams with a wrong queue key",
+	[SHCA_C_FAULTS] = "faults injected by the options that ask for them",
+	[SHCA_C_EVENTS_LOST] = "asynchronous and completion events that found no room",
+	[SHCA_C_MEMLOCK_FAILURES] = "registrations that the memlock limit refused",
+	[SHCA_C_DOUBLE_COPY] = "pieces of data copied through shared memory, as the kernel allows "
+			       "no direct access",
+};
+
 static void total(const struct shca_fabric *f, const struct shca_hca *hca, uint64_t *c)
 {
 	const struct shca_table *t = &hca->tables[SHCA_QP];

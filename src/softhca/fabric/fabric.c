@@ -20,11 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "space.h"
 #include "sysfs.h"
 #include "table.h"
 
 #define PAGE          4096ULL
-#define BACK_STEP     (2u << 20)
 #define GUID_BASE     0x0002c90300000000ULL
 #define VERSION_DIGIT 56 /* of the magic, in bits: the last character */
 #define ROUND_PAGE(x) (((x) + PAGE - 1) & ~(PAGE - 1))
@@ -137,23 +137,6 @@ static int fill_header(struct shca_fabric_header *h, const char *dir,
 	return rc;
 }
 
-static int back(const struct shca_fabric *f, uint64_t off, uint64_t len)
-{
-	/* In steps: a signal makes fallocate() begin anew, and a large one might never come to its
-	 * end. */
-	while (len) {
-		uint64_t step = len < BACK_STEP ? len : BACK_STEP;
-
-		if (!fallocate(f->fd, 0, (off_t)off, (off_t)step)) {
-			off += step;
-			len -= step;
-		} else if (errno != EINTR) {
-			return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
 /* ftruncate() beyond RLIMIT_FSIZE is a signal that kills. */
 static int set_size(int fd, uint64_t size)
 {
@@ -172,7 +155,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	uint32_t nhcas = (uint32_t)(config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES]);
 	struct shca_fabric f = {.fd = -1};
 	struct shca_fabric_header *h;
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[512];
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/seg", dir);
@@ -188,12 +171,10 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 		     path, strerror(-rc));
 		goto close;
 	}
-	rc = back(&f, 0, len);
+	rc = shca_space_back(f.fd, 0, len);
 	if (rc) {
-		fail(rc, err, errlen,
-		     "There is no memory left for a fabric in %s: free some space there, or end "
-		     "other fabrics (softhca list).",
-		     dir);
+		shca_space_text(dir, text, sizeof(text));
+		fail(rc, err, errlen, "A fabric can't be made, there is %s.", text);
 		goto close;
 	}
 	h = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
@@ -391,14 +372,17 @@ int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf
 int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
 {
 	static _Atomic bool said;
-	int rc = back(f, off, len);
+	int rc = shca_space_back(f->fd, off, len);
+	char text[512];
 
-	/* A verb that fails with ENOMEM makes people think of the memlock limit. */
-	if (rc && !atomic_exchange(&said, true))
+	/* A verb that fails with ENOMEM makes programs, and people, name the memlock limit. */
+	if (rc && !atomic_exchange(&said, true)) {
+		shca_space_text(f->hdr->dir, text, sizeof(text));
 		fprintf(stderr,
-			"softhca: there is no memory left for the fabric in %s: free some space "
-			"there, or end other fabrics (softhca list).\n",
-			f->hdr->dir);
+			"softhca: there is %s. The program may take it for too low a limit of "
+			"locked memory, which it isn't.\n",
+			text);
+	}
 	return rc;
 }
 

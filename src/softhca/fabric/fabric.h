@@ -114,6 +114,7 @@ void shca_counters_reset(const struct shca_fabric *f, struct shca_hca *hca);
 /* Takes a QP's counts over into the HCA's, before its entry is freed. */
 void shca_counters_fold(struct shca_hca *hca, struct shca_qp_entry *qp);
 extern const char *const shca_counter_names[SHCA_C_COUNT];
+extern const char *const shca_counter_help[SHCA_C_COUNT]; /* for the manual */
 
 uint64_t shca_now(void); /* CLOCK_MONOTONIC, ns */
 

@@ -206,7 +206,7 @@ struct shca_srq_entry {
 	struct shca_rq rq;
 } SHCA_ALIGNED;
 
-/* Counters, one name each in counters.c: keep the two in step. */
+/* Counters, a name and an explanation each in counters.c: keep them in step. */
 enum shca_counter {
 	/*
 	 * Counted in the QP that sends, by whoever executes it: no line is shared on the way of a

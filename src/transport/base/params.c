@@ -77,7 +77,8 @@ static int parse_bool(const char *value, bool *v)
 	return -EINVAL;
 }
 
-/* A whole number; of a size with an optional K, M or G (powers of 1024), and an optional B. */
+/* A whole number, decimal or 0x...; of a size with an optional K, M or G (powers of 1024), and an
+ * optional B. */
 static int parse_number(const char *value, bool size, int64_t *v)
 {
 	static const char units[] = "KMG";
@@ -86,7 +87,7 @@ static int parse_number(const char *value, bool size, int64_t *v)
 	char *end;
 
 	errno = 0;
-	n = strtoll(value, &end, 10);
+	n = strtoll(value, &end, !strncasecmp(value, "0x", 2) ? 16 : 10);
 	if (end == value || errno)
 		return -EINVAL;
 	if (size && *end) {

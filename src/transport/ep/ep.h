@@ -51,6 +51,18 @@ struct tq_ep {
  * found none. */
 #define TQ_EP_QUIET 64
 
+/* ---- progress.c: called with the lock, but tq_ep_tell() ---- */
+/* A poll of one of the completion queues; the number of events. */
+int tq_ep_poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget));
+/* A poll of all, and now and then of what else is due; the number of events. */
+int tq_ep_poll(struct tq_ep *ep);
+/* Progress, in which the lock is given away for a while. */
+void tq_ep_progress(struct tq_ep *ep);
+/* Calls complete() for a list of requests; several threads may be at it, each with its own. */
+void tq_ep_tell(struct tq_ep *ep, struct tq_req *list);
+/* The requests that complete() was called for go back. */
+void tq_ep_release_told(struct tq_ep *ep);
+
 /* ---- service.c ---- */
 int tq_service_start(struct tq_ep *ep);
 void tq_service_stop(struct tq_ep *ep);

@@ -32,10 +32,16 @@ static inline void tq_net_broken(struct tq_net *net, const char *why)
 /* For the end of a sentence that says why something can't be made: what to do about it, or "". */
 const char *tq_limit_hint(int error);
 int tq_device_open(struct tq_net *net);
+/* Takes dev.verbs and dev.port_num for what they are; says what they lack, if they do. */
+int tq_device_check(struct tq_net *net);
 void tq_device_close(struct tq_net *net);
 
 /* Takes what the adapter has to say besides completions: a queue or all of it may have failed. */
 void tq_device_events(struct tq_net *net);
+
+/* ---- choose.c ---- */
+/* Opens the best of those that the parameters allow: dev.verbs, dev.port_num. */
+int tq_device_choose(struct tq_net *net);
 
 /* ---- xrcd.c: the XRC domain that the job's processes on this node share; opened after the device,
  * before the SRQs ---- */

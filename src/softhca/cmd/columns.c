@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "columns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/fabric.h"
+
+#define NODE_AND_HCA                                                                 \
+	{"NODE", "hca_node", SHCA_COLUMN_NUMBER, "the virtual node of the adapter"}, \
+	{                                                                            \
+		"HCA", "hca_name", SHCA_COLUMN_TEXT, "the adapter"                   \
+	}
+#define OWNER                                                                             \
+	{"PID", "pid", SHCA_COLUMN_NUMBER, "the process that made it"},                   \
+	{                                                                                 \
+		"PROCESS", "comm", SHCA_COLUMN_TEXT, "the name of that process's program" \
+	}
+
+static const struct shca_column proc_columns[] = {
+	{"SLOT", "slot", SHCA_COLUMN_NUMBER, "its place in the fabric's table of processes"},
+	{"PID", "pid", SHCA_COLUMN_NUMBER, "the process"},
+	{"PROCESS", "comm", SHCA_COLUMN_TEXT, "the name of its program"},
+	{"NODE", "node", SHCA_COLUMN_NUMBER, "the virtual node that it is on"},
+	{"PINNED", "pinned", SHCA_COLUMN_NUMBER,
+	 "bytes of registered memory, which count against the memlock limit"},
+	{"ARENA", "arena", SHCA_COLUMN_NUMBER, "bytes of shared memory that its queues take"},
+};
+static const struct shca_column qp_columns[] = {
+	NODE_AND_HCA,
+	{"QPN", "number", SHCA_COLUMN_HEX, "its number"},
+	{"TYPE", "type", SHCA_COLUMN_TEXT,
+	 "RC, UC, UD, XRC_SEND (an initiator) or XRC_RECV (a target)"},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT, "RESET, INIT, RTR, RTS, SQD, SQE or ERR"},
+	{"PEER", "peer", SHCA_COLUMN_HEX, "the number of the queue pair that it is connected to"},
+	{"LID", "peer_lid", SHCA_COLUMN_NUMBER, "the LID of that one's port"},
+	{"SEND CQ", "send_cq", SHCA_COLUMN_HEX, "the completion queue of its sends"},
+	{"RECV CQ", "recv_cq", SHCA_COLUMN_HEX, "the completion queue of its receives"},
+	{"SRQ", "srq", SHCA_COLUMN_HEX, "the shared receive queue that it takes receives from"},
+	{"POSTED", "posted", SHCA_COLUMN_NUMBER,
+	 "without a shared one: receives that are posted and that no message has claimed"},
+	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER,
+	 "without a shared one: receives that messages have claimed so far"},
+	{"XRCD", "xrcd", SHCA_COLUMN_HEX, "the XRC domain of a target"},
+	{"OPENERS", "openers", SHCA_COLUMN_NUMBER,
+	 "how many processes hold a target open (JSON has their numbers)"},
+};
+static const struct shca_column srq_columns[] = {
+	NODE_AND_HCA,
+	{"SRQN", "number", SHCA_COLUMN_HEX, "its number"},
+	{"TYPE", "type", SHCA_COLUMN_TEXT, "XRC or basic"},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT, "ok or error"},
+	{"POSTED", "posted", SHCA_COLUMN_NUMBER,
+	 "receives that are posted and that no message has claimed"},
+	{"CLAIMED", "claimed", SHCA_COLUMN_NUMBER, "receives that messages have claimed so far"},
+	{"MAX", "max_wr", SHCA_COLUMN_NUMBER, "receives that it takes at most"},
+	{"LIMIT", "limit", SHCA_COLUMN_NUMBER,
+	 "the number of receives below which an event is raised; 0: none is"},
+	{"XRCD", "xrcd", SHCA_COLUMN_HEX, "its XRC domain"},
+	{"CQ", "cq", SHCA_COLUMN_HEX, "the completion queue of what an XRC one receives"},
+};
+static const struct shca_column cq_columns[] = {
+	NODE_AND_HCA,
+	{"CQN", "number", SHCA_COLUMN_HEX, "its number"},
+	OWNER,
+	{"STATE", "state", SHCA_COLUMN_TEXT, "ok or overrun"},
+	{"UNPOLLED", "unpolled", SHCA_COLUMN_NUMBER, "completions that wait to be polled"},
+	{"POLLED", "polled", SHCA_COLUMN_NUMBER, "completions that were polled so far"},
+	{"MAX", "limit", SHCA_COLUMN_NUMBER, "completions that it takes at most"},
+	{"ARMED", "armed", SHCA_COLUMN_TEXT,
+	 "what raises the next event: no (nothing), solicited or any completions; or firing: it is "
+	 "being raised"},
+	{"EVENTS", "events", SHCA_COLUMN_NUMBER, "completion events raised so far"},
+};
+static const struct shca_column mr_columns[] = {
+	NODE_AND_HCA,
+	{"KEY", "number", SHCA_COLUMN_HEX, "its local and remote key"},
+	{"TYPE", "type", SHCA_COLUMN_TEXT,
+	 "memory, implicit (the whole address space, paged on demand) or null"},
+	OWNER,
+	{"PD", "pd", SHCA_COLUMN_NUMBER, "its protection domain"},
+	{"IOVA", "iova", SHCA_COLUMN_HEX, "its address, as work requests name it"},
+	{"LENGTH", "length", SHCA_COLUMN_NUMBER, "its bytes"},
+	{"ACCESS", "access", SHCA_COLUMN_TEXT, "what is allowed, besides local reads"},
+};
+static const struct shca_column xrcd_columns[] = {
+	NODE_AND_HCA,
+	{"XRCD", "number", SHCA_COLUMN_HEX, "its number"},
+	{"INODE", "inode", SHCA_COLUMN_TEXT,
+	 "the file by which processes share it, as device and inode; or private"},
+	{"OPENERS", "openers", SHCA_COLUMN_NUMBER,
+	 "how many processes hold it open (JSON has their numbers)"},
+};
+static const struct shca_column counter_columns[] = {
+	NODE_AND_HCA,
+	{"COUNTER", "counter", SHCA_COLUMN_TEXT, "its name, see below"},
+	{"VALUE", "value", SHCA_COLUMN_NUMBER, "its value since the last softhca reset"},
+	{"PER SECOND", "rate", SHCA_COLUMN_NUMBER, "with --watch: what it grew by"},
+};
+
+#define COLUMNS(a) (a), sizeof(a) / sizeof((a)[0])
+
+const struct shca_section shca_sections[] = {
+	{"Processes", "procs", false, COLUMNS(proc_columns)},
+	{"Queue pairs", "qps", true, COLUMNS(qp_columns)},
+	{"Shared receive queues", "srqs", true, COLUMNS(srq_columns)},
+	{"Completion queues", "cqs", true, COLUMNS(cq_columns)},
+	{"Memory regions", "mrs", true, COLUMNS(mr_columns)},
+	{"XRC domains", "xrcds", true, COLUMNS(xrcd_columns)},
+	{0},
+};
+
+const struct shca_section shca_counters_section = {"Counters", "counters", true,
+						   COLUMNS(counter_columns)};
+
+/* No text here begins with a dot, or has a backslash: it is mdoc as it is. */
+static void section_man(const struct shca_section *s)
+{
+	const struct shca_column *c;
+
+	printf(".Ss %s\n.Bl -tag -width Ds\n", s->title);
+	for (c = s->columns; c < s->columns + s->n; c++) {
+		printf(".It %s", c->title);
+		/* Which adapter is told once there, not with each object. */
+		if (s != &shca_counters_section && strncmp(c->key, "hca_", 4) != 0)
+			printf(" Pq in JSON: Cm %s", c->key);
+		printf("\n%s.\n", c->help);
+	}
+	puts(".El");
+}
+
+void shca_columns_man(void)
+{
+	const struct shca_section *s;
+	unsigned i;
+
+	for (s = shca_sections; s->title; s++)
+		section_man(s);
+	section_man(&shca_counters_section);
+	puts(".Pp\nThe counters are:\n.Bl -tag -width Ds");
+	for (i = 0; i < SHCA_C_COUNT; i++)
+		printf(".It Cm %s\n%s.\n", shca_counter_names[i], shca_counter_help[i]);
+	puts(".El");
+}

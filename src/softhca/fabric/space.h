@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory behind the shared file of a fabric, and what there is to say where there is none. */
+#ifndef SHCA_SPACE_H
+#define SHCA_SPACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The file has memory there from now on. 0, or -ENOMEM: there is none. */
+int shca_space_back(int fd, uint64_t off, uint64_t len);
+
+/* After that failed: how full the file system of a fabric is, and what can be done about it. */
+void shca_space_text(const char *dir, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The calls for contexts and messages: the lock around what the protocol does. */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "ep/ep.h"
+
+/* ---- contexts ---- */
+
+int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
+	       unsigned flags, struct tq_ctx **ctx)
+{
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_core_ctx_add(&ep->core, id, peers, npeers, rank, flags, ctx);
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+
+	tq_lock(&ep->lock);
+	tq_core_ctx_set_flags(ctx, flags);
+	tq_ep_unlock(ep);
+}
+
+void tq_ctx_remove(struct tq_ctx *ctx)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+
+	tq_lock(&ep->lock);
+	tq_core_ctx_remove(ctx);
+	tq_ep_unlock(ep);
+}
+
+/* ---- messages ---- */
+
+static int started(struct tq_ep *ep, int rc)
+{
+	if (rc == -EIO)
+		tq_conn_report(&ep->net); /* what failed, before the user is told that it did */
+	return rc;
+}
+
+unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
+{
+	const struct tq_wire_limits *l = &ep->net.limits;
+
+	if (len <= (uint64_t)ep->params.eager_limit)
+		return 0;
+	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
+}
+
+/*
+ * A short message that can't go eagerly now goes by RTS, and its copy stays until it is received:
+ * perhaps after others that would find no room any more. But a peer that returns credit, or takes
+ * the tuple back from its queue, takes it in soon, whatever its user receives.
+ */
+static bool pays_to_wait(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+{
+	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
+
+	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > (uint64_t)ep->params.eager_limit)
+		return false;
+	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
+		return false;
+	return tq_core_goes_eager_soon(ctx, rank, tag) || tq_control_moves(ctx->peers[rank]->link);
+}
+
+int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
+	    void *user, struct tq_req **req)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	/* Longer ones are not worth a look. */
+	if (flags & TQ_SEND_NOW && buf->len > (uint64_t)ep->params.eager_limit)
+		return -EAGAIN;
+	tq_lock(&ep->lock);
+	/* One that posts and posts may find a queue full of what is complete. */
+	if (ep->net.scq.look && tq_ep_poll_cq(ep, tq_cq_poll_sends))
+		ep->quiet = TQ_EP_QUIET;
+	/* And it would not see the credit that comes back. */
+	if (tq_control_waits(&ep->net))
+		tq_ep_poll(ep);
+	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC) &&
+	    pays_to_wait(ep, ctx, rank, tag, buf->len)) {
+		tq_ep_unlock(ep);
+		return -EAGAIN;
+	}
+	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
+	    struct tq_req **req, struct tq_status *status)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_cancel(struct tq_req *req)
+{
+	struct tq_ep *ep = tq_ep_of(req->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_core_cancel(req);
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_progress(ep);
+	tq_lock(&ep->lock);
+	rc = started(ep, tq_core_probe(ctx, rank, tag, status));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
+	      struct tq_msg **msg)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_progress(ep);
+	tq_lock(&ep->lock);
+	rc = started(ep, tq_core_mprobe(ctx, rank, tag, status, msg));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
+	     struct tq_status *status)
+{
+	struct tq_ep *ep = tq_ep_of(tq_msg_core(msg));
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = started(ep, tq_core_mrecv(msg, buf, user, req, status));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_tuple_infos(struct tq_ep *ep, struct tq_tuple_info *info, int n)
+{
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_core_tuple_infos(&ep->core, info, n);
+	tq_ep_unlock(ep);
+	return rc;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Progress: completions, what is due besides, and ended requests on their way to the user. */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "ep/ep.h"
+
+void tq_ep_release_told(struct tq_ep *ep)
+{
+	struct tq_req *req, *next;
+
+	if (!atomic_load_explicit(&ep->told, memory_order_relaxed))
+		return;
+	for (req = atomic_exchange_explicit(&ep->told, NULL, memory_order_acquire); req;
+	     req = next) {
+		next = req->next;
+		tq_core_release(req);
+	}
+}
+
+void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
+{
+	struct tq_req *req, *last = list;
+
+	for (req = list; req; req = req->next) {
+		ep->job.complete(req->user, &req->status);
+		last = req;
+	}
+	last->next = atomic_load_explicit(&ep->told, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&ep->told, &last->next, list,
+						      memory_order_release, memory_order_relaxed))
+		;
+}
+
+int tq_ep_poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget))
+{
+	uint64_t began = tq_core_polls(&ep->core);
+	int events = poll(&ep->net, TQ_EP_BUDGET);
+
+	/* What other polls leave in the queue was complete, too. */
+	if (ep->net.scq.drained)
+		tq_core_polled(&ep->core, began);
+	return events;
+}
+
+/*
+ * What is due besides completions is done after each poll that found some, and now and then; but
+ * when a request has ended its owner is told first, who is likely to wait for just that.
+ */
+int tq_ep_poll(struct tq_ep *ep)
+{
+	int events = tq_ep_poll_cq(ep, tq_cq_poll);
+
+	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
+		if (events == 0)
+			return 0;
+		if (ep->core.ended) {
+			ep->quiet += TQ_EP_QUIET / 4;
+			return events;
+		}
+	}
+	ep->quiet = 0;
+	tq_ep_release_told(ep);
+	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
+}
+
+/* Called with the lock, returns without it. */
+static int progress_unlock(struct tq_ep *ep)
+{
+	struct tq_req *ended = NULL;
+	int events;
+
+	/* Only holders of the lock write. */
+	atomic_store_explicit(&ep->progress,
+			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	events = tq_ep_poll(ep);
+	if (ep->core.ended) {
+		/* The log has said what failed before the user is told that it did. */
+		tq_conn_report(&ep->net);
+		ended = tq_core_ended(&ep->core);
+	}
+	tq_ep_unlock(ep);
+	if (ended)
+		tq_ep_tell(ep, ended);
+	return events;
+}
+
+int tq_progress(struct tq_ep *ep)
+{
+	if (!tq_trylock(&ep->lock))
+		return 0;
+	return progress_unlock(ep);
+}
+
+void tq_ep_progress(struct tq_ep *ep)
+{
+	/* Who is waited for may need this core. */
+	if (progress_unlock(ep) <= 0)
+		sched_yield();
+	tq_lock(&ep->lock);
+}

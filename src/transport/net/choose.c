@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which of the devices and ports that are there. */
+#include "net/net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "net/near.h"
+
+/*
+ * How good a port is; what comes first decides. InfiniBand goes before RoCE however near that is:
+ * of a job's processes each may be nearer to another port, and all have to be on one kind of link.
+ */
+struct merit {
+	bool works, infiniband;
+	int distance;
+};
+
+/* What was found among the devices: for the sentence when none will do. */
+struct choice {
+	struct ibv_device *device;
+	uint8_t port;
+	struct merit merit;
+	unsigned allowed, opened, xrc; /* devices that passed so far */
+	int error;                     /* of the last that could not be opened */
+	char down[64];                 /* a port that isn't active */
+	char there[200];               /* the names of all */
+};
+
+/* Is "device" or "device:port" in a list of such, separated by commas? */
+static bool listed(const char *list, const char *device, unsigned port)
+{
+	size_t len = strlen(device), n;
+	char *end;
+
+	for (; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (n < len || strncmp(list, device, len))
+			continue;
+		if (n == len || (list[len] == ':' && strtoul(list + len + 1, &end, 10) == port &&
+				 end == list + n))
+			return true;
+	}
+	return false;
+}
+
+/* May the device be used at all? Its ports are looked at later. */
+static bool device_listed(const char *list, const char *device)
+{
+	size_t len = strlen(device), n;
+
+	for (; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		if (n >= len && !strncmp(list, device, len) && (n == len || list[len] == ':'))
+			return true;
+	}
+	return false;
+}
+
+static bool port_allowed(const struct tq_params *params, const char *device, unsigned port)
+{
+	if (*params->if_include && !listed(params->if_include, device, port))
+		return false;
+	return !listed(params->if_exclude, device, port);
+}
+
+static bool better(const struct merit *a, const struct merit *b)
+{
+	if (a->works != b->works)
+		return a->works;
+	if (a->infiniband != b->infiniband)
+		return a->infiniband;
+	return a->distance < b->distance;
+}
+
+static void say_nothing(void *arg, enum tq_log_level level, const char *text)
+{
+	(void)arg;
+	(void)level;
+	(void)text;
+}
+
+/* Would it do? If it is the only one, what it lacks is said when it is opened. */
+static bool works(struct tq_net *net, struct ibv_context *verbs, uint8_t port)
+{
+	static const struct tq_job quiet = {.log = say_nothing};
+	const struct tq_job *job = net->job;
+	bool does;
+
+	net->job = &quiet;
+	net->dev = (struct tq_device){.verbs = verbs, .port_num = port};
+	does = !tq_device_check(net);
+	net->dev = (struct tq_device){0};
+	net->job = job;
+	return does;
+}
+
+static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigned nports,
+			  struct choice *c)
+{
+	const char *name = ibv_get_device_name(verbs->device);
+	struct ibv_port_attr port;
+	struct merit merit;
+	unsigned i;
+
+	for (i = 1; i <= nports; i++) {
+		if (!port_allowed(net->params, name, i))
+			continue;
+		if (ibv_query_port(verbs, (uint8_t)i, &port) || port.state != IBV_PORT_ACTIVE) {
+			snprintf(c->down, sizeof(c->down), "%s:%u", name, i);
+			continue;
+		}
+		merit = (struct merit){
+			.works = works(net, verbs, (uint8_t)i),
+			.infiniband = port.link_layer != IBV_LINK_LAYER_ETHERNET,
+			.distance = tq_near(verbs->device),
+		};
+		if (!c->device || better(&merit, &c->merit)) {
+			c->device = verbs->device;
+			c->port = (uint8_t)i;
+			c->merit = merit;
+		}
+	}
+}
+
+static void look_at_device(struct tq_net *net, struct ibv_device *device, struct choice *c)
+{
+	const struct tq_params *params = net->params;
+	const char *name = ibv_get_device_name(device);
+	struct ibv_device_attr attr;
+	struct ibv_context *verbs;
+	size_t said = strlen(c->there);
+
+	snprintf(c->there + said, sizeof(c->there) - said, "%s%s", said ? ", " : "", name);
+	if (*params->if_include && !device_listed(params->if_include, name))
+		return;
+	if (listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
+		return;
+	c->allowed++;
+	verbs = ibv_open_device(device);
+	if (!verbs) {
+		c->error = errno;
+		return;
+	}
+	if (!ibv_query_device(verbs, &attr)) {
+		c->opened++;
+		if (attr.device_cap_flags & IBV_DEVICE_XRC) {
+			c->xrc++;
+			look_at_ports(net, verbs, attr.phys_port_cnt, c);
+		}
+	}
+	ibv_close_device(verbs);
+}
+
+static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c)
+{
+	static const char help[] =
+		"on a machine without one, 'softhca run' gives a software adapter";
+	const char *include = net->params->if_include, *exclude = net->params->if_exclude;
+	int rc = -ENODEV;
+
+	if (!ndevices) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no RDMA device was found (ibv_devinfo shows what there is: check that the "
+		       "adapter's kernel modules and its libibverbs provider are installed); %s",
+		       help);
+	} else if (!c->allowed) {
+		rc = -EINVAL;
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "if_include \"%s\" and if_exclude \"%s\" allow none of the RDMA devices "
+		       "that "
+		       "there are: %s",
+		       include, exclude, c->there);
+	} else if (!c->opened) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "the RDMA device could not be opened: %s (check the permissions of "
+		       "/dev/infiniband/uverbs*)",
+		       strerror(c->error));
+	} else if (!c->xrc) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "no RDMA device with XRC (extended reliable connections) was found; "
+		       "ConnectX adapters have it; %s",
+		       help);
+	} else if (*c->down) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "
+		       "on InfiniBand the subnet manager)",
+		       c->down);
+	} else {
+		rc = -EINVAL;
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "if_include \"%s\" and if_exclude \"%s\" allow no port of the RDMA devices "
+		       "that there are: %s (write DEVICE:PORT)",
+		       include, exclude, c->there);
+	}
+	return rc;
+}
+
+int tq_device_choose(struct tq_net *net)
+{
+	struct choice c = {0};
+	struct ibv_device **list;
+	int n = 0, i, rc = 0;
+
+	list = ibv_get_device_list(&n);
+	for (i = 0; list && i < n; i++)
+		look_at_device(net, list[i], &c);
+	if (!c.device) {
+		rc = none_will_do(net, n, &c);
+	} else {
+		net->dev.port_num = c.port;
+		net->dev.verbs = ibv_open_device(c.device);
+		if (!net->dev.verbs) {
+			rc = -ENODEV;
+			tq_log(net->job, TQ_LOG_ERROR, "%s could not be opened: %s",
+			       ibv_get_device_name(c.device), strerror(errno));
+		}
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return rc;
+}

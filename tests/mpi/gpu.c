@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffers in a GPU's memory are refused with an error, by all calls and at all lengths, and nothing
+ * touches them; others work as ever. The GPU is a fake: its driver says of some memory that it is
+ * the GPU's (fake_cuda.c).
+ *
+ * gpu [late]: the program loads the driver before MPI_Init, or after it, when messages have been
+ * exchanged.
+ */
+#include <dlfcn.h>
+#include <limits.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "fake_cuda.h"
+
+enum { ROOM = 8 << 20, TAG = 7 };
+
+static const int lengths[] = {1, 200, 6000, 300000};
+
+#define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
+
+/* Of each kind; the first can't be touched. */
+static char *memory[FAKE_KINDS];
+
+static void load_driver(void)
+{
+	void (*fake)(enum fake_kind kind, void *addr, size_t len);
+	char path[PATH_MAX];
+	void *handle;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 40);
+
+	t_true(n > 0, "/proc/self/exe can't be read");
+	path[n] = '\0';
+	strcpy(strrchr(path, '/'), "/.libs/libcuda.so.1");
+	handle = dlopen(path, RTLD_NOW);
+	t_true(handle, "%s", dlerror());
+	*(void **)&fake = dlsym(handle, "fake_memory");
+	t_true(fake, "it is not the fake one");
+	for (int kind = 0; kind < FAKE_KINDS; kind++) {
+		memory[kind] =
+			mmap(NULL, ROOM, kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		t_true(memory[kind] != MAP_FAILED, "no memory");
+		fake(kind, memory[kind], ROOM);
+	}
+}
+
+static void exchange(char *buf, int len)
+{
+	const struct t_msg m = {.src = 0, .tag = TAG, .seq = (unsigned)len};
+	MPI_Status status;
+
+	if (t_rank == 0) {
+		t_fill(buf, (size_t)len, m);
+		MPI_Send(buf, len, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+	} else if (t_rank == 1) {
+		memset(buf, 0, (size_t)len);
+		MPI_Recv(buf, len, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status);
+		t_verify(buf, (size_t)len, m);
+		t_status(&status, 0, TAG, (size_t)len);
+	}
+}
+
+/* Several times, so that a tuple gets its queue. */
+static void works(const char *what, char *buf)
+{
+	t_begin("%s", what);
+	for (int i = 0; i < 12; i++)
+		for (size_t l = 0; l < LENGTHS; l++)
+			exchange(buf, lengths[l]);
+	t_end();
+}
+
+static void is_refused(int rc, const char *call)
+{
+	int class = MPI_SUCCESS;
+
+	MPI_Error_class(rc, &class);
+	t_true(class == MPI_ERR_BUFFER, "%s gives class %d", call, class);
+}
+
+/* Nobody receives these, or sends what these would receive. */
+static void refuse_calls(char *buf, int count, MPI_Datatype type)
+{
+	static char attached[400000 + MPI_BSEND_OVERHEAD];
+	int peer = !t_rank, size;
+	MPI_Request request;
+	void *detached;
+
+	is_refused(MPI_Send(buf, count, type, peer, TAG, MPI_COMM_WORLD), "MPI_Send");
+	is_refused(MPI_Ssend(buf, count, type, peer, TAG, MPI_COMM_WORLD), "MPI_Ssend");
+	is_refused(MPI_Isend(buf, count, type, peer, TAG, MPI_COMM_WORLD, &request), "MPI_Isend");
+	is_refused(MPI_Recv(buf, count, type, peer, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+		   "MPI_Recv");
+	is_refused(MPI_Irecv(buf, count, type, peer, TAG, MPI_COMM_WORLD, &request), "MPI_Irecv");
+	MPI_Buffer_attach(attached, sizeof(attached));
+	is_refused(MPI_Bsend(buf, count, type, peer, TAG, MPI_COMM_WORLD), "MPI_Bsend");
+	MPI_Buffer_detach(&detached, &size);
+	MPI_Send_init(buf, count, type, peer, TAG, MPI_COMM_WORLD, &request);
+	is_refused(MPI_Start(&request), "MPI_Start of a send");
+	MPI_Request_free(&request);
+	MPI_Recv_init(buf, count, type, peer, TAG, MPI_COMM_WORLD, &request);
+	is_refused(MPI_Start(&request), "MPI_Start of a receive");
+	MPI_Request_free(&request);
+}
+
+static void refused(const char *what, char *buf)
+{
+	MPI_Datatype gaps;
+
+	t_begin("%s", what);
+	MPI_Type_vector(3, 10, 20, MPI_INT, &gaps);
+	MPI_Type_commit(&gaps);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (t_rank < 2) {
+		for (size_t l = 0; l < LENGTHS; l++)
+			refuse_calls(buf + ROOM / 2, lengths[l], MPI_BYTE);
+		refuse_calls(buf, 5, gaps);
+	}
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Type_free(&gaps);
+	t_end();
+}
+
+static void empty(char *buf)
+{
+	t_begin("empty messages have no memory");
+	for (int i = 0; i < 12; i++) {
+		if (t_rank == 0)
+			MPI_Send(buf, 0, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+		else if (t_rank == 1)
+			MPI_Recv(buf, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	bool late = argc > 1 && !strcmp(argv[1], "late");
+	char *host;
+
+	if (!late)
+		load_driver();
+	t_init(&argc, &argv, 2);
+	if (t_counter("sent_direct") < 0) {
+		t_skip("gpu", "with another MPI a GPU's memory may work, or crash");
+		return t_finish();
+	}
+	host = t_alloc(300000);
+	works(late ? "before the driver is loaded" : "host memory first", host);
+	if (late)
+		load_driver();
+	refused("a GPU's memory", memory[FAKE_DEVICE]);
+	works("host memory", host);
+	refused("managed memory", memory[FAKE_MANAGED]);
+	works("pinned host memory", memory[FAKE_PINNED]);
+	empty(memory[FAKE_DEVICE]);
+	free(host);
+	return t_finish();
+}

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Values of MCA parameters: those that are none end MPI_Init with a sentence, and all forms of those that are one are understood. It
+# needs softhca in PATH, and the test programs in $TEST_BUILD/tests/mpi.
+set -u
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+bad=0
+
+# job PARAMETER VALUE [PROGRAM ARGUMENT...]
+job() {
+	local parameter=$1 value=$2
+	shift 2
+	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited --pkeys 0xffff,0x8001 -- \
+		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		-n 2 --mca pml tupleq --mca "$parameter" "$value" \
+		"$TEST_BUILD/tests/mpi/variable" "$parameter" "$value" "$@" >"$log" 2>&1
+}
+
+failed() {
+	echo "not ok $1 - $2"
+	sed 's/^/# /' "$log"
+	bad=1
+}
+
+# refused SENTENCE PARAMETER VALUE...: with each of the values.
+refused() {
+	local sentence=$1 parameter=pml_tupleq_$2 value status
+	shift 2
+	for value in "$@"; do
+		status=0
+		job "$parameter" "$value" || status=$?
+		if [ $status -eq 0 ] || [ $status -ge 124 ]; then
+			failed "params: $parameter \"$value\"" "it is not refused: status $status"
+		elif ! grep -aqF "$sentence" "$log"; then
+			failed "params: $parameter \"$value\"" "nothing says: $sentence"
+		else
+			echo "ok params: $parameter \"$value\" is refused"
+		fi
+	done
+}
+
+# works PARAMETER VALUE...: with each of the values, which MPI_T then has as it was given.
+works() {
+	local parameter=pml_tupleq_$1 value
+	shift
+	for value in "$@"; do
+		if job "$parameter" "$value" && grep -aq '^ok ' "$log"; then
+			echo "ok params: $parameter $value"
+		else
+			failed "params: $parameter $value" "it should work"
+		fi
+	done
+}
+
+# shown PARAMETER VALUE: ompi_info has the default.
+shown() {
+	ompi_info --parsable --param pml tupleq --level 9 >"$log" 2>&1
+	if grep -qx "mca:pml:tupleq:param:pml_tupleq_$1:value:\"\?$2\"\?" "$log"; then
+		echo "ok params: the default of $1"
+	else
+		failed "params: the default of $1" "ompi_info doesn't show $2"
+	fi
+}
+
+refused 'pml_tupleq_hold_lanes: hold_lanes = "abc": it takes a whole number' hold_lanes abc
+refused 'it takes a whole number' hold_lanes "" 8K 1.5 "8 9" 99999999999999999999
+refused 'pml_tupleq_hold_lanes: hold_lanes = 0: it takes 1 to 1024' hold_lanes 0
+# Each of them would be a 0 that is a value as well.
+refused 'it takes a whole number' promote_after many
+refused 'it takes a whole number' pkey x8001
+refused 'it takes a whole number of bytes, such as 8192, 8K or 1M' eager_limit short 4T K
+refused 'An invalid value was supplied for an enum variable' odp perhaps
+refused 'An invalid value was supplied for an enum variable' protocol smoke
+works hold_lanes 4
+works eager_limit 8192 8K 8KB 0x2000
+works pkey 0x8001
+works gid_index -1 0
+works if_include softhca0
+shown hold_lanes 8
+shown eager_limit 4K
+shown gid_index -1
+exit $bad

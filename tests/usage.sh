@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# usage.sh - help, and words that nothing is known by: the scripts say what there is, and begin nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+
+# says STATUS TEXT COMMAND...: it ends with this status and says this.
+says() {
+	local wanted=$1 text=$2 said status=0
+	shift 2
+	said=$("$@" 2>&1) || status=$?
+	[ "$status" -eq "$wanted" ] || { echo "$*: status $status, not $wanted" && bad=1; }
+	case $said in *"$text"*) ;; *) echo "$*: it doesn't say \"$text\" but: $said" && bad=1 ;; esac
+}
+
+says 0 "[overlap|latency|" bench/run.sh --help
+says 0 "All parts together take --quick" bench/run.sh all --help
+says 0 "All parts together take --quick" bench/run.sh all -h
+says 1 "no options but --quick" bench/run.sh all --rounds 3
+says 1 "there is no benchmark called nothing; there are: overlap" bench/run.sh nothing
+says 0 "Groups: lint unit" tests/run.sh --help
+says 1 "there is no group nothing; there are: lint unit" tests/run.sh nothing
+says 1 "there is no option --nothing" tests/run.sh --nothing
+says 1 "there is no option --nothing" tests/run.sh lint --nothing
+says 1 "--build wants a directory" tests/run.sh --build
+exit "$bad"
