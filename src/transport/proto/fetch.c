@@ -449,29 +449,12 @@ int tq_recv_poll(struct tq_core *core)
 	return n;
 }
 
-void tq_fetch_lost(struct tq_rreq *r, int error)
-{
-	r->req.status.error = error;
-	tq_rreq_to(r, TQ_RREQ_LOST);
-	DL_APPEND2(r->req.core->lost, r, cprev, cnext);
-}
-
-void tq_core_srqs_gone(struct tq_core *core)
-{
-	struct tq_rreq *r;
-
-	while ((r = core->lost)) {
-		DL_DELETE2(core->lost, r, cprev, cnext);
-		tq_rreq_end(r, r->req.status.error);
-	}
-}
-
 static void fail(struct tq_rreq *r, int error)
 {
 	tq_fetch_over(r);
 	drop_pieces(r);
 	if (r->state == TQ_RREQ_HELD)
-		tq_fetch_lost(r, error);
+		tq_rreq_lost(r, error);
 	else
 		tq_rreq_end(r, error);
 }

@@ -264,6 +264,23 @@ void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_
 
 /* ---- the peer is gone ---- */
 
+void tq_rreq_lost(struct tq_rreq *r, int error)
+{
+	r->req.status.error = error;
+	tq_rreq_to(r, TQ_RREQ_LOST);
+	DL_APPEND2(r->req.core->lost, r, cprev, cnext);
+}
+
+void tq_core_srqs_gone(struct tq_core *core)
+{
+	struct tq_rreq *r;
+
+	while ((r = core->lost)) {
+		DL_DELETE2(core->lost, r, cprev, cnext);
+		tq_rreq_end(r, r->req.status.error);
+	}
+}
+
 void tq_rtup_fail(struct tq_rtup *k, int error)
 {
 	struct tq_core *core = k->pair->ctx->core;
@@ -292,7 +309,7 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 	k->room = NULL; /* those are in pair->active too */
 	while ((r = k->in_srq)) {
 		DL_DELETE(k->in_srq, r);
-		tq_fetch_lost(r, error);
+		tq_rreq_lost(r, error);
 	}
 	if (k->srq)
 		put_srq(k);

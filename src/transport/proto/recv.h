@@ -148,6 +148,8 @@ void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_r
 void tq_rtup_unheld(struct tq_rtup *k);
 /* A receive of the tuple's own account was delivered. */
 void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r);
+/* r, in no list, was in an SRQ whose sender is lost: ends with `error` when that SRQ is gone. */
+void tq_rreq_lost(struct tq_rreq *r, int error);
 /* The peer is gone: ends receives of the tuple, the recall, and the queue. */
 void tq_rtup_fail(struct tq_rtup *k, int error);
 
@@ -188,8 +190,6 @@ void tq_fetch_release(struct tq_rreq *r);
 /* Into pair->active, and out of it: before its end. */
 void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state);
 void tq_fetch_over(struct tq_rreq *r);
-/* r, in no list, was in an SRQ whose sender is lost: ends with `error` when that SRQ is gone. */
-void tq_fetch_lost(struct tq_rreq *r, int error);
 /* All wanted bytes are there. */
 void tq_fetch_complete(struct tq_rreq *r);
 /* The peer is gone, and with it the queues: ends the receives that only it could end. */
