@@ -263,6 +263,7 @@ group_transport() {
 	plain_build
 	run_sims "" 50000 100000 0
 	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
+	wanted mutants_net && run mutants_net 900 env TEST_BUILD="$build" "$top/tests/transport/mutants_net.sh"
 	run_list transport "*.list" ""
 }
 

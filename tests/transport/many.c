@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "many.h"
+
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const names[MANY_MOST] = {"B", "A", "A2", "C"};
+struct tq_ep *many_eps[MANY_MOST];
+struct tq_peer *many_peers[MANY_MOST][MANY_MOST];
+int many_neps, many_errors;
+void (*many_completed)(struct many_op *op);
+static char dir[] = "/tmp/test_many.XXXXXX"; /* the job's */
+
+void many_must(bool cond, const char *fmt, ...)
+{
+	va_list args;
+
+	if (cond)
+		return;
+	va_start(args, fmt);
+	fputs("# ", stderr);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+	va_end(args);
+	exit(1);
+}
+
+/* ---- endpoints ---- */
+
+static void log_line(void *arg, enum tq_log_level level, const char *text)
+{
+	if (level > TQ_LOG_ERROR)
+		return;
+	fprintf(stderr, "# %s: %s\n", (const char *)arg, text);
+	many_errors++;
+}
+
+static void completed(void *user, const struct tq_status *status)
+{
+	struct many_op *op = user;
+
+	op->status = *status;
+	op->ended = true;
+	if (many_completed)
+		many_completed(op);
+}
+
+void many_know(int i, int j)
+{
+	size_t len;
+	const void *address = tq_address(many_eps[j], &len);
+
+	many_must(!tq_peer_add(many_eps[i], address, len, names[j], &many_peers[i][j]), "no peer");
+}
+
+void many_open(int n, bool nodes, const char *const *params)
+{
+	char why[200];
+
+	for (many_neps = 0; many_neps < n; many_neps++) {
+		struct tq_job job = {.key = 77 + (nodes ? (uint64_t)many_neps : 0),
+				     .dir = dir,
+				     .name = names[many_neps],
+				     .log = log_line,
+				     .log_arg = (void *)(uintptr_t)names[many_neps],
+				     .complete = completed};
+		struct tq_params *p = tq_params_new();
+
+		for (int i = 0; params[i]; i++) {
+			char name[64];
+			const char *value = strchr(params[i], '=');
+
+			snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
+			many_must(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
+		}
+		many_must(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
+		tq_params_free(p);
+	}
+}
+
+void many_know_all(void)
+{
+	for (int i = 0; i < many_neps; i++)
+		for (int j = 0; j < many_neps; j++)
+			many_know(i, j);
+}
+
+void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
+{
+	for (int i = 0; i < n; i++) {
+		struct tq_peer *p[MANY_MOST];
+
+		for (int j = 0; j < n; j++)
+			p[j] = many_peers[who[i]][who[j]];
+		many_must(!tq_ctx_add(many_eps[who[i]], id, p, n, i, 0, &ctx[i]), "no context");
+	}
+}
+
+uint64_t many_counter(int ep, const char *name)
+{
+	const struct tq_counter_desc *d;
+
+	for (unsigned i = 0; (d = tq_counter_desc(i)); i++) {
+		if (!strcmp(d->name, name))
+			return tq_counter(many_eps[ep], i);
+	}
+	many_must(false, "no counter %s", name);
+	return 0;
+}
+
+/* ---- what they do ---- */
+
+void many_spin(int rounds)
+{
+	while (rounds--) {
+		for (int i = 0; i < many_neps; i++)
+			tq_progress(many_eps[i]);
+	}
+}
+
+bool many_comes(const struct many_op *op)
+{
+	time_t end = time(NULL) + MANY_DEADLINE;
+
+	while (!op->ended && time(NULL) < end)
+		many_spin(100);
+	return op->ended;
+}
+
+void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsigned flags,
+	       struct many_op *op)
+{
+	struct tq_buf buf = {.addr = (void *)(uintptr_t)text, .len = strlen(text) + 1};
+	int rc;
+
+	*op = (struct many_op){0};
+	rc = tq_send(ctx, rank, tag, &buf, flags, op, &op->req);
+	many_must(rc >= 0, "send: %s", strerror(-rc));
+	op->ended |= rc == 1;
+}
+
+void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op)
+{
+	struct tq_buf buf = {.addr = data, .len = 64};
+	int rc;
+
+	memset(data, 0, 64);
+	*op = (struct many_op){0};
+	rc = tq_recv(ctx, rank, tag, &buf, op, &op->req, &op->status);
+	many_must(rc >= 0, "receive: %s", strerror(-rc));
+	op->ended |= rc == 1;
+}
+
+void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank)
+{
+	struct many_op sent, got;
+	char data[64];
+
+	many_recv(to, from_rank, MANY_TAG, data, &got);
+	many_spin(50);
+	many_send(from, to_rank, MANY_TAG, "in time", 0, &sent);
+	many_must(many_comes(&got) && many_comes(&sent) && !strcmp(data, "in time"),
+		  "a message didn't come");
+	many_spin(300);
+}
+
+uint32_t many_take_slots(void)
+{
+	struct tq_cq *scq = &many_eps[0]->net.scq;
+	uint32_t taken = scq->size - scq->used - scq->kept;
+
+	scq->used += taken;
+	return taken;
+}
+
+void many_give_slots(uint32_t taken)
+{
+	many_eps[0]->net.scq.used -= taken;
+}
+
+/* ---- cases ---- */
+
+static int forget(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static bool passes(void (*run)(void))
+{
+	int status = -1;
+	pid_t pid;
+
+	strcpy(strrchr(dir, '.'), ".XXXXXX");
+	many_must(mkdtemp(dir), "no directory");
+	pid = fork();
+	if (pid == 0) {
+		alarm(4 * MANY_DEADLINE);
+		run();
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		status = -1;
+	nftw(dir, forget, 8, FTW_DEPTH | FTW_PHYS);
+	return status == 0;
+}
+
+int many_main(const struct many_case *cases, int n, int argc, char **argv)
+{
+	char words[200] = "";
+	int failed = 0;
+
+	for (int i = 1; i < argc; i++) {
+		strncat(words, i > 1 ? " " : "", sizeof(words) - strlen(words) - 1);
+		strncat(words, argv[i], sizeof(words) - strlen(words) - 1);
+	}
+	for (int i = 0; i < n; i++) {
+		bool ok;
+
+		if (!strstr(cases[i].name, words))
+			continue;
+		ok = passes(cases[i].run);
+		printf("%s %s\n", ok ? "ok" : "not ok", cases[i].name);
+		fflush(stdout);
+		failed += !ok;
+	}
+	return failed != 0;
+}

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The same for the rules of net/ and ep/, which no model has: takes them out one at a time (mutants_net/*.patch; the first line says
+# what is wrong then, the second one which test sees it: "# caught by [OPTION of softhca run...] -- PROGRAM [ARGUMENT...]"), builds
+# libtupleq with that, and expects the test to fail, or not to end. mutants_net.sh [NAME...]. The test programs in $TEST_BUILD and
+# softhca in PATH are as they are; CC and CFLAGS are taken from the environment.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+programs=${TEST_BUILD:?the build tree, with its test programs}/tests/transport/.libs
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+deadline=40 # seconds; without a mutant each test takes a few
+
+# compile SOURCE OBJECT INCLUDE
+compile() {
+	# shellcheck disable=SC2086 # CFLAGS are several words
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -fPIC -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
+}
+
+# link OBJECTS LIBRARY
+link() {
+	${CC:-cc} -shared -Wl,-soname,libtupleq.so.0 "-Wl,--version-script=$top/src/transport/tupleq.map" "$1"/*.o -o "$2" -libverbs -pthread
+}
+
+# build SOURCES DIRECTORY: libtupleq there; what is as in the original is not compiled again.
+build() {
+	local src obj
+
+	mkdir -p "$2/objects"
+	for src in "$1"/{base,proto,net,ep}/*.c; do
+		obj=$2/objects/$(basename "$(dirname "$src")")-$(basename "$src" .c).o
+		if [ "$2" != "$work/plain" ] && cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
+			ln "$work/plain/objects/$(basename "$obj")" "$obj"
+		else
+			compile "$src" "$obj" "$1"
+		fi
+	done
+	link "$2/objects" "$2/libtupleq.so.0"
+}
+
+# try DIRECTORY COMMAND: with the libtupleq there. What it says goes to DIRECTORY/out.
+try() {
+	local options program
+
+	read -ra options <<<"${2%%-- *}"
+	read -ra program <<<"${2#*-- }"
+	LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 "$deadline" softhca run "${options[@]}" -- \
+		"$programs/${program[0]}" "${program[@]:1}" >"$1/out" 2>&1
+}
+
+# what_failed DIRECTORY: what is seen there first.
+what_failed() {
+	grep -m1 '^not ok' "$1/out" || grep -m1 '^#' "$1/out" || echo "it doesn't end"
+}
+
+# Does the test of this patch pass without it? Each is tried once.
+declare -A passes
+works() {
+	if [ -z "${passes[$1]-}" ]; then
+		passes[$1]=no
+		! try "$work/plain" "$1" || passes[$1]=yes
+	fi
+	[ "${passes[$1]}" = yes ]
+}
+
+# judge PATCH NAME: prints the line, true if the mutant is found.
+judge() {
+	local dir=$work/$2 test
+
+	mkdir "$dir"
+	cp -r "$top/src/transport" "$dir/source"
+	if ! patch -s -f -p1 -F 3 -d "$dir/source" <"$1" >/dev/null; then
+		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
+		return 1
+	fi
+	build "$dir/source" "$dir"
+	test=$(test_of "$1")
+	if try "$dir" "$test"; then
+		echo "not ok mutant $2 - not found by \"$test\""
+		return 1
+	fi
+	echo "ok mutant $2 ($test: $(what_failed "$dir"))"
+	rm -rf "$dir"
+}
+
+# test_of PATCH
+test_of() {
+	sed -n '2s/^# caught by //p' "$1"
+}
+
+build "$top/src/transport" "$work/plain"
+patches=()
+for patch in "$here"/mutants_net/*.patch; do
+	[ $# -eq 0 ] || [[ " $* " == *" $(basename "$patch" .patch) "* ]] || continue
+	if works "$(test_of "$patch")"; then
+		patches+=("$patch")
+	else
+		echo "not ok mutant $(basename "$patch" .patch) - without it, \"$(test_of "$patch")\" fails: $(what_failed "$work/plain")"
+		status=1
+	fi
+done
+
+# Most of the time they wait for something that doesn't come: several side by side.
+jobs=()
+for patch in "${patches[@]}"; do
+	[ ${#jobs[@]} -lt 4 ] || {
+		wait "${jobs[0]}" || status=1
+		jobs=("${jobs[@]:1}")
+	}
+	judge "$patch" "$(basename "$patch" .patch)" &
+	jobs+=($!)
+done
+for job in "${jobs[@]}"; do
+	wait "$job" || status=1
+done
+exit $status

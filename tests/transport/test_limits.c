@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Limits are kept, and nothing waits for ever for it: test_limits [NAME], under "softhca run
+ * --nodes 1". */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "many.h"
+#include "net/control.h"
+#include "net/mem.h"
+
+static const int both[] = {0, 1};
+
+/* A message on each of n tags, whose receives are in time. */
+static void pass_tags(struct tq_ctx **ctx, int n)
+{
+	for (int tag = 0; tag < n; tag++) {
+		struct many_op sent, got;
+		char data[64];
+
+		many_recv(ctx[1], 0, tag, data, &got);
+		many_spin(50);
+		many_send(ctx[0], 1, tag, "in time", 0, &sent);
+		many_must(many_comes(&got) && many_comes(&sent), "tag %d: it didn't come", tag);
+		many_spin(100);
+	}
+}
+
+/* Where the completion queue is full nothing is posted, and goes when it isn't any more. */
+static void full_queue(void)
+{
+	static const char *const params[] = {"service_thread=0", "protocol=rget", NULL};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	uint32_t taken;
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_recv(ctx[1], 0, MANY_TAG, data, &got);
+	taken = many_take_slots();
+	many_send(ctx[0], 1, MANY_TAG, "waits", 0, &sent);
+	many_spin(2000);
+	many_must(!got.ended, "it was posted without a slot");
+	many_give_slots(taken);
+	many_must(many_comes(&got) && !strcmp(data, "waits"), "it didn't come");
+}
+
+/* The same for receives, where the queue can't grow. */
+static void full_receive_queue(void)
+{
+	static const char *const params[] = {"cq_depth=256",
+					     "promote_after=0",
+					     "giveback_after=0",
+					     "small_depth=32",
+					     "large_depth=16",
+					     "tuple_depth=512",
+					     NULL};
+	enum { MESSAGES = 400 };
+	static struct many_op got[MESSAGES];
+	static char data[MESSAGES][64];
+	const struct tq_cq *rcq;
+	struct many_op sent;
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	pass_tags(ctx, MANY_TAG + 1);
+	rcq = &many_eps[1]->net.rcq;
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
+		many_must(rcq->used <= rcq->size, "%u receives are in a queue of %u", rcq->used,
+			  rcq->size);
+	}
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(ctx[0], 1, MANY_TAG, "fits", 0, &sent);
+		many_must(many_comes(&got[i]) && many_comes(&sent), "message %d didn't come", i);
+	}
+}
+
+/* Held messages have a part of the completion queue: what ends them needs the rest. */
+static void held_part(void)
+{
+	static const char *const params[] = {"cq_depth=256",     "promote_after=0", "hold_lanes=8",
+					     "giveback_after=0", "hold_depth=32",   NULL};
+	enum { TAGS = 8, EACH = 24 };
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	pass_tags(ctx, TAGS);
+	pass_tags(ctx, TAGS);
+	for (int i = 0; i < TAGS * EACH; i++) {
+		many_send(ctx[0], 1, i % TAGS, "held", 0, &sent);
+		many_spin(20);
+		many_must(many_eps[0]->net.scq.held <= many_eps[0]->net.scq.size / 4 + TAGS,
+			  "held messages take %u of %u slots", many_eps[0]->net.scq.held,
+			  many_eps[0]->net.scq.size);
+	}
+	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NOTUP, &sent);
+	many_recv(ctx[1], 0, 1000, data, &got);
+	many_must(many_comes(&got), "nothing passes those that are held");
+	for (int i = 0; i < TAGS * EACH; i++) {
+		many_recv(ctx[1], 0, i % TAGS, data, &got);
+		many_must(many_comes(&got), "message %d didn't come", i);
+	}
+}
+
+static void hold_lanes(void)
+{
+	static const char *const params[] = {"promote_after=0", "hold_lanes=2", "giveback_after=0",
+					     NULL};
+	enum { TAGS = 6 };
+	struct tq_node *node, *next;
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	pass_tags(ctx, TAGS);
+	for (int i = 0; i < TAGS; i++) {
+		many_send(ctx[0], 1, i, "held", 0, &sent);
+		many_spin(300);
+	}
+	HASH_ITER(hh, many_eps[0]->net.nodes, node, next)
+		many_must(node->nhold <= 2, "there are %u hold lanes", node->nhold);
+	for (int i = TAGS - 1; i >= 0; i--) {
+		many_recv(ctx[1], 0, i, data, &got);
+		many_must(many_comes(&got), "tag %d didn't come", i);
+	}
+}
+
+/* Tuples of contexts that are gone leave a few queues for the next ones. */
+static void kept_queues(void)
+{
+	static const char *const params[] = {"promote_after=0", "srq_pool=4", NULL};
+	uint64_t before;
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	before = many_counter(1, "srqs");
+	many_context(1, 2, both, ctx);
+	pass_tags(ctx, 20);
+	many_must(many_counter(1, "srqs") > before + 4, "few tuples have queues");
+	tq_ctx_remove(ctx[1]);
+	tq_ctx_remove(ctx[0]);
+	for (time_t end = time(NULL) + MANY_DEADLINE;
+	     many_counter(1, "tuples") && time(NULL) < end;)
+		many_spin(100);
+	many_spin(100);
+	many_must(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
+		  (int)(many_counter(1, "srqs") - before));
+}
+
+static void copies(void)
+{
+	static const char *const params[] = {"protocol=rget", "copy_pool=1M", "service_thread=0",
+					     NULL};
+	enum { MESSAGES = 3000 };
+	static struct many_op sent[MESSAGES];
+	static char text[1001];
+	struct tq_ctx *ctx[2];
+	struct many_op got;
+	char data[64];
+
+	memset(text, 'x', sizeof(text) - 1);
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent[i]);
+		many_must(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
+			  (unsigned long long)many_eps[0]->net.mem->copies);
+	}
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+	}
+}
+
+/* Senders that a control SRQ has no room for get a further one. */
+static void control_queues(void)
+{
+	static const char *const params[] = {"small_depth=64", "large_depth=64", "credits=64",
+					     NULL};
+	static const int all[] = {0, 1, 2, 3};
+	struct tq_ctx *ctx[4];
+	struct tq_bank *bank;
+	int banks = 0;
+
+	many_open(4, true, params);
+	many_know_all();
+	many_context(1, 4, all, ctx);
+	for (int i = 0; i < 4; i++) {
+		for (int k = 0; k < 100; k++)
+			many_pass(ctx[i], ctx[0], i, 0);
+	}
+	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, banks++) {
+		for (int cls = 0; cls < TQ_CLASSES; cls++)
+			many_must(bank->granted[cls] <= bank->depth[cls],
+				  "%u credits for %u buffers", bank->granted[cls],
+				  bank->depth[cls]);
+	}
+	many_must(banks > 1, "all four have room in one");
+}
+
+static const struct many_case cases[] = {
+	{"a full completion queue", full_queue},
+	{"a full completion queue of receives", full_receive_queue},
+	{"the part of held messages", held_part},
+	{"hold lanes", hold_lanes},
+	{"queues that are kept", kept_queues},
+	{"the pool of copies", copies},
+	{"a further control queue", control_queues},
+};
+
+int main(int argc, char **argv)
+{
+	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
