@@ -22,6 +22,7 @@ void case_start(const struct small_case *c, struct world *w)
 		world_settle(w);
 	}
 	w->away = c->away;
+	w->may_break = c->breaks;
 }
 
 static uint64_t max_direct(const struct small_case *c)

@@ -34,6 +34,7 @@ struct small_case {
 	bool no_pool;            /* there are no copies */
 	bool refused;            /* the HCA takes no receives into tuple queues */
 	uint32_t away;           /* who does nothing in the schedules: bit mask */
+	bool breaks;             /* connections fail */
 	bool slow;               /* time passes: sends look held */
 	bool big;                /* only its first schedules are gone through */
 	struct op ops[CASE_OPS]; /* to the first without a length */

@@ -69,6 +69,13 @@ const struct small_case cases_rules[] = {
 	 .away = 1u << 0,
 	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), SEND(0, 1, 1, EAGER), AWAITED_RECV(1, 0, 1, 8),
 		 RECV(1, ANY_SRC, 0, 8)}},
+	{.name = "direct-breaks-off",
+	 .neps = 2,
+	 .warm = 2,
+	 .lanes = 1,
+	 .breaks = true,
+	 .ops = {WARM(0, 1, 0), RECV(1, 0, 0, 8), SEND(0, 1, 0, LONG), SEND(0, 1, 0, LONG),
+		 RECV(1, 0, 0, 8)}},
 	/* Which tuples have a queue. */
 	{.name = "limit-oldest-goes",
 	 .neps = 2,

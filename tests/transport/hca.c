@@ -263,6 +263,8 @@ void hca_delivered(struct model *m, int id, int from, int qp)
 	if (d.srq->dead)
 		return;
 	tq_core_delivered(&ep->core, d.token, d.len, d.status);
+	SIM_MUST(!d.status || ep->peers[from].failed,
+		 "%d goes on with %d, of which a receive failed", id, from);
 }
 
 /* What is in an SRQ whose sender is lost may be filled by that to the last. */
@@ -291,12 +293,26 @@ void hca_lane_ready(struct model *m, int id, int to)
 
 /* ---- failures ---- */
 
+/* The last message that has come on a lane may have come in part only, which its receive says. */
+static void break_off(struct model *m, int from, int to)
+{
+	for (int qp = 0; qp < MODEL_QPS; qp++) {
+		struct model_done *first = m->ep[to].rcq[from][qp];
+
+		if (first && sim_chance(m->rng, 224)) {
+			first->prev->status = -EIO;
+			first->prev->len = 0;
+		}
+	}
+}
+
 static void break_way(struct model *m, int from, int to)
 {
 	struct model_ep *ep = &m->ep[from];
 	struct model_item *it, *tmp;
 
 	m->down[from][to] = true;
+	break_off(m, from, to);
 	DL_FOREACH_SAFE(ep->control[to], it, tmp) {
 		DL_DELETE(ep->control[to], it);
 		if (it->eager)

@@ -60,7 +60,7 @@ static bool can_break(const struct world *w, int ep)
 	if (!w->may_break)
 		return false;
 	if (w->broken[0] < 0)
-		return w->m.conf.neps > 1;
+		return w->m.conf.neps > 1 && w->step >= w->break_at;
 	return (ep == w->broken[0] || ep == w->broken[1]) && !w->told[ep];
 }
 

@@ -39,7 +39,8 @@ struct world {
 	bool removes;   /* and removed as soon as all has been posted there */
 	bool removed[MODEL_EPS];
 	uint32_t away;         /* endpoints whose program and library do nothing: bit mask */
-	bool may_break;        /* connections fail */
+	bool may_break;        /* connections fail, */
+	uint64_t break_at;     /* but not before this step */
 	int broken[2];         /* this one has; -1: none */
 	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */
 	bool told[MODEL_EPS];  /* tq_core_peer_failed() was called */

@@ -175,20 +175,10 @@ static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
 
 /* ---- direct ---- */
 
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int status)
+static void direct_delivered(struct tq_rreq *r, uint64_t len, int status)
 {
-	struct tq_rreq *r = token;
 	struct tq_rtup *k = r->rtup;
 
-	if (!r->again) {
-		TQ_COUNT(core->stats, recv_direct);
-		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
-		k->info.direct++;
-	}
-	if (r->state == TQ_RREQ_HELD) {
-		held_delivered(r, len, status);
-		return;
-	}
 	assert(r->state == TQ_RREQ_SRQ);
 	r->req.status.source = k->pair->rank;
 	r->req.status.tag = k->tag;
@@ -202,4 +192,24 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int stat
 		tq_fetch_unbounce(r);
 	else
 		tq_fetch_complete(r);
+}
+
+void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int status)
+{
+	struct tq_rreq *r = token;
+	struct tq_rtup *k = r->rtup;
+	struct tq_peer *peer = k->pair->peer;
+
+	if (!r->again) {
+		TQ_COUNT(core->stats, recv_direct);
+		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
+		k->info.direct++;
+	}
+	if (r->state == TQ_RREQ_HELD)
+		held_delivered(r, len, status);
+	else
+		direct_delivered(r, len, status);
+	/* Its connection failed amid a message. */
+	if (status)
+		tq_core_give_up(core, peer, "a message of its broke off");
 }
