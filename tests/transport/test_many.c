@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -368,16 +369,20 @@ static void waits_in_order(void)
 	}
 }
 
+static atomic_bool closed;
+
 static void *closes(void *ep)
 {
 	tq_close(ep);
+	closed = true;
 	return NULL;
 }
 
 /* Who closes at once has what it sent delivered before, and others don't miss it. */
 static void closes_at_once(void)
 {
-	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10", NULL};
+	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10",
+					     "service_thread=0", NULL};
 	static const int both[] = {0, 1};
 	enum { MESSAGES = 50 };
 	struct many_op sent, got;
@@ -394,6 +399,10 @@ static void closes_at_once(void)
 		many_send(ctx[1], 0, MANY_TAG, "before it closes", 0, &sent);
 	many_neps = 1;
 	many_must(!pthread_create(&thread, NULL, closes, many_eps[1]), "no thread");
+	/* B is away for longer than a goodbye is waited for. */
+	for (time_t end = time(NULL) + 2; !closed && time(NULL) < end;)
+		usleep(1000);
+	many_must(!closed, "it has closed with messages that wait");
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[0], 1, MANY_TAG, data, &got);
 		many_must(many_comes(&got) && !got.status.error, "message %d of %d didn't come", i,
