@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What becomes of the others where a process has died, or a connection is lost: test_lost [NAME],
+ * under "softhca run --nodes 1".
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+#include "many.h"
+#include "net/control.h"
+
+#define LONG 65536
+
+/* Called, once, when an SRQ is about to be destroyed. */
+static void (*before_destroyed)(void);
+
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	static int (*next)(struct ibv_srq * srq);
+	void (*fn)(void) = before_destroyed;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ibv_destroy_srq");
+	before_destroyed = NULL;
+	if (fn)
+		fn();
+	return next(srq);
+}
+
+/* As if the process had died: what is sent to it is refused. */
+static void dies(int ep)
+{
+	struct tq_bank *bank = many_eps[ep]->net.control->banks;
+
+	many_must(ep == many_neps - 1, "not the last one");
+	many_neps--;
+	for (int cls = 0; cls < TQ_CLASSES; cls++)
+		many_must(!ibv_destroy_srq(bank->srq[cls]), "an SRQ stays");
+}
+
+/* What was posted to others of its node behind what is refused comes, in its order. */
+static void mate_dies(void)
+{
+	static const char *const params[] = {"service_thread=0", "protocol=rget", NULL};
+	static const char *const words[] = {"one", "two", "three"};
+	static const int all[] = {0, 1, 2};
+	struct many_op sent, got[3];
+	struct tq_ctx *ctx[3];
+	char data[3][64];
+
+	many_open(3, false, params);
+	many_know_all();
+	many_context(1, 3, all, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[0], ctx[2], 0, 2);
+	dies(2);
+	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
+	for (int i = 0; i < 3; i++)
+		many_send(ctx[0], 1, MANY_TAG, words[i], 0, &sent);
+	for (int i = 0; i < 3; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
+		many_must(many_comes(&got[i]) && !got[i].status.error, "\"%s\" didn't come",
+			  words[i]);
+		many_must(!strcmp(data[i], words[i]), "not \"%s\" came, but \"%s\"", words[i],
+			  data[i]);
+	}
+}
+
+/* From A2 (rank 1), and from A (rank 2) if that is alive, each a long message that B reads. */
+static void read_long(struct tq_ctx *const *ctx, bool alive)
+{
+	static char from[2][LONG], to[2][LONG];
+	struct many_op sent[2] = {0}, got[2] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		struct tq_buf buf = {.addr = from[i], .len = LONG};
+
+		memset(from[i], 'a' + i, LONG);
+		memset(to[i], 0, LONG);
+		many_must(!tq_send(ctx[1 + i], 0, MANY_TAG, &buf, 0, &sent[i], &sent[i].req),
+			  "a long message has ended at once");
+	}
+	many_spin(1000);
+	if (!alive)
+		dies(2);
+	for (int i = 1; i >= 0; i--) {
+		struct tq_buf buf = {.addr = to[i], .len = LONG};
+
+		many_must(!tq_recv(ctx[0], 1 + i, MANY_TAG, &buf, &got[i], &got[i].req,
+				   &got[i].status),
+			  "a long message is here at once");
+	}
+	many_must(many_comes(&got[1]) && !got[1].status.error == alive, "A's read ended with %d",
+		  got[1].status.error);
+	many_must(many_comes(&got[0]) && !got[0].status.error && to[0][LONG - 1] == 'a',
+		  "A2's message wasn't read");
+}
+
+/* A read behind one that is refused is repeated. */
+static void mate_dies_before_read(void)
+{
+	static const char *const params[] = {"service_thread=0", "protocol=rget", NULL};
+	static const int all[] = {0, 1, 2};
+	struct tq_ctx *ctx[3];
+
+	many_open(3, false, params);
+	many_know_all();
+	many_context(1, 3, all, ctx);
+	read_long(ctx, true);
+	read_long(ctx, false);
+}
+
+/* What waits in a hold lane for one who died doesn't wait for ever. */
+static void held_for_who_died(void)
+{
+	static const char *const params[] = {"service_thread=0", "promote_after=0",
+					     "giveback_after=0", NULL};
+	static const int both[] = {0, 1};
+	struct many_op held, sent;
+	struct tq_ctx *ctx[2];
+	uint64_t direct;
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	direct = many_counter(0, "sent_direct");
+	many_send(ctx[0], 1, MANY_TAG, "held", TQ_SEND_SYNC, &held);
+	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	dies(1);
+	many_send(ctx[0], 1, MANY_TAG + 1, "to one who died", TQ_SEND_NOTUP, &sent);
+	many_must(many_comes(&held) && held.status.error == -EIO, "the send ended with %d",
+		  held.status.error);
+}
+
+static struct tq_ctx *ctxs[3];
+static struct many_op meanwhile;
+
+/* B, which has not been told yet, sends a direct message, and that is delivered. */
+static void comes_meanwhile(void)
+{
+	uint64_t direct = many_counter(0, "sent_direct");
+
+	many_send(ctxs[0], 1, MANY_TAG, "meanwhile", TQ_SEND_SYNC, &meanwhile);
+	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't sent to the SRQ");
+	for (time_t end = time(NULL) + MANY_DEADLINE; !meanwhile.ended && time(NULL) < end;)
+		tq_progress(many_eps[0]);
+	many_must(meanwhile.ended && !meanwhile.status.error, "it isn't delivered");
+}
+
+/*
+ * A's connection to B fails, in A's direction only. What B sends while A destroys the tuple's SRQ
+ * does no harm to the connections to others.
+ */
+static void sends_to_destroyed(void)
+{
+	static const char *const params[] = {"service_thread=0", "promote_after=0",
+					     "giveback_after=0", NULL};
+	static const int all[] = {0, 1, 2};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct many_op got[4], sent;
+	const struct tq_link *broken;
+	static char data[4][64];
+
+	many_open(3, true, params);
+	many_know_all();
+	many_context(1, 3, all, ctxs);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctxs[0], ctxs[1], 0, 1);
+	many_pass(ctxs[1], ctxs[0], 1, 0);
+	many_pass(ctxs[2], ctxs[1], 2, 1);
+	for (int i = 0; i < 4; i++)
+		many_recv(ctxs[1], 0, MANY_TAG, data[i], &got[i]);
+	many_spin(300);
+	broken = many_peers[1][0]->link;
+	many_must(!ibv_modify_qp(broken->ready[TQ_LANE_CONTROL]->qp, &attr, IBV_QP_STATE),
+		  "the lane stays");
+	before_destroyed = comes_meanwhile;
+	many_send(ctxs[1], 0, MANY_TAG, "by a broken lane", 0, &sent);
+	for (time_t end = time(NULL) + MANY_DEADLINE; before_destroyed && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(meanwhile.ended, "the SRQ was not destroyed");
+	for (int i = 0; i < 4; i++)
+		many_must(many_comes(&got[i]), "receive %d doesn't end", i);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctxs[2], ctxs[1], 2, 1);
+}
+
+static const struct many_case cases[] = {
+	{"a mate dies", mate_dies},
+	{"a mate dies before a read", mate_dies_before_read},
+	{"held for one who died", held_for_who_died},
+	{"a message to an SRQ that is destroyed", sends_to_destroyed},
+};
+
+int main(int argc, char **argv)
+{
+	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
