@@ -73,6 +73,8 @@ void many_open(int n, bool nodes, const char *const *params)
 				     .complete = completed};
 		struct tq_params *p = tq_params_new();
 
+		/* Who polls is the case's choice. */
+		many_must(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
 		for (int i = 0; params[i]; i++) {
 			char name[64];
 			const char *value = strchr(params[i], '=');

@@ -33,7 +33,8 @@ extern void (*many_completed)(struct many_op *op);
 /* Else the case has failed: a sentence that says how. */
 void many_must(bool cond, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s. */
+/* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s.
+ * They have no service thread, unless one asks for it. */
 void many_open(int n, bool nodes, const char *const *params);
 /* i gets to know j. */
 void many_know(int i, int j);

@@ -44,7 +44,7 @@ static void dies(int ep)
 /* What was posted to others of its node behind what is refused comes, in its order. */
 static void mate_dies(void)
 {
-	static const char *const params[] = {"service_thread=0", "protocol=rget", NULL};
+	static const char *const params[] = {"protocol=rget", NULL};
 	static const char *const words[] = {"one", "two", "three"};
 	static const int all[] = {0, 1, 2};
 	struct many_op sent, got[3];
@@ -102,7 +102,7 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 /* A read behind one that is refused is repeated. */
 static void mate_dies_before_read(void)
 {
-	static const char *const params[] = {"service_thread=0", "protocol=rget", NULL};
+	static const char *const params[] = {"protocol=rget", NULL};
 	static const int all[] = {0, 1, 2};
 	struct tq_ctx *ctx[3];
 
@@ -116,8 +116,7 @@ static void mate_dies_before_read(void)
 /* What waits in a hold lane for one who died doesn't wait for ever. */
 static void held_for_who_died(void)
 {
-	static const char *const params[] = {"service_thread=0", "promote_after=0",
-					     "giveback_after=0", NULL};
+	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
 	static const int both[] = {0, 1};
 	struct many_op held, sent;
 	struct tq_ctx *ctx[2];
@@ -158,8 +157,7 @@ static void comes_meanwhile(void)
  */
 static void sends_to_destroyed(void)
 {
-	static const char *const params[] = {"service_thread=0", "promote_after=0",
-					     "giveback_after=0", NULL};
+	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
 	static const int all[] = {0, 1, 2};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct many_op got[4], sent;

@@ -103,8 +103,7 @@ static void freed_early(void)
  */
 static void granted_when_full(void)
 {
-	static const char *const params[] = {"giveback_after=0", "promote_after=0",
-					     "service_thread=0", NULL};
+	static const char *const params[] = {"giveback_after=0", "promote_after=0", NULL};
 	static const int both[] = {0, 1};
 	struct many_op got[2], sent, last;
 	struct tq_ctx *ctx[2];
@@ -176,8 +175,7 @@ static void slow_mate(void)
 /* A message that waits for credit is counted once, however often it is looked at. */
 static void counts_waits(void)
 {
-	static const char *const params[] = {"service_thread=0", "protocol=rget", "credits=2",
-					     NULL};
+	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
 	static const int both[] = {0, 1};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
@@ -234,8 +232,7 @@ static void maker_leaves(void)
 /* A short message doesn't pass longer ones that wait for credit of theirs. */
 static void waits_in_order(void)
 {
-	static const char *const params[] = {"service_thread=0", "protocol=rget", "credits=2",
-					     NULL};
+	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
 	static const int both[] = {0, 1};
 	enum { MESSAGES = 6 };
 	static char texts[MESSAGES][3000];
@@ -272,8 +269,7 @@ static void *closes(void *ep)
 /* Who closes at once has what it sent delivered before, and others don't miss it. */
 static void closes_at_once(void)
 {
-	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10",
-					     "service_thread=0", NULL};
+	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10", NULL};
 	static const int both[] = {0, 1};
 	enum { MESSAGES = 50 };
 	struct many_op sent, got;
@@ -310,7 +306,8 @@ static void closes_at_once(void)
 /* B computes: its service thread answers a recall. */
 static void recalled_while_computing(void)
 {
-	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
+	static const char *const params[] = {"service_thread=1", "promote_after=0",
+					     "giveback_after=0", NULL};
 	static const int both[] = {0, 1};
 	struct tq_ctx *ctx[2];
 	struct many_op got;
