@@ -17,6 +17,7 @@
 #include <endian.h>
 
 #include "fixture.h"
+#include "fabric/address.h"
 #include "fabric/arena.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
@@ -74,18 +75,18 @@ static void addresses_name_hcas(void **state)
 
 		gid.global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
 		gid.global.interface_id = htobe64(h->guid);
-		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), i);
-		assert_int_equal(shca_fabric_hca_by_lid(&u_fab, h->lid), i);
+		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), i);
+		assert_int_equal(shca_address_by_lid(u_fab.hdr, h->lid), i);
 		assert_int_equal(h->guid >> 32, 0x0002c903);
 		gid.raw[13] ^= 1;
-		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), -1);
+		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), -1);
 		gid.raw[13] ^= 1;
 		gid.raw[0] = 0xff;
-		assert_int_equal(shca_fabric_hca_by_gid(&u_fab, &gid), -1);
+		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), -1);
 	}
 	assert_int_equal(i, 2);
-	assert_int_equal(shca_fabric_hca_by_lid(&u_fab, 0), -1);
-	assert_int_equal(shca_fabric_hca_by_lid(&u_fab, 3), -1);
+	assert_int_equal(shca_address_by_lid(u_fab.hdr, 0), -1);
+	assert_int_equal(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
 static void has_line(const char *tree, const char *name, const char *line)

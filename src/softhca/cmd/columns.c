@@ -34,7 +34,7 @@ static const struct shca_column qp_columns[] = {
 	OWNER,
 	{"STATE", "state", SHCA_COLUMN_TEXT, "RESET, INIT, RTR, RTS, SQD, SQE or ERR"},
 	{"PEER", "peer", SHCA_COLUMN_HEX, "the number of the queue pair that it is connected to"},
-	{"LID", "peer_lid", SHCA_COLUMN_NUMBER, "the LID of that one's port"},
+	{"LID", "peer_lid", SHCA_COLUMN_NUMBER, "the LID of that one's port (InfiniBand)"},
 	{"SEND CQ", "send_cq", SHCA_COLUMN_HEX, "the completion queue of its sends"},
 	{"RECV CQ", "recv_cq", SHCA_COLUMN_HEX, "the completion queue of its receives"},
 	{"SRQ", "srq", SHCA_COLUMN_HEX, "the shared receive queue that it takes receives from"},

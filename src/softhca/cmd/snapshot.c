@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fabric/address.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
 #include "fabrics.h"
@@ -133,7 +134,7 @@ static void add_qp(json_t *o, const struct shca_fabric *f, const struct shca_hca
 	set_name(o, "state", NAME_OF(states, state));
 	json_object_set_new(o, "peer", connected ? json_integer(e->dest_qpn) : json_null());
 	json_object_set_new(o, "peer_lid",
-			    connected && e->dest_hca < f->hdr->nhcas
+			    connected && e->dest_hca < f->hdr->nhcas && !shca_is_ethernet(f->hdr)
 				    ? json_integer(f->hdr->hcas[e->dest_hca].lid)
 				    : json_null());
 	if (e->type != IBV_QPT_XRC_RECV)

@@ -95,7 +95,7 @@ static int fill_hcas(struct shca_fabric_header *h)
 
 		hca->node = (uint16_t)(i / h->devices);
 		hca->device = (uint16_t)(i % h->devices);
-		hca->lid = (uint16_t)(1 + i);
+		hca->lid = h->config.value[SHCA_O_LINK_LAYER] ? 0 : (uint16_t)(1 + i);
 		/* The last byte is the index, which is how a GID is looked up. */
 		hca->guid = GUID_BASE | (h->seed & 0xffffff) << 8 | i;
 		snprintf(hca->name, sizeof(hca->name), "softhca%u", hca->device);
@@ -402,39 +402,6 @@ char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc)
 		return p;
 	munmap(p, SHCA_ARENA);
 	return seen;
-}
-
-int shca_fabric_hca_by_lid(const struct shca_fabric *f, uint16_t lid)
-{
-	return lid >= 1 && lid <= f->hdr->nhcas ? lid - 1 : -1;
-}
-
-int shca_fabric_hca_by_gid(const struct shca_fabric *f, const union ibv_gid *gid)
-{
-	uint64_t guid = be64toh(gid->global.interface_id);
-	unsigned i = guid & 0xff;
-
-	if (be64toh(gid->global.subnet_prefix) != SHCA_GID_PREFIX || i >= f->hdr->nhcas ||
-	    f->hdr->hcas[i].guid != guid)
-		return -1;
-	return (int)i;
-}
-
-/*
- * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names it
- * (IBA 9.6.1.2). Both must lead to the same HCA.
- */
-int shca_fabric_hca_by_path(const struct shca_fabric *f, const struct ibv_ah_attr *path)
-{
-	int by_gid, by_lid;
-
-	if (!path->is_global)
-		return shca_fabric_hca_by_lid(f, path->dlid);
-	by_gid = shca_fabric_hca_by_gid(f, &path->grh.dgid);
-	if (path->dlid == 0)
-		return by_gid;
-	by_lid = shca_fabric_hca_by_lid(f, path->dlid);
-	return by_lid == by_gid ? by_lid : -1;
 }
 
 int shca_lock_init(pthread_mutex_t *m)

@@ -86,12 +86,6 @@ static inline unsigned shca_hca_index(const struct shca_fabric *f, const struct 
 	return (unsigned)(hca - f->hdr->hcas);
 }
 
-/* The HCA with that LID or GID; -1 if there is none. */
-int shca_fabric_hca_by_lid(const struct shca_fabric *f, uint16_t lid);
-int shca_fabric_hca_by_gid(const struct shca_fabric *f, const union ibv_gid *gid);
-/* The HCA that an address vector leads to; -1: nobody receives what is sent there. */
-int shca_fabric_hca_by_path(const struct shca_fabric *f, const struct ibv_ah_attr *path);
-
 /* Locks a robust mutex in shared memory, and takes it over from an owner that died. */
 void shca_lock(pthread_mutex_t *m);
 void shca_unlock(pthread_mutex_t *m);

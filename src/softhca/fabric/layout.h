@@ -323,7 +323,7 @@ struct shca_table {
 /* One virtual HCA: node n's device d. */
 struct shca_hca {
 	uint64_t guid;
-	uint16_t lid;
+	uint16_t lid; /* Ethernet: 0 */
 	uint16_t node;
 	uint16_t device;
 	uint16_t npkeys;

@@ -405,6 +405,14 @@ int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
 		return bad_text(c, SHCA_O_ENGINE_CPUS, err, errlen);
 	if (shca_parse_pkeys(c->text[SHCA_O_PKEYS], c->pkeys, &c->npkeys))
 		return bad_text(c, SHCA_O_PKEYS, err, errlen);
+	if (c->value[SHCA_O_LINK_LAYER] && (c->npkeys != 1 || c->pkeys[0] != 0xffff)) {
+		snprintf(err, errlen,
+			 "pkeys is \"%s\", but an Ethernet port has the P_Key 0xffff alone: leave "
+			 "out "
+			 "pkeys, or link-layer.",
+			 c->text[SHCA_O_PKEYS]);
+		return -EINVAL;
+	}
 	if (shca_parse_memlock(c->text[SHCA_O_MEMLOCK], &c->memlock_mode, &c->memlock_bytes))
 		return bad_text(c, SHCA_O_MEMLOCK, err, errlen);
 	if (shca_parse_link(c->text[SHCA_O_LINK], &link))

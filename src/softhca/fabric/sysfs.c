@@ -2,6 +2,7 @@
 /*
  * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs}.
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "sysfs.h"
 
 #define TREE_LEN (sizeof(((struct shca_fabric_header *)0)->dir) + 16)
@@ -77,31 +79,48 @@ static void guid_text(uint64_t guid, char *buf, size_t len)
 		 (unsigned)guid & 0xffff);
 }
 
-static void put_port(struct sysdir *d, const struct shca_hca *hca)
+static void put_gids(struct sysdir *d, const struct shca_fabric_header *h,
+		     const struct shca_hca *hca)
 {
 	char name[64], prefix[24], guid[24];
+	enum ibv_gid_type type;
+	union ibv_gid gid;
+
+	for (unsigned i = 0; shca_gid_at(h, hca, i, &gid, &type); i++) {
+		guid_text(be64toh(gid.global.subnet_prefix), prefix, sizeof(prefix));
+		guid_text(be64toh(gid.global.interface_id), guid, sizeof(guid));
+		snprintf(name, sizeof(name), "ports/1/gids/%u", i);
+		put(d, name, "%s:%s", prefix, guid);
+		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", i);
+		put(d, name, type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+	}
+}
+
+static void put_port(struct sysdir *d, const struct shca_fabric_header *h,
+		     const struct shca_hca *hca)
+{
+	bool ethernet = shca_is_ethernet(h);
+	char name[64];
 	unsigned i;
 
 	put(d, "ports/1/state", "4: ACTIVE");
 	put(d, "ports/1/phys_state", "5: LinkUp");
-	put(d, "ports/1/link_layer", "InfiniBand");
+	put(d, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
 	put(d, "ports/1/rate", "100 Gb/sec (4X EDR)");
 	put(d, "ports/1/cap_mask", "0x2651e848");
 	put(d, "ports/1/lid", "0x%x", hca->lid);
 	put(d, "ports/1/lid_mask_count", "0");
-	put(d, "ports/1/sm_lid", "0x1");
+	put(d, "ports/1/sm_lid", ethernet ? "0x0" : "0x1");
 	put(d, "ports/1/sm_sl", "0");
-	guid_text(SHCA_GID_PREFIX, prefix, sizeof(prefix));
-	guid_text(hca->guid, guid, sizeof(guid));
-	put(d, "ports/1/gids/0", "%s:%s", prefix, guid);
-	put(d, "ports/1/gid_attrs/types/0", "IB/RoCE v1");
+	put_gids(d, h, hca);
 	for (i = 0; i < hca->npkeys; i++) {
 		snprintf(name, sizeof(name), "ports/1/pkeys/%u", i);
 		put(d, name, "0x%04x", hca->pkeys[i]);
 	}
 }
 
-static void put_hca(struct sysdir *d, const struct shca_hca *hca)
+static void put_hca(struct sysdir *d, const struct shca_fabric_header *h,
+		    const struct shca_hca *hca)
 {
 	char guid[24];
 
@@ -118,7 +137,7 @@ static void put_hca(struct sysdir *d, const struct shca_hca *hca)
 	put(d, "device/vendor", "0x15b3");
 	put(d, "device/device", "0x%04x", SHCA_PART_ID);
 	put(d, "device/numa_node", "-1");
-	put_port(d, hca);
+	put_port(d, h, hca);
 
 	snprintf(d->sub, sizeof(d->sub), "class/infiniband_verbs/uverbs%u", hca->device);
 	put(d, "ibdev", "%s", hca->name);
@@ -141,7 +160,7 @@ int shca_sysfs_make(const struct shca_fabric_header *hdr)
 			snprintf(d.sub, sizeof(d.sub), "class/infiniband_verbs");
 			put(&d, "abi_version", "%d", SHCA_ABI);
 		}
-		put_hca(&d, hca);
+		put_hca(&d, hdr, hca);
 	}
 	return d.rc;
 }

@@ -99,7 +99,8 @@ void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry);
 static inline uint64_t shca_table_seed(const struct shca_fabric *f, const struct shca_hca *hca,
 				       enum shca_kind kind)
 {
-	return f->hdr->seed ^ ((uint64_t)hca->lid << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
+	return f->hdr->seed ^
+	       ((shca_hca_index(f, hca) + 1ULL) << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
 }
 
 /* The live entry with that number, and its index in *idx (which may be NULL); NULL if there is

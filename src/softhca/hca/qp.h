@@ -16,7 +16,7 @@ struct shca_ud_dest {
 	int hca; /* -1 = nowhere */
 	bool multicast, global;
 	uint8_t sl;
-	uint8_t traffic_class, hop_limit;
+	uint8_t traffic_class, hop_limit, sgid_index;
 	uint32_t flow_label;
 	uint32_t qpn, qkey;
 	union ibv_gid dgid;

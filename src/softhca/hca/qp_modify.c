@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fabric/address.h"
 #include "qp_make.h"
 #include "req.h"
 
@@ -156,8 +157,6 @@ static bool values_ok(const struct shca_qp *qp, const struct ibv_qp_attr *a, int
 	return !(((mask & Q(PORT)) && a->port_num != 1) ||
 		 ((mask & Q(PKEY_INDEX)) && a->pkey_index >= qp->ctx->hca->npkeys) ||
 		 ((mask & Q(PATH_MTU)) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > active)) ||
-		 ((mask & Q(AV)) && a->ah_attr.port_num != 1) ||
-		 ((mask & Q(AV)) && a->ah_attr.is_global && a->ah_attr.grh.sgid_index) ||
 		 ((mask & Q(TIMEOUT)) && a->timeout > 31) ||
 		 ((mask & Q(RETRY_CNT)) && a->retry_cnt > 7) ||
 		 ((mask & Q(RNR_RETRY)) && a->rnr_retry > 7) ||
@@ -168,9 +167,10 @@ static bool values_ok(const struct shca_qp *qp, const struct ibv_qp_attr *a, int
 		 (mask & (Q(CAP) | Q(ALT_PATH) | Q(PATH_MIG_STATE) | Q(RATE_LIMIT))));
 }
 
-static void set_path(struct shca_qp_entry *e, const struct ibv_qp_attr *a)
+static void set_path(struct shca_qp *qp, const struct ibv_qp_attr *a)
 {
-	int hca = shca_fabric_hca_by_path(&shca_self.fabric, &a->ah_attr);
+	struct shca_qp_entry *e = qp->entry;
+	int hca = shca_address_by_path(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr);
 
 	e->attr.ah_attr = a->ah_attr;
 	/* A path to nowhere is no error here: sends find out. */
@@ -192,7 +192,7 @@ static void apply(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & Q(ACCESS_FLAGS))
 		e->access = e->attr.qp_access_flags = a->qp_access_flags;
 	if (mask & Q(AV))
-		set_path(e, a);
+		set_path(qp, a);
 	if (mask & Q(PATH_MTU))
 		e->attr.path_mtu = a->path_mtu;
 	if (mask & Q(DEST_QPN))
@@ -297,12 +297,16 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 	struct shca_qp_entry *e = qp->entry;
 	uint32_t now = atomic_load(&e->state);
 	enum ibv_qp_state from = now, to = mask & Q(STATE) ? a->qp_state : from;
+	int rc;
 
 	if ((mask & Q(CUR_STATE)) && a->cur_qp_state != from)
 		return EINVAL;
 	if ((unsigned)to > S(ERR) || to == S(SQE) ||
 	    !masks_ok(from, to, qp->ibv.qp_base.qp_type, mask) || !values_ok(qp, a, mask))
 		return EINVAL;
+	rc = mask & Q(AV) ? shca_address_check(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr) : 0;
+	if (rc)
+		return rc;
 	apply(qp, a, mask);
 	/* release: peers that see the state see the attributes. An error may have come in between:
 	 * it stays. */

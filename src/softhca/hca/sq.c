@@ -79,6 +79,7 @@ void shca_sq_set_ud(struct shca_swqe *w, struct ibv_ah *ibah, uint32_t qpn, uint
 				      .sl = ah->attr.sl,
 				      .traffic_class = ah->attr.grh.traffic_class,
 				      .hop_limit = ah->attr.grh.hop_limit,
+				      .sgid_index = ah->attr.grh.sgid_index,
 				      .flow_label = ah->attr.grh.flow_label,
 				      .qpn = qpn,
 				      .qkey = qkey,

@@ -3,10 +3,10 @@
  * ud.c - datagrams: to one QP, or to all that are attached to a multicast group. What can't be
  * delivered is dropped without a word to the sender (IBA 9.8.3).
  */
-#include <endian.h>
 #include <string.h>
 
 #include "fault.h"
+#include "grh.h"
 #include "link.h"
 #include "mr.h"
 #include "req.h"
@@ -18,31 +18,17 @@
 struct datagram {
 	struct shca_qp *qp;
 	const struct shca_swqe *w;
-	uint8_t bytes[GRH_BYTES + 4096];
+	_Alignas(struct ibv_grh) uint8_t bytes[GRH_BYTES + 4096];
 	uint32_t qkey;
 	uint64_t arrives_at; /* link model: at the port that it is delivered to now */
 };
 
-/* The header that receivers get in front of the data when the address vector has a global route
- * (IBA 8.3). */
 static void make_grh(struct datagram *d)
 {
-	const struct shca_swqe *w = d->w;
-	struct ibv_grh g = {.version_tclass_flow =
-				    htobe32(6u << 28 | (uint32_t)w->ud.traffic_class << 20 |
-					    (w->ud.flow_label & 0xfffff)),
-			    .paylen = htobe16((uint16_t)(w->length + 24)),
-			    .next_hdr = 0x1b,
-			    .hop_limit = w->ud.hop_limit,
-			    .dgid = w->ud.dgid};
-
-	if (!w->ud.global) {
+	if (d->w->ud.global)
+		shca_grh_make(d->qp->ctx->hca, &d->w->ud, d->w->length, (struct ibv_grh *)d->bytes);
+	else
 		memset(d->bytes, 0, GRH_BYTES);
-		return;
-	}
-	g.sgid.global.subnet_prefix = htobe64(0xfe80000000000000ULL);
-	g.sgid.global.interface_id = htobe64(d->qp->ctx->hca->guid);
-	memcpy(d->bytes, &g, GRH_BYTES);
 }
 
 static void drop(struct shca_hca *hca)

@@ -4,23 +4,16 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 
+#include "hca/grh.h"
 #include "hca/mcast.h"
 
 #define MCAST_LID_BASE 0xc000 /* IBA 4.1.3: multicast LIDs are 0xC000 to 0xFFFE */
 #define PERMISSIVE_LID 0xffff
 #define MAX_SL         15
-
-static int check_attr(const struct ibv_ah_attr *attr)
-{
-	if (attr->port_num != SHCA_PORT || attr->sl > MAX_SL)
-		return -EINVAL;
-	/* Only the first entry of the table has a GID. */
-	if (attr->is_global && attr->grh.sgid_index)
-		return -EINVAL;
-	return 0;
-}
+#define NO_VLAN        0xffff
 
 static bool is_multicast(const struct ibv_ah_attr *attr)
 {
@@ -32,12 +25,13 @@ static bool is_multicast(const struct ibv_ah_attr *attr)
 /* An AH is user memory only, as on mlx5: the PD doesn't count it. */
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
+	const struct shca_hca *hca = shca_ctx(pd->context)->hca;
 	struct shca_ah *ah;
 	int ret;
 
-	ret = check_attr(attr);
+	ret = attr->sl > MAX_SL ? EINVAL : shca_address_check(shca_self.fabric.hdr, hca, attr);
 	if (ret) {
-		errno = -ret;
+		errno = ret;
 		return NULL;
 	}
 	ah = calloc(1, sizeof(*ah));
@@ -49,7 +43,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ibv.pd = pd;
 	ah->attr = *attr;
 	ah->multicast = is_multicast(attr);
-	ah->hca = ah->multicast ? -1 : shca_fabric_hca_by_path(&shca_self.fabric, attr);
+	ah->hca = ah->multicast ? -1 : shca_address_by_path(shca_self.fabric.hdr, hca, attr);
 	return &ah->ibv;
 }
 
@@ -59,24 +53,41 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-static int find_gid_index(const struct shca_hca *hca, const union ibv_gid *gid)
+/* A received datagram's GRH, for an answer: what it came from, and what it came to. */
+static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
+		      struct ibv_global_route *route)
 {
+	const struct shca_fabric_header *h = shca_self.fabric.hdr;
+	bool ethernet = shca_is_ethernet(h);
+	enum ibv_gid_type type = ethernet ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_IB;
+	uint32_t version_class_flow = be32toh(grh->version_tclass_flow);
+	const struct iphdr *ip = ethernet ? shca_grh_ipv4(grh) : NULL;
 	union ibv_gid own;
+	int index;
 
-	for (unsigned i = 0; i < SHCA_GID_TBL_LEN; i++) {
-		shca_gid_at(hca, i, &own);
-		if (memcmp(&own, gid, sizeof(own)) == 0)
-			return (int)i;
+	if (ip) {
+		type = IBV_GID_TYPE_ROCE_V2;
+		shca_gid_map(ip->daddr, &own);
+		shca_gid_map(ip->saddr, &route->dgid);
+		route->traffic_class = ip->tos;
+		route->hop_limit = ip->ttl;
+	} else {
+		if (ethernet && grh->next_hdr == IPPROTO_UDP)
+			type = IBV_GID_TYPE_ROCE_V2;
+		own = grh->dgid;
+		route->dgid = grh->sgid;
+		route->flow_label = version_class_flow & 0xfffff;
+		route->traffic_class = (version_class_flow >> 20) & 0xff;
+		route->hop_limit = grh->hop_limit;
 	}
-	return -1;
+	index = shca_gid_index(h, hca, &own, type);
+	route->sgid_index = (uint8_t)index;
+	return index < 0 ? EINVAL : 0;
 }
 
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	uint32_t version_class_flow;
-	int index;
-
 	memset(attr, 0, sizeof(*attr));
 	attr->dlid = wc->slid;
 	attr->sl = wc->sl;
@@ -84,19 +95,9 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	attr->port_num = port_num;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
-	index = find_gid_index(shca_ctx(context)->hca, &grh->dgid);
-	if (index < 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	version_class_flow = be32toh(grh->version_tclass_flow);
 	attr->is_global = 1;
-	attr->grh.dgid = grh->sgid;
-	attr->grh.sgid_index = (uint8_t)index;
-	attr->grh.flow_label = version_class_flow & 0xfffff;
-	attr->grh.traffic_class = (version_class_flow >> 20) & 0xff;
-	attr->grh.hop_limit = grh->hop_limit;
-	return 0;
+	errno = answer_grh(shca_ctx(context)->hca, grh, &attr->grh);
+	return errno ? -1 : 0;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
@@ -109,14 +110,25 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	return ibv_create_ah(pd, &attr);
 }
 
-/* For Ethernet ports only; ours is InfiniBand. */
+/* For Ethernet ports only. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	(void)context;
-	(void)attr;
-	(void)eth_mac;
-	(void)vid;
-	errno = EOPNOTSUPP;
-	return EOPNOTSUPP;
+	const struct shca_fabric_header *h = shca_self.fabric.hdr;
+	const struct shca_hca *hca = shca_ctx(context)->hca;
+	int to, rc = EOPNOTSUPP;
+
+	if (shca_is_ethernet(h))
+		rc = shca_address_check(h, hca, attr);
+	to = rc ? -1 : shca_address_by_path(h, hca, attr);
+	if (!rc && to < 0)
+		rc = ETIMEDOUT;
+	if (rc) {
+		errno = rc;
+		return rc;
+	}
+	shca_mac(&h->hcas[to], eth_mac);
+	if (vid)
+		*vid = NO_VLAN;
+	return 0;
 }

@@ -21,6 +21,7 @@ static uint32_t violations(const struct shca_hca *hca, enum shca_counter c)
 static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 {
 	const struct shca_fabric *f = &shca_self.fabric;
+	bool ethernet = shca_is_ethernet(f->hdr);
 
 	*a = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
@@ -34,13 +35,13 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 		.qkey_viol_cntr = violations(hca, SHCA_C_QKEY_VIOLATIONS),
 		.pkey_tbl_len = hca->npkeys,
 		.lid = hca->lid,
-		.sm_lid = SM_LID,
+		.sm_lid = ethernet ? 0 : SM_LID,
 		.max_vl_num = VL0_TO_VL7,
-		.subnet_timeout = SUBNET_TMO,
+		.subnet_timeout = ethernet ? 0 : SUBNET_TMO,
 		.active_width = WIDTH_4X,
 		.active_speed = SPEED_EDR,
 		.phys_state = PHYS_LINK_UP,
-		.link_layer = IBV_LINK_LAYER_INFINIBAND,
+		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
 	};
 }
 
@@ -67,36 +68,37 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 			       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-void shca_gid_at(const struct shca_hca *hca, unsigned index, union ibv_gid *gid)
+/* That of the context's port. */
+static bool gid_at(struct ibv_context *context, unsigned index, union ibv_gid *gid,
+		   enum ibv_gid_type *type)
 {
-	memset(gid, 0, sizeof(*gid));
-	if (index == 0) {
-		gid->global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
-		gid->global.interface_id = htobe64(hca->guid);
-	}
+	return shca_gid_at(shca_self.fabric.hdr, shca_ctx(context)->hca, index, gid, type);
 }
 
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
+	enum ibv_gid_type type;
+
 	if (port_num != SHCA_PORT || index < 0 || index >= SHCA_GID_TBL_LEN) {
 		errno = EINVAL;
 		return -1;
 	}
-	shca_gid_at(shca_ctx(context)->hca, (unsigned)index, gid);
+	gid_at(context, (unsigned)index, gid, &type);
 	return 0;
 }
 
-static void copy_gid_entry(const struct shca_context *ctx, void *to, size_t entry_size)
+/* The caller's struct may be an older or a newer one. False: the table's entry is empty. */
+static bool copy_gid_entry(struct ibv_context *context, unsigned index, void *to, size_t entry_size)
 {
-	struct ibv_gid_entry e = {
-		.gid_index = 0,
-		.port_num = SHCA_PORT,
-		.gid_type = IBV_GID_TYPE_IB,
-	};
+	struct ibv_gid_entry e = {.gid_index = index, .port_num = SHCA_PORT};
+	enum ibv_gid_type type;
 
-	shca_gid_at(ctx->hca, 0, &e.gid);
+	if (!gid_at(context, index, &e.gid, &type))
+		return false;
+	e.gid_type = type;
 	memset(to, 0, entry_size);
 	memcpy(to, &e, entry_size < sizeof(e) ? entry_size : sizeof(e));
+	return true;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
@@ -104,31 +106,41 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
 {
 	if (flags != 0 || port_num != SHCA_PORT || gid_index >= SHCA_GID_TBL_LEN)
 		return EINVAL;
-	if (gid_index != 0)
-		return ENODATA;
-	copy_gid_entry(shca_ctx(context), entry, entry_size);
-	return 0;
+	return copy_gid_entry(context, gid_index, entry, entry_size) ? 0 : ENODATA;
 }
 
 ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	if (flags != 0 || max_entries < 1)
+	unsigned n = 0;
+	union ibv_gid gid;
+	enum ibv_gid_type type;
+
+	if (flags != 0)
 		return -EINVAL;
-	copy_gid_entry(shca_ctx(context), entries, entry_size);
-	return 1;
+	while (gid_at(context, n, &gid, &type)) {
+		if (n == max_entries)
+			return -EINVAL;
+		copy_gid_entry(context, n, (char *)entries + n * entry_size, entry_size);
+		n++;
+	}
+	return n;
 }
 
-/* 0 is "InfiniBand or RoCE v1" in this function's own enum, and what empty entries have too. */
+/* 0 is "InfiniBand or RoCE v1" in this function's own enum, and what empty entries have too; 1 is
+ * RoCE v2. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type)
 {
-	(void)context;
+	enum ibv_gid_type t;
+	union ibv_gid gid;
+
 	if (port_num != SHCA_PORT || index >= SHCA_GID_TBL_LEN) {
 		errno = EINVAL;
 		return -1;
 	}
-	*type = 0;
+	gid_at(context, index, &gid, &t);
+	*type = t == IBV_GID_TYPE_ROCE_V2;
 	return 0;
 }
 

@@ -12,11 +12,11 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
+#include "fabric/address.h"
 #include "hca/objects.h"
 
 /* The library's own ports and tables. */
 #define SHCA_PORT        1
-#define SHCA_GID_TBL_LEN 8 /* entry 0 is the port's; the others are empty */
 
 /* process.c */
 
@@ -50,8 +50,6 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 int shca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 int shca_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		    size_t attr_size);
-/* The GID at an index; all zero but for index 0. */
-void shca_gid_at(const struct shca_hca *hca, unsigned index, union ibv_gid *gid);
 
 /* pd.c */
 struct ibv_td *shca_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);

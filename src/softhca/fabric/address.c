@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "address.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#define PORT 1
+
+/* IPv4 addresses of Ethernet ports: the first HCA's, and its prefix as a mapped one. */
+#define IPV4_BASE   0x0a4d0001u /* 10.77.0.1 */
+#define IPV4_PREFIX 0x0000ffffu
+
+/* ---- GIDs ---- */
+
+static void link_local(const struct shca_fabric_header *h, const struct shca_hca *hca,
+		       union ibv_gid *gid)
+{
+	uint8_t mac[6];
+
+	gid->global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
+	gid->global.interface_id = htobe64(hca->guid);
+	if (!shca_is_ethernet(h))
+		return;
+	/* RFC 4291, appendix A: the interface identifier that a MAC address makes. */
+	shca_mac(hca, mac);
+	memcpy(gid->raw + 8, mac, 3);
+	gid->raw[8] ^= 2;
+	gid->raw[11] = 0xff;
+	gid->raw[12] = 0xfe;
+	memcpy(gid->raw + 13, mac + 3, 3);
+}
+
+static void mapped(const struct shca_fabric_header *h, const struct shca_hca *hca,
+		   union ibv_gid *gid)
+{
+	uint32_t ip = IPV4_BASE + (uint32_t)(hca - h->hcas);
+
+	gid->global.subnet_prefix = 0;
+	gid->global.interface_id = htobe64((uint64_t)IPV4_PREFIX << 32 | ip);
+}
+
+void shca_mac(const struct shca_hca *hca, uint8_t mac[6])
+{
+	uint64_t id = htobe64(hca->guid);
+
+	/* The manufacturer's part of the GUID and its last three bytes; locally administered. */
+	memcpy(mac, &id, 3);
+	memcpy(mac + 3, (uint8_t *)&id + 5, 3);
+	mac[0] |= 2;
+}
+
+bool shca_gid_is_ipv4(const union ibv_gid *gid)
+{
+	return !gid->global.subnet_prefix && be64toh(gid->global.interface_id) >> 32 == IPV4_PREFIX;
+}
+
+bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca, unsigned index,
+		 union ibv_gid *gid, enum ibv_gid_type *type)
+{
+	bool ethernet = shca_is_ethernet(h);
+
+	memset(gid, 0, sizeof(*gid));
+	*type = IBV_GID_TYPE_IB;
+	if (index >= (ethernet ? 4 : 1))
+		return false;
+	if (index < 2)
+		link_local(h, hca, gid);
+	else
+		mapped(h, hca, gid);
+	if (ethernet)
+		*type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+	return true;
+}
+
+int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hca,
+		   const union ibv_gid *gid, enum ibv_gid_type type)
+{
+	enum ibv_gid_type t;
+	union ibv_gid own;
+
+	for (unsigned i = 0; i < SHCA_GID_TBL_LEN; i++) {
+		if (shca_gid_at(h, hca, i, &own, &t) && t == type &&
+		    !memcmp(&own, gid, sizeof(own)))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* ---- who has it ---- */
+
+int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid)
+{
+	return !shca_is_ethernet(h) && lid >= 1 && lid <= h->nhcas ? lid - 1 : -1;
+}
+
+int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid *gid)
+{
+	uint64_t id = be64toh(gid->global.interface_id);
+	/* An IPv4 address counts HCAs; the last byte of a GUID, and of a MAC address, does. */
+	unsigned i = shca_gid_is_ipv4(gid) ? (uint32_t)id - IPV4_BASE : id & 0xff;
+	enum ibv_gid_type type;
+	union ibv_gid own;
+
+	if (i >= h->nhcas)
+		return -1;
+	for (unsigned k = 0; shca_gid_at(h, &h->hcas[i], k, &own, &type); k++) {
+		if (!memcmp(&own, gid, sizeof(own)))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Both ends of an Ethernet path have addresses of one family. */
+static int by_ethernet_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
+			    const struct ibv_ah_attr *path)
+{
+	enum ibv_gid_type type;
+	union ibv_gid own;
+
+	if (!path->is_global || !shca_gid_at(h, hca, path->grh.sgid_index, &own, &type) ||
+	    shca_gid_is_ipv4(&own) != shca_gid_is_ipv4(&path->grh.dgid))
+		return -1;
+	return shca_address_by_gid(h, &path->grh.dgid);
+}
+
+/*
+ * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names it
+ * (IBA 9.6.1.2). Both must lead to the same HCA.
+ */
+int shca_address_by_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
+			 const struct ibv_ah_attr *path)
+{
+	int by_gid, by_lid;
+
+	if (shca_is_ethernet(h))
+		return by_ethernet_path(h, hca, path);
+	if (!path->is_global)
+		return shca_address_by_lid(h, path->dlid);
+	by_gid = shca_address_by_gid(h, &path->grh.dgid);
+	if (path->dlid == 0)
+		return by_gid;
+	by_lid = shca_address_by_lid(h, path->dlid);
+	return by_lid == by_gid ? by_lid : -1;
+}
+
+int shca_address_check(const struct shca_fabric_header *h, const struct shca_hca *hca,
+		       const struct ibv_ah_attr *path)
+{
+	const union ibv_gid *dgid = &path->grh.dgid;
+	enum ibv_gid_type type;
+	union ibv_gid own;
+
+	if (path->port_num != PORT)
+		return EINVAL;
+	if (!path->is_global)
+		return shca_is_ethernet(h) ? EINVAL : 0;
+	if (!shca_gid_at(h, hca, path->grh.sgid_index, &own, &type))
+		return EINVAL;
+	if (!shca_is_ethernet(h) || dgid->raw[0] == 0xff)
+		return 0;
+	if (type == IBV_GID_TYPE_ROCE_V1 && be64toh(dgid->global.subnet_prefix) == SHCA_GID_PREFIX)
+		return 0;
+	return by_ethernet_path(h, hca, path) < 0 ? ETIMEDOUT : 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "grh.h"
+
+#include <endian.h>
+#include <string.h>
+
+#include "fabric/address.h"
+
+/* Bytes behind the GRH that its length counts: BTH, DETH, ICRC; for RoCE v2 there is UDP, too. */
+#define HEADERS     24u
+#define UDP_HEADER  8u
+#define NEXT_BTH    0x1b
+#define IP4_BYTES   20u
+#define IP4_VERSION 4
+#define MAPPED      0xffffu /* in front of the address */
+
+void shca_gid_map(uint32_t ip, union ibv_gid *gid)
+{
+	gid->global.subnet_prefix = 0;
+	gid->global.interface_id = htobe64((uint64_t)MAPPED << 32 | be32toh(ip));
+}
+
+uint32_t shca_gid_unmap(const union ibv_gid *gid)
+{
+	return htobe32((uint32_t)be64toh(gid->global.interface_id));
+}
+
+/* RFC 1071, of a header whose own field counts as 0. */
+static uint16_t checksum(const struct iphdr *ip)
+{
+	uint16_t words[IP4_BYTES / 2];
+	uint32_t sum = 0;
+
+	memcpy(words, ip, sizeof(words));
+	words[offsetof(struct iphdr, check) / 2] = 0;
+	for (unsigned i = 0; i < IP4_BYTES / 2; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t) ~(sum + (sum >> 16));
+}
+
+static struct iphdr *ipv4_part(struct ibv_grh *grh)
+{
+	return (struct iphdr *)((char *)grh + sizeof(*grh) - IP4_BYTES);
+}
+
+const struct iphdr *shca_grh_ipv4(const struct ibv_grh *grh)
+{
+	const struct iphdr *ip =
+		(const struct iphdr *)((const char *)grh + sizeof(*grh) - IP4_BYTES);
+
+	return ip->version == IP4_VERSION && ip->ihl == IP4_BYTES / 4 && ip->check == checksum(ip)
+		       ? ip
+		       : NULL;
+}
+
+static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, uint32_t length,
+		      struct ibv_grh *grh)
+{
+	struct iphdr *ip = ipv4_part(grh);
+
+	ip->version = IP4_VERSION;
+	ip->ihl = IP4_BYTES / 4;
+	ip->tos = to->traffic_class;
+	ip->tot_len = htobe16((uint16_t)(IP4_BYTES + UDP_HEADER + HEADERS + length));
+	ip->frag_off = htobe16(IP_DF);
+	ip->ttl = to->hop_limit;
+	ip->protocol = IPPROTO_UDP;
+	ip->saddr = shca_gid_unmap(from);
+	ip->daddr = shca_gid_unmap(&to->dgid);
+	ip->check = checksum(ip);
+}
+
+void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
+		   struct ibv_grh *grh)
+{
+	enum ibv_gid_type type;
+	union ibv_gid from;
+	bool v2;
+
+	shca_gid_at(shca_self.fabric.hdr, hca, to->sgid_index, &from, &type);
+	v2 = type == IBV_GID_TYPE_ROCE_V2;
+	memset(grh, 0, sizeof(*grh));
+	if (v2 && shca_gid_is_ipv4(&from)) {
+		make_ipv4(&from, to, length, grh);
+		return;
+	}
+	grh->version_tclass_flow =
+		htobe32(6u << 28 | (uint32_t)to->traffic_class << 20 | (to->flow_label & 0xfffff));
+	grh->paylen = htobe16((uint16_t)(length + HEADERS + (v2 ? UDP_HEADER : 0)));
+	grh->next_hdr = v2 ? IPPROTO_UDP : NEXT_BTH;
+	grh->hop_limit = to->hop_limit;
+	grh->sgid = from;
+	grh->dgid = to->dgid;
+}
