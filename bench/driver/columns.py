@@ -14,6 +14,7 @@ class Column:
     what: str = ""
     softhca_options: tuple = ()  # on softhca alone
     local: bool = False  # all ranks have to be on one host
+    suffix: str = ""  # of the program's name, where the column has one of its own
 
 
 def mca(**parameters):
@@ -62,6 +63,14 @@ _ALL = [
     ),
 ]
 
+# No library: what is left by the adapter to any. It runs where its program is built.
+_VERBS = Column(
+    "verbs",
+    mca(pml="ob1", btl="tcp,self"),
+    what="bare verbs, RC: a receive is posted, a completion queue polled",
+    suffix="_verbs",
+)
+
 # The same pml with Open MPI's collectives; and those that Open MPI has for shared memory.
 _COLLECTIVES = [
     Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
@@ -73,7 +82,7 @@ _COLLECTIVES = [
     ),
 ]
 
-COLUMNS = {column.name: column for column in _ALL + _COLLECTIVES}
+COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES}
 
 # What messages are compared on; of these, those without an adapter and those that use it.
 SHARED_MEMORY = ["ob1-vader", "ucx-sm"]

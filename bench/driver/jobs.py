@@ -82,7 +82,7 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
         extra = settings.one_node
     return [
         *("mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),
-        os.path.join(settings.programs, program),
+        os.path.join(settings.programs, program + column.suffix),
         *arguments,
     ]
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 #include "log.h"
@@ -66,7 +67,14 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	else if (rc == -ENETUNREACH)
 		say(TQ_LOG_ERROR, name,
 		    "can't be reached: its adapter is on another kind of link, in another "
-		    "subnet, or in another partition (P_Key).");
+		    "subnet, or in another partition (P_Key), or its RoCE address is of "
+		    "another family, IPv4 or IPv6 (gid_index).");
+	else if (rc == -ETIMEDOUT || rc == -EHOSTUNREACH)
+		say(TQ_LOG_ERROR, name,
+		    "can't be reached: nobody answers for its RoCE address (is it in this "
+		    "subnet, and does it answer a ping? gid_index names another).");
+	else if (rc)
+		say(TQ_LOG_ERROR, name, strerror(-rc));
 	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
 }
 

@@ -15,3 +15,11 @@ for nodes in 1 2; do
 done
 pair ibv_rc_pingpong-1M 2 ibv_rc_pingpong -n 20 -s 1048576
 pair ibv_rc_pingpong-checked 2 ibv_rc_pingpong -n 200 -c
+
+alone ibv_devinfo-v-RoCE --link-layer ethernet -- ibv_devinfo -v
+for gid in 0 1 2 3; do
+	for kind in rc uc ud srq xsrq; do
+		alone "ibv_${kind}_pingpong-RoCE-GID-$gid" --nodes 2 --link-layer ethernet -- \
+			"$clients/pair" 1 ibv_${kind}_pingpong -n 200 -g "$gid"
+	done
+done

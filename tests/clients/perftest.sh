@@ -59,3 +59,7 @@ for test in ib_atomic_bw ib_atomic_lat; do
 		done
 	done
 done
+
+for transport in RC UC UD XRC; do
+	alone "ib_send_bw-$transport-RoCE" --nodes 2 --link-layer ethernet -- "$clients/pair" 1 ib_send_bw -c $transport -F -n 1000
+done

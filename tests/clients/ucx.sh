@@ -29,3 +29,7 @@ done
 for test in am_lat am_bw; do
 	pair "uct-ud_verbs-$test" 2 ucx_perftest -d softhca0:1 -x ud_verbs -t $test -n 1000 -w 50
 done
+for tl in rc_v ud_v; do
+	alone "ucp-$tl-tag_lat-RoCE" --nodes 2 --link-layer ethernet -- "$clients/pair" 1 \
+		env UCX_TLS=$tl UCX_NET_DEVICES=softhca0:1 ucx_perftest -t tag_lat -s 8 -n 500 -w 50
+done

@@ -54,6 +54,10 @@ done
 job "--pkeys 0xffff,0x8001" 2 sh -c 'OMPI_MCA_pml_tupleq_pkey=$((OMPI_COMM_WORLD_RANK ? 1 : 0x7fff)) exec "$@"' sh \
 	"$build/tests/mpi/order" 1
 verdict "ranks in two partitions" "rank [01] on host .* can't be reached: .* in another partition"
+# shellcheck disable=SC2016
+job "--link-layer ethernet" 2 sh -c 'OMPI_MCA_pml_tupleq_gid_index=$((OMPI_COMM_WORLD_RANK ? 1 : 3)) exec "$@"' sh \
+	"$build/tests/mpi/order" 1
+verdict "ranks with an IPv4 and an IPv6 address" "rank [01] on host .* can't be reached: .* another family"
 for seed in 1 2 3; do
 	job "--fault-kill 0.001 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"
 	verdict "killed at random, seed $seed" 'exited on signal 9|has been aborted'

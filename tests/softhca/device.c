@@ -20,7 +20,9 @@ struct t_dev *t_open(void)
 	d->port_num = 1;
 	t_ok(ibv_query_device_ex(d->ctx, NULL, &d->attr));
 	t_ok(ibv_query_port(d->ctx, d->port_num, &d->port));
-	t_ok(ibv_query_gid(d->ctx, d->port_num, 0, &d->gid));
+	d->roce = d->port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	d->gid_index = d->roce ? 1 : 0;
+	t_ok(ibv_query_gid(d->ctx, d->port_num, d->gid_index, &d->gid));
 	d->pd = ibv_alloc_pd(d->ctx);
 	t_true(d->pd, "ibv_alloc_pd: %s", strerror(errno));
 	return d;

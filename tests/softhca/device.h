@@ -17,8 +17,10 @@ struct t_dev {
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
-	union ibv_gid gid;
+	union ibv_gid gid; /* of gid_index */
+	uint8_t gid_index; /* on Ethernet that of RoCE v2 with a link-local address */
 	uint8_t port_num;
+	bool roce; /* each path needs a GRH */
 };
 
 /* Opens the first device and allocates a PD. */

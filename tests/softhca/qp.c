@@ -20,7 +20,9 @@ struct t_params t_params(const struct t_dev *d)
 				 .retry_cnt = 7,
 				 .rnr_retry = 7,
 				 .sq_psn = 0x123456,
-				 .rq_psn = 0x123456};
+				 .rq_psn = 0x123456,
+				 .grh = d->roce,
+				 .sgid_index = d->gid_index};
 }
 
 static struct ibv_cq *make_cq(struct t_dev *d, int depth)
@@ -137,6 +139,7 @@ static struct ibv_ah_attr path(const struct t_params *p, const struct t_addr *pe
 	if (p->grh) {
 		ah.grh.dgid = peer->gid;
 		ah.grh.hop_limit = 1;
+		ah.grh.sgid_index = p->sgid_index;
 	}
 	return ah;
 }
@@ -279,7 +282,7 @@ struct ibv_ah *t_ah(struct t_dev *d, const struct t_addr *peer, bool grh)
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
 
-	p.grh = grh;
+	p.grh |= grh;
 	attr = path(&p, peer);
 	ah = ibv_create_ah(d->pd, &attr);
 	t_true(ah, "ibv_create_ah: %s", strerror(errno));

@@ -45,6 +45,7 @@ struct t_params {
 	uint8_t timeout, retry_cnt, rnr_retry;
 	uint32_t sq_psn, rq_psn;
 	bool grh;
+	uint8_t sgid_index;
 };
 
 /* How a peer is reached; plain data, so that processes may exchange it. */
@@ -55,8 +56,8 @@ struct t_addr {
 	uint16_t pad;
 };
 
-/* Defaults: all access, MTU of the port, 16 reads, RNR timer 12 (0.64 ms), timeout 14, retries 7
- * and 7. */
+/* Defaults: a GRH on Ethernet, all access, MTU of the port, 16 reads, RNR timer 12 (0.64 ms),
+ * timeout 14, retries 7 and 7. */
 struct t_params t_params(const struct t_dev *d);
 
 /* NULL and errno, for tests of what is refused. */

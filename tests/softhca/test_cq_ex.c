@@ -73,7 +73,7 @@ static void test_fields(void **state)
 		t_eq(ibv_wc_read_byte_len(cq), 100);
 		t_eq(ibv_wc_read_imm_data(cq), htonl(i + 1000));
 		t_eq(ibv_wc_read_qp_num(cq), p.b->qp->qp_num);
-		t_eq(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM);
+		t_eq(ibv_wc_read_wc_flags(cq), IBV_WC_WITH_IMM | (dev->roce ? IBV_WC_GRH : 0));
 		t_eq(ibv_wc_read_vendor_err(cq), 0);
 		t_eq(ibv_wc_read_sl(cq), 0);
 		t_eq(ibv_wc_read_dlid_path_bits(cq), 0);

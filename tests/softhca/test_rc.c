@@ -55,11 +55,12 @@ static void sends(enum ibv_wr_opcode op)
 		t_eq(wc.opcode, IBV_WC_RECV);
 		t_eq(wc.byte_len, n);
 		t_eq(wc.qp_num, p.b->qp->qp_num);
+		t_eq(!!(wc.wc_flags & IBV_WC_GRH), dev->roce);
 		if (op == IBV_WR_SEND_WITH_IMM) {
 			t_eq(wc.wc_flags & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
 			t_eq(wc.imm_data, wr.imm_data);
 		} else {
-			t_eq(wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_GRH), 0);
+			t_eq(wc.wc_flags & IBV_WC_WITH_IMM, 0);
 		}
 		check_guarded(&p.bb, n, (unsigned)i);
 		wc = t_next(p.a->scq, 100 + i, IBV_WC_SUCCESS);

@@ -67,7 +67,7 @@ static void test_data(void **state)
 	const size_t sizes[] = {0, 1, 8, 100, 192, 193, mtu - 1, mtu};
 
 	(void)state;
-	for (int grh = 0; grh < 2; grh++) {
+	for (int grh = dev->roce; grh < 2; grh++) {
 		struct way w = way(grh);
 		struct t_pair *p = &w.p;
 
@@ -135,7 +135,7 @@ static void test_sges(void **state)
 
 static void test_inline(void **state)
 {
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	char data[32];
 	struct ibv_sge from = {(uintptr_t)data, sizeof(data), 0};
 	struct ibv_send_wr wr = ud_wr(&w, 1, &from);
@@ -181,7 +181,7 @@ static void test_self(void **state)
 static void test_reply(void **state)
 {
 	(void)state;
-	for (int grh = 0; grh < 2; grh++) {
+	for (int grh = dev->roce; grh < 2; grh++) {
 		struct way w = way(grh);
 		struct t_pair *p = &w.p;
 		struct ibv_sge one = t_sge(&p->ba, 0, 8), to = t_sge(&p->ba, 4096, 200);
@@ -211,7 +211,7 @@ static void test_reply(void **state)
 /* What the AH says is in the header, and the AH of the answer says it again. */
 static void test_grh(void **state)
 {
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_ah_attr a = {.dlid = dev->port.lid,
 				.port_num = 1,
@@ -220,6 +220,7 @@ static void test_grh(void **state)
 				.grh = {.dgid = dev->gid,
 					.flow_label = 0xabcde,
 					.hop_limit = 77,
+					.sgid_index = dev->gid_index,
 					.traffic_class = 0x5a}};
 	struct ibv_ah *ah = ibv_create_ah(dev->pd, &a);
 	struct ibv_sge one = t_sge(&p->ba, 0, 8);
@@ -242,7 +243,7 @@ static void test_grh(void **state)
 	t_eq(back.grh.flow_label, a.grh.flow_label);
 	t_eq(back.grh.hop_limit, a.grh.hop_limit);
 	t_eq(back.grh.traffic_class, a.grh.traffic_class);
-	t_eq(back.grh.sgid_index, 0);
+	t_eq(back.grh.sgid_index, dev->gid_index);
 	t_eq(back.sl, 3);
 	t_eq(back.dlid, dev->port.lid);
 	t_ok(ibv_destroy_ah(ah));
@@ -252,7 +253,7 @@ static void test_grh(void **state)
 /* Nothing posted, nobody there, a wrong Q_Key: dropped, a success for the sender. */
 static void test_dropped(void **state)
 {
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
@@ -283,7 +284,7 @@ static void test_dropped(void **state)
 /* IBA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
 static void test_qkey_high_bit(void **state)
 {
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
@@ -306,7 +307,7 @@ static void test_qkey_high_bit(void **state)
 /* Longer than the MTU: refused at once, or LOC_LEN_ERR. Longer than the receive: not received. */
 static void test_too_long(void **state)
 {
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, (128u << dev->port.active_mtu) + 1);
 	struct ibv_sge small;
@@ -323,7 +324,7 @@ static void test_too_long(void **state)
 	t_none(p->b->rcq, 2);
 	way_free(&w);
 
-	w = way(false);
+	w = way(dev->roce);
 	small = t_sge(&p->bb, 0, T_GRH + 10);
 	one = t_sge(&p->ba, 0, 11);
 	wr = ud_wr(&w, 1, &one);
@@ -341,7 +342,7 @@ static void test_opcodes(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 						 IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct ibv_sge one = t_sge(&w.p.ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 
@@ -376,7 +377,7 @@ static void test_multicast(void **state)
 	union ibv_gid group = {
 		.raw = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}};
 	struct ibv_ah_attr a = {.dlid = mlid, .port_num = 1, .is_global = 1};
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct t_qp *q[3];
 	struct t_spec rc = {.type = IBV_QPT_RC};
 	struct t_qp *no = t_qp(dev, &rc);
@@ -387,6 +388,7 @@ static void test_multicast(void **state)
 	(void)state;
 	a.grh.dgid = group;
 	a.grh.hop_limit = 1;
+	a.grh.sgid_index = dev->gid_index;
 	ah = ibv_create_ah(dev->pd, &a);
 	t_true(ah, "ibv_create_ah of a group: %s", strerror(errno));
 	wr.wr.ud.ah = ah;
@@ -447,7 +449,7 @@ static void test_absent(void **state)
 {
 	struct t_buf in = t_buf_in(dev->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	struct ibv_sge to = t_sge(&in, 0, 8192);
-	struct way w = way(false);
+	struct way w = way(dev->roce);
 	struct ibv_sge one = t_sge(&w.p.ba, 0, 1000);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 	struct ibv_wc wc;

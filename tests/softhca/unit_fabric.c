@@ -89,6 +89,43 @@ static void addresses_name_hcas(void **state)
 	assert_int_equal(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
+/* The same fabric with Ethernet ports. */
+static void ethernet_addresses_name_hcas(void **state)
+{
+	struct shca_fabric_header *h = u_fab.hdr;
+	struct ibv_ah_attr path = {.port_num = 1, .is_global = 1};
+	enum ibv_gid_type type;
+	union ibv_gid gid;
+
+	(void)state;
+	h->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_ETHERNET;
+	for (unsigned i = 0; i < h->nhcas; i++) {
+		for (unsigned k = 0; k < SHCA_GID_TBL_LEN; k++) {
+			if (!shca_gid_at(h, &h->hcas[i], k, &gid, &type)) {
+				assert_int_equal(k, 4);
+				break;
+			}
+			assert_int_equal(shca_gid_index(h, &h->hcas[i], &gid, type), k);
+			assert_int_equal(shca_gid_index(h, &h->hcas[!i], &gid, type), -1);
+			assert_int_equal(shca_address_by_gid(h, &gid), i);
+			path.grh.dgid = gid;
+			for (unsigned from = 0; from < 5; from++) {
+				path.grh.sgid_index = (uint8_t)from;
+				assert_int_equal(shca_address_by_path(h, &h->hcas[!i], &path),
+						 from < 4 && from / 2 == k / 2 ? (int)i : -1);
+			}
+			gid.raw[14] ^= 1;
+			assert_int_equal(shca_address_by_gid(h, &gid), -1);
+		}
+		assert_int_equal(shca_address_by_lid(h, (uint16_t)(1 + i)), -1);
+	}
+	memset(&gid, 0, sizeof(gid));
+	assert_int_equal(shca_address_by_gid(h, &gid), -1);
+	path.is_global = 0;
+	assert_int_equal(shca_address_by_path(h, &h->hcas[0], &path), -1);
+	h->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_INFINIBAND;
+}
+
 static void has_line(const char *tree, const char *name, const char *line)
 {
 	char path[256], text[128];
@@ -254,6 +291,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(arena_gives_zeroed_pages_apart),
 		IN_FABRIC(addresses_name_hcas),
+		IN_FABRIC(ethernet_addresses_name_hcas),
 		IN_FABRIC(files_are_ours_alone),
 		IN_FABRIC(two_fabrics_and_their_ends),
 		cmocka_unit_test(full_memory_is_an_error_and_no_signal),

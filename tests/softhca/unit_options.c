@@ -380,6 +380,12 @@ static void finish_checks(void **state)
 	strcpy(config.text[SHCA_O_LINK], "fast");
 	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
 	assert_non_null(strstr(err, "link"));
+	strcpy(config.text[SHCA_O_LINK], "off");
+	assert_int_equal(set(SHCA_O_LINK_LAYER, "ethernet"), 0);
+	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
+	assert_int_equal(set(SHCA_O_PKEYS, "0xffff,0x8001"), 0);
+	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "an Ethernet port has the P_Key 0xffff alone"));
 }
 
 int main(void)

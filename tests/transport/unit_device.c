@@ -17,9 +17,16 @@
 struct port {
 	enum ibv_port_state state;
 	uint8_t link;
-	bool roce_v2; /* has a GID of it */
+	uint8_t gids; /* GIDS_... of its interface's addresses */
 	uint16_t pkey;
 };
+
+/* Each has a GID of RoCE v1, and then, unless it is of a v1 only, one of v2. */
+#define GIDS_V1    1
+#define GIDS_LOCAL 2
+#define GIDS_IPV6  4
+#define GIDS_IPV4  8
+#define GIDS_KINDS 4
 
 static struct adapter {
 	int distance;
@@ -113,20 +120,34 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 {
 	(void)context;
 	(void)port;
-	(void)index;
 	memset(gid, 1, sizeof(*gid));
-	return 0;
+	return index < 16 ? 0 : -1;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
 		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
+	static const union ibv_gid gids[GIDS_KINDS] = {
+		{.raw = {0xfe, 0x80, [15] = 1}},
+		{.raw = {0xfe, 0x80, [15] = 1}},
+		{.raw = {0x20, 0x01, [15] = 1}},
+		{.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}},
+	};
+	unsigned have = port_of(context, port)->gids, at = 0;
+
 	(void)flags;
 	(void)size;
-	if (index || !port_of(context, port)->roce_v2)
-		return ENODATA;
-	entry->gid_type = IBV_GID_TYPE_ROCE_V2;
-	return 0;
+	for (int kind = 0; kind < GIDS_KINDS; kind++) {
+		for (int v = 1; v <= 2; v++) {
+			if (!(have >> kind & 1) || (1 << kind == GIDS_V1 && v == 2) ||
+			    at++ != index)
+				continue;
+			entry->gid = gids[kind];
+			entry->gid_type = v == 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+			return 0;
+		}
+	}
+	return ENODATA;
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
@@ -222,7 +243,8 @@ static void begin(void)
 	*said = '\0';
 }
 
-/* "hca0:1", or what is said where none is taken. PARAMETERS: "NAME=VALUE", or NULL. */
+/* "hca0:1", on RoCE with " GID 3", or what is said where none is taken. PARAMETERS: "NAME=VALUE",
+ * or NULL. */
 static void takes(const char *name, const char *wanted, const char *parameter)
 {
 	struct tq_params *params = tq_params_new();
@@ -237,7 +259,11 @@ static void takes(const char *name, const char *wanted, const char *parameter)
 	if (tq_device_open(&net)) {
 		snprintf(got, sizeof(got), "%s", said);
 	} else {
-		snprintf(got, sizeof(got), "%s:%u", net.dev.verbs->device->name, net.dev.port_num);
+		int n = snprintf(got, sizeof(got), "%s:%u", net.dev.verbs->device->name,
+				 net.dev.port_num);
+
+		if (net.dev.gid_index >= 0)
+			snprintf(got + n, sizeof(got) - (size_t)n, " GID %d", net.dev.gid_index);
 		tq_device_close(&net);
 	}
 	tq_params_free(params);
@@ -256,21 +282,37 @@ static void of_links(void)
 	begin();
 	near[0].link = IBV_LINK_LAYER_ETHERNET;
 	takes("InfiniBand before RoCE without an address, though that is nearer", "hca1:1", NULL);
-	near[0].roce_v2 = true;
+	near[0].gids = GIDS_LOCAL;
 	takes("InfiniBand before RoCE, though that is nearer", "hca1:1", NULL);
 	takes("RoCE where it is asked for", "hca0:1", "if_include=hca0");
 	far[0].state = IBV_PORT_DOWN;
 	takes("RoCE where InfiniBand is down", "hca0:1", NULL);
 	begin();
 	near[0].link = far[0].link = IBV_LINK_LAYER_ETHERNET;
-	far[0].roce_v2 = true;
+	far[0].gids = GIDS_LOCAL;
 	takes("RoCE with an address, though that without is nearer", "hca1:1", NULL);
-	far[0].roce_v2 = false;
+	far[0].gids = GIDS_V1;
 	takes("RoCE without an address is said to lack it", "hca0:1 has no RoCE v2 GID", NULL);
 	begin();
 	near[0].link = IBV_LINK_LAYER_ETHERNET;
 	near[1].state = IBV_PORT_ACTIVE;
 	takes("the InfiniBand port of the nearest", "hca0:2", NULL);
+}
+
+static void of_gids(void)
+{
+	struct port *port = adapters[0].ports;
+
+	begin();
+	port->link = adapters[1].ports[0].link = IBV_LINK_LAYER_ETHERNET;
+	port->gids = GIDS_LOCAL;
+	takes("a link-local GID where there is no other", "hca0:1 GID 1", NULL);
+	port->gids = GIDS_LOCAL | GIDS_IPV6;
+	takes("the GID of an IPv6 address that reaches further", "hca0:1 GID 3", NULL);
+	port->gids = GIDS_LOCAL | GIDS_IPV6 | GIDS_IPV4;
+	takes("the GID of an IPv4 address", "hca0:1 GID 5", NULL);
+	takes("the GID that is asked for", "hca0:1 GID 2", "gid_index=2");
+	takes("a GID that is not there", "hca0:1 has no GID of index 16", "gid_index=16");
 }
 
 static void of_what_works(void)
@@ -306,5 +348,6 @@ int main(void)
 		adapters[i].context.async_fd = fd;
 	of_what_works();
 	of_links();
+	of_gids();
 	return failed;
 }

@@ -16,7 +16,7 @@
 
 static inline bool shca_is_ethernet(const struct shca_fabric_header *h)
 {
-	return h->config.value[SHCA_O_LINK_LAYER] != 0;
+	return h->config.value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET;
 }
 
 /* The GID at an index of a port's table, and its type. False: the entry is empty; *gid is zero. */

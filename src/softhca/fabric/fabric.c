@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "address.h"
 #include "space.h"
 #include "sysfs.h"
 #include "table.h"
@@ -95,7 +96,7 @@ static int fill_hcas(struct shca_fabric_header *h)
 
 		hca->node = (uint16_t)(i / h->devices);
 		hca->device = (uint16_t)(i % h->devices);
-		hca->lid = h->config.value[SHCA_O_LINK_LAYER] ? 0 : (uint16_t)(1 + i);
+		hca->lid = shca_is_ethernet(h) ? 0 : (uint16_t)(1 + i);
 		/* The last byte is the index, which is how a GID is looked up. */
 		hca->guid = GUID_BASE | (h->seed & 0xffffff) << 8 | i;
 		snprintf(hca->name, sizeof(hca->name), "softhca%u", hca->device);

@@ -405,7 +405,8 @@ int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
 		return bad_text(c, SHCA_O_ENGINE_CPUS, err, errlen);
 	if (shca_parse_pkeys(c->text[SHCA_O_PKEYS], c->pkeys, &c->npkeys))
 		return bad_text(c, SHCA_O_PKEYS, err, errlen);
-	if (c->value[SHCA_O_LINK_LAYER] && (c->npkeys != 1 || c->pkeys[0] != 0xffff)) {
+	if (c->value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET &&
+	    (c->npkeys != 1 || c->pkeys[0] != 0xffff)) {
 		snprintf(err, errlen,
 			 "pkeys is \"%s\", but an Ethernet port has the P_Key 0xffff alone: leave "
 			 "out "

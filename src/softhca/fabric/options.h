@@ -30,6 +30,7 @@ enum shca_opt {
 };
 
 /* The indices of CHOICE values that the code asks for. */
+enum { SHCA_LINK_INFINIBAND, SHCA_LINK_ETHERNET };
 enum { SHCA_ODP_OFF, SHCA_ODP_EXPLICIT, SHCA_ODP_IMPLICIT };
 enum { SHCA_CQ_ARM_PENDING, SHCA_CQ_ARM_NEW };
 enum { SHCA_TGT_DOMAIN, SHCA_TGT_OPEN };

@@ -107,7 +107,7 @@ static void put_port(struct sysdir *d, const struct shca_fabric_header *h,
 	put(d, "ports/1/phys_state", "5: LinkUp");
 	put(d, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
 	put(d, "ports/1/rate", "100 Gb/sec (4X EDR)");
-	put(d, "ports/1/cap_mask", "0x2651e848");
+	put(d, "ports/1/cap_mask", ethernet ? "0x00010000" : "0x2651e848");
 	put(d, "ports/1/lid", "0x%x", hca->lid);
 	put(d, "ports/1/lid_mask_count", "0");
 	put(d, "ports/1/sm_lid", ethernet ? "0x0" : "0x1");

@@ -10,6 +10,13 @@
 /* The full-membership bit does not make another partition. */
 #define PKEY_MASK 0x7fffu
 
+bool tq_gid_is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
 		     struct tq_address *address)
 {
@@ -51,6 +58,13 @@ int tq_address_check(const struct tq_net *net, const void *bytes, size_t len, st
 	memcpy(a, bytes, sizeof(*a));
 	if (a->link_layer != dev->port.link_layer || ((tq_get16(a->pkey) ^ dev->pkey) & PKEY_MASK))
 		return -ENETUNREACH;
+	/* An IPv4 address and an IPv6 one don't reach each other. */
+	if (a->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		union ibv_gid gid;
+
+		memcpy(gid.raw, a->gid, sizeof(gid.raw));
+		return tq_gid_is_ipv4(&gid) == tq_gid_is_ipv4(&dev->gid) ? 0 : -ENETUNREACH;
+	}
 	/* Without a global route, LIDs say where it is: those of this subnet. */
 	if (dev->gid_index < 0 &&
 	    (!tq_get16(a->lid) ||

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "net/address.h"
 
 /* More than this inline makes every WQE of a queue larger than a copy costs. */
 #define INLINE_WANTED 256u
@@ -24,19 +25,33 @@
 #define QP_WR_MIN  16
 #define SRQ_WR_MIN 16
 
-/* RoCE has no LIDs: the first RoCE v2 GID, unless the user knows better. */
+/* How far a GID reaches: 0 if it isn't of RoCE v2. A link-local one reaches its subnet at most. */
+static int reach(const struct ibv_gid_entry *entry)
+{
+	if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return 0;
+	if (tq_gid_is_ipv4(&entry->gid))
+		return 3;
+	return entry->gid.raw[0] == 0xfe && (entry->gid.raw[1] & 0xc0) == 0x80 ? 1 : 2;
+}
+
+/* RoCE has no LIDs: the RoCE v2 GID that reaches furthest, unless the user knows better. */
 static int choose_gid(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
 	struct ibv_gid_entry entry;
+	int best = 0;
 	uint32_t i;
 
 	dev->gid_index = (int)net->params->gid_index;
 	if (dev->gid_index < 0 && dev->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		for (i = 0; i < ROCE_GIDS && dev->gid_index < 0; i++)
-			if (!ibv_query_gid_ex(dev->verbs, dev->port_num, i, &entry, 0) &&
-			    entry.gid_type == IBV_GID_TYPE_ROCE_V2)
-				dev->gid_index = (int)i;
+		for (i = 0; i < ROCE_GIDS; i++) {
+			if (ibv_query_gid_ex(dev->verbs, dev->port_num, i, &entry, 0) ||
+			    reach(&entry) <= best)
+				continue;
+			best = reach(&entry);
+			dev->gid_index = (int)i;
+		}
 		if (dev->gid_index < 0) {
 			tq_log(net->job, TQ_LOG_ERROR,
 			       "%s:%u has no RoCE v2 GID (has its network interface an IP "
