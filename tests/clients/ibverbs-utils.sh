@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # Programs of Debian's ibverbs-utils.
 
+: "${clients:?set by tests/run.sh}"
+
 alone ibv_devices -- ibv_devices
 alone ibv_devinfo -- ibv_devinfo
 alone ibv_devinfo-v -- ibv_devinfo -v

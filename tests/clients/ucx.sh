@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # ucx_perftest: UCP on RC and on UD, and the transports themselves (UCT).
 
+: "${clients:?set by tests/run.sh}"
+
 for tl in rc_v ud_v; do
 	for test in tag_lat tag_bw tag_sync_lat stream_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get; do
 		for size in 8 65536; do

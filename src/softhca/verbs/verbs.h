@@ -16,7 +16,7 @@
 #include "hca/objects.h"
 
 /* The library's own ports and tables. */
-#define SHCA_PORT        1
+#define SHCA_PORT 1
 
 /* process.c */
 
