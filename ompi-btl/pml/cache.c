@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "gpu.h"
 #include "pml.h"
 
 /* Whatever the library and recent[] have of one is a single reference in Open MPI's cache. */
@@ -127,6 +128,7 @@ static bool forget_all(void)
 FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
 {
 	forget((uintptr_t)base, (uintptr_t)base + size - 1);
+	tupleq_gpu_forget((uintptr_t)base, (uintptr_t)base + size - 1);
 	return invalidate_rest(module, base, size);
 }
 
@@ -219,6 +221,8 @@ const struct tq_mr_cache *tupleq_cache_open(void)
 		return NULL;
 	/* As the cache itself decides, which has set by now what was left to it. */
 	keeps_recent = opal_leave_pinned > 0 || opal_leave_pinned_pipeline;
+	if (keeps_recent)
+		tupleq_gpu_remember();
 	invalidate_rest = rcache->rcache_invalidate_range;
 	rcache->rcache_invalidate_range = invalidate_range;
 	return &cache;

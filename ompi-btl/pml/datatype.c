@@ -145,7 +145,7 @@ void tupleq_buf_fini_gaps(struct tupleq_buf *buf)
 
 int tupleq_refuse_gpu(void)
 {
-	static _Atomic bool said;
+	static bool said;
 
 	/* A program that goes on after errors may have many of these. */
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))

@@ -6,32 +6,85 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* CUDA's and HIP's numbers for what can be asked. */
-enum { MEMORY_TYPE = 2, IS_MANAGED = 8 };
+#define NO_PAGE UINTPTR_MAX
 
-/* cuPointerGetAttribute() and hipPointerGetAttribute(); not 0: the pointer is none of theirs. */
-typedef int (*ask_fn)(void *data, int attribute, uintptr_t ptr);
+/* ---- CUDA ---- */
 
-struct library {
-	const char *name, *function;
-	unsigned host; /* the MEMORY_TYPE of memory that is not on a GPU; larger ones are */
+/* The driver's numbers for what can be asked, and for memory that is not on a GPU. */
+enum { CU_MEMORY_TYPE = 2, CU_IS_MANAGED = 8, CU_HOST = 1 };
+
+static int (*cu_pointer_get_attribute)(void *data, int attribute, unsigned long long ptr);
+
+static bool is_cuda(uintptr_t ptr)
+{
+	unsigned type = 0, managed = 0;
+
+	if (cu_pointer_get_attribute(&type, CU_MEMORY_TYPE, ptr))
+		return false; /* none of its pointers */
+	/* Managed memory moves between host and GPU, also while the adapter would use it. */
+	return type != CU_HOST ||
+	       (!cu_pointer_get_attribute(&managed, CU_IS_MANAGED, ptr) && managed);
+}
+
+/* ---- ROCm ---- */
+
+/*
+ * Its lowest layer is asked: HIP itself would be initialised by that, before the program has said
+ * what devices it wants, and would remember an error for each pointer that isn't its own.
+ */
+enum { HSA_UNKNOWN = 0, HSA_LOCKED = 2, HSA_AGENT_DEVICE = 17, HSA_GPU = 1 };
+
+struct hsa_pointer_info {
+	uint32_t size; /* of this struct, as its user knows it */
+	int type;
+	void *agent_base, *host_base;
+	size_t bytes;
+	void *user_data;
+	uint64_t owner;
+	uint32_t flags;
 };
 
-/* HIP changed its numbers with its version 6. */
-static const struct library libraries[] = {
-	{"libcuda.so.1", "cuPointerGetAttribute", 1},
-	{"libamdhip64.so.7", "hipPointerGetAttribute", 1},
-	{"libamdhip64.so.6", "hipPointerGetAttribute", 1},
-	{"libamdhip64.so.5", "hipPointerGetAttribute", 0},
+static int (*hsa_pointer_info)(const void *ptr, struct hsa_pointer_info *info,
+			       void *(*alloc)(size_t), uint32_t *nagents, uint64_t **agents);
+static int (*hsa_agent_get_info)(uint64_t agent, int attribute, void *value);
+
+static bool is_rocm(uintptr_t ptr)
+{
+	struct hsa_pointer_info info = {.size = sizeof(info)};
+	int device = 0;
+
+	/* An error where nothing is initialised: nobody has such memory. */
+	if (hsa_pointer_info((const void *)ptr, &info, NULL, NULL, NULL))
+		return false;
+	/* The program's own memory may be locked for the GPU. */
+	if (info.type == HSA_UNKNOWN || info.type == HSA_LOCKED)
+		return false;
+	return !hsa_agent_get_info(info.owner, HSA_AGENT_DEVICE, &device) && device == HSA_GPU;
+}
+
+/* ---- which of them is there ---- */
+
+static const struct library {
+	const char *name;
+	struct {
+		const char *name;
+		void *fn;
+	} functions[2];
+	bool (*has)(uintptr_t ptr);
+} libraries[] = {
+	{"libcuda.so.1", {{"cuPointerGetAttribute", &cu_pointer_get_attribute}}, is_cuda},
+	{"libhsa-runtime64.so.1",
+	 {{"hsa_amd_pointer_info", &hsa_pointer_info}, {"hsa_agent_get_info", &hsa_agent_get_info}},
+	 is_rocm},
 };
 
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
 
-_Atomic uintptr_t tupleq_host_regions[TUPLEQ_REGIONS];
+uintptr_t tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static ask_fn ask[LIBRARIES]; /* NULL: not loaded */
-static bool any;              /* of them is */
+static bool loaded[LIBRARIES], any; /* of them; read with the lock */
+static bool remembers;
 static unsigned long long loads;
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
@@ -41,54 +94,72 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Called with the lock. What is found stays loaded: the handle is kept. */
+/* What is found stays loaded: the handle is kept. */
+static bool load(const struct library *library)
+{
+	void *handle = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD), *fn;
+
+	if (!handle)
+		return false;
+	for (int i = 0; i < 2 && library->functions[i].name; i++) {
+		fn = dlsym(handle, library->functions[i].name);
+		if (!fn)
+			return false;
+		*(void **)library->functions[i].fn = fn;
+	}
+	return true;
+}
+
+/* Called with the lock. */
 static void find_libraries(void)
 {
 	unsigned long long now = 0;
-	void *handle;
-	unsigned i;
 
 	dl_iterate_phdr(first_object, &now);
 	if (now == loads)
 		return;
 	loads = now;
-	for (i = 0; i < LIBRARIES; i++) {
-		handle = ask[i] ? NULL : dlopen(libraries[i].name, RTLD_LAZY | RTLD_NOLOAD);
-		if (!handle)
-			continue;
-		ask[i] = (ask_fn)dlsym(handle, libraries[i].function);
-		any = any || ask[i];
+	for (int i = 0; i < LIBRARIES; i++) {
+		loaded[i] = loaded[i] || load(&libraries[i]);
+		any = any || loaded[i];
 	}
-	for (i = 0; any && i < TUPLEQ_REGIONS; i++)
-		tupleq_host_regions[i] = UINTPTR_MAX;
-}
-
-static bool is_theirs(const struct library *library, ask_fn asked, uintptr_t ptr)
-{
-	unsigned type = 0, managed = 0;
-
-	if (asked(&type, MEMORY_TYPE, ptr))
-		return false;
-	/* Managed memory moves between host and GPU, also while the adapter would use it. */
-	return type > library->host || (!asked(&managed, IS_MANAGED, ptr) && managed);
+	if (any)
+		tupleq_gpu_forget(0, UINTPTR_MAX);
 }
 
 bool tupleq_gpu_ask(const void *addr)
 {
-	uintptr_t ptr = (uintptr_t)addr, region = ptr >> TUPLEQ_REGION_BITS;
-	ask_fn asked[LIBRARIES];
-	unsigned i;
+	uintptr_t ptr = (uintptr_t)addr, page = ptr >> TUPLEQ_PAGE_BITS;
+	bool ask[LIBRARIES], is_gpu = false;
 
 	pthread_mutex_lock(&lock);
 	find_libraries();
-	for (i = 0; i < LIBRARIES; i++)
-		asked[i] = ask[i];
-	if (!any)
-		tupleq_host_regions[region % TUPLEQ_REGIONS] = region;
+	for (int i = 0; i < LIBRARIES; i++)
+		ask[i] = loaded[i];
+	if (remembers && !any)
+		__atomic_store_n(&tupleq_host_pages[page % TUPLEQ_HOST_PAGES], page,
+				 __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
-	for (i = 0; i < LIBRARIES; i++) {
-		if (asked[i] && is_theirs(&libraries[i], asked[i], ptr))
-			return true;
+	for (int i = 0; i < LIBRARIES && !is_gpu; i++)
+		is_gpu = ask[i] && libraries[i].has(ptr);
+	return is_gpu;
+}
+
+void tupleq_gpu_remember(void)
+{
+	pthread_mutex_lock(&lock);
+	remembers = true;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A thread's stack is unmapped when ThreadSanitizer has let go of the thread. */
+__attribute__((no_sanitize("thread"))) void tupleq_gpu_forget(uintptr_t base, uintptr_t bound)
+{
+	uintptr_t first = base >> TUPLEQ_PAGE_BITS, last = bound >> TUPLEQ_PAGE_BITS, page;
+
+	for (int i = 0; i < TUPLEQ_HOST_PAGES; i++) {
+		page = __atomic_load_n(&tupleq_host_pages[i], __ATOMIC_RELAXED);
+		if (page >= first && page <= last)
+			__atomic_store_n(&tupleq_host_pages[i], NO_PAGE, __ATOMIC_RELAXED);
 	}
-	return false;
 }

@@ -2,8 +2,8 @@
 /*
  * Is a buffer in a GPU's memory? The GPU's driver or runtime knows, if the program has loaded it. A
  * program may do so at any time, often with its first call after MPI_Init. So as not to look for it
- * with each message, addresses are remembered, in regions, for which it was not there yet: none of
- * these is the GPU's, which takes addresses that were free when it came.
+ * with each message, pages are remembered for which it was not there yet. What a GPU takes later is
+ * none of these: its addresses were free then, and pages that are unmapped are forgotten.
  */
 #ifndef TUPLEQ_PML_GPU_H
 #define TUPLEQ_PML_GPU_H
@@ -13,20 +13,25 @@
 
 #include "opal/prefetch.h"
 
-#define TUPLEQ_REGION_BITS 21 /* drivers reserve addresses in such pieces at least */
-#define TUPLEQ_REGIONS     64
+#define TUPLEQ_PAGE_BITS  12
+#define TUPLEQ_HOST_PAGES 256
 
-/* Host memory, as long as no GPU's library is loaded; after that nothing is remembered. */
-extern _Atomic uintptr_t tupleq_host_regions[TUPLEQ_REGIONS];
+/* Numbers of pages of host memory, as long as no GPU's library is loaded; after that none is
+ * remembered. */
+extern uintptr_t tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 bool tupleq_gpu_ask(const void *addr);
+/* Pages may be remembered, as each that is unmapped will be forgotten. */
+void tupleq_gpu_remember(void);
+/* From memory hooks: these are unmapped. */
+void tupleq_gpu_forget(uintptr_t base, uintptr_t bound);
 
 static inline bool tupleq_is_gpu(const void *addr)
 {
-	uintptr_t region = (uintptr_t)addr >> TUPLEQ_REGION_BITS;
+	uintptr_t page = (uintptr_t)addr >> TUPLEQ_PAGE_BITS;
 
-	if (OPAL_LIKELY(__atomic_load_n(&tupleq_host_regions[region % TUPLEQ_REGIONS],
-					__ATOMIC_RELAXED) == region))
+	if (OPAL_LIKELY(__atomic_load_n(&tupleq_host_pages[page % TUPLEQ_HOST_PAGES],
+					__ATOMIC_RELAXED) == page))
 		return false;
 	return tupleq_gpu_ask(addr);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fake_cuda.h"
+#include "fake_gpu.h"
 
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8, TYPE_HOST = 1, TYPE_DEVICE = 2, INVALID_VALUE = 1 };
 

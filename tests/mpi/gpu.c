@@ -2,10 +2,10 @@
 /*
  * Buffers in a GPU's memory are refused with an error, by all calls and at all lengths, and nothing
  * touches them; others work as ever. The GPU is a fake: its driver says of some memory that it is
- * the GPU's (fake_cuda.c).
+ * the GPU's (fake_cuda.c, fake_hsa.c).
  *
- * gpu [late]: the program loads the driver before MPI_Init, or after it, when messages have been
- * exchanged.
+ * gpu [rocm] [late]: the program loads the driver before MPI_Init, or after it, when messages have
+ * been exchanged; the GPU's memory then lies where host memory was that is gone.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "fake_cuda.h"
+#include "fake_gpu.h"
 
 enum { ROOM = 8 << 20, TAG = 7 };
 
@@ -24,7 +24,8 @@ static const int lengths[] = {1, 200, 6000, 300000};
 /* Of each kind; the first can't be touched. */
 static char *memory[FAKE_KINDS];
 
-static void load_driver(void)
+/* at: of the GPU's memory, or NULL */
+static void load_driver(const char *library, void *at)
 {
 	void (*fake)(enum fake_kind kind, void *addr, size_t len);
 	char path[PATH_MAX];
@@ -33,18 +34,19 @@ static void load_driver(void)
 
 	t_true(n > 0, "/proc/self/exe can't be read");
 	path[n] = '\0';
-	strcpy(strrchr(path, '/'), "/.libs/libcuda.so.1");
+	snprintf(strrchr(path, '/'), 40, "/.libs/%s", library);
 	handle = dlopen(path, RTLD_NOW);
 	t_true(handle, "%s", dlerror());
 	*(void **)&fake = dlsym(handle, "fake_memory");
 	t_true(fake, "it is not the fake one");
 	for (int kind = 0; kind < FAKE_KINDS; kind++) {
-		memory[kind] =
-			mmap(NULL, ROOM, kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		memory[kind] = mmap(kind == FAKE_DEVICE ? at : NULL, ROOM,
+				    kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		t_true(memory[kind] != MAP_FAILED, "no memory");
 		fake(kind, memory[kind], ROOM);
 	}
+	t_true(!at || memory[FAKE_DEVICE] == at, "the GPU's memory lies elsewhere");
 }
 
 static void exchange(char *buf, int len)
@@ -138,11 +140,13 @@ static void empty(char *buf)
 
 int main(int argc, char **argv)
 {
-	bool late = argc > 1 && !strcmp(argv[1], "late");
-	char *host;
+	bool late = argc > 1 && !strcmp(argv[argc - 1], "late");
+	bool rocm = argc > 1 && !strcmp(argv[1], "rocm");
+	const char *library = rocm ? "libhsa-runtime64.so.1" : "libcuda.so.1";
+	char *host, *gone;
 
 	if (!late)
-		load_driver();
+		load_driver(library, NULL);
 	t_init(&argc, &argv, 2);
 	if (t_counter("sent_direct") < 0) {
 		t_skip("gpu", "with another MPI a GPU's memory may work, or crash");
@@ -150,11 +154,20 @@ int main(int argc, char **argv)
 	}
 	host = t_alloc(300000);
 	works(late ? "before the driver is loaded" : "host memory first", host);
-	if (late)
-		load_driver();
+	if (late) {
+		gone = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		t_true(gone != MAP_FAILED, "no memory");
+		works("memory that goes before", gone);
+		works("memory that goes before, in the midst", gone + ROOM / 2);
+		munmap(gone, ROOM);
+		load_driver(library, gone);
+	}
 	refused("a GPU's memory", memory[FAKE_DEVICE]);
 	works("host memory", host);
-	refused("managed memory", memory[FAKE_MANAGED]);
+	if (rocm)
+		works("managed memory", memory[FAKE_MANAGED]);
+	else
+		refused("managed memory", memory[FAKE_MANAGED]);
 	works("pinned host memory", memory[FAKE_PINNED]);
 	empty(memory[FAKE_DEVICE]);
 	free(host);

@@ -262,7 +262,7 @@ void hca_delivered(struct model *m, int id, int from, int qp)
 	d.srq->unpolled--;
 	if (d.srq->dead)
 		return;
-	tq_core_delivered(&ep->core, d.token, d.len, d.status);
+	tq_core_delivered(&ep->core, d.token, d.len, d.status ? "a receive for it failed" : NULL);
 	SIM_MUST(!d.status || ep->peers[from].failed,
 		 "%d goes on with %d, of which a receive failed", id, from);
 }

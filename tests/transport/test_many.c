@@ -327,6 +327,43 @@ static void recalled_while_computing(void)
 	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
 }
 
+/*
+ * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
+ * A forgets it before it has polled.
+ */
+static void copied_when_removed(void)
+{
+	static const char *const params[] = {"service_thread=1", "promote_after=0",
+					     "giveback_after=0", NULL};
+	static const int both[] = {0, 1};
+	struct many_op got, any, sent;
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[1], ctx[0], 1, 0);
+	many_must(many_counter(0, "tuples") == 1, "the tuple has no queue");
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
+	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
+	/* The recall wakes the thread. */
+	many_recv(ctx[0], TQ_ANY_SOURCE, MANY_TAG, data[1], &any);
+	for (time_t end = time(NULL) + MANY_DEADLINE;
+	     many_counter(0, "tuples") && time(NULL) < end;)
+		tq_progress(many_eps[0]);
+	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
+	tq_close(many_eps[0]);
+	many_must(!got.ended, "the thread has ended a receive");
+	tq_ctx_remove(ctx[1]);
+	tq_peer_remove(many_peers[1][0]);
+	for (time_t end = time(NULL) + MANY_DEADLINE; !got.ended && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
+		  "a message that had come was lost: %d", got.status.error);
+}
+
 static struct tq_ctx *callers[2];
 static struct many_op answer;
 
@@ -365,6 +402,7 @@ static const struct many_case cases[] = {
 	{"messages that wait, in order", waits_in_order},
 	{"who closes at once", closes_at_once},
 	{"recalled while it computes", recalled_while_computing},
+	{"copied when its sender is removed", copied_when_removed},
 	{"complete() may call", complete_calls},
 };
 

@@ -116,16 +116,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return 0;
 }
 
-int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
-{
-	(void)context;
-	(void)port;
-	memset(gid, 1, sizeof(*gid));
-	return index < 16 ? 0 : -1;
-}
-
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+/* The port's GID of that index, and its type; -1: there is none. */
+static int gid_at(const struct port *port, unsigned index, union ibv_gid *gid)
 {
 	static const union ibv_gid gids[GIDS_KINDS] = {
 		{.raw = {0xfe, 0x80, [15] = 1}},
@@ -133,21 +125,38 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index
 		{.raw = {0x20, 0x01, [15] = 1}},
 		{.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}},
 	};
-	unsigned have = port_of(context, port)->gids, at = 0;
+	unsigned at = 0;
+
+	for (int kind = 0; kind < GIDS_KINDS; kind++) {
+		for (int v = 1; v <= 2; v++) {
+			if (!(port->gids >> kind & 1) || (1 << kind == GIDS_V1 && v == 2) ||
+			    at++ != index)
+				continue;
+			*gid = gids[kind];
+			return v == 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
+		}
+	}
+	return -1;
+}
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid_at(port_of(context, port), (unsigned)index, gid);
+	return index < 16 ? 0 : -1;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
+{
+	int type = gid_at(port_of(context, port), index, &entry->gid);
 
 	(void)flags;
 	(void)size;
-	for (int kind = 0; kind < GIDS_KINDS; kind++) {
-		for (int v = 1; v <= 2; v++) {
-			if (!(have >> kind & 1) || (1 << kind == GIDS_V1 && v == 2) ||
-			    at++ != index)
-				continue;
-			entry->gid = gids[kind];
-			entry->gid_type = v == 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
-			return 0;
-		}
-	}
-	return ENODATA;
+	if (type < 0)
+		return ENODATA;
+	entry->gid_type = (uint32_t)type;
+	return 0;
 }
 
 int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
@@ -313,6 +322,10 @@ static void of_gids(void)
 	takes("the GID of an IPv4 address", "hca0:1 GID 5", NULL);
 	takes("the GID that is asked for", "hca0:1 GID 2", "gid_index=2");
 	takes("a GID that is not there", "hca0:1 has no GID of index 16", "gid_index=16");
+	port->gids = GIDS_LOCAL;
+	adapters[1].ports[0].gids = GIDS_LOCAL | GIDS_IPV4;
+	takes("RoCE with an IPv4 address, though that without is nearer", "hca1:1 GID 3", NULL);
+	takes("the nearer of two RoCE ports", "hca0:1 GID 1", "gid_index=1");
 }
 
 static void of_what_works(void)

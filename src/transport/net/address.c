@@ -17,6 +17,15 @@ bool tq_gid_is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
+int tq_gid_reach(const union ibv_gid *gid)
+{
+	static const uint8_t ipv4_link_local[] = {169, 254};
+
+	if (tq_gid_is_ipv4(gid))
+		return memcmp(gid->raw + 12, ipv4_link_local, sizeof(ipv4_link_local)) ? 3 : 1;
+	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80 ? 1 : 2;
+}
+
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
 		     struct tq_address *address)
 {

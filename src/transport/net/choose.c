@@ -7,14 +7,17 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "net/address.h"
 #include "net/near.h"
 
 /*
- * How good a port is; what comes first decides. InfiniBand goes before RoCE however near that is:
- * of a job's processes each may be nearer to another port, and all have to be on one kind of link.
+ * How good a port is; what comes first decides. InfiniBand goes before RoCE, and an IPv4 address of
+ * that before others, however near those are: of a job's processes each may be nearer to another
+ * port, and all have to be on one kind of link.
  */
 struct merit {
 	bool works, infiniband;
+	int reach; /* RoCE: of its GID */
 	int distance;
 };
 
@@ -72,6 +75,8 @@ static bool better(const struct merit *a, const struct merit *b)
 		return a->works;
 	if (a->infiniband != b->infiniband)
 		return a->infiniband;
+	if (a->reach != b->reach)
+		return a->reach > b->reach;
 	return a->distance < b->distance;
 }
 
@@ -82,19 +87,23 @@ static void say_nothing(void *arg, enum tq_log_level level, const char *text)
 	(void)text;
 }
 
-/* Would it do? If it is the only one, what it lacks is said when it is opened. */
-static bool works(struct tq_net *net, struct ibv_context *verbs, uint8_t port)
+/* If it is the only one, what it lacks is said when it is opened. */
+static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint8_t port)
 {
 	static const struct tq_job quiet = {.log = say_nothing};
 	const struct tq_job *job = net->job;
-	bool does;
+	struct tq_device *dev = &net->dev;
+	struct merit merit = {.distance = tq_near(verbs->device)};
 
 	net->job = &quiet;
-	net->dev = (struct tq_device){.verbs = verbs, .port_num = port};
-	does = !tq_device_check(net);
-	net->dev = (struct tq_device){0};
+	*dev = (struct tq_device){.verbs = verbs, .port_num = port};
+	merit.works = !tq_device_check(net);
+	merit.infiniband = dev->port.link_layer != IBV_LINK_LAYER_ETHERNET;
+	if (merit.works && !merit.infiniband)
+		merit.reach = tq_gid_reach(&dev->gid);
+	*dev = (struct tq_device){0};
 	net->job = job;
-	return does;
+	return merit;
 }
 
 static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigned nports,
@@ -112,11 +121,7 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 			snprintf(c->down, sizeof(c->down), "%s:%u", name, i);
 			continue;
 		}
-		merit = (struct merit){
-			.works = works(net, verbs, (uint8_t)i),
-			.infiniband = port.link_layer != IBV_LINK_LAYER_ETHERNET,
-			.distance = tq_near(verbs->device),
-		};
+		merit = merit_of(net, verbs, (uint8_t)i);
 		if (!c->device || better(&merit, &c->merit)) {
 			c->device = verbs->device;
 			c->port = (uint8_t)i;
@@ -144,7 +149,8 @@ static void look_at_device(struct tq_net *net, struct ibv_device *device, struct
 		c->error = errno;
 		return;
 	}
-	if (!ibv_query_device(verbs, &attr)) {
+	c->error = ibv_query_device(verbs, &attr);
+	if (!c->error) {
 		c->opened++;
 		if (attr.device_cap_flags & IBV_DEVICE_XRC) {
 			c->xrc++;

@@ -25,16 +25,6 @@
 #define QP_WR_MIN  16
 #define SRQ_WR_MIN 16
 
-/* How far a GID reaches: 0 if it isn't of RoCE v2. A link-local one reaches its subnet at most. */
-static int reach(const struct ibv_gid_entry *entry)
-{
-	if (entry->gid_type != IBV_GID_TYPE_ROCE_V2)
-		return 0;
-	if (tq_gid_is_ipv4(&entry->gid))
-		return 3;
-	return entry->gid.raw[0] == 0xfe && (entry->gid.raw[1] & 0xc0) == 0x80 ? 1 : 2;
-}
-
 /* RoCE has no LIDs: the RoCE v2 GID that reaches furthest, unless the user knows better. */
 static int choose_gid(struct tq_net *net)
 {
@@ -47,9 +37,10 @@ static int choose_gid(struct tq_net *net)
 	if (dev->gid_index < 0 && dev->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
 		for (i = 0; i < ROCE_GIDS; i++) {
 			if (ibv_query_gid_ex(dev->verbs, dev->port_num, i, &entry, 0) ||
-			    reach(&entry) <= best)
+			    entry.gid_type != IBV_GID_TYPE_ROCE_V2 ||
+			    tq_gid_reach(&entry.gid) <= best)
 				continue;
-			best = reach(&entry);
+			best = tq_gid_reach(&entry.gid);
 			dev->gid_index = (int)i;
 		}
 		if (dev->gid_index < 0) {

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A receive in a tuple queue. */
@@ -103,6 +104,7 @@ static void received(struct tq_net *net, struct tq_work *work, const struct ibv_
 {
 	struct tq_receive *r = (struct tq_receive *)work;
 	void *token = r->token;
+	char why[160];
 
 	r->srq->posted--;
 	LL_PREPEND(r->srq->free, r);
@@ -110,10 +112,13 @@ static void received(struct tq_net *net, struct tq_work *work, const struct ibv_
 	TQ_LEVEL(net->stats, posted, -1);
 	if (r->srq->withdrawn)
 		return;
-	if (wc->status == IBV_WC_SUCCESS)
-		tq_core_delivered(net->core, token, wc->byte_len, 0);
-	else
-		tq_core_delivered(net->core, token, 0, -EIO);
+	if (wc->status == IBV_WC_SUCCESS) {
+		tq_core_delivered(net->core, token, wc->byte_len, NULL);
+	} else {
+		snprintf(why, sizeof(why), "a receive for it failed: %s (vendor error 0x%x)",
+			 ibv_wc_status_str(wc->status), wc->vendor_err);
+		tq_core_delivered(net->core, token, 0, why);
+	}
 }
 
 static struct tq_srq *make(struct tq_net *net)

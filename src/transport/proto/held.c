@@ -10,6 +10,18 @@
 
 /* ---- no memory can be registered ---- */
 
+/*
+ * Bytes that its receive must have room for: those that are wanted, as the sink takes the rest. But
+ * a message that is longer than the sink may be held, from when receives were promised to be long
+ * enough (TQ_CTX_EXACT_LENGTH).
+ */
+static uint64_t room_for(const struct tq_rreq *r)
+{
+	uint64_t len = r->req.status.length;
+
+	return len > r->req.core->limits->max_direct ? len : r->wanted;
+}
+
 /* Memory for the data of a matched probe, which has no user's buffer yet. */
 static bool own_buffer(struct tq_rreq *r)
 {
@@ -30,7 +42,7 @@ static int ask_again(struct tq_rreq *r)
 	struct tq_core *core = r->req.core;
 	struct tq_msg_cts_held m = {.hdr = tq_hdr(TQ_MSG_CTS_HELD)};
 
-	if (r->wanted <= core->limits->eager_max)
+	if (room_for(r) <= core->limits->eager_max)
 		return -ENOMEM; /* the reserve is enough for it, and comes back */
 	if (r->req.status.length > core->limits->max_direct) {
 		tq_doom(r->pair->peer, "no memory can be registered for a message that it holds, "
@@ -65,18 +77,6 @@ void tq_held_again(struct tq_rreq *r)
 }
 
 /* ---- held ---- */
-
-/*
- * Bytes that its receive must have room for: those that are wanted, as the sink takes the rest. But
- * a message that is longer than the sink may be held, from when receives were promised to be long
- * enough (TQ_CTX_EXACT_LENGTH).
- */
-static uint64_t room_for(const struct tq_rreq *r)
-{
-	uint64_t len = r->req.status.length;
-
-	return len > r->req.core->limits->max_direct ? len : r->wanted;
-}
 
 static bool load_held(struct tq_rreq *r)
 {
@@ -194,11 +194,12 @@ static void direct_delivered(struct tq_rreq *r, uint64_t len, int status)
 		tq_fetch_complete(r);
 }
 
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int status)
+void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
 {
 	struct tq_rreq *r = token;
 	struct tq_rtup *k = r->rtup;
 	struct tq_peer *peer = k->pair->peer;
+	int status = error ? -EIO : 0;
 
 	if (!r->again) {
 		TQ_COUNT(core->stats, recv_direct);
@@ -209,7 +210,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int stat
 		held_delivered(r, len, status);
 	else
 		direct_delivered(r, len, status);
-	/* Its connection failed amid a message. */
-	if (status)
-		tq_core_give_up(core, peer, "a message of its broke off");
+	/* In most cases its connection has failed amid a message. */
+	if (error)
+		tq_core_give_up(core, peer, error);
 }

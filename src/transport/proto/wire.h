@@ -113,9 +113,9 @@ struct tq_wire_ops {
 	 * room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
-	/* Receives that are still in it are withdrawn: it is destroyed then, soon, which
-	 * tq_core_srqs_gone() says. Else it may be used for another tuple, if that is `safe`: no
-	 * sender knows it any more. Where one does, it may fill those receives until then. */
+	/* Empty and `safe`, as no sender will send to it any more, it is kept for another tuple.
+	 * Else it is withdrawn, with the receives in it: destroyed soon, which tq_core_srqs_gone()
+	 * says. Until then a sender that wasn't heard may still fill those. */
 	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
 
 	/* A registration of user memory that lasts until unreg(); NULL: it can't be registered. */
@@ -149,8 +149,9 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 void tq_core_sent(struct tq_core *core, void *token, int status);
 void tq_core_rdma_done(struct tq_core *core, void *token, int status);
 /* A receive of a tuple queue took a message of `len` bytes (which may be more than its buffer: the
- * sink took the rest). In order per lane, in no order to anything else. */
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, int status);
+ * sink took the rest). In order per lane, in no order to anything else. `error`: NULL, or why it took
+ * none, for which its sender is given up. */
+void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
 /* lane_get(peer) may give one now. */
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
 /* Is a receive from that peer posted, or was it probed for in vain since this was asked last? */
