@@ -61,6 +61,14 @@ loads() {
 	case $info in *"mca:$framework:tupleq:"*) ;; *) fail "ompi_info doesn't know the $framework component of $root" ;; esac
 }
 
+# finds COMPONENT: it knows itself where libtupleq will be, with the build's prefix.
+finds() {
+	local prefix
+
+	prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
+	readelf -d "$1" | grep -Eq "R(UN)?PATH.*\[$prefix/lib[]:]" || fail "$1 leaves it to the loader's cache where libtupleq is"
+}
+
 # check ROOT
 check() {
 	local root=$1 file symbols framework
@@ -81,6 +89,7 @@ check() {
 	links "$root"
 	for framework in "${frameworks[@]}"; do
 		exports "$root/lib/openmpi/mca_${framework}_tupleq.so" "mca_${framework}_tupleq_component"
+		finds "$root/lib/openmpi/mca_${framework}_tupleq.so"
 		loads "$root" "$framework"
 	done
 }

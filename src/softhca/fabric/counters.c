@@ -71,8 +71,8 @@ const char *const shca_counter_help[SHCA_C_COUNT] = {
 	[SHCA_C_FAULTS] = "faults injected by the options that ask for them",
 	[SHCA_C_EVENTS_LOST] = "asynchronous and completion events that found no room",
 	[SHCA_C_MEMLOCK_FAILURES] = "registrations that the memlock limit refused",
-	[SHCA_C_DOUBLE_COPY] = "pieces of data copied through shared memory, as the kernel allows "
-			       "no direct access",
+	[SHCA_C_DOUBLE_COPY] = ("pieces of data copied through shared memory, as the kernel allows "
+				"no direct access"),
 };
 
 static void total(const struct shca_fabric *f, const struct shca_hca *hca, uint64_t *c)

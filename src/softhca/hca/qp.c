@@ -122,7 +122,7 @@ void shca_qp_flush(struct shca_qp *qp, uint64_t patience)
 	pthread_mutex_lock(&qp->sq_lock);
 	if (qp->sq && qp->sched == SHCA_SCHED_IDLE)
 		shca_req_flush(qp);
-	again = __atomic_exchange_n(&qp->flushed, true, __ATOMIC_SEQ_CST);
+	again = atomic_exchange(&qp->flushed, true);
 	pthread_mutex_unlock(&qp->sq_lock);
 	flush_rq(qp);
 	if (!again && qp->entry->srq)
@@ -141,7 +141,7 @@ static void flush_if_failed(void *object)
 void shca_qp_no_flush(struct shca_qp *qp)
 {
 	pthread_mutex_lock(&qps_lock);
-	__atomic_store_n(&qp->flushed, true, __ATOMIC_SEQ_CST);
+	atomic_store(&qp->flushed, true);
 	pthread_mutex_unlock(&qps_lock);
 }
 
@@ -163,7 +163,7 @@ int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	}
 	r = shca_rq_post(&qp->rq, wr, bad);
 	/* Until the flush has been here, a sender may still be writing into an earlier receive. */
-	if (__atomic_load_n(&qp->flushed, __ATOMIC_SEQ_CST))
+	if (atomic_load(&qp->flushed))
 		flush_rq(qp);
 	return r;
 }

@@ -242,7 +242,7 @@ static void enter_reset(struct shca_qp *qp)
 	atomic_store(&e->comm_est, 0);
 	memset(&e->attr, 0, sizeof(e->attr));
 	e->access = e->qkey = e->dest_qpn = 0;
-	__atomic_store_n(&qp->flushed, false, __ATOMIC_SEQ_CST);
+	atomic_store(&qp->flushed, false);
 }
 
 static void enter_sqd(struct shca_qp *qp, bool notify)
