@@ -51,6 +51,7 @@ struct world *case_world(const struct small_case *c)
 		.dry = c->dry,
 		.no_room = c->refused ? 256 : 0,
 		.exact = c->direct < 0,
+		.gives_up = c->gives_up,
 	};
 	w->plenty = true;
 	for (int e = 0; e < c->neps; e++) {

@@ -35,6 +35,7 @@ struct small_case {
 	bool refused;            /* the HCA takes no receives into tuple queues */
 	uint32_t away;           /* who does nothing in the schedules: bit mask */
 	bool breaks;             /* connections fail */
+	bool gives_up;           /* it may end with a peer given up */
 	bool slow;               /* time passes: sends look held */
 	bool big;                /* only its first schedules are gone through */
 	struct op ops[CASE_OPS]; /* to the first without a length */

@@ -36,6 +36,7 @@ const struct small_case cases_rules[] = {
 	 .flags = TQ_CTX_EXACT_LENGTH,
 	 .dry = RECEIVER,
 	 .no_pool = true,
+	 .gives_up = true,
 	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, LONG), FLAGS(1, 0), RECV(1, 0, 0, 3)}},
 	{.name = "no-sink",
 	 .neps = 2,

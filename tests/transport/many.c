@@ -217,21 +217,27 @@ static bool passes(void (*run)(void))
 int many_main(const struct many_case *cases, int n, int argc, char **argv)
 {
 	char words[200] = "";
-	int failed = 0;
+	int failed = 0, ran = 0;
+	bool exact = false;
 
 	for (int i = 1; i < argc; i++) {
 		strncat(words, i > 1 ? " " : "", sizeof(words) - strlen(words) - 1);
 		strncat(words, argv[i], sizeof(words) - strlen(words) - 1);
 	}
+	for (int i = 0; i < n; i++)
+		exact = exact || !strcmp(cases[i].name, words);
 	for (int i = 0; i < n; i++) {
 		bool ok;
 
-		if (!strstr(cases[i].name, words))
+		if (exact ? strcmp(cases[i].name, words) != 0 : !strstr(cases[i].name, words))
 			continue;
+		ran++;
 		ok = passes(cases[i].run);
 		printf("%s %s\n", ok ? "ok" : "not ok", cases[i].name);
 		fflush(stdout);
 		failed += !ok;
 	}
-	return failed != 0;
+	if (!ran)
+		fprintf(stderr, "no case is called so: %s\n", words);
+	return failed || !ran;
 }

@@ -57,7 +57,7 @@ void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_ran
 uint32_t many_take_slots(void);
 void many_give_slots(uint32_t taken);
 
-/* Runs those of the cases whose names hold the words of the command line. */
+/* Runs the case that is called as the command line says, or those whose names hold that. */
 int many_main(const struct many_case *cases, int n, int argc, char **argv);
 
 #endif
