@@ -64,8 +64,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, 
 
 static int parse_bool(const char *value, bool *v)
 {
-	static const char *const yes[] = {"1", "yes", "true", "on"};
-	static const char *const no[] = {"0", "no", "false", "off"};
+	static const char *const yes[] = {"1", "yes", "y", "true", "t", "on", "enabled"};
+	static const char *const no[] = {"0", "no", "n", "false", "f", "off", "disabled"};
 	size_t i;
 
 	for (i = 0; i < ELEMENTS(yes); i++) {
