@@ -391,6 +391,7 @@ group_lint() {
 group_dist() {
 	plain_build
 	wanted install && need_packages ibverbs-utils && pass_or_fail install 300 "$top/tests/install.sh" "$build"
+	wanted clang && need_packages clang && pass_or_fail clang 900 "$top/tests/clang.sh"
 	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" distcheck
 	return 0
 }

@@ -174,7 +174,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	}
 	rc = shca_space_back(f.fd, 0, len);
 	if (rc) {
-		shca_space_text(dir, text, sizeof(text));
+		shca_space_text(dir, len, text, sizeof(text));
 		fail(rc, err, errlen, "A fabric can't be made, there is %s.", text);
 		goto close;
 	}
@@ -378,7 +378,7 @@ int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
 
 	/* A verb that fails with ENOMEM makes programs, and people, name the memlock limit. */
 	if (rc && !atomic_exchange(&said, true)) {
-		shca_space_text(f->hdr->dir, text, sizeof(text));
+		shca_space_text(f->hdr->dir, len, text, sizeof(text));
 		fprintf(stderr,
 			"softhca: there is %s. The program may take it for too low a limit of "
 			"locked memory, which it isn't.\n",

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -27,20 +28,42 @@ int shca_space_back(int fd, uint64_t off, uint64_t len)
 	return 0;
 }
 
-void shca_space_text(const char *dir, char *buf, size_t len)
+/* "300 KiB", "64 MiB" */
+static const char *amount(uint64_t bytes, char buf[32])
+{
+	bool small = bytes < 10u << 20;
+
+	snprintf(buf, 32, "%llu %s", (unsigned long long)(small ? bytes >> 10 : bytes >> 20),
+		 small ? "KiB" : "MiB");
+	return buf;
+}
+
+void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len)
 {
 	static const char help[] = "enlarge it (mount -o remount,size=...; --shm-size of a "
 				   "container), or clean it (softhca list shows the fabrics)";
 	static const char shm[] = "/dev/shm";
+	char room[32], all[32], need[32];
 	struct statvfs fs;
+	uint64_t left;
 
 	/* A fabric made by hand may be elsewhere. */
 	if (!strncmp(dir, shm, strlen(shm)))
 		dir = shm;
-	if (statvfs(dir, &fs))
+	if (statvfs(dir, &fs)) {
 		snprintf(buf, len, "no space in %s: %s", dir, help);
+		return;
+	}
+	left = (uint64_t)fs.f_bavail * fs.f_frsize;
+	amount(left, room);
+	amount(wanted, need);
+	amount((uint64_t)fs.f_blocks * fs.f_frsize, all);
+	if (left < wanted)
+		snprintf(buf, len, "no space in %s (%s of %s are free, %s are needed): %s", dir,
+			 room, all, need, help);
 	else
-		snprintf(buf, len, "no space in %s (%llu of %llu MiB are free): %s", dir,
-			 (unsigned long long)fs.f_bavail * fs.f_frsize >> 20,
-			 (unsigned long long)fs.f_blocks * fs.f_frsize >> 20, help);
+		snprintf(buf, len,
+			 "no memory for %s more in %s, where %s are free: is there a limit of this "
+			 "container's memory, or of file sizes (ulimit -f)?",
+			 need, dir, room);
 }

@@ -9,7 +9,8 @@
 /* The file has memory there from now on. 0, or -ENOMEM: there is none. */
 int shca_space_back(int fd, uint64_t off, uint64_t len);
 
-/* After that failed: how full the file system of a fabric is, and what can be done about it. */
-void shca_space_text(const char *dir, char *buf, size_t len);
+/* After that failed for so many bytes: how full the file system of a fabric is, and what can be
+ * done about it. */
+void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len);
 
 #endif

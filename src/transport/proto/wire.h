@@ -149,8 +149,8 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 void tq_core_sent(struct tq_core *core, void *token, int status);
 void tq_core_rdma_done(struct tq_core *core, void *token, int status);
 /* A receive of a tuple queue took a message of `len` bytes (which may be more than its buffer: the
- * sink took the rest). In order per lane, in no order to anything else. `error`: NULL, or why it took
- * none, for which its sender is given up. */
+ * sink took the rest). In order per lane, in no order to anything else. `error`: NULL, or why it
+ * took none, for which its sender is given up. */
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
 /* lane_get(peer) may give one now. */
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
