@@ -41,7 +41,7 @@ static void say(enum tq_log_level level, const char *name, const char *what)
 
 static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 {
-	char name[300];
+	char name[300], why[200];
 	void *address = NULL;
 	size_t len = 0;
 	int rc;
@@ -73,8 +73,10 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		say(TQ_LOG_ERROR, name,
 		    "can't be reached: nobody answers for its RoCE address (is it in this "
 		    "subnet, and does it answer a ping? gid_index names another).");
-	else if (rc)
-		say(TQ_LOG_ERROR, name, strerror(-rc));
+	else if (rc) {
+		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
+		say(TQ_LOG_ERROR, name, why);
+	}
 	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
 }
 

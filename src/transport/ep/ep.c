@@ -243,7 +243,6 @@ void tq_peer_remove(struct tq_peer *peer)
 	while (!tq_link_left(peer->link))
 		tq_ep_progress(ep);
 	/* Data that the service thread has left to be copied. */
-	/* Data that the service thread has left to be copied. */
 	tq_core_poll(&ep->core);
 	tq_core_peer_fini(&ep->core, peer);
 	tq_link_remove(&ep->net, peer->link);
