@@ -160,7 +160,7 @@ static bool long_counts(void)
 	core.stup_lru->sent = 0;
 	ok &= sent(7) && core.stup_lru->sent == 1;
 	ok &= sent_long(7) && core.stup_lru->sent == 33;
-	tq_core_peer_failed(&core, &peer, "the test is over");
+	tq_core_peer_failed(&core, &peer);
 	tq_core_release(tq_core_ended(&core));
 	peer.failed = 0;
 	stop();

@@ -168,7 +168,7 @@ static void do_break(struct world *w, int ep)
 	}
 	other = w->broken[w->broken[0] == ep];
 	w->told[ep] = true;
-	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other], "it was broken");
+	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other]);
 }
 
 static void remove_ctxs(struct world *w, int ep)

@@ -312,7 +312,7 @@ int tq_conn_report(struct tq_net *net)
 		c->next_broken = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_core_peer_failed(net->core, link->peer, c->why ? c->why : "");
+			tq_core_peer_failed(net->core, link->peer);
 		n++;
 	}
 	return n;

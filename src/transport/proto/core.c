@@ -122,7 +122,7 @@ void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why
 		return;
 	if (core->wire->give_up)
 		core->wire->give_up(core->net, peer, why);
-	tq_core_peer_failed(core, peer, why);
+	tq_core_peer_failed(core, peer);
 }
 
 int tq_core_tell(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
@@ -254,11 +254,10 @@ bool tq_core_awaits(struct tq_peer *peer)
 	return awaits;
 }
 
-void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why)
+void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_pair *pair;
 
-	(void)why;
 	if (peer->failed)
 		return;
 	peer->failed = -EIO;

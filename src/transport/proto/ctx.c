@@ -133,7 +133,7 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 	struct tq_orphan *o, *next;
 
 	/* Contexts that were removed may still wait for it to recall their tuples. */
-	tq_core_peer_failed(core, peer, "it was removed");
+	tq_core_peer_failed(core, peer);
 	if (core->doomed)
 		LL_DELETE(core->doomed, peer);
 	while (peer->pairs) {

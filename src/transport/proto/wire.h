@@ -158,8 +158,8 @@ void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
 bool tq_core_awaits(struct tq_peer *peer);
 /* The connection to the peer failed for good: everything towards and from it ends with an error.
  * What was posted (tokens) still ends by tq_core_sent(), tq_core_rdma_done(), with -EIO: until then
- * the HCA may use its memory. `why` is a sentence for the log's reader. */
-void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer, const char *why);
+ * the HCA may use its memory. */
+void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer);
 /* No SRQ that srq_put() withdrew is there any more: nothing writes to receives that were in one. */
 void tq_core_srqs_gone(struct tq_core *core);
 /* Nothing goes any more, and all peers have failed: receives from anybody end as well. */
