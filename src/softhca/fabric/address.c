@@ -7,9 +7,8 @@
 
 #define PORT 1
 
-/* IPv4 addresses of Ethernet ports: the first HCA's, and its prefix as a mapped one. */
-#define IPV4_BASE   0x0a4d0001u /* 10.77.0.1 */
-#define IPV4_PREFIX 0x0000ffffu
+#define IPV4_BASE   0x0a4d0001u /* of Ethernet ports, the first HCA's: 10.77.0.1 */
+#define IPV4_PREFIX 0x0000ffffu /* in front of a mapped address */
 
 /* ---- GIDs ---- */
 
@@ -31,15 +30,6 @@ static void link_local(const struct shca_fabric_header *h, const struct shca_hca
 	memcpy(gid->raw + 13, mac + 3, 3);
 }
 
-static void mapped(const struct shca_fabric_header *h, const struct shca_hca *hca,
-		   union ibv_gid *gid)
-{
-	uint32_t ip = IPV4_BASE + (uint32_t)(hca - h->hcas);
-
-	gid->global.subnet_prefix = 0;
-	gid->global.interface_id = htobe64((uint64_t)IPV4_PREFIX << 32 | ip);
-}
-
 void shca_mac(const struct shca_hca *hca, uint8_t mac[6])
 {
 	uint64_t id = htobe64(hca->guid);
@@ -50,9 +40,20 @@ void shca_mac(const struct shca_hca *hca, uint8_t mac[6])
 	mac[0] |= 2;
 }
 
+void shca_gid_map(uint32_t ip, union ibv_gid *gid)
+{
+	gid->global.subnet_prefix = 0;
+	gid->global.interface_id = htobe64((uint64_t)IPV4_PREFIX << 32 | ip);
+}
+
 bool shca_gid_is_ipv4(const union ibv_gid *gid)
 {
 	return !gid->global.subnet_prefix && be64toh(gid->global.interface_id) >> 32 == IPV4_PREFIX;
+}
+
+uint32_t shca_gid_unmap(const union ibv_gid *gid)
+{
+	return (uint32_t)be64toh(gid->global.interface_id);
 }
 
 bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca, unsigned index,
@@ -67,7 +68,7 @@ bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca,
 	if (index < 2)
 		link_local(h, hca, gid);
 	else
-		mapped(h, hca, gid);
+		shca_gid_map(IPV4_BASE + (uint32_t)(hca - h->hcas), gid);
 	if (ethernet)
 		*type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	return true;
@@ -96,9 +97,8 @@ int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid)
 
 int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid *gid)
 {
-	uint64_t id = be64toh(gid->global.interface_id);
 	/* An IPv4 address counts HCAs; the last byte of a GUID, and of a MAC address, does. */
-	unsigned i = shca_gid_is_ipv4(gid) ? (uint32_t)id - IPV4_BASE : id & 0xff;
+	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - IPV4_BASE : gid->raw[15];
 	enum ibv_gid_type type;
 	union ibv_gid own;
 

@@ -25,8 +25,10 @@ bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca,
 /* The index of a GID of that type in the port's table; -1 if it isn't there. */
 int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hca,
 		   const union ibv_gid *gid, enum ibv_gid_type type);
-/* Is it an IPv4 address, mapped into IPv6? */
+/* IPv4 addresses as GIDs: mapped into IPv6 (RFC 4291, 2.5.5.2). Is it one, and which? */
+void shca_gid_map(uint32_t ip, union ibv_gid *gid);
 bool shca_gid_is_ipv4(const union ibv_gid *gid);
+uint32_t shca_gid_unmap(const union ibv_gid *gid);
 /* The MAC address of an Ethernet port. */
 void shca_mac(const struct shca_hca *hca, uint8_t mac[6]);
 

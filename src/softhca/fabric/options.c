@@ -408,9 +408,8 @@ int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
 	if (c->value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET &&
 	    (c->npkeys != 1 || c->pkeys[0] != 0xffff)) {
 		snprintf(err, errlen,
-			 "pkeys is \"%s\", but an Ethernet port has the P_Key 0xffff alone: leave "
-			 "out "
-			 "pkeys, or link-layer.",
+			 "pkeys is \"%s\", but an Ethernet port has the P_Key 0xffff alone: "
+			 "leave out pkeys, or link-layer.",
 			 c->text[SHCA_O_PKEYS]);
 		return -EINVAL;
 	}

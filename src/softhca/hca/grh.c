@@ -12,18 +12,6 @@
 #define NEXT_BTH    0x1b
 #define IP4_BYTES   20u
 #define IP4_VERSION 4
-#define MAPPED      0xffffu /* in front of the address */
-
-void shca_gid_map(uint32_t ip, union ibv_gid *gid)
-{
-	gid->global.subnet_prefix = 0;
-	gid->global.interface_id = htobe64((uint64_t)MAPPED << 32 | be32toh(ip));
-}
-
-uint32_t shca_gid_unmap(const union ibv_gid *gid)
-{
-	return htobe32((uint32_t)be64toh(gid->global.interface_id));
-}
 
 /* RFC 1071, of a header whose own field counts as 0. */
 static uint16_t checksum(const struct iphdr *ip)
@@ -66,8 +54,8 @@ static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, 
 	ip->frag_off = htobe16(IP_DF);
 	ip->ttl = to->hop_limit;
 	ip->protocol = IPPROTO_UDP;
-	ip->saddr = shca_gid_unmap(from);
-	ip->daddr = shca_gid_unmap(&to->dgid);
+	ip->saddr = htobe32(shca_gid_unmap(from));
+	ip->daddr = htobe32(shca_gid_unmap(&to->dgid));
 	ip->check = checksum(ip);
 }
 

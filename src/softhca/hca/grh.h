@@ -17,8 +17,5 @@ void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, ui
 		   struct ibv_grh *grh);
 /* The IPv4 header, if it is one. */
 const struct iphdr *shca_grh_ipv4(const struct ibv_grh *grh);
-/* The GID of an IPv4 address (in network order), and back. */
-void shca_gid_map(uint32_t ip, union ibv_gid *gid);
-uint32_t shca_gid_unmap(const union ibv_gid *gid);
 
 #endif

@@ -67,8 +67,8 @@ static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
 
 	if (ip) {
 		type = IBV_GID_TYPE_ROCE_V2;
-		shca_gid_map(ip->daddr, &own);
-		shca_gid_map(ip->saddr, &route->dgid);
+		shca_gid_map(be32toh(ip->daddr), &own);
+		shca_gid_map(be32toh(ip->saddr), &route->dgid);
 		route->traffic_class = ip->tos;
 		route->hop_limit = ip->ttl;
 	} else {
@@ -88,6 +88,8 @@ static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
+	int ret;
+
 	memset(attr, 0, sizeof(*attr));
 	attr->dlid = wc->slid;
 	attr->sl = wc->sl;
@@ -96,8 +98,10 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	attr->is_global = 1;
-	errno = answer_grh(shca_ctx(context)->hca, grh, &attr->grh);
-	return errno ? -1 : 0;
+	ret = answer_grh(shca_ctx(context)->hca, grh, &attr->grh);
+	if (ret)
+		errno = ret;
+	return ret ? -1 : 0;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
