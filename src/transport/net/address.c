@@ -10,18 +10,19 @@
 /* The full-membership bit does not make another partition. */
 #define PKEY_MASK 0x7fffu
 
-bool tq_gid_is_ipv4(const union ibv_gid *gid)
+/* Is it an IPv4 address, mapped into IPv6? */
+static bool is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
+	return !memcmp(gid, prefix, sizeof(prefix));
 }
 
 int tq_gid_reach(const union ibv_gid *gid)
 {
 	static const uint8_t ipv4_link_local[] = {169, 254};
 
-	if (tq_gid_is_ipv4(gid))
+	if (is_ipv4(gid->raw))
 		return memcmp(gid->raw + 12, ipv4_link_local, sizeof(ipv4_link_local)) ? 3 : 1;
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80 ? 1 : 2;
 }
@@ -68,12 +69,8 @@ int tq_address_check(const struct tq_net *net, const void *bytes, size_t len, st
 	if (a->link_layer != dev->port.link_layer || ((tq_get16(a->pkey) ^ dev->pkey) & PKEY_MASK))
 		return -ENETUNREACH;
 	/* An IPv4 address and an IPv6 one don't reach each other. */
-	if (a->link_layer == IBV_LINK_LAYER_ETHERNET) {
-		union ibv_gid gid;
-
-		memcpy(gid.raw, a->gid, sizeof(gid.raw));
-		return tq_gid_is_ipv4(&gid) == tq_gid_is_ipv4(&dev->gid) ? 0 : -ENETUNREACH;
-	}
+	if (a->link_layer == IBV_LINK_LAYER_ETHERNET)
+		return is_ipv4(a->gid) == is_ipv4(dev->gid.raw) ? 0 : -ENETUNREACH;
 	/* Without a global route, LIDs say where it is: those of this subnet. */
 	if (dev->gid_index < 0 &&
 	    (!tq_get16(a->lid) ||

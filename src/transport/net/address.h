@@ -24,9 +24,6 @@ struct tq_address {
 };
 static_assert(sizeof(struct tq_address) == 56, "wire format");
 
-/* Is it an IPv4 address, mapped into IPv6? */
-bool tq_gid_is_ipv4(const union ibv_gid *gid);
-
 /* How far a RoCE port's GID reaches: the more the further; a link-local one, its subnet at most. */
 int tq_gid_reach(const union ibv_gid *gid);
 

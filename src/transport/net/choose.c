@@ -176,8 +176,7 @@ static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c
 		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "if_include \"%s\" and if_exclude \"%s\" allow none of the RDMA devices "
-		       "that "
-		       "there are: %s",
+		       "that there are: %s",
 		       include, exclude, c->there);
 	} else if (!c->opened) {
 		tq_log(net->job, TQ_LOG_ERROR,
