@@ -5,10 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum fake_kind { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED, FAKE_KINDS };
+enum fake_kind { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED, FAKE_NONE };
 
-/* This memory is of the kind. */
+/* This memory is of the kind: the last such area. */
 void fake_memory(enum fake_kind kind, void *addr, size_t len);
+enum fake_kind fake_kind_of(uintptr_t addr);
 /* libcuda */
 int cuPointerGetAttribute(void *data, int attribute, unsigned long long ptr);
 /* libhsa-runtime64 */

@@ -3,9 +3,6 @@
  * Stands in for libhsa-runtime64.so.1, with the functions that pml/tupleq calls. Managed memory is
  * the host's there, as far as it says.
  */
-#include <stddef.h>
-#include <stdint.h>
-
 #include "fake_gpu.h"
 
 enum { UNKNOWN = 0, HSA = 1, LOCKED = 2, INFO_DEVICE = 17, ERROR = 0x1000 };
@@ -20,40 +17,26 @@ struct info {
 	uint64_t owner;
 };
 
-static struct {
-	uintptr_t from, to;
-} areas[FAKE_KINDS];
-
-void fake_memory(enum fake_kind kind, void *addr, size_t len)
-{
-	areas[kind].from = (uintptr_t)addr;
-	areas[kind].to = (uintptr_t)addr + len;
-}
-
 int hsa_amd_pointer_info(const void *ptr, void *data, void *(*alloc)(size_t), uint32_t *n,
 			 uint64_t **agents)
 {
 	static const struct {
 		int type;
 		uint64_t owner;
-	} of[FAKE_KINDS] = {
+	} of[] = {
 		[FAKE_DEVICE] = {HSA, GPU_AGENT},
 		[FAKE_MANAGED] = {HSA, CPU_AGENT},
 		[FAKE_PINNED] = {LOCKED, CPU_AGENT},
+		[FAKE_NONE] = {UNKNOWN, 0},
 	};
+	enum fake_kind kind = fake_kind_of((uintptr_t)ptr);
 	struct info *info = data;
-	uintptr_t at = (uintptr_t)ptr;
 
 	(void)alloc, (void)n, (void)agents;
 	if (info->size < sizeof(*info))
 		return ERROR;
-	info->type = UNKNOWN;
-	for (int kind = 0; kind < FAKE_KINDS; kind++) {
-		if (at < areas[kind].from || at >= areas[kind].to)
-			continue;
-		info->type = of[kind].type;
-		info->owner = of[kind].owner;
-	}
+	info->type = of[kind].type;
+	info->owner = of[kind].owner;
 	return 0;
 }
 

@@ -22,7 +22,7 @@ static const int lengths[] = {1, 200, 6000, 300000};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
 /* Of each kind; the first can't be touched. */
-static char *memory[FAKE_KINDS];
+static char *memory[FAKE_NONE];
 
 /* at: of the GPU's memory, or NULL */
 static void load_driver(const char *library, void *at)
@@ -39,7 +39,7 @@ static void load_driver(const char *library, void *at)
 	t_true(handle, "%s", dlerror());
 	*(void **)&fake = dlsym(handle, "fake_memory");
 	t_true(fake, "it is not the fake one");
-	for (int kind = 0; kind < FAKE_KINDS; kind++) {
+	for (int kind = 0; kind < FAKE_NONE; kind++) {
 		memory[kind] = mmap(kind == FAKE_DEVICE ? at : NULL, ROOM,
 				    kind == FAKE_DEVICE ? PROT_NONE : PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What memory is a GPU's, as far as the libraries that stand in for a GPU's say. */
+#include "fake_gpu.h"
+
+static struct {
+	uintptr_t from, to;
+} areas[FAKE_NONE];
+
+void fake_memory(enum fake_kind kind, void *addr, size_t len)
+{
+	areas[kind].from = (uintptr_t)addr;
+	areas[kind].to = (uintptr_t)addr + len;
+}
+
+enum fake_kind fake_kind_of(uintptr_t addr)
+{
+	enum fake_kind kind = FAKE_DEVICE;
+
+	while (kind < FAKE_NONE && (addr < areas[kind].from || addr >= areas[kind].to))
+		kind++;
+	return kind;
+}
