@@ -42,19 +42,19 @@ build() {
 	link "$2/objects" "$2/libtupleq.so.0"
 }
 
-# try DIRECTORY COMMAND: with the libtupleq there. What it says goes to DIRECTORY/out.
+# try DIRECTORY COMMAND [OUT]: with the libtupleq there. What it says goes to OUT, DIRECTORY/out.
 try() {
 	local options program
 
 	read -ra options <<<"${2%%-- *}"
 	read -ra program <<<"${2#*-- }"
 	LD_LIBRARY_PATH=$1${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout -k 5 "$deadline" softhca run "${options[@]}" -- \
-		"$programs/${program[0]}" "${program[@]:1}" >"$1/out" 2>&1
+		"$programs/${program[0]}" "${program[@]:1}" >"${3:-$1/out}" 2>&1
 }
 
-# what_failed DIRECTORY: what is seen there first.
+# what_failed OUT: what is seen there first.
 what_failed() {
-	grep -m1 '^not ok' "$1/out" || grep -m1 '^#' "$1/out" || echo "it doesn't end"
+	grep -m1 '^not ok' "$1" || grep -m1 '^#' "$1" || echo "it doesn't end"
 }
 
 # Does the test of this patch pass without it? Each is tried once.
@@ -82,15 +82,11 @@ judge() {
 	for ((n = 1; n <= tries; n++)); do
 		try "$dir" "$test" && continue
 		# Not for want of memory, time or anything else that it has here?
-		cp "$dir/out" "$dir/found"
-		mkdir -p "$dir/without"
-		cp "$work/plain/libtupleq.so.0" "$dir/without"
-		if ! try "$dir/without" "$test"; then
+		if ! try "$work/plain" "$test" "$dir/without"; then
 			echo "not ok mutant $2 - without it, \"$test\" fails, too: $(what_failed "$dir/without")"
 			return 1
 		fi
-		mv "$dir/found" "$dir/out"
-		echo "ok mutant $2 ($test: $(what_failed "$dir")$([ "$n" = 1 ] || echo ", try $n"))"
+		echo "ok mutant $2 ($test: $(what_failed "$dir/out")$([ "$n" = 1 ] || echo ", try $n"))"
 		rm -rf "$dir"
 		return
 	done
@@ -110,7 +106,7 @@ for patch in "$here"/mutants_net/*.patch; do
 	if works "$(test_of "$patch")"; then
 		patches+=("$patch")
 	else
-		echo "not ok mutant $(basename "$patch" .patch) - without it, \"$(test_of "$patch")\" fails: $(what_failed "$work/plain")"
+		echo "not ok mutant $(basename "$patch" .patch) - without it, \"$(test_of "$patch")\" fails: $(what_failed "$work/plain/out")"
 		status=1
 	fi
 done
