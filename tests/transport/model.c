@@ -333,11 +333,6 @@ static void op_give_up(void *net, struct tq_peer *peer, const char *why)
 			 model_astray(ep->model, ep->id, to),
 		 "%d gives %d up: %s", ep->id, to, why);
 	SIM_TRACE("      %d gives %d up: %s", ep->id, to, why);
-	if (ep->model->conf.gives_up) {
-		ep->model->gave_up = true;
-		ep->model->parted[0] = ep->id;
-		ep->model->parted[1] = to;
-	}
 	hca_break(ep->model, ep->id, to);
 }
 

@@ -35,7 +35,7 @@ struct model_conf {
 	uint64_t tick;       /* ns from step to step */
 	bool lanes_ready;    /* lanes are there from the beginning */
 	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
-	bool gives_up;       /* a peer may be given up, as there is nothing to be had */
+	bool gives_up;       /* of two, one may be given up, as there is nothing to be had */
 	bool hostile;        /* see MODEL_HOSTILE */
 	bool exact;          /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
 	/* Chances, of 256, that something fails that may fail. */
@@ -167,8 +167,6 @@ struct model {
 	struct model_conf conf;
 	struct sim_rng *rng;
 	bool report_all;                 /* nothing is lazy any more: the network is flushed */
-	bool gave_up;                    /* conf.gives_up: one did, */
-	int parted[2];                   /* and whom */
 	bool calm;                       /* nothing fails by chance any more */
 	bool down[MODEL_EPS][MODEL_EPS]; /* the connection has failed for good */
 	uint64_t now;

@@ -11,8 +11,8 @@
 
 bool users_any_broken(const struct world *w)
 {
-	return w->broken[0] >= 0 || w->m.gave_up ||
-	       (w->m.conf.hostile && w->m.down[MODEL_VICTIM][MODEL_HOSTILE]);
+	return w->broken[0] >= 0 || ((w->m.conf.hostile || w->m.conf.gives_up) &&
+				     w->m.down[MODEL_VICTIM][MODEL_HOSTILE]);
 }
 
 static bool from_hostile(const struct world *w, const struct op *op, const struct tq_status *status)

@@ -302,9 +302,7 @@ void world_act(struct world *w, int act, bool service)
 		check_unexpected(&w->m.ep[e]);
 		check_idle(&w->m.ep[e]);
 	}
-	if (w->broken[0] < 0 && w->m.gave_up)
-		world_broken(w, w->m.parted[0], w->m.parted[1]);
-	else if (w->broken[0] < 0 && users_any_broken(w))
+	if (w->broken[0] < 0 && users_any_broken(w))
 		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
 	SIM_MUST(w->step < MANY, "it doesn't come to an end");
 }
