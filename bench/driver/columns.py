@@ -88,12 +88,14 @@ COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES}
 SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
 DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
 COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
+# What runs any MPI program.
+MPI = [name for name, column in COLUMNS.items() if not column.suffix]
 
 
-def choose(text, default):
-    """The columns of a comma-separated list, or those of the default list."""
+def choose(text, default, there=MPI):
+    """The columns of a comma-separated list, or those of the default list. `there`: those that the part has programs for."""
     names = text.split(",") if text else default
     for name in names:
-        if name not in COLUMNS:
-            raise SystemExit(f"there is no column {name}; there are: {', '.join(COLUMNS)}")
+        if name not in there:
+            raise SystemExit(f"there is no column {name} here; there are: {', '.join(there)}")
     return [COLUMNS[name] for name in names]

@@ -111,7 +111,7 @@ def main(settings):
     """Measures, prints and writes it all. Returns the tasks."""
     report.print_head(settings)
     default = columns.DEVICE + (columns.SHARED_MEMORY if settings.variants else [])
-    tasks = [_task(settings, column) for column in columns.choose(settings.columns, default)]
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, default, list(columns.COLUMNS))]
     take_turns(tasks, settings.rounds)
     availability = _values(tasks, "availability", 100)
     for side, title in TITLES.items():

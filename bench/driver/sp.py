@@ -106,7 +106,7 @@ def main(settings):
     title = os.path.basename(settings.npb) if settings.npb else f"SP, class {settings.problem}"
     title += f", on {settings.ranks} ranks"
     report.print_head(settings)
-    tasks = [_task(settings, column) for column in columns.choose(settings.columns, list(columns.COLUMNS))]
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.MPI)]
     take_turns(tasks, settings.rounds)
     _print_table(title, tasks)
     report.print_skipped(tasks)
