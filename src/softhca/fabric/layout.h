@@ -36,6 +36,19 @@
 #define SHCA_ATOMIC_LOCKS 64
 #define SHCA_NAME_LEN     32
 
+/*
+ * Fetches a line that is to be written: another CPU read it last. For __builtin_prefetch() that is
+ * an ordinary prefetch as long as the compiler may not use PREFETCHW, which each x86-64 takes.
+ */
+static inline void shca_prefetch_write(const void *line)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
 /* Objects that live in an HCA's context tables. */
 enum shca_kind {
 	SHCA_QP,

@@ -185,10 +185,9 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* Whoever finds the slot taken before we get here moves the tail for us. */
 	move_tail(r, pos);
 	/* The consumer wrote the next slot last, and we shall next. */
-	__builtin_prefetch(shca_slot_at((char *)r, pos + 1,
-					atomic_load_explicit(&e->ring, memory_order_relaxed) & 0xff,
-					e->stride),
-			   1);
+	shca_prefetch_write(shca_slot_at(
+		(char *)r, pos + 1, atomic_load_explicit(&e->ring, memory_order_relaxed) & 0xff,
+		e->stride));
 	if (e->channel) {
 		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the

@@ -145,7 +145,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
 			/* It is freed when it has been read: until then its line may have come for
 			 * writing. */
-			__builtin_prefetch(s, 1);
+			shca_prefetch_write(s);
 			return s;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {

@@ -155,10 +155,16 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
 {
+	uint64_t tail;
+
 	pthread_mutex_lock(&rq->lock);
 	assert(rq->nfree < rq->shared->max_wr);
 	rq->free_list[rq->nfree++] = slot;
 	pthread_mutex_unlock(&rq->lock);
+	/* The next post writes there, and a requester read it last. */
+	tail = atomic_load_explicit(&rq->shared->tail, memory_order_relaxed);
+	shca_prefetch_write(shca_rq_own_wqe(rq, slot));
+	shca_prefetch_write(&rq->ring[tail & rq->mask]);
 }
 
 void shca_rq_reset(struct shca_rq_local *rq)

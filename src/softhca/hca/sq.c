@@ -52,7 +52,7 @@ uint64_t shca_sq_complete(struct shca_qp *qp, uint32_t n)
 	/* release: the poster may write over the slots that this gives back. */
 	atomic_store_explicit(&qp->tail, n + 1, memory_order_release);
 	/* If the engine had it, it has this line now, and the next post will want it. */
-	__builtin_prefetch(&qp->sq_lock, 1);
+	shca_prefetch_write(&qp->sq_lock);
 	return wr_id;
 }
 
@@ -200,7 +200,7 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	shca_sq_kick(qp);
 	/* The engine may have read it last. */
-	__builtin_prefetch(shca_swqe(qp, qp->head), 1);
+	shca_prefetch_write(shca_swqe(qp, qp->head));
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (r)
 		*bad = wr;
