@@ -118,6 +118,7 @@ void pair_start(struct pair *p, int *argc, char ***argv)
 	MPI_Init(argc, argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &p->rank);
 	p->peer = !p->rank;
+	p->ranks = 2;
 }
 
 /* Each rank and, within a few pages, each place has its own: none of them is NOT_SENT. */
@@ -132,8 +133,8 @@ void pair_allocate(struct pair *p)
 	int ranks;
 
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (ranks != 2)
-		die("this program wants 2 ranks, not %d", ranks);
+	if (p->ranks && ranks != p->ranks)
+		die("this program wants %d ranks, not %d", p->ranks, ranks);
 	for (unsigned i = 0; i < p->nsizes; i++)
 		most = p->size[i] > most ? p->size[i] : most;
 	most = (most + PAGE - 1) / PAGE * PAGE;

@@ -17,6 +17,7 @@ enum { TAG_DATA = 1, TAG_STEP, TAG_OTHER };
 
 struct pair {
 	int rank, peer;
+	int ranks; /* that the program is for; 0: any number */
 	size_t size[PAIR_MAX_SIZES];
 	unsigned nsizes;
 	char *send_buf, *recv_buf;
@@ -42,9 +43,10 @@ struct effort {
  * -w. False: it is another one. */
 bool effort_option(struct effort *e, const char *ms_option, int key, const char *arg);
 
-/* Starts MPI; ends the program unless there are two ranks. */
+/* Starts MPI, for a program of two ranks. */
 void pair_start(struct pair *p, int *argc, char ***argv);
-/* Buffers for the largest size, touched. After the options are known. */
+/* Buffers for the largest size, touched; ends the program if it is for another number of ranks.
+ * After the options are known, so that --help needs no two. */
 void pair_allocate(struct pair *p);
 /* Before a size is measured, and after: what was received is what the peer sends, or the program
  * ends. */

@@ -62,6 +62,13 @@ program overlap 2 "[o['side'] for o in objects] == 2 * ['send', 'recv', 'both', 
 	o['base_us'] > 0 and o['late'] == (0.9 if 'late' in o['side'] else 0) for o in objects)" \
 	--sizes 1K,64K --side send,recv,both,late-recv,late-send --late 90 --step-ms 1 "${short[@]}"
 
+program collective 4 "[o['bytes'] for o in objects] == [8, 300] and all(o['us'] > 0 for o in objects)" \
+	--bcast 8,300 --ms 1 "${short[@]}"
+program halo 2 "[o['bytes'] for o in objects] == [16384, 16384] and all(o['step_us'] > 0 for o in objects)" \
+	--sizes 16K --work 0,50 --step-ms 1 "${short[@]}"
+program patterns 2 "[o['pattern'] for o in objects] == ['halo', 'late'] and all(o['step_us'] > 0 for o in objects)" \
+	--patterns halo,late --sizes 256 --ms 1 --warm-up 3 --settle 3
+
 part "len(runs['tupleq']['rounds'][0]) == 4 and '--link' not in file['settings']['softhca_options']" \
 	rate --rounds 1 --columns tupleq -- --sizes 8,256 --ms 1 "${short[@]}"
 part "'--link latency=' in file['settings']['softhca_options'] and len(runs['rget']['rounds'][0]['both ways']) == 7" \
