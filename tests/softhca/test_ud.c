@@ -370,13 +370,38 @@ static void test_ah(void **state)
 	}
 }
 
+#define MLID 0xc012
+
+/* A QP of the group, with two receives. */
+static struct t_qp *member(struct way *w, const union ibv_gid *group)
+{
+	struct t_qp *q = t_qp(dev, &ud);
+	struct t_addr self = t_addr(q);
+
+	t_up(q, NULL, &self);
+	t_ok(ibv_attach_mcast(q->qp, group, MLID));
+	t_recv(q, 10, &w->to, 1);
+	t_recv(q, 11, &w->to, 1);
+	return q;
+}
+
+static void heard(struct way *w, struct t_qp *q, const union ibv_gid *group)
+{
+	struct ibv_wc wc = t_next(q->rcq, 10, IBV_WC_SUCCESS);
+
+	t_eq(wc.byte_len, T_GRH + 50);
+	t_eq(wc.src_qp, w->p.a->qp->qp_num);
+	t_true(wc.wc_flags & IBV_WC_GRH, "multicast without GRH");
+	t_check(w->p.bb.addr + T_GRH, 50, 8);
+	t_ok(memcmp(w->p.bb.addr + 24, group->raw, 16));
+}
+
 /* A group: every QP that is attached gets it once, those that aren't or no longer are don't. */
 static void test_multicast(void **state)
 {
-	static const uint16_t mlid = 0xc012;
 	union ibv_gid group = {
 		.raw = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}};
-	struct ibv_ah_attr a = {.dlid = mlid, .port_num = 1, .is_global = 1};
+	struct ibv_ah_attr a = {.dlid = MLID, .port_num = 1, .is_global = 1};
 	struct way w = way(dev->roce);
 	struct t_qp *q[3];
 	struct t_spec rc = {.type = IBV_QPT_RC};
@@ -393,18 +418,10 @@ static void test_multicast(void **state)
 	t_true(ah, "ibv_create_ah of a group: %s", strerror(errno));
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = 0xffffff;
-	t_rc(ibv_attach_mcast(no->qp, &group, mlid), EINVAL);
-	t_rc(ibv_attach_mcast(w.p.b->qp, &dev->gid, mlid), EINVAL);
-	for (int i = 0; i < 3; i++) {
-		struct t_addr self;
-
-		q[i] = t_qp(dev, &ud);
-		self = t_addr(q[i]);
-		t_up(q[i], NULL, &self);
-		t_ok(ibv_attach_mcast(q[i]->qp, &group, mlid));
-		t_recv(q[i], 10, &w.to, 1);
-		t_recv(q[i], 11, &w.to, 1);
-	}
+	t_rc(ibv_attach_mcast(no->qp, &group, MLID), EINVAL);
+	t_rc(ibv_attach_mcast(w.p.b->qp, &dev->gid, MLID), EINVAL);
+	for (int i = 0; i < 3; i++)
+		q[i] = member(&w, &group);
 	t_recv(w.p.b, 12, &w.to, 1);
 	t_fill(w.p.ba.addr, 50, 8);
 	wr.wr.ud.remote_qpn = q[0]->qp->qp_num; /* no group is sent to so */
@@ -414,24 +431,17 @@ static void test_multicast(void **state)
 	wr.wr.ud.remote_qpn = 0xffffff;
 	t_post(w.p.a, &wr);
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	for (int i = 0; i < 3; i++) {
-		struct ibv_wc wc = t_next(q[i]->rcq, 10, IBV_WC_SUCCESS);
-
-		t_eq(wc.byte_len, T_GRH + 50);
-		t_eq(wc.src_qp, w.p.a->qp->qp_num);
-		t_true(wc.wc_flags & IBV_WC_GRH, "multicast without GRH");
-		t_check(w.p.bb.addr + T_GRH, 50, 8);
-		t_ok(memcmp(w.p.bb.addr + 24, group.raw, 16));
-	}
+	for (int i = 0; i < 3; i++)
+		heard(&w, q[i], &group);
 	t_rc(ibv_destroy_qp(q[0]->qp), EBUSY);
-	t_ok(ibv_detach_mcast(q[0]->qp, &group, mlid));
-	t_rc(ibv_detach_mcast(q[0]->qp, &group, mlid), EINVAL);
+	t_ok(ibv_detach_mcast(q[0]->qp, &group, MLID));
+	t_rc(ibv_detach_mcast(q[0]->qp, &group, MLID), EINVAL);
 	t_post(w.p.a, &wr);
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
 	for (int i = 1; i < 3; i++) {
 		t_next(q[i]->rcq, 11, IBV_WC_SUCCESS);
 		t_none(q[i]->rcq, 2);
-		t_ok(ibv_detach_mcast(q[i]->qp, &group, mlid));
+		t_ok(ibv_detach_mcast(q[i]->qp, &group, MLID));
 	}
 	t_none(q[0]->rcq, 2);
 	t_none(w.p.b->rcq, 2);
