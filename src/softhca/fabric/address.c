@@ -154,7 +154,7 @@ int shca_address_check(const struct shca_fabric_header *h, const struct shca_hca
 	if (path->port_num != PORT)
 		return EINVAL;
 	if (!path->is_global)
-		return shca_is_ethernet(h) ? EINVAL : 0;
+		return shca_is_ethernet(h) || h->config.value[SHCA_O_GRH_REQUIRED] ? EINVAL : 0;
 	if (!shca_gid_at(h, hca, path->grh.sgid_index, &own, &type))
 		return EINVAL;
 	if (!shca_is_ethernet(h) || dgid->raw[0] == 0xff)

@@ -44,6 +44,7 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 		.active_speed = SPEED_EDR,
 		.phys_state = PHYS_LINK_UP,
 		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
+		.flags = !ethernet && shca_opt(f, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED : 0,
 	};
 }
 
