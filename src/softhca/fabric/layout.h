@@ -359,7 +359,8 @@ struct shca_hca {
 /*
  * An executor: a thread that is executing work. `seq` is odd while it may hold pointers into
  * objects of others; destroying anything waits until each executor has been even once (epoch.h).
- * The rest asks another process to copy for it where the kernel forbids process_vm_readv (mem.h).
+ * The rest asks another process to copy for it where the kernel forbids process_vm_readv
+ * (hca/move.h).
  */
 enum shca_copy_state {
 	SHCA_COPY_IDLE,

@@ -189,7 +189,7 @@ static bool atomic_unit_lock(_Atomic uint32_t *lock)
 	return false;
 }
 
-/* The word of an atomic, from there (true: or to there). */
+/* Fetches the word of an atomic or, with `write`, stores it. */
 static int move_word(const struct shca_run *word, unsigned proc, bool write, uint64_t *own,
 		     _Atomic uint64_t *direct)
 {

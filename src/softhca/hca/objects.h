@@ -145,8 +145,7 @@ struct shca_cq {
 	struct shca_cq_entry *entry;
 	uint32_t idx;
 	uint32_t number;
-	uint32_t comp_mask_wc; /* cq_ex: wc_flags asked for */
-	char *ring;            /* shca_cq_ring, slots */
+	char *ring; /* shca_cq_ring, slots */
 	uint32_t log2_slots;
 	uint32_t stride;
 	uint64_t ring_off, ring_len;     /* in the arena */
@@ -191,7 +190,6 @@ struct shca_srq {
 	struct shca_cq *cq;     /* XRC */
 	struct shca_xrcd *xrcd; /* XRC */
 	_Atomic uint32_t refs;  /* QPs that receive from it */
-	uint32_t limit_armed;
 	struct shca_owned owned;
 };
 

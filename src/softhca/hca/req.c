@@ -16,7 +16,7 @@
  * failed, a process that has died. */
 #define RNR_PATIENCE 20000000u
 
-/* min_rnr_timer code -> ns (IBA table 45). */
+/* min_rnr_timer code -> us (IBA table 45). */
 static const uint32_t rnr_timer_us[32] = {
 	655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
 	480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,

@@ -317,13 +317,13 @@ static enum shca_step op_atomic(struct shca_req *r)
 	a = shca_resp_rkey(&r->t, r->w, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
 	if (a != SHCA_ACK)
 		return shca_req_answer(r, a);
-	shca_add(&qp->entry->counters[SHCA_C_ATOMICS], 1);
 	e = shca_mem_atomic(r->t.hca, r->t.owner, &remote,
 			    r->w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SHCA_CMP_SWAP
 								      : SHCA_FETCH_ADD,
 			    r->w->compare_add, r->w->swap, &old, qp->copy.direct);
 	if (e)
 		return not_copied(r, e);
+	shca_add(&qp->entry->counters[SHCA_C_ATOMICS], 1);
 	shca_mem_scatter(qp->copy.dst, &old, 8);
 	return done(r);
 }
