@@ -83,7 +83,10 @@ for part in "${parts[@]}"; do
 	[ ${#parts[@]} -eq 1 ] || printf '\n== %s\n\n' "$part"
 	# The verbs part has options of its own, and a length that --quick would shorten to this.
 	if [ "$part" = verbs ] && [ ${#parts[@]} -gt 1 ] && [ -z "$cluster" ]; then
-		set -- ${1:+--rounds 5}
+		case " $* " in
+		*" --quick "*) set -- --rounds 5 ;;
+		*) set -- ;;
+		esac
 	fi
 	# The main job is about the two sides; all parts together are about everything.
 	variants=()
