@@ -101,8 +101,12 @@ static int bounce_post(struct tq_bounce *b)
 static uint32_t bank_size(const struct tq_net *net, int cls)
 {
 	uint32_t size = net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_eager);
+	uint32_t small = (uint32_t)net->params->small_size;
 
-	return cls == TQ_SMALL ? (uint32_t)net->params->small_size : (size + 63) & ~63u;
+	if (cls == TQ_SMALL)
+		return small;
+	size = (size + 63) & ~63u;
+	return size > small ? size : small; /* what a small buffer holds, a large one does */
 }
 
 static uint32_t bank_depth(const struct tq_net *net, int cls)

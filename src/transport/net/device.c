@@ -25,7 +25,8 @@
 #define QP_WR_MIN  16
 #define SRQ_WR_MIN 16
 
-/* RoCE has no LIDs: the RoCE v2 GID that reaches furthest, unless the user knows better. */
+/* RoCE has no LIDs: the RoCE v2 GID that reaches furthest, unless the user knows better. InfiniBand
+ * needs a GID where the port says so. */
 static int choose_gid(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
@@ -51,6 +52,8 @@ static int choose_gid(struct tq_net *net)
 			return -EINVAL;
 		}
 	}
+	if (dev->gid_index < 0 && dev->port.flags & IBV_QPF_GRH_REQUIRED)
+		dev->gid_index = 0;
 	if (ibv_query_gid(dev->verbs, dev->port_num, dev->gid_index < 0 ? 0 : dev->gid_index,
 			  &dev->gid)) {
 		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no GID of index %d (parameter gid_index)",
@@ -63,11 +66,12 @@ static int choose_gid(struct tq_net *net)
 #define PKEY_FULL 0x8000
 
 /* Membership (the upper bit) is not part of a partition's name. A port may be a full member of it
- * and a limited one, which reaches only full ones. */
+ * and a limited one, which reaches only full ones: so where no partition is asked for it is the
+ * first that the port is a full member of. */
 static int choose_pkey(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
-	uint16_t wanted = (uint16_t)net->params->pkey & ~PKEY_FULL, i;
+	uint16_t wanted = (uint16_t)net->params->pkey & ~PKEY_FULL, partition, i;
 	const char *name = ibv_get_device_name(dev->verbs->device);
 	bool found = false;
 	__be16 pkey;
@@ -75,7 +79,8 @@ static int choose_pkey(struct tq_net *net)
 	for (i = 0; i < dev->port.pkey_tbl_len && !(found && (dev->pkey & PKEY_FULL)); i++) {
 		if (ibv_query_pkey(dev->verbs, dev->port_num, i, &pkey))
 			break;
-		if (wanted ? (be16toh(pkey) & ~PKEY_FULL) != wanted : found)
+		partition = be16toh(pkey) & ~PKEY_FULL;
+		if (wanted ? partition != wanted : !partition)
 			continue;
 		if (found && !(be16toh(pkey) & PKEY_FULL))
 			continue;
