@@ -279,6 +279,16 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 
 /* ---- the device ---- */
 
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+int ibv_fork_init(void)
+{
+	return 0;
+}
+
 struct ibv_device **ibv_get_device_list(int *n)
 {
 	struct ibv_device **list = calloc(2, sizeof(*list));

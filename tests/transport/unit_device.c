@@ -19,6 +19,7 @@ struct port {
 	uint8_t link;
 	uint8_t gids; /* GIDS_... of its interface's addresses */
 	uint16_t pkey;
+	uint8_t width, speed; /* codes */
 };
 
 /* Each has a GID of RoCE v1, and then, unless it is of a v1 only, one of v2. */
@@ -38,6 +39,8 @@ static struct adapter {
 } adapters[DEVICES];
 
 static struct ibv_device *list[DEVICES + 1] = {&adapters[0].ibv, &adapters[1].ibv};
+static enum ibv_fork_status fork_status;
+static unsigned fork_inits;
 static char said[512];
 static int failed;
 
@@ -56,6 +59,17 @@ static const struct port *port_of(const struct ibv_context *context, unsigned po
 int tq_near(const struct ibv_device *device)
 {
 	return adapter_of(device)->distance;
+}
+
+enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return fork_status;
+}
+
+int ibv_fork_init(void)
+{
+	fork_inits++;
+	return 0;
 }
 
 struct ibv_device **ibv_get_device_list(int *n)
@@ -110,6 +124,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 		.active_mtu = IBV_MTU_4096,
 		.max_msg_sz = 1 << 30,
 		.pkey_tbl_len = 1,
+		.active_width = port_of(context, port)->width,
+		.active_speed = port_of(context, port)->speed,
 	};
 
 	memcpy(attr, &all, sizeof(all) < 48 ? sizeof(all) : 48);
@@ -245,6 +261,8 @@ static void begin(void)
 				.state = p ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 				.link = IBV_LINK_LAYER_INFINIBAND,
 				.pkey = 0xffff,
+				.width = 2,
+				.speed = 32,
 			};
 		snprintf(a->ibv.name, sizeof(a->ibv.name), "hca%d", i);
 		a->context.device = &a->ibv;
@@ -351,6 +369,39 @@ static void of_what_works(void)
 	begin();
 	adapters[0].no_xrc = true;
 	takes("one with XRC, though the other is nearer", "hca1:1", NULL);
+	begin();
+	adapters[0].ports[0].speed = 16;
+	takes("the faster one, though the other is nearer", "hca1:1", NULL);
+	begin();
+	adapters[0].ports[0].width = 1;
+	adapters[0].ports[0].speed = 128;
+	takes("of two as fast, with 1 lane and with 4, the nearer", "hca0:1", NULL);
+}
+
+/* Where the kernel needs it. */
+static void of_forks(void)
+{
+	static const struct {
+		const char *name;
+		enum ibv_fork_status status;
+		unsigned inits;
+	} c[] = {
+		{"pages that forks share are looked after", IBV_FORK_DISABLED, 1},
+		{"they are already", IBV_FORK_ENABLED, 0},
+		{"the kernel does it", IBV_FORK_UNNEEDED, 0},
+	};
+
+	for (unsigned i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
+		begin();
+		fork_inits = 0;
+		fork_status = c[i].status;
+		takes(c[i].name, "hca0:1", NULL);
+		if (fork_inits != c[i].inits) {
+			printf("not ok %s - ibv_fork_init() called %u times\n", c[i].name,
+			       fork_inits);
+			failed = 1;
+		}
+	}
 }
 
 int main(void)
@@ -362,5 +413,6 @@ int main(void)
 	of_what_works();
 	of_links();
 	of_gids();
+	of_forks();
 	return failed;
 }

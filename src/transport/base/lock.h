@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The endpoint's lock. It is held for a microsecond at most and hardly ever fought for, but taken
- * for every call and every poll: so to take it is one locked instruction, and to free it is none (a
+ * The endpoint's lock. It is mostly held for about a microsecond (longer where memory is
+ * registered, a queue made, or a user's data copied) and seldom fought for, but taken for every
+ * call and every poll: so to take it is one locked instruction, and to free it is none (a
  * mutex needs one to see who sleeps). Those who find it taken spin, then yield.
  */
 #ifndef TQ_BASE_LOCK_H

@@ -18,6 +18,7 @@
 struct merit {
 	bool works, infiniband;
 	int reach; /* RoCE: of its GID */
+	unsigned speed;
 	int distance;
 };
 
@@ -77,7 +78,23 @@ static bool better(const struct merit *a, const struct merit *b)
 		return a->infiniband;
 	if (a->reach != b->reach)
 		return a->reach > b->reach;
+	if (a->speed != b->speed)
+		return a->speed > b->speed;
 	return a->distance < b->distance;
+}
+
+/* Of its link: the codes of a lane's speed (IBA 14.2.5.6) grow with it, nearly in proportion. */
+static unsigned speed_of(const struct ibv_port_attr *port)
+{
+	static const struct {
+		uint8_t code, lanes;
+	} widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+
+	for (unsigned i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
+		if (port->active_width == widths[i].code)
+			return (unsigned)widths[i].lanes * port->active_speed;
+	}
+	return 0;
 }
 
 static void say_nothing(void *arg, enum tq_log_level level, const char *text)
@@ -101,6 +118,7 @@ static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint
 	merit.infiniband = dev->port.link_layer != IBV_LINK_LAYER_ETHERNET;
 	if (merit.works && !merit.infiniband)
 		merit.reach = tq_gid_reach(&dev->gid);
+	merit.speed = speed_of(&dev->port);
 	*dev = (struct tq_device){0};
 	net->job = job;
 	return merit;
@@ -209,6 +227,12 @@ int tq_device_choose(struct tq_net *net)
 	struct ibv_device **list;
 	int n = 0, i, rc = 0;
 
+	/* Kernels before 5.12 would give the pages of queues and buffers to whoever writes first
+	 * after a fork(): those are kept from children then. */
+	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED && ibv_fork_init())
+		tq_log(net->job, TQ_LOG_WARN,
+		       "ibv_fork_init() failed: a program that calls fork() or system() may lose "
+		       "data");
 	list = ibv_get_device_list(&n);
 	for (i = 0; list && i < n; i++)
 		look_at_device(net, list[i], &c);
