@@ -115,7 +115,7 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
 
 /* Instead of tq_mr_deregister(): the registration goes when the endpoint is closed. For memory that
- * a peer may still write to: such a write would break its connection to all of this node if it
+ * a peer may still write to: such a write would break its connection to this process if it
  * found no registration. The memory has to stay mapped until then. */
 void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
 
@@ -144,7 +144,7 @@ struct tq_job {
 	const char *dir;
 	/* Of this process, for messages: "rank 3 on host n1". */
 	const char *name;
-	/* Never NULL. Called with a complete sentence without newline. From any thread, also with
+	/* Never NULL. Called with a line of text, without its newline. From any thread, also with
 	 * locks held: it must not call the library. */
 	void (*log)(void *arg, enum tq_log_level level, const char *text);
 	void *log_arg;
@@ -237,7 +237,8 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  *
  * 0; -EIO: the peer has failed; -EINVAL: too long; -ENOMEM. A put waits inside the library while
  * the connection is being made and while its queue is full; tq_progress() sends it then. A put to
- * memory that isn't registered (any more) breaks the connection to the whole node of the peer.
+ * memory that isn't registered (any more) breaks the connection to that peer; those to others of
+ * its node are made anew.
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
@@ -328,8 +329,9 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);
 
-/* Starts to receive; results as tq_send(). When 1 is returned, *status is filled in. rank: a rank
- * or TQ_ANY_SOURCE. */
+/* Starts to receive; results as tq_send(), and -EBADMSG: TQ_ANY_TAG where TQ_CTX_NO_ANY_TAG says
+ * that there is none (-EINVAL also: TQ_ANY_SOURCE where TQ_CTX_NO_ANY_SOURCE does). When 1 is
+ * returned, *status is filled in. rank: a rank or TQ_ANY_SOURCE. */
 int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 	    struct tq_req **req, struct tq_status *status);
 
@@ -339,7 +341,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 int tq_cancel(struct tq_req *req);
 
 /* Is there a message that a receive of this kind would take? 1: yes, *status says which; 0: no, or
- * not known yet: call again. Makes progress. */
+ * not known yet: call again; -EINVAL, -EBADMSG, -ENOMEM as tq_recv(). Makes progress. */
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);
 
 /* As tq_probe(), but takes the message out of the queues: it is received by tq_mrecv(), once. */

@@ -62,7 +62,8 @@ static int component_register(void)
 	rc = mca_base_component_var_register(
 		version, "limit",
 		"Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (bytes) that are done by RDMA "
-		"write; 0: none; more than 4096 is taken for 4096",
+		"write; 0: none; rounded up to a multiple of 64, and more than 4096 is taken for "
+		"4096",
 		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
 		&tupleq_component.limit);
 	return rc < 0 ? rc : register_pattern(version);

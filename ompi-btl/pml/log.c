@@ -49,6 +49,8 @@ int tupleq_mpi_error(int err)
 		return MPI_ERR_NO_MEM;
 	case -EINVAL:
 		return MPI_ERR_RANK;
+	case -EBADMSG:
+		return MPI_ERR_TAG;
 	case -EFAULT:
 		return MPI_ERR_BUFFER;
 	default:

@@ -82,12 +82,13 @@ static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 		 ompi_communicator_t *comm)
 {
 	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_BSEND, comm);
-	struct tupleq_buf *buf = &request->op.buf;
+	struct tupleq_buf *buf;
 	void *copy;
 	int rc;
 
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
+	buf = &request->op.buf;
 	rc = tupleq_buf_init(buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		goto undo;

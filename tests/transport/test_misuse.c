@@ -44,7 +44,9 @@ static void bad_calls(struct duo *d)
 	tq_cancel(op.req);
 	duo_wait(d, &op);
 	rc = tq_recv(d->ctx, 0, TQ_ANY_TAG, &buf, NULL, &req, &status);
-	DUO_MUST(rc == -EINVAL, "a wildcard against the assertion: %d", rc);
+	DUO_MUST(rc == -EBADMSG, "a wildcard tag against the assertion: %d", rc);
+	rc = tq_probe(d->ctx, 0, TQ_ANY_TAG, &status);
+	DUO_MUST(rc == -EBADMSG, "a probe against the assertion: %d", rc);
 }
 
 static const char *parameters(void)

@@ -193,7 +193,7 @@ int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 
 	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
 		return -EINVAL;
-	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EINVAL : 0;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
 }
 
 int tq_core_cancel(struct tq_req *req)
@@ -240,7 +240,7 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	}
 	pair = tq_pair_get(ctx, (int)source);
 	if (!pair)
-		tq_doom(peer, "there is no memory for a message of its");
+		tq_doom(peer, "there is no memory left for a message from it");
 	return pair;
 }
 
@@ -255,7 +255,7 @@ static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		return NULL;
 	k = tq_rtup_get(pair, (int32_t)tq_get32(env->tag));
 	if (!k) {
-		tq_doom(peer, "there is no memory for a message of its");
+		tq_doom(peer, "there is no memory left for a message from it");
 		return NULL;
 	}
 	/* It has no place in the tuple's numbers. */
@@ -273,7 +273,7 @@ static struct tq_unex *message(struct tq_rtup *k, const struct tq_msg_hdr *hdr,
 	struct tq_unex *u = tq_unex_new(k->pair, k, kind, length);
 
 	if (!u) {
-		tq_doom(k->pair->peer, "there is no memory for a message of its");
+		tq_doom(k->pair->peer, "there is no memory left for a message from it");
 		return NULL;
 	}
 	u->cseq = tq_get32(env->cseq);
