@@ -222,12 +222,11 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 	return NULL;
 }
 
-static bool ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+static void ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
-	if (!request_new(net, lane, link))
-		return true;
-	tq_link_failf(net, link, "There is no memory to connect to %s.", tq_link_name(link));
-	return false;
+	if (request_new(net, lane, link))
+		tq_link_failf(net, link, "There is no memory to connect to %s.",
+			      tq_link_name(link));
 }
 
 struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)

@@ -126,6 +126,7 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 /* ---- fail.c ---- */
+/* As tq_link_give_up(), with a sentence of the caller's. */
 void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The lane can't be used any more; nor can the processes that it was used towards be reached. The

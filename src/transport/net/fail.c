@@ -55,18 +55,7 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 
 /* ---- links ---- */
 
-void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-{
-	char why[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	tq_link_fail(net, link, why);
-}
-
-void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
+static void link_fail(struct tq_net *net, struct tq_link *link, const char *why)
 {
 	struct tq_lane *lane, *tmp;
 
@@ -83,6 +72,17 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why)
 		if (lane->taken && lane->user == link)
 			tq_lane_retire(net, lane);
 	}
+}
+
+void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	link_fail(net, link, why);
 }
 
 /* Of all links, for which one sentence stands. */

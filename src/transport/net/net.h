@@ -240,7 +240,7 @@ void tq_conns_close(struct tq_net *net);
 /*
  * The node's control or bulk lane, usable towards the link's process: NULL: not yet; it is then
  * asked for, and when it is there tq_control_connected() or tq_rdma_poll() sees it. A failed
- * connection ends in tq_link_fail().
+ * connection ends in tq_link_failf().
  */
 struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
 /* A free hold lane, usable towards it: it is taken then. NULL: none now; one is asked for within
@@ -252,13 +252,11 @@ void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane);
  * of that number), and if nobody knows what became of the others those that use it, with one
  * sentence that names the cause and the peer. */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
-/* All towards and from that process ends. Once. May be called within an operation: the protocol is
- * told at the next tq_conn_report(). */
-void tq_link_fail(struct tq_net *net, struct tq_link *link, const char *why);
+/* All towards and from that process ends, with a sentence that names it; `what` says why. Once. May
+ * be called within an operation: the protocol is told at the next tq_conn_report(). */
+void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what);
 /* All of them, with all that is under way: net->broken says why. */
 void tq_conn_break(struct tq_net *net);
-/* The same for what it did wrong: names it. */
-void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what);
 /*
  * The link, or all, are about to go: asks those that may still send us CREDIT to stop, since what
  * is late breaks their lane. tq_link_left(), tq_conn_left(): they have promised it, or a moment is

@@ -103,7 +103,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	if (!rc)
 		TQ_COUNT(net->stats, puts);
 	else if (rc == -EIO)
-		tq_link_fail(net, link, "an RDMA write could not be posted");
+		tq_link_give_up(net, link, "an RDMA write could not be posted");
 	return rc;
 }
 

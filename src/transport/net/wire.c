@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The network as the protocol sees it, and its life. */
-#include "net/net.h"
-
-#include <time.h>
+#include "net/conn.h"
 
 /* Eager messages may be switched off, pieces not. */
 #define PIECE_MIN 1024u
@@ -127,11 +125,8 @@ static void wire_give_up(void *net, struct tq_peer *peer, const char *why)
 
 static uint64_t wire_now(void *net)
 {
-	struct timespec t;
-
 	(void)net;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return tq_now();
 }
 
 const struct tq_wire_ops tq_net_ops = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol: MPI's matching over tuple queues (DESIGN.md, sections 3 to 5), as state machines
+ * The protocol: MPI's matching over tuple queues (PROTOCOL.md), as state machines
  * that know no verbs and no threads. The network below is struct tq_wire_ops; whoever calls holds
  * the endpoint's lock.
  *

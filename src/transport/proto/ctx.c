@@ -95,7 +95,7 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 	}
 	o = malloc(sizeof(*o) + len);
 	if (!o) {
-		tq_core_give_up(core, peer, "no memory for an unexpected message");
+		tq_core_give_up(core, peer, "there is no memory left for a message from it");
 		return;
 	}
 	o->peer = peer;

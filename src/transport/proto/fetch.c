@@ -377,7 +377,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	if (keep_piece(r, offset, m + 1, len))
 		r->got += len;
 	else
-		tq_doom(peer, "there is no memory for a message of its");
+		tq_doom(peer, "there is no memory left for a message from it");
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
 	return kept;
@@ -418,7 +418,7 @@ void tq_fetch(struct tq_rreq *r, struct tq_unex *u)
 	}
 }
 
-/* Of the thread that is the user's, or room in queues. */
+/* What waited for a thread of the user's, or for room in queues. */
 int tq_recv_poll(struct tq_core *core)
 {
 	struct tq_rreq *r;

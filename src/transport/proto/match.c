@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who takes what: MPI's order over posted receives and unexpected messages, with the fence around
- * tuples that are being recalled (DESIGN.md, section 4).
+ * tuples that are being recalled (PROTOCOL.md).
  *
  * Between two calls nothing is left that could be matched. So a new message concerns only the first
  * posted receive that fits it; only the end of a recall, or of a wildcard while a recall is open,

@@ -263,10 +263,9 @@ struct tq_stup {
 	/* Hold lane that is its own; may be kept while nothing is outstanding. */
 	struct tq_lane *lane;
 	struct tq_sreq *direct; /* queue: direct sends not complete, in seq order */
-	uint32_t ndirect;
-	bool on_bulk;         /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
-	uint32_t nrts;        /* RTS not resolved */
-	struct tq_share slow; /* sends that were held: decides to give it back */
+	bool on_bulk;           /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
+	uint32_t nrts;          /* RTS not resolved */
+	struct tq_share slow;   /* sends that were held: decides to give it back */
 	bool gave_back;
 	bool waiting;                  /* OFFERED: in core->want_lane */
 	bool idle;                     /* in core->idle_lanes */

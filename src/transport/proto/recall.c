@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The recall of a tuple: from the message to the sender to the moment when it is known which of its
- * receives and messages have met (DESIGN.md, section 4). In between the tuple is fenced.
+ * receives and messages have met (PROTOCOL.md). In between the tuple is fenced.
  */
 #include <errno.h>
 
@@ -233,7 +233,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		}
 		u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, length);
 		if (!u) {
-			tq_doom(peer, "there is no memory for a message of its");
+			tq_doom(peer, "there is no memory left for a message from it");
 			return;
 		}
 		u->cseq = tq_get32(one->cseq);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tuple at its receiver: its record, the offer of a queue, and receives that
- * go there (DESIGN.md, section 4). */
+ * go there (PROTOCOL.md). */
 #include <errno.h>
 #include <stdlib.h>
 

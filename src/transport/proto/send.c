@@ -334,8 +334,6 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 
 	if (x->flags & TQ_SEND_NOTUP)
 		flags |= TQ_ENV_NOTUP;
-	if (x->flags & TQ_SEND_SYNC)
-		flags |= TQ_RTS_SYNC;
 	if (ends_now(s))
 		flags |= TQ_RTS_ENDED;
 	s->handle = tq_handle_new(&core->sreqs, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's side of a tuple: its life (DESIGN.md, section 4), its lane, and what is under way on
+/* The sender's side of a tuple: its life (PROTOCOL.md), its lane, and what is under way on
  * it. */
 #include "proto/send.h"
 
@@ -203,7 +203,6 @@ void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
 	set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
-	t->ndirect++;
 	tq_sreq_set(s, TQ_SREQ_DIRECT);
 }
 
@@ -363,7 +362,6 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 	bool was_timed = s->posted_at != 0;
 
 	DL_DELETE(t->direct, s);
-	t->ndirect--;
 	if (status == 0)
 		t->delivered++;
 	if (was_timed)

@@ -145,7 +145,7 @@ bool tq_unex_queue(struct tq_unex *u)
 
 	u->same = get_tag(k);
 	if (!u->same || (!tq_unex_keep(u) && !tq_unex_hold(u))) {
-		tq_doom(pair->peer, "there is no memory for a message of its");
+		tq_doom(pair->peer, "there is no memory left for a message from it");
 		tq_unex_free(u);
 		return false;
 	}
