@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <sys/ipc.h>
+#include <sys/random.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,17 @@ size_t tupleq_segment_size(const struct tupleq_shape *shape)
 	size_t bytes = tupleq_entered_offset(shape, shape->nlocal);
 
 	return (bytes + page - 1) / page * page;
+}
+
+/* Its number here, and in the upper half something that no other one has: in each IPC namespace
+ * numbers begin anew. */
+static uint64_t name_of(int id)
+{
+	uint32_t random;
+
+	while (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		;
+	return (uint64_t)random << 32 | (uint32_t)id;
 }
 
 static int attach(int id, struct tupleq_segment **segment)
@@ -48,7 +60,7 @@ int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uin
 		atomic_init(&s->slots[i].word, number);
 	for (i = 0; i < shape->nlocal; i++)
 		atomic_init(&tupleq_entered(s, shape, i)->word, number);
-	*name = (uint64_t)id;
+	*name = s->name = name_of(id);
 	*segment = s;
 	return 0;
 }
@@ -57,13 +69,18 @@ int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
 			  struct tupleq_segment **segment)
 {
 	struct shmid_ds ds;
-	int id = (int)name;
+	int id = (int)(uint32_t)name, rc;
 
 	if (shmctl(id, IPC_STAT, &ds))
 		return -errno;
 	if (ds.shm_perm.cuid != geteuid() || ds.shm_segsz != tupleq_segment_size(shape))
 		return -EPERM;
-	return attach(id, segment);
+	rc = attach(id, segment);
+	if (rc || (*segment)->name == name)
+		return rc;
+	tupleq_segment_detach(*segment);
+	*segment = NULL;
+	return -ESTALE;
 }
 
 /* Open MPI's hook in shmdt() reads all mappings to learn how much goes; nobody has a registration

@@ -29,6 +29,7 @@ struct tupleq_line {
 struct tupleq_segment {
 	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more */
 	struct tupleq_line release; /* the leader's: the operation of that number is done */
+	_Alignas(TUPLEQ_LINE) uint64_t name;    /* what it was made under */
 	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
 	/*
 	 * What the shape says: messages of other nodes; the results; of each process of the node
@@ -106,8 +107,11 @@ static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
 	return tupleq_at(s, tupleq_entered_offset(shape, process));
 }
 
-/* With `number` in each line but `failed`, and no data. `name` is what the others attach it by, as
- * long as a process has it. 0, or -errno. */
+/*
+ * With `number` in each line but `failed`, and no data. `name` is what the others attach it by, as
+ * long as a process has it. 0, or -errno; -ESTALE: what has that number here is another one, as in
+ * a container that shares no IPC namespace with the one that made it.
+ */
 int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
 			  struct tupleq_segment **segment);
 int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
