@@ -195,8 +195,7 @@ static void end_blocking(struct tupleq_op *op, const struct tq_status *status)
 	/* Of a send nobody looks at it. */
 	tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
 	tupleq_buf_fini(&op->buf);
-	series_handed_over(&op->ompi);
-	ompi_request_complete(&op->ompi, true);
+	series_stack_request_end(&op->ompi);
 }
 
 void tupleq_complete(void *user, const struct tq_status *status)
@@ -224,20 +223,17 @@ void tupleq_wait(ompi_request_t *request)
 {
 	int i;
 
-	while (!REQUEST_COMPLETE(request)) {
+	while (!series_stack_request_has_ended(request)) {
 		for (i = 0; i < SPINS; i++) {
 			tq_progress(tupleq_pml.ep);
-			if (REQUEST_COMPLETE(request))
-				goto done;
+			if (series_stack_request_has_ended(request))
+				return;
 		}
 		/* Whom we wait for may be a thread that has no core. */
 		if (opal_using_threads())
 			sched_yield();
 		opal_progress();
 	}
-done:
-	opal_atomic_rmb();
-	series_taken_over(request);
 }
 
 int tupleq_start(size_t count, ompi_request_t **requests)

@@ -74,12 +74,12 @@ int tupleq_recv_start(tupleq_request_t *request);
 
 void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, uint64_t room);
 
-/* Waits for the end of an operation that the caller has just started. */
+/* Waits for the end of a blocking operation that the caller has just started. */
 void tupleq_wait(ompi_request_t *request);
 
 static inline void tupleq_op_init_blocking(struct tupleq_op *op)
 {
-	series_request_on_stack(&op->ompi);
+	series_stack_request_init(&op->ompi);
 	op->kind = TUPLEQ_OP_BLOCKING;
 }
 

@@ -108,14 +108,23 @@ static inline bool series_is_first_on_host(void)
 }
 
 /*
- * A request on the stack of a blocking call: the library never sees it. Of an Open MPI request only
- * these fields are looked at by ompi_request_complete() and ompi_request_wait_completion().
+ * A request on the stack of a blocking call. Nobody but that call waits for it, by polling, so
+ * Open MPI's ompi_request_complete(), which also wakes sleepers and calls back, isn't needed. What
+ * ended it doesn't touch it any more.
  */
-static inline void series_request_on_stack(ompi_request_t *request)
+static inline void series_stack_request_init(ompi_request_t *request)
 {
 	request->req_complete = REQUEST_PENDING;
-	request->req_complete_cb = NULL;
-	request->req_status.MPI_ERROR = MPI_SUCCESS;
+}
+
+static inline void series_stack_request_end(ompi_request_t *request)
+{
+	__atomic_store_n(&request->req_complete, REQUEST_COMPLETED, __ATOMIC_RELEASE);
+}
+
+static inline bool series_stack_request_has_ended(const ompi_request_t *request)
+{
+	return __atomic_load_n(&request->req_complete, __ATOMIC_ACQUIRE) == REQUEST_COMPLETED;
 }
 
 static inline void series_request_pending(ompi_request_t *request)

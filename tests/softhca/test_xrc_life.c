@@ -134,11 +134,18 @@ static void creator_leaves(unsigned me, void *arg)
 	}
 }
 
-/* On hardware the kernel has destroyed a dead process's objects when its parent hears of the death.
+/* On hardware the kernel has destroyed a dead process's objects when its parent hears of its end.
  */
 static void kill_and_reap(unsigned who)
 {
 	procs_kill(who);
+	stat_await_reaped(procs_pid(who));
+}
+
+/* It exits without tidying up. */
+static void end_and_reap(unsigned who)
+{
+	t_eq(procs_wait_end(who), 0);
 	stat_await_reaped(procs_pid(who));
 }
 
@@ -156,7 +163,7 @@ static void test_creator_leaves(void **state)
 		if (l.killed)
 			kill_and_reap(1);
 		else
-			t_eq(procs_wait_end(1), 0);
+			end_and_reap(1);
 		procs_put(K_GO, 1);
 		procs_finish();
 	}
@@ -192,7 +199,7 @@ static void test_domain_ends(void **state)
 	(void)state;
 	procs_start(2, NULL, domain_ends, NULL);
 	procs_get(0, K_READY);
-	t_eq(procs_wait_end(1), 0);
+	end_and_reap(1);
 	procs_put(K_GO, 1);
 	procs_finish();
 }
