@@ -200,6 +200,7 @@ int tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *type, int
 int tupleq_send_start(tupleq_request_t *request)
 {
 	static const struct tq_status ended;
+	unsigned flags = send_flags(request->tag, request->mode);
 	struct tupleq_op *op = &request->op;
 	int rc;
 
@@ -210,12 +211,15 @@ int tupleq_send_start(tupleq_request_t *request)
 			tupleq_ended(op, &ended);
 		return rc;
 	}
+	/* osc/pt2pt's: each with a fresh tag, and what is sent after it may not overtake it. */
+	if (op->ompi.req_complete_cb)
+		flags |= TQ_SEND_NOTUP;
 	rc = tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	set_status(request, request->tag);
-	rc = tq_send(tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq,
-		     send_flags(request->tag, request->mode), request, &op->tq);
+	rc = tq_send(tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq, flags,
+		     request, &op->tq);
 	if (rc < 0) {
 		tupleq_buf_fini(&op->buf);
 		return tupleq_mpi_error(rc);

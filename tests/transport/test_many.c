@@ -327,18 +327,12 @@ static void recalled_while_computing(void)
 	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
 }
 
-/*
- * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
- * A forgets it before it has polled.
- */
-static void copied_when_removed(void)
+/* A tuple of what 1 sends to 0, in whose queue it is. */
+static void tuple_to_recall(struct tq_ctx *ctx[2])
 {
 	static const char *const params[] = {"service_thread=1", "promote_after=0",
 					     "giveback_after=0", NULL};
 	static const int both[] = {0, 1};
-	struct many_op got, any, sent;
-	struct tq_ctx *ctx[2];
-	char data[2][64];
 
 	many_open(2, true, params);
 	many_know_all();
@@ -346,14 +340,32 @@ static void copied_when_removed(void)
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[1], ctx[0], 1, 0);
 	many_must(many_counter(0, "tuples") == 1, "the tuple has no queue");
-	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
-	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
-	/* The recall wakes the thread. */
-	many_recv(ctx[0], TQ_ANY_SOURCE, MANY_TAG, data[1], &any);
+}
+
+/* The service thread of 1 takes in what has come: it is woken by a recall of that tuple. */
+static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
+{
+	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
 	for (time_t end = time(NULL) + MANY_DEADLINE;
 	     many_counter(0, "tuples") && time(NULL) < end;)
 		tq_progress(many_eps[0]);
 	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
+}
+
+/*
+ * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
+ * A forgets it before it has polled.
+ */
+static void copied_when_removed(void)
+{
+	struct many_op got, any, sent;
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+
+	tuple_to_recall(ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
+	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
+	have_taken_in(ctx[0], data[1], &any);
 	tq_close(many_eps[0]);
 	many_must(!got.ended, "the thread has ended a receive");
 	tq_ctx_remove(ctx[1]);
@@ -362,6 +374,51 @@ static void copied_when_removed(void)
 		tq_progress(many_eps[1]);
 	many_must(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
 		  "a message that had come was lost: %d", got.status.error);
+}
+
+/*
+ * Who sends one message after the other may take it that the first is there with the second, as
+ * with pml/ob1: also if the service thread took in the first, and the program the second.
+ */
+static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got[2])
+{
+	static struct many_op sent, any;
+	static char other[64];
+
+	tuple_to_recall(ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
+	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &got[1]);
+	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG + 1, "second", TQ_SEND_NOTUP, &sent);
+	have_taken_in(ctx[0], other, &any);
+	many_must(!got[0].ended, "the thread has ended a receive");
+}
+
+/* In the same poll at the latest. */
+static void taken_in_then_polled(void)
+{
+	struct many_op got[2], sent;
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+
+	taken_in(ctx, data, got);
+	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
+	for (time_t end = time(NULL) + MANY_DEADLINE; !got[1].ended && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
+	many_must(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");
+}
+
+static void taken_in_then_received(void)
+{
+	struct many_op got[2], second;
+	struct tq_ctx *ctx[2];
+	char data[3][64];
+
+	taken_in(ctx, data, got);
+	many_recv(ctx[1], 0, MANY_TAG + 1, data[2], &second);
+	many_must(second.ended && !strcmp(data[2], "second"), "a message didn't come");
+	many_must(!strcmp(data[0], "first"), "what came later was there first");
 }
 
 static struct tq_ctx *callers[2];
@@ -403,6 +460,8 @@ static const struct many_case cases[] = {
 	{"who closes at once", closes_at_once},
 	{"recalled while it computes", recalled_while_computing},
 	{"copied when its sender is removed", copied_when_removed},
+	{"taken in by the thread, then polled", taken_in_then_polled},
+	{"taken in by the thread, then received", taken_in_then_received},
 	{"complete() may call", complete_calls},
 };
 

@@ -63,6 +63,16 @@ void tq_ep_tell(struct tq_ep *ep, struct tq_req *list);
 /* The requests that complete() was called for go back. */
 void tq_ep_release_told(struct tq_ep *ep);
 
+/*
+ * Copies what the service thread took in, which came before what is polled or received now: that
+ * must not be there first. MPI allows it, but osc/pt2pt doesn't look whether the answer has come
+ * when it has the acknowledgement that was sent after it.
+ */
+static inline int tq_ep_copy(struct tq_ep *ep)
+{
+	return ep->core.copies ? tq_core_poll(&ep->core) : 0;
+}
+
 /* ---- service.c ---- */
 int tq_service_start(struct tq_ep *ep);
 void tq_service_stop(struct tq_ep *ep);

@@ -103,6 +103,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
+	tq_ep_copy(ep);
 	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
@@ -151,6 +152,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 	int rc;
 
 	tq_lock(&ep->lock);
+	tq_ep_copy(ep);
 	rc = started(ep, tq_core_mrecv(msg, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;

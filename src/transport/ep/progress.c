@@ -49,8 +49,9 @@ int tq_ep_poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget))
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
-	int events = tq_ep_poll_cq(ep, tq_cq_poll);
+	int events = tq_ep_copy(ep);
 
+	events += tq_ep_poll_cq(ep, tq_cq_poll);
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
