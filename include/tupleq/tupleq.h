@@ -181,8 +181,7 @@ const char *tq_device_text(const struct tq_ep *ep);
  * A peer by its address, which is checked; `name` is for messages. Connections are made on first
  * use, by either side. This process itself is a peer like others. -EPROTO: not an address of this
  * library, or of another version of it; -ENETUNREACH: another kind of link layer, or of
- * RoCE address, or another subnet; else what ibv_create_ah() says, as -ETIMEDOUT: nobody answers
- * for its RoCE address.
+ * RoCE address, or another subnet.
  */
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **peer);

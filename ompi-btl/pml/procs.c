@@ -69,10 +69,6 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		    "can't be reached: its adapter is on another kind of link, in another "
 		    "subnet, or in another partition (P_Key), or its RoCE address is of "
 		    "another family, IPv4 or IPv6 (gid_index).");
-	else if (rc == -ETIMEDOUT || rc == -EHOSTUNREACH)
-		say(TQ_LOG_ERROR, name,
-		    "can't be reached: nobody answers for its RoCE address (is it in this "
-		    "subnet, and does it answer a ping? gid_index names another).");
 	else if (rc) {
 		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
 		say(TQ_LOG_ERROR, name, why);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is different on Ethernet: test_roce, under "softhca run --link-layer ethernet". */
+#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -8,17 +9,33 @@
 
 static const int both[] = {0, 1};
 
-/* -errno of the peer whose address A's is, with another GID. */
-static int add_with(const union ibv_gid *gid)
+/* How many address handles were asked for, and how many of these nobody answers. */
+static int handles, unanswered;
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	static struct ibv_ah *(*real)(struct ibv_pd *, struct ibv_ah_attr *);
+
+	if (!real)
+		real = (struct ibv_ah * (*)(struct ibv_pd *, struct ibv_ah_attr *))
+			dlsym(RTLD_NEXT, "ibv_create_ah");
+	if (handles++ < unanswered) {
+		errno = ETIMEDOUT;
+		return NULL;
+	}
+	return real(pd, attr);
+}
+
+/* A peer whose address B's is, with another GID. */
+static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 {
 	struct tq_address a;
-	struct tq_peer *peer;
 	size_t len;
 
 	memcpy(&a, tq_address(many_eps[1], &len), sizeof(a));
 	many_must(len == sizeof(a), "an address has %d bytes", (int)len);
 	memcpy(a.gid, gid->raw, sizeof(a.gid));
-	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", &peer);
+	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", peer);
 }
 
 /* By default it is an IPv4 address. */
@@ -26,15 +43,55 @@ static void addresses(void)
 {
 	static const char *const params[] = {NULL};
 	union ibv_gid gid;
+	struct tq_peer *peer;
 
 	many_open(2, true, params);
 	gid = many_eps[1]->net.dev.gid;
 	many_must(gid.raw[11] == 0xff && gid.raw[12] == 10, "the GID is no IPv4 address");
-	gid.raw[15] ^= 0x80;
-	many_must(add_with(&gid) == -ETIMEDOUT, "a GID that nobody has: %d", add_with(&gid));
 	many_must(!ibv_query_gid(many_eps[1]->net.dev.verbs, 1, 1, &gid), "no GID 1");
-	many_must(add_with(&gid) == -ENETUNREACH, "an IPv6 address: %d", add_with(&gid));
+	many_must(add_with(&gid, &peer) == -ENETUNREACH, "an IPv6 address: %d",
+		  add_with(&gid, &peer));
 	many_know_all();
+}
+
+/* An address that nobody has. */
+static void unresolved(void)
+{
+	static const char *const params[] = {"connect_timeout=1", NULL};
+	struct tq_peer *peers[2];
+	struct many_op sent, got;
+	struct tq_ctx *ctx;
+	union ibv_gid gid;
+	char data[64];
+
+	many_open(2, true, params);
+	gid = many_eps[1]->net.dev.gid;
+	gid.raw[15] ^= 0x80;
+	many_must(!add_with(&gid, &peers[1]), "it isn't taken");
+	many_know(0, 0);
+	peers[0] = many_peers[0][0];
+	many_must(!tq_ctx_add(many_eps[0], 1, peers, 2, 0, 0, &ctx), "no context");
+	many_recv(ctx, 1, MANY_TAG, data, &got);
+	many_send(ctx, 1, MANY_TAG, "to nobody", TQ_SEND_SYNC, &sent);
+	many_must(many_comes(&sent) && sent.status.error == -EIO && many_errors == 1,
+		  "error %d, %d sentences", sent.status.error, many_errors);
+}
+
+/* One whose owner answers late; and one handle serves all processes of a node. */
+static void resolved_late(void)
+{
+	static const char *const params[] = {NULL};
+	static const int all[] = {0, 1, 2};
+	struct tq_ctx *ctx[3];
+
+	unanswered = 1;
+	many_open(3, false, params);
+	many_know_all();
+	many_must(!handles, "an address was resolved before it was needed");
+	many_context(1, 3, all, ctx);
+	for (int i = 0; i < 3; i++)
+		many_pass(ctx[i], ctx[(i + 1) % 3], i, (i + 1) % 3);
+	many_must(handles == unanswered + 3 && !many_errors, "%d address handles", handles);
 }
 
 /* Short, promoted and long messages by the paths that GID makes. */
@@ -85,8 +142,12 @@ static void by_ipv4_v2(void)
 }
 
 static const struct many_case cases[] = {
-	{"addresses", addresses},       {"RoCE v1, link-local", by_v1},
-	{"RoCE v2, link-local", by_v2}, {"RoCE v1, IPv4", by_ipv4_v1},
+	{"addresses", addresses},
+	{"an address that nobody has", unresolved},
+	{"an address that is resolved late", resolved_late},
+	{"RoCE v1, link-local", by_v1},
+	{"RoCE v2, link-local", by_v2},
+	{"RoCE v1, IPv4", by_ipv4_v1},
 	{"RoCE v2, IPv4", by_ipv4_v2},
 };
 

@@ -173,6 +173,8 @@ struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
  * too many. */
 struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address);
 void tq_links_free(struct tq_net *net);
+/* What its datagrams go by; NULL: its address can't be resolved, for now. */
+struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node);
 void tq_node_retire_lanes(struct tq_net *net, struct tq_node *node);
 /* A lane of it has gone. */
 void tq_node_lane_gone(struct tq_net *net, struct tq_node *node);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* How often the clock is read to see whether peers are to be checked. */
@@ -262,16 +263,34 @@ static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
 	return NULL;
 }
 
+static void expire(struct tq_net *net, struct tq_link *link)
+{
+	int error = link->node->ah_error;
+
+	if (error)
+		tq_link_failf(net, link,
+			      "%s can't be reached: for %d s its address could not be resolved: "
+			      "%s%s.",
+			      tq_link_name(link), (int)net->params->connect_timeout,
+			      strerror(error),
+			      net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
+				      ? " (is it in this subnet, and does it answer a ping? "
+					"gid_index names another)"
+				      : "");
+	else
+		tq_link_failf(net, link,
+			      "%s has not answered a connection request for %d s: it is gone, or "
+			      "does not call this library and its service thread is off.",
+			      tq_link_name(link), (int)net->params->connect_timeout);
+}
+
 static int poll_requests(struct tq_net *net, uint64_t now)
 {
 	struct tq_request *rq, *tmp;
 	int n = 0;
 
 	while ((rq = find_expired(net, now))) {
-		tq_link_failf(net, rq->link,
-			      "%s has not answered a connection request for %d s: it is gone, or "
-			      "does not call this library and its service thread is off.",
-			      tq_link_name(rq->link), (int)net->params->connect_timeout);
+		expire(net, rq->link);
 		n++;
 	}
 	net->conns->due = UINT64_MAX;

@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processes that ask before they are peers; each costs an address handle and half a KiB. */
+/* Processes that ask before they are peers; each costs half a KiB. */
 #define MAX_UNNAMED 4096
+
+/* How often an address that could not be resolved is tried again. */
+#define AH_INTERVAL (1000 * TQ_MS)
 
 struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce)
 {
@@ -52,6 +55,8 @@ static void node_put(struct tq_net *net, struct tq_node *node)
 	if (node->nlinks || node->nlanes)
 		return;
 	HASH_DEL(net->nodes, node);
+	if (node->ah)
+		ibv_destroy_ah(node->ah);
 	free(node);
 }
 
@@ -60,20 +65,27 @@ void tq_node_lane_gone(struct tq_net *net, struct tq_node *node)
 	node_put(net, node);
 }
 
-static int make_ah(struct tq_net *net, struct tq_link *link)
+/* On RoCE the kernel asks the network, and waits for the answer. */
+struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node)
 {
 	struct ibv_ah_attr path;
 
-	tq_address_path(net, &link->node->key.gid, link->node->lid, &path);
-	link->ah = ibv_create_ah(net->dev.pd, &path);
-	return link->ah ? 0 : -errno;
+	if (node->ah || net->broken || (node->ah_error && tq_now() < node->ah_due))
+		return node->ah;
+	tq_address_path(net, &node->key.gid, node->lid, &path);
+	node->ah = ibv_create_ah(net->dev.pd, &path);
+	node->ah_error = node->ah ? 0 : errno;
+	node->ah_due = tq_now() + AH_INTERVAL;
+	return node->ah;
 }
 
 static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_link **made)
 {
-	struct tq_link *link = calloc(1, sizeof(*link));
-	int error = -ENOMEM;
+	struct tq_link *link;
 
+	if (net->broken)
+		return -EIO;
+	link = calloc(1, sizeof(*link));
 	if (!link)
 		return -ENOMEM;
 	link->contact = calloc(1, sizeof(*link->contact));
@@ -89,23 +101,18 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 	link->node = node_get(net, a);
 	if (!link->node)
 		goto free_number;
-	error = net->broken ? -EIO : make_ah(net, link);
-	if (error)
-		goto put_node;
 	link->node->nlinks++;
 	net->conns->nunnamed++;
 	HASH_ADD(hh, net->conns->links, nonce, sizeof(link->nonce), link);
 	*made = link;
 	return 0;
-put_node:
-	node_put(net, link->node);
 free_number:
 	tq_handle_free(&net->conns->numbers, link->here);
 free_contact:
 	free(link->contact);
 free_link:
 	free(link);
-	return error;
+	return -ENOMEM;
 }
 
 struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *bytes)
@@ -216,7 +223,6 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	conns->nacks_owed -= c->owed_ack;
 	HASH_DEL(conns->links, link);
 	tq_handle_free(&conns->numbers, link->here);
-	ibv_destroy_ah(link->ah);
 	free(c->why);
 	free(c);
 	free(link);

@@ -151,6 +151,9 @@ struct tq_node {
 	} key;
 	uint16_t lid;
 	uint8_t mtu;
+	struct ibv_ah *ah;              /* for datagrams; NULL: not made yet */
+	int ah_error;                   /* errno of the last attempt */
+	uint64_t ah_due;                /* of the next */
 	struct tq_lane *control, *bulk; /* NULL: not asked for yet */
 	struct tq_lane *hold;           /* list */
 	uint32_t nhold;
@@ -193,7 +196,6 @@ struct tq_link {
 	struct tq_peer *peer;
 	struct tq_node *node;
 	uint32_t ud_qpn, ud_qkey; /* where it answers connection requests */
-	struct ibv_ah *ah;
 	uint64_t nonce; /* a random number of its endpoint's: names it, and tells its lives apart */
 	struct tq_contact *contact; /* conn.h: its address, what waits */
 	struct tq_lane *ready[2]; /* its node's control and bulk lane, once it has confirmed them */

@@ -134,16 +134,18 @@ struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *lin
 
 void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *bytes, size_t len)
 {
+	struct ibv_ah *ah = tq_node_ah(net, link->node);
 	struct tq_oob *oob = net->oob;
 	struct datagram *d = oob->free;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr, *bad;
 
 	assert(len <= ROOM);
-	if (!d) {
+	if (!d)
 		net->scq.look = true;
+	/* A datagram that isn't sent is a lost one. */
+	if (!d || !ah)
 		return;
-	}
 	memcpy(d->bytes, bytes, len);
 	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
@@ -153,7 +155,7 @@ void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 		.opcode = IBV_WR_SEND,
 		/* Its service thread shall see it. */
 		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-		.wr.ud = {link->ah, link->ud_qpn, link->ud_qkey},
+		.wr.ud = {ah, link->ud_qpn, link->ud_qkey},
 	};
 	if (!ibv_post_send(oob->qp, &wr, &bad))
 		LL_DELETE(oob->free, d);
