@@ -215,6 +215,26 @@ static void control_queues(void)
 	many_must(banks > 1, "all four have room in one");
 }
 
+/* No control queue gets the number of one that is gone while completions of that may come. */
+static void asked_in_a_sweep(void)
+{
+	static const char *const params[] = {"promote_after=0", NULL};
+	struct tq_ctx *ctx[2];
+	struct many_op sent;
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_eps[1]->net.rcq.sweeping = true;
+	many_send(ctx[0], 1, MANY_TAG + 1, "not yet", TQ_SEND_SYNC, &sent);
+	for (time_t end = time(NULL) + MANY_DEADLINE;
+	     !many_counter(0, "connect_retries") && time(NULL) < end;)
+		many_spin(100);
+	many_must(!many_counter(1, "targets"), "a request is answered");
+	many_eps[1]->net.rcq.sweeping = false;
+	many_pass(ctx[0], ctx[1], 0, 1);
+}
+
 static const struct many_case cases[] = {
 	{"a full completion queue", full_queue},
 	{"a full completion queue of receives", full_receive_queue},
@@ -223,6 +243,7 @@ static const struct many_case cases[] = {
 	{"queues that are kept", kept_queues},
 	{"the pool of copies", copies},
 	{"a further control queue", control_queues},
+	{"asked for a connection in a sweep", asked_in_a_sweep},
 };
 
 int main(int argc, char **argv)

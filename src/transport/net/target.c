@@ -232,6 +232,10 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		tq_oob_send(net, t->link, &t->rep, sizeof(t->rep));
 		return;
 	}
+	/* It may take a further bank, whose SRQs must not get the numbers of those that are gone,
+	 * while there may be completions of these. It will be asked for again. */
+	if (net->rcq.sweeping)
+		return;
 	link = tq_link_by_nonce(net, key.nonce);
 	if (!link)
 		link = tq_link_unnamed(net, &req->address);
