@@ -11,7 +11,9 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +84,17 @@ static void refused(const char *name, const char *dir)
 }
 
 /* ---- file systems ---- */
+
+static bool no_flock;
+
+/* As on one that doesn't have it, Lustre without "-o flock". */
+int flock(int fd, int operation)
+{
+	if (!no_flock)
+		return (int)syscall(SYS_flock, fd, operation);
+	errno = ENOSYS;
+	return -1;
+}
 
 /* A file system of its own, for a process of its own, on which no file can be made. */
 static bool mounted(const char *dir, unsigned long flags, const char *options)
@@ -192,6 +205,10 @@ int main(void)
 	refused("a file for the XRC domain that others may open", dir);
 	unlink(file);
 	close(fd);
+	no_flock = true;
+	refused("a file system without flock()", dir);
+	no_flock = false;
+	unlink(file);
 	on_disk("a full file system", dir, 0, "nr_inodes=1");
 	on_disk("a file system that can't be written", dir, MS_RDONLY, NULL);
 	limited("few descriptors", RLIMIT_NOFILE, 3, 1, 24, dir);

@@ -93,8 +93,12 @@ static int open_file(struct tq_net *net, int dir, const char *name, struct stat 
 		if (flock(fd, LOCK_SH) || fstat(fd, st)) {
 			error = errno;
 			tq_log(net->job, TQ_LOG_ERROR,
-			       "The file of the XRC domain, %s/%s, can't be locked: %s.",
-			       net->job->dir, name, strerror(error));
+			       "The file of the XRC domain, %s/%s, can't be locked: %s%s.",
+			       net->job->dir, name, strerror(error),
+			       error == ENOSYS || error == ENOLCK || error == EOPNOTSUPP
+				       ? " (the directory has to be on a file system with "
+					 "flock(), a local one best: TMPDIR names another)"
+				       : "");
 			close(fd);
 			return -error;
 		}
