@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const names[MANY_MOST] = {"B", "A", "A2", "C"};
+static const char *const names[MANY_MOST] = {"B", "A", "A2", "C", "D", "E", "F", "G", "H", "I",
+					     "J", "K", "L",  "M", "N", "O", "P", "Q", "R", "S"};
 struct tq_ep *many_eps[MANY_MOST];
 struct tq_peer *many_peers[MANY_MOST][MANY_MOST];
 int many_neps, many_errors;

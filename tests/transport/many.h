@@ -8,7 +8,7 @@
 
 #include "ep/ep.h"
 
-#define MANY_MOST     4
+#define MANY_MOST     20
 #define MANY_TAG      5
 #define MANY_DEADLINE 20 /* seconds that anything may take */
 

@@ -235,6 +235,34 @@ static void asked_in_a_sweep(void)
 	many_pass(ctx[0], ctx[1], 0, 1);
 }
 
+/* Of datagrams under way there are fewer than peers to say goodbye to (--max-qp-wr 16). */
+static void goodbyes(void)
+{
+	enum { ALL = 20 };
+	static const char *const params[] = {NULL};
+	struct tq_ctx *ctx[ALL];
+	int all[ALL], left = 0;
+
+	for (int i = 0; i < ALL; i++)
+		all[i] = i;
+	many_open(ALL, true, params);
+	many_know_all();
+	many_context(1, ALL, all, ctx);
+	for (int i = 1; i < ALL; i++)
+		many_pass(ctx[0], ctx[i], 0, i);
+	tq_close(many_eps[0]);
+	for (time_t end = time(NULL) + MANY_DEADLINE; left < ALL - 1 && time(NULL) < end;) {
+		left = 0;
+		for (int i = 1; i < ALL; i++) {
+			const struct tq_link *link = many_peers[i][0]->link;
+
+			tq_progress(many_eps[i]);
+			left += link->left;
+		}
+	}
+	many_must(left == ALL - 1 && !many_errors, "%d of %d know that it has left", left, ALL - 1);
+}
+
 static const struct many_case cases[] = {
 	{"a full completion queue", full_queue},
 	{"a full completion queue of receives", full_receive_queue},
@@ -244,6 +272,7 @@ static const struct many_case cases[] = {
 	{"the pool of copies", copies},
 	{"a further control queue", control_queues},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
+	{"many goodbyes", goodbyes},
 };
 
 int main(int argc, char **argv)

@@ -48,7 +48,9 @@ struct tq_contact {
 	bool no_hold;                     /* it takes no more hold lanes */
 	bool no_bulk;                     /* it takes no bulk lane: the control lane stands in */
 	bool stopped;                     /* it has promised to send us nothing more */
-	uint64_t leave_until;             /* goodbye: how long its answer is waited for */
+	bool owes_bye;                    /* goodbye: it has still to be said; */
+	uint64_t bye_due;                 /* then, when it is said again, */
+	uint64_t leave_until;             /* and how long its answer is waited for */
 	uint64_t bye_heard;               /* ns: its last one */
 	bool owed_ack;                    /* it waits for our promise */
 	char *why;                        /* it has failed; the protocol is to be told */

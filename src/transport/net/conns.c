@@ -188,44 +188,57 @@ static bool is_awaited(const struct tq_link *link)
 	return link->leaving && may_send_to_us(link);
 }
 
-static void say_bye(struct tq_net *net, struct tq_link *link)
+/* From when it has been said, the answer is waited for. */
+static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
 	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
+	struct tq_contact *c = link->contact;
 
-	tq_oob_send(net, link, &bye, sizeof(bye));
+	if (!tq_oob_send(net, link, &bye, sizeof(bye)))
+		return;
+	if (c->owes_bye)
+		c->leave_until = now + BYE_LIMIT;
+	c->owes_bye = false;
+	c->bye_due = now + BYE_INTERVAL;
 }
 
-/* Datagrams are lost. */
-static void say_bye_again(struct tq_net *net, uint64_t now)
+/* Datagrams are lost; and there may be fewer buffers for them than processes to say it to. */
+static void poll_byes(struct tq_net *net, uint64_t now)
 {
+	struct tq_conns *conns = net->conns;
 	struct tq_link *link, *tmp;
 
-	net->conns->leaving = false;
-	HASH_ITER(hh, net->conns->links, link, tmp) {
-		if (!is_awaited(link))
+	conns->leaving = false;
+	conns->bye_due = UINT64_MAX;
+	HASH_ITER(hh, conns->links, link, tmp) {
+		struct tq_contact *c = link->contact;
+
+		if (link->failed || !(c->owes_bye || is_awaited(link)))
 			continue;
-		say_bye(net, link);
-		net->conns->leaving = true;
+		if (c->owes_bye || c->bye_due <= now)
+			say_bye(net, link, now);
+		conns->leaving = true;
+		if (c->owes_bye)
+			conns->bye_due = now;
+		else if (c->bye_due < conns->bye_due)
+			conns->bye_due = c->bye_due;
 	}
-	net->conns->bye_due = now + BYE_INTERVAL;
 }
 
 void tq_link_leave(struct tq_net *net, struct tq_link *link)
 {
-	uint64_t now = tq_now();
-
 	link->leaving = true;
 	/* Also to those that we need not wait for: they may be waiting for us. */
-	if (!link->failed && (link->bank || link->connected))
-		say_bye(net, link);
-	link->contact->leave_until = now + BYE_LIMIT;
+	link->contact->owes_bye = link->bank || link->connected;
 	net->conns->leaving = true;
-	net->conns->bye_due = now + BYE_INTERVAL;
+	net->conns->bye_due = 0;
 }
 
 bool tq_link_left(const struct tq_link *link)
 {
-	return !is_awaited(link) || tq_now() >= link->contact->leave_until;
+	const struct tq_contact *c = link->contact;
+
+	return link->failed || (!c->owes_bye && (!is_awaited(link) || tq_now() >= c->leave_until));
 }
 
 void tq_conn_leave(struct tq_net *net)
@@ -244,7 +257,7 @@ bool tq_conn_left(const struct tq_net *net)
 		if (!tq_link_left(link))
 			return false;
 	}
-	return true;
+	return tq_oob_idle(net);
 }
 
 /* ---- polling ---- */
@@ -424,7 +437,7 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 		if (conns->due <= now)
 			n += poll_requests(net, now);
 		if (conns->leaving && conns->bye_due <= now)
-			say_bye_again(net, now);
+			poll_byes(net, now);
 		*next = conns->due;
 		tq_cut_poll(net, now, next);
 		if (conns->leaving && conns->bye_due < *next)

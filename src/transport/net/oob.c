@@ -132,7 +132,7 @@ struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *lin
 	};
 }
 
-void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *bytes, size_t len)
+bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *bytes, size_t len)
 {
 	struct ibv_ah *ah = tq_node_ah(net, link->node);
 	struct tq_oob *oob = net->oob;
@@ -141,11 +141,12 @@ void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 	struct ibv_send_wr wr, *bad;
 
 	assert(len <= ROOM);
-	if (!d)
+	if (!d) {
 		net->scq.look = true;
-	/* A datagram that isn't sent is a lost one. */
-	if (!d || !ah)
-		return;
+		return false;
+	}
+	if (!ah)
+		return true;
 	memcpy(d->bytes, bytes, len);
 	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
@@ -159,6 +160,16 @@ void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 	};
 	if (!ibv_post_send(oob->qp, &wr, &bad))
 		LL_DELETE(oob->free, d);
+	return true;
+}
+
+bool tq_oob_idle(const struct tq_net *net)
+{
+	const struct datagram *d;
+	uint32_t n;
+
+	LL_COUNT(net->oob->free, d, n);
+	return n == net->oob->nsends || net->broken;
 }
 
 void tq_oob_names(const struct tq_net *net, uint32_t *qpn, uint32_t *qkey)

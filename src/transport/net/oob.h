@@ -70,8 +70,10 @@ void tq_oob_names(const struct tq_net *net, uint32_t *qpn, uint32_t *qkey);
 /* The header of a datagram to `link`, zero else. */
 struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *link,
 			     enum tq_oob_type type, uint64_t txid);
-/* Sends it once. It may get lost, also here, when too many are under way. */
-void tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *datagram, size_t len);
+/* Sends it once. It may get lost; false: it isn't sent, as too many are under way. */
+bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *datagram, size_t len);
+/* Have all been sent? */
+bool tq_oob_idle(const struct tq_net *net);
 
 /* 64 random bits. */
 uint64_t tq_random(void);
