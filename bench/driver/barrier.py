@@ -82,10 +82,6 @@ def _counted(settings, column, pattern=None):
     return Task(f"{column.name}, {pattern}" if pattern else column.name, run, column.own)
 
 
-def _cell(values):
-    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
-
-
 def _values(task, what):
     return [results[what] for results in task.results]
 
@@ -110,7 +106,7 @@ def _print_times(tasks, title, to):
     if not ran:
         return
     for what in ran[0].results[0]:
-        rows = [[task.name, _cell(_values(task, what)), _cell(_ratio(task, base, what))] for task in ran]
+        rows = [[task.name, report.cell(_values(task, what)), report.cell(_ratio(task, base, what))] for task in ran]
         report.table(f"{title}{_label(what)} (us)", ["", "median", f"ratio to {to}"], rows)
 
 

@@ -19,11 +19,7 @@ def print_table(title, tasks, by_size, text=report.number):
     names = [task.name for task in tasks]
     rows = []
     for size, by_column in sorted(by_size.items()):
-        cells = [by_column.get(name) for name in names]
-        rows.append(
-            [report.size_text(size)]
-            + [f"{text(report.median(v))} ±{text(report.spread(v))}" if v else "-" for v in cells]
-        )
+        rows.append([report.size_text(size), *(report.cell(by_column.get(name), text) for name in names)])
     report.table(title, ["", *names], rows)
 
 

@@ -50,16 +50,12 @@ def _values(tasks, field):
     return found
 
 
-def _cell(values):
-    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
-
-
 def _print_tables(tasks, times, ratios):
     names = [task.name for task in tasks]
     for kind, (title, _) in KINDS.items():
         for values, what in ((times, "8 B, half a round trip (us)"), (ratios, "ratio to none, pair by pair")):
             rows = [
-                [str(depth), *(_cell(by_column.get(name)) for name in names)]
+                [str(depth), *(report.cell(by_column.get(name)) for name in names)]
                 for depth, by_column in sorted(values[kind].items())
             ]
             report.table(f"{title.capitalize()}: {what}", ["", *names], rows)

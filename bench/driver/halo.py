@@ -44,11 +44,7 @@ def _print_tables(tasks, added):
     for size, by_work in sorted(added.items()):
         rows = []
         for work, by_column in sorted(by_work.items()):
-            cells = [by_column.get(name) for name in names]
-            rows.append(
-                [f"{work} us"]
-                + [f"{report.number(report.median(v))} ±{report.number(report.spread(v))}" if v else "-" for v in cells]
-            )
+            rows.append([f"{work} us", *(report.cell(by_column.get(name)) for name in names)])
         report.table(f"{report.size_text(size)} each way: what a step takes beyond its work, in us", ["work", *names], rows)
 
 

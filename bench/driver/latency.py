@@ -83,14 +83,10 @@ def _ratio(task, to, program, field):
     return [a / b for a, b in zip(values, _per_round(to, program, field))] if to else []
 
 
-def _cell(values):
-    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
-
-
 def _print_table(tasks, title, program, field, to):
     base = next((task for task in tasks if task.name == to and task.results), None)
     rows = [
-        [task.name, _cell(_per_round(task, program, field)), _cell(_ratio(task, base, program, field))]
+        [task.name, report.cell(_per_round(task, program, field)), report.cell(_ratio(task, base, program, field))]
         for task in tasks
         if not task.skipped
     ]
@@ -109,7 +105,7 @@ def _print_depth(tasks):
             continue
         none = [v for values in _per_round(task, "depth", "none_us") for v in values]
         posted = [v for values in _per_round(task, "depth", "with_us") for v in values]
-        rows.append([task.name, _cell(none), _cell(posted), _cell(ratios), str(len(ratios))])
+        rows.append([task.name, report.cell(none), report.cell(posted), report.cell(ratios), str(len(ratios))])
     report.table(
         "8 B, half a round trip (us), with other receives posted", ["", "none", "4096", "ratio", "pairs"], rows
     )

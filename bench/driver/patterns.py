@@ -63,17 +63,13 @@ def _ratios(times, name):
     return [times[name][i] / _better(traditional, i)[i] for i in range(rounds)]
 
 
-def _cell(values):
-    return f"{report.number(report.median(values))} ±{report.number(report.spread(values))}" if values else "-"
-
-
 def _print_tables(tasks, cases):
     names = [task.name for task in tasks]
     by_time, by_ratio = [], []
     for pattern, size, times in cases:
         where = [f"{pattern} {report.size_text(size)}"]
-        by_time.append(where + [_cell(times.get(name)) for name in names])
-        by_ratio.append(where + [_cell(_ratios(times, name)) for name in names])
+        by_time.append(where + [report.cell(times.get(name)) for name in names])
+        by_ratio.append(where + [report.cell(_ratios(times, name)) for name in names])
     report.table("Time of a step (us)", ["", *names], by_time)
     report.table(f"Ratio to the better of {' and '.join(TRADITIONAL)}", ["", *names], by_ratio)
 

@@ -39,6 +39,11 @@ def number(value):
     return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3}f}"
 
 
+def cell(values, text=number):
+    """Median and spread; "-" of none."""
+    return f"{text(median(values))} ±{text(spread(values))}" if values else "-"
+
+
 def table(title, head, rows):
     """A title and its columns: the first to the left, the others to the right. Nothing without rows."""
     if not rows:

@@ -48,11 +48,6 @@ def _task(settings, column):
     return Task(column.name, run, column.own)
 
 
-def _cell(values, factor=1):
-    scaled = [factor * value for value in values]
-    return f"{report.number(report.median(scaled))} ±{report.number(report.spread(scaled))}" if scaled else "-"
-
-
 def _per_round(task, field):
     return [result[field] for result in task.results if field in result]
 
@@ -69,10 +64,10 @@ def _print_table(title, tasks):
     rows = [
         [
             task.name,
-            _cell(_per_round(task, "seconds")),
-            _cell(_ratios(task, base)),
-            _cell(_per_round(task, "mop_per_s")),
-            _cell(_per_round(task, "mpi_share"), 100),
+            report.cell(_per_round(task, "seconds")),
+            report.cell(_ratios(task, base)),
+            report.cell(_per_round(task, "mop_per_s")),
+            report.cell([100 * share for share in _per_round(task, "mpi_share")]),
         ]
         for task in tasks
         if task.results
