@@ -94,6 +94,41 @@ static inline unsigned tq_tag_hash(int32_t tag)
 	return h ^ h >> 16;
 }
 
+/* ---- what both halves need ---- */
+static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
+{
+	return (struct tq_msg_hdr){.type = type, .flags = flags};
+}
+
+static inline bool tq_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+static inline uint64_t tq_min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* May messages go to tuple queues at all? */
+static inline bool tq_tuples_wanted(const struct tq_core *core)
+{
+	return core->params->protocol == TQ_PROTOCOL_TUPLEQ ||
+	       core->params->protocol == TQ_PROTOCOL_COPY;
+}
+
+/* Is an RTS to be answered by an RDMA read, if it can? */
+static inline bool tq_rget_wanted(const struct tq_core *core)
+{
+	return core->params->protocol == TQ_PROTOCOL_RGET ||
+	       (tq_tuples_wanted(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
+}
+
+static inline uint64_t tq_eager_limit(const struct tq_core *core)
+{
+	return tq_min64((uint64_t)core->params->eager_limit, core->limits->eager_max);
+}
+
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);

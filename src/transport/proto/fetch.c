@@ -124,7 +124,7 @@ void tq_fetch_complete(struct tq_rreq *r)
 
 static void tell_fin(struct tq_peer *peer, uint32_t sreq)
 {
-	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_FIN), .sreq = tq_put32(sreq)};
+	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0), .sreq = tq_put32(sreq)};
 
 	tq_tell(peer, &m, sizeof(m), 0);
 }
@@ -180,7 +180,7 @@ void tq_fetch_unbounce(struct tq_rreq *r)
 
 static void ask_pieces(struct tq_rreq *r)
 {
-	struct tq_msg_cts m = {.hdr = tq_hdr(TQ_MSG_CTS_PIECES)};
+	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
 
 	tq_fetch_under_way(r, TQ_RREQ_PIECES);
 	m.sreq = tq_put32(r->sreq);
@@ -191,7 +191,7 @@ static void ask_pieces(struct tq_rreq *r)
 
 static void ask_write(struct tq_rreq *r)
 {
-	struct tq_msg_cts m = {.hdr = tq_hdr(TQ_MSG_CTS)};
+	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
 
 	tq_fetch_under_way(r, TQ_RREQ_WRITING);
 	m.sreq = tq_put32(r->sreq);
@@ -204,10 +204,7 @@ static void ask_write(struct tq_rreq *r)
 
 static bool by_read(const struct tq_core *core, const struct tq_unex *u)
 {
-	if (!(u->flags & TQ_RTS_RKEY) || core->params->protocol == TQ_PROTOCOL_RPUT)
-		return false;
-	return core->params->protocol == TQ_PROTOCOL_RGET ||
-	       core->params->rendezvous == TQ_RENDEZVOUS_RGET;
+	return u->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
 }
 
 static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)

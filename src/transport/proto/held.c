@@ -40,7 +40,7 @@ static bool own_buffer(struct tq_rreq *r)
 static int ask_again(struct tq_rreq *r)
 {
 	struct tq_core *core = r->req.core;
-	struct tq_msg_cts_held m = {.hdr = tq_hdr(TQ_MSG_CTS_HELD)};
+	struct tq_msg_cts_held m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_HELD, 0)};
 
 	if (room_for(r) <= core->limits->eager_max)
 		return -ENOMEM; /* the reserve is enough for it, and comes back */

@@ -55,7 +55,7 @@ static void unfence(struct tq_rtup *k)
 void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
 {
 	struct tq_core *core = k->pair->ctx->core;
-	struct tq_msg_recall m = {.hdr = tq_hdr(TQ_MSG_RECALL)};
+	struct tq_msg_recall m = {.hdr = tq_msg_hdr(TQ_MSG_RECALL, 0)};
 
 	if (k->state != TQ_RTUP_OFFERED && k->state != TQ_RTUP_DIRECT)
 		return;

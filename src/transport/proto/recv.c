@@ -337,7 +337,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 /* The receive of this message lies in the SRQ already: it is to be sent there. false: it can't. */
 static bool send_direct(const struct tq_unex *u)
 {
-	struct tq_msg_answer m = {.hdr = tq_hdr(TQ_MSG_CTS_DIRECT)};
+	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_DIRECT, 0)};
 	struct tq_core *core = u->pair->ctx->core;
 
 	if (u->flags & TQ_RTS_NODIRECT || u->length > tq_rtup_max_len(u->rtup))
@@ -352,7 +352,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 {
 	struct tq_rtup *k = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
-	bool is_short = tq_get64(m->length) <= (uint64_t)ctx->core->params->eager_limit;
+	bool is_short = tq_get64(m->length) <= tq_eager_limit(ctx->core);
 	struct tq_unex *u;
 
 	u = k ? message(k, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length)) : NULL;
@@ -361,7 +361,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	u->addr = tq_get64(m->addr);
 	u->rkey = tq_get32(m->rkey);
 	u->sreq = tq_get32(m->sreq);
-	if (k->state == TQ_RTUP_DIRECT && tq_before(u->seq, k->pos)) {
+	if (k->state == TQ_RTUP_DIRECT && tq_seq_before(u->seq, k->pos)) {
 		if (send_direct(u)) {
 			tq_unex_free(u);
 			return;

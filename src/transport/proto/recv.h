@@ -30,11 +30,6 @@ void tq_tell(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags
  * caller may be amid its queues. `why`: a static string. */
 void tq_doom(struct tq_peer *peer, const char *why);
 
-static inline struct tq_msg_hdr tq_hdr(enum tq_msg_type type)
-{
-	return (struct tq_msg_hdr){.type = (uint8_t)type};
-}
-
 /* ---- match.c ---- */
 
 static inline bool tq_tag_fits(int32_t wanted, int32_t tag)
@@ -88,11 +83,6 @@ void tq_unex_ctx_free(struct tq_ctx *ctx);
  * if there is one. false: no memory. */
 bool tq_unex_keep(struct tq_unex *u);
 bool tq_unex_hold(struct tq_unex *u);
-
-static inline bool tq_before(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
 
 /* ---- rtup.c ---- */
 

@@ -109,7 +109,7 @@ void tq_rtup_free(struct tq_rtup *k)
 static bool offer(struct tq_rtup *k, uint32_t stup)
 {
 	struct tq_core *core = k->pair->ctx->core;
-	struct tq_msg_srqn m = {.hdr = tq_hdr(TQ_MSG_SRQN)};
+	struct tq_msg_srqn m = {.hdr = tq_msg_hdr(TQ_MSG_SRQN, 0)};
 	uint32_t srqn;
 
 	k->handle = tq_handle_new(&core->rtups, k);
@@ -143,7 +143,7 @@ static bool offer(struct tq_rtup *k, uint32_t stup)
 void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
-	struct tq_msg_refuse m = {.hdr = tq_hdr(TQ_MSG_REFUSE), .stup = tq_put32(stup)};
+	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0), .stup = tq_put32(stup)};
 	uint32_t after;
 
 	if (k->state == TQ_RTUP_OFFERED || k->state == TQ_RTUP_DIRECT) {

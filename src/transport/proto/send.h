@@ -9,42 +9,8 @@
 
 #include "proto/core.h"
 
-static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
-{
-	return (struct tq_msg_hdr){.type = type, .flags = flags};
-}
-
 #define TQ_MSG_HELD_LEN(n) \
 	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
-
-static inline bool tq_seq_before(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
-
-static inline uint64_t tq_min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* May messages go to tuple queues at all? */
-static inline bool tq_tuples_wanted(const struct tq_core *core)
-{
-	return core->params->protocol == TQ_PROTOCOL_TUPLEQ ||
-	       core->params->protocol == TQ_PROTOCOL_COPY;
-}
-
-/* Is an RTS to be answered by an RDMA read, if it can? */
-static inline bool tq_rget_wanted(const struct tq_core *core)
-{
-	return core->params->protocol == TQ_PROTOCOL_RGET ||
-	       (tq_tuples_wanted(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
-}
-
-static inline uint64_t tq_eager_limit(const struct tq_core *core)
-{
-	return tq_min64((uint64_t)core->params->eager_limit, core->limits->eager_max);
-}
 
 /* ---- core.c ---- */
 

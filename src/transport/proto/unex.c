@@ -152,7 +152,7 @@ bool tq_unex_queue(struct tq_unex *u)
 
 	/* New messages are the last, but for held ones that a recall found. */
 	for (before = pair->unex ? pair->unex->prev : NULL;
-	     before && tq_before(u->cseq, before->cseq);
+	     before && tq_seq_before(u->cseq, before->cseq);
 	     before = before == pair->unex ? NULL : before->prev)
 		;
 	if (before)
@@ -160,7 +160,8 @@ bool tq_unex_queue(struct tq_unex *u)
 	else
 		DL_PREPEND(pair->unex, u);
 
-	for (before = k->unex ? k->unex->tprev : NULL; before && tq_before(u->cseq, before->cseq);
+	for (before = k->unex ? k->unex->tprev : NULL;
+	     before && tq_seq_before(u->cseq, before->cseq);
 	     before = before == k->unex ? NULL : before->tprev)
 		;
 	if (before)
