@@ -344,9 +344,10 @@ group_ubsan() {
 	sanitized ubsan undefined libubsan.so UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ""
 }
 
-# A forked child that opens a device starts an engine thread; ThreadSanitizer has to be told to let it.
+# A forked child that opens a device starts an engine thread; ThreadSanitizer has to be told to let it. Suppressions need the
+# stack of an access that may be long past: hence the longer history.
 group_tsan() {
-	sanitized tsan thread libtsan.so TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=50:die_after_fork=0:second_deadlock_stack=1" \
+	sanitized tsan thread libtsan.so TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=50:die_after_fork=0:second_deadlock_stack=1:history_size=5" \
 		":ignore_noninstrumented_modules=1:suppressions=$top/tests/mpi/tsan.supp"
 }
 
