@@ -138,21 +138,32 @@ static void tell_written(struct tq_sreq *s, bool failed)
 	tq_core_tell(s->req.core, s->pair->peer, &m, sizeof(m), 0);
 }
 
-void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+/* The message whose data its receiver grants; NULL: none, or not that much. */
+static struct tq_sreq *granted(struct tq_core *core, struct tq_peer *peer,
+			       const struct tq_msg_cts *m)
 {
 	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+
+	if (!s)
+		return NULL;
+	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
+		drop(core);
+		return NULL;
+	}
+	resolved(s);
+	s->rreq = tq_get32(m->rreq);
+	s->wanted = tq_get64(m->length);
+	return s;
+}
+
+void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+{
+	struct tq_sreq *s = granted(core, peer, m);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
 	if (!s)
 		return;
-	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
-		drop(core);
-		return;
-	}
-	resolved(s);
-	s->rreq = tq_get32(m->rreq);
-	s->wanted = tq_get64(m->length);
 	if (tq_sreq_load(s)) {
 		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
 		rc = core->wire->write(core->net, peer, list, n, tq_get64(m->addr),
@@ -180,17 +191,10 @@ void tq_on_write_done(struct tq_sreq *s, int status)
 
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+	struct tq_sreq *s = granted(core, peer, m);
 
 	if (!s)
 		return;
-	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
-		drop(core);
-		return;
-	}
-	resolved(s);
-	s->rreq = tq_get32(m->rreq);
-	s->wanted = tq_get64(m->length);
 	s->offset = 0;
 	tq_sreq_set(s, TQ_SREQ_PIECES);
 	DL_APPEND2(core->pieces, s, dprev, dnext);
