@@ -240,7 +240,7 @@ void tq_peer_remove(struct tq_peer *peer)
 	while (!peer_is_idle(ep, peer))
 		tq_ep_progress(ep);
 	tq_link_leave(&ep->net, peer->link);
-	while (!tq_link_left(peer->link))
+	while (!tq_link_left(&ep->net, peer->link))
 		tq_ep_progress(ep);
 	/* Data that the service thread has left to be copied. */
 	tq_core_poll(&ep->core);

@@ -234,11 +234,16 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link)
 	net->conns->bye_due = 0;
 }
 
-bool tq_link_left(const struct tq_link *link)
+static bool has_left(const struct tq_link *link)
 {
 	const struct tq_contact *c = link->contact;
 
 	return link->failed || (!c->owes_bye && (!is_awaited(link) || tq_now() >= c->leave_until));
+}
+
+bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
+{
+	return has_left(link) && tq_oob_idle(net);
 }
 
 void tq_conn_leave(struct tq_net *net)
@@ -254,7 +259,7 @@ bool tq_conn_left(const struct tq_net *net)
 	struct tq_link *link, *tmp;
 
 	HASH_ITER(hh, net->conns->links, link, tmp) {
-		if (!tq_link_left(link))
+		if (!has_left(link))
 			return false;
 	}
 	return tq_oob_idle(net);

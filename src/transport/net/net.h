@@ -260,10 +260,10 @@ void tq_conn_break(struct tq_net *net);
 /*
  * The link, or all, are about to go: asks those that may still send us CREDIT to stop, since what
  * is late breaks their lane. tq_link_left(), tq_conn_left(): they have promised it, or a moment is
- * over.
+ * over; and no datagram is under way, whose address handle may go with its link.
  */
 void tq_link_leave(struct tq_net *net, struct tq_link *link);
-bool tq_link_left(const struct tq_link *link);
+bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
 void tq_conn_leave(struct tq_net *net);
 bool tq_conn_left(const struct tq_net *net);
 /* Logs what has failed, and tells the protocol; returns how many links. Part of tq_conn_poll(); to
