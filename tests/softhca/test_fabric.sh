@@ -5,7 +5,8 @@
 set -uo pipefail
 
 hold="$TEST_BUILD/tests/softhca/test_stat hold"
-root=/dev/shm
+fabrics=/dev/shm/softhca-$(id -u)
+launchers=()
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
@@ -30,18 +31,17 @@ until_true() {
 	return 1
 }
 
-fabric_dirs() {
-	find "$root" -mindepth 2 -maxdepth 2 -path "$root/softhca-$(id -u)/*" -type d 2>/dev/null | sort
+# Other fabrics may come and go meanwhile: ours have names that begin with the pids of our launchers.
+none_left() {
+	local pid
+	for pid in "${launchers[@]}"; do
+		! compgen -G "$fabrics/$pid-*" >/dev/null || return 1
+	done
 }
-mine() { # the fabrics that were not there at the start
-	comm -13 "$work/before" <(fabric_dirs)
-}
-none_left() { [ -z "$(mine)" ]; }
 # shellcheck disable=SC2317 # called by until_true
 has_line() { [ -s "$1" ]; }
 # shellcheck disable=SC2317 # called by until_true
 gone() { ! kill -0 "$1" 2>/dev/null; }
-fabric_dirs >"$work/before"
 
 # start NAME [OPTION...]: a fabric whose command holds objects until $work/NAME.in is closed; sets launcher and client.
 start() {
@@ -51,6 +51,7 @@ start() {
 	# shellcheck disable=SC2086 # a command and its argument
 	softhca run "$@" -- $hold <"$work/$name.in" >"$work/$name.out" 2>"$work/$name.err" &
 	launcher=$!
+	launchers+=("$launcher")
 	exec {held}>"$work/$name.in"
 	until_true has_line "$work/$name.out" || return 1
 	client=$(head -n 1 "$work/$name.out")
@@ -89,8 +90,8 @@ modes() {
 start one
 one_launcher=$launcher one_client=$client one_held=$held
 one=$(fabric_of "$one_client")
-[ -d "$one" ]
-check "the fabric is a directory" $?
+[[ -d $one && $one == "$fabrics/$one_launcher-"* ]]
+check "the fabric is a directory with its launcher's pid in its name" $?
 modes "$one"
 check "modes are 0700 and 0600" $?
 SOFTHCA_FABRIC=$one softhca stat --json | python3 -m json.tool >/dev/null
@@ -132,15 +133,23 @@ check "nothing is left after a normal exit" $?
 inner=$(softhca run -- bash -c 'echo "$SOFTHCA_FABRIC"; softhca run -- bash -c "echo \$SOFTHCA_FABRIC; ibv_devices | grep -c softhca0"')
 [ "$(sed -n 1p <<<"$inner")" != "$(sed -n 2p <<<"$inner")" ] && [ "$(sed -n 3p <<<"$inner")" = 1 ]
 check "a nested fabric is another one with one device" $?
-none_left
+for name in $(sed 2q <<<"$inner"); do
+	name=${name##*/}
+	launchers+=("${name%%-*}")
+done
+[ "${#launchers[@]}" -eq 4 ] && none_left
 check "nothing is left of nested fabrics" $?
 
 # The exit status of a command, and of one that dies.
-softhca run -- sh -c 'exit 37'
+softhca run -- sh -c 'exit 37' &
+launchers+=($!)
+wait $!
 [ $? -eq 37 ]
 check "an exit status of 37 is passed on" $?
 # shellcheck disable=SC2016
-softhca run -- sh -c 'kill -TERM $$' 2>/dev/null
+softhca run -- sh -c 'kill -TERM $$' 2>/dev/null &
+launchers+=($!)
+wait $! 2>/dev/null
 [ $? -eq $((128 + 15)) ]
 check "a death by SIGTERM is passed on as 143" $?
 
