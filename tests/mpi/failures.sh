@@ -27,15 +27,15 @@ left_behind() {
 }
 
 # verdict NAME PATTERN: the job ended by itself, with an error, and said what PATTERN looks for; each rank said it once of
-# each other.
+# each, itself among them.
 verdict() {
 	local why='' said
 
 	[ "$status" -ne 0 ] || why="status 0"
 	[ "$status" -ne 124 ] || why="no end in time"
 	grep -Eq "$2" "$tmp/out" || why=${why:-"it doesn't say $2"}
-	said=$(sed -n 's/.*\] tupleq, \(rank [0-9]*\) .*/\1/p' "$tmp/out" | sort | uniq -c | sort -rn | awk '$1 > 3 { print $0; exit }')
-	[ -z "$said" ] || why=${why:-"too many lines of a rank: $said"}
+	said=$(sed -n 's/.*\] tupleq, \(rank [0-9]*\) [^:]*: .*\(rank [0-9]*\) .*/\1 of \2/p' "$tmp/out" | sort | uniq -d)
+	[ -z "$said" ] || why=${why:-"said more than once: $said"}
 	why=${why:-$(left_behind)}
 	if [ -z "$why" ]; then
 		echo "ok $1"
