@@ -292,6 +292,7 @@ group_mpi() {
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
+	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
 	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0
@@ -393,7 +394,7 @@ group_dist() {
 	plain_build
 	wanted install && need_packages ibverbs-utils && pass_or_fail install 300 "$top/tests/install.sh" "$build"
 	wanted clang && need_packages clang && pass_or_fail clang 900 "$top/tests/clang.sh"
-	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" distcheck
+	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" -j "$(nproc)" distcheck
 	return 0
 }
 

@@ -122,12 +122,29 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 	}
 }
 
+/* What software has received, as messages or bytes. */
+static uint64_t by_software(const struct totals *sum, const char *unit)
+{
+	static const char *const paths[] = {"eager", "rget", "rput", "pipelined"};
+	uint64_t n = 0;
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		snprintf(name, sizeof(name), "recv_%s%s", paths[i], unit);
+		n += counted(sum, name);
+	}
+	return n;
+}
+
+static double percent(uint64_t part, uint64_t rest)
+{
+	return part ? 100.0 * (double)part / (double)(part + rest) : 0.0;
+}
+
 static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)
 {
 	uint64_t direct = counted(sum, "recv_direct");
-	uint64_t software = counted(sum, "recv_eager") + counted(sum, "recv_rget") +
-			    counted(sum, "recv_rput") + counted(sum, "recv_pipelined");
-	uint64_t all = direct + software;
+	uint64_t software = by_software(sum, ""), all = direct + software;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
@@ -137,11 +154,13 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
 		tq_device_text(tupleq_pml.ep));
 	fprintf(out,
-		"Of %" PRIu64 " messages the HCA matched %" PRIu64 " (%.1f %%), software %" PRIu64
-		"; %" PRIu64 " promotions, %" PRIu64 " recalls. Of %" PRIu64
+		"Of %" PRIu64 " messages the HCA matched %" PRIu64
+		" (%.1f %%, and %.1f %% of the bytes), software %" PRIu64 "; %" PRIu64
+		" promotions, %" PRIu64 " recalls. Of %" PRIu64
 		" tuples used lately the busiest:\n",
-		all, direct, all ? 100.0 * direct / all : 0.0, software, counted(sum, "promotions"),
-		counted(sum, "recalls"), sum->tuples);
+		all, direct, percent(direct, software),
+		percent(counted(sum, "recv_direct_bytes"), by_software(sum, "_bytes")), software,
+		counted(sum, "promotions"), counted(sum, "recalls"), sum->tuples);
 	if (all)
 		print_tuples(out, tuples, nprocs * TUPLES);
 	print_counters(out, sum->counter, high);

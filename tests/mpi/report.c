@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Traffic that is known, for the report of pml_tupleq_stats (report.sh): rank 0 sends messages,
+ * each when its receive is there, as an empty message with the next tag has said.
+ *
+ * report MESSAGES BYTES TAG
+ */
+#include "check.h"
+
+static void one(char *buf, int bytes, int tag)
+{
+	MPI_Request request;
+
+	if (t_rank == 0) {
+		MPI_Recv(NULL, 0, MPI_BYTE, 1, tag + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Send(buf, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD);
+	} else if (t_rank == 1) {
+		MPI_Irecv(buf, bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &request);
+		MPI_Send(NULL, 0, MPI_BYTE, 0, tag + 1, MPI_COMM_WORLD);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long messages, bytes, tag;
+	char *buf;
+
+	t_init(&argc, &argv, 1);
+	messages = t_arg(argc, argv, 1, 0);
+	bytes = t_arg(argc, argv, 2, 0);
+	tag = t_arg(argc, argv, 3, 0);
+	buf = t_alloc((size_t)bytes);
+	for (long i = 0; i < messages && t_size > 1; i++)
+		one(buf, (int)bytes, (int)tag);
+	free(buf);
+	return t_finish();
+}

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The report of pml_tupleq_stats: it is there once when it was asked for, and says what the job did. It needs softhca in PATH, and the
+# test programs in $TEST_BUILD/tests/mpi.
+set -u
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+bad=0
+
+# job RANKS OPTION...: 50 messages of 10000 bytes with tag 77, and as many empty ones.
+job() {
+	local ranks=$1
+	shift
+	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe --mca plm isolated \
+		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 50 10000 77 >"$log" 2>&1
+}
+
+check() { # NAME STATUS
+	if [ "$2" -eq 0 ]; then
+		echo "ok report: $1"
+	else
+		echo "not ok report: $1"
+		sed 's/^/# /' "$log"
+		bad=1
+	fi
+}
+
+# counter NAME: 0 where the report leaves it out.
+counter() {
+	awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$log"
+}
+
+# software UNIT: what the counters say that software received.
+software() {
+	echo $(($(counter "recv_eager$1") + $(counter "recv_rget$1") + $(counter "recv_rput$1") + $(counter "recv_pipelined$1")))
+}
+
+percent() { # PART REST
+	awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a ? 100 * a / (a + b) : 0 }'
+}
+
+# The first line agrees with the counters.
+summary() {
+	local direct bytes
+	direct=$(counter recv_direct) bytes=$(counter recv_direct_bytes)
+	[ "$(grep -c '^TupleQ: ' "$log")" -eq 1 ] && [ "$(software "")" -gt 0 ] &&
+		grep -qF "Of $((direct + $(software ""))) messages the HCA matched $direct ($(percent "$direct" "$(software "")") %, and $(percent "$bytes" "$(software _bytes)") % of the bytes), software $(software ""); $(counter promotions) promotions, $(counter recalls) recalls." "$log"
+}
+
+# What was sent has been received, on each path, to the byte.
+balanced() {
+	local path
+	for path in direct direct_bytes eager eager_bytes; do
+		[ "$(counter "sent_$path")" -eq "$(counter "recv_$path")" ] || return 1
+	done
+	[ "$(counter sent_rts)" -eq $(($(counter recv_rget) + $(counter recv_rput) + $(counter recv_pipelined) + $(counter cts_direct))) ]
+}
+
+# tuple RECEIVER SOURCE TAG: "by the HCA" and "by software" of that tuple of MPI_COMM_WORLD.
+tuple() {
+	awk -v want="0 $1 $2 $3" '$1 " " $2 " " $3 " " $4 == want { print $5, $6 }' "$log"
+}
+
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 0 && grep -q '^TupleQ: 2 processes, rank 0 on softhca0 port 1' "$log"
+check "two processes" $?
+summary
+check "its first line agrees with its counters" $?
+balanced
+check "what was sent is what was received" $?
+read -r direct by_software < <(tuple 1 0 77)
+[ $((direct + by_software)) -eq 50 ] && [ "$direct" -ge 40 ] && [ "$(counter recv_direct_bytes)" -ge $((10000 * direct)) ]
+check "a tuple that the HCA matches" $?
+read -r direct by_software < <(tuple 0 1 78)
+[ $((direct + by_software)) -eq 50 ]
+check "the other tuple" $?
+
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 50" ] &&
+	[ "$(counter recv_rget_bytes)" -ge 500000 ]
+check "rget" $?
+
+job 1 --mca pml_tupleq_stats 1 && [ "$(grep -c '^TupleQ: 1 process, rank 0' "$log")" -eq 1 ]
+check "one process" $?
+
+job 2 && ! grep -q '^TupleQ: ' "$log"
+check "nothing without pml_tupleq_stats" $?
+exit $bad
