@@ -98,20 +98,23 @@ struct tq_mr;
 
 /*
  * A registration cache of the caller's, used for user buffers. get(): a registration that covers
- * [addr, addr + len), which stays valid until put() is called with it; NULL: it can't be registered
- * (the library then takes a slower way). A cache makes registrations by tq_mr_register() and drops
- * them by tq_mr_deregister(). Called with the endpoint's lock held: they must not call other
- * functions of the library.
+ * [addr, addr + len), with `write` for what comes, without for what is sent, which stays valid
+ * until put() is called with it; NULL: it can't be registered (the library then takes a slower
+ * way). A cache makes registrations by tq_mr_register() and drops them by tq_mr_deregister().
+ * Called with the endpoint's lock held: they must not call other functions of the library.
  */
 struct tq_mr_cache {
-	struct tq_mr *(*get)(void *arg, void *addr, size_t len, void **cookie);
+	struct tq_mr *(*get)(void *arg, void *addr, size_t len, bool write, void **cookie);
 	void (*put)(void *arg, void *cookie);
 	void *arg;
 };
 
-/* Registers memory (local write, remote read and write). 0, or -ENOMEM (the memlock limit, or the
- * adapter's), -EINVAL, -EFAULT. They take no lock of the endpoint's. */
-int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr);
+/*
+ * Registers memory for the adapter to read, locally and for peers; with `write` to write, too, for
+ * which the process itself has to have that right. 0, or -ENOMEM (the memlock limit, or the
+ * adapter's), -EINVAL, -EFAULT. They take no lock of the endpoint's.
+ */
+int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
 
 /* Instead of tq_mr_deregister(): the registration goes when the endpoint is closed. For memory that

@@ -180,7 +180,7 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 		return;
 	}
 	g->ep = s->ep;
-	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), &g->mr);
+	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), true, &g->mr);
 	if (rc) {
 		s->problem = "shared memory can't be registered (is the limit of locked memory, "
 			     "ulimit -l, too low?)";

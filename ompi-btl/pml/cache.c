@@ -31,15 +31,28 @@ static atomic_flag recent_lock = ATOMIC_FLAG_INIT;
 /* Without hooks nobody hears of memory that is unmapped: then a registration ends with its use. */
 static bool keeps_recent;
 
+enum {
+	READ = MCA_RCACHE_ACCESS_REMOTE_READ,
+	READ_WRITE = READ | MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE
+};
+
 static mca_rcache_base_module_t *rcache;
 static mca_rcache_base_module_invalidate_range_fn_t invalidate_rest;
 
+/*
+ * What is sent may be memory that the process itself may only read, as a mapped file. Most isn't,
+ * and is received into as well: one registration does for both.
+ */
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
 	struct registration *r = (struct registration *)reg;
-	int rc = tq_mr_register(tupleq_pml.ep, base, size, &r->mr);
+	int rc = tq_mr_register(tupleq_pml.ep, base, size, true, &r->mr);
 
 	(void)arg;
+	if (!rc)
+		reg->access_flags = READ_WRITE;
+	else if (rc != -ENOMEM && reg->access_flags == READ)
+		rc = tq_mr_register(tupleq_pml.ep, base, size, false, &r->mr);
 	r->uses = 0;
 	r->recent = false;
 	/* Out of resource: the cache gives up an idle registration and tries again. */
@@ -133,13 +146,14 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 }
 
 static struct tq_mr *get_recent(struct registration *const *slot, const unsigned char *addr,
-				size_t len, void **cookie)
+				size_t len, bool write, void **cookie)
 {
 	struct registration *r;
 
 	lock();
 	r = *slot;
-	if (r && r->super.base <= addr && addr + len - 1 <= r->super.bound)
+	if (r && r->super.base <= addr && addr + len - 1 <= r->super.bound &&
+	    (!write || r->super.access_flags == READ_WRITE))
 		r->uses++;
 	else
 		r = NULL;
@@ -149,29 +163,28 @@ static struct tq_mr *get_recent(struct registration *const *slot, const unsigned
 }
 
 /* From Open MPI's cache, which makes it if there is none. */
-static struct registration *look_up(void *addr, size_t len)
+static struct registration *look_up(void *addr, size_t len, bool write)
 {
-	const int access = MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_READ |
-			   MCA_RCACHE_ACCESS_REMOTE_WRITE;
 	mca_rcache_base_registration_t *reg;
+	int rc;
 
 	/* It gives up what is idle if it can't make another one; what we keep isn't idle to it. */
-	while (rcache->rcache_register(rcache, addr, len, 0, access, &reg) != OPAL_SUCCESS)
-		if (!forget_all())
-			return NULL;
-	return (struct registration *)reg;
+	do
+		rc = rcache->rcache_register(rcache, addr, len, 0, write ? READ_WRITE : READ, &reg);
+	while (rc == OPAL_ERR_OUT_OF_RESOURCE && forget_all());
+	return rc == OPAL_SUCCESS ? (struct registration *)reg : NULL;
 }
 
-static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
+static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, void **cookie)
 {
 	struct registration **slot = slot_of(addr), *r, *idle = NULL;
-	struct tq_mr *mr = get_recent(slot, addr, len, cookie);
+	struct tq_mr *mr = get_recent(slot, addr, len, write, cookie);
 	bool had;
 
 	(void)arg;
 	if (mr || !rcache)
 		return mr;
-	r = look_up(addr, len);
+	r = look_up(addr, len, write);
 	if (!r)
 		return NULL;
 	lock();

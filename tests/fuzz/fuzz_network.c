@@ -58,13 +58,13 @@ static struct run {
 /* ---- callbacks ---- */
 
 /* Registrations last: what is written to a buffer that its request has given back is seen. */
-static struct tq_mr *cache_get(void *arg, void *addr, size_t len, void **cookie)
+static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, void **cookie)
 {
 	struct tq_mr *mr;
 
 	(void)arg;
 	*cookie = NULL;
-	if (run.nmrs == MRS || tq_mr_register(run.ep, addr, len, &mr))
+	if (run.nmrs == MRS || tq_mr_register(run.ep, addr, len, write, &mr))
 		return NULL;
 	run.mrs[run.nmrs++] = mr;
 	return mr;

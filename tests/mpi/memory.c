@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * memory.c - buffers that come and go: what a message was sent from or received into is given back
- * to the system, and its addresses are used again by other memory. Registrations must follow. Two
- * ranks.
+ * to the system, and its addresses are used again by other memory. Registrations must follow. And
+ * buffers that can only be read, from which messages go like others. Two ranks.
  */
+#define _GNU_SOURCE /* memfd_create() */
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -81,11 +83,107 @@ static void replaced(void)
 	t_end();
 }
 
+/* A file in memory, with the data of round 0. */
+static unsigned char *map_file(int flags)
+{
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	void *p = MAP_FAILED;
+
+	if (fd >= 0 && !ftruncate(fd, (off_t)most))
+		p = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	t_true(p != MAP_FAILED, "there is no memory");
+	t_fill(p, most, (struct t_msg){0, TAG, 0});
+	munmap(p, most);
+	p = mmap(NULL, most, PROT_READ, flags, fd, 0);
+	t_true(p != MAP_FAILED, "there is no memory");
+	close(fd);
+	return p;
+}
+
+/* Rank 0 sends so many bytes of it in pieces of a type, now and then before there is a receive. */
+static void send_file(const unsigned char *file, unsigned char *buf, MPI_Datatype type,
+		      size_t bytes, int round)
+{
+	int size;
+
+	MPI_Type_size(type, &size);
+	if (t_rank == 0) {
+		MPI_Send(file, (int)bytes / size, type, 1, TAG, MPI_COMM_WORLD);
+	} else if (t_rank == 1) {
+		memset(buf, 0xee, bytes);
+		if (round % 4 == 3)
+			t_away(1);
+		MPI_Recv(buf, (int)bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+}
+
+static void read_only(const char *name, int flags)
+{
+	unsigned char *file = map_file(flags), *buf = t_alloc(most);
+	const size_t third = most / 3;
+	MPI_Datatype outer;
+	long long slow;
+
+	/* The outer two thirds. */
+	MPI_Type_vector(2, (int)third, 2 * (int)third, MPI_BYTE, &outer);
+	MPI_Type_commit(&outer);
+	t_begin("memory: read only, %s", name);
+	slow = t_counter("recv_pipelined");
+	for (int i = 0; i < ROUNDS; i++) {
+		send_file(file, buf, MPI_BYTE, most, i);
+		t_true(t_rank != 1 || !memcmp(buf, file, most), "other data came");
+		send_file(file, buf, outer, 2 * third, i);
+		t_true(t_rank != 1 || (!memcmp(buf, file, third) &&
+				       !memcmp(buf + third, file + 2 * third, third)),
+		       "other data came");
+	}
+	if (slow >= 0)
+		t_eq(t_counter("recv_pipelined"), slow);
+	t_end();
+	MPI_Type_free(&outer);
+	munmap(file, most);
+	free(buf);
+}
+
+/* It may be written to later. */
+static void read_only_first(void)
+{
+	unsigned char *buf = t_rank == 0 ? map_file(MAP_PRIVATE) : t_alloc(most);
+
+	t_begin("memory: read only at first");
+	for (int i = 0; i < ROUNDS; i++)
+		send_file(buf, buf, MPI_BYTE, most, i);
+	if (t_rank == 1)
+		t_verify(buf, most, (struct t_msg){0, TAG, 0});
+	t_true(t_rank != 0 || !mprotect(buf, most, PROT_READ | PROT_WRITE), "mprotect");
+	for (int i = 0; i < ROUNDS; i++) {
+		const struct t_msg back = {1, TAG, (unsigned int)i};
+
+		if (t_rank == 1) {
+			t_fill(buf, most, back);
+			MPI_Send(buf, (int)most, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+		} else if (t_rank == 0) {
+			MPI_Recv(buf, (int)most, MPI_BYTE, 1, TAG, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
+			t_verify(buf, most, back);
+		}
+		transfer(buf, most, i);
+	}
+	t_end();
+	if (t_rank == 0)
+		munmap(buf, most);
+	else
+		free(buf);
+}
+
 int main(int argc, char **argv)
 {
 	t_init(&argc, &argv, 2);
 	allocated();
 	mapped();
 	replaced();
+	read_only("shared", MAP_SHARED);
+	read_only("private", MAP_PRIVATE);
+	read_only_first();
 	return t_finish();
 }

@@ -86,7 +86,7 @@ static bool reaches(const struct model *m, int from, const struct model_item *it
 		       it->bytes <= m->ep[it->to].limits.max_direct;
 	}
 	reg = remote_reg(m, it);
-	return reg && it->addr >= (uintptr_t)reg->addr &&
+	return reg && (reg->write || it->kind == MODEL_READ) && it->addr >= (uintptr_t)reg->addr &&
 	       it->addr - (uintptr_t)reg->addr <= reg->len - it->bytes && it->bytes <= reg->len;
 }
 
@@ -115,7 +115,7 @@ static void gather(struct model_ep *ep, const struct model_item *it, uint8_t *at
 		return;
 	}
 	for (int i = 0; i < it->nsg; at += it->sg[i++].len) {
-		model_check_reg(ep, &it->sg[i], "a direct message on its way");
+		model_check_reg(ep, &it->sg[i], false, "a direct message on its way");
 		if (it->sg[i].len)
 			memcpy(at, it->sg[i].addr, it->sg[i].len);
 	}
@@ -128,7 +128,7 @@ static void scatter(struct model_ep *ep, const struct model_recv *r, const uint8
 	for (int i = 0; i < r->nsg && len; i++) {
 		uint64_t n = len < r->sg[i].len ? len : r->sg[i].len;
 
-		model_check_reg(ep, &r->sg[i], "a receive in an SRQ");
+		model_check_reg(ep, &r->sg[i], true, "a receive in an SRQ");
 		if (n)
 			memcpy(r->sg[i].addr, from, n);
 		from += n;
@@ -189,10 +189,11 @@ static void rdma_runs(struct model *m, struct model_ep *ep, struct model_item *i
 	uint8_t *remote = (uint8_t *)(uintptr_t)it->addr;
 
 	SIM_MUST(reg, "%s: its rkey isn't valid (any more)", what);
+	SIM_MUST(it->kind == MODEL_READ || reg->write, "%s: to memory that is only read", what);
 	SIM_MUST(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
 		 "%s: outside of the remote registration", what);
 	for (int i = 0; i < it->nsg; remote += it->sg[i++].len) {
-		model_check_reg(ep, &it->sg[i], what);
+		model_check_reg(ep, &it->sg[i], it->kind == MODEL_READ, what);
 		if (it->kind == MODEL_READ)
 			memcpy(it->sg[i].addr, remote, it->sg[i].len);
 		else

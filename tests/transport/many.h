@@ -6,11 +6,12 @@
 #ifndef MANY_H
 #define MANY_H
 
+#include <time.h>
+
 #include "ep/ep.h"
 
-#define MANY_MOST     20
-#define MANY_TAG      5
-#define MANY_DEADLINE 20 /* seconds that anything may take */
+#define MANY_MOST 20
+#define MANY_TAG  5
 
 struct many_op {
 	bool ended;
@@ -26,7 +27,8 @@ struct many_case {
 extern struct tq_ep *many_eps[MANY_MOST];
 extern struct tq_peer *many_peers[MANY_MOST][MANY_MOST]; /* [i][j]: j, as i knows it */
 extern int many_neps;
-extern int many_errors; /* that were logged */
+extern time_t many_deadline; /* seconds that anything may take; $MANY_DEADLINE says how many */
+extern int many_errors;      /* that were logged */
 /* NULL, or called for each request that ends. */
 extern void (*many_completed)(struct many_op *op);
 

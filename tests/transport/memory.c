@@ -6,13 +6,14 @@
 
 #include "model_ops.h"
 
-static struct model_reg *reg_new(struct model_ep *ep, void *addr, uint64_t len)
+static struct model_reg *reg_new(struct model_ep *ep, void *addr, uint64_t len, bool write)
 {
 	struct model_reg *reg = calloc(1, sizeof(*reg));
 
 	reg->reg.lkey = ep->model->next_key++;
 	reg->reg.rkey = ep->model->next_key++;
 	reg->addr = addr;
+	reg->write = write;
 	reg->len = len;
 	DL_APPEND(ep->regs, reg);
 	return reg;
@@ -29,7 +30,8 @@ static struct model_reg *reg_find(struct model_ep *ep, const struct tq_reg *what
 	return NULL;
 }
 
-struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what)
+struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, bool write,
+				  const char *what)
 {
 	struct model_reg *reg;
 
@@ -37,6 +39,7 @@ struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, c
 		return NULL;
 	reg = reg_find(ep, sg->reg);
 	SIM_MUST(reg, "%s: its memory isn't registered (any more)", what);
+	SIM_MUST(!write || reg->write, "%s: its memory is registered to be read only", what);
 	SIM_MUST((uint8_t *)sg->addr >= reg->addr &&
 			 (uint8_t *)sg->addr + sg->len <= reg->addr + reg->len,
 		 "%s: outside of its registration", what);
@@ -71,14 +74,14 @@ static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 	free(reg);
 }
 
-struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, void **cookie)
+struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
 
 	if ((ep->model->conf.dry & 1u << ep->id) || model_fails(ep, ep->model->conf.no_reg))
 		return NULL;
-	reg = reg_new(ep, addr, len);
+	reg = reg_new(ep, addr, len, write);
 	*cookie = reg;
 	return &reg->reg;
 }
@@ -102,7 +105,7 @@ bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	ep->copied += len;
 	sg->addr = malloc(len ? len : 1);
 	sg->len = len;
-	sg->reg = &reg_new(ep, sg->addr, len)->reg;
+	sg->reg = &reg_new(ep, sg->addr, len, true)->reg;
 	return true;
 }
 
@@ -118,7 +121,7 @@ bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 	ep->reserve_used = true;
 	sg->addr = malloc(len ? len : 1);
 	sg->len = len;
-	reg = reg_new(ep, sg->addr, len);
+	reg = reg_new(ep, sg->addr, len, true);
 	reg->reserve = true;
 	sg->reg = &reg->reg;
 	return true;

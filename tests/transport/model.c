@@ -234,7 +234,7 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 	for (int i = 0; i < nsg; i++) {
 		len += sg[i].len;
 		if (!(flags & TQ_DIRECT_INLINE))
-			model_check_reg(ep, &sg[i], "direct()");
+			model_check_reg(ep, &sg[i], false, "direct()");
 	}
 	SIM_MUST(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
 						conf->exact || model_astray(ep->model, ep->id, to)),
@@ -293,7 +293,7 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 	SIM_MUST(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
 		 "RDMA: %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
-		model_check_reg(ep, &sg[i], "RDMA");
+		model_check_reg(ep, &sg[i], kind == MODEL_READ, "RDMA");
 	if (ep->model->down[ep->id][to])
 		return -EIO;
 	if (model_fails(ep, ep->model->conf.no_rdma))
@@ -389,6 +389,7 @@ static void start_ep(struct model *m, int id)
 		ep->links[p].ep = ep;
 		ep->links[p].to = p;
 		ep->peers[p].link = &ep->links[p];
+		ep->peers[p].idle_lanes = &ep->idle_lanes[m->conf.node[p]];
 		ep->peers[p].name = m->ep[p].name;
 		tq_core_peer_init(&ep->core, &ep->peers[p]);
 	}

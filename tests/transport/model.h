@@ -116,6 +116,7 @@ struct model_reg {
 	struct tq_reg reg; /* first: what the protocol sees */
 	uint8_t *addr;
 	uint64_t len;
+	bool write;   /* else the HCA may only read there */
 	bool reserve; /* reserve_get()'s */
 	struct model_reg *next, *prev;
 };
@@ -150,6 +151,7 @@ struct model_ep {
 	struct model_done *scq[MODEL_QPS];            /* completions of sends */
 	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
 	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
+	struct tq_stup *idle_lanes[MODEL_EPS];        /* by node */
 	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
 	struct model_reg *regs;
 	struct tq_bounce *bounces; /* kept by the protocol */
@@ -189,7 +191,8 @@ static inline int model_qp(int node, int lane)
 }
 
 /* model_reg of what the protocol named, or a violation. */
-struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, const char *what);
+struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, bool write,
+				  const char *what);
 struct tq_srq *model_srq(struct model *m, uint32_t srqn);
 /* The SRQs of the endpoint's that were withdrawn are destroyed. */
 void model_srqs_gone(struct model_ep *ep);

@@ -21,7 +21,7 @@ static inline struct model_ep *model_enter(void *net)
 }
 
 /* ---- memory.c ---- */
-struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, void **cookie);
+struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, void **cookie);
 void model_op_unreg(void *net, struct tq_reg *what, void *cookie);
 bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg);
 bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg);

@@ -12,8 +12,9 @@ programs=${TEST_BUILD:?the build tree, with its test programs}/tests/transport/.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
-deadline=40 # seconds; without a mutant each test takes a few
-tries=3     # of a mutant: where two processes are to meet at a point, they may miss each other
+deadline=25            # seconds; without a mutant each test takes a few
+export MANY_DEADLINE=8 # of these, for one operation
+tries=3                # of a mutant: where two processes are to meet at a point, they may miss each other
 
 # compile SOURCE OBJECT INCLUDE
 compile() {

@@ -57,7 +57,7 @@ int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int
 	SIM_MUST(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
 	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
-		model_check_reg(ep, &sg[i], "srq_post()");
+		model_check_reg(ep, &sg[i], true, "srq_post()");
 	if (srq->nrecvs >= ep->limits.srq_depth || model_fails(ep, ep->model->conf.no_room))
 		return -EAGAIN;
 	r = calloc(1, sizeof(*r));

@@ -11,19 +11,24 @@
 
 static const int both[] = {0, 1};
 
-/* A message on each of n tags, whose receives are in time. */
-static void pass_tags(struct tq_ctx **ctx, int n)
+/* A message from rank 0 to `rank` on each of n tags, whose receives are in time. */
+static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)
 {
 	for (int tag = 0; tag < n; tag++) {
 		struct many_op sent, got;
 		char data[64];
 
-		many_recv(ctx[1], 0, tag, data, &got);
+		many_recv(ctx[rank], 0, tag, data, &got);
 		many_spin(50);
-		many_send(ctx[0], 1, tag, "in time", 0, &sent);
+		many_send(ctx[0], rank, tag, "in time", 0, &sent);
 		many_must(many_comes(&got) && many_comes(&sent), "tag %d: it didn't come", tag);
 		many_spin(100);
 	}
+}
+
+static void pass_tags(struct tq_ctx **ctx, int n)
+{
+	pass_tags_to(ctx, 1, n);
 }
 
 /* Where the completion queue is full nothing is posted, and goes when it isn't any more. */
@@ -138,6 +143,35 @@ static void hold_lanes(void)
 	}
 }
 
+/* Where a node's lanes all have their tuples, the next one takes that of an idle one, however many
+ * tuples to other nodes were idle before. */
+static void lanes_change(void)
+{
+	static const char *const params[] = {"promote_after=0", "hold_lanes=10", "giveback_after=0",
+					     NULL};
+	static const int all[] = {0, 1, 2, 3};
+	enum { TAGS = 11, ROUNDS = 4 };
+	struct tq_ctx *ctx[4];
+	uint64_t before;
+
+	many_open(4, true, params);
+	many_know_all();
+	many_context(1, 4, all, ctx);
+	for (int i = 0; i < 3; i++) {
+		for (int to = 1; to < 4; to++)
+			pass_tags_to(ctx, to, TAGS);
+	}
+	before = many_counter(0, "sent_rts") + many_counter(0, "sent_eager");
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int to = 1; to < 4; to++)
+			pass_tags_to(ctx, to, TAGS);
+	}
+	many_must(many_counter(0, "promotions") == 0 && many_counter(1, "promotions") == TAGS,
+		  "%d tuples have queues", (int)many_counter(1, "promotions"));
+	before = many_counter(0, "sent_rts") + many_counter(0, "sent_eager") - before;
+	many_must(!before, "%d messages found no lane", (int)before);
+}
+
 /* Tuples of contexts that are gone leave a few queues for the next ones. */
 static void kept_queues(void)
 {
@@ -153,11 +187,11 @@ static void kept_queues(void)
 	many_must(many_counter(1, "srqs") > before + 4, "few tuples have queues");
 	tq_ctx_remove(ctx[1]);
 	tq_ctx_remove(ctx[0]);
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "tuples") && time(NULL) < end;)
 		many_spin(100);
 	/* Those that nobody needs go when the completion queue is empty. */
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "srqs") > before + 4 && time(NULL) < end;)
 		many_spin(100);
 	many_must(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
@@ -215,6 +249,51 @@ static void control_queues(void)
 	many_must(banks > 1, "all four have room in one");
 }
 
+static void depth_is(enum tq_lane_kind kind, const struct tq_lane *lane, uint32_t depth)
+{
+	many_must(lane && lane->depth == depth, "the depth of kind %d is %u", (int)kind,
+		  lane ? lane->depth : 0);
+	many_must(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
+}
+
+/* What has no room on a connection goes later: by eager send here, and by RDMA there, which needs
+ * these texts registered, constants though they are. */
+static void depths(void)
+{
+	static const char *const params[] = {"protocol=rget", "eager_limit=8", "control_depth=16",
+					     "bulk_depth=17", NULL};
+	static const char *const texts[] = {"eager", "longer than eager"};
+	enum { MESSAGES = 200 };
+	static struct many_op sent[MESSAGES], got[MESSAGES];
+	static char data[MESSAGES][64];
+	const struct tq_link *there, *here;
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	there = many_peers[0][1]->link;
+	here = many_peers[1][0]->link;
+	many_send(ctx[0], 1, MANY_TAG, texts[1], 0, &sent[0]);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
+	many_must(many_comes(&got[0]), "the first one didn't come");
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
+		depth_is(TQ_LANE_CONTROL, here->node->control, 16);
+	}
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(ctx[0], 1, MANY_TAG, texts[i % 2], 0, &sent[i]);
+		depth_is(TQ_LANE_CONTROL, there->node->control, 16);
+	}
+	for (int i = 0; i < MESSAGES; i++) {
+		many_must(many_comes(&got[i]) && many_comes(&sent[i]) &&
+				  !strcmp(data[i], texts[i % 2]),
+			  "message %d didn't come", i);
+		depth_is(TQ_LANE_CONTROL, there->node->control, 16);
+		depth_is(TQ_LANE_BULK, here->node->bulk, 17);
+	}
+}
+
 /* No control queue gets the number of one that is gone while completions of that may come. */
 static void asked_in_a_sweep(void)
 {
@@ -227,7 +306,7 @@ static void asked_in_a_sweep(void)
 	many_context(1, 2, both, ctx);
 	many_eps[1]->net.rcq.sweeping = true;
 	many_send(ctx[0], 1, MANY_TAG + 1, "not yet", TQ_SEND_SYNC, &sent);
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     !many_counter(0, "connect_retries") && time(NULL) < end;)
 		many_spin(100);
 	many_must(!many_counter(1, "targets"), "a request is answered");
@@ -251,7 +330,7 @@ static void goodbyes(void)
 	for (int i = 1; i < ALL; i++)
 		many_pass(ctx[0], ctx[i], 0, i);
 	tq_close(many_eps[0]);
-	for (time_t end = time(NULL) + MANY_DEADLINE; left < ALL - 1 && time(NULL) < end;) {
+	for (time_t end = time(NULL) + many_deadline; left < ALL - 1 && time(NULL) < end;) {
 		left = 0;
 		for (int i = 1; i < ALL; i++) {
 			const struct tq_link *link = many_peers[i][0]->link;
@@ -268,9 +347,11 @@ static const struct many_case cases[] = {
 	{"a full completion queue of receives", full_receive_queue},
 	{"the part of held messages", held_part},
 	{"hold lanes", hold_lanes},
+	{"a tuple's lane for another", lanes_change},
 	{"queues that are kept", kept_queues},
 	{"the pool of copies", copies},
 	{"a further control queue", control_queues},
+	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
 	{"many goodbyes", goodbyes},
 };

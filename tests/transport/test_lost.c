@@ -146,7 +146,7 @@ static void comes_meanwhile(void)
 
 	many_send(ctxs[0], 1, MANY_TAG, "meanwhile", TQ_SEND_SYNC, &meanwhile);
 	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't sent to the SRQ");
-	for (time_t end = time(NULL) + MANY_DEADLINE; !meanwhile.ended && time(NULL) < end;)
+	for (time_t end = time(NULL) + many_deadline; !meanwhile.ended && time(NULL) < end;)
 		tq_progress(many_eps[0]);
 	many_must(meanwhile.ended && !meanwhile.status.error, "it isn't delivered");
 }
@@ -179,7 +179,7 @@ static void sends_to_destroyed(void)
 		  "the lane stays");
 	before_destroyed = comes_meanwhile;
 	many_send(ctxs[1], 0, MANY_TAG, "by a broken lane", 0, &sent);
-	for (time_t end = time(NULL) + MANY_DEADLINE; before_destroyed && time(NULL) < end;)
+	for (time_t end = time(NULL) + many_deadline; before_destroyed && time(NULL) < end;)
 		tq_progress(many_eps[1]);
 	many_must(meanwhile.ended, "the SRQ was not destroyed");
 	for (int i = 0; i < 4; i++)

@@ -89,7 +89,7 @@ static void freed_early(void)
 		for (int k = 0; k < 10; k++)
 			many_must(many_comes(&got[k]), "a message didn't come");
 	}
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "tuples") && time(NULL) < end;)
 		many_spin(100);
 	many_must(!many_counter(1, "tuples"), "%d queues of contexts that are gone stay",
@@ -297,7 +297,7 @@ static void closes_at_once(void)
 	}
 	pthread_join(thread, NULL);
 	link = many_peers[0][1]->link;
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     !link->failed && !link->left && time(NULL) < end;)
 		many_spin(100);
 	many_must(link->left && !many_errors, "its end is an error");
@@ -321,7 +321,7 @@ static void recalled_while_computing(void)
 	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
 	usleep(50000); /* the thread, too, has gone to sleep */
 	many_recv(ctx[1], TQ_ANY_SOURCE, MANY_TAG, data, &got);
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "tuples") && time(NULL) < end;)
 		tq_progress(many_eps[1]);
 	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
@@ -346,7 +346,7 @@ static void tuple_to_recall(struct tq_ctx *ctx[2])
 static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
-	for (time_t end = time(NULL) + MANY_DEADLINE;
+	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(0, "tuples") && time(NULL) < end;)
 		tq_progress(many_eps[0]);
 	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
@@ -370,7 +370,7 @@ static void copied_when_removed(void)
 	many_must(!got.ended, "the thread has ended a receive");
 	tq_ctx_remove(ctx[1]);
 	tq_peer_remove(many_peers[1][0]);
-	for (time_t end = time(NULL) + MANY_DEADLINE; !got.ended && time(NULL) < end;)
+	for (time_t end = time(NULL) + many_deadline; !got.ended && time(NULL) < end;)
 		tq_progress(many_eps[1]);
 	many_must(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
 		  "a message that had come was lost: %d", got.status.error);
@@ -403,7 +403,7 @@ static void taken_in_then_polled(void)
 
 	taken_in(ctx, data, got);
 	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
-	for (time_t end = time(NULL) + MANY_DEADLINE; !got[1].ended && time(NULL) < end;)
+	for (time_t end = time(NULL) + many_deadline; !got[1].ended && time(NULL) < end;)
 		tq_progress(many_eps[1]);
 	many_must(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
 	many_must(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");

@@ -33,7 +33,7 @@ static void window_open(struct duo *d, struct window *w, size_t size)
 	w->mem = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
 	DUO_MUST(w->mem, "no memory");
 	memset(w->mem, 0, size);
-	rc = tq_mr_register(d->ep, w->mem, size, &w->mr);
+	rc = tq_mr_register(d->ep, w->mem, size, true, &w->mr);
 	DUO_MUST(!rc, "register: %d", rc);
 	mine = (struct named){(uintptr_t)w->mem, tq_mr_key(w->mr)};
 	duo_recv(d, !d->me, 1, &other, sizeof(other), &r);

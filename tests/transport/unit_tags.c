@@ -41,9 +41,9 @@ static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len,
 	return 0;
 }
 
-static struct tq_reg *reg(void *net, void *addr, uint64_t len, void **cookie)
+static struct tq_reg *reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
-	(void)net, (void)addr, (void)len, (void)cookie;
+	(void)net, (void)addr, (void)len, (void)write, (void)cookie;
 	return NULL;
 }
 

@@ -116,9 +116,9 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i)
 	return tq_stats_high(&ep->stats, i);
 }
 
-int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, struct tq_mr **mr)
+int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)
 {
-	return tq_mem_register(&ep->net, addr, len, mr);
+	return tq_mem_register(&ep->net, addr, len, write, mr);
 }
 
 /* ---- closing ---- */
@@ -195,6 +195,7 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 	error = tq_link_add(&ep->net, address, len, &p->peer, &link);
 	if (!error) {
 		p->peer.link = link;
+		p->peer.idle_lanes = &link->node->idle_lanes;
 		DL_APPEND(ep->peers, p);
 	}
 	unlock(ep);

@@ -6,19 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONTROL_DEPTH 256
-#define BULK_DEPTH    128
-
 #define RNR_RETRY_FOREVER 7
 
 static uint32_t depth_of(const struct tq_net *net, enum tq_lane_kind kind)
 {
-	uint32_t depth = kind == TQ_LANE_CONTROL ? CONTROL_DEPTH
-			 : kind == TQ_LANE_BULK  ? BULK_DEPTH
-						 : (uint32_t)net->params->hold_depth;
-	uint32_t most = (uint32_t)net->dev.attr.max_qp_wr;
+	const struct tq_params *params = net->params;
+	int64_t depth = kind == TQ_LANE_CONTROL ? params->control_depth
+			: kind == TQ_LANE_BULK  ? params->bulk_depth
+						: params->hold_depth;
 
-	return depth < most ? depth : most;
+	return (uint32_t)(depth < net->dev.attr.max_qp_wr ? depth : net->dev.attr.max_qp_wr);
 }
 
 static int to_init(struct tq_net *net, struct ibv_qp *qp)

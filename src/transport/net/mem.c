@@ -17,7 +17,8 @@
 #include "base/log.h"
 #include "net/mem.h"
 
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define READ   IBV_ACCESS_REMOTE_READ
+#define ACCESS (READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 /* What backs all of the trash mapping. */
 #define TRASH_PIECE ((size_t)2 << 20)
@@ -37,14 +38,14 @@ static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
 	reg->rkey = mr->rkey;
 }
 
-int tq_mem_register(struct tq_net *net, void *addr, size_t len, struct tq_mr **mr)
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr)
 {
 	struct tq_mr *m = malloc(sizeof(*m));
 	int rc;
 
 	if (!m)
 		return -ENOMEM;
-	m->mr = ibv_reg_mr(net->dev.pd, addr, len, ACCESS);
+	m->mr = ibv_reg_mr(net->dev.pd, addr, len, write ? ACCESS : READ);
 	if (!m->mr) {
 		rc = errno == EAGAIN ? -ENOMEM : -errno;
 		free(m);
@@ -76,15 +77,15 @@ void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
 	LL_PREPEND(net->mem->abandoned, mr);
 }
 
-struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, void **cookie)
+struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	struct tq_mr *mr = NULL;
 
 	if (net->mem->all)
 		return &net->mem->all_reg;
 	if (net->cache)
-		mr = net->cache->get(net->cache->arg, addr, len, cookie);
-	else if (tq_mem_register(net, addr, len, &mr))
+		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
+	else if (tq_mem_register(net, addr, len, write, &mr))
 		mr = NULL;
 	if (!mr) {
 		TQ_COUNT(net->stats, reg_failed);

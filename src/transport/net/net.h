@@ -76,11 +76,11 @@ int tq_cq_sweep(struct tq_net *net);
 /* ---- mem.c: registrations, the pool of copies, the sink ---- */
 int tq_mem_open(struct tq_net *net);
 void tq_mem_close(struct tq_net *net);
-struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, void **cookie);
+struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie);
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie);
 /* Memory of the caller's, by a cache or without one: tq_mr_register() of an endpoint. Takes no
  * lock. tq_mr_deregister() is in mem.c, too. */
-int tq_mem_register(struct tq_net *net, void *addr, size_t len, struct tq_mr **mr);
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr);
 /* Library memory, registered. */
 void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg);
 void tq_mem_free(struct tq_net *net, void *addr);

@@ -157,6 +157,7 @@ struct tq_node {
 	struct tq_lane *control, *bulk; /* NULL: not asked for yet */
 	struct tq_lane *hold;           /* list */
 	uint32_t nhold;
+	struct tq_stup *idle_lanes;  /* list: the protocol's, of these (struct tq_peer) */
 	uint32_t nlinks, nlanes;     /* it goes with the last of them */
 	struct tq_rdma_op *bulk_ops; /* rdma.c: queue; those not all posted come last */
 	uint64_t bulk_bytes;         /* of what is posted */

@@ -93,9 +93,9 @@ static void wire_srq_put(void *net, struct tq_srq *srq, bool safe)
 	tq_srq_put(net, srq, safe);
 }
 
-static struct tq_reg *wire_reg(void *net, void *addr, uint64_t len, void **cookie)
+static struct tq_reg *wire_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
-	return tq_mem_reg(net, addr, len, cookie);
+	return tq_mem_reg(net, addr, len, write, cookie);
 }
 
 static void wire_unreg(void *net, struct tq_reg *reg, void *cookie)

@@ -22,9 +22,10 @@
 
 /* Does the caller name the memory's pieces, and not too many? */
 bool tq_pieces_fit(const struct tq_buf *buf, uint32_t most);
-/* Registers the first `len` bytes of them. NULL: they don't fit, or one can't be registered. */
+/* Registers the first `len` bytes of them, to be read, or written. NULL: they don't fit, or one
+ * can't be registered. */
 struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, uint64_t len,
-				uint32_t most);
+				bool write, uint32_t most);
 void tq_pieces_unreg(struct tq_core *core, struct tq_pieces *p);
 /* The first `len` bytes as a list: of `p`, or where that is NULL of `one`. Returns its length. */
 int tq_pieces_list(const struct tq_pieces *p, const struct tq_sg *one, uint64_t len,

@@ -26,7 +26,7 @@ bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
 	struct tq_core *core = r->req.core;
 
 	if (len && r->buf.ops) {
-		r->pieces = tq_pieces_reg(core, &r->buf, len, pieces);
+		r->pieces = tq_pieces_reg(core, &r->buf, len, true, pieces);
 		if (!r->pieces)
 			return false;
 		r->sg = (struct tq_sg){.len = len, .reg = r->pieces->sg[0].reg};
@@ -34,7 +34,7 @@ bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
 	}
 	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
 	if (len)
-		r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
+		r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, true, &r->cookie);
 	return !len || r->sg.reg;
 }
 
@@ -48,7 +48,7 @@ bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len, bool held)
 		goto fail;
 	if (!len)
 		return true;
-	r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, &r->cookie);
+	r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, true, &r->cookie);
 	if (r->sg.reg)
 		return true;
 	free(r->sg.addr);

@@ -268,13 +268,12 @@ struct tq_stup {
 	struct tq_share slow;   /* sends that were held: decides to give it back */
 	bool gave_back;
 	bool waiting;                  /* OFFERED: in core->want_lane */
-	bool idle;                     /* in core->idle_lanes */
+	bool idle;                     /* in the peer's idle_lanes */
 	bool used;                     /* since core->stup_lru was last looked through */
 	struct tq_sreq *granted;       /* CTS-DIRECT came, not posted yet: in seq order */
 	UT_hash_handle hh;             /* pair->stups, by tag */
 	struct tq_stup *lnext, *lprev; /* core->stup_lru */
-	struct tq_stup *inext, *iprev; /* core->idle_lanes: has a lane with nothing outstanding; or
-					  core->want_lane */
+	struct tq_stup *inext, *iprev; /* peer->idle_lanes, or core->want_lane */
 };
 
 /* ---- who talks to whom ---- */
@@ -305,6 +304,9 @@ struct tq_pair {
 struct tq_peer {
 	struct tq_core *core;
 	void *link; /* the network's */
+	/* The network's, for all peers of a node: tuples to there that have a lane with nothing
+	 * outstanding, the least recently used first. */
+	struct tq_stup **idle_lanes;
 	const char *name;
 	int failed;  /* -errno */
 	bool probed; /* in vain, by its rank */
@@ -374,9 +376,8 @@ struct tq_core {
 	struct tq_stup *stup_lru;
 	uint32_t nstups;
 	uint32_t dice;
-	struct tq_stup *idle_lanes; /* least recently used first */
-	struct tq_stup *want_lane;  /* OFFERED */
-	struct tq_ctx *removed;     /* by their users; they stay for what is under way */
+	struct tq_stup *want_lane; /* OFFERED */
+	struct tq_ctx *removed;    /* by their users; they stay for what is under way */
 	bool stirred;       /* something happened that may have been the last in one of them */
 	uint32_t ntimed;    /* direct sends outstanding with posted_at */
 	uint64_t polled_at; /* tq_core_polled() */

@@ -10,7 +10,7 @@ bool tq_pieces_fit(const struct tq_buf *buf, uint32_t most)
 }
 
 struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, uint64_t len,
-				uint32_t most)
+				bool write, uint32_t most)
 {
 	struct tq_pieces *p;
 	uint32_t i;
@@ -28,7 +28,7 @@ struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, 
 		sg->len = buf->pieces[i].len < len ? buf->pieces[i].len : len;
 		if (!sg->len)
 			continue;
-		sg->reg = core->wire->reg(core->net, sg->addr, sg->len, &p->cookie[p->n]);
+		sg->reg = core->wire->reg(core->net, sg->addr, sg->len, write, &p->cookie[p->n]);
 		if (!sg->reg)
 			break;
 		len -= sg->len;

@@ -126,7 +126,7 @@ static bool load_pieces(struct tq_sreq *s)
 {
 	struct tq_core *core = s->req.core;
 
-	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, core->limits->max_sge);
+	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, false, core->limits->max_sge);
 	if (!s->pieces)
 		return false;
 	s->sg = (struct tq_sg){.len = s->buf.len, .reg = s->pieces->sg[0].reg};
@@ -161,7 +161,7 @@ bool tq_sreq_load(struct tq_sreq *s)
 	s->sg = (struct tq_sg){
 		.addr = s->buf.addr,
 		.len = s->buf.len,
-		.reg = core->wire->reg(core->net, s->buf.addr, s->buf.len, &s->cookie),
+		.reg = core->wire->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
 	};
 	return s->sg.reg != NULL;
 }

@@ -3,8 +3,6 @@
  * it. */
 #include "proto/send.h"
 
-/* Idle tuples that are looked at for a lane to the same peer. */
-#define STEAL_LOOK 16
 /* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
 #define OFFER_WAIT 8u
 
@@ -45,15 +43,15 @@ static void set_state(struct tq_stup *t, enum tq_stup_state to)
 
 static void set_idle(struct tq_stup *t, bool idle)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_stup **list = t->pair->peer->idle_lanes;
 
 	if (t->idle == idle)
 		return;
 	t->idle = idle;
 	if (idle)
-		DL_APPEND2(core->idle_lanes, t, iprev, inext);
+		DL_APPEND2(*list, t, iprev, inext);
 	else
-		DL_DELETE2(core->idle_lanes, t, iprev, inext);
+		DL_DELETE2(*list, t, iprev, inext);
 }
 
 static void set_waiting(struct tq_stup *t, bool waiting)
@@ -82,19 +80,16 @@ static void put_lane(struct tq_stup *t)
 }
 
 /* Takes the lane of a tuple that has nothing on it: the least recently used one to the same peer,
- * or any, which may lead to the same node. */
+ * or another of its node, which the peer may have to confirm first. */
 static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
 {
-	struct tq_stup *t, *victim = core->idle_lanes;
-	int looked = 0;
+	struct tq_stup *t, *victim = *peer->idle_lanes;
 
-	DL_FOREACH2(core->idle_lanes, t, inext) {
+	DL_FOREACH2(*peer->idle_lanes, t, inext) {
 		if (t->pair->peer == peer) {
 			victim = t;
 			break;
 		}
-		if (++looked == STEAL_LOOK)
-			break;
 	}
 	if (!victim)
 		return NULL;

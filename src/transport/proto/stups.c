@@ -18,7 +18,7 @@ void tq_stup_free(struct tq_stup *t)
 	struct tq_core *core = t->pair->ctx->core;
 
 	if (t->idle)
-		DL_DELETE2(core->idle_lanes, t, iprev, inext);
+		DL_DELETE2(*t->pair->peer->idle_lanes, t, iprev, inext);
 	if (t->waiting)
 		DL_DELETE2(core->want_lane, t, iprev, inext);
 	if (t->handle)

@@ -118,8 +118,9 @@ struct tq_wire_ops {
 	 * says. Until then a sender that wasn't heard may still fill those. */
 	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
 
-	/* A registration of user memory that lasts until unreg(); NULL: it can't be registered. */
-	struct tq_reg *(*reg)(void *net, void *addr, uint64_t len, void **cookie);
+	/* A registration of user memory, which the HCA reads, or writes to, that lasts until
+	 * unreg(); NULL: it can't be registered. */
+	struct tq_reg *(*reg)(void *net, void *addr, uint64_t len, bool write, void **cookie);
 	void (*unreg)(void *net, struct tq_reg *reg, void *cookie);
 
 	/* Control buffers that tq_core_control() kept. */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What parameters say is what the adapter and the protocol get: test_params [NAME], under "softhca
+ * run --nodes 1". */
+#include <string.h>
+
+#include "many.h"
+#include "net/conn.h"
+
+static const int both[] = {0, 1};
+
+static struct ibv_qp_attr ask(struct ibv_qp *qp)
+{
+	const int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			 IBV_QP_RNR_RETRY | IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_QP_RD_ATOMIC |
+			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	many_must(!ibv_query_qp(qp, &attr, mask, &init), "a QP can't be queried");
+	return attr;
+}
+
+/* Of the path that answers go as well as requests. */
+static void path_is(const struct ibv_qp_attr *qp, const char *which)
+{
+	many_must(qp->path_mtu == IBV_MTU_1024, "%s: the MTU is number %d", which, qp->path_mtu);
+	many_must(qp->ah_attr.sl == 2, "%s: the SL is %d", which, qp->ah_attr.sl);
+	many_must(qp->ah_attr.is_global && qp->ah_attr.grh.sgid_index == 0, "%s: no GRH", which);
+	many_must(qp->ah_attr.grh.traffic_class == 96, "%s: the traffic class is %d", which,
+		  qp->ah_attr.grh.traffic_class);
+}
+
+static void attributes(void)
+{
+	static const char *const params[] = {
+		"timeout=10",      "retry_count=3",    "rnr_timer=5",
+		"max_rd_atomic=4", "mtu=1024",         "service_level=2",
+		"gid_index=0",     "traffic_class=96", NULL};
+	const struct tq_link *link;
+	struct tq_target *t, *tmp;
+	struct ibv_qp_attr qp;
+	struct tq_ctx *ctx[2];
+	int targets = 0;
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	link = many_peers[0][1]->link;
+	qp = ask(link->node->control->qp);
+	path_is(&qp, "INI");
+	many_must(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 &&
+			  qp.max_rd_atomic == 4,
+		  "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
+		  qp.max_rd_atomic);
+	HASH_ITER(hh, many_eps[1]->net.conns->targets, t, tmp) {
+		qp = ask(t->qp);
+		path_is(&qp, "TGT");
+		many_must(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,
+			  "the QP that receives has %d and %d", qp.min_rnr_timer,
+			  qp.max_dest_rd_atomic);
+		targets++;
+	}
+	many_must(targets > 0, "there are no targets");
+}
+
+/* Messages before their receives, on a tuple that has its queue; how often it was given back. */
+static uint64_t come_early(const char *held_time)
+{
+	enum { MESSAGES = 40 };
+	const char *const params[] = {held_time, "promote_after=0", NULL};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 3; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_must(many_counter(1, "promotions") == 1, "the tuple has no queue");
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(ctx[0], 1, MANY_TAG, "early", 0, &sent);
+		many_spin(300);
+		many_recv(ctx[1], 0, MANY_TAG, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent), "message %d didn't come", i);
+	}
+	return many_counter(1, "recalls_asked");
+}
+
+static void held_time_is_short(void)
+{
+	many_must(come_early("held_time=1") > 0, "the tuple keeps its queue");
+}
+
+static void held_time_is_long(void)
+{
+	uint64_t n = come_early("held_time=1000000");
+
+	many_must(!n, "the tuple is given back %d times", (int)n);
+}
+
+static const struct many_case cases[] = {
+	{"attributes of connections", attributes},
+	{"a short held_time", held_time_is_short},
+	{"a long held_time", held_time_is_long},
+};
+
+int main(int argc, char **argv)
+{
+	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
