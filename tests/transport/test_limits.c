@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Limits are kept, and nothing waits for ever for it: test_limits [NAME], under "softhca run
  * --nodes 1". */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "many.h"
 #include "net/control.h"
@@ -256,6 +258,52 @@ static void depth_is(enum tq_lane_kind kind, const struct tq_lane *lane, uint32_
 	many_must(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
 }
 
+/* Does it lie there, though nobody polls? */
+static bool is_placed(const char *data, const char *text)
+{
+	time_t end = time(NULL) + many_deadline;
+
+	while (strcmp(data, text)) {
+		if (time(NULL) >= end)
+			return false;
+		usleep(1000);
+		atomic_thread_fence(memory_order_acquire);
+	}
+	return true;
+}
+
+/* Long messages for which there is no lane come while both sides compute, too. */
+static void beyond_lanes(void)
+{
+	static const char *const params[] = {"service_thread=1", "hold_lanes=2",  "promote_after=0",
+					     "giveback_after=0", "eager_limit=8", NULL};
+	static const char text[] = "longer than eager";
+	enum { TAGS = 6, ROUNDS = 3 };
+	static char data[TAGS][64];
+	struct many_op sent[TAGS], got[TAGS];
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < ROUNDS; i++)
+		pass_tags(ctx, TAGS);
+	many_must(many_counter(1, "promotions") == TAGS, "%d tuples have queues",
+		  (int)many_counter(1, "promotions"));
+	memset(data, 0, sizeof(data));
+	for (int tag = 0; tag < TAGS; tag++)
+		many_recv(ctx[1], 0, tag, data[tag], &got[tag]);
+	usleep(20000); /* The service threads sleep again: from here on only what wakes them counts.
+			*/
+	for (int tag = 0; tag < TAGS; tag++)
+		many_send(ctx[0], 1, tag, text, 0, &sent[tag]);
+	many_must(many_counter(0, "no_lane") > 0, "there are lanes for all");
+	for (int tag = 0; tag < TAGS; tag++)
+		many_must(is_placed(data[tag], text), "tag %d: it didn't come", tag);
+	for (int tag = 0; tag < TAGS; tag++)
+		many_must(many_comes(&got[tag]) && many_comes(&sent[tag]), "tag %d: no end", tag);
+}
+
 /* What has no room on a connection goes later: by eager send here, and by RDMA there, which needs
  * these texts registered, constants though they are. */
 static void depths(void)
@@ -351,6 +399,7 @@ static const struct many_case cases[] = {
 	{"queues that are kept", kept_queues},
 	{"the pool of copies", copies},
 	{"a further control queue", control_queues},
+	{"more tuples than hold lanes", beyond_lanes},
 	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
 	{"many goodbyes", goodbyes},

@@ -87,7 +87,7 @@ static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 
 #define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid: it can be read */
 #define TQ_RTS_NODIRECT 2u  /* it can't be sent direct */
-#define TQ_RTS_ENDED    16u /* its sender's user goes on: only a service thread may be there */
+#define TQ_RTS_AWAY     16u /* its sender may compute: only a service thread may be there */
 #define TQ_ENV_NOTUP    8u  /* EAGER, RTS: the tag is used once */
 
 /* What is matched on, and the message's numbers. */

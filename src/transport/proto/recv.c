@@ -344,7 +344,7 @@ static bool send_direct(const struct tq_unex *u)
 		return false;
 	TQ_COUNT(core->stats, cts_direct);
 	m.sreq = tq_put32(u->sreq);
-	tq_tell(u->pair->peer, &m, sizeof(m), u->flags & TQ_RTS_ENDED ? TQ_CONTROL_SOLICITED : 0);
+	tq_tell(u->pair->peer, &m, sizeof(m), u->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
 	return true;
 }
 

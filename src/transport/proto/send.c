@@ -328,14 +328,16 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 {
 	struct tq_core *core = x->core;
 	uint8_t flags = rts_memory(s);
+	/* Its receive may lie in the tuple's queue: to grant that, the service threads will do. */
+	bool overlaps = !s->nodirect && x->buf->len > tq_eager_limit(core);
 	uint32_t ask = asks(x);
 	struct tq_msg_rts m;
 	int rc;
 
 	if (x->flags & TQ_SEND_NOTUP)
 		flags |= TQ_ENV_NOTUP;
-	if (ends_now(s))
-		flags |= TQ_RTS_ENDED;
+	if (ends_now(s) || overlaps)
+		flags |= TQ_RTS_AWAY;
 	s->handle = tq_handle_new(&core->sreqs, s);
 	if (!s->handle)
 		return -ENOMEM;
@@ -349,7 +351,8 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 		m.addr = tq_put64((uintptr_t)s->sg.addr);
 		m.rkey = tq_put32(s->sg.reg->rkey);
 	}
-	rc = core->wire->control(core->net, x->pair->peer, &m, sizeof(m), 0);
+	rc = core->wire->control(core->net, x->pair->peer, &m, sizeof(m),
+				 overlaps ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
