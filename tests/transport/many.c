@@ -151,10 +151,16 @@ void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsi
 
 void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op)
 {
-	struct tq_buf buf = {.addr = data, .len = 64};
+	many_recv_long(ctx, rank, tag, data, 64, op);
+}
+
+void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_t size,
+		    struct many_op *op)
+{
+	struct tq_buf buf = {.addr = data, .len = size};
 	int rc;
 
-	memset(data, 0, 64);
+	memset(data, 0, size);
 	*op = (struct many_op){0};
 	rc = tq_recv(ctx, rank, tag, &buf, op, &op->req, &op->status);
 	many_must(rc >= 0, "receive: %s", strerror(-rc));

@@ -52,6 +52,8 @@ bool many_comes(const struct many_op *op);
 void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsigned flags,
 	       struct many_op *op);
 void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op);
+void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_t size,
+		    struct many_op *op);
 /* A message whose receive is in time. */
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank);
 

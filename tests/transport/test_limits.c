@@ -275,11 +275,10 @@ static bool is_placed(const char *data, const char *text)
 /* Long messages for which there is no lane come while both sides compute, too. */
 static void beyond_lanes(void)
 {
-	static const char *const params[] = {"service_thread=1", "hold_lanes=2",  "promote_after=0",
-					     "giveback_after=0", "eager_limit=8", NULL};
-	static const char text[] = "longer than eager";
-	enum { TAGS = 6, ROUNDS = 3 };
-	static char data[TAGS][64];
+	static const char *const params[] = {"service_thread=1", "hold_lanes=2", "promote_after=0",
+					     "giveback_after=0", NULL};
+	enum { TAGS = 6, ROUNDS = 3, SIZE = 64 << 10 };
+	static char text[SIZE], data[TAGS][SIZE];
 	struct many_op sent[TAGS], got[TAGS];
 	struct tq_ctx *ctx[2];
 
@@ -290,9 +289,9 @@ static void beyond_lanes(void)
 		pass_tags(ctx, TAGS);
 	many_must(many_counter(1, "promotions") == TAGS, "%d tuples have queues",
 		  (int)many_counter(1, "promotions"));
-	memset(data, 0, sizeof(data));
+	memset(text, 'x', SIZE - 1);
 	for (int tag = 0; tag < TAGS; tag++)
-		many_recv(ctx[1], 0, tag, data[tag], &got[tag]);
+		many_recv_long(ctx[1], 0, tag, data[tag], SIZE, &got[tag]);
 	usleep(20000); /* The service threads sleep again: from here on only what wakes them counts.
 			*/
 	for (int tag = 0; tag < TAGS; tag++)
