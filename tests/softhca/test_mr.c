@@ -302,6 +302,7 @@ static void test_implicit_odp(void **state)
 	uint64_t caps = dev->attr.odp_caps.general_caps;
 	struct ibv_mr *mr =
 		ibv_reg_mr(dev->pd, NULL, SIZE_MAX, T_FULL_ACCESS | IBV_ACCESS_ON_DEMAND);
+	struct ibv_mr *ro;
 	char *m;
 
 	(void)state;
@@ -313,8 +314,14 @@ static void test_implicit_odp(void **state)
 	t_check(m + 8, 5000, 77);
 	t_fill(m, 300, 4);
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_SUCCESS);
-	t_ok(mprotect(m, LEN, PROT_NONE));
+	/* Pages are brought in as the region was registered, though it is only to be read. */
+	ro = ibv_reg_mr(dev->pd, NULL, SIZE_MAX, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	t_ok(mprotect(m, LEN, PROT_READ));
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_LOC_PROT_ERR);
+	t_eq(try_send((uintptr_t)m, ro->lkey, 300, 4), IBV_WC_SUCCESS);
+	t_ok(mprotect(m, LEN, PROT_NONE));
+	t_eq(try_send((uintptr_t)m, ro->lkey, 300, 4), IBV_WC_LOC_PROT_ERR);
+	t_ok(ibv_dereg_mr(ro));
 	t_ok(ibv_dereg_mr(mr));
 	munmap(m, LEN);
 }

@@ -2,6 +2,7 @@
 /* What parameters say is what the adapter and the protocol get: test_params [NAME], under "softhca
  * run --nodes 1". */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "many.h"
 #include "net/conn.h"
@@ -100,10 +101,38 @@ static void held_time_is_long(void)
 	many_must(!n, "the tuple is given back %d times", (int)n);
 }
 
+/* Where the whole address space is registered, what may only be read can be sent as well. */
+static void on_demand(void)
+{
+	static const char *const params[] = {"odp=1", "promote_after=0", NULL};
+	enum { SIZE = 64 << 10 };
+	static char data[SIZE];
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char *text;
+
+	text = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	many_must(text != MAP_FAILED, "no memory");
+	memset(text, 'x', SIZE - 1);
+	many_must(!mprotect(text, SIZE, PROT_READ), "the memory can be written");
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 3; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_recv_long(ctx[1], 0, MANY_TAG, data, SIZE, &got);
+	many_spin(300);
+	many_send(ctx[0], 1, MANY_TAG, text, 0, &sent);
+	many_must(many_comes(&got) && many_comes(&sent) && !strcmp(data, text), "it didn't come");
+	many_must(many_counter(0, "registrations") == 0, "buffers are registered");
+	many_must(many_counter(0, "sent_direct") > 0, "it isn't sent direct");
+}
+
 static const struct many_case cases[] = {
 	{"attributes of connections", attributes},
 	{"a short held_time", held_time_is_short},
 	{"a long held_time", held_time_is_long},
+	{"the address space registered on demand", on_demand},
 };
 
 int main(int argc, char **argv)

@@ -5,11 +5,17 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "fabric/proc.h"
 #include "move.h"
 #include "segment.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define MAX_VEC     128
 #define MAX_PAYLOAD 4096 /* of --cqe-payload */
@@ -25,6 +31,31 @@ bool shca_runs_on_demand(const struct shca_run *runs, unsigned n)
 		if (runs[i].on_demand)
 			return true;
 	return false;
+}
+
+int shca_mem_populate(uint64_t addr, uint64_t len, bool write)
+{
+	uint64_t first = addr & ~4095ULL;
+	uint64_t bytes = ((addr + len + 4095) & ~4095ULL) - first;
+
+	if (addr + len < addr)
+		return -EFAULT;
+	if (!madvise((void *)(uintptr_t)first, bytes,
+		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	/* EINVAL is also said of a mapping that may not be written. */
+	if (errno != EINVAL ||
+	    (write && !madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_READ)))
+		return -EFAULT;
+	/* A kernel before 5.14, or a mapping that can't be populated: then at least it must be
+	 * mapped. */
+	for (uint64_t at = first; at < first + bytes; at += 4096) {
+		unsigned char in;
+
+		if (mincore((void *)(uintptr_t)at, 1, &in))
+			return -EFAULT;
+	}
+	return 0;
 }
 
 void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len)
@@ -110,6 +141,15 @@ static bool copy_directly(const struct shca_copy *c, bool write, unsigned other,
 	return did;
 }
 
+/*
+ * The pages of a region on demand are asked for as it was registered: one with write access brings
+ * in no page that may only be read, not even to send it. (Of another's memory it can't be told.)
+ */
+static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
+{
+	return !own->on_demand || !own->writable || !shca_mem_populate(own->addr + at, len, true);
+}
+
 int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 {
 	bool write = c->src_proc == shca_self.slot;
@@ -133,6 +173,8 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 			part = len;
 		if (s.r->null && part > sizeof(zeros))
 			part = sizeof(zeros);
+		if (write && !paged_in(s.r, s.at, part))
+			return -EFAULT;
 		/*
 		 * Zeros come from our own memory, so a read of a null source becomes a local fill.
 		 */

@@ -15,6 +15,7 @@ struct shca_run {
 	uint64_t len;
 	bool null;
 	bool on_demand;                 /* may turn out not to be there (ODP) */
+	bool writable;                  /* registered with local write access */
 	const struct shca_mr_entry *mr; /* of memory that lies in a segment (segment.h) */
 };
 
@@ -28,6 +29,10 @@ struct shca_copy {
 	struct shca_run src[SHCA_MAX_RUNS];
 	struct shca_run dst[SHCA_MAX_RUNS];
 };
+
+/* Brings the pages in, or says as the kernel would that they aren't there or may not be written:
+ * -EFAULT. */
+int shca_mem_populate(uint64_t addr, uint64_t len, bool write);
 
 /* May any of it turn out not to be there? */
 bool shca_runs_on_demand(const struct shca_run *runs, unsigned n);

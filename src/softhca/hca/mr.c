@@ -17,11 +17,6 @@
 #include "owned.h"
 #include "segment.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
-
 /* The inline wrappers of verbs.h are macros of these names; here the symbols themselves are
  * defined. */
 #undef ibv_reg_mr
@@ -45,6 +40,7 @@ static int translate(const struct shca_mr_entry *e, uint64_t addr, uint64_t len,
 	*run = (struct shca_run){.addr = e->va + (addr - e->iova),
 				 .len = len,
 				 .on_demand = e->access & IBV_ACCESS_ON_DEMAND,
+				 .writable = e->access & IBV_ACCESS_LOCAL_WRITE,
 				 .mr = e->flags & SHCA_MR_SEGMENT ? e : NULL};
 	return 0;
 }
@@ -122,32 +118,6 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	return -ENOMEM;
 }
 
-/* Brings the pages in, or says as the kernel would that they aren't there or may not be written. */
-static int populate(uint64_t addr, uint64_t len, bool write)
-{
-	uint64_t first = addr & ~4095ULL;
-	uint64_t bytes = ((addr + len + 4095) & ~4095ULL) - first;
-
-	if (addr + len < addr)
-		return -EFAULT;
-	if (!madvise((void *)(uintptr_t)first, bytes,
-		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
-		return 0;
-	/* EINVAL is also said of a mapping that may not be written. */
-	if (errno != EINVAL ||
-	    (write && !madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_READ)))
-		return -EFAULT;
-	/* A kernel before 5.14, or a mapping that can't be populated: then at least it must be
-	 * mapped. */
-	for (uint64_t at = first; at < first + bytes; at += 4096) {
-		unsigned char in;
-
-		if (mincore((void *)(uintptr_t)at, 1, &in))
-			return -EFAULT;
-	}
-	return 0;
-}
-
 static int check_access(uint64_t addr, uint64_t len, uint32_t access)
 {
 	int64_t odp = shca_opt(&shca_self.fabric, SHCA_O_ODP);
@@ -180,7 +150,7 @@ static int fill(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t addr
 	if (!(access & IBV_ACCESS_ON_DEMAND)) {
 		r = pin(ctx, addr, len, pinned);
 		if (!r)
-			r = populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
+			r = shca_mem_populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
 		if (r) {
 			if (r != -ENOMEM)
 				unpin(*pinned);
@@ -402,7 +372,7 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 		if (r)
 			return EFAULT;
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&
-		    populate(run.addr, run.len, write))
+		    shca_mem_populate(run.addr, run.len, write))
 			return EFAULT;
 	}
 	return 0;

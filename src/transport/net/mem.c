@@ -81,8 +81,8 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 {
 	struct tq_mr *mr = NULL;
 
-	if (net->mem->all)
-		return &net->mem->all_reg;
+	if (net->mem->all[write])
+		return &net->mem->all_reg[write];
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
 	else if (tq_mem_register(net, addr, len, write, &mr))
@@ -96,7 +96,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
 {
-	if (net->mem->all)
+	if (net->mem->all[0])
 		return;
 	if (net->cache)
 		net->cache->put(net->cache->arg, cookie);
@@ -259,6 +259,39 @@ bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge)
 	return true;
 }
 
+/* ---- the whole address space, by ODP ---- */
+
+static void all_close(struct tq_mem *mem)
+{
+	for (int write = 0; write < 2; write++) {
+		if (mem->all[write])
+			ibv_dereg_mr(mem->all[write]);
+		mem->all[write] = NULL;
+	}
+}
+
+static void all_open(struct tq_net *net)
+{
+	struct tq_mem *mem = net->mem;
+	int error;
+
+	for (int write = 0; write < 2; write++) {
+		mem->all[write] = ibv_reg_mr(net->dev.pd, NULL, SIZE_MAX,
+					     (write ? ACCESS : READ) | IBV_ACCESS_ON_DEMAND);
+		if (mem->all[write]) {
+			fill_reg(&mem->all_reg[write], mem->all[write]);
+			continue;
+		}
+		error = errno;
+		all_close(mem);
+		tq_log(net->job, TQ_LOG_WARN,
+		       "the address space can't be registered on demand (%s): buffers are "
+		       "registered one by one",
+		       strerror(error));
+		return;
+	}
+}
+
 /* ---- */
 
 int tq_mem_open(struct tq_net *net)
@@ -269,16 +302,8 @@ int tq_mem_open(struct tq_net *net)
 	if (!mem)
 		return -ENOMEM;
 	net->mem = mem;
-	if (net->dev.odp) {
-		mem->all = ibv_reg_mr(net->dev.pd, NULL, SIZE_MAX, ACCESS | IBV_ACCESS_ON_DEMAND);
-		if (mem->all)
-			fill_reg(&mem->all_reg, mem->all);
-		else
-			tq_log(net->job, TQ_LOG_WARN,
-			       "the address space can't be registered on demand (%s): buffers are "
-			       "registered one by one",
-			       strerror(errno));
-	}
+	if (net->dev.odp)
+		all_open(net);
 	sink_open(net);
 	rc = tq_copies_open(net);
 	if (rc) {
@@ -303,8 +328,7 @@ void tq_mem_close(struct tq_net *net)
 		ibv_dereg_mr(mem->sink);
 	if (mem->trash)
 		munmap(mem->trash, mem->trash_len);
-	if (mem->all)
-		ibv_dereg_mr(mem->all);
+	all_close(mem);
 	free(mem);
 	net->mem = NULL;
 }

@@ -22,8 +22,10 @@ struct tq_own {
 };
 
 struct tq_mem {
-	struct ibv_mr *all; /* the whole address space, by ODP */
-	struct tq_reg all_reg;
+	/* The whole address space, by ODP: [1] to be written, too, for which it brings in no page
+	 * that may only be read. */
+	struct ibv_mr *all[2];
+	struct tq_reg all_reg[2];
 	struct tq_own *own;
 	struct tq_mr *abandoned; /* list */
 	struct ibv_mr *sink;
