@@ -27,14 +27,15 @@ link() {
 	${CC:-cc} -shared -Wl,-soname,libtupleq.so.0 "-Wl,--version-script=$top/src/transport/tupleq.map" "$1"/*.o -o "$2" -libverbs -pthread
 }
 
-# build SOURCES DIRECTORY: libtupleq there; what is as in the original is not compiled again.
+# build SOURCES DIRECTORY [HEADER]: libtupleq there; what is as in the original is not compiled again, if the HEADER that the
+# patch changes is none.
 build() {
-	local src obj
+	local src obj header=${3-}
 
 	mkdir -p "$2/objects"
 	for src in "$1"/{base,proto,net,ep}/*.c; do
 		obj=$2/objects/$(basename "$(dirname "$src")")-$(basename "$src" .c).o
-		if [ "$2" != "$work/plain" ] && cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
+		if [ "$2" != "$work/plain" ] && [ -z "$header" ] && cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
 			ln "$work/plain/objects/$(basename "$obj")" "$obj"
 		else
 			compile "$src" "$obj" "$1"
@@ -78,7 +79,7 @@ judge() {
 		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
 		return 1
 	fi
-	build "$dir/source" "$dir"
+	build "$dir/source" "$dir" "$(sed -n 's/^+++ b\/\(.*\.h\)$/\1/p' "$1")"
 	test=$(test_of "$1")
 	for ((n = 1; n <= tries; n++)); do
 		try "$dir" "$test" && continue

@@ -123,7 +123,7 @@ static void hold_lanes(void)
 {
 	static const char *const params[] = {"promote_after=0", "hold_lanes=2", "giveback_after=0",
 					     NULL};
-	enum { TAGS = 6 };
+	enum { TAGS = 10 };
 	struct tq_node *node, *next;
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
@@ -258,6 +258,19 @@ static void depth_is(enum tq_lane_kind kind, const struct tq_lane *lane, uint32_
 	many_must(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
 }
 
+/* All n tags get their queues, which the sender knows with one message more. */
+static void promote(struct tq_ctx **ctx, int n)
+{
+	time_t end = time(NULL) + many_deadline;
+
+	while ((int)many_counter(1, "promotions") < n) {
+		many_must(time(NULL) < end, "%d tuples have queues",
+			  (int)many_counter(1, "promotions"));
+		pass_tags(ctx, n);
+	}
+	pass_tags(ctx, n);
+}
+
 /* Does it lie there, though nobody polls? */
 static bool is_placed(const char *data, const char *text)
 {
@@ -267,40 +280,76 @@ static bool is_placed(const char *data, const char *text)
 		if (time(NULL) >= end)
 			return false;
 		usleep(1000);
-		atomic_thread_fence(memory_order_acquire);
 	}
 	return true;
 }
 
-/* Long messages for which there is no lane come while both sides compute, too. */
+/* The service threads sleep: from here on only what wakes them counts. */
+static void until_asleep(void)
+{
+	uint64_t n = 0, before;
+	int still = 0;
+
+	while (still < 20) {
+		before = n;
+		usleep(1000);
+		n = many_counter(0, "service_wakeups") + many_counter(1, "service_wakeups");
+		still = n == before ? still + 1 : 0;
+	}
+}
+
+enum { AWAY_MOST = 32, AWAY_SIZE = 3 << 20 };
+
+/* Long messages come while both sides compute, too: message i has tag i % tags. */
+static void pass_away(struct tq_ctx **ctx, int n, int tags, size_t size)
+{
+	static char text[AWAY_SIZE], data[AWAY_MOST][AWAY_SIZE];
+	struct many_op sent[AWAY_MOST], got[AWAY_MOST];
+
+	memset(text, 'x', size - 1);
+	text[size - 1] = '\0';
+	for (int i = 0; i < n; i++)
+		many_recv_long(ctx[1], 0, i % tags, data[i], size, &got[i]);
+	until_asleep();
+	for (int i = 0; i < n; i++)
+		many_send(ctx[0], 1, i % tags, text, 0, &sent[i]);
+	for (int i = 0; i < n; i++)
+		many_must(is_placed(data[i], text), "message %d didn't come", i);
+	for (int i = 0; i < n; i++)
+		many_must(many_comes(&got[i]) && many_comes(&sent[i]), "message %d: no end", i);
+}
+
+/* So do those for which there is no lane, were they more than the node's bulk lane takes at once.
+ */
 static void beyond_lanes(void)
 {
 	static const char *const params[] = {"service_thread=1", "hold_lanes=2", "promote_after=0",
 					     "giveback_after=0", NULL};
-	enum { TAGS = 6, ROUNDS = 3, SIZE = 64 << 10 };
-	static char text[SIZE], data[TAGS][SIZE];
-	struct many_op sent[TAGS], got[TAGS];
+	enum { TAGS = 10 };
 	struct tq_ctx *ctx[2];
 
 	many_open(2, true, params);
 	many_know_all();
 	many_context(1, 2, both, ctx);
-	for (int i = 0; i < ROUNDS; i++)
-		pass_tags(ctx, TAGS);
-	many_must(many_counter(1, "promotions") == TAGS, "%d tuples have queues",
-		  (int)many_counter(1, "promotions"));
-	memset(text, 'x', SIZE - 1);
-	for (int tag = 0; tag < TAGS; tag++)
-		many_recv_long(ctx[1], 0, tag, data[tag], SIZE, &got[tag]);
-	usleep(20000); /* The service threads sleep again: from here on only what wakes them counts.
-			*/
-	for (int tag = 0; tag < TAGS; tag++)
-		many_send(ctx[0], 1, tag, text, 0, &sent[tag]);
+	promote(ctx, TAGS);
+	pass_away(ctx, TAGS, TAGS, 64 << 10);
 	many_must(many_counter(0, "no_lane") > 0, "there are lanes for all");
-	for (int tag = 0; tag < TAGS; tag++)
-		many_must(is_placed(data[tag], text), "tag %d: it didn't come", tag);
-	for (int tag = 0; tag < TAGS; tag++)
-		many_must(many_comes(&got[tag]) && many_comes(&sent[tag]), "tag %d: no end", tag);
+	pass_away(ctx, TAGS, TAGS, AWAY_SIZE);
+}
+
+/* So do those for which their lane has no room. */
+static void beyond_depth(void)
+{
+	static const char *const params[] = {"service_thread=1", "hold_depth=2", "promote_after=0",
+					     "giveback_after=0", NULL};
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	promote(ctx, 1);
+	pass_away(ctx, AWAY_MOST, 1, 64 << 10);
+	many_must(many_counter(0, "sent_rts") > 0, "there is room for all");
 }
 
 /* What has no room on a connection goes later: by eager send here, and by RDMA there, which needs
@@ -399,6 +448,7 @@ static const struct many_case cases[] = {
 	{"the pool of copies", copies},
 	{"a further control queue", control_queues},
 	{"more tuples than hold lanes", beyond_lanes},
+	{"more messages than a hold lane takes", beyond_depth},
 	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
 	{"many goodbyes", goodbyes},

@@ -87,11 +87,18 @@ static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 void tq_share_open(struct tq_ep *ep);
 void tq_share_close(struct tq_ep *ep);
 
+/* Does something go on when sends complete? RECALLED is due then, or there is room for a grant, or
+ * for more of what the bulk lane takes. */
+static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
+{
+	return ep->core.nrecalling || ep->core.ngranted || ep->net.bulk_busy;
+}
+
 /* Called with the lock, before it is given away: is there something that the thread must look after
  * if the application doesn't come back soon? */
 static inline void tq_service_hint(struct tq_ep *ep)
 {
-	if (ep->service && !ep->service->timed && (ep->core.nrecalling || ep->net.nrequests))
+	if (ep->service && !ep->service->timed && (tq_ep_awaits_sends(ep) || ep->net.nrequests))
 		tq_service_wake(ep);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The service thread: answers connection requests and recalls while the application isn't in the
- * library. It sleeps on the completion channel; only solicited messages wake it, which are those
- * that need an answer from the library and not from the application.
+ * library, and grants and sends what found no hold lane. It sleeps on the completion channel; only
+ * solicited messages wake it, which are those that need an answer from the library and not from the
+ * application, and completions of sends while something goes on with those.
  *
  * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
  * the list for the application's next tq_progress().
@@ -27,9 +28,9 @@
 /* A moment in which an application that is in the library would have called tq_progress() again. */
 #define BUSY_PROBE (50 * US)
 
-/* While direct sends are waited for; their completions wake the thread, but for those that came
- * before the queue was armed. */
-#define RECALL_PAUSE (1 * MS)
+/* While sends are waited for; their completions wake the thread, but for those that came before the
+ * queue was armed. */
+#define SENDS_PAUSE (1 * MS)
 
 /* Does all that can be done, and says when the next thing is due (ns from now). Called with the
  * lock. */
@@ -44,8 +45,8 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 		n += tq_conn_poll(&ep->net, next);
 	} while (n > 0);
 	ep->core.service = false;
-	if (ep->core.nrecalling && *next > RECALL_PAUSE)
-		*next = RECALL_PAUSE;
+	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
+		*next = SENDS_PAUSE;
 	ep->service->timed = *next != UINT64_MAX;
 }
 
@@ -55,8 +56,7 @@ static int arm(struct tq_ep *ep)
 {
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, 1);
 
-	/* RECALLED is due when direct sends have completed. */
-	if (!error && ep->core.nrecalling)
+	if (!error && tq_ep_awaits_sends(ep))
 		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
 	return -error;
 }
@@ -123,8 +123,8 @@ static void *run(void *arg)
 			broken = true;
 			tq_log(&ep->job, TQ_LOG_WARN,
 			       "The service thread can't wait for completions: recalls are "
-			       "answered only while the program is "
-			       "in the library.");
+			       "answered, and long messages without a hold lane sent, only while "
+			       "the program is in the library.");
 		}
 		/* What came between the last look and the arming need not make an event. */
 		serve(ep, &next);

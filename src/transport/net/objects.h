@@ -249,6 +249,7 @@ struct tq_net {
 	uint64_t copies_sent;       /* bytes of copies that go back when sends are complete of which
 				       few are signalled */
 	struct tq_rdma *rdma;       /* rdma.c */
+	struct tq_node *bulk_busy;  /* rdma.c: nodes with a queue (bulk_next) */
 	struct tq_link *putting;    /* put.c: links with puts that wait */
 	struct tq_oob *oob;         /* oob.c */
 	struct tq_conns *conns;     /* conn.c */

@@ -35,7 +35,6 @@ struct tq_rdma_op {
 };
 
 struct tq_rdma {
-	struct tq_node *busy;     /* nodes with a queue (bulk_next) */
 	struct tq_rdma_op *ended; /* the protocol is to be told of */
 	struct tq_rdma_op *free;
 	uint32_t nops; /* all but free ones */
@@ -81,7 +80,7 @@ static void enqueue(struct tq_net *net, struct tq_rdma_op *op, bool first)
 	op->queued = true;
 	if (!node->bulk_busy) {
 		node->bulk_busy = true;
-		DL_APPEND2(net->rdma->busy, node, bulk_prev, bulk_next);
+		DL_APPEND2(net->bulk_busy, node, bulk_prev, bulk_next);
 	}
 }
 
@@ -93,7 +92,7 @@ static void dequeue(struct tq_net *net, struct tq_rdma_op *op)
 	op->queued = false;
 	if (!node->bulk_ops) {
 		node->bulk_busy = false;
-		DL_DELETE2(net->rdma->busy, node, bulk_prev, bulk_next);
+		DL_DELETE2(net->bulk_busy, node, bulk_prev, bulk_next);
 	}
 }
 
@@ -336,7 +335,7 @@ int tq_rdma_poll(struct tq_net *net)
 	struct tq_rdma_op *op;
 	int events = 0;
 
-	for (node = rdma->busy; node; node = next) {
+	for (node = net->bulk_busy; node; node = next) {
 		next = node->bulk_next;
 		pump(net, node);
 	}

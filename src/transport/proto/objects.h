@@ -383,8 +383,9 @@ struct tq_core {
 	uint64_t polled_at; /* tq_core_polled() */
 	bool broken;        /* by tq_core_broken() */
 	struct tq_orphan *orphans;
-	uint32_t nrecalling;  /* stups in RECALLING: the service thread waits for send completions
-				 then */
+	/* What goes on when sends complete; the service thread waits for that, too. */
+	uint32_t nrecalling;  /* stups in RECALLING */
+	uint32_t ngranted;    /* sends in GRANTED */
 	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
 	bool pressing;
 	/* For tests and debugging, NULL: told of each change of a state. */

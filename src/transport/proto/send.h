@@ -51,6 +51,7 @@ static inline void tq_sreq_set(struct tq_sreq *s, enum tq_sreq_state to)
 	assert(tq_sreq_may(s->state, to));
 	if (s->req.core->trace)
 		s->req.core->trace("send", s, tq_sreq_names[s->state], tq_sreq_names[to]);
+	s->req.core->ngranted += (to == TQ_SREQ_GRANTED) - (s->state == TQ_SREQ_GRANTED);
 	s->state = to;
 }
 
