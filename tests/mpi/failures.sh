@@ -26,6 +26,11 @@ left_behind() {
 	find "$tmp/session" -name 'tupleq*' -printf '%p is left\n' -quit
 }
 
+# told_twice: of whom a rank said more than once that something is wrong. A sentence is of the first rank that it names.
+told_twice() {
+	sed -En 's/.*\] tupleq, (rank [0-9]+) on [^:]*: ([A-Z][a-z ]* to )?(rank [0-9]+) on .*/\1 of \3/p' "$tmp/out" | sort | uniq -d
+}
+
 # verdict NAME PATTERN: the job ended by itself, with an error, and said what PATTERN looks for; each rank said it once of
 # each, itself among them.
 verdict() {
@@ -34,7 +39,7 @@ verdict() {
 	[ "$status" -ne 0 ] || why="status 0"
 	[ "$status" -ne 124 ] || why="no end in time"
 	grep -Eq "$2" "$tmp/out" || why=${why:-"it doesn't say $2"}
-	said=$(sed -n 's/.*\] tupleq, \(rank [0-9]*\) [^:]*: .*\(rank [0-9]*\) .*/\1 of \2/p' "$tmp/out" | sort | uniq -d)
+	said=$(told_twice)
 	[ -z "$said" ] || why=${why:-"said more than once: $said"}
 	why=${why:-$(left_behind)}
 	if [ -z "$why" ]; then

@@ -7,12 +7,12 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
 
-# job RANKS OPTION...: 50 messages of 10000 bytes with tag 77, and as many empty ones.
+# job RANKS OPTION...: 100 messages of 10000 bytes with tag 77, and as many empty ones.
 job() {
 	local ranks=$1
 	shift
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe --mca plm isolated \
-		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 50 10000 77 >"$log" 2>&1
+		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 >"$log" 2>&1
 }
 
 check() { # NAME STATUS
@@ -68,14 +68,14 @@ check "its first line agrees with its counters" $?
 balanced
 check "what was sent is what was received" $?
 read -r direct by_software < <(tuple 1 0 77)
-[ $((direct + by_software)) -eq 50 ] && [ "$direct" -ge 40 ] && [ "$(counter recv_direct_bytes)" -ge $((10000 * direct)) ]
+[ $((direct + by_software)) -eq 100 ] && [ "$direct" -ge 50 ] && [ "$(counter recv_direct_bytes)" -ge $((10000 * direct)) ]
 check "a tuple that the HCA matches" $?
 read -r direct by_software < <(tuple 0 1 78)
-[ $((direct + by_software)) -eq 50 ]
+[ $((direct + by_software)) -eq 100 ]
 check "the other tuple" $?
 
-job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 50" ] &&
-	[ "$(counter recv_rget_bytes)" -ge 500000 ]
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 100" ] &&
+	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
 check "rget" $?
 
 job 1 --mca pml_tupleq_stats 1 && [ "$(grep -c '^TupleQ: 1 process, rank 0' "$log")" -eq 1 ]

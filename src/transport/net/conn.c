@@ -199,8 +199,9 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		node->no_bulk = true;
 		tq_log(net->job, TQ_LOG_WARN,
 		       "Large messages to %s share the control connection, which is slower: the "
-		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer hold_lanes "
-		       "would leave more.",
+		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer hold_lanes, "
+		       "or "
+		       "less bulk_depth, would leave more.",
 		       tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
@@ -214,11 +215,13 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		       node->nhold, tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
-	tq_link_failf(net, link,
-		      "No connection to %s can be made: the adapter gives no more queue pairs (%s; "
-		      "its limit is %d, and each needs about 64 KiB of memory that may be locked). "
-		      "Fewer hold_lanes or processes would leave more.",
-		      tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
+	tq_link_failf(
+		net, link,
+		"No connection to %s can be made: the adapter gives no more queue pairs (%s; "
+		"its limit is %d, and this one takes memory that may be locked, nearly 1 KiB for "
+		"each of its control_depth). "
+		"Fewer hold_lanes or processes, or less control_depth, would leave more.",
+		tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 	return NULL;
 }
 
