@@ -8,7 +8,7 @@ static bool fits(int count, const ompi_datatype_t *type, size_t *len)
 {
 	size_t size = type->super.size;
 
-	if (!size || count <= 0 || (size_t)count > (size_t)tupleq_component.limit / size)
+	if (!size || count <= 0 || (size_t)count > (size_t)TUPLEQ_LIMIT_MAX / size)
 		return false;
 	*len = (size_t)count * size;
 	return true;

@@ -168,11 +168,10 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	c->super.coll_module_enable = module_enable;
 	c->super.coll_barrier = tupleq_barrier;
 	c->super.coll_ibarrier = tupleq_ibarrier;
-	if (tupleq_component.limit > 0) {
-		c->super.coll_allreduce = tupleq_allreduce;
-		c->super.coll_bcast = tupleq_bcast;
-		c->super.coll_reduce = tupleq_reduce;
-	}
+	/* Whatever the limit is here: the least of all counts, which the set-up finds out. */
+	c->super.coll_allreduce = tupleq_allreduce;
+	c->super.coll_bcast = tupleq_bcast;
+	c->super.coll_reduce = tupleq_reduce;
 	return &c->super;
 }
 

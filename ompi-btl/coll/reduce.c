@@ -8,13 +8,14 @@
  */
 static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, size_t *len)
 {
-	ptrdiff_t lb, extent;
+	ptrdiff_t lb, extent, true_lb, true_extent;
 
 	if (!series_op_commutes(op))
 		return false;
 	ompi_datatype_get_extent(type, &lb, &extent);
-	if (lb || extent <= 0 || count <= 0 ||
-	    (size_t)count > (size_t)tupleq_component.limit / (size_t)extent)
+	ompi_datatype_get_true_extent(type, &true_lb, &true_extent);
+	if (lb || true_lb || extent <= 0 || count <= 0 ||
+	    (size_t)count > (size_t)TUPLEQ_LIMIT_MAX / (size_t)extent)
 		return false;
 	*len = (size_t)count * (size_t)extent;
 	return ompi_datatype_is_predefined((ompi_datatype_t *)type) ||

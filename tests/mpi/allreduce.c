@@ -131,6 +131,42 @@ static void users(MPI_Comm comm)
 	MPI_Type_free(&pair);
 }
 
+static void add_behind(void *from, void *to, int *n, MPI_Datatype *type)
+{
+	const int *a = from;
+	int *b = to;
+
+	(void)type;
+	for (int i = 1; i <= *n; i++)
+		b[i] += a[i];
+}
+
+/* Elements that lie behind the address of each, by as much as one takes. */
+static void behind(MPI_Comm comm)
+{
+	int mine[6], all[6], rank, size, length = 1;
+	MPI_Aint at = sizeof(int);
+	MPI_Datatype type, shifted;
+	MPI_Op op;
+
+	MPI_Comm_rank(comm, &rank);
+	MPI_Comm_size(comm, &size);
+	MPI_Type_create_hindexed(1, &length, &at, MPI_INT, &shifted);
+	MPI_Type_create_resized(shifted, 0, sizeof(int), &type);
+	MPI_Type_commit(&type);
+	MPI_Op_create(add_behind, 1, &op);
+	for (int i = 0; i < 6; i++) {
+		mine[i] = rank + i;
+		all[i] = -1;
+	}
+	MPI_Allreduce(mine, all, 3, type, op, comm);
+	for (int i = 0; i < 6; i++)
+		t_eq(all[i], i >= 1 && i <= 3 ? size * (size - 1) / 2 + size * i : -1);
+	MPI_Op_free(&op);
+	MPI_Type_free(&type);
+	MPI_Type_free(&shifted);
+}
+
 static void sizes(struct t_rng *rng, int loops)
 {
 	static const int counts[] = {0, 1, 2, 3, 7, 8, 15, 64, 127, 128, 129, 512, MAX};
@@ -146,6 +182,7 @@ static void sizes(struct t_rng *rng, int loops)
 			same_bits(comm, 100, rng);
 			locations(comm);
 			users(comm);
+			behind(comm);
 		}
 		if (comm != MPI_COMM_NULL)
 			MPI_Comm_free(&comm);

@@ -84,4 +84,17 @@ shown eager_limit 4K
 shown gid_index -1
 shown protocol tupleq
 shown service_thread 1
+
+# Ranks that differ in what their collectives take: the least counts.
+for limits in 64:1024 0:1024 4096:0; do
+	# shellcheck disable=SC2016 # for the ranks' shell
+	if timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
+		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 -n 2 --mca pml tupleq \
+		sh -c 'limit=${0#*:}; [ "$OMPI_COMM_WORLD_RANK" = 1 ] || limit=${0%:*}; OMPI_MCA_coll_tupleq_limit=$limit exec "$@"' \
+		"$limits" "$TEST_BUILD/tests/mpi/small" 1 200 >"$log" 2>&1; then
+		echo "ok params: collectives with the limits $limits"
+	else
+		failed "params: collectives with the limits $limits" "status $?"
+	fi
+done
 exit $bad
