@@ -56,6 +56,8 @@ int tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
 		opal_progress();
 		return OMPI_SUCCESS;
 	}
+	/* A freed communicator, with its context id, stays until the message is received. */
+	OBJ_RETAIN(comm);
 	handle->comm = comm;
 	handle->req_ptr = msg;
 	handle->peer = found.source;

@@ -101,7 +101,7 @@ int tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int t
 	return nonblocking(&from, addr, count, type, request);
 }
 
-/* The handle is the user's no more. */
+/* The handle is the user's no more; its reference of the communicator is the caller's. */
 static struct from take(ompi_message_t **message)
 {
 	const struct from from = {.comm = (*message)->comm, .msg = (*message)->req_ptr};
@@ -114,17 +114,21 @@ static struct from take(ompi_message_t **message)
 int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 		 ompi_status_public_t *status)
 {
-	const struct from from = take(message);
+	struct from from = take(message);
+	int rc = blocking(&from, addr, count, type, status);
 
-	return blocking(&from, addr, count, type, status);
+	OBJ_RELEASE(from.comm);
+	return rc;
 }
 
 int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 		  ompi_request_t **request)
 {
-	const struct from from = take(message);
+	struct from from = take(message);
+	int rc = nonblocking(&from, addr, count, type, request);
 
-	return nonblocking(&from, addr, count, type, request);
+	OBJ_RELEASE(from.comm);
+	return rc;
 }
 
 int tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,

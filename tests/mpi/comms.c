@@ -174,6 +174,40 @@ static void free_with_pending(int rounds)
 	t_end();
 }
 
+/* A message that was taken from a communicator is received when that has been freed, and its
+ * context id is to be had again. */
+static void free_with_taken(int rounds)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	MPI_Request req[2];
+	MPI_Comm comm, next;
+	MPI_Message msg;
+	MPI_Status st;
+
+	t_begin("comms: freed with a message taken, %d times", rounds);
+	for (i = 0; i < rounds; i++, seq++) {
+		int n = i % 2 ? BYTES : 50;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, TAG, seq});
+		MPI_Isend(out[0], n, MPI_BYTE, right, TAG, comm, &req[0]);
+		MPI_Mprobe(left, TAG, comm, &msg, &st);
+		MPI_Comm_free(&comm);
+		MPI_Comm_dup(MPI_COMM_WORLD, &next);
+		if (i % 3) {
+			MPI_Mrecv(in[0], BYTES, MPI_BYTE, &msg, &st);
+		} else {
+			MPI_Imrecv(in[0], BYTES, MPI_BYTE, &msg, &req[1]);
+			MPI_Wait(&req[1], &st);
+		}
+		t_status(&st, left, TAG, (size_t)n);
+		t_verify(in[0], (size_t)n, (struct t_msg){left, TAG, seq});
+		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
+		MPI_Comm_free(&next);
+	}
+	t_end();
+}
+
 /* What this process has read of files; 0: the kernel doesn't say. */
 static long long bytes_read(void)
 {
@@ -226,6 +260,7 @@ int main(int argc, char **argv)
 	early_traffic(rounds);
 	side_by_side(rounds);
 	free_with_pending(rounds);
+	free_with_taken(rounds);
 	many();
 	for (k = 0; k < COMMS; k++) {
 		free(out[k]);
