@@ -7,10 +7,10 @@
 
 #include "check.h"
 
-enum { THREADS = 3, BYTES = 20000 };
+enum { THREADS = 3, MANY = 4, BYTES = 20000, LONG = 150000 };
 
 static int right, left, messages;
-static MPI_Comm comms[THREADS];
+static MPI_Comm comms[MANY];
 
 struct worker {
 	pthread_t thread;
@@ -129,18 +129,42 @@ static void *by_role(void *arg)
 	return NULL;
 }
 
-static void together(const char *name, void *(*run)(void *arg))
+/* Each thread polls for a receive after a blocking send: it must not keep the others from posting
+ * theirs. */
+static void *both_ways(void *arg)
 {
-	struct worker w[THREADS];
+	int index = ((struct worker *)arg)->index, i;
+	unsigned char *out = t_alloc(LONG), *in = t_alloc(LONG);
+	MPI_Request req;
+	MPI_Status st;
+
+	t_fill(out, LONG, (struct t_msg){t_rank, index, 0});
+	for (i = 0; i < messages; i++) {
+		int n = i % 5 ? length(i) : LONG;
+
+		MPI_Irecv(in, LONG, MPI_BYTE, left, 70, comms[index], &req);
+		MPI_Send(out, n, MPI_BYTE, right, 70, comms[index]);
+		MPI_Wait(&req, &st);
+		t_status(&st, left, 70, (size_t)n);
+	}
+	t_verify(in, (size_t)length(i - 1), (struct t_msg){left, index, 0});
+	free(out);
+	free(in);
+	return NULL;
+}
+
+static void together(const char *name, void *(*run)(void *arg), int threads)
+{
+	struct worker w[MANY];
 	int i;
 
 	t_begin("threads: %s", name);
-	for (i = 0; i < THREADS; i++) {
+	for (i = 0; i < threads; i++) {
 		w[i].index = i;
 		if (pthread_create(&w[i].thread, NULL, run, &w[i]) != 0)
 			t_fail("pthread_create failed");
 	}
-	for (i = 0; i < THREADS; i++)
+	for (i = 0; i < threads; i++)
 		pthread_join(w[i].thread, NULL);
 	t_end();
 }
@@ -157,17 +181,18 @@ int main(int argc, char **argv)
 	messages = (int)t_arg(argc, argv, 1, 300);
 	right = (t_rank + 1) % t_size;
 	left = (t_rank + t_size - 1) % t_size;
-	for (i = 0; i < THREADS; i++)
+	for (i = 0; i < MANY; i++)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
 	seen = t_alloc((size_t)(THREADS * messages));
 	memset(seen, 0, (size_t)(THREADS * messages));
 
-	together("a tag each", own_tag);
-	together("a communicator each, with wildcards", own_comm);
-	together("one tag for all", shared_tag);
-	together("a sender, a receiver and a prober", by_role);
+	together("a tag each", own_tag, THREADS);
+	together("a communicator each, with wildcards", own_comm, THREADS);
+	together("one tag for all", shared_tag, THREADS);
+	together("a sender, a receiver and a prober", by_role, THREADS);
+	together("a communicator each, long messages both ways", both_ways, MANY);
 
-	for (i = 0; i < THREADS; i++)
+	for (i = 0; i < MANY; i++)
 		MPI_Comm_free(&comms[i]);
 	free(seen);
 	return t_finish();

@@ -4,6 +4,9 @@
  * registered, a queue made, or a user's data copied) and seldom fought for, but taken for every
  * call and every poll: so to take it is one locked instruction, and to free it is none (a
  * mutex needs one to see who sleeps). Those who find it taken spin, then yield.
+ *
+ * Nothing is handed over: a thread that polls, and takes the lock again as soon as it has freed it,
+ * would keep all others out. So who polls asks, when the lock is free, whether somebody waits.
  */
 #ifndef TQ_BASE_LOCK_H
 #define TQ_BASE_LOCK_H
@@ -16,6 +19,7 @@
 
 struct tq_lock {
 	atomic_bool taken;
+	atomic_uint waiting; /* threads in tq_lock() that found it taken */
 };
 
 static inline bool tq_trylock(struct tq_lock *lock)
@@ -25,9 +29,9 @@ static inline bool tq_trylock(struct tq_lock *lock)
 	       !atomic_exchange_explicit(&lock->taken, true, memory_order_acquire);
 }
 
-static inline void tq_lock(struct tq_lock *lock)
+static inline void tq_lock_wait(struct tq_lock *lock)
 {
-	while (!tq_trylock(lock)) {
+	do {
 		for (int i = 0; atomic_load_explicit(&lock->taken, memory_order_relaxed); i++) {
 			if (i < TQ_LOCK_SPINS)
 				continue;
@@ -35,7 +39,23 @@ static inline void tq_lock(struct tq_lock *lock)
 			sched_yield();
 			i = 0;
 		}
-	}
+	} while (!tq_trylock(lock));
+}
+
+static inline void tq_lock(struct tq_lock *lock)
+{
+	if (tq_trylock(lock))
+		return;
+	atomic_fetch_add_explicit(&lock->waiting, 1, memory_order_relaxed);
+	tq_lock_wait(lock);
+	atomic_fetch_sub_explicit(&lock->waiting, 1, memory_order_relaxed);
+}
+
+/* Lets those have it who wait for it. Called without it, by who would take it again at once. */
+static inline void tq_lock_let_pass(const struct tq_lock *lock)
+{
+	if (__builtin_expect(atomic_load_explicit(&lock->waiting, memory_order_relaxed) != 0, 0))
+		sched_yield();
 }
 
 static inline void tq_unlock(struct tq_lock *lock)

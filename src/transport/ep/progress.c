@@ -89,9 +89,13 @@ static int progress_unlock(struct tq_ep *ep)
 
 int tq_progress(struct tq_ep *ep)
 {
+	int events;
+
 	if (!tq_trylock(&ep->lock))
 		return 0;
-	return progress_unlock(ep);
+	events = progress_unlock(ep);
+	tq_lock_let_pass(&ep->lock);
+	return events;
 }
 
 void tq_ep_progress(struct tq_ep *ep)
