@@ -313,7 +313,7 @@ struct tq_buf {
 /* Pieces that a message, or a buffer, of `len` bytes may have; 0: it is copied in any case. */
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
-#define TQ_SEND_SYNC    1u /* ends only when its receive has started */
+#define TQ_SEND_SYNC    1u /* ends only when its receive has started, or tq_mprobe() has taken it */
 #define TQ_SEND_NOTUP   2u /* the tag is used once: the message never asks for a tuple queue */
 #define TQ_SEND_NOW     4u /* only if it ends when it is started: else nothing is sent, and -EAGAIN */
 #define TQ_SEND_PATIENT 8u /* -EAGAIN, and nothing is sent, where progress will make it better */

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -303,124 +304,6 @@ static void closes_at_once(void)
 	many_must(link->left && !many_errors, "its end is an error");
 }
 
-/* B computes: its service thread answers a recall. */
-static void recalled_while_computing(void)
-{
-	static const char *const params[] = {"service_thread=1", "promote_after=0",
-					     "giveback_after=0", NULL};
-	static const int both[] = {0, 1};
-	struct tq_ctx *ctx[2];
-	struct many_op got;
-	char data[64];
-
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
-	for (int i = 0; i < 10; i++)
-		many_pass(ctx[0], ctx[1], 0, 1);
-	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
-	usleep(50000); /* the thread, too, has gone to sleep */
-	many_recv(ctx[1], TQ_ANY_SOURCE, MANY_TAG, data, &got);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(1, "tuples") && time(NULL) < end;)
-		tq_progress(many_eps[1]);
-	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
-}
-
-/* A tuple of what 1 sends to 0, in whose queue it is. */
-static void tuple_to_recall(struct tq_ctx *ctx[2])
-{
-	static const char *const params[] = {"service_thread=1", "promote_after=0",
-					     "giveback_after=0", NULL};
-	static const int both[] = {0, 1};
-
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
-	for (int i = 0; i < 10; i++)
-		many_pass(ctx[1], ctx[0], 1, 0);
-	many_must(many_counter(0, "tuples") == 1, "the tuple has no queue");
-}
-
-/* The service thread of 1 takes in what has come: it is woken by a recall of that tuple. */
-static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
-{
-	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(0, "tuples") && time(NULL) < end;)
-		tq_progress(many_eps[0]);
-	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
-}
-
-/*
- * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
- * A forgets it before it has polled.
- */
-static void copied_when_removed(void)
-{
-	struct many_op got, any, sent;
-	struct tq_ctx *ctx[2];
-	char data[2][64];
-
-	tuple_to_recall(ctx);
-	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
-	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
-	have_taken_in(ctx[0], data[1], &any);
-	tq_close(many_eps[0]);
-	many_must(!got.ended, "the thread has ended a receive");
-	tq_ctx_remove(ctx[1]);
-	tq_peer_remove(many_peers[1][0]);
-	for (time_t end = time(NULL) + many_deadline; !got.ended && time(NULL) < end;)
-		tq_progress(many_eps[1]);
-	many_must(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
-		  "a message that had come was lost: %d", got.status.error);
-}
-
-/*
- * Who sends one message after the other may take it that the first is there with the second, as
- * with pml/ob1: also if the service thread took in the first, and the program the second.
- */
-static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got[2])
-{
-	static struct many_op sent, any;
-	static char other[64];
-
-	tuple_to_recall(ctx);
-	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
-	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &got[1]);
-	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
-	many_send(ctx[0], 1, MANY_TAG + 1, "second", TQ_SEND_NOTUP, &sent);
-	have_taken_in(ctx[0], other, &any);
-	many_must(!got[0].ended, "the thread has ended a receive");
-}
-
-/* In the same poll at the latest. */
-static void taken_in_then_polled(void)
-{
-	struct many_op got[2], sent;
-	struct tq_ctx *ctx[2];
-	char data[2][64];
-
-	taken_in(ctx, data, got);
-	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
-	for (time_t end = time(NULL) + many_deadline; !got[1].ended && time(NULL) < end;)
-		tq_progress(many_eps[1]);
-	many_must(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
-	many_must(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");
-}
-
-static void taken_in_then_received(void)
-{
-	struct many_op got[2], second;
-	struct tq_ctx *ctx[2];
-	char data[3][64];
-
-	taken_in(ctx, data, got);
-	many_recv(ctx[1], 0, MANY_TAG + 1, data[2], &second);
-	many_must(second.ended && !strcmp(data[2], "second"), "a message didn't come");
-	many_must(!strcmp(data[0], "first"), "what came later was there first");
-}
-
 static struct tq_ctx *callers[2];
 static struct many_op answer;
 
@@ -449,6 +332,158 @@ static void complete_calls(void)
 	many_must(many_comes(&got[1]) && !strcmp(data[1], "from complete()"), "no answer came");
 }
 
+/* A context of 0 and 1, in which 1 has sent to 0 before. */
+static void two(struct tq_ctx *ctx[2], const char *const *params)
+{
+	static const int both[] = {0, 1};
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_pass(ctx[1], ctx[0], 1, 0);
+}
+
+static int add_again(int ep, struct tq_ctx **ctx)
+{
+	return tq_ctx_add(many_eps[ep], 1, many_peers[ep], 2, ep, 0, ctx);
+}
+
+static const char *const defaults[] = {NULL};
+
+/* A removed context's id may be used again as soon as its last receive has ended. */
+static void id_again(void)
+{
+	struct tq_ctx *ctx[2], *again;
+	struct many_op got, sent;
+	char data[64];
+
+	two(ctx, defaults);
+	many_recv(ctx[0], 1, MANY_TAG, data, &got);
+	tq_ctx_remove(ctx[0]);
+	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
+	while (!got.ended)
+		many_spin(1);
+	many_must(!add_again(0, &again), "the id is still in use");
+}
+
+/* And the first message of the next one with that id is not taken for one of the last. */
+static void id_again_for_message(void)
+{
+	struct tq_ctx *ctx[2], *again[2];
+	struct many_op got, sent;
+	char data[64];
+
+	two(ctx, defaults);
+	many_recv(ctx[0], 1, MANY_TAG, data, &got);
+	tq_ctx_remove(ctx[0]);
+	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
+	tq_ctx_remove(ctx[1]);
+	while (!got.ended)
+		many_spin(1);
+	many_must(!add_again(1, &again[1]), "the id is still in use at the sender");
+	many_send(again[1], 0, MANY_TAG, "first", 0, &sent);
+	many_spin(1);
+	many_must(!add_again(0, &again[0]), "the id is still in use at the receiver");
+	many_recv(again[0], 1, MANY_TAG, data, &got);
+	many_must(many_comes(&got) && !strcmp(data, "first"), "the message was lost");
+}
+
+/* Also if that ended when it was started, and nothing else goes on. */
+static void id_again_after_mrecv(void)
+{
+	struct tq_ctx *ctx[2], *again;
+	struct tq_status status;
+	struct many_op sent;
+	struct tq_msg *msg;
+	struct tq_req *req;
+	char data[64];
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+
+	two(ctx, defaults);
+	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
+	while (tq_mprobe(ctx[0], 1, MANY_TAG, &status, &msg) != 1)
+		many_spin(1);
+	tq_ctx_remove(ctx[0]);
+	many_spin(1000);
+	many_must(tq_mrecv(msg, &buf, NULL, &req, &status) == 1, "it isn't there");
+	many_must(!add_again(0, &again), "the id is still in use");
+}
+
+/* A message that is announced, and then granted, comes once. */
+static void counts_granted(void)
+{
+	static const char *const params[] = {"promote_after=0", "giveback_after=0", "hold_lanes=1",
+					     NULL};
+	enum { MESSAGES = 10, OTHER = MANY_TAG + 1 };
+	struct tq_tuple_info info[8];
+	struct many_op got, sent, held;
+	struct tq_ctx *ctx[2];
+	char data[64];
+	int n;
+
+	two(ctx, params);
+	for (int i = 0; i < 2; i++) {
+		for (int tag = MANY_TAG; tag <= OTHER; tag++) {
+			many_recv(ctx[0], 1, tag, data, &got);
+			many_spin(50);
+			many_send(ctx[1], 0, tag, "in time", 0, &sent);
+			many_must(many_comes(&got), "a message didn't come");
+			many_spin(300);
+		}
+	}
+	many_send(ctx[1], 0, MANY_TAG, "has the lane", 0, &held);
+	many_spin(200);
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(ctx[0], 1, OTHER, data, &got);
+		many_spin(50);
+		many_send(ctx[1], 0, OTHER, "is granted", 0, &sent);
+		many_must(many_comes(&got), "a message didn't come");
+	}
+	many_must(many_counter(0, "cts_direct") >= MESSAGES, "only %d were granted",
+		  (int)many_counter(0, "cts_direct"));
+	n = tq_tuple_infos(many_eps[0], info, 8);
+	for (int i = 0; i < n; i++)
+		many_must(info[i].tag != OTHER ||
+				  info[i].direct + info[i].traditional == MESSAGES + 2,
+			  "%d messages are %d and %d", MESSAGES + 2, (int)info[i].direct,
+			  (int)info[i].traditional);
+}
+
+static atomic_bool enough;
+
+static void *polls(void *ep)
+{
+	while (!enough)
+		tq_progress(ep);
+	return NULL;
+}
+
+/* Who does nothing but poll lets others have the lock: where there is one core for both, it is
+ * mostly within a poll that the other one gets its turn. */
+static void polls_and_calls(void)
+{
+	enum { CALLS = 2000 };
+	struct tq_ctx *ctx[2];
+	pthread_t thread;
+	cpu_set_t cpus;
+	time_t end;
+	int n;
+
+	two(ctx, defaults);
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	many_must(!sched_setaffinity(0, sizeof(cpus), &cpus), "it can't be held on one core");
+	many_must(!pthread_create(&thread, NULL, polls, many_eps[0]), "no thread");
+	end = time(NULL) + many_deadline;
+	for (n = 0; n < CALLS && time(NULL) < end; n++) {
+		tq_ctx_set_flags(ctx[0], 0);
+		sched_yield();
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+	many_must(n == CALLS, "%d of %d calls were made", n, CALLS);
+}
+
 static const struct many_case cases[] = {
 	{"held for one who forgot its sender", held_for_who_forgot},
 	{"freed before its messages came", freed_early},
@@ -458,11 +493,12 @@ static const struct many_case cases[] = {
 	{"the maker of a lane leaves", maker_leaves},
 	{"messages that wait, in order", waits_in_order},
 	{"who closes at once", closes_at_once},
-	{"recalled while it computes", recalled_while_computing},
-	{"copied when its sender is removed", copied_when_removed},
-	{"taken in by the thread, then polled", taken_in_then_polled},
-	{"taken in by the thread, then received", taken_in_then_received},
 	{"complete() may call", complete_calls},
+	{"a context's id again", id_again},
+	{"a context's id again, for a message", id_again_for_message},
+	{"a context's id again, after a matched receive", id_again_after_mrecv},
+	{"what is granted counts once", counts_granted},
+	{"a thread that polls, and one that calls", polls_and_calls},
 };
 
 int main(int argc, char **argv)

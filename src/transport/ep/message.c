@@ -127,6 +127,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 
 	tq_progress(ep);
 	tq_lock(&ep->lock);
+	tq_ep_copy(ep); /* the service thread may have had the lock just now */
 	rc = started(ep, tq_core_probe(ctx, rank, tag, status));
 	tq_ep_unlock(ep);
 	return rc;
@@ -140,6 +141,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 
 	tq_progress(ep);
 	tq_lock(&ep->lock);
+	tq_ep_copy(ep);
 	rc = started(ep, tq_core_mprobe(ctx, rank, tag, status, msg));
 	tq_ep_unlock(ep);
 	return rc;

@@ -266,4 +266,5 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 		tq_send_pair_failed(pair, -EIO);
 		tq_recv_pair_failed(pair, -EIO);
 	}
+	tq_ctxs_peer_failed(core);
 }

@@ -44,6 +44,10 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer);
 /* Forgets a peer to and from which nothing is under way; no context names it but removed ones. */
 void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
+/* Is nobody left who could send to a receive from TQ_ANY_SOURCE there? */
+bool tq_ctx_deserted(struct tq_ctx *ctx);
+/* A peer has failed: such receives end where it was the last one. */
+void tq_ctxs_peer_failed(struct tq_core *core);
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, struct tq_ctx **ctx);
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);

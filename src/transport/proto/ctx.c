@@ -13,13 +13,26 @@ struct tq_orphan {
 	unsigned char msg[];
 };
 
+/* No receive waits for a message any more: its id may be used again, and new messages that carry it
+ * are for its successor. */
+static void unname(struct tq_ctx *ctx)
+{
+	ctx->core->last_ctx = NULL;
+	HASH_DELETE(hh, ctx->core->ctxs, ctx);
+	ctx->named = false;
+}
+
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 {
 	struct tq_ctx *ctx = core->last_ctx;
 
-	if (ctx && ctx->id == id)
-		return ctx;
-	HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
+	if (!ctx || ctx->id != id)
+		HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
+	/* Its last receive has ended, and tq_ctxs_reap() not been there yet. */
+	if (ctx && ctx->removed && !ctx->nrecvs) {
+		unname(ctx);
+		return NULL;
+	}
 	if (ctx)
 		core->last_ctx = ctx;
 	return ctx;
@@ -128,12 +141,22 @@ static void orphans_take(struct tq_core *core, uint32_t id)
 	}
 }
 
+static void forget_peer(struct tq_ctx *ctx, const struct tq_peer *peer)
+{
+	for (int rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->peers[rank] == peer)
+			ctx->peers[rank] = NULL;
+}
+
 void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_orphan *o, *next;
+	struct tq_ctx *ctx;
 
 	/* Contexts that were removed may still wait for it to recall their tuples. */
 	tq_core_peer_failed(core, peer);
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		forget_peer(ctx, peer);
 	if (core->doomed)
 		LL_DELETE(core->doomed, peer);
 	while (peer->pairs) {
@@ -229,15 +252,6 @@ static bool ctx_quiet(const struct tq_ctx *ctx)
 	return true;
 }
 
-/* No receive waits for a message any more: its id may be used again, and new messages that carry it
- * are for its successor. */
-static void unname(struct tq_ctx *ctx)
-{
-	ctx->core->last_ctx = NULL;
-	HASH_DELETE(hh, ctx->core->ctxs, ctx);
-	ctx->named = false;
-}
-
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
 	struct tq_rtup *k, *next;
@@ -258,6 +272,29 @@ static void end_wild(struct tq_ctx *ctx)
 	while ((r = ctx->wild)) {
 		DL_DELETE(ctx->wild, r);
 		tq_rreq_end(r, -EIO);
+	}
+}
+
+/* In a context that was removed, peers may be gone. */
+static bool has_failed(const struct tq_ctx *ctx, int rank)
+{
+	return !ctx->peers[rank] || ctx->peers[rank]->failed;
+}
+
+bool tq_ctx_deserted(struct tq_ctx *ctx)
+{
+	while (ctx->nfailed < ctx->npeers && has_failed(ctx, ctx->nfailed))
+		ctx->nfailed++;
+	return ctx->core->broken || (ctx->npeers && ctx->nfailed == ctx->npeers);
+}
+
+void tq_ctxs_peer_failed(struct tq_core *core)
+{
+	struct tq_ctx *ctx;
+
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next) {
+		if (ctx->wild && tq_ctx_deserted(ctx))
+			end_wild(ctx);
 	}
 }
 

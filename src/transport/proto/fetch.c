@@ -155,7 +155,7 @@ static void fetch_eager(struct tq_rreq *r, struct tq_unex *u)
 	struct tq_core *core = r->req.core;
 
 	count_eager(core, u->length);
-	if (!core->service || !r->wanted) {
+	if (!core->service || (!r->wanted && !core->copies)) {
 		copy_eager(r, u);
 	} else if (tq_unex_hold(u)) {
 		r->from = u;
@@ -164,6 +164,15 @@ static void fetch_eager(struct tq_rreq *r, struct tq_unex *u)
 		tq_unex_free(u);
 		tq_rreq_end(r, -ENOMEM);
 	}
+}
+
+/* All is there; but what came before it, and is yet to be copied, ends first. */
+static void complete_in_turn(struct tq_rreq *r)
+{
+	if (r->req.core->service && r->req.core->copies)
+		copy_later(r);
+	else
+		tq_fetch_complete(r);
 }
 
 void tq_fetch_unbounce(struct tq_rreq *r)
@@ -219,7 +228,7 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 	tq_unex_free(u);
 	if (!r->wanted) {
 		tell_fin(r->pair->peer, r->sreq);
-		tq_fetch_complete(r);
+		complete_in_turn(r);
 		return;
 	}
 	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
@@ -288,7 +297,7 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 	TQ_COUNT(core->stats, recv_rput);
 	TQ_COUNT_N(core->stats, recv_rput_bytes, r->wanted);
 	tq_fetch_over(r);
-	tq_fetch_complete(r);
+	complete_in_turn(r);
 }
 
 /* ---- pieces ---- */
@@ -440,8 +449,10 @@ int tq_recv_poll(struct tq_core *core)
 		DL_DELETE2(core->copies, r, cprev, cnext);
 		if (r->from)
 			copy_eager(r, r->from);
-		else
+		else if (r->bounced)
 			tq_fetch_unbounce(r);
+		else
+			tq_fetch_complete(r);
 	}
 	return n;
 }

@@ -66,7 +66,7 @@ static void give_back(struct tq_stup *t)
 	};
 
 	t->gave_back = true;
-	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
+	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
 void tq_stup_try_giveback(struct tq_stup *t)

@@ -323,6 +323,7 @@ struct tq_ctx {
 	struct tq_core *core;
 	uint32_t id;
 	int rank, npeers;
+	int nfailed; /* ranks below it have failed */
 	unsigned flags;
 	struct tq_pair **pairs; /* by rank; NULL: not used yet */
 	struct tq_peer **peers;

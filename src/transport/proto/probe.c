@@ -42,7 +42,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
 	if (*u)
 		return 1;
 	if (rank == TQ_ANY_SOURCE)
-		return ctx->core->broken ? -EIO : 0;
+		return tq_ctx_deserted(ctx) ? -EIO : 0;
 	ctx->peers[rank]->probed = true;
 	return ctx->peers[rank]->failed;
 }

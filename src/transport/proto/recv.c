@@ -21,7 +21,7 @@ void tq_rreq_to(struct tq_rreq *r, enum tq_rreq_state to)
 		[TQ_RREQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
 		[TQ_RREQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
 		[TQ_RREQ_READING] = BIT(ENDED),
-		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(ENDED),
+		[TQ_RREQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
 		[TQ_RREQ_PIECES] = BIT(HELD) | BIT(ENDED),
 		[TQ_RREQ_COPY] = BIT(ENDED),
 		[TQ_RREQ_LOST] = BIT(ENDED),
@@ -68,6 +68,7 @@ void tq_rreq_end(struct tq_rreq *r, int error)
 	tq_fetch_release(r);
 	tq_rreq_to(r, TQ_RREQ_ENDED);
 	r->ctx->nrecvs--;
+	r->req.core->stirred = true;
 	r->req.status.error = error;
 	if (!r->starting)
 		tq_req_end(&r->req, error);
@@ -124,7 +125,8 @@ static int post_wild(struct tq_rreq *r)
 		tq_fetch(r, u);
 		return 0;
 	}
-	if (r->rank == TQ_ANY_SOURCE ? ctx->core->broken : ctx->pairs[r->rank]->peer->failed != 0)
+	if (r->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
+				     : ctx->pairs[r->rank]->peer->failed != 0)
 		return -EIO;
 	DL_APPEND(ctx->wild, r);
 	return 0;
@@ -363,6 +365,8 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	u->sreq = tq_get32(m->sreq);
 	if (k->state == TQ_RTUP_DIRECT && tq_seq_before(u->seq, k->pos)) {
 		if (send_direct(u)) {
+			k->info.traditional--; /* it is counted when it is delivered */
+			ctx->core->nmessages--;
 			tq_unex_free(u);
 			return;
 		}

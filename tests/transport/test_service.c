@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the service thread does while its process computes, and what that must not change:
+ * test_service [NAME], under "softhca run --nodes 1".
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "many.h"
+
+/* B computes: its service thread answers a recall. */
+static void recalled_while_computing(void)
+{
+	static const char *const params[] = {"service_thread=1", "promote_after=0",
+					     "giveback_after=0", NULL};
+	static const int both[] = {0, 1};
+	struct tq_ctx *ctx[2];
+	struct many_op got;
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
+	usleep(50000); /* the thread, too, has gone to sleep */
+	many_recv(ctx[1], TQ_ANY_SOURCE, MANY_TAG, data, &got);
+	for (time_t end = time(NULL) + many_deadline;
+	     many_counter(1, "tuples") && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
+}
+
+/* A tuple of what 1 sends to 0, in whose queue it is. */
+static void tuple_to_recall(struct tq_ctx *ctx[2])
+{
+	static const char *const params[] = {"service_thread=1", "promote_after=0",
+					     "giveback_after=0", NULL};
+	static const int both[] = {0, 1};
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[1], ctx[0], 1, 0);
+	many_must(many_counter(0, "tuples") == 1, "the tuple has no queue");
+}
+
+/* The service thread of 1 takes in what has come: it is woken by a recall of that tuple. */
+static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
+{
+	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
+	for (time_t end = time(NULL) + many_deadline;
+	     many_counter(0, "tuples") && time(NULL) < end;)
+		tq_progress(many_eps[0]);
+	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
+}
+
+/*
+ * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
+ * A forgets it before it has polled.
+ */
+static void copied_when_removed(void)
+{
+	struct many_op got, any, sent;
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+
+	tuple_to_recall(ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
+	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
+	have_taken_in(ctx[0], data[1], &any);
+	tq_close(many_eps[0]);
+	many_must(!got.ended, "the thread has ended a receive");
+	tq_ctx_remove(ctx[1]);
+	tq_peer_remove(many_peers[1][0]);
+	for (time_t end = time(NULL) + many_deadline; !got.ended && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
+		  "a message that had come was lost: %d", got.status.error);
+}
+
+/*
+ * Who sends one message after the other may take it that the first is there with the second, as
+ * with pml/ob1: also if the service thread took in the first, and the program the second.
+ */
+static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got[2])
+{
+	static struct many_op sent, any;
+	static char other[64];
+
+	tuple_to_recall(ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
+	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &got[1]);
+	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG + 1, "second", TQ_SEND_NOTUP, &sent);
+	have_taken_in(ctx[0], other, &any);
+	many_must(!got[0].ended, "the thread has ended a receive");
+}
+
+/* In the same poll at the latest. */
+static void taken_in_then_polled(void)
+{
+	struct many_op got[2], sent;
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+
+	taken_in(ctx, data, got);
+	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
+	for (time_t end = time(NULL) + many_deadline; !got[1].ended && time(NULL) < end;)
+		tq_progress(many_eps[1]);
+	many_must(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
+	many_must(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");
+}
+
+static void taken_in_then_received(void)
+{
+	struct many_op got[2], second;
+	struct tq_ctx *ctx[2];
+	char data[3][64];
+
+	taken_in(ctx, data, got);
+	many_recv(ctx[1], 0, MANY_TAG + 1, data[2], &second);
+	many_must(second.ended && !strcmp(data[2], "second"), "a message didn't come");
+	many_must(!strcmp(data[0], "first"), "what came later was there first");
+}
+
+static struct many_op in_turn[2];
+static int ended_first = -1;
+
+static void note_first(struct many_op *op)
+{
+	if (ended_first < 0)
+		ended_first = (int)(op - in_turn);
+}
+
+/* An empty message needs no copying; but it isn't there before the one that was sent first. */
+static void empty_in_turn(void)
+{
+	const struct tq_buf empty = {0};
+	struct many_op any, sent;
+	struct tq_ctx *ctx[2];
+	char data[3][64];
+
+	tuple_to_recall(ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data[0], &in_turn[0]);
+	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &in_turn[1]);
+	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
+	many_must(tq_send(ctx[0], 1, MANY_TAG + 2, &empty, TQ_SEND_NOTUP, &sent, &sent.req) == 1,
+		  "an empty message can't be sent");
+	have_taken_in(ctx[0], data[2], &any);
+	many_must(!in_turn[0].ended && !in_turn[1].ended, "the thread has ended a receive");
+	many_completed = note_first;
+	many_must(many_comes(&in_turn[1]) && many_comes(&in_turn[0]), "a message didn't come");
+	many_must(ended_first == 0, "what came later ended first");
+}
+
+static atomic_bool locked;
+
+/* Has the lock until somebody waits for it. */
+static void *holds(void *arg)
+{
+	struct tq_ep *ep = arg;
+
+	tq_lock(&ep->lock);
+	locked = true;
+	while (!atomic_load(&ep->lock.waiting))
+		usleep(1000);
+	tq_unlock(&ep->lock);
+	return NULL;
+}
+
+/* Who finds the second message by a probe finds the first in its buffer: also if the thread has the
+ * lock when the probe begins, so that this makes no progress. */
+static void taken_in_then_probed(void)
+{
+	struct tq_status status;
+	struct many_op got[2];
+	struct tq_ctx *ctx[2];
+	char data[2][64];
+	pthread_t thread;
+	int rc;
+
+	taken_in(ctx, data, got);
+	many_must(!pthread_create(&thread, NULL, holds, many_eps[1]), "no thread");
+	while (!atomic_load(&locked))
+		usleep(1000);
+	rc = tq_probe(ctx[1], 0, MANY_TAG + 1, &status);
+	many_must(rc == 1, "the second message isn't found: %d", rc);
+	many_must(!strcmp(data[0], "first"), "it was there first");
+	pthread_join(thread, NULL);
+}
+
+/*
+ * Blocking sends to a process that computes: each tries again as long as it is told that it will
+ * soon go on. The tuple goes back to eager messages for that, which is the service thread's to do.
+ */
+static void patient_sends(void)
+{
+	static const char *const params[] = {"service_thread=1", "promote_after=0", "copy_pool=1M",
+					     NULL};
+	static const int both[] = {0, 1};
+	enum { MESSAGES = 300 };
+	static char data[4000];
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	struct many_op sent;
+	struct tq_ctx *ctx[2];
+	int rc = 0, n;
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
+	for (n = 0; n < MESSAGES && rc >= 0; n += rc >= 0) {
+		time_t end = time(NULL) + many_deadline;
+
+		while ((rc = tq_send(ctx[0], 1, MANY_TAG, &buf, TQ_SEND_PATIENT, &sent,
+				     &sent.req)) == -EAGAIN &&
+		       time(NULL) < end)
+			tq_progress(many_eps[0]);
+	}
+	many_must(n == MESSAGES, "%d of %d could be sent", n, MESSAGES);
+}
+
+static const struct many_case cases[] = {
+	{"recalled while it computes", recalled_while_computing},
+	{"copied when its sender is removed", copied_when_removed},
+	{"taken in by the thread, then polled", taken_in_then_polled},
+	{"taken in by the thread, then received", taken_in_then_received},
+	{"taken in by the thread, then probed", taken_in_then_probed},
+	{"an empty message, in turn", empty_in_turn},
+	{"patient sends", patient_sends},
+};
+
+int main(int argc, char **argv)
+{
+	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
