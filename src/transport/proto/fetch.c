@@ -248,12 +248,15 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 		}
 	}
 	r->handle = tq_handle_new(&core->rreqs, r);
-	if (!r->handle)
+	if (!r->handle) {
+		/* Its sender waits for an answer, and there is none that says so. */
+		tq_doom(r->pair->peer, "there is no memory left to receive a message from it");
 		tq_rreq_end(r, -ENOMEM);
-	else if (registered)
+	} else if (registered) {
 		ask_write(r);
-	else
+	} else {
 		ask_pieces(r);
+	}
 }
 
 void tq_on_read_done(struct tq_rreq *r, int status)
