@@ -9,19 +9,24 @@
 struct from {
 	ompi_communicator_t *comm;
 	int source, tag;
-	struct tq_msg *msg;
+	struct tq_msg *msg; /* NULL as soon as it is being received */
 };
 
-static inline int start(const struct from *from, const struct tq_buf *buf, void *user,
+static inline int start(struct from *from, const struct tq_buf *buf, void *user,
 			struct tq_req **req, struct tq_status *status)
 {
-	if (from->msg)
-		return tq_mrecv(from->msg, buf, user, req, status);
-	return tq_recv(tupleq_ctx(from->comm), tupleq_source(from->source), tupleq_tag(from->tag),
-		       buf, user, req, status);
+	int rc;
+
+	if (!from->msg)
+		return tq_recv(tupleq_ctx(from->comm), tupleq_source(from->source),
+			       tupleq_tag(from->tag), buf, user, req, status);
+	rc = tq_mrecv(from->msg, buf, user, req, status);
+	if (rc >= 0)
+		from->msg = NULL;
+	return rc;
 }
 
-static int blocking(const struct from *from, void *addr, size_t count, ompi_datatype_t *type,
+static int blocking(struct from *from, void *addr, size_t count, ompi_datatype_t *type,
 		    ompi_status_public_t *status)
 {
 	struct tq_status ended;
@@ -47,8 +52,8 @@ static int blocking(const struct from *from, void *addr, size_t count, ompi_data
 	return op.ompi.req_status.MPI_ERROR;
 }
 
-static inline int nonblocking(const struct from *from, void *addr, size_t count,
-			      ompi_datatype_t *type, ompi_request_t **out)
+static inline int nonblocking(struct from *from, void *addr, size_t count, ompi_datatype_t *type,
+			      ompi_request_t **out)
 {
 	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
 	struct tq_status ended;
@@ -79,7 +84,7 @@ undo:
 int tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
 		ompi_communicator_t *comm, ompi_status_public_t *status)
 {
-	const struct from from = {.comm = comm, .source = src, .tag = tag};
+	struct from from = {.comm = comm, .source = src, .tag = tag};
 
 	if (OPAL_UNLIKELY(src == MPI_PROC_NULL)) {
 		if (status != MPI_STATUS_IGNORE)
@@ -92,7 +97,7 @@ int tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int ta
 int tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
 		 ompi_communicator_t *comm, ompi_request_t **request)
 {
-	const struct from from = {.comm = comm, .source = src, .tag = tag};
+	struct from from = {.comm = comm, .source = src, .tag = tag};
 
 	if (OPAL_UNLIKELY(src == MPI_PROC_NULL)) {
 		*request = &ompi_request_empty;
@@ -101,33 +106,38 @@ int tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int t
 	return nonblocking(&from, addr, count, type, request);
 }
 
-/* The handle is the user's no more; its reference of the communicator is the caller's. */
-static struct from take(ompi_message_t **message)
+static struct from taken(const ompi_message_t *message)
 {
-	const struct from from = {.comm = (*message)->comm, .msg = (*message)->req_ptr};
+	return (struct from){.comm = message->comm, .msg = message->req_ptr};
+}
 
+/* The handle is the user's as long as its message is there to be received. */
+static void put_back(ompi_message_t **message, struct from *from)
+{
+	if (from->msg)
+		return;
+	OBJ_RELEASE(from->comm);
 	ompi_message_return(*message);
 	*message = MPI_MESSAGE_NULL;
-	return from;
 }
 
 int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 		 ompi_status_public_t *status)
 {
-	struct from from = take(message);
+	struct from from = taken(*message);
 	int rc = blocking(&from, addr, count, type, status);
 
-	OBJ_RELEASE(from.comm);
+	put_back(message, &from);
 	return rc;
 }
 
 int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 		  ompi_request_t **request)
 {
-	struct from from = take(message);
+	struct from from = taken(*message);
 	int rc = nonblocking(&from, addr, count, type, request);
 
-	OBJ_RELEASE(from.comm);
+	put_back(message, &from);
 	return rc;
 }
 
@@ -145,8 +155,7 @@ int tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, 
 
 int tupleq_recv_start(tupleq_request_t *request)
 {
-	const struct from from = {
-		.comm = request->comm, .source = request->peer, .tag = request->tag};
+	struct from from = {.comm = request->comm, .source = request->peer, .tag = request->tag};
 	struct tq_status ended;
 	int rc;
 

@@ -126,6 +126,41 @@ static void refused(const char *what, char *buf)
 	t_end();
 }
 
+/* A message that was taken is there until it is received. */
+static void taken(char *gpu, char *host)
+{
+	const struct t_msg m = {.src = 0, .tag = TAG, .seq = 1};
+	MPI_Request request;
+	MPI_Message message;
+	MPI_Comm comm;
+
+	t_begin("a message that was taken");
+	/* Its context id is to be had again afterwards. */
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	for (size_t l = 0; l < LENGTHS && t_rank < 2; l++) {
+		int len = lengths[l];
+
+		if (!t_rank) {
+			t_fill(host, (size_t)len, m);
+			MPI_Send(host, len, MPI_BYTE, 1, TAG, comm);
+			continue;
+		}
+		MPI_Mprobe(0, TAG, comm, &message, MPI_STATUS_IGNORE);
+		is_refused(MPI_Mrecv(gpu, len, MPI_BYTE, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+		is_refused(MPI_Imrecv(gpu, len, MPI_BYTE, &message, &request), "MPI_Imrecv");
+		t_true(message != MPI_MESSAGE_NULL, "the message is gone");
+		memset(host, 0, (size_t)len);
+		MPI_Mrecv(host, len, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+		t_verify(host, (size_t)len, m);
+		t_true(message == MPI_MESSAGE_NULL, "the message is still there");
+	}
+	MPI_Comm_free(&comm);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_free(&comm);
+	t_end();
+}
+
 static void empty(char *buf)
 {
 	t_begin("empty messages have no memory");
@@ -170,6 +205,7 @@ int main(int argc, char **argv)
 		refused("managed memory", memory[FAKE_MANAGED]);
 	works("pinned host memory", memory[FAKE_PINNED]);
 	empty(memory[FAKE_DEVICE]);
+	taken(memory[FAKE_DEVICE], host);
 	free(host);
 	return t_finish();
 }
