@@ -447,15 +447,36 @@ static void test_no_channel(void **state)
 	t_pair_free(&p);
 }
 
+/* The kernel looks a channel up among what the CQ's context has. */
+static void test_foreign_channel(void **state)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
+	struct t_dev *other = t_open();
+	struct ibv_cq *cq;
+
+	(void)state;
+	cq = ibv_create_cq(other->ctx, 8, NULL, ch, 0);
+	t_true(!cq && errno == EBADF, "errno %d", errno);
+	t_ok(ibv_destroy_comp_channel(ch));
+	t_close(other);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_notify),         cmocka_unit_test(test_arm_unpolled),
-		cmocka_unit_test(test_solicited),      cmocka_unit_test(test_nonblock),
-		cmocka_unit_test(test_shared_channel), cmocka_unit_test(test_ack),
-		cmocka_unit_test(test_blocking),       cmocka_unit_test(test_many_qps),
-		cmocka_unit_test(test_destroy_qp),     cmocka_unit_test(test_resize),
-		cmocka_unit_test(test_limits),         cmocka_unit_test(test_no_channel),
+		cmocka_unit_test(test_foreign_channel),
+		cmocka_unit_test(test_notify),
+		cmocka_unit_test(test_arm_unpolled),
+		cmocka_unit_test(test_solicited),
+		cmocka_unit_test(test_nonblock),
+		cmocka_unit_test(test_shared_channel),
+		cmocka_unit_test(test_ack),
+		cmocka_unit_test(test_blocking),
+		cmocka_unit_test(test_many_qps),
+		cmocka_unit_test(test_destroy_qp),
+		cmocka_unit_test(test_resize),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_no_channel),
 	};
 
 	arm_new = argc > 1 && !strcmp(argv[1], "arm-new");

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* test_cq_ex.c - extended completion queues: the polling protocol, what can be read, timestamps. */
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "util.h"
@@ -263,6 +265,65 @@ static void test_channel(void **state)
 	t_ok(ibv_destroy_comp_channel(ch));
 }
 
+static struct ibv_cq_ex *polled;
+static atomic_int polling;
+
+static struct ibv_mr *region(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(dev->pd, malloc(64), 64, IBV_ACCESS_LOCAL_WRITE);
+
+	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
+	return mr;
+}
+
+static void deregister(struct ibv_mr *mr)
+{
+	void *addr = mr->addr;
+
+	t_ok(ibv_dereg_mr(mr));
+	free(addr);
+}
+
+/* Deregisters between start_poll and end_poll, when the other thread does so, too. */
+static void *polls(void *arg)
+{
+	struct ibv_mr *mr = region();
+
+	(void)arg;
+	start(polled);
+	polling = 1;
+	while (polling != 2)
+		sched_yield();
+	usleep(50000); /* it is in ibv_dereg_mr() by now, or through */
+	deregister(mr);
+	ibv_end_poll(polled);
+	return NULL;
+}
+
+/* What the user's code does while it polls, it does as at any other time. */
+static void test_calls_while_polling(void **state)
+{
+	struct t_spec s = {0};
+	struct ibv_mr *mr = region();
+	pthread_t thread;
+	struct t_pair p;
+
+	(void)state;
+	polled = make(IBV_WC_STANDARD_FLAGS, NULL, NULL);
+	s.rcq = ibv_cq_ex_to_cq(polled);
+	p = t_pair(dev, &s, NULL, 4096);
+	t_recv(p.b, 1, NULL, 0);
+	t_send(p.a, 2, t_sge(&p.ba, 0, 0));
+	t_ok(pthread_create(&thread, NULL, polls, NULL));
+	while (polling != 1)
+		sched_yield();
+	polling = 2;
+	deregister(mr);
+	t_ok(pthread_join(thread, NULL));
+	t_pair_free(&p);
+	t_ok(ibv_destroy_cq(s.rcq));
+}
+
 static void test_bad_args(void **state)
 {
 	struct ibv_cq_init_attr_ex a = {.cqe = 4, .wc_flags = 1ull << 40};
@@ -281,10 +342,15 @@ static void test_bad_args(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),    cmocka_unit_test(test_ud),
-		cmocka_unit_test(test_send_side), cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_clock),     cmocka_unit_test(test_channel),
-		cmocka_unit_test(test_bad_args),  cmocka_unit_test(test_stamp),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_send_side),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_channel),
+		cmocka_unit_test(test_bad_args),
+		cmocka_unit_test(test_stamp),
+		cmocka_unit_test(test_calls_while_polling),
 	};
 
 	return cmocka_run_group_tests_name("cq-ex", tests, setup, t_teardown);

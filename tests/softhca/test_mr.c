@@ -133,6 +133,9 @@ static void test_iova(void **state)
 		t_eq(try_send(iova + LEN - 100 - 7, mr->lkey, 8, 9), IBV_WC_LOC_PROT_ERR);
 		t_ok(ibv_dereg_mr(mr));
 	}
+	/* Pages are mapped as they are. */
+	t_true(!ibv_reg_mr_iova(dev->pd, m, LEN, 0x10064, T_FULL_ACCESS) && errno == EINVAL,
+	       "another offset in a page: errno %d", errno);
 	munmap(m, LEN);
 }
 
@@ -186,6 +189,8 @@ static void test_rereg(void **state)
 			    IBV_ACCESS_REMOTE_WRITE) != 0,
 	       "remote write without local write");
 	t_true(ibv_rereg_mr(mr, 64, NULL, NULL, 0, 0) != 0, "an unknown flag");
+	t_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, dev->pd, NULL, 0, T_FULL_ACCESS),
+	     IBV_REREG_MR_ERR_INPUT);
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m + LEN, mr->rkey, 8), IBV_WC_SUCCESS);
 	t_ok(ibv_dereg_mr(mr));
 	munmap(m, 2 * LEN);

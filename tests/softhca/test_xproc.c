@@ -5,6 +5,7 @@
  * crosses processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
  */
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "procs.h"
 
@@ -303,6 +304,53 @@ static void shared_word(unsigned me, void *arg)
 	t_close(d);
 }
 
+/* Two processes register the same memory; each has a requester of its own. */
+static uint64_t *shared_page;
+
+static void alias(unsigned me, void *arg)
+{
+	enum { N = 5000 };
+	struct t_dev *d = t_open();
+	struct t_qp *q = t_qp(d, NULL);
+	struct t_buf b = t_buf(d, 4096);
+	struct ibv_mr *mr = NULL;
+
+	(void)arg;
+	procs_connect(q, me ^ 2, K_QP, NULL);
+	if (me < 2) {
+		mr = ibv_reg_mr(d->pd, shared_page, 4096, T_FULL_ACCESS);
+		t_true(mr, "ibv_reg_mr: %s", strerror(errno));
+		procs_put(K_STEP, mr->rkey);
+	}
+	procs_barrier();
+	for (unsigned i = 0; me >= 2 && i < N; i++) {
+		struct ibv_sge to = t_sge(&b, 0, 8);
+		struct ibv_send_wr wr =
+			t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &to, 1, (uintptr_t)shared_page,
+			       (uint32_t)procs_get(me ^ 2, K_STEP));
+
+		wr.wr.atomic.compare_add = 1;
+		t_post(q, &wr);
+		t_done(q->scq, 1, IBV_WC_FETCH_ADD);
+	}
+	procs_barrier();
+	t_eq(*shared_page, 2 * N);
+	if (mr)
+		t_ok(ibv_dereg_mr(mr));
+	t_qp_free(q);
+	t_buf_free(&b);
+	t_close(d);
+}
+
+static void test_shared_page(void **state)
+{
+	(void)state;
+	shared_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	t_true(shared_page != MAP_FAILED, "mmap: %s", strerror(errno));
+	procs_run(4, NULL, alias, NULL);
+	munmap(shared_page, 4096);
+}
+
 static void test_shared_word(void **state)
 {
 	static const unsigned nodes[] = {0, 0, 1};
@@ -445,7 +493,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_writes),      cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_atomics),     cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_shared_word), cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_last_byte),   cmocka_unit_test(test_uc_ops),
+		cmocka_unit_test(test_shared_page), cmocka_unit_test(test_last_byte),
+		cmocka_unit_test(test_uc_ops),
 	};
 
 	/* "rc": without UC, which may lose messages under faults. */

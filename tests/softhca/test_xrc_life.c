@@ -247,12 +247,39 @@ static void test_dead_owner(void **state)
 	procs_finish();
 }
 
+/* An error of a target QP is told in the context that made it, whatever others this process has;
+ * and when the QP is gone nothing is left of that. */
+static void target_events(unsigned me, void *arg)
+{
+	struct t_dev *d = t_open(), *other = t_open();
+	struct x_set x = x_set(d, NULL);
+	struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = x_open(other, -1, O_CREAT)};
+	struct t_qp *tgt = t_qp(other, &spec);
+
+	(void)me;
+	(void)arg;
+	t_drain_events(d->ctx);
+	x_send(x.ini, 1, t_sge(&x.b, 0, 8), x.srqn ^ 0x777);
+	t_next(x.ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	t_true(t_readable(d->ctx->async_fd, T_DEADLINE_MS), "no event came");
+	t_true(!t_readable(other->ctx->async_fd, 0), "it came to another context");
+	t_ok(ibv_destroy_qp(x.tgt->qp));
+	t_true(!t_readable(d->ctx->async_fd, 0), "it is there when the QP is gone");
+	t_qp_free(tgt);
+	t_untidy();
+}
+
+static void test_target_events(void **state)
+{
+	(void)state;
+	procs_run(1, NULL, target_events, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shared_target),
-		cmocka_unit_test(test_creator_leaves),
-		cmocka_unit_test(test_domain_ends),
+		cmocka_unit_test(test_target_events),  cmocka_unit_test(test_shared_target),
+		cmocka_unit_test(test_creator_leaves), cmocka_unit_test(test_domain_ends),
 		cmocka_unit_test(test_dead_owner),
 	};
 	int rc;

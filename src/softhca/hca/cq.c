@@ -97,16 +97,10 @@ static uint32_t capacity(uint32_t log2_slots)
 
 static void init_locks(struct shca_cq *cq)
 {
-	pthread_mutexattr_t attr;
-
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	/* Recursive: a thread may arm the queue, or deregister memory, between start_poll and
-	 * end_poll. */
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&cq->lock, &attr);
-	pthread_mutexattr_destroy(&attr);
+	pthread_mutex_init(&cq->lock, NULL);
+	pthread_mutex_init(&cq->polling, NULL);
 }
 
 static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *user,
@@ -118,6 +112,11 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 
 	if (!shca_ours(ibctx)) {
 		errno = EIO;
+		return NULL;
+	}
+	/* The kernel looks it up among the context's own descriptors. */
+	if (channel && channel->context != ibctx) {
+		errno = EBADF;
 		return NULL;
 	}
 	if (!cqe || cqe > (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE) ||
@@ -307,6 +306,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		pthread_mutex_unlock(&ibcq->context->mutex);
 	}
 	pthread_mutex_destroy(&cq->lock);
+	pthread_mutex_destroy(&cq->polling);
 	free(cq);
 	return 0;
 }

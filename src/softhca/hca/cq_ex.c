@@ -15,14 +15,19 @@ static struct shca_cq *of(struct ibv_cq_ex *cq)
 /* Reads the next completion into cur_wc. 0, ENOENT, or EINVAL if its queue is gone. */
 static int next(struct shca_cq *cq)
 {
-	struct shca_cqe *c = shca_cq_peek(cq);
+	struct shca_cqe *c;
 	int r;
 
-	if (!c)
+	pthread_mutex_lock(&cq->lock);
+	c = shca_cq_peek(cq);
+	if (!c) {
+		pthread_mutex_unlock(&cq->lock);
 		return ENOENT;
+	}
 	cq->cur_ts = c->visible_at ? c->visible_at : shca_now();
 	r = shca_cq_read(cq, c, &cq->cur_wc);
 	shca_cq_pop(cq);
+	pthread_mutex_unlock(&cq->lock);
 	if (r)
 		return EINVAL;
 	__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
@@ -42,11 +47,11 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		shca_cq_idle(cq);
 		return ENOENT;
 	}
-	pthread_mutex_lock(&cq->lock);
+	pthread_mutex_lock(&cq->polling);
 	r = next(cq);
-	/* The lock is held until end_poll, which is called only after a success. */
+	/* Held until end_poll, which is called only after a success. */
 	if (r) {
-		pthread_mutex_unlock(&cq->lock);
+		pthread_mutex_unlock(&cq->polling);
 		if (r == ENOENT)
 			shca_cq_idle(cq);
 	}
@@ -60,7 +65,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 
 static void end_poll(struct ibv_cq_ex *cq)
 {
-	pthread_mutex_unlock(&of(cq)->lock);
+	pthread_mutex_unlock(&of(cq)->polling);
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)

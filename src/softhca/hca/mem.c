@@ -249,7 +249,9 @@ int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *
 		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
 		    _Atomic uint64_t *direct)
 {
-	uint64_t hash = ((word->addr >> 3) + proc) * 0x9e3779b97f4a7c15ULL;
+	/* The same memory may be mapped and registered at several places, by several processes:
+	 * what all of these have in common is the place within a page. */
+	uint64_t hash = ((word->addr & 4095) >> 3) * 0x9e3779b97f4a7c15ULL;
 	_Atomic uint32_t *lock = &hca->atomic_locks[hash >> 58];
 	uint64_t now = 0;
 	int r;

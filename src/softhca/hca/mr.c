@@ -203,9 +203,15 @@ static void mr_free(struct shca_mr *mr)
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned access)
 {
-	struct shca_mr *mr = mr_alloc(pd);
+	struct shca_mr *mr;
 	int r;
 
+	/* Pages are mapped as they are (ib_uverbs_reg_mr()). */
+	if (((uintptr_t)addr ^ iova) & 4095) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = mr_alloc(pd);
 	if (!mr)
 		return NULL;
 	r = fill(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova, access,
@@ -278,7 +284,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	}
 	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != ibmr->context)) ||
-	    (translate && (!length || !addr)) || (mr->entry->flags & SHCA_MR_NULL)) {
+	    (translate && (!length || !addr)) || (access && !change_access) ||
+	    (mr->entry->flags & SHCA_MR_NULL)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}

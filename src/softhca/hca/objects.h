@@ -142,6 +142,9 @@ struct shca_cq_pending; /* cq_heap.h: a completion taken from the ring before it
 struct shca_cq {
 	struct ibv_cq_ex ibv; /* also used as struct ibv_cq */
 	pthread_mutex_t lock;
+	/* From start_poll to end_poll, while the user's code runs: nothing else waits for it, as
+	 * that may call whatever it likes. */
+	pthread_mutex_t polling;
 	struct shca_cq_entry *entry;
 	uint32_t idx;
 	uint32_t number;

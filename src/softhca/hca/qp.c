@@ -54,6 +54,9 @@ void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event
 	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
 		uint32_t channel = atomic_load(&h->procs[p].tgt_channel[idx]);
 
+		/* Its creator hears of it in the context in which it was made. */
+		if (p == shca_life_proc(atomic_load(&e->life)))
+			channel = e->async_channel + 1;
 		if (shca_opened_by(e->openers, p) && channel)
 			event_to(hca, e, p, channel - 1, type);
 	}
@@ -267,6 +270,17 @@ void shca_qp_purge(struct shca_qp *qp)
 	}
 }
 
+/* As with other objects, no event of a QP that this process has given up is left. */
+static void forget_tgt_events(const struct shca_qp *qp)
+{
+	uint32_t channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
+	uint32_t qpn = qp->ibv.qp_base.qp_num;
+
+	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx, qpn);
+	if (channel && channel - 1 != qp->ctx->async_channel)
+		shca_event_forget(&shca_self.fabric, shca_self.slot, channel - 1, qp->idx, qpn);
+}
+
 static void end_tgt(struct shca_qp *qp, bool left)
 {
 	bool last = remove_handle(qp);
@@ -286,8 +300,10 @@ static void end_tgt(struct shca_qp *qp, bool left)
 		shca_resp_flush_held(qp->ctx->hca, qp->entry);
 		shca_epoch_exit(x);
 	}
-	if (last)
-		shca_tgt_close(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot);
+	if (!last)
+		return;
+	shca_tgt_close(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot);
+	forget_tgt_events(qp);
 }
 
 static void end_own(struct shca_qp *qp)
