@@ -35,9 +35,12 @@ static bool post(struct tupleq_exchange *x)
 	size_t len = (size_t)step_of(x) * x->bytes;
 
 	x->requests[0] = x->requests[1] = MPI_REQUEST_NULL;
-	return MCA_PML_CALL(irecv(x->blocks + (size_t)x->have * x->bytes, len, MPI_BYTE, from,
-				  x->tag, x->comm, &x->requests[0])) == OMPI_SUCCESS &&
-	       MCA_PML_CALL(isend(x->blocks, len, MPI_BYTE, to, x->tag, MCA_PML_BASE_SEND_STANDARD,
+	if (MCA_PML_CALL(irecv(x->blocks + (size_t)x->have * x->bytes, len, MPI_BYTE, from, x->tag,
+			       x->comm, &x->requests[0])) != OMPI_SUCCESS)
+		return false;
+	/* From here on the blocks are the receive's, whatever becomes of the send. */
+	x->posted = true;
+	return MCA_PML_CALL(isend(x->blocks, len, MPI_BYTE, to, x->tag, MCA_PML_BASE_SEND_STANDARD,
 				  x->comm, &x->requests[1])) == OMPI_SUCCESS;
 }
 
@@ -59,7 +62,6 @@ int tupleq_exchange_poll(struct tupleq_exchange *x)
 	while (x->have < x->size) {
 		if (!x->posted && !post(x))
 			return -EIO;
-		x->posted = true;
 		received = has_ended(x->requests[0]);
 		sent = has_ended(x->requests[1]);
 		if (received < 0 || sent < 0)

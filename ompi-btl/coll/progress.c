@@ -141,13 +141,23 @@ static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 }
 
 /* Is it worth while to wait on? */
-static void look(struct tupleq_coll *c)
+static void look(struct tupleq_coll *c, struct tupleq_op **ended)
 {
-	if (!c->ops || c->failed || tupleq_state(c) != TUPLEQ_READY)
+	struct tupleq_op *op = c->ops;
+	struct tq_peer *awaited;
+
+	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY)
 		return;
-	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed))
+	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed)) {
 		c->failed = true;
-	else if (tq_peer_error(tupleq_awaits(c, c->ops)))
+		return;
+	}
+	awaited = tupleq_awaits(c, op);
+	if (!tq_peer_error(awaited))
+		return;
+	/* It may have left since, having done all that we wait for: that is here then. */
+	advance(c, ended);
+	if (c->ops == op && tupleq_awaits(c, op) == awaited)
 		fail(c);
 }
 
@@ -216,7 +226,7 @@ static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 		lock();
 		advance(c, &ended);
 		if (i == SPINS)
-			look(c);
+			look(c, &ended);
 		unlock();
 		if (OPAL_UNLIKELY(ended)) {
 			complete(ended);
@@ -266,7 +276,7 @@ int tupleq_progress(void)
 	tupleq_component.polls++;
 	DL_FOREACH_SAFE2(tupleq_component.active, c, next, active_next) {
 		if (tupleq_component.polls % CALLS == 0)
-			look(c);
+			look(c, &ended);
 		advance(c, &ended);
 	}
 	unlock();

@@ -46,6 +46,8 @@ struct tupleq_setup {
 	const char *problem; /* of this process; NULL: none */
 };
 
+_Static_assert(EXCHANGES <= SERIES_SETUP_TAGS, "each exchange has a tag");
+
 static int share(struct tupleq_setup *s, const void *mine, size_t bytes)
 {
 	return tupleq_exchange_start(&s->exchange[s->stage], s->c->comm, s->tag - (int)s->stage,
@@ -339,7 +341,7 @@ int tupleq_setup_start(struct tupleq_coll *c)
 	s->c = c;
 	s->size = ompi_comm_size(c->comm);
 	s->rank = ompi_comm_rank(c->comm);
-	s->tag = series_take_tags(c->comm, EXCHANGES);
+	s->tag = SERIES_SETUP_TAG;
 	s->stage = CARDS;
 	s->places = calloc((size_t)s->size, sizeof(*s->places));
 	s->leaders = calloc((size_t)s->size, sizeof(*s->leaders));

@@ -77,6 +77,10 @@ int tupleq_del_comm(ompi_communicator_t *comm)
 {
 	struct mca_pml_comm_t *pc = comm->c_pml_comm;
 
+	/* MPI_Finalize ends these first, and then all others that there are: also those that the
+	 * user has freed, and that are there for operations under way. */
+	if (series_is_predefined(comm))
+		tupleq_pml.finalizing = true;
 	if (!pc)
 		return OMPI_SUCCESS;
 	comm->c_pml_comm = NULL;

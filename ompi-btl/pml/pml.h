@@ -21,7 +21,8 @@ struct tupleq_pml {
 	bool opening;   /* until tq_open() has returned, errors go to open_error */
 	char open_error[1024];
 	int priority;
-	bool enabled; /* chosen: Open MPI uses the module */
+	bool enabled;    /* chosen: Open MPI uses the module */
+	bool finalizing; /* Open MPI drops communicators, whoever may still have them */
 	bool stats;
 };
 

@@ -131,7 +131,8 @@ void tupleq_request_put(tupleq_request_t *request)
 		OMPI_DATATYPE_RELEASE(request->type);
 	series_handed_over(request);
 	opal_free_list_return(&tupleq_pml.requests, &request->op.ompi.super);
-	OBJ_RELEASE(comm);
+	if (OPAL_LIKELY(!tupleq_pml.finalizing))
+		OBJ_RELEASE(comm);
 }
 
 void tupleq_request_undo(tupleq_request_t *request)

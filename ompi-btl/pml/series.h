@@ -203,11 +203,18 @@ static inline bool series_is_gpu_buffer(const void *addr, size_t count, const om
 #endif
 }
 
+/* The first of the tags of the set-up of a communicator, one below the other, which happens once.
+ * Not of those that nonblocking collectives take: MPI_Comm_idup takes some of these when it comes
+ * to that, which is before another collective in one process, and after it in another. */
+#define SERIES_SETUP_TAG  (MCA_COLL_BASE_TAG_HCOLL_END + SERIES_SETUP_TAGS - 1)
+#define SERIES_SETUP_TAGS 8
+
 /* Nonblocking collectives take a fresh tag each time; the other collectives' tags are fixed. */
 static inline bool series_tag_is_used_once(int tag)
 {
-	return tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
-	       tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END;
+	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
+		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
+	       tag <= SERIES_SETUP_TAG;
 }
 
 /* The first of `n` such tags, one below the other. All processes of a communicator take them in the

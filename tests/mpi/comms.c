@@ -3,6 +3,8 @@
  * comms.c - comms [SEED [ROUNDS]]: communicators that come and go with traffic on them, so that
  * their context ids are used again. Two ranks or more.
  */
+#include <unistd.h>
+
 #include "check.h"
 
 enum { TAG = 2, BYTES = 6000, COMMS = 6 };
@@ -208,6 +210,34 @@ static void free_with_taken(int rounds)
 	t_end();
 }
 
+/* MPI_Comm_idup goes on when a process makes progress: in one that is before the communicator's
+ * first collective, in another one after that. */
+static void idup_and_first_collective(int rounds)
+{
+	MPI_Comm comm, copy;
+	MPI_Request req;
+	int i, k, done, got;
+
+	t_begin("comms: idup, and a first collective, %d times", rounds);
+	for (i = 0; i < rounds; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		MPI_Comm_idup(comm, &copy, &req);
+		for (k = done = 0; (t_rank + i) % 2 && k < 100 && !done; k++) {
+			MPI_Test(&req, &done, MPI_STATUS_IGNORE);
+			usleep(50);
+		}
+		got = t_rank ? -1 : i;
+		MPI_Bcast(&got, 1, MPI_INT, 0, comm);
+		t_eq(got, i);
+		MPI_Wait(&req, MPI_STATUS_IGNORE);
+		MPI_Allreduce(&i, &got, 1, MPI_INT, MPI_MAX, copy);
+		t_eq(got, i);
+		MPI_Comm_free(&copy);
+		MPI_Comm_free(&comm);
+	}
+	t_end();
+}
+
 /* What this process has read of files; 0: the kernel doesn't say. */
 static long long bytes_read(void)
 {
@@ -261,6 +291,7 @@ int main(int argc, char **argv)
 	side_by_side(rounds);
 	free_with_pending(rounds);
 	free_with_taken(rounds);
+	idup_and_first_collective(rounds);
 	many();
 	for (k = 0; k < COMMS; k++) {
 		free(out[k]);
