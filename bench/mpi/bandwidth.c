@@ -76,7 +76,7 @@ static void print_result(const struct settings *s, size_t bytes, long tags, stru
 	double kb = (double)bytes * messages / 1e3;
 
 	printf("{\"test\":\"bandwidth\",\"bytes\":%zu,\"window\":%ld,\"ways\":%d,\"tags\":%ld,"
-	       "\"gb_per_s\":%.5f,\"q1\":%.5f,\"q3\":%.5f,\"mean\":%.5f,"
+	       "\"gb_per_s\":%.5g,\"q1\":%.5g,\"q3\":%.5g,\"mean\":%.5g,"
 	       "\"million_per_s\":%.6f,\"window_us\":%.4f,\"windows\":%ld",
 	       bytes, s->window, s->both_ways ? 2 : 1, tags, kb / us.median, kb / us.q3, kb / us.q1,
 	       kb / us.mean, messages / us.median, us.median, n);
