@@ -13,53 +13,54 @@
 
 #include "many.h"
 
+static const char *const recallable[] = {"service_thread=1", "promote_after=0", "giveback_after=0",
+					 NULL};
+
+/* A tuple of what `from` sends to the other one, in whose queue it is. */
+static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
+{
+	static const int both[] = {0, 1};
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[from], ctx[!from], from, !from);
+	many_must(many_counter(!from, "tuples") == 1, "the tuple has no queue");
+}
+
+/* A receive from anybody there recalls it, and the other one's service thread answers. */
+static void recall(int to, struct tq_ctx *ctx, char data[64], struct many_op *any)
+{
+	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
+	for (time_t end = time(NULL) + many_deadline;
+	     many_counter(to, "tuples") && time(NULL) < end;)
+		tq_progress(many_eps[to]);
+	many_must(!many_counter(to, "tuples"), "the recall isn't answered");
+}
+
 /* B computes: its service thread answers a recall. */
 static void recalled_while_computing(void)
 {
-	static const char *const params[] = {"service_thread=1", "promote_after=0",
-					     "giveback_after=0", NULL};
-	static const int both[] = {0, 1};
 	struct tq_ctx *ctx[2];
 	struct many_op got;
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
-	for (int i = 0; i < 10; i++)
-		many_pass(ctx[0], ctx[1], 0, 1);
-	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
+	tuple_of(0, recallable, ctx);
 	usleep(50000); /* the thread, too, has gone to sleep */
-	many_recv(ctx[1], TQ_ANY_SOURCE, MANY_TAG, data, &got);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(1, "tuples") && time(NULL) < end;)
-		tq_progress(many_eps[1]);
-	many_must(!many_counter(1, "tuples"), "the recall isn't answered");
+	recall(1, ctx[1], data, &got);
 }
 
-/* A tuple of what 1 sends to 0, in whose queue it is. */
+/* A tuple of what 1 sends to 0. */
 static void tuple_to_recall(struct tq_ctx *ctx[2])
 {
-	static const char *const params[] = {"service_thread=1", "promote_after=0",
-					     "giveback_after=0", NULL};
-	static const int both[] = {0, 1};
-
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
-	for (int i = 0; i < 10; i++)
-		many_pass(ctx[1], ctx[0], 1, 0);
-	many_must(many_counter(0, "tuples") == 1, "the tuple has no queue");
+	tuple_of(1, recallable, ctx);
 }
 
 /* The service thread of 1 takes in what has come: it is woken by a recall of that tuple. */
 static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
-	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(0, "tuples") && time(NULL) < end;)
-		tq_progress(many_eps[0]);
-	many_must(!many_counter(0, "tuples"), "the recall isn't answered");
+	recall(0, ctx, data, any);
 }
 
 /*
@@ -205,7 +206,6 @@ static void patient_sends(void)
 {
 	static const char *const params[] = {"service_thread=1", "promote_after=0", "copy_pool=1M",
 					     NULL};
-	static const int both[] = {0, 1};
 	enum { MESSAGES = 300 };
 	static char data[4000];
 	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
@@ -213,12 +213,7 @@ static void patient_sends(void)
 	struct tq_ctx *ctx[2];
 	int rc = 0, n;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
-	for (int i = 0; i < 10; i++)
-		many_pass(ctx[0], ctx[1], 0, 1);
-	many_must(many_counter(1, "tuples") == 1, "the tuple has no queue");
+	tuple_of(0, params, ctx);
 	for (n = 0; n < MESSAGES && rc >= 0; n += rc >= 0) {
 		time_t end = time(NULL) + many_deadline;
 
