@@ -112,7 +112,7 @@ static struct from taken(const ompi_message_t *message)
 }
 
 /* The handle is the user's as long as its message is there to be received. */
-static void put_back(ompi_message_t **message, struct from *from)
+static void hand_in(ompi_message_t **message, struct from *from)
 {
 	if (from->msg)
 		return;
@@ -127,7 +127,7 @@ int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t
 	struct from from = taken(*message);
 	int rc = blocking(&from, addr, count, type, status);
 
-	put_back(message, &from);
+	hand_in(message, &from);
 	return rc;
 }
 
@@ -137,7 +137,7 @@ int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_
 	struct from from = taken(*message);
 	int rc = nonblocking(&from, addr, count, type, request);
 
-	put_back(message, &from);
+	hand_in(message, &from);
 	return rc;
 }
 

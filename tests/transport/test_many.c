@@ -350,19 +350,28 @@ static int add_again(int ep, struct tq_ctx **ctx)
 
 static const char *const defaults[] = {NULL};
 
+/* A context that both have removed; its last receive has ended in the poll just now. */
+static void removed(struct tq_ctx *ctx[2], struct many_op *got, char data[64])
+{
+	struct many_op sent;
+
+	two(ctx, defaults);
+	many_recv(ctx[0], 1, MANY_TAG, data, got);
+	tq_ctx_remove(ctx[0]);
+	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
+	tq_ctx_remove(ctx[1]);
+	while (!got->ended)
+		many_spin(1);
+}
+
 /* A removed context's id may be used again as soon as its last receive has ended. */
 static void id_again(void)
 {
 	struct tq_ctx *ctx[2], *again;
-	struct many_op got, sent;
+	struct many_op got;
 	char data[64];
 
-	two(ctx, defaults);
-	many_recv(ctx[0], 1, MANY_TAG, data, &got);
-	tq_ctx_remove(ctx[0]);
-	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
-	while (!got.ended)
-		many_spin(1);
+	removed(ctx, &got, data);
 	many_must(!add_again(0, &again), "the id is still in use");
 }
 
@@ -373,13 +382,7 @@ static void id_again_for_message(void)
 	struct many_op got, sent;
 	char data[64];
 
-	two(ctx, defaults);
-	many_recv(ctx[0], 1, MANY_TAG, data, &got);
-	tq_ctx_remove(ctx[0]);
-	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
-	tq_ctx_remove(ctx[1]);
-	while (!got.ended)
-		many_spin(1);
+	removed(ctx, &got, data);
 	many_must(!add_again(1, &again[1]), "the id is still in use at the sender");
 	many_send(again[1], 0, MANY_TAG, "first", 0, &sent);
 	many_spin(1);
