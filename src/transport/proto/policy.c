@@ -94,7 +94,6 @@ void tq_policy_message(struct tq_rtup *k)
 {
 	const struct tq_ctx *ctx = k->pair->ctx;
 
-	ctx->core->nmessages++;
 	if (k->quiet < QUIET_MAX)
 		k->quiet++;
 	if (k->seen == ctx->wild_at)

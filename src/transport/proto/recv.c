@@ -263,9 +263,15 @@ static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	/* It has no place in the tuple's numbers. */
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
-	k->info.traditional++;
 	tq_policy_message(k);
 	return k;
+}
+
+/* It comes the traditional way, all of it: what is granted counts when it is delivered. */
+static void count(struct tq_rtup *k)
+{
+	k->info.traditional++;
+	k->pair->ctx->core->nmessages++;
 }
 
 static struct tq_unex *message(struct tq_rtup *k, const struct tq_msg_hdr *hdr,
@@ -329,6 +335,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 		tq_doom(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
+	count(k);
 	kept = arrive(k, m, len - sizeof(*m), bounce);
 	tq_policy_short(k, k->unex);
 	if (ask)
@@ -365,13 +372,12 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	u->sreq = tq_get32(m->sreq);
 	if (k->state == TQ_RTUP_DIRECT && tq_seq_before(u->seq, k->pos)) {
 		if (send_direct(u)) {
-			k->info.traditional--; /* it is counted when it is delivered */
-			ctx->core->nmessages--;
 			tq_unex_free(u);
 			return;
 		}
 		tq_rtup_recall(k, TQ_RECALL_BUFFER);
 	}
+	count(k);
 	tq_match_arrival(u);
 	if (is_short)
 		tq_policy_short(k, k->unex);
