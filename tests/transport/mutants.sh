@@ -27,21 +27,6 @@ link() {
 	done
 }
 
-# compile_all SOURCES OBJECTS: the protocol. What is as in the original is not compiled again.
-compile_all() {
-	local src obj
-
-	for src in "$1"/base/{handles,params,stats}.c "$1"/proto/*.c; do
-		obj=$2/$(basename "$src" .c).o
-		if [ -e "$work/plain/objects" ] && [ -z "$header" ] &&
-			cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
-			cp "$work/plain/objects/$(basename "$obj")" "$obj"
-		else
-			compile "$src" "$obj" "$1"
-		fi
-	done
-}
-
 # in_random_runs NAME DIRECTORY: is it seen there, in 1 % of them?
 in_random_runs() {
 	local out of failed breaks why with=('' ' with failures')
@@ -59,8 +44,8 @@ in_random_runs() {
 	return 1
 }
 
-# judge NAME DIRECTORY
-judge() {
+# look NAME DIRECTORY: prints the line, true if the mutant in the directory is found.
+look() {
 	local out only case
 
 	if ! out=$("$2/unit_handles"); then
@@ -77,34 +62,55 @@ judge() {
 		echo "ok mutant $1 ($case)"
 	else
 		echo "not ok mutant $1 - not found"
-		status=1
+		return 1
 	fi
 }
 
-header=
-mkdir -p "$work/sim" "$work/plain/objects.new"
+# judge PATCH NAME: makes the mutant and looks for it. What the patch changes is compiled, all of it if a header is changed.
+judge() {
+	local dir=$work/$2 files file
+
+	mkdir -p "$dir"
+	cp -r "$top/src/transport/base" "$top/src/transport/proto" "$dir/"
+	if ! patch -s -f -p1 -F 3 -d "$dir" <"$1" >/dev/null; then
+		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
+		return 1
+	fi
+	cp -r "$work/plain" "$dir/objects"
+	mapfile -t files < <(sed -n 's|^+++ b/||p' "$1")
+	[[ "${files[*]}" != *.h* ]] || files=("${sources[@]}")
+	for file in "${files[@]}"; do
+		compile "$dir/$file" "$dir/objects/$(basename "$file" .c).o" "$dir"
+	done
+	link "$dir/objects"
+	look "$2" "$dir/objects" || return 1
+	rm -rf "$dir"
+}
+
+mkdir -p "$work/sim" "$work/plain"
 sim_objects=()
 for s in "${sims[@]}" sim_random sim_exhaustive unit_handles; do
 	compile "$here/$s.c" "$work/sim/$s.o" "$top/src/transport"
 	[[ $s = sim_* || $s = unit_* ]] || sim_objects+=("$work/sim/$s.o")
 done
-compile_all "$top/src/transport" "$work/plain/objects.new"
-mv "$work/plain/objects.new" "$work/plain/objects"
+cd "$top/src/transport"
+sources=(base/{handles,params,stats}.c proto/*.c)
+for s in "${sources[@]}"; do
+	compile "$s" "$work/plain/$(basename "$s" .c).o" .
+done
 
+jobs=()
 for patch in "$here"/mutants/*.patch; do
 	name=$(basename "$patch" .patch)
 	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
-	rm -rf "$work/mutant"
-	mkdir -p "$work/mutant/objects"
-	cp -r "$top/src/transport/base" "$top/src/transport/proto" "$work/mutant/"
-	if ! patch -s -f -p1 -F 3 -d "$work/mutant" <"$patch" >/dev/null; then
-		echo "not ok mutant $name - the patch doesn't apply: the rule's code has changed"
-		status=1
-		continue
-	fi
-	header=$(grep '^+++ .*\.h$' "$patch" || true)
-	compile_all "$work/mutant" "$work/mutant/objects"
-	link "$work/mutant/objects"
-	judge "$name" "$work/mutant/objects"
+	[ ${#jobs[@]} -lt "$(nproc)" ] || {
+		wait "${jobs[0]}" || status=1
+		jobs=("${jobs[@]:1}")
+	}
+	judge "$patch" "$name" &
+	jobs+=($!)
+done
+for job in "${jobs[@]}"; do
+	wait "$job" || status=1
 done
 exit $status

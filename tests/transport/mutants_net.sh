@@ -27,21 +27,29 @@ link() {
 	${CC:-cc} -shared -Wl,-soname,libtupleq.so.0 "-Wl,--version-script=$top/src/transport/tupleq.map" "$1"/*.o -o "$2" -libverbs -pthread
 }
 
-# build SOURCES DIRECTORY [HEADER]: libtupleq there; what is as in the original is not compiled again, if the HEADER that the
-# patch changes is none.
+# build DIRECTORY SOURCES FILE...: libtupleq there, of the FILEs as they are in SOURCES and else as in the original.
 build() {
-	local src obj header=${3-}
+	local dir=$1 sources=$2 file name
+	shift 2
 
-	mkdir -p "$2/objects"
-	for src in "$1"/{base,proto,net,ep}/*.c; do
-		obj=$2/objects/$(basename "$(dirname "$src")")-$(basename "$src" .c).o
-		if [ "$2" != "$work/plain" ] && [ -z "$header" ] && cmp -s "$src" "$top/src/transport/${src#"$1/"}"; then
-			ln "$work/plain/objects/$(basename "$obj")" "$obj"
-		else
-			compile "$src" "$obj" "$1"
-		fi
+	mkdir -p "$dir/objects"
+	[ "$dir" = "$work/plain" ] || cp -l "$work"/plain/objects/*.o "$dir/objects"
+	for file in "$@"; do
+		name=${file#"$sources/"}
+		name=$dir/objects/${name/\//-}.o
+		rm -f "$name"
+		compile "$file" "$name" "$sources"
 	done
-	link "$2/objects" "$2/libtupleq.so.0"
+	link "$dir/objects" "$dir/libtupleq.so.0"
+}
+
+# changed PATCH SOURCES: the files that are to be compiled again: all, if a header is among those that the patch changes.
+changed() {
+	if grep -q '^+++ .*\.h$' "$1"; then
+		printf '%s\n' "$2"/{base,proto,net,ep}/*.c
+	else
+		sed -n "s|^+++ b/|$2/|p" "$1"
+	fi
 }
 
 # try DIRECTORY COMMAND [OUT]: with the libtupleq there. What it says goes to OUT, DIRECTORY/out.
@@ -59,19 +67,9 @@ what_failed() {
 	grep -m1 '^not ok' "$1" || grep -m1 '^#' "$1" || echo "it doesn't end"
 }
 
-# Does the test of this patch pass without it? Each is tried once.
-declare -A passes
-works() {
-	if [ -z "${passes[$1]-}" ]; then
-		passes[$1]=no
-		! try "$work/plain" "$1" || passes[$1]=yes
-	fi
-	[ "${passes[$1]}" = yes ]
-}
-
 # judge PATCH NAME: prints the line, true if the mutant is found.
 judge() {
-	local dir=$work/$2 test n
+	local dir=$work/$2 test n files
 
 	mkdir "$dir"
 	cp -r "$top/src/transport" "$dir/source"
@@ -79,7 +77,8 @@ judge() {
 		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
 		return 1
 	fi
-	build "$dir/source" "$dir" "$(sed -n 's/^+++ b\/\(.*\.h\)$/\1/p' "$1")"
+	mapfile -t files < <(changed "$1" "$dir/source")
+	build "$dir" "$dir/source" "${files[@]}"
 	test=$(test_of "$1")
 	for ((n = 1; n <= tries; n++)); do
 		try "$dir" "$test" && continue
@@ -101,22 +100,12 @@ test_of() {
 	sed -n '2s/^# caught by //p' "$1"
 }
 
-build "$top/src/transport" "$work/plain"
-patches=()
-for patch in "$here"/mutants_net/*.patch; do
-	[ $# -eq 0 ] || [[ " $* " == *" $(basename "$patch" .patch) "* ]] || continue
-	if works "$(test_of "$patch")"; then
-		patches+=("$patch")
-	else
-		echo "not ok mutant $(basename "$patch" .patch) - without it, \"$(test_of "$patch")\" fails: $(what_failed "$work/plain/out")"
-		status=1
-	fi
-done
-
+build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,net,ep}/*.c
 # Most of the time they wait for something that doesn't come: several side by side.
 jobs=()
-for patch in "${patches[@]}"; do
-	[ ${#jobs[@]} -lt 4 ] || {
+for patch in "$here"/mutants_net/*.patch; do
+	[ $# -eq 0 ] || [[ " $* " == *" $(basename "$patch" .patch) "* ]] || continue
+	[ ${#jobs[@]} -lt 8 ] || {
 		wait "${jobs[0]}" || status=1
 		jobs=("${jobs[@]:1}")
 	}
