@@ -8,6 +8,7 @@
 #include <tupleq/tupleq.h>
 
 #include "exchange.h"
+#include "marks.h"
 #include "schedule.h"
 #include "segment.h"
 
@@ -81,6 +82,7 @@ struct tupleq_node {
 	struct tq_peer *leader;
 	uint64_t addr; /* of its segment there */
 	uint32_t key;
+	struct tupleq_mark mark; /* there, for failures */
 };
 
 /* Where a rank is. */
@@ -99,6 +101,7 @@ struct tupleq_group {
 	/* The leader's: */
 	struct tq_ep *ep;
 	struct tq_mr *mr;
+	struct tupleq_mark mark; /* where other leaders tell of failures */
 	struct tupleq_node *nodes;
 	int node; /* which this is */
 	struct tupleq_where *where;

@@ -24,8 +24,12 @@ struct tupleq_exchange {
 /* With a tag of its own. 0, -ENOMEM. */
 int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, int tag,
 			  const void *mine, size_t bytes);
-/* 1: all is there; 0: not yet; -EIO: it never will be. */
+/* 1: all is there; 0: not yet; -EIO: it never will be. Where one of these two fails, those that
+ * wait for this process have been told. */
 int tupleq_exchange_poll(struct tupleq_exchange *x);
+/* Takes no part in it: those that wait for this process learn that it won't come about, and tell
+ * those that wait for them. `have` as there: 1 where nothing was sent. */
+void tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int have);
 /* What process `rank` gave. */
 const void *tupleq_exchange_of(const struct tupleq_exchange *x, int rank);
 /* After its end, or a failure. */

@@ -62,25 +62,29 @@ static void complete(struct tupleq_op *ended)
 	}
 }
 
+/* In the set-up, too, as far as that has come: others may be further. */
+static void note_failure(struct tupleq_coll *c)
+{
+	struct tupleq_segment *segment = c->group.segment;
+
+	c->failed = true;
+	if (segment)
+		atomic_store_explicit(&segment->failed.word, 1, memory_order_release);
+}
+
 /* Some process of the communicator is gone: nobody shall wait for it. Who waits for one that isn't
  * gone, but waits itself for one that is, learns it from us. */
 static void fail(struct tupleq_coll *c)
 {
 	const struct tupleq_group *g = &c->group;
-	uint64_t one = 1;
 
-	c->failed = true;
-	if (tupleq_state(c) != TUPLEQ_READY)
-		return;
-	atomic_store_explicit(&g->segment->failed.word, one, memory_order_release);
-	if (g->me)
-		return;
-	for (int i = 0; i < g->nnodes; i++) {
-		const struct tupleq_node *node = &g->nodes[i];
+	note_failure(c);
+	for (int i = 0; g->nodes && i < g->nnodes; i++) {
+		struct tq_peer *leader = g->nodes[i].leader;
+		const struct tupleq_mark *mark = &g->nodes[i].mark;
 
-		if (i != g->node)
-			tq_put(node->leader, &one, sizeof(one),
-			       node->addr + offsetof(struct tupleq_segment, failed), node->key);
+		if (i != g->node && leader && !tq_peer_error(leader))
+			tq_put(leader, &mark->id, sizeof(mark->id), mark->addr, mark->key);
 	}
 }
 
@@ -102,10 +106,13 @@ static int meet_by_messages(struct tupleq_coll *c, struct tupleq_request *reques
 
 static int meet(struct tupleq_coll *c, struct tupleq_op *op)
 {
-	if (c->failed)
-		return -EIO;
-	return tupleq_state(c) == TUPLEQ_READY ? tupleq_meet(c, op)
-					       : meet_by_messages(c, op->request);
+	bool ready = tupleq_state(c) == TUPLEQ_READY;
+
+	if (!c->failed)
+		return ready ? tupleq_meet(c, op) : meet_by_messages(c, op->request);
+	if (!ready && op->request)
+		tupleq_exchange_refuse(c->comm, op->request->tag, 1);
+	return -EIO;
 }
 
 /* Before anything else on a communicator. */
@@ -148,8 +155,12 @@ static void look(struct tupleq_coll *c, struct tupleq_op **ended)
 
 	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY)
 		return;
+	if (tupleq_marked(&c->group.mark)) {
+		note_failure(c);
+		return;
+	}
 	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed)) {
-		c->failed = true;
+		fail(c);
 		return;
 	}
 	awaited = tupleq_awaits(c, op);

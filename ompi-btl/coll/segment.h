@@ -27,7 +27,8 @@ struct tupleq_line {
 };
 
 struct tupleq_segment {
-	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more */
+	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more.
+				     * Written on the node only: see marks.h */
 	struct tupleq_line release; /* the leader's: the operation of that number is done */
 	_Alignas(TUPLEQ_LINE) uint64_t name;    /* what it was made under */
 	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */

@@ -23,6 +23,7 @@ struct card {
 struct offer {
 	uint64_t name; /* of the segment */
 	uint64_t addr;
+	struct tupleq_mark mark;
 	uint32_t key;
 	uint32_t ok; /* of all */
 };
@@ -183,6 +184,12 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 	}
 	g->ep = s->ep;
 	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), true, &g->mr);
+	if (!rc)
+		rc = tupleq_mark_take(s->ep, &g->mark);
+	if (rc == -ENOSPC) {
+		s->problem = "this process leads too many communicators";
+		return;
+	}
 	if (rc) {
 		s->problem = "shared memory can't be registered (is the limit of locked memory, "
 			     "ulimit -l, too low?)";
@@ -190,6 +197,7 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 	}
 	offer->addr = (uintptr_t)g->segment;
 	offer->key = tq_mr_key(g->mr);
+	offer->mark = g->mark;
 }
 
 static int share_offers(struct tupleq_setup *s)
@@ -264,6 +272,7 @@ static void find_nodes(struct tupleq_setup *s)
 			.leader = find_peer(s, s->leaders[i]),
 			.addr = offer->addr,
 			.key = offer->key,
+			.mark = offer->mark,
 		};
 	}
 	g->barrier.nsteps = tupleq_schedule((enum tupleq_pattern)tupleq_component.pattern,
@@ -331,13 +340,22 @@ static void free_setup(struct tupleq_setup *s)
 
 /* ---- the three exchanges ---- */
 
+/* From this one on: nobody shall wait for us. */
+static void refuse(ompi_communicator_t *comm, int stage)
+{
+	for (; stage < EXCHANGES; stage++)
+		tupleq_exchange_refuse(comm, SERIES_SETUP_TAG - stage, 1);
+}
+
 int tupleq_setup_start(struct tupleq_coll *c)
 {
 	struct tupleq_setup *s = calloc(1, sizeof(*s));
 	int rc = -ENOMEM;
 
-	if (!s)
+	if (!s) {
+		refuse(c->comm, CARDS);
 		return rc;
+	}
 	s->c = c;
 	s->size = ompi_comm_size(c->comm);
 	s->rank = ompi_comm_rank(c->comm);
@@ -347,6 +365,8 @@ int tupleq_setup_start(struct tupleq_coll *c)
 	s->leaders = calloc((size_t)s->size, sizeof(*s->leaders));
 	if (s->places && s->leaders)
 		rc = share_cards(s);
+	else
+		refuse(c->comm, CARDS);
 	if (rc) {
 		free_setup(s);
 		return rc;
@@ -410,6 +430,8 @@ int tupleq_setup_poll(struct tupleq_coll *c)
 	} while (!rc);
 	if (rc > 0)
 		settle(s, agreed);
+	else
+		refuse(c->comm, (int)s->stage + 1);
 	free_setup(s);
 	c->setup = NULL;
 	return rc;
@@ -427,6 +449,7 @@ void tupleq_teardown(struct tupleq_coll *c)
 		tq_mr_deregister(g->mr);
 	if (g->segment && !(c->failed && g->mr))
 		tupleq_segment_detach(g->segment);
+	tupleq_mark_give_back(&g->mark);
 	free(g->words);
 	free(g->other);
 	free(g->sum);

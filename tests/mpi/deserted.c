@@ -6,8 +6,11 @@
  * --enable-recovery, and its check isn't one that begins and ends on all ranks.
  *
  * deserted [VICTIM [OPERATION]]: the rank that dies, below 0 counted from the last; barrier,
- * allreduce, bcast (from it) or reduce (to the rank behind it).
+ * allreduce, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the first
+ * operation of its communicator; freed: of 3 ranks one has done its part and freed the communicator
+ * before the other notices, and these two go on.
  */
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -28,11 +31,66 @@ static int operate(const char *name, int victim, MPI_Comm comm)
 	return MPI_Barrier(comm);
 }
 
+/* One has freed the communicator when the other learns, and tells, that it has failed. */
+static void go_on(int victim, MPI_Comm comm)
+{
+	bool root = t_rank == (victim + 1) % t_size;
+	int other = root ? (victim + 2) % t_size : (victim + 1) % t_size;
+	int word = 1, sum, rc;
+
+	if (root)
+		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	rc = MPI_Reduce(&word, &sum, 1, MPI_INT, MPI_SUM, (victim + 1) % t_size, comm);
+	t_true((rc != MPI_SUCCESS) == root, "rank %d's part of the reduction: %d", t_rank, rc);
+	MPI_Comm_free(&comm);
+	if (!root)
+		MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+	for (int i = 0; i < AHEAD; i++) {
+		rc = MPI_Sendrecv(&word, 1, MPI_INT, other, 2, &sum, 1, MPI_INT, other, 2,
+				  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc == MPI_SUCCESS, "message %d between two that live: %d", i, rc);
+	}
+}
+
+static void fail_together(const char *name, int victim, MPI_Comm comm)
+{
+	int rc = MPI_SUCCESS;
+	MPI_Request request;
+
+	for (int i = 0; i < AHEAD && rc == MPI_SUCCESS; i++)
+		rc = operate(name, victim, comm);
+	t_true(rc != MPI_SUCCESS, "%s went on without rank %d", name, victim);
+	rc = MPI_Ibarrier(comm, &request);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+	t_true(rc != MPI_SUCCESS, "a nonblocking barrier ended without rank %d", victim);
+}
+
+/* Nobody leaves before all have noticed: that one leaves would be noticed, too. The rank behind the
+ * victim lets the others go, and has to know that they are gone or have its word. */
+static void meet(int victim)
+{
+	int first = (victim + 1) % t_size, word, rc;
+
+	t_doing("meeting those that are left");
+	if (t_rank != first) {
+		MPI_Send(&t_rank, 1, MPI_INT, first, 3, MPI_COMM_WORLD);
+		rc = MPI_Recv(&word, 1, MPI_INT, first, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc == MPI_SUCCESS, "rank %d isn't let go: %d", t_rank, rc);
+		return;
+	}
+	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size) {
+		rc = MPI_Recv(&word, 1, MPI_INT, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc == MPI_SUCCESS && word == i, "rank %d's word: %d", i, rc);
+	}
+	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size)
+		MPI_Ssend(&t_rank, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
 	const char *pml = getenv("OMPI_MCA_pml"), *name = argc > 2 ? argv[2] : "barrier";
-	int victim, rc = MPI_SUCCESS;
-	MPI_Request request;
+	int victim;
 	MPI_Comm comm;
 
 	t_init(&argc, &argv, 2);
@@ -46,18 +104,16 @@ int main(int argc, char **argv)
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-	MPI_Barrier(comm);
-	MPI_Barrier(comm);
+	for (int i = 0; i < 2; i++)
+		MPI_Barrier(strcmp(name, "setup") ? comm : MPI_COMM_WORLD);
 	t_doing("operating with one that is dead");
 	if (t_rank == victim)
 		_exit(0);
-	for (int i = 0; i < AHEAD && rc == MPI_SUCCESS; i++)
-		rc = operate(name, victim, comm);
-	t_true(rc != MPI_SUCCESS, "%s went on without rank %d", name, victim);
-	rc = MPI_Ibarrier(comm, &request);
-	if (rc == MPI_SUCCESS)
-		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
-	t_true(rc != MPI_SUCCESS, "a nonblocking barrier ended without rank %d", victim);
+	if (!strcmp(name, "freed"))
+		go_on(victim, comm);
+	else
+		fail_together(name, victim, comm);
+	meet(victim);
 	printf("ok rank %d is deserted by rank %d: %s\n", t_rank, victim, name);
 	fflush(stdout);
 	_exit(0);

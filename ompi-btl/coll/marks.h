@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words through which leaders tell one another that a process of their communicator is gone. They
+ * are no part of its memory: who tells may be late, when others have freed the communicator, and
+ * a write to memory that isn't registered any more would break the connection to them. So they are
+ * one table for all communicators, which stays until the endpoint goes, and what is written is the
+ * number of the communicator that the word is lent to: one that comes late is none that has it now.
+ */
+#ifndef TUPLEQ_COLL_MARKS_H
+#define TUPLEQ_COLL_MARKS_H
+
+#include <tupleq/tupleq.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Communicators that a process can lead its node's part of at a time. */
+enum { TUPLEQ_MARKS = 4096 };
+
+/* A word that is lent, as the others have to know it: they write `id` to `addr` with `key`. */
+struct tupleq_mark {
+	uint64_t addr, id; /* id 0: none */
+	uint32_t key;
+};
+
+/* Called with component.lock. 0; -ENOSPC: all are lent; or what tq_mr_register() says. */
+int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark);
+void tupleq_mark_give_back(struct tupleq_mark *mark);
+bool tupleq_marked(const struct tupleq_mark *mark);
+
+#endif
