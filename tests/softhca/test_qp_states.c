@@ -165,7 +165,7 @@ static void test_transitions(void **state)
 {
 	static const unsigned any = 1u << IBV_QPS_RESET | 1u << IBV_QPS_ERR;
 	static const unsigned allowed[] = {
-		[IBV_QPS_RESET] = any | 1u << IBV_QPS_INIT,
+		[IBV_QPS_RESET] = 1u << IBV_QPS_INIT,
 		[IBV_QPS_INIT] = any | 1u << IBV_QPS_INIT | 1u << IBV_QPS_RTR,
 		[IBV_QPS_RTR] = any | 1u << IBV_QPS_RTS,
 		[IBV_QPS_RTS] = any | 1u << IBV_QPS_RTS | 1u << IBV_QPS_SQD,
@@ -208,6 +208,59 @@ static void test_transitions(void **state)
 				t_eq(t_state(q), rc ? from : to);
 				unmake(q, xrcd);
 			}
+}
+
+/* What ends a QP's work takes nothing but the state, not even the one that it is thought to have.
+ */
+static void test_end_masks(void **state)
+{
+	static const enum ibv_qp_state ends[] = {IBV_QPS_RESET, IBV_QPS_ERR};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+		struct ibv_qp_attr attr = {.qp_state = ends[i], .cur_qp_state = IBV_QPS_RTS};
+
+		t_rc(ibv_modify_qp(p.a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+		t_eq(t_state(p.a), IBV_QPS_RTS);
+		t_ok(ibv_modify_qp(p.a->qp, &attr, IBV_QP_STATE));
+		t_pair_free(&p);
+	}
+}
+
+/* Who asks for no requests and no receives gets none. */
+static void test_no_work(void **state)
+{
+	struct t_pair p;
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
+	struct ibv_send_wr send = {.wr_id = 1, .opcode = IBV_WR_SEND}, *bad_send;
+	struct ibv_qp *was;
+
+	(void)state;
+	p = t_pair(dev, NULL, NULL, 4096);
+	was = p.a->qp;
+	p.a->qp = ibv_create_qp(dev->pd, &init);
+	t_true(p.a->qp != NULL, "no QP: %d", errno);
+	t_eq(init.cap.max_send_wr, 0);
+	t_eq(init.cap.max_recv_wr, 0);
+	t_to_init(p.a, NULL);
+	t_rc(ibv_post_recv(p.a->qp, &recv, &bad), ENOMEM);
+	t_true(bad == &recv, "bad is another one");
+	t_ok(t_to_state(p.a, IBV_QPS_RESET));
+	p.a->type = IBV_QPT_RC;
+	t_up(p.a, NULL,
+	     &(struct t_addr){.gid = dev->gid, .lid = dev->port.lid, .qpn = p.b->qp->qp_num});
+	t_rc(ibv_post_send(p.a->qp, &send, &bad_send), ENOMEM);
+	t_true(bad_send == &send, "bad is another one");
+	t_ok(ibv_destroy_qp(p.a->qp));
+	t_ok(ibv_destroy_cq(cq));
+	p.a->qp = was;
+	t_pair_free(&p);
 }
 
 /* Optional changes within RTS and INIT; without a state in the mask the state stays. */
@@ -387,7 +440,8 @@ int main(void)
 		cmocka_unit_test(test_masks),         cmocka_unit_test(test_transitions),
 		cmocka_unit_test(test_same_state),    cmocka_unit_test(test_cur_state),
 		cmocka_unit_test(test_values),        cmocka_unit_test(test_query),
-		cmocka_unit_test(test_create_limits),
+		cmocka_unit_test(test_create_limits), cmocka_unit_test(test_end_masks),
+		cmocka_unit_test(test_no_work),
 	};
 
 	return cmocka_run_group_tests_name("qp-states", tests, setup, t_teardown);

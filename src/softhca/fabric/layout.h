@@ -383,6 +383,10 @@ struct shca_exec {
 	uint64_t copy_addr;
 	uint64_t copy_len;
 	uint64_t copy_bounce; /* offset in the asker's arena */
+	/* owed.h: 0, or an event that the thread is about to cause; of which object */
+	_Atomic uint32_t owed;
+	uint32_t owed_hca;
+	uint32_t owed_number;
 };
 
 #define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */

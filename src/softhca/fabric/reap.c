@@ -15,6 +15,7 @@
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
+#include "owed.h"
 #include "proc.h"
 #include "table.h"
 #include "xrc_life.h"
@@ -97,13 +98,19 @@ static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shc
 	uint64_t ring = atomic_load(&cq->ring),
 		 at = f->hdr->arenas + owner * SHCA_ARENA + (ring >> 8);
 	struct shca_cq_ring r;
+	uint64_t word;
 
 	if (pread(f->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
 		return false;
 	/* A resize in between moved what there is. */
 	if (atomic_load(&cq->ring) != ring)
 		return true;
-	return (int64_t)(r.tail - r.bias - atomic_load(&cq->polled)) > 0;
+	if ((int64_t)(r.tail - r.bias - atomic_load(&cq->polled)) > 0)
+		return true;
+	/* It may have died before it moved the tail behind its completion. */
+	at += sizeof(r) + (r.tail & ((1ULL << (ring & 0xff)) - 1)) * cq->stride;
+	return pread(f->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
+	       (word & 0xff) != SHCA_SLOT_FREE && word >> 24 == (r.tail & ((1ULL << 40) - 1));
 }
 
 /*
@@ -177,6 +184,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	unsigned h, k;
 
 	leave_multicast(f);
+	shca_owed_send(f, proc);
 	for (h = 0; h < f->hdr->nhcas; h++) {
 		struct shca_hca *hca = &f->hdr->hcas[h];
 

@@ -59,7 +59,8 @@ void shca_cq_close_ring(struct shca_cq *cq);
 /* Before that: a producer that died may not have moved the tail behind its completion. */
 void shca_cq_settle_tail(struct shca_cq *cq);
 /* Calls fn for each completion that was not polled. Holding cq->lock. */
-void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c));
+void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
+		  void *arg);
 /* Puts the bytes that wait in completions, of one queue or of all, where they belong: memory of
  * this process is about to be deregistered. */
 void shca_cq_settle(struct shca_cq *cq);

@@ -63,11 +63,12 @@ static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const s
 	}
 }
 
-static void settle(struct shca_cq *cq, struct shca_cqe *c)
+static void settle(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 {
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
 	struct shca_rq_local *rq = c->flags & SHCA_CQE_RECV && c->payload ? rq_of(ctx, c) : NULL;
 
+	(void)arg;
 	if (!rq)
 		return;
 	scatter(cq, shca_rq_own_wqe(rq, c->wqe), c);
@@ -77,7 +78,7 @@ static void settle(struct shca_cq *cq, struct shca_cqe *c)
 void shca_cq_settle(struct shca_cq *cq)
 {
 	pthread_mutex_lock(&cq->lock);
-	shca_cq_each(cq, settle);
+	shca_cq_each(cq, settle, NULL);
 	pthread_mutex_unlock(&cq->lock);
 }
 

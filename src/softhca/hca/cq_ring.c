@@ -58,6 +58,27 @@ static uint64_t ring_tail(const struct shca_cq *cq)
 	return atomic_load(&((struct shca_cq_ring *)(void *)cq->ring)->tail);
 }
 
+/* Is the slot at `pos` neither free nor left over from the last round? */
+static bool taken(const struct shca_cq *cq, uint64_t pos)
+{
+	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
+}
+
+/* Behind the last completion: a producer that died may not have moved the tail. */
+static uint64_t ring_end(const struct shca_cq *cq)
+{
+	uint64_t end = ring_tail(cq);
+
+	if ((int64_t)(cq->next - end) > 0)
+		end = cq->next;
+	while (taken(cq, end))
+		end++;
+	return end;
+}
+
 /* The first position at or after `pos` that a hole's slot may be used for again. */
 static uint64_t next_round(const struct shca_cq *cq, uint64_t pos)
 {
@@ -158,15 +179,6 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 	}
 }
 
-/* Is the slot at `pos` neither free nor left over from the last round? */
-static bool taken(const struct shca_cq *cq, uint64_t pos)
-{
-	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-	uint64_t w = atomic_load_explicit(&s->word, memory_order_relaxed);
-
-	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
-}
-
 bool shca_cq_maybe(struct shca_cq *cq)
 {
 	struct shca_cqe *s;
@@ -245,10 +257,12 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *c))
 {
 	uint32_t kept = 0, n;
+	uint64_t end;
 
 	if (cq->nholes)
 		look_at_holes(cq);
-	for (uint64_t pos = cq->next; (int64_t)(ring_tail(cq) - pos) > 0; pos++) {
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
 		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
@@ -284,11 +298,12 @@ static uint64_t fires_at(const struct shca_cqe *c, bool solicited_only, uint64_t
 
 uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 {
-	uint64_t now = shca_now(), least = UINT64_MAX, at;
+	uint64_t now = shca_now(), least = UINT64_MAX, at, end;
 
 	if (cq->nholes)
 		look_at_holes(cq);
-	for (uint64_t pos = cq->next; least > 1 && (int64_t)(ring_tail(cq) - pos) > 0; pos++) {
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; least > 1 && (int64_t)(end - pos) > 0; pos++) {
 		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
@@ -324,13 +339,8 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 void shca_cq_settle_tail(struct shca_cq *cq)
 {
 	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)cq->ring;
-	uint64_t tail = ring_tail(cq);
 
-	if ((int64_t)(cq->next - tail) > 0)
-		tail = cq->next;
-	while (taken(cq, tail))
-		tail++;
-	atomic_store(&r->tail, tail);
+	atomic_store(&r->tail, ring_end(cq));
 }
 
 void shca_cq_close_ring(struct shca_cq *cq)
@@ -343,17 +353,21 @@ void shca_cq_close_ring(struct shca_cq *cq)
 	cq->holed = false;
 }
 
-void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c))
+void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
+		  void *arg)
 {
+	uint64_t end;
+
 	if (cq->nholes)
 		look_at_holes(cq);
-	for (uint64_t pos = cq->next; (int64_t)(ring_tail(cq) - pos) > 0; pos++) {
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
 		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
 		if (w == SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
-			fn(cq, s);
+			fn(cq, s, arg);
 	}
 	for (uint32_t i = 0; i < cq->npending; i++)
-		fn(cq, cq->pending[i].cqe);
+		fn(cq, cq->pending[i].cqe, arg);
 }

@@ -30,54 +30,24 @@ void shca_qp_reset(void)
 
 /* ---------------------------------------------------------------- errors and events */
 
-static void event_to(struct shca_hca *hca, struct shca_qp_entry *e, unsigned proc, uint32_t channel,
-		     enum ibv_event_type type)
-{
-	struct shca_event ev = {
-		.kind = type,
-		.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_QP], e),
-		.number = shca_table_number(e),
-	};
-
-	shca_event_send(&shca_self.fabric, hca, proc, channel, &ev);
-}
-
 void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
 {
-	struct shca_fabric_header *h = shca_self.fabric.hdr;
-	unsigned idx = shca_hca_index(&shca_self.fabric, hca);
-
-	if (e->type != IBV_QPT_XRC_RECV) {
-		event_to(hca, e, shca_life_proc(atomic_load(&e->life)), e->async_channel, type);
-		return;
-	}
-	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
-		uint32_t channel = atomic_load(&h->procs[p].tgt_channel[idx]);
-
-		/* Its creator hears of it in the context in which it was made. */
-		if (p == shca_life_proc(atomic_load(&e->life)))
-			channel = e->async_channel + 1;
-		if (shca_opened_by(e->openers, p) && channel)
-			event_to(hca, e, p, channel - 1, type);
-	}
+	shca_qp_tell(&shca_self.fabric, hca, e, type);
 }
 
 void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
 {
 	uint32_t s = atomic_load(&e->state);
-	unsigned proc;
+	bool ours = false;
 
-	do
-		if (s == IBV_QPS_ERR || s == IBV_QPS_RESET)
-			return;
-	while (!atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR));
-	if (type != SHCA_NO_EVENT)
+	shca_owe(&shca_self.fabric, hca, type, shca_table_number(e));
+	while (!ours && s != IBV_QPS_ERR && s != IBV_QPS_RESET)
+		ours = atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR);
+	if (ours && type != SHCA_NO_EVENT)
 		shca_qp_event(hca, e, type);
-	proc = shca_life_proc(atomic_load(&e->life));
-	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
-		return;
-	atomic_fetch_or(&shca_self.fabric.hdr->procs[proc].attention, SHCA_ATTENTION_QP);
-	shca_proc_ring(&shca_self.fabric.hdr->procs[proc]);
+	if (ours)
+		shca_qp_have_flushed(&shca_self.fabric, e);
+	shca_owe_nothing();
 }
 
 /* ---------------------------------------------------------------- flushing */
@@ -86,7 +56,51 @@ void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_
  * that its receive is flushed all the same, and the message fails when it goes on. */
 #define FLUSH_PATIENCE 20000000u
 
-static void flush_rq(struct shca_qp *qp)
+struct flushed {
+	const struct shca_qp *qp;
+	bool *slots; /* that are accounted for */
+};
+
+static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
+{
+	const struct flushed *f = arg;
+
+	(void)cq;
+	if ((c->flags & SHCA_CQE_RECV) && !(c->flags & SHCA_CQE_SRQ) && c->rsc == f->qp->idx &&
+	    c->qp_num == f->qp->ibv.qp_base.qp_num)
+		f->slots[c->wqe] = true;
+}
+
+/*
+ * Receives that a sender took which was killed before it completed or held them. Called when nobody
+ * takes one any more, or is in the middle of that: what is neither free nor posted nor in the CQ is
+ * one. The CQ's lock keeps polls from freeing some meanwhile.
+ */
+static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
+{
+	struct shca_rq_local *rq = &qp->rq;
+	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
+	struct shca_exec *x = shca_exec_self();
+
+	if (!f.slots)
+		return;
+	pthread_mutex_lock(&qp->recv_cq->lock);
+	shca_cq_each(qp->recv_cq, mark_completed, &f);
+	shca_rq_mark(rq, f.slots);
+	shca_epoch_enter(x);
+	for (c->wqe = 0; c->wqe < rq->shared->max_wr; c->wqe++) {
+		if (f.slots[c->wqe])
+			continue;
+		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
+		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+	}
+	shca_epoch_exit(x);
+	pthread_mutex_unlock(&qp->recv_cq->lock);
+	free(f.slots);
+}
+
+/* `alone`: nobody is inside an epoch with the queue, as it was before the QP failed. */
+static void flush_rq(struct shca_qp *qp, bool alone)
 {
 	struct shca_cqe c = {.rsc = qp->idx,
 			     .qp_num = qp->ibv.qp_base.qp_num,
@@ -106,6 +120,10 @@ static void flush_rq(struct shca_qp *qp)
 		c.visible_at = shca_in_order(&qp->entry->last_visible, sends_until);
 	shca_epoch_enter(x);
 	shca_resp_flush_held(qp->ctx->hca, qp->entry);
+	shca_epoch_exit(x);
+	if (alone && qp->rq.shared)
+		flush_lost(qp, &c);
+	shca_epoch_enter(x);
 	while (qp->rq.shared &&
 	       !shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
 		c.wqe = slot;
@@ -117,17 +135,17 @@ static void flush_rq(struct shca_qp *qp)
 
 void shca_qp_flush(struct shca_qp *qp, uint64_t patience)
 {
-	bool again;
+	bool alone, again;
 
 	/* Whoever is sending to us, or executing our queue, sees ERR when it looks next. */
 	shca_engine_remove(qp);
-	shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
+	alone = shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
 	pthread_mutex_lock(&qp->sq_lock);
 	if (qp->sq && qp->sched == SHCA_SCHED_IDLE)
 		shca_req_flush(qp);
 	again = atomic_exchange(&qp->flushed, true);
 	pthread_mutex_unlock(&qp->sq_lock);
-	flush_rq(qp);
+	flush_rq(qp, alone && !again);
 	if (!again && qp->entry->srq)
 		shca_qp_event(qp->ctx->hca, qp->entry, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
@@ -167,7 +185,7 @@ int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	r = shca_rq_post(&qp->rq, wr, bad);
 	/* Until the flush has been here, a sender may still be writing into an earlier receive. */
 	if (atomic_load(&qp->flushed))
-		flush_rq(qp);
+		flush_rq(qp, false);
 	return r;
 }
 

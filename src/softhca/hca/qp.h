@@ -7,6 +7,7 @@
 
 #include "cq.h"
 #include "engine.h"
+#include "fabric/owed.h"
 #include "mem.h"
 #include "objects.h"
 #include "rq.h"
@@ -148,7 +149,6 @@ static inline enum ibv_qp_state shca_qp_state(const struct shca_qp_entry *e)
  * open). Any process. */
 void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type);
 /* No event is due: the error shows in a completion. */
-#define SHCA_NO_EVENT ((enum ibv_event_type) - 1)
 /* Puts a QP into ERR after an error and tells its owner, whose engine or next poll flushes it. Any
  * process. */
 void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type);

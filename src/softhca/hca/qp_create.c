@@ -115,6 +115,9 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 	qp->max_wr = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_QP_WR);
 	if (qp->max_wr > qp->sq_size)
 		qp->max_wr = qp->sq_size;
+	/* None were asked for, and none can be posted. */
+	if (!cap->max_send_wr)
+		qp->max_wr = 0;
 	cap->max_send_wr = qp->max_wr;
 	cap->max_send_sge = qp->max_sge;
 	return 0;

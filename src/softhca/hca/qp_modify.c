@@ -135,8 +135,11 @@ static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_t
 	/* SQE is for the types that have it. */
 	if (from == S(SQE) && to == S(RTS) && t != UC && t != UD)
 		return false;
+	/* As in the kernel's table: RESET is left for INIT alone. */
+	if (to == S(ERR) && from == S(RESET))
+		return false;
 	if (to == S(RESET) || to == S(ERR))
-		return !rest;
+		return !(mask & ~Q(STATE));
 	for (unsigned i = 0; i < sizeof(transitions) / sizeof(*transitions); i++) {
 		const struct transition *x = &transitions[i];
 

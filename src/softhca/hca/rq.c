@@ -34,7 +34,7 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	char *arena;
 
 	shared->size = size;
-	shared->max_wr = is_srq ? size - 1 : size;
+	shared->max_wr = is_srq ? size - 1 : *max_wr ? size : 0;
 	if (shared->max_wr > most)
 		shared->max_wr = most;
 	shared->max_sge = max_sge ? max_sge : 1;
@@ -176,6 +176,19 @@ void shca_rq_reset(struct shca_rq_local *rq)
 	rq->nfree = rq->shared->max_wr;
 	for (uint32_t i = 0; i < rq->nfree; i++)
 		rq->free_list[i] = rq->nfree - 1 - i;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
+{
+	uint64_t tail;
+
+	pthread_mutex_lock(&rq->lock);
+	for (uint32_t i = 0; i < rq->nfree; i++)
+		slots[rq->free_list[i]] = true;
+	tail = atomic_load(&rq->shared->tail);
+	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
+		slots[(uint32_t)atomic_load(&rq->ring[pos & rq->mask])] = true;
 	pthread_mutex_unlock(&rq->lock);
 }
 

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "owed.h"
+
+#include "epoch.h"
+#include "event.h"
+#include "proc.h"
+#include "table.h"
+#include "xrc_life.h"
+
+/* In shca_exec.owed; 0 is nothing. */
+static uint32_t owed_of(enum ibv_event_type type)
+{
+	return (uint32_t)((int)type + 2);
+}
+
+static enum ibv_event_type type_of(uint32_t owed)
+{
+	return (enum ibv_event_type)((int)owed - 2);
+}
+
+void shca_owe(const struct shca_fabric *f, const struct shca_hca *hca, enum ibv_event_type type,
+	      uint32_t number)
+{
+	struct shca_exec *x = shca_exec_self();
+
+	x->owed_hca = shca_hca_index(f, hca);
+	x->owed_number = number;
+	atomic_store_explicit(&x->owed, owed_of(type), memory_order_release);
+}
+
+void shca_owe_nothing(void)
+{
+	atomic_store_explicit(&shca_exec_self()->owed, 0, memory_order_release);
+}
+
+/* ---- telling ---- */
+
+static void tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		 unsigned proc, uint32_t channel, enum ibv_event_type type)
+{
+	struct shca_event ev = {
+		.kind = type,
+		.idx = shca_table_index(f, &hca->tables[SHCA_QP], e),
+		.number = shca_table_number(e),
+	};
+
+	shca_event_send(f, hca, proc, channel, &ev);
+}
+
+void shca_qp_tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		  enum ibv_event_type type)
+{
+	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
+
+	if (e->type != IBV_QPT_XRC_RECV) {
+		tell(f, hca, e, owner, e->async_channel, type);
+		return;
+	}
+	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
+		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
+
+		/* Its creator hears of it in the context in which it was made. */
+		if (p == owner)
+			channel = e->async_channel + 1;
+		if (shca_opened_by(e->openers, p) && channel)
+			tell(f, hca, e, p, channel - 1, type);
+	}
+}
+
+void shca_qp_have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e)
+{
+	unsigned proc = shca_life_proc(atomic_load(&e->life));
+
+	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
+		return;
+	atomic_fetch_or(&f->hdr->procs[proc].attention, SHCA_ATTENTION_QP);
+	shca_proc_ring(&f->hdr->procs[proc]);
+}
+
+/* ---- in place of one who died ---- */
+
+static void send_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			enum ibv_event_type type)
+{
+	const struct shca_qp_entry *e = shca_table_find(f, hca, SHCA_QP, number, NULL);
+
+	if (!e)
+		return;
+	if (type == IBV_EVENT_COMM_EST) {
+		if (atomic_load(&e->comm_est))
+			shca_qp_tell(f, hca, e, type);
+		return;
+	}
+	if (atomic_load(&e->state) != IBV_QPS_ERR)
+		return;
+	if (type != SHCA_NO_EVENT)
+		shca_qp_tell(f, hca, e, type);
+	shca_qp_have_flushed(f, e);
+}
+
+static void send_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number)
+{
+	struct shca_event ev = {.kind = IBV_EVENT_SRQ_LIMIT_REACHED, .number = number};
+	const struct shca_srq_entry *s = shca_table_find(f, hca, SHCA_SRQ, number, &ev.idx);
+
+	if (s && !atomic_load(&s->rq.limit))
+		shca_event_send(f, hca, shca_life_proc(atomic_load(&s->life)), s->async_channel,
+				&ev);
+}
+
+static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number)
+{
+	struct shca_event ev = {.kind = IBV_EVENT_CQ_ERR, .number = number};
+	const struct shca_cq_entry *c = shca_table_find(f, hca, SHCA_CQ, number, &ev.idx);
+
+	if (c && atomic_load(&c->overrun))
+		shca_event_send(f, hca, shca_life_proc(atomic_load(&c->life)), c->async_channel,
+				&ev);
+}
+
+void shca_owed_send(struct shca_fabric *f, unsigned proc)
+{
+	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
+		struct shca_exec *x = &f->hdr->procs[proc].exec[i];
+		uint32_t owed = atomic_load_explicit(&x->owed, memory_order_acquire);
+		struct shca_hca *hca = &f->hdr->hcas[x->owed_hca];
+
+		if (!owed)
+			continue;
+		if (type_of(owed) == IBV_EVENT_SRQ_LIMIT_REACHED)
+			send_for_srq(f, hca, x->owed_number);
+		else if (type_of(owed) == IBV_EVENT_CQ_ERR)
+			send_for_cq(f, hca, x->owed_number);
+		else
+			send_for_qp(f, hca, x->owed_number, type_of(owed));
+		/* If we die first, the next reaper does it again. */
+		atomic_store_explicit(&x->owed, 0, memory_order_relaxed);
+	}
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * owed.h - asynchronous events that follow from a change which any process may make in an object's
+ * entry: a QP goes to ERR, an SRQ's limit is disarmed. Who is about to make the change notes first
+ * that it owes the event. If it dies before it has told the owner, the reaper tells; where it died
+ * in the middle of that, once more: one too many does no harm.
+ */
+#ifndef SHCA_OWED_H
+#define SHCA_OWED_H
+
+#include "fabric.h"
+
+/* No event but an end of the queues: the owner of the QP has to flush it. */
+#define SHCA_NO_EVENT ((enum ibv_event_type) - 1)
+
+/* This thread is about to change the object (a QP, an SRQ or a CQ, as the event's type says) with
+ * that number. */
+void shca_owe(const struct shca_fabric *f, const struct shca_hca *hca, enum ibv_event_type type,
+	      uint32_t number);
+/* It has told, or has found that there was nothing to change. */
+void shca_owe_nothing(void);
+/* The same for all threads of a process that died, if they had made the change. */
+void shca_owed_send(struct shca_fabric *f, unsigned proc);
+
+/* Tells all who have a handle of the QP. */
+void shca_qp_tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		  enum ibv_event_type type);
+/* Has its owner's engine flush a QP that was put into ERR. Nobody owns a target QP's queue. */
+void shca_qp_have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e);
+
+#endif

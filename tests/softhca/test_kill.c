@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_kill.c - a process is killed behind each instruction of ibv_post_send(). The parent steps
+ * the victims through it (ptrace), one instruction further each time, and child 0 says what it
+ * finds when they are reaped: each completion has its event, each limit that was disarmed, too,
+ * and no receive is lost.
+ *
+ * test_kill [STRIDE]: instructions from one death to the next.
+ */
+#define _GNU_SOURCE 1
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+#include "stat.h"
+
+/* Victims at a time, and receives for each. */
+enum { VICTIMS = 12, RECEIVES = 4 };
+
+enum key { K_READY, K_TRACED, K_REAPED, K_BUF, K_ADDR = 8 };
+
+/* Each victim does the same on another QP first, so that what is done once is behind it. */
+#define ADDR_OF(victim, rehearsal) (K_ADDR + 3 * (2 * ((victim)-1) + (rehearsal)))
+
+enum what { SENDS, SENDS_TO_SRQ, WRITES_WITH_BAD_KEY };
+
+static unsigned stride = 1;
+
+/* ---- who is killed ---- */
+
+static void victim(unsigned me, enum what what)
+{
+	struct t_dev *d = t_open();
+	struct t_params p = t_params(d);
+	struct t_qp *rehearsal = t_qp(d, NULL), *q = t_qp(d, NULL);
+	struct t_buf b = t_buf(d, 4096);
+	struct ibv_sge sge = t_sge(&b, 0, 64);
+	struct procs_buf peer;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_wc wc;
+
+	procs_connect(rehearsal, 0, ADDR_OF(me, true), &p);
+	procs_connect(q, 0, ADDR_OF(me, false), &p);
+	peer = procs_get_buf(0, K_BUF);
+	wr = what == WRITES_WITH_BAD_KEY
+		     ? t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, peer.addr, peer.rkey ^ 0x55)
+		     : t_wr(IBV_WR_SEND, 1, &sge, 1);
+	procs_barrier();
+	t_post(rehearsal, &wr);
+	t_poll(rehearsal->scq, &wc, 1);
+	procs_put(K_READY, 1);
+	procs_get(PROCS_PARENT, K_TRACED);
+	raise(SIGUSR1);
+	ibv_post_send(q->qp, &wr, &bad);
+	raise(SIGUSR2);
+	for (;;)
+		pause();
+}
+
+/* ---- who finds what is left ---- */
+
+struct mate {
+	struct t_qp *q;
+	struct ibv_cq *cq;
+	struct ibv_comp_channel *channel;
+	struct ibv_srq *srq;
+	bool limit, failed; /* events */
+};
+
+static void prepare(struct t_dev *d, struct mate *m, struct ibv_comp_channel *channel,
+		    enum what what, struct t_buf *b, unsigned who, bool rehearsal)
+{
+	struct ibv_srq_init_attr srq = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
+	struct ibv_srq_attr limit = {.srq_limit = RECEIVES};
+	struct ibv_sge sge = t_sge(b, 0, 64);
+	struct t_params p = t_params(d);
+	struct t_spec spec = {0};
+
+	m->channel = channel;
+	spec.rcq = m->cq = ibv_create_cq(d->ctx, 16, NULL, m->channel, 0);
+	t_true(m->cq != NULL, "no CQ");
+	if (what == SENDS_TO_SRQ) {
+		spec.srq = m->srq = ibv_create_srq(d->pd, &srq);
+		t_true(m->srq != NULL, "no SRQ");
+	}
+	m->q = t_qp(d, &spec);
+	procs_connect(m->q, who, ADDR_OF(who, rehearsal), &p);
+	for (unsigned i = 0; i < RECEIVES; i++) {
+		if (m->srq)
+			t_srq_recv(m->srq, i, &sge, 1);
+		else
+			t_recv(m->q, i, &sge, 1);
+	}
+	if (m->srq)
+		t_ok(ibv_modify_srq(m->srq, &limit, IBV_SRQ_LIMIT));
+	t_ok(ibv_req_notify_cq(m->cq, 0));
+}
+
+static void take_events(struct t_dev *d, struct mate *mates)
+{
+	while (t_readable(d->ctx->async_fd, 0)) {
+		struct ibv_async_event e = t_event(d->ctx);
+
+		for (struct mate *m = mates; m < mates + VICTIMS; m++) {
+			if (e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == m->srq)
+				m->limit = true;
+			if (e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == m->q->qp)
+				m->failed = true;
+		}
+	}
+}
+
+/* Completions of receives; fewer than `want` only if no more come. */
+static unsigned take(struct mate *m, unsigned want)
+{
+	unsigned n = 0;
+	int rc = 0;
+
+	for (uint64_t t0 = t_now(); n < want && t_ms_since(t0) < 1000; n += (unsigned)rc) {
+		struct ibv_wc wc;
+
+		rc = ibv_poll_cq(m->cq, 1, &wc);
+		t_true(rc >= 0, "ibv_poll_cq: %d", rc);
+	}
+	return n;
+}
+
+/* The rehearsal's is there as well. */
+static bool has_event(struct mate *m)
+{
+	struct ibv_cq *cq;
+	bool has = false;
+	void *user;
+
+	while (t_readable(m->channel->fd, 0)) {
+		t_ok(ibv_get_cq_event(m->channel, &cq, &user));
+		ibv_ack_cq_events(cq, 1);
+		has |= cq == m->cq;
+	}
+	return has;
+}
+
+static void look_at(struct mate *m, enum what what, unsigned me)
+{
+	bool event = has_event(m), broken = t_state(m->q) == IBV_QPS_ERR;
+	struct ibv_wc wc;
+	unsigned n = (unsigned)ibv_poll_cq(m->cq, 1, &wc);
+
+	t_true(n <= 1, "victim %u: ibv_poll_cq: %d", me, (int)n);
+	t_true(event || !n, "victim %u: a completion without its event", me);
+	if (m->srq) {
+		struct ibv_srq_attr attr;
+
+		t_ok(ibv_query_srq(m->srq, &attr));
+		t_true(m->limit == !attr.srq_limit, "victim %u: the limit is %u, its event %s", me,
+		       attr.srq_limit, m->limit ? "came" : "did not come");
+		return;
+	}
+	if (what == WRITES_WITH_BAD_KEY)
+		t_true(m->failed == broken, "victim %u: the QP is %s, its event %s", me,
+		       broken ? "broken" : "well", m->failed ? "came" : "did not come");
+	else
+		t_true(!broken, "victim %u: the QP is broken", me);
+	/* A broken one is flushed without us. */
+	if (!broken)
+		t_ok(t_to_state(m->q, IBV_QPS_ERR));
+	n += take(m, RECEIVES - n);
+	t_true(n == RECEIVES, "victim %u: %u receives of %d", me, n, RECEIVES);
+	t_empty(m->cq);
+}
+
+static void survivor(enum what what)
+{
+	struct t_dev *d = t_open();
+	struct t_buf b = t_buf(d, 4096);
+	struct mate mates[VICTIMS] = {0}, rehearsals[VICTIMS] = {0};
+
+	procs_put_buf(K_BUF, &b);
+	for (unsigned i = 0; i < VICTIMS; i++) {
+		struct ibv_comp_channel *channel = ibv_create_comp_channel(d->ctx);
+
+		t_true(channel != NULL, "no channel");
+		prepare(d, &rehearsals[i], channel, what, &b, i + 1, true);
+		prepare(d, &mates[i], channel, what, &b, i + 1, false);
+	}
+	take_events(d, mates);
+	for (unsigned i = 0; i < VICTIMS; i++)
+		mates[i].limit = false;
+	procs_barrier();
+	procs_get(PROCS_PARENT, K_REAPED);
+	take_events(d, mates);
+	for (unsigned i = 0; i < VICTIMS; i++)
+		look_at(&mates[i], what, i);
+	for (unsigned i = 0; i < VICTIMS; i++) {
+		struct ibv_wc wc;
+
+		t_qp_free(mates[i].q);
+		t_true(ibv_poll_cq(mates[i].cq, 1, &wc) >= 0, "victim %u: ibv_poll_cq", i);
+	}
+	t_untidy();
+}
+
+static void cast(unsigned me, void *arg)
+{
+	enum what what = *(enum what *)arg;
+
+	if (me == 0)
+		survivor(what);
+	else
+		victim(me, what);
+}
+
+/* ---- the parent ---- */
+
+/* The signal that the victim stops with. */
+static int stopped(pid_t pid)
+{
+	int status;
+
+	t_true(waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status), "%d doesn't stop: %d",
+	       (int)pid, errno);
+	return WSTOPSIG(status);
+}
+
+/* So many instructions of it, or all: how many it had left. */
+static unsigned step(pid_t pid, unsigned n)
+{
+	unsigned done = 0;
+
+	while (done < n) {
+		t_eq(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+		if (stopped(pid) == SIGUSR2)
+			break;
+		done++;
+	}
+	return done;
+}
+
+/* Kills a victim behind each of VICTIMS instructions from `first` on. False if all are behind the
+ * end. */
+static bool kill_some(enum what what, unsigned first)
+{
+	bool more = false;
+
+	procs_start(VICTIMS + 1, NULL, cast, &what);
+	for (unsigned i = 1; i <= VICTIMS; i++) {
+		procs_get(i, K_READY);
+		procs_may_die(i);
+		t_eq(ptrace(PTRACE_SEIZE, procs_pid(i), NULL, NULL), 0);
+	}
+	procs_put(K_TRACED, 1);
+	for (unsigned i = 1; i <= VICTIMS; i++)
+		t_eq(stopped(procs_pid(i)), SIGUSR1);
+	for (unsigned i = 1; i <= VICTIMS; i++) {
+		unsigned n = first + (i - 1) * stride;
+
+		more |= step(procs_pid(i), n) == n;
+		procs_kill(i);
+	}
+	for (unsigned i = 1; i <= VICTIMS; i++)
+		stat_await_reaped(procs_pid(i));
+	procs_put(K_REAPED, 1);
+	procs_finish();
+	return more;
+}
+
+static void kill_all(enum what what)
+{
+	for (unsigned first = 0; kill_some(what, first); first += VICTIMS * stride)
+		;
+}
+
+static void test_sends(void **state)
+{
+	(void)state;
+	kill_all(SENDS);
+}
+
+static void test_sends_to_srq(void **state)
+{
+	(void)state;
+	kill_all(SENDS_TO_SRQ);
+}
+
+static void test_bad_key(void **state)
+{
+	(void)state;
+	kill_all(WRITES_WITH_BAD_KEY);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sends),
+		cmocka_unit_test(test_sends_to_srq),
+		cmocka_unit_test(test_bad_key),
+	};
+
+	if (argc > 1)
+		stride = (unsigned)strtoul(argv[1], NULL, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
