@@ -62,10 +62,11 @@ status() {
 }
 one_sentence() { [ "$(wc -l < "$tmp/err")" = 1 ] && grep -q '\.$' "$tmp/err"; }
 
-# start COMMAND...: softhca run in the background; sets run, dir and cmd (its pid) when the command runs.
+# start COMMAND [BEFORE]: softhca run in the background; sets run, dir and cmd (its pid) when the command runs, and has done what is
+# BEFORE it.
 start() {
 	rm -f "$tmp/started"
-	"$SOFTHCA" run -- bash -c 'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
+	"$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
 		"$tmp/started" > "$tmp/bg.out" 2> "$tmp/bg.err" 9>&- &
 	run=$!
 	within test -e "$tmp/started" || return 1
@@ -161,7 +162,7 @@ precedence() {
 signals() {
 	local s n
 	for s in INT TERM HUP QUIT USR1 USR2; do
-		start "trap 'exit 42' $s; while :; do sleep 0.05; done"
+		start "while :; do sleep 0.05; done" "trap 'exit 42' $s; "
 		kill -$s "$run"
 		check "SIG$s is passed on" status_of "$run" 42
 		check "fabric is removed after SIG$s" gone "$dir"
