@@ -426,98 +426,17 @@ static void test_grh(void **state)
 	t_pair_free(&p);
 }
 
-/* What comes behind a SEND on its QP finds the message in its place, though nobody has polled its
- * completion (IBA 9.5); and what is written there afterwards stays. */
-static void test_behind_send(void **state)
-{
-	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
-	struct ibv_sge in = t_sge(&p.bb, 0, 8), read = t_sge(&p.ba, 64, 8);
-	struct ibv_sge write = t_sge(&p.ba, 128, 8), old = t_sge(&p.ba, 192, 8);
-	uint64_t at = (uintptr_t)p.bb.addr;
-	struct ibv_send_wr wr;
-
-	(void)state;
-	for (unsigned i = 0; i < 20; i++) {
-		memset(p.ba.addr, 'a' + (int)i, 8);
-		memset(p.ba.addr + 128, 'A' + (int)i, 8);
-		t_recv(p.b, i, &in, 1);
-		t_send(p.a, 100, t_sge(&p.ba, 0, 8));
-		t_done(p.a->scq, 100, IBV_WC_SEND);
-		switch (i % 3) {
-		case 0:
-			wr = t_rdma(IBV_WR_RDMA_READ, 101, &read, 1, at, p.bb.mr->rkey);
-			t_post(p.a, &wr);
-			t_done(p.a->scq, 101, IBV_WC_RDMA_READ);
-			t_check_byte(p.ba.addr + 64, 8, 'a' + (int)i);
-			break;
-		case 1:
-			wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 102, &old, 1, at, p.bb.mr->rkey);
-			wr.wr.atomic.compare_add = 1;
-			t_post(p.a, &wr);
-			t_done(p.a->scq, 102, IBV_WC_FETCH_ADD);
-			t_check_byte(p.ba.addr + 192, 8, 'a' + (int)i);
-			break;
-		default:
-			break;
-		}
-		wr = t_rdma(IBV_WR_RDMA_WRITE, 103, &write, 1, at, p.bb.mr->rkey);
-		t_post(p.a, &wr);
-		t_done(p.a->scq, 103, IBV_WC_RDMA_WRITE);
-		t_check_byte(p.bb.addr, 8, 'A' + (int)i);
-		t_done(p.b->rcq, i, IBV_WC_RECV);
-		t_check_byte(p.bb.addr, 8, 'A' + (int)i);
-		/* Polled before: nothing is in the way. */
-		wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 104, &old, 1, at, p.bb.mr->rkey);
-		wr.wr.atomic.compare_add = 1;
-		t_post(p.a, &wr);
-		t_done(p.a->scq, 104, IBV_WC_FETCH_ADD);
-		t_check_byte(p.ba.addr + 192, 8, 'A' + (int)i);
-	}
-	t_pair_free(&p);
-}
-
-/* Several messages, of which some are polled and some aren't; all is posted at once. */
-static void test_behind_sends(void **state)
-{
-	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
-	struct ibv_sge read = t_sge(&p.ba, 2048, 1024);
-	struct ibv_send_wr wr =
-		t_rdma(IBV_WR_RDMA_READ, 101, &read, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
-	struct ibv_wc wc[8];
-
-	(void)state;
-	for (unsigned round = 1; round < 30; round++) {
-		t_fill(p.ba.addr, 1024, round);
-		for (unsigned i = 0; i < 8; i++) {
-			struct ibv_sge in = t_sge(&p.bb, 128 * i, 128);
-
-			t_recv(p.b, i, &in, 1);
-		}
-		for (unsigned i = 0; i < 8; i++)
-			t_send(p.a, i, t_sge(&p.ba, 128 * i, 128));
-		t_post(p.a, &wr);
-		if (round % 3 == 1)
-			t_poll(p.b->rcq, wc, 4);
-		t_poll(p.a->scq, wc, 8);
-		t_done(p.a->scq, 101, IBV_WC_RDMA_READ);
-		t_check(p.ba.addr + 2048, 1024, round);
-		t_poll(p.b->rcq, wc, round % 3 == 1 ? 4 : 8);
-	}
-	t_pair_free(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_send),         cmocka_unit_test(test_send_imm),
-		cmocka_unit_test(test_write),        cmocka_unit_test(test_write_imm),
-		cmocka_unit_test(test_read),         cmocka_unit_test(test_rdma_zero_key),
-		cmocka_unit_test(test_atomics),      cmocka_unit_test(test_sges),
-		cmocka_unit_test(test_inline),       cmocka_unit_test(test_inline_held),
-		cmocka_unit_test(test_fence),        cmocka_unit_test(test_order),
-		cmocka_unit_test(test_sq_sig_all),   cmocka_unit_test(test_atomic_sge),
-		cmocka_unit_test(test_grh),          cmocka_unit_test(test_behind_send),
-		cmocka_unit_test(test_behind_sends),
+		cmocka_unit_test(test_send),       cmocka_unit_test(test_send_imm),
+		cmocka_unit_test(test_write),      cmocka_unit_test(test_write_imm),
+		cmocka_unit_test(test_read),       cmocka_unit_test(test_rdma_zero_key),
+		cmocka_unit_test(test_atomics),    cmocka_unit_test(test_sges),
+		cmocka_unit_test(test_inline),     cmocka_unit_test(test_inline_held),
+		cmocka_unit_test(test_fence),      cmocka_unit_test(test_order),
+		cmocka_unit_test(test_sq_sig_all), cmocka_unit_test(test_atomic_sge),
+		cmocka_unit_test(test_grh),
 	};
 
 	return cmocka_run_group_tests_name("rc", tests, setup, t_teardown);

@@ -392,8 +392,6 @@ struct shca_exec {
 #define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
 #define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits */
 #define SHCA_ATTENTION_MR  4u /* a region in a segment is gone, which we may have attached */
-#define SHCA_ATTENTION_SETTLE \
-	8u /* messages that lie in completions are to be put where they belong */
 
 enum shca_proc_state {
 	SHCA_PROC_FREE,
@@ -420,8 +418,6 @@ struct shca_proc {
 	_Atomic uint32_t bell SHCA_ALIGNED; /* futex: its engine sleeps here */
 	_Atomic uint32_t sleeping;          /* 1: the engine is in (or going to) futex_wait */
 	_Atomic uint32_t attention;         /* SHCA_ATTENTION_*, set by peers */
-	/* How often a peer asked for what SETTLE says, and up to which of these it was done. */
-	_Atomic uint64_t to_settle, settled;
 	/* Async channel + 1 for XRC target QPs that it has open. */
 	_Atomic uint32_t tgt_channel[SHCA_MAX_HCAS];
 	/* Processes some executor of which wants us to copy. */

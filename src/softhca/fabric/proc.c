@@ -210,8 +210,6 @@ static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
 		atomic_store(&p->pinned, 0);
 		atomic_store(&p->sleeping, 0);
 		atomic_store(&p->attention, 0);
-		atomic_store(&p->to_settle, 0);
-		atomic_store(&p->settled, 0);
 		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {
 			atomic_store(&p->copy_asked[w], 0);
 			atomic_store(&p->attached[w], 0);

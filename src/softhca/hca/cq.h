@@ -20,20 +20,15 @@
  */
 bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
 		     uint16_t *pocket);
-struct shca_cargo;
-
 /* Messages will come to this CQ of ours: makes room for them. */
 void shca_cq_receives(struct shca_cq *cq);
 /*
- * Adds completion *c, with its payload, the cargo. 0, or -ENOSPC: the queue
+ * Adds completion *c, with its payload gathered from runs (own memory). 0, or -ENOSPC: the queue
  * overran (IBA 11.6.3.1): the owner was told by an async event; the caller's QP is to fail. Inside
  * an epoch; `e` must be live or this process's own.
  */
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
-		    struct shca_cargo *cargo);
-/* Has the owner taken the cargo out of that completion? False also where that can't be seen, as the
- * queue was resized. Inside an epoch. */
-bool shca_cq_took(const struct shca_cq_entry *e, uint64_t ring, uint64_t pos);
+		    const struct shca_run *runs);
 
 /* Does the queue hold completions that were not polled? Inside an epoch. */
 bool shca_cq_holds(struct shca_cq_entry *e);

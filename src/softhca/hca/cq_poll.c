@@ -72,8 +72,7 @@ static void settle(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 	if (!rq)
 		return;
 	scatter(cq, shca_rq_own_wqe(rq, c->wqe), c);
-	/* release: who sees this finds it in its place. */
-	__atomic_store_n(&c->payload, 0, __ATOMIC_RELEASE);
+	c->payload = 0;
 }
 
 void shca_cq_settle(struct shca_cq *cq)

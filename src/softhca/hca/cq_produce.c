@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cargo.h"
 #include "cq_pocket.h"
 #include "cq_ring.h"
 #include "engine.h"
@@ -67,21 +66,6 @@ bool shca_cq_holds(struct shca_cq_entry *e)
 		return false;
 	r = ring_of(e, arena);
 	return held(e, r, atomic_load(&r->tail), false) > 0;
-}
-
-bool shca_cq_took(const struct shca_cq_entry *e, uint64_t ring, uint64_t pos)
-{
-	char *arena = arena_of(e);
-	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire), w;
-	const struct shca_cqe *s;
-
-	if (!arena || desc >> 8 != ring)
-		return false;
-	s = shca_slot_at(arena + ring, pos, desc & 0xff, e->stride);
-	/* acquire, as for the payload: what was taken out is in its place. */
-	w = atomic_load_explicit(&s->word, memory_order_acquire);
-	return w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
-	       !__atomic_load_n(&s->payload, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -177,7 +161,7 @@ static void fill_pocket(const struct shca_cq_entry *e, char *arena, const struct
 }
 
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
-		    struct shca_cargo *cargo)
+		    const struct shca_run *runs)
 {
 	char *arena = arena_of(e);
 	struct shca_cq_ring *r;
@@ -187,7 +171,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	if (!arena || atomic_load_explicit(&e->overrun, memory_order_relaxed))
 		return -ENOSPC;
 	if (c->pocket)
-		fill_pocket(e, arena, c, cargo->runs);
+		fill_pocket(e, arena, c, runs);
 	s = claim(e, arena, &r, &pos);
 	if (!s)
 		return overrun(hca, e);
@@ -197,11 +181,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	if (e->stamps && !c->visible_at)
 		s->visible_at = shca_now();
 	if (c->payload && !c->pocket)
-		shca_mem_gather(s->data, cargo->runs, c->payload);
-	if (c->payload) {
-		cargo->ring = (uint64_t)((char *)r - arena);
-		cargo->pos = pos;
-	}
+		shca_mem_gather(s->data, runs, c->payload);
 	/* release: the completion is written before it is seen to be there. */
 	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
 			      memory_order_release);

@@ -306,15 +306,6 @@ static void end_rnr_waits(void)
 	pthread_mutex_unlock(&eng.lock);
 }
 
-static void settle(void)
-{
-	/* Who asks from here on has another look taken. */
-	uint64_t asked = atomic_load(&shca_self.proc->to_settle);
-
-	shca_cq_settle_all();
-	atomic_store(&shca_self.proc->settled, asked);
-}
-
 void shca_engine_attend(void)
 {
 	uint32_t a = atomic_exchange(&shca_self.proc->attention, 0);
@@ -323,8 +314,6 @@ void shca_engine_attend(void)
 		end_rnr_waits();
 	if (a & SHCA_ATTENTION_QP)
 		shca_qp_flush_failed();
-	if (a & SHCA_ATTENTION_SETTLE)
-		settle();
 	if (a & SHCA_ATTENTION_MR)
 		shca_segment_sweep();
 }

@@ -5,7 +5,6 @@
 #ifndef SHCA_QP_H
 #define SHCA_QP_H
 
-#include "cargo.h"
 #include "cq.h"
 #include "engine.h"
 #include "fabric/owed.h"
@@ -78,8 +77,7 @@ struct shca_progress {
 	uint64_t rnr_since;
 	struct shca_hca *rnr_from;
 	uint32_t rnr_period;
-	uint32_t rwqe;   /* claimed receive */
-	uint64_t settle; /* shca_cargo_settled() */
+	uint32_t rwqe; /* claimed receive */
 };
 
 struct shca_qp {
@@ -123,7 +121,6 @@ struct shca_qp {
 	struct shca_progress cur;
 	struct shca_copy copy; /* of the message in progress */
 	uint32_t psn;
-	struct shca_parcels parcels[SHCA_PARCELS];
 	struct shca_rq_ahead ahead; /* where the next message may find its receive */
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the queue stood still until then */

@@ -236,7 +236,6 @@ static void enter_reset(struct shca_qp *qp)
 	qp->head = qp->exec = 0;
 	atomic_store(&qp->tail, 0);
 	qp->cur = (struct shca_progress){0};
-	memset(qp->parcels, 0, sizeof(qp->parcels));
 	qp->last_visible = qp->link_floor = 0;
 	qp->drain_event = false;
 	pthread_mutex_unlock(&qp->sq_lock);

@@ -171,14 +171,11 @@ static void hold(struct shca_req *r)
 	r->qp->cur.held = true;
 }
 
-static enum shca_step complete_receive(struct shca_req *r, struct shca_cargo *cargo)
+static enum shca_step complete_receive(struct shca_req *r, const struct shca_cargo *cargo)
 {
 	enum shca_answer a = shca_resp_complete(&r->t, r->qp, r->w, r->qp->cur.rwqe, IBV_WC_SUCCESS,
 						r->w->length, cargo);
 
-	if (a == SHCA_ACK && cargo && r->w->length)
-		shca_cargo_note(r->qp->parcels, r->t.owner, r->t.cq, cargo, r->qp->copy.dst,
-				r->qp->copy.ndst);
 	return a == SHCA_ACK ? done(r) : shca_req_answer(r, a);
 }
 
@@ -203,8 +200,7 @@ static enum shca_step op_send(struct shca_req *r)
 		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
 				   &qp->ahead);
 	}
-	if (!qp->cur.held && shca_cargo_room(qp->parcels, r->t.owner) &&
-	    shca_cq_carries(r->t.cq, c, len, &cargo.pocket))
+	if (!qp->cur.held && shca_cq_carries(r->t.cq, c, len, &cargo.pocket))
 		return complete_receive(r, &cargo);
 	if (!qp->cur.held)
 		hold(r);
@@ -216,15 +212,6 @@ static enum shca_step op_send(struct shca_req *r)
 	if (!shca_resp_unhold(&r->t, qp->cur.rwqe))
 		return shca_req_answer(r, SHCA_SILENT);
 	return complete_receive(r, NULL);
-}
-
-/* Are the messages before it where it comes for them? False: when to look again is set. */
-static bool in_order(struct shca_req *r, const struct shca_run *at)
-{
-	if (shca_cargo_settled(r->qp->parcels, r->t.owner, at, &r->qp->cur.settle))
-		return true;
-	r->when = shca_now() + 5000;
-	return false;
 }
 
 /*
@@ -254,8 +241,6 @@ static enum shca_step op_write(struct shca_req *r)
 
 	schedule(r, false, r->w->length);
 	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_WRITE, &c->dst[0]);
-	if (a == SHCA_ACK && !in_order(r, &c->dst[0]))
-		return SHCA_STEP_WAIT;
 	if (a == SHCA_ACK && imm)
 		a = claim(r);
 	if (a != SHCA_ACK)
@@ -302,8 +287,6 @@ static enum shca_step op_read(struct shca_req *r)
 	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_READ, &c->src[0]);
 	if (a != SHCA_ACK)
 		return shca_req_answer(r, a);
-	if (!in_order(r, &c->src[0]))
-		return SHCA_STEP_WAIT;
 	if (!qp->cur.started)
 		shca_add(&qp->entry->counters[SHCA_C_READS], 1);
 	qp->cur.started = true;
@@ -340,8 +323,6 @@ static enum shca_step op_atomic(struct shca_req *r)
 	a = shca_resp_rkey(&r->t, r->w, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
 	if (a != SHCA_ACK)
 		return shca_req_answer(r, a);
-	if (!in_order(r, &remote))
-		return SHCA_STEP_WAIT;
 	e = shca_mem_atomic(r->t.hca, r->t.owner, &remote,
 			    r->w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SHCA_CMP_SWAP
 								      : SHCA_FETCH_ADD,

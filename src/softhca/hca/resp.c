@@ -237,7 +237,7 @@ static bool ended(const struct shca_target *t)
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				    const struct shca_swqe *w, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
-				    struct shca_cargo *cargo)
+				    const struct shca_cargo *cargo)
 {
 	bool imm = w->opcode == IBV_WR_SEND_WITH_IMM || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct shca_cqe c = {
@@ -262,7 +262,7 @@ enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				   (qp->entry->attr.ah_attr.sl & 15) << 4),
 	};
 
-	if (!shca_cq_produce(t->hca, t->cq, &c, cargo))
+	if (!shca_cq_produce(t->hca, t->cq, &c, cargo ? cargo->runs : NULL))
 		return SHCA_ACK;
 	if (ended(t))
 		return SHCA_SILENT;

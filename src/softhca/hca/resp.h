@@ -72,11 +72,17 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *t, struct shca_qp 
 enum shca_answer shca_resp_rkey(struct shca_target *t, const struct shca_swqe *w, uint64_t len,
 				uint32_t access, struct shca_run *run);
 
-/* Completes a receive; cargo: the message, or NULL if it is where it belongs. */
+/* A message that travels in its completion. */
+struct shca_cargo {
+	const struct shca_run *runs; /* own memory */
+	uint16_t pocket;             /* of shca_cq_carries() */
+};
+
+/* Completes a receive; cargo: the whole message, or NULL if it is where it belongs. */
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				    const struct shca_swqe *w, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
-				    struct shca_cargo *cargo);
+				    const struct shca_cargo *cargo);
 
 /* Makes a time monotonic per QP: completions of one QP are seen in order. */
 uint64_t shca_in_order(_Atomic uint64_t *last, uint64_t at);
