@@ -4,24 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, int tag,
-			  const void *mine, size_t bytes)
+/* FNV-1a. */
+static uint64_t members_of(ompi_communicator_t *comm)
 {
-	*x = (struct tupleq_exchange){
-		.comm = comm,
-		.tag = tag,
-		.rank = ompi_comm_rank(comm),
-		.size = ompi_comm_size(comm),
-		.have = 1,
-		.bytes = bytes,
-	};
-	x->blocks = calloc((size_t)x->size, bytes);
-	if (!x->blocks) {
-		tupleq_exchange_refuse(comm, tag, 1);
-		return -ENOMEM;
-	}
-	memcpy(x->blocks, mine, bytes);
-	return 0;
+	uint64_t sum = 0xcbf29ce484222325;
+
+	for (int i = 0; i < ompi_comm_size(comm); i++)
+		sum = (sum ^ series_process_number(comm, i)) * 0x100000001b3;
+	return sum;
 }
 
 /* As many as there are here, or as are wanted, at a time. */
@@ -36,33 +26,80 @@ static int to(int have, int rank, int size)
 	return (int)(((unsigned)rank + (unsigned)(size - have)) % (unsigned)size);
 }
 
-/* An empty message in place of each. Nobody waits for their ends. */
 void tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int have)
 {
 	int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
+	struct tupleq_exchange_head *head = malloc(sizeof(*head));
 	ompi_request_t *request;
 
+	if (!head)
+		return;
+	/* It stays: nobody waits for the ends of these messages. */
+	*head = (struct tupleq_exchange_head){members_of(comm), 1};
 	for (; have < size; have += step_of(have, size)) {
-		if (MCA_PML_CALL(isend(NULL, 0, MPI_BYTE, to(have, rank, size), tag,
+		if (MCA_PML_CALL(isend(head, sizeof(*head), MPI_BYTE, to(have, rank, size), tag,
 				       MCA_PML_BASE_SEND_STANDARD, comm, &request)) == OMPI_SUCCESS)
 			ompi_request_free(&request);
 	}
 }
 
-static bool post(struct tupleq_exchange *x)
+int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, int tag,
+			  const void *mine, size_t bytes)
+{
+	const size_t unit = sizeof(struct tupleq_exchange_head);
+	size_t all, most;
+
+	*x = (struct tupleq_exchange){
+		.comm = comm,
+		.tag = tag,
+		.rank = ompi_comm_rank(comm),
+		.size = ompi_comm_size(comm),
+		.have = 1,
+		.bytes = bytes,
+		.members = members_of(comm),
+	};
+	/* In units, so that heads are aligned. No message has more than half of the blocks. */
+	all = ((size_t)x->size * bytes + unit - 1) / unit;
+	most = 1 + ((size_t)x->size / 2 * bytes + unit - 1) / unit;
+	x->blocks = calloc(all + 2 * most, unit);
+	if (!x->blocks) {
+		tupleq_exchange_refuse(comm, tag, 1);
+		return -ENOMEM;
+	}
+	x->in = (struct tupleq_exchange_head *)(void *)x->blocks + all;
+	x->out = x->in + most;
+	memcpy(x->blocks, mine, bytes);
+	return 0;
+}
+
+/* Bytes of the step's blocks. */
+static size_t step_bytes(const struct tupleq_exchange *x)
+{
+	return (size_t)step_of(x->have, x->size) * x->bytes;
+}
+
+static bool post_receive(struct tupleq_exchange *x)
 {
 	int from = (int)(((unsigned)x->rank + (unsigned)x->have) % (unsigned)x->size);
-	size_t len = (size_t)step_of(x->have, x->size) * x->bytes;
 
-	x->requests[0] = x->requests[1] = MPI_REQUEST_NULL;
-	if (MCA_PML_CALL(irecv(x->blocks + (size_t)x->have * x->bytes, len, MPI_BYTE, from, x->tag,
-			       x->comm, &x->requests[0])) != OMPI_SUCCESS)
+	x->requests[0] = MPI_REQUEST_NULL;
+	*x->in = (struct tupleq_exchange_head){0, 0};
+	return MCA_PML_CALL(irecv(x->in, sizeof(*x->in) + step_bytes(x), MPI_BYTE, from, x->tag,
+				  x->comm, &x->requests[0])) == OMPI_SUCCESS;
+}
+
+static bool post(struct tupleq_exchange *x)
+{
+	x->requests[1] = MPI_REQUEST_NULL;
+	if (!post_receive(x))
 		return false;
-	/* From here on the blocks are the receive's, whatever becomes of the send. */
+	/* From here on the memory is the receive's, whatever becomes of the send. */
 	x->posted = true;
-	return MCA_PML_CALL(isend(x->blocks, len, MPI_BYTE, to(x->have, x->rank, x->size), x->tag,
-				  MCA_PML_BASE_SEND_STANDARD, x->comm, &x->requests[1])) ==
-	       OMPI_SUCCESS;
+	*x->out = (struct tupleq_exchange_head){x->members, 0};
+	memcpy(x->out + 1, x->blocks, step_bytes(x));
+	return MCA_PML_CALL(isend(x->out, sizeof(*x->out) + step_bytes(x), MPI_BYTE,
+				  to(x->have, x->rank, x->size), x->tag, MCA_PML_BASE_SEND_STANDARD,
+				  x->comm, &x->requests[1])) == OMPI_SUCCESS;
 }
 
 static int fail(struct tupleq_exchange *x)
@@ -84,20 +121,39 @@ static int has_ended(ompi_request_t *request)
 	return request->req_status.MPI_ERROR == MPI_SUCCESS ? 1 : -EIO;
 }
 
+/* The step's message, but not one that was left over. 0: not yet; 1; or -EIO. */
+static int received(struct tupleq_exchange *x)
+{
+	for (;;) {
+		int rc = has_ended(x->requests[0]);
+
+		/* One that was left over may be longer. */
+		if (!rc || (rc < 0 && x->requests[0]->req_status.MPI_ERROR != MPI_ERR_TRUNCATE))
+			return rc;
+		if (x->in->members == x->members)
+			return rc < 0 || x->in->refused ? -EIO : 1;
+		ompi_request_free(&x->requests[0]);
+		if (!post_receive(x)) {
+			x->requests[0] = MPI_REQUEST_NULL;
+			return -EIO;
+		}
+	}
+}
+
 int tupleq_exchange_poll(struct tupleq_exchange *x)
 {
-	int received, sent;
+	int in, out;
 
 	while (x->have < x->size) {
 		if (!x->posted && !post(x))
 			return fail(x);
-		received = has_ended(x->requests[0]);
-		sent = has_ended(x->requests[1]);
-		/* An empty one: its sender won't take part. */
-		if (received < 0 || sent < 0 || (received && !x->requests[0]->req_status._ucount))
+		in = received(x);
+		out = has_ended(x->requests[1]);
+		if (in < 0 || out < 0)
 			return fail(x);
-		if (!received || !sent)
+		if (!in || !out)
 			return 0;
+		memcpy(x->blocks + (size_t)x->have * x->bytes, x->in + 1, step_bytes(x));
 		ompi_request_free(&x->requests[0]);
 		ompi_request_free(&x->requests[1]);
 		x->posted = false;

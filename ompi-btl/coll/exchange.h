@@ -10,6 +10,16 @@
 
 #include "pml/series.h"
 
+/*
+ * What each message begins with. Where a process of a communicator is gone, messages may be left
+ * over when the others free it, and be taken for those of the next one with its context id. That
+ * one has other processes: those that are gone aren't among them.
+ */
+struct tupleq_exchange_head {
+	uint64_t members; /* a sum over the communicator's processes */
+	uint64_t refused; /* not 0: the sender doesn't go on */
+};
+
 struct tupleq_exchange {
 	ompi_communicator_t *comm;
 	int tag;
@@ -17,7 +27,9 @@ struct tupleq_exchange {
 	int have; /* processes whose bytes are here: this one, and those behind it in turn */
 	bool posted;
 	size_t bytes;
+	uint64_t members;
 	unsigned char *blocks; /* this process's first; NULL: nothing is under way */
+	struct tupleq_exchange_head *in, *out; /* messages; in the same memory */
 	ompi_request_t *requests[2];
 };
 

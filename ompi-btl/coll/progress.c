@@ -62,23 +62,16 @@ static void complete(struct tupleq_op *ended)
 	}
 }
 
-/* In the set-up, too, as far as that has come: others may be further. */
-static void note_failure(struct tupleq_coll *c)
-{
-	struct tupleq_segment *segment = c->group.segment;
-
-	c->failed = true;
-	if (segment)
-		atomic_store_explicit(&segment->failed.word, 1, memory_order_release);
-}
-
 /* Some process of the communicator is gone: nobody shall wait for it. Who waits for one that isn't
- * gone, but waits itself for one that is, learns it from us. */
+ * gone, but waits itself for one that is, learns it from us; in the set-up, too, as far as that has
+ * come: others may be further. */
 static void fail(struct tupleq_coll *c)
 {
 	const struct tupleq_group *g = &c->group;
 
-	note_failure(c);
+	c->failed = true;
+	if (g->segment)
+		atomic_store_explicit(&g->segment->failed.word, 1, memory_order_release);
 	for (int i = 0; g->nodes && i < g->nnodes; i++) {
 		struct tq_peer *leader = g->nodes[i].leader;
 		const struct tupleq_mark *mark = &g->nodes[i].mark;
@@ -155,11 +148,9 @@ static void look(struct tupleq_coll *c, struct tupleq_op **ended)
 
 	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY)
 		return;
-	if (tupleq_marked(&c->group.mark)) {
-		note_failure(c);
-		return;
-	}
-	if (atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed)) {
+	/* Told by another one, who may die before he has told all: passed on, once. */
+	if (tupleq_marked(&c->group.mark) ||
+	    atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed)) {
 		fail(c);
 		return;
 	}

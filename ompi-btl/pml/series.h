@@ -101,6 +101,14 @@ static inline unsigned series_rank(const ompi_proc_t *proc)
 	return OMPI_CAST_RTE_NAME(&proc->super.proc_name)->vpid;
 }
 
+/* Of a communicator's process: no other one has it, in all jobs that know of one another. */
+static inline uint64_t series_process_number(ompi_communicator_t *comm, int rank)
+{
+	opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
+
+	return (uint64_t)name.jobid << 32 | name.vpid;
+}
+
 /* Is this the first process of the job on its host? */
 static inline bool series_is_first_on_host(void)
 {

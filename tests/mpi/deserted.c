@@ -66,6 +66,32 @@ static void fail_together(const char *name, int victim, MPI_Comm comm)
 	t_true(rc != MPI_SUCCESS, "a nonblocking barrier ended without rank %d", victim);
 }
 
+/* Those that are left make communicators of their own, with the context ids of those that failed:
+ * what is left over of these is none of theirs. */
+static void begin_anew(int victim, MPI_Comm comm)
+{
+	MPI_Group all, left;
+
+	MPI_Comm_free(&comm);
+	MPI_Comm_group(MPI_COMM_WORLD, &all);
+	MPI_Group_excl(all, 1, &victim, &left);
+	for (int i = 0; i < 5; i++) {
+		int one = 1, sum = 0, rc;
+
+		rc = MPI_Comm_create_group(MPI_COMM_WORLD, left, 4, &comm);
+		t_true(rc == MPI_SUCCESS, "no communicator of those that are left: %d", rc);
+		MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+		rc = MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+		t_true(rc == MPI_SUCCESS && sum == t_size - 1, "the sum of those is %d: %d", sum,
+		       rc);
+		rc = MPI_Barrier(comm);
+		t_true(rc == MPI_SUCCESS, "their barrier: %d", rc);
+		MPI_Comm_free(&comm);
+	}
+	MPI_Group_free(&left);
+	MPI_Group_free(&all);
+}
+
 /* Nobody leaves before all have noticed: that one leaves would be noticed, too. The rank behind the
  * victim lets the others go, and has to know that they are gone or have its word. */
 static void meet(int victim)
@@ -113,6 +139,8 @@ int main(int argc, char **argv)
 		go_on(victim, comm);
 	else
 		fail_together(name, victim, comm);
+	if (!strcmp(name, "setup"))
+		begin_anew(victim, comm);
 	meet(victim);
 	printf("ok rank %d is deserted by rank %d: %s\n", t_rank, victim, name);
 	fflush(stdout);

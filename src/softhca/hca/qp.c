@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "fabric/proc.h"
 #include "fabric/xrc_life.h"
@@ -68,13 +69,26 @@ static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 	(void)cq;
 	if ((c->flags & SHCA_CQE_RECV) && !(c->flags & SHCA_CQE_SRQ) && c->rsc == f->qp->idx &&
 	    c->qp_num == f->qp->ibv.qp_base.qp_num)
-		f->slots[c->wqe] = true;
+		f->slots[c->wqe & f->qp->rq.mask] = true;
+}
+
+/* So long as FLUSH_PATIENCE: who resizes the CQ may wait for a process that is stopped. */
+static bool lock_in_time(pthread_mutex_t *lock)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += FLUSH_PATIENCE;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return !pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &t);
 }
 
 /*
- * Receives that a sender took which was killed before it completed or held them. Called when nobody
- * takes one any more, or is in the middle of that: what is neither free nor posted nor in the CQ is
- * one. The CQ's lock keeps polls from freeing some meanwhile.
+ * Receives that a sender took which was killed before it completed or held them. Called when no
+ * sender takes one any more, or is in the middle of that: what is neither free nor posted nor in
+ * the CQ is one. The locks keep polls from freeing some meanwhile, and other flushes from taking
+ * some.
  */
 static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 {
@@ -82,9 +96,11 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
 	struct shca_exec *x = shca_exec_self();
 
-	if (!f.slots)
+	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
+		free(f.slots);
 		return;
-	pthread_mutex_lock(&qp->recv_cq->lock);
+	}
+	pthread_mutex_lock(&rq->lock);
 	shca_cq_each(qp->recv_cq, mark_completed, &f);
 	shca_rq_mark(rq, f.slots);
 	shca_epoch_enter(x);
@@ -95,8 +111,41 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
 	}
 	shca_epoch_exit(x);
+	pthread_mutex_unlock(&rq->lock);
 	pthread_mutex_unlock(&qp->recv_cq->lock);
 	free(f.slots);
+}
+
+/* Under the lock of the queue, so that flush_lost() finds each of them completed or where it was.
+ */
+static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
+{
+	struct shca_exec *x = shca_exec_self();
+	uint32_t slot;
+
+	pthread_mutex_lock(&qp->rq.lock);
+	shca_epoch_enter(x);
+	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
+		c->wqe = slot;
+		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
+		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+	}
+	shca_epoch_exit(x);
+	pthread_mutex_unlock(&qp->rq.lock);
+}
+
+/* Likewise. */
+static void flush_held(struct shca_qp *qp)
+{
+	struct shca_exec *x = shca_exec_self();
+
+	if (qp->rq.shared)
+		pthread_mutex_lock(&qp->rq.lock);
+	shca_epoch_enter(x);
+	shca_resp_flush_held(qp->ctx->hca, qp->entry);
+	shca_epoch_exit(x);
+	if (qp->rq.shared)
+		pthread_mutex_unlock(&qp->rq.lock);
 }
 
 /* `alone`: nobody is inside an epoch with the queue, as it was before the QP failed. */
@@ -108,9 +157,7 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 			     .status = IBV_WC_WR_FLUSH_ERR,
 			     .visible_at = atomic_load(&qp->entry->last_visible),
 			     .flags = SHCA_CQE_RECV};
-	struct shca_exec *x = shca_exec_self();
 	uint64_t sends_until;
-	uint32_t slot;
 
 	/* Not before the error of the send queue that is the cause. */
 	pthread_mutex_lock(&qp->sq_lock);
@@ -118,19 +165,13 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (c.visible_at < sends_until)
 		c.visible_at = shca_in_order(&qp->entry->last_visible, sends_until);
-	shca_epoch_enter(x);
-	shca_resp_flush_held(qp->ctx->hca, qp->entry);
-	shca_epoch_exit(x);
-	if (alone && qp->rq.shared)
+	flush_held(qp);
+	if (!qp->rq.shared)
+		return;
+	/* The oldest first. */
+	if (alone)
 		flush_lost(qp, &c);
-	shca_epoch_enter(x);
-	while (qp->rq.shared &&
-	       !shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
-		c.wqe = slot;
-		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, &c, NULL);
-		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
-	}
-	shca_epoch_exit(x);
+	flush_posted(qp, &c);
 }
 
 void shca_qp_flush(struct shca_qp *qp, uint64_t patience)

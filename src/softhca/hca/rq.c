@@ -181,15 +181,12 @@ void shca_rq_reset(struct shca_rq_local *rq)
 
 void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 {
-	uint64_t tail;
+	uint64_t tail = atomic_load(&rq->shared->tail);
 
-	pthread_mutex_lock(&rq->lock);
 	for (uint32_t i = 0; i < rq->nfree; i++)
 		slots[rq->free_list[i]] = true;
-	tail = atomic_load(&rq->shared->tail);
 	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
-		slots[(uint32_t)atomic_load(&rq->ring[pos & rq->mask])] = true;
-	pthread_mutex_unlock(&rq->lock);
+		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
 }
 
 int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot)

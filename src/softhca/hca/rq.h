@@ -19,7 +19,7 @@ void shca_rq_fini(struct shca_rq_local *rq);
 int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 /* Gives a WQE slot back, when its completion was polled or dropped. */
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot);
-/* Marks the WQE slots that are free or posted. */
+/* Marks the WQE slots that are free or posted, of rq->mask + 1. With rq->lock. */
 void shca_rq_mark(struct shca_rq_local *rq, bool *slots);
 /* Takes back all that is posted, without completions (QP to RESET). */
 void shca_rq_reset(struct shca_rq_local *rq);
