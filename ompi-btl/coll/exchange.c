@@ -133,10 +133,8 @@ static int received(struct tupleq_exchange *x)
 		if (x->in->members == x->members)
 			return rc < 0 || x->in->refused ? -EIO : 1;
 		ompi_request_free(&x->requests[0]);
-		if (!post_receive(x)) {
-			x->requests[0] = MPI_REQUEST_NULL;
+		if (!post_receive(x))
 			return -EIO;
-		}
 	}
 }
 

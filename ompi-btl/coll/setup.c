@@ -38,7 +38,6 @@ struct tupleq_setup {
 	struct tupleq_coll *c;
 	struct tq_ep *ep;
 	int size, rank;
-	int tag; /* the first of one for each exchange */
 	enum { CARDS, OFFERS, VERDICTS, EXCHANGES } stage;
 	struct tupleq_exchange exchange[EXCHANGES];
 	struct place *places;
@@ -49,9 +48,14 @@ struct tupleq_setup {
 
 _Static_assert(EXCHANGES <= SERIES_SETUP_TAGS, "each exchange has a tag");
 
+static int tag_of(int stage)
+{
+	return SERIES_SETUP_TAG - stage;
+}
+
 static int share(struct tupleq_setup *s, const void *mine, size_t bytes)
 {
-	return tupleq_exchange_start(&s->exchange[s->stage], s->c->comm, s->tag - (int)s->stage,
+	return tupleq_exchange_start(&s->exchange[s->stage], s->c->comm, tag_of((int)s->stage),
 				     mine, bytes);
 }
 
@@ -344,7 +348,7 @@ static void free_setup(struct tupleq_setup *s)
 static void refuse(ompi_communicator_t *comm, int stage)
 {
 	for (; stage < EXCHANGES; stage++)
-		tupleq_exchange_refuse(comm, SERIES_SETUP_TAG - stage, 1);
+		tupleq_exchange_refuse(comm, tag_of(stage), 1);
 }
 
 int tupleq_setup_start(struct tupleq_coll *c)
@@ -359,7 +363,6 @@ int tupleq_setup_start(struct tupleq_coll *c)
 	s->c = c;
 	s->size = ompi_comm_size(c->comm);
 	s->rank = ompi_comm_rank(c->comm);
-	s->tag = SERIES_SETUP_TAG;
 	s->stage = CARDS;
 	s->places = calloc((size_t)s->size, sizeof(*s->places));
 	s->leaders = calloc((size_t)s->size, sizeof(*s->leaders));

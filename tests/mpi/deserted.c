@@ -7,8 +7,8 @@
  *
  * deserted [VICTIM [OPERATION]]: the rank that dies, below 0 counted from the last; barrier,
  * allreduce, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the first
- * operation of its communicator; freed: of 3 ranks one has done its part and freed the communicator
- * before the other notices, and these two go on.
+ * operation of its communicator, and then those that are left go on in new ones; freed: of 3 ranks
+ * one has done its part and freed the communicator before the other notices, and these two go on.
  */
 #include <stdbool.h>
 #include <unistd.h>

@@ -154,6 +154,11 @@ enum shca_slot_state {
 	SHCA_SLOT_VOID,
 };
 
+#define SHCA_SLOT_WORD(pos, tag, state) ((uint64_t)(pos) << 24 | (uint64_t)(tag) << 8 | (state))
+#define SHCA_WORD_IS_AT(w, pos)         ((w) >> 24 == ((pos) & ((1ULL << 40) - 1)))
+#define SHCA_WORD_TAG(w)                ((unsigned)((w) >> 8) & 0xffff)
+#define SHCA_WORD_STATE(w)              ((w)&0xff)
+
 struct shca_cqe {
 	_Atomic uint64_t word;
 	uint64_t visible_at; /* CLOCK_MONOTONIC ns from which a poll may return it; 0 = at once */

@@ -47,8 +47,8 @@ static void tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_
 	shca_event_send(f, hca, proc, channel, &ev);
 }
 
-void shca_qp_tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-		  enum ibv_event_type type)
+void shca_qp_event(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		   enum ibv_event_type type)
 {
 	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
 
@@ -67,7 +67,8 @@ void shca_qp_tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca
 	}
 }
 
-void shca_qp_have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e)
+/* Nobody owns a target QP's queue. */
+static void have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e)
 {
 	unsigned proc = shca_life_proc(atomic_load(&e->life));
 
@@ -77,62 +78,74 @@ void shca_qp_have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e)
 	shca_proc_ring(&f->hdr->procs[proc]);
 }
 
-/* ---- in place of one who died ---- */
+/* ---- paying ---- */
 
-static void send_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
-			enum ibv_event_type type)
+/* `inherited`: whether the change was made isn't known, and has to be looked for. */
+static void pay_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+		       enum ibv_event_type type, bool inherited)
 {
 	const struct shca_qp_entry *e = shca_table_find(f, hca, SHCA_QP, number, NULL);
+	bool fails = type != IBV_EVENT_COMM_EST;
 
 	if (!e)
 		return;
-	if (type == IBV_EVENT_COMM_EST) {
-		if (atomic_load(&e->comm_est))
-			shca_qp_tell(f, hca, e, type);
-		return;
-	}
-	if (atomic_load(&e->state) != IBV_QPS_ERR)
+	if (inherited &&
+	    !(fails ? atomic_load(&e->state) == IBV_QPS_ERR : atomic_load(&e->comm_est)))
 		return;
 	if (type != SHCA_NO_EVENT)
-		shca_qp_tell(f, hca, e, type);
-	shca_qp_have_flushed(f, e);
+		shca_qp_event(f, hca, e, type);
+	if (fails)
+		have_flushed(f, e);
 }
 
-static void send_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number)
+static void pay_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			bool inherited)
 {
 	struct shca_event ev = {.kind = IBV_EVENT_SRQ_LIMIT_REACHED, .number = number};
 	const struct shca_srq_entry *s = shca_table_find(f, hca, SHCA_SRQ, number, &ev.idx);
 
-	if (s && !atomic_load(&s->rq.limit))
+	if (s && !(inherited && atomic_load(&s->rq.limit)))
 		shca_event_send(f, hca, shca_life_proc(atomic_load(&s->life)), s->async_channel,
 				&ev);
 }
 
-static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number)
+static void pay_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number, bool inherited)
 {
 	struct shca_event ev = {.kind = IBV_EVENT_CQ_ERR, .number = number};
 	const struct shca_cq_entry *c = shca_table_find(f, hca, SHCA_CQ, number, &ev.idx);
 
-	if (c && atomic_load(&c->overrun))
+	if (c && !(inherited && !atomic_load(&c->overrun)))
 		shca_event_send(f, hca, shca_life_proc(atomic_load(&c->life)), c->async_channel,
 				&ev);
 }
 
-void shca_owed_send(struct shca_fabric *f, unsigned proc)
+static void pay(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+		uint32_t number, bool inherited)
+{
+	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		pay_for_srq(f, hca, number, inherited);
+	else if (type == IBV_EVENT_CQ_ERR)
+		pay_for_cq(f, hca, number, inherited);
+	else
+		pay_for_qp(f, hca, number, type, inherited);
+}
+
+void shca_owed_pay(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+		   uint32_t number)
+{
+	pay(f, hca, type, number, false);
+	shca_owe_nothing();
+}
+
+void shca_owed_inherit(struct shca_fabric *f, unsigned proc)
 {
 	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
 		struct shca_exec *x = &f->hdr->procs[proc].exec[i];
 		uint32_t owed = atomic_load_explicit(&x->owed, memory_order_acquire);
-		struct shca_hca *hca = &f->hdr->hcas[x->owed_hca];
 
 		if (!owed)
 			continue;
-		if (type_of(owed) == IBV_EVENT_SRQ_LIMIT_REACHED)
-			send_for_srq(f, hca, x->owed_number);
-		else if (type_of(owed) == IBV_EVENT_CQ_ERR)
-			send_for_cq(f, hca, x->owed_number);
-		else
-			send_for_qp(f, hca, x->owed_number, type_of(owed));
+		pay(f, &f->hdr->hcas[x->owed_hca], type_of(owed), x->owed_number, true);
 		/* If we die first, the next reaper does it again. */
 		atomic_store_explicit(&x->owed, 0, memory_order_relaxed);
 	}

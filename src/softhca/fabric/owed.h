@@ -10,22 +10,24 @@
 
 #include "fabric.h"
 
-/* No event but an end of the queues: the owner of the QP has to flush it. */
+/* No event is due, as the error shows in a completion; but the owner of the QP has to flush it. */
 #define SHCA_NO_EVENT ((enum ibv_event_type) - 1)
 
 /* This thread is about to change the object (a QP, an SRQ or a CQ, as the event's type says) with
  * that number. */
 void shca_owe(const struct shca_fabric *f, const struct shca_hca *hca, enum ibv_event_type type,
 	      uint32_t number);
-/* It has told, or has found that there was nothing to change. */
+/* It has made the change: tells the owner, and has its engine flush a QP that was put into ERR. */
+void shca_owed_pay(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+		   uint32_t number);
+/* There was nothing to change. */
 void shca_owe_nothing(void);
-/* The same for all threads of a process that died, if they had made the change. */
-void shca_owed_send(struct shca_fabric *f, unsigned proc);
+/* Pays for all threads of a process that died, if they had made the change. */
+void shca_owed_inherit(struct shca_fabric *f, unsigned proc);
 
-/* Tells all who have a handle of the QP. */
-void shca_qp_tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-		  enum ibv_event_type type);
-/* Has its owner's engine flush a QP that was put into ERR. Nobody owns a target QP's queue. */
-void shca_qp_have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e);
+/* Sends an event about a QP to its owner (an XRC target QP: to each process that has it open). Any
+ * process. */
+void shca_qp_event(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		   enum ibv_event_type type);
 
 #endif

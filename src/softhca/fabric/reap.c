@@ -110,7 +110,7 @@ static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shc
 	/* It may have died before it moved the tail behind its completion. */
 	at += sizeof(r) + (r.tail & ((1ULL << (ring & 0xff)) - 1)) * cq->stride;
 	return pread(f->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
-	       (word & 0xff) != SHCA_SLOT_FREE && word >> 24 == (r.tail & ((1ULL << 40) - 1));
+	       SHCA_WORD_IS_AT(word, r.tail) && SHCA_WORD_STATE(word) != SHCA_SLOT_FREE;
 }
 
 /*
@@ -184,7 +184,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	unsigned h, k;
 
 	leave_multicast(f);
-	shca_owed_send(f, proc);
+	shca_owed_inherit(f, proc);
 	for (h = 0; h < f->hdr->nhcas; h++) {
 		struct shca_hca *hca = &f->hdr->hcas[h];
 

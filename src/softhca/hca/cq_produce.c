@@ -12,17 +12,15 @@
 
 static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
 {
-	uint64_t life = atomic_load(&e->life);
-	struct shca_event ev = {IBV_EVENT_CQ_ERR, 0, shca_life_number(life)};
+	uint32_t number = shca_table_number(e);
 
-	shca_owe(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, shca_life_number(life));
+	shca_owe(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
 	if (!atomic_exchange(&e->overrun, 1)) {
-		ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
 		shca_count(hca, SHCA_C_CQ_OVERRUN, 1);
-		shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->async_channel,
-				&ev);
+		shca_owed_pay(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
+	} else {
+		shca_owe_nothing();
 	}
-	shca_owe_nothing();
 	return -ENOSPC;
 }
 

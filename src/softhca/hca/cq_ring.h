@@ -15,11 +15,6 @@
 
 #include "cq.h"
 
-#define SHCA_SLOT_WORD(pos, tag, state) ((uint64_t)(pos) << 24 | (uint64_t)(tag) << 8 | (state))
-#define SHCA_WORD_IS_AT(w, pos)         ((w) >> 24 == ((pos) & ((1ULL << 40) - 1)))
-#define SHCA_WORD_TAG(w)                ((unsigned)((w) >> 8) & 0xffff)
-#define SHCA_WORD_STATE(w)              ((w)&0xff)
-
 static inline struct shca_cqe *shca_slot_at(char *ring, uint64_t pos, unsigned log2,
 					    uint32_t stride)
 {

@@ -29,26 +29,20 @@ void shca_qp_reset(void)
 	pthread_mutex_init(&qps_lock, NULL);
 }
 
-/* ---------------------------------------------------------------- errors and events */
-
-void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
-{
-	shca_qp_tell(&shca_self.fabric, hca, e, type);
-}
+/* ---------------------------------------------------------------- errors */
 
 void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
 {
-	uint32_t s = atomic_load(&e->state);
+	uint32_t s = atomic_load(&e->state), number = shca_table_number(e);
 	bool ours = false;
 
-	shca_owe(&shca_self.fabric, hca, type, shca_table_number(e));
+	shca_owe(&shca_self.fabric, hca, type, number);
 	while (!ours && s != IBV_QPS_ERR && s != IBV_QPS_RESET)
 		ours = atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR);
-	if (ours && type != SHCA_NO_EVENT)
-		shca_qp_event(hca, e, type);
 	if (ours)
-		shca_qp_have_flushed(&shca_self.fabric, e);
-	shca_owe_nothing();
+		shca_owed_pay(&shca_self.fabric, hca, type, number);
+	else
+		shca_owe_nothing();
 }
 
 /* ---------------------------------------------------------------- flushing */
@@ -56,6 +50,13 @@ void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_
 /* How long the engine waits for a sender that may be stopped in the middle of a message (ns): after
  * that its receive is flushed all the same, and the message fails when it goes on. */
 #define FLUSH_PATIENCE 20000000u
+
+static void flush_one(struct shca_qp *qp, struct shca_cqe *c, uint32_t slot)
+{
+	c->wqe = slot;
+	shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
+	shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+}
 
 struct flushed {
 	const struct shca_qp *qp;
@@ -105,11 +106,9 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 	shca_cq_each(qp->recv_cq, mark_completed, &f);
 	shca_rq_mark(rq, f.slots);
 	shca_epoch_enter(x);
-	for (c->wqe = 0; c->wqe < rq->shared->max_wr; c->wqe++) {
-		if (f.slots[c->wqe])
-			continue;
-		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
-		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+	for (uint32_t i = 0; i < rq->shared->max_wr; i++) {
+		if (!f.slots[i])
+			flush_one(qp, c, i);
 	}
 	shca_epoch_exit(x);
 	pthread_mutex_unlock(&rq->lock);
@@ -126,11 +125,8 @@ static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
 
 	pthread_mutex_lock(&qp->rq.lock);
 	shca_epoch_enter(x);
-	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot)) {
-		c->wqe = slot;
-		shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
-		shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
-	}
+	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot))
+		flush_one(qp, c, slot);
 	shca_epoch_exit(x);
 	pthread_mutex_unlock(&qp->rq.lock);
 }
@@ -189,7 +185,8 @@ void shca_qp_flush(struct shca_qp *qp, uint64_t patience)
 	pthread_mutex_unlock(&qp->sq_lock);
 	flush_rq(qp, alone && !again);
 	if (!again && qp->entry->srq)
-		shca_qp_event(qp->ctx->hca, qp->entry, IBV_EVENT_QP_LAST_WQE_REACHED);
+		shca_qp_event(&shca_self.fabric, qp->ctx->hca, qp->entry,
+			      IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 static void flush_if_failed(void *object)

@@ -145,10 +145,6 @@ static inline enum ibv_qp_state shca_qp_state(const struct shca_qp_entry *e)
 }
 
 /* --- qp.c --- */
-/* Sends an async event about a QP to its owner (an XRC target QP: to each process that has it
- * open). Any process. */
-void shca_qp_event(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type);
-/* No event is due: the error shows in a completion. */
 /* Puts a QP into ERR after an error and tells its owner, whose engine or next poll flushes it. Any
  * process. */
 void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type);

@@ -360,7 +360,7 @@ static void drained(struct shca_qp *qp)
 	if (!qp->drain_event)
 		return;
 	qp->drain_event = false;
-	shca_qp_event(qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
+	shca_qp_event(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
 }
 
 /* May the head of the queue be worked on in this state? */

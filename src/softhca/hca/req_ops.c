@@ -155,11 +155,13 @@ static enum shca_answer claim(struct shca_req *r)
 		return !p->held || shca_resp_holds(&r->t, p->rwqe) ? SHCA_ACK : SHCA_SILENT;
 	/* The next message on an unreliable connection takes the receive of one that was lost
 	 * half-way (IBA 9.8.2.2). */
-	p->rwqe = atomic_load(&r->t.qp->inflight_wqe);
-	if (r->qp->entry->type == IBV_QPT_UC && shca_resp_unhold(&r->t, p->rwqe))
-		a = SHCA_ACK;
-	else
-		a = shca_resp_claim(&r->t, &p->rwqe);
+	if (r->qp->entry->type == IBV_QPT_UC) {
+		p->rwqe = atomic_load(&r->t.qp->inflight_wqe);
+		p->started = shca_resp_unhold(&r->t, p->rwqe);
+		if (p->started)
+			return SHCA_ACK;
+	}
+	a = shca_resp_claim(&r->t, &p->rwqe);
 	if (a == SHCA_ACK)
 		p->started = true;
 	return a;

@@ -65,12 +65,15 @@ static bool pkeys_match(uint16_t a, uint16_t b)
 /* The first message to a QP that its owner has not put into RTS yet (IBA 11.6.3.1). */
 static void established(struct shca_target *t)
 {
+	uint32_t number = shca_table_number(t->qp);
+
 	if (atomic_load_explicit(&t->qp->comm_est, memory_order_relaxed))
 		return;
-	shca_owe(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, shca_table_number(t->qp));
+	shca_owe(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
 	if (!atomic_exchange(&t->qp->comm_est, 1))
-		shca_qp_event(t->hca, t->qp, IBV_EVENT_COMM_EST);
-	shca_owe_nothing();
+		shca_owed_pay(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
+	else
+		shca_owe_nothing();
 }
 
 enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *w,
@@ -118,18 +121,18 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 	return SHCA_NAK_SEQ;
 }
 
-void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s, uint32_t idx)
+void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s)
 {
 	uint32_t limit = atomic_load(&s->rq.limit);
-	struct shca_event ev = {IBV_EVENT_SRQ_LIMIT_REACHED, idx, shca_table_number(s)};
+	uint32_t number = shca_table_number(s);
 
 	if (!limit || shca_rq_posted(&s->rq) >= limit)
 		return;
-	shca_owe(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, shca_table_number(s));
+	shca_owe(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
 	if (atomic_compare_exchange_strong(&s->rq.limit, &limit, 0))
-		shca_event_send(&shca_self.fabric, hca, shca_life_proc(atomic_load(&s->life)),
-				s->async_channel, &ev);
-	shca_owe_nothing();
+		shca_owed_pay(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
+	else
+		shca_owe_nothing();
 }
 
 enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
@@ -147,7 +150,7 @@ enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 		t->rings = r == -EAGAIN;
 	}
 	if (t->srq && atomic_load_explicit(&t->rq->limit, memory_order_relaxed))
-		shca_resp_check_limit(t->hca, t->srq, t->srq_idx);
+		shca_resp_check_limit(t->hca, t->srq);
 	if (r)
 		return r == -EAGAIN ? SHCA_RNR : SHCA_SILENT;
 	return SHCA_ACK;

@@ -45,7 +45,7 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 
 /* Sends the event of an SRQ in which fewer receives are posted than its limit, which is disarmed
  * then. */
-void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s, uint32_t idx);
+void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s);
 /* Takes a receive: its WQE slot. ACK or RNR (SILENT: the owner's memory is gone). */
 enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot);
 /* Notes, or forgets, that a message of several steps holds that receive: an end of the QP flushes

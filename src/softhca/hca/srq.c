@@ -130,7 +130,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	atomic_store(&srq->entry->rq.limit, attr->srq_limit);
 	/* There may be fewer posted already. */
 	shca_epoch_enter(x);
-	shca_resp_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry, srq->idx);
+	shca_resp_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
 	shca_epoch_exit(x);
 	return 0;
 }
