@@ -136,12 +136,14 @@ bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, u
 	uint64_t tail;
 
 	*pocket = 0;
+	if (len > e->room)
+		return false;
 	if (len > SHCA_CQ_SHORT &&
 	    (shca_runs_on_demand(c->src, c->nsrc) || shca_runs_on_demand(c->dst, c->ndst)))
 		return false;
 	if (len <= shca_slot_room(e))
 		return true;
-	if (len > e->room || !arena)
+	if (!arena)
 		return false;
 	tail = atomic_load_explicit(&ring_of(e, arena)->tail, memory_order_relaxed);
 	*pocket = (uint16_t)shca_pocket_take(e, arena, tail);
