@@ -274,6 +274,31 @@ static void many(void)
 	t_end();
 }
 
+/* MPI-3.1, example 8.5, on communicators of their own: operations that the user has let go of end
+ * in MPI_Finalize, when Open MPI drops the communicators. The last that is done: any progress
+ * before that would end them. */
+static void leave_to_finalize(void)
+{
+	enum { LEFT = 40, EACH = 20000 };
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	static char from[LEFT][EACH], to[EACH];
+	MPI_Comm comm[LEFT];
+	MPI_Request req[2];
+
+	t_begin("comms: %d for operations that end in MPI_Finalize", LEFT);
+	for (i = 0; i < LEFT; i++)
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+	t_end();
+	for (i = 0; i < LEFT; i++) {
+		MPI_Irecv(to, EACH, MPI_BYTE, left, TAG, comm[i], &req[0]);
+		MPI_Isend(from[i], EACH, MPI_BYTE, right, TAG, comm[i], &req[1]);
+		MPI_Request_free(&req[1]);
+		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
+	}
+	for (i = 0; i < LEFT; i++)
+		MPI_Comm_free(&comm[i]);
+}
+
 int main(int argc, char **argv)
 {
 	int rounds, k;
@@ -297,5 +322,6 @@ int main(int argc, char **argv)
 		free(out[k]);
 		free(in[k]);
 	}
+	leave_to_finalize();
 	return t_finish();
 }

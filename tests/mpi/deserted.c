@@ -8,7 +8,9 @@
  * deserted [VICTIM [OPERATION]]: the rank that dies, below 0 counted from the last; barrier,
  * allreduce, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the first
  * operation of its communicator, and then those that are left go on in new ones; freed: of 3 ranks
- * one has done its part and freed the communicator before the other notices, and these two go on.
+ * one has done its part and freed the communicator before the other notices, and these two go on;
+ * refused: of 3 ranks one knows before the communicator's first operation, and the other's message
+ * comes when it has given that up.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -49,6 +51,58 @@ static void go_on(int victim, MPI_Comm comm)
 		rc = MPI_Sendrecv(&word, 1, MPI_INT, other, 2, &sum, 1, MPI_INT, other, 2,
 				  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		t_true(rc == MPI_SUCCESS, "message %d between two that live: %d", i, rc);
+	}
+}
+
+enum { SIZES = 128, UNIT = 16, OF_EACH = 8 };
+
+/* Takes what memory was given back, in all sizes that there may be. */
+static void take_memory(unsigned char *taken[SIZES][OF_EACH])
+{
+	for (int i = 0; i < SIZES; i++) {
+		for (int k = 0; k < OF_EACH; k++) {
+			taken[i][k] = t_alloc((size_t)(i + 1) * UNIT);
+			memset(taken[i][k], 0x5a, (size_t)(i + 1) * UNIT);
+		}
+	}
+}
+
+static int changed(unsigned char *taken[SIZES][OF_EACH])
+{
+	int n = 0;
+
+	for (int i = 0; i < SIZES; i++) {
+		for (int k = 0; k < OF_EACH; k++) {
+			for (int at = 0; at < (i + 1) * UNIT; at++)
+				n += taken[i][k][at] != 0x5a;
+			free(taken[i][k]);
+		}
+	}
+	return n;
+}
+
+/* One can't send to the victim any more, but has asked the other for its message by then: that
+ * comes to memory which is still there for it. */
+static void give_up(int victim, MPI_Comm comm)
+{
+	int root = (victim + 1) % t_size, other = (victim + 2) % t_size, word = 1, rc;
+	unsigned char *taken[SIZES][OF_EACH];
+
+	if (t_rank == root) {
+		rc = MPI_Recv(&word, 1, MPI_INT, victim, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc != MPI_SUCCESS, "a message of one that is dead");
+		rc = MPI_Barrier(comm);
+		t_true(rc != MPI_SUCCESS, "a barrier with one that is known to be dead");
+		take_memory(taken);
+		MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		rc = changed(taken);
+		t_true(!rc, "%d bytes of memory that is the program's have changed", rc);
+	} else if (t_rank == other) {
+		MPI_Recv(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		rc = MPI_Barrier(comm);
+		t_true(rc != MPI_SUCCESS, "a barrier that is refused");
+		MPI_Send(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD);
 	}
 }
 
@@ -113,6 +167,12 @@ static void meet(int victim)
 		MPI_Ssend(&t_rank, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
 }
 
+/* Is the communicator's first operation the one that the victim isn't there for? */
+static bool first_later(const char *name)
+{
+	return !strcmp(name, "setup") || !strcmp(name, "refused");
+}
+
 int main(int argc, char **argv)
 {
 	const char *pml = getenv("OMPI_MCA_pml"), *name = argc > 2 ? argv[2] : "barrier";
@@ -131,12 +191,14 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	for (int i = 0; i < 2; i++)
-		MPI_Barrier(strcmp(name, "setup") ? comm : MPI_COMM_WORLD);
+		MPI_Barrier(first_later(name) ? MPI_COMM_WORLD : comm);
 	t_doing("operating with one that is dead");
 	if (t_rank == victim)
 		_exit(0);
 	if (!strcmp(name, "freed"))
 		go_on(victim, comm);
+	else if (!strcmp(name, "refused"))
+		give_up(victim, comm);
 	else
 		fail_together(name, victim, comm);
 	if (!strcmp(name, "setup"))

@@ -2,8 +2,8 @@
 /*
  * test_kill.c - a process is killed behind each instruction of ibv_post_send(). The parent steps
  * the victims through it (ptrace), one instruction further each time, and child 0 says what it
- * finds when they are reaped: each completion has its event, each limit that was disarmed, too,
- * and no receive is lost.
+ * finds when they are reaped: each completion has its event, each limit that was disarmed and each
+ * CQ that overran, too, and no receive is lost.
  *
  * test_kill [STRIDE]: instructions from one death to the next.
  */
@@ -24,7 +24,7 @@ enum key { K_READY, K_TRACED, K_REAPED, K_BUF, K_ADDR = 8 };
 /* Each victim does the same on another QP first, so that what is done once is behind it. */
 #define ADDR_OF(victim, rehearsal) (K_ADDR + 3 * (2 * ((victim)-1) + (rehearsal)))
 
-enum what { SENDS, SENDS_TO_SRQ, WRITES_WITH_BAD_KEY };
+enum what { SENDS, SENDS_TO_SRQ, SENDS_TO_FULL_CQ, WRITES_WITH_BAD_KEY };
 
 static unsigned stride = 1;
 
@@ -66,8 +66,38 @@ struct mate {
 	struct ibv_cq *cq;
 	struct ibv_comp_channel *channel;
 	struct ibv_srq *srq;
-	bool limit, failed; /* events */
+	bool limit, failed, overrun; /* events */
 };
+
+/* The rehearsal's is there as well. */
+static bool has_event(struct mate *m)
+{
+	struct ibv_cq *cq;
+	bool has = false;
+	void *user;
+
+	while (t_readable(m->channel->fd, 0)) {
+		t_ok(ibv_get_cq_event(m->channel, &cq, &user));
+		ibv_ack_cq_events(cq, 1);
+		has |= cq == m->cq;
+	}
+	return has;
+}
+
+/* A QP's receive is flushed into it. */
+static void fill_cq(struct t_dev *d, const struct t_params *p, struct mate *m, struct t_buf *b)
+{
+	struct t_spec spec = {.rcq = m->cq};
+	struct t_qp *filler = t_qp(d, &spec);
+	struct ibv_sge sge = t_sge(b, 0, 64);
+
+	t_eq(m->cq->cqe, 1);
+	t_connect(filler, filler, p);
+	t_recv(filler, 0, &sge, 1);
+	t_ok(ibv_req_notify_cq(m->cq, 0));
+	t_ok(t_to_state(filler, IBV_QPS_ERR));
+	t_true(t_readable(m->channel->fd, 1000) && has_event(m), "the CQ isn't full");
+}
 
 static void prepare(struct t_dev *d, struct mate *m, struct ibv_comp_channel *channel,
 		    enum what what, struct t_buf *b, unsigned who, bool rehearsal)
@@ -79,7 +109,8 @@ static void prepare(struct t_dev *d, struct mate *m, struct ibv_comp_channel *ch
 	struct t_spec spec = {0};
 
 	m->channel = channel;
-	spec.rcq = m->cq = ibv_create_cq(d->ctx, 16, NULL, m->channel, 0);
+	spec.rcq = m->cq =
+		ibv_create_cq(d->ctx, what == SENDS_TO_FULL_CQ ? 1 : 16, NULL, m->channel, 0);
 	t_true(m->cq != NULL, "no CQ");
 	if (what == SENDS_TO_SRQ) {
 		spec.srq = m->srq = ibv_create_srq(d->pd, &srq);
@@ -95,6 +126,8 @@ static void prepare(struct t_dev *d, struct mate *m, struct ibv_comp_channel *ch
 	}
 	if (m->srq)
 		t_ok(ibv_modify_srq(m->srq, &limit, IBV_SRQ_LIMIT));
+	if (what == SENDS_TO_FULL_CQ)
+		fill_cq(d, &p, m, b);
 	t_ok(ibv_req_notify_cq(m->cq, 0));
 }
 
@@ -108,6 +141,8 @@ static void take_events(struct t_dev *d, struct mate *mates)
 				m->limit = true;
 			if (e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == m->q->qp)
 				m->failed = true;
+			if (e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == m->cq)
+				m->overrun = true;
 		}
 	}
 }
@@ -125,21 +160,6 @@ static unsigned take(struct mate *m, unsigned want)
 		t_true(rc >= 0, "ibv_poll_cq: %d", rc);
 	}
 	return n;
-}
-
-/* The rehearsal's is there as well. */
-static bool has_event(struct mate *m)
-{
-	struct ibv_cq *cq;
-	bool has = false;
-	void *user;
-
-	while (t_readable(m->channel->fd, 0)) {
-		t_ok(ibv_get_cq_event(m->channel, &cq, &user));
-		ibv_ack_cq_events(cq, 1);
-		has |= cq == m->cq;
-	}
-	return has;
 }
 
 static void look_at(struct mate *m, enum what what, unsigned me)
@@ -171,6 +191,18 @@ static void look_at(struct mate *m, enum what what, unsigned me)
 	t_empty(m->cq);
 }
 
+/* There is one event, of the victim's message or, where that didn't come, of our flush. */
+static void overrun(struct t_dev *d, struct mate *mates, unsigned i)
+{
+	struct mate *m = &mates[i];
+
+	if (t_state(m->q) != IBV_QPS_ERR)
+		t_ok(t_to_state(m->q, IBV_QPS_ERR));
+	for (uint64_t t0 = t_now(); !m->overrun && t_ms_since(t0) < 1000;)
+		take_events(d, mates);
+	t_true(m->overrun, "victim %u: a CQ overran without an event", i);
+}
+
 static void survivor(enum what what)
 {
 	struct t_dev *d = t_open();
@@ -191,7 +223,9 @@ static void survivor(enum what what)
 	procs_barrier();
 	procs_get(PROCS_PARENT, K_REAPED);
 	take_events(d, mates);
-	for (unsigned i = 0; i < VICTIMS; i++)
+	for (unsigned i = 0; i < VICTIMS && what == SENDS_TO_FULL_CQ; i++)
+		overrun(d, mates, i);
+	for (unsigned i = 0; i < VICTIMS && what != SENDS_TO_FULL_CQ; i++)
 		look_at(&mates[i], what, i);
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		struct ibv_wc wc;
@@ -284,6 +318,12 @@ static void test_sends_to_srq(void **state)
 	kill_all(SENDS_TO_SRQ);
 }
 
+static void test_sends_to_full_cq(void **state)
+{
+	(void)state;
+	kill_all(SENDS_TO_FULL_CQ);
+}
+
 static void test_bad_key(void **state)
 {
 	(void)state;
@@ -295,6 +335,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sends),
 		cmocka_unit_test(test_sends_to_srq),
+		cmocka_unit_test(test_sends_to_full_cq),
 		cmocka_unit_test(test_bad_key),
 	};
 
