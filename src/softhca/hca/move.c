@@ -204,6 +204,9 @@ int shca_move(unsigned other, bool write, struct iovec *own, struct iovec *their
 
 	if (!n)
 		return 0;
+	/* A process may have replaced its program: these addresses are another program's then. */
+	if (other != shca_self.slot && !shca_proc_pulse(&shca_self.fabric.hdr->procs[other]))
+		return -ESRCH;
 	if (other == shca_self.slot || (mode != SHCA_COPY_DOUBLE && !atomic_load(&refused))) {
 		r = vm_move(other, write, own, theirs, n);
 		if ((r != -EPERM && r != -ENOSYS) || mode == SHCA_COPY_VM)
