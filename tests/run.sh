@@ -332,7 +332,7 @@ sanitized() {
 		run_units "$name: " "$flags"
 		run_list softhca "suite*.list" "$name: " "$flags" "$preload"
 		# They have one thread, in which there are no races.
-		[ "$name" = tsan ] || run_sims "$name: " 2000 500 1 "$flags"
+		[ "$name" = tsan ] || run_sims "$name: " 2000 200 1 "$flags"
 		run_list transport suite.list "$name: " "$flags" "$preload"
 		# hwloc reads a list of all PCI devices with a realloc() for each, which takes seconds in each process here.
 		run_mpi mpi/sanitized.list "$name: " "$flags$mpi_flags" "$preload" HWLOC_COMPONENTS=-pci
