@@ -223,10 +223,12 @@ static void survivor(enum what what)
 	procs_barrier();
 	procs_get(PROCS_PARENT, K_REAPED);
 	take_events(d, mates);
-	for (unsigned i = 0; i < VICTIMS && what == SENDS_TO_FULL_CQ; i++)
-		overrun(d, mates, i);
-	for (unsigned i = 0; i < VICTIMS && what != SENDS_TO_FULL_CQ; i++)
-		look_at(&mates[i], what, i);
+	for (unsigned i = 0; i < VICTIMS; i++) {
+		if (what == SENDS_TO_FULL_CQ)
+			overrun(d, mates, i);
+		else
+			look_at(&mates[i], what, i);
+	}
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		struct ibv_wc wc;
 
