@@ -9,7 +9,11 @@ import tempfile
 
 
 class Failed(Exception):
-    """A program that didn't do what it should, and why."""
+    """A program that didn't do what it should, why, and all that it said."""
+
+    def __init__(self, why, said=""):
+        super().__init__(why)
+        self.said = said
 
 
 # What timeout(1) returns when it had to end a program, and to kill it.
@@ -62,13 +66,14 @@ def run(command, timeout, each_line=None):
                 raise
         errors.seek(0)
         said = errors.read()
+    said += "".join(lines)
     if process.returncode in TIMED_OUT:
-        raise Failed(f"not done after {timeout} s")
+        raise Failed(f"not done after {timeout} s", said)
     if process.returncode:
-        reason = _reason(said + "".join(lines))
+        reason = _reason(said)
         if not reason:
             reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "without a word"
-        raise Failed(f"{reason} (status {process.returncode})")
+        raise Failed(f"{reason} (status {process.returncode})", said)
     return "".join(lines)
 
 

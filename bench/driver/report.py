@@ -130,7 +130,7 @@ def write_json(settings, name, tasks):
         "versions": versions(settings),
         "settings": {key: value for key, value in vars(settings).items() if key != "part"},
         "columns": {column.name: column.options + (() if settings.hostfile else column.softhca_options) for column in columns.COLUMNS.values()},
-        "runs": [{"name": task.name, "skipped": task.skipped, "rounds": task.results} for task in tasks],
+        "runs": [{"name": task.name, "skipped": task.skipped, "said": task.said, "rounds": task.results} for task in tasks],
     }
     os.makedirs(settings.results, exist_ok=True)
     with open(f"{stem}.json", "w", encoding="utf-8") as file:

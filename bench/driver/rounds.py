@@ -47,6 +47,7 @@ class Task:
         self.name, self.fn, self.own = name, fn, own
         self.results = []  # one per round
         self.skipped = None  # why it couldn't be run
+        self.said = None  # and all that the program said then
 
     def run(self, number, progress):
         """Runs it in a round. A task that failed isn't tried again, and has no result."""
@@ -55,7 +56,7 @@ class Task:
         try:
             self.results.append(self.fn(lambda text: progress.show(f"round {number}, {self.name}: {text}")))
         except Failed as failure:
-            self.skipped = str(failure)
+            self.skipped, self.said = str(failure), failure.said
             self.results = []
             progress.say(f"{self.name} left out: {self.skipped}")
 

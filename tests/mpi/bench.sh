@@ -104,7 +104,7 @@ part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1,
 # Here tupleq finds an adapter or says that there is none; shared memory needs none.
 echo "localhost slots=2" >"$dir/hosts"
 part "file['settings']['softhca_options'] is None and len(runs['ob1-vader']['rounds']) == 1 and
-	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped'])" \
+	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped']) == bool(runs['tupleq']['said'])" \
 	depth --columns tupleq,ob1-vader --rounds 1 --hostfile "$dir/hosts" -- --depths 0,30 --pairs 1 --repeats 10
 
 [ "$bad" -eq 0 ]
