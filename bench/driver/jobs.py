@@ -9,7 +9,7 @@ import tempfile
 
 
 class Failed(Exception):
-    """A program that didn't do what it should, why, and all that it said."""
+    """A program that didn't do what it should, why, and what it said."""
 
     def __init__(self, why, said=""):
         super().__init__(why)
@@ -104,7 +104,7 @@ def run_json(command, timeout, each_object=None):
         if each_object:
             each_object(objects[-1])
 
-    run(command, timeout, take)
+    said = run(command, timeout, take)
     if not objects:
-        raise Failed("it printed no result")
+        raise Failed("it printed no result", said)
     return objects

@@ -27,7 +27,7 @@ def _perftest(settings, program, *arguments):
     said = jobs.run([pair, "1", *bound, program, "-c", "XRC", "-F", *arguments], settings.timeout)
     lines = [line.split() for line in said.splitlines() if re.match(r"\s*\d+\s+\d+\s", line)]
     if not lines:
-        raise jobs.Failed(f"{program} printed no figures")
+        raise jobs.Failed(f"{program} printed no figures", said)
     return lines[-1]
 
 

@@ -47,7 +47,7 @@ class Task:
         self.name, self.fn, self.own = name, fn, own
         self.results = []  # one per round
         self.skipped = None  # why it couldn't be run
-        self.said = None  # and all that the program said then
+        self.said = None  # and what the program said then, if one ran
 
     def run(self, number, progress):
         """Runs it in a round. A task that failed isn't tried again, and has no result."""

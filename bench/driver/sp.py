@@ -25,10 +25,10 @@ def _npb_result(text):
     found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in _NPB.items()}
     missing = [name for name, match in found.items() if not match]
     if missing:
-        raise jobs.Failed(f"it printed no {', '.join(missing)}, as the NAS parallel benchmarks do")
+        raise jobs.Failed(f"it printed no {', '.join(missing)}, as the NAS parallel benchmarks do", text)
     result = {name: match[1] for name, match in found.items()}
     if result.pop("verification") != "SUCCESSFUL":
-        raise jobs.Failed("its verification was not successful")
+        raise jobs.Failed("its verification was not successful", text)
     result["seconds"] = float(result["seconds"])
     result["mop_per_s"] = float(result["mop_per_s"])
     return result

@@ -101,6 +101,11 @@ part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1,
 	for steps in runs['tupleq']['rounds'][0].values() for step in steps for process in step['processes'])" \
 	memory --quick --columns tupleq
 
+# What a program printed is kept where it isn't what was asked for, too.
+part "runs['ob1-vader']['skipped'].startswith('it printed no class') and
+	runs['ob1-vader']['said'].split() == 2 * ['$(uname)']" \
+	sp --columns ob1-vader --rounds 1 --ranks 2 --npb "$(type -P uname)"
+
 # Here tupleq finds an adapter or says that there is none; shared memory needs none.
 echo "localhost slots=2" >"$dir/hosts"
 part "file['settings']['softhca_options'] is None and len(runs['ob1-vader']['rounds']) == 1 and
