@@ -7,8 +7,9 @@
 /* Tags of data, as many as a pattern wants, and of what keeps ranks in step. */
 enum { TAG_LEFT = 1, TAG_RIGHT, TAG_RESULT, TAG_TASK, TAG_TOKEN, TAG_MANY = 100 };
 
-#define FEW        4  /* messages of a step, where order matters less than latency */
-#define WILD_EVERY 16 /* seldom: steps of which one receives with a wildcard */
+#define FEW        4     /* messages of a step, where order matters less than latency */
+#define WILD_EVERY 16    /* seldom: steps of which one receives with a wildcard */
+#define JITTER_NS  20000 /* jitter: most that a receive is late */
 
 /* ---------------------------------------------------------------- data */
 
@@ -274,6 +275,16 @@ static void lazy_step(struct world *w)
 	receive_late(w, compute);
 }
 
+static void compute_at_random(struct world *w)
+{
+	work((uint64_t)(random_below(w, JITTER_NS) / w->work_ns));
+}
+
+static void jitter_step(struct world *w)
+{
+	receive_late(w, compute_at_random);
+}
+
 /* ---------------------------------------------------------------- wildcards and probes */
 
 static void master(struct world *w)
@@ -388,6 +399,7 @@ const struct pattern patterns[] = {
 	 random_step, NULL},
 	{"late", "a ring; receives posted when the messages are there", FEW, NULL, late_step, NULL},
 	{"lazy", "a ring; receives posted after some computation", FEW, NULL, lazy_step, NULL},
+	{"jitter", "a ring; receives late by 0 to 20 us at random", FEW, NULL, jitter_step, NULL},
 	{"master", "results by MPI_ANY_SOURCE, each answered with a task", FEW, NULL, master_step,
 	 NULL},
 	{"seldom", "halo; one receive in 32 has MPI_ANY_SOURCE", 2, NULL, seldom_step, NULL},

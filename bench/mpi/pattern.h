@@ -25,6 +25,7 @@ struct world {
 	int next_tag, last_tag; /* the next that was not used yet; the largest there is */
 	bool check;             /* this step's data are made and compared */
 	uint64_t work;          /* iterations of work(): about what a message of the size takes */
+	double work_ns;         /* time of an iteration */
 	uint64_t random;
 	MPI_Request request[4 * PATTERN_WINDOW];
 };

@@ -22,7 +22,6 @@ struct settings {
 	struct world world;
 	const char *only; /* names, with commas, or NULL for all */
 	long ms, block_us, warm_up, settle;
-	double work_ns;
 	char *send, *recv;
 };
 
@@ -119,7 +118,7 @@ static void run(struct settings *s, const struct pattern *p, size_t bytes)
 	w->bytes = bytes;
 	w->step = 0;
 	w->random = (uint64_t)w->rank + 1;
-	w->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / s->work_ns);
+	w->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / w->work_ns);
 	for (size_t i = 0; i < PATTERN_SLOTS; i++) {
 		w->send[i] = s->send + i * bytes;
 		w->recv[i] = s->recv + i * bytes;
@@ -176,7 +175,7 @@ static void allocate(struct settings *s)
 /* ---------------------------------------------------------------- options */
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 256,16K-64K; 256,16K,256K", 0},
+	{"sizes", 's', "LIST", 0, "message sizes, as 256,16K-64K; 256,1K,6000,8K,12K,16K,256K", 0},
 	{"patterns", 'p', "LIST", 0, "only these, as halo,late", 0},
 	{"list", 'L', NULL, 0, "name the patterns, and end", 0},
 	{"ms", 't', "MS", 0, "time for one pattern and size; 100", 0},
@@ -233,12 +232,12 @@ int main(int argc, char **argv)
 	struct settings s = {.ms = 100, .block_us = 1000, .warm_up = 20, .settle = 40};
 
 	start(&s, &argc, &argv);
-	pair_sizes(&s.pair, "256,16K,256K");
+	pair_sizes(&s.pair, "256,1K,6000,8K,12K,16K,256K");
 	argp_parse(&argp, argc, argv, 0, NULL, &s);
 	if (s.world.ranks < 2 || s.world.ranks > PATTERN_SLOTS)
 		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS, s.world.ranks);
 	allocate(&s);
-	s.work_ns = work_calibrate();
+	s.world.work_ns = work_calibrate();
 	for (size_t k = 0; k < npatterns; k++)
 		for (unsigned i = 0; is_chosen(&s, patterns[k].name) && i < s.pair.nsizes; i++)
 			run(&s, &patterns[k], s.pair.size[i]);

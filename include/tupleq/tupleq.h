@@ -324,9 +324,10 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
  * (-EINVAL: rank; -ENOMEM; -EIO: the peer has failed). A message of at most eager_limit bytes
  * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
  * With TQ_SEND_NOW there is never a request, and `user` and `req` are not used. TQ_SEND_PATIENT is
- * for a caller that can make progress and then try again: a short message for which the peer has no
- * buffer at the moment would take of the pool of copies until it is received, and of that half is
- * left to those that can't wait.
+ * for a caller that does nothing until the send has ended, but can make progress and then try
+ * again. With tuple queues its messages of at most eager_max bytes end when they are started, too.
+ * A short message for which the peer has no buffer at the moment would take of the pool of copies
+ * until it is received, and of that half is left to callers that can't wait.
  */
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);

@@ -293,7 +293,7 @@ static void open_endpoint(struct input *in)
 	p->sink = 65536;
 	p->protocol = b / 8 % 4;
 	p->rendezvous = b / 32 % 2;
-	p->eager_limit = b & 64 ? 128 : 4096;
+	p->eager_limit = p->eager_max = b & 64 ? 128 : 4096;
 	p->copy_pool = 262144;
 	MUST(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
 	tq_params_free(p);

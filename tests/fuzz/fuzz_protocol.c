@@ -30,7 +30,6 @@ static void choose_network(struct input *in, struct model_conf *conf)
 		.eager_bufs = (uint32_t)INPUT_ONE_OF(in, 1000, 2),
 		.copy_pool = (uint64_t)INPUT_ONE_OF(in, 100000, 300, 0),
 		.srqs = (uint32_t)INPUT_ONE_OF(in, 100, 3, 1),
-		.tick = (uint64_t)INPUT_ONE_OF(in, 100, 1000, 100000),
 		.lanes_ready = input_below(in, 2) == 0,
 		.lazy = (uint32_t)INPUT_ONE_OF(in, 0, 128, 256),
 		.no_eager_buf = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
@@ -68,6 +67,7 @@ static void choose_params(struct input *in, struct world *w)
 		.max_srq_sge = 3,
 		.srq_depth = (uint32_t)INPUT_ONE_OF(in, 100, 1, 3),
 	};
+	p.eager_max = limits.eager_max;
 	if (limits.max_inline > limits.eager_max)
 		limits.max_inline = limits.eager_max;
 	for (int e = 0; e < w->m.conf.neps; e++) {
@@ -252,6 +252,7 @@ union message {
 	struct tq_msg_held held;
 	struct tq_msg_recalled recalled;
 	struct tq_msg_giveback giveback;
+	struct tq_msg_notice notice;
 	struct tq_msg_data data;
 	struct tq_msg_written written;
 	struct tq_msg_srqn srqn;
@@ -302,6 +303,10 @@ static uint32_t forge_as_sender(struct input *in, const struct world *w, union m
 	case TQ_MSG_GIVEBACK:
 		m->giveback.rtup = handle(in, &here->core.rtups);
 		return sizeof(m->giveback);
+	case TQ_MSG_NOTICE:
+		m->notice.rtup = handle(in, &here->core.rtups);
+		m->notice.seq = tq_put32(input_number(in));
+		return sizeof(m->notice);
 	case TQ_MSG_DATA:
 		m->data.rreq = handle(in, &here->core.rreqs);
 		m->data.offset = tq_put64(input_long(in));

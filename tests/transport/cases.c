@@ -46,7 +46,6 @@ struct world *case_world(const struct small_case *c)
 		.eager_bufs = 64,
 		.copy_pool = c->no_pool ? 0 : 4096,
 		.srqs = 64,
-		.tick = c->slow ? 1000000 : 0,
 		.lanes_ready = c->lanes >= 0,
 		.dry = c->dry,
 		.no_room = c->refused ? 256 : 0,
@@ -65,7 +64,7 @@ struct world *case_world(const struct small_case *c)
 		ep->params.protocol = e == 1 && c->other ? c->other : c->protocol;
 		ep->params.rendezvous = c->rendezvous;
 		if (c->giveback)
-			ep->params.giveback_after = c->giveback;
+			ep->params.giveback_after = c->giveback > 0 ? c->giveback : 0;
 		if (c->tuples)
 			ep->params.tuples = c->tuples;
 		ep->limits = (struct tq_wire_limits){

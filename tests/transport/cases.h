@@ -26,7 +26,7 @@ struct small_case {
 	int queue;    /* depth of a lane; 0: 8 */
 	int direct;   /* max_direct; 0: long; -1: there is no sink */
 	int backoff;  /* wild_backoff */
-	int giveback; /* giveback_after; 0: the default */
+	int giveback; /* giveback_after; 0: the default; -1: none, so no NOTICE is sent */
 	int protocol, rendezvous;
 	int other;               /* protocol of endpoint 1; 0: the same */
 	unsigned flags;          /* of the context (TQ_CTX_*) */
@@ -36,7 +36,6 @@ struct small_case {
 	uint32_t away;           /* who does nothing in the schedules: bit mask */
 	bool breaks;             /* connections fail */
 	bool gives_up;           /* it may end with a peer given up */
-	bool slow;               /* time passes: sends look held */
 	bool big;                /* only its first schedules are gone through */
 	struct op ops[CASE_OPS]; /* to the first without a length */
 	struct case_count counts[CASE_COUNTS]; /* to the first without a name */

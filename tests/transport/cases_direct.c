@@ -157,6 +157,7 @@ const struct small_case cases_direct[] = {
 	 .neps = 2,
 	 .warm = 2,
 	 .lanes = 1,
+	 .giveback = -1,
 	 .ops = {WARM(0, 1, 0), SEND(0, 1, 0, EAGER), SEND(0, 1, 0, LONG), SEND(0, 1, 0, LONG),
 		 RECV(1, 0, 0, 1), RECV(1, ANY_SRC, 0, 2), RECV(1, 0, 0, 5)}},
 	{.name = "direct-tuple-limit",

@@ -336,11 +336,6 @@ static void op_give_up(void *net, struct tq_peer *peer, const char *why)
 	hca_break(ep->model, ep->id, to);
 }
 
-static uint64_t op_now(void *net)
-{
-	return ((struct model_ep *)net)->model->now;
-}
-
 const struct tq_wire_ops model_ops = {
 	.control = op_control,
 	.eager_buf = op_eager_buf,
@@ -363,7 +358,6 @@ const struct tq_wire_ops model_ops = {
 	.unreg = model_op_unreg,
 	.bounce_put = op_bounce_put,
 	.press = op_press,
-	.now = op_now,
 };
 
 /* ---- life ---- */

@@ -32,7 +32,6 @@ struct model_conf {
 	uint32_t eager_bufs; /* eager and DATA messages under way from an endpoint */
 	uint64_t copy_pool;  /* bytes */
 	uint32_t srqs;       /* of an endpoint */
-	uint64_t tick;       /* ns from step to step */
 	bool lanes_ready;    /* lanes are there from the beginning */
 	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
 	bool gives_up;       /* of two, one may be given up, as there is nothing to be had */
@@ -171,7 +170,6 @@ struct model {
 	bool report_all;                 /* nothing is lazy any more: the network is flushed */
 	bool calm;                       /* nothing fails by chance any more */
 	bool down[MODEL_EPS][MODEL_EPS]; /* the connection has failed for good */
-	uint64_t now;
 	uint32_t next_key;
 	struct model_ep ep[MODEL_EPS];
 	struct tq_srq **srqs;

@@ -65,15 +65,17 @@ static void attributes(void)
 	many_must(targets > 0, "there are no targets");
 }
 
-/* Messages before their receives, on a tuple that has its queue; how often it was given back. */
-static uint64_t come_early(const char *held_time)
+/* Messages on a tuple that has its queue, before or after their receives; how often it is recalled
+ * for those that come before. */
+static uint64_t recalls(const char *giveback_after, size_t bytes, bool early)
 {
 	enum { MESSAGES = 40 };
-	const char *const params[] = {held_time, "promote_after=0", NULL};
+	const char *const params[] = {giveback_after, "promote_after=0", NULL};
+	static char text[16 << 10], data[16 << 10];
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
-	char data[64];
 
+	memset(text, 'x', bytes - 1);
 	many_open(2, true, params);
 	many_know_all();
 	many_context(1, 2, both, ctx);
@@ -81,24 +83,42 @@ static uint64_t come_early(const char *held_time)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	many_must(many_counter(1, "promotions") == 1, "the tuple has no queue");
 	for (int i = 0; i < MESSAGES; i++) {
-		many_send(ctx[0], 1, MANY_TAG, "early", 0, &sent);
+		if (!early)
+			many_recv_long(ctx[1], 0, MANY_TAG, data, sizeof(data), &got);
+		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent);
 		many_spin(300);
-		many_recv(ctx[1], 0, MANY_TAG, data, &got);
+		if (early)
+			many_recv_long(ctx[1], 0, MANY_TAG, data, sizeof(data), &got);
 		many_must(many_comes(&got) && many_comes(&sent), "message %d didn't come", i);
+		many_must(!memcmp(text, data, bytes), "message %d is wrong", i);
 	}
-	return many_counter(1, "recalls_asked");
+	many_must(many_counter(1, "recalls_asked") == 0, "the sender gave it back");
+	return many_counter(1, "recalls_early");
 }
 
-static void held_time_is_short(void)
+static void early_short(void)
 {
-	many_must(come_early("held_time=1") > 0, "the tuple keeps its queue");
+	many_must(recalls("giveback_after=8", 64, true) > 0, "the tuple keeps its queue");
 }
 
-static void held_time_is_long(void)
+static void early_medium(void)
 {
-	uint64_t n = come_early("held_time=1000000");
+	many_must(recalls("giveback_after=8", 16000, true) > 0, "the tuple keeps its queue");
+}
 
-	many_must(!n, "the tuple is given back %d times", (int)n);
+static void early_but_kept(void)
+{
+	many_must(recalls("giveback_after=0", 64, true) == 0, "the tuple is recalled");
+}
+
+static void in_time(void)
+{
+	many_must(recalls("giveback_after=1", 64, false) == 0, "the tuple is recalled");
+}
+
+static void in_time_medium(void)
+{
+	many_must(recalls("giveback_after=1", 16000, false) == 0, "the tuple is recalled");
 }
 
 /* Where the whole address space is registered, what may only be read can be sent as well. */
@@ -130,8 +150,11 @@ static void on_demand(void)
 
 static const struct many_case cases[] = {
 	{"attributes of connections", attributes},
-	{"a short held_time", held_time_is_short},
-	{"a long held_time", held_time_is_long},
+	{"early short messages", early_short},
+	{"early messages beyond eager_limit", early_medium},
+	{"early messages without giveback_after", early_but_kept},
+	{"short messages in time", in_time},
+	{"messages beyond eager_limit in time", in_time_medium},
 	{"the address space registered on demand", on_demand},
 };
 

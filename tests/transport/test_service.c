@@ -205,8 +205,8 @@ static void taken_in_then_probed(void)
 static void patient_sends(void)
 {
 	static const char *const params[] = {"service_thread=1", "promote_after=0", "copy_pool=1M",
-					     NULL};
-	enum { MESSAGES = 300 };
+					     "giveback_after=16", NULL};
+	enum { MESSAGES = 300, IN_TIME = 80 };
 	static char data[4000];
 	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
 	struct many_op sent;
@@ -214,6 +214,9 @@ static void patient_sends(void)
 	int rc = 0, n;
 
 	tuple_of(0, params, ctx);
+	/* Of those that follow, too few have a NOTICE for a recall by the receiver itself. */
+	for (n = 0; n < IN_TIME; n++)
+		many_pass(ctx[0], ctx[1], 0, 1);
 	for (n = 0; n < MESSAGES && rc >= 0; n += rc >= 0) {
 		time_t end = time(NULL) + many_deadline;
 

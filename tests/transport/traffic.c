@@ -12,7 +12,7 @@ struct mix {
 		int32_t tag;
 	} flows[6];
 	uint64_t sizes[6];
-	uint32_t any_source, any_tag, probe, cancel, sync, scattered, notup; /* of 256 */
+	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup; /* of 256 */
 	bool pieces; /* of scattered buffers are named */
 	uint32_t short_recv, in_order;
 };
@@ -29,7 +29,6 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->eager_bufs = 1000;
 	conf->copy_pool = 100000;
 	conf->srqs = 100;
-	conf->tick = (uint64_t)SIM_ONE_OF(rng, 100, 1000, 100000);
 	conf->lanes_ready = sim_chance(rng, 160);
 	conf->lazy = (uint32_t)SIM_ONE_OF(rng, 0, 128, 256);
 	if (!harsh)
@@ -63,6 +62,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 		p.protocol = (int)SIM_ONE_OF(rng, TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
 	p.rendezvous = (int)sim_below(rng, 2);
 	p.eager_limit = SIM_ONE_OF(rng, 0, 8, 32, 64);
+	p.eager_max = p.eager_limit + SIM_ONE_OF(rng, 0, 30, 100);
 	p.copy_limit = SIM_ONE_OF(rng, 0, 32, 128);
 	p.promote_after = SIM_ONE_OF(rng, 0, 0, 0, 1, 3);
 	p.giveback_after = SIM_ONE_OF(rng, 0, 1, 1, 2, 8);
@@ -71,7 +71,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.unexpected_limit = SIM_ONE_OF(rng, 60, 300, 1 << 20);
 	limits = (struct tq_wire_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
-		.eager_max = (uint32_t)(p.eager_limit + SIM_ONE_OF(rng, 4, 16)),
+		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
 		.max_direct = 1 << 20,
 		.max_send = 1 << 20,
 		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
@@ -107,6 +107,7 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 	mix->probe = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 60);
 	mix->cancel = (uint32_t)SIM_ONE_OF(rng, 0, 0, 10, 30, 100);
 	mix->sync = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
+	mix->patient = (uint32_t)SIM_ONE_OF(rng, 0, 0, 128, 256);
 	mix->scattered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 128);
 	mix->pieces = sim_chance(rng, 128);
 	mix->notup = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
@@ -146,7 +147,8 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 		.ctx = f->ctx,
 		.tag = f->tag,
 		.len = mix->sizes[sim_below(rng, (uint32_t)mix->nsizes)],
-		.flags = sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0,
+		.flags = (sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0) |
+			 (sim_chance(rng, mix->patient) ? TQ_SEND_PATIENT : 0),
 		.scattered = sim_chance(rng, mix->scattered),
 		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
 	};
@@ -198,7 +200,6 @@ static int give_back_mix(struct world *w, struct mix *mix)
 	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
 	mix->sync = mix->scattered = mix->notup = 0;
 	mix->in_order = 256;
-	w->m.conf.tick = 100000;
 	for (int e = 0; e < w->m.conf.neps; e++)
 		w->m.ep[e].params.eager_limit = 8;
 	w->late = true;
@@ -266,7 +267,7 @@ static void random_program(struct sim_rng *rng, struct world *w)
 		n = give_back_mix(w, &mix);
 	else if (sim_chance(rng, 10))
 		starve(rng, w, &mix);
-	else if (sim_chance(rng, 10))
+	else if (sim_chance(rng, 16))
 		remove_mix(w, &mix);
 	else if (sim_chance(rng, 10))
 		exact_mix(rng, w, &mix);

@@ -178,13 +178,6 @@ static void remove_ctxs(struct world *w, int ep)
 	w->removed[ep] = true;
 }
 
-/* As after a poll of the network that found nothing. */
-static int poll_core(struct tq_core *core)
-{
-	tq_core_polled(core, tq_core_polls(core));
-	return tq_core_poll(core);
-}
-
 static void user_act(struct world *w, int act)
 {
 	int ep = act % MODEL_EPS;
@@ -201,7 +194,7 @@ static void user_act(struct world *w, int act)
 	} else if (act >= ACT_CTX) {
 		add_ctxs(w, ep);
 	} else if (act >= ACT_POLL) {
-		w->waits[ep] = !poll_core(&w->m.ep[ep].core);
+		w->waits[ep] = !tq_core_poll(&w->m.ep[ep].core);
 	} else {
 		s = act >= ACT_RECV ? &w->prog.recvs[ep] : &w->prog.sends[ep];
 		users_op(w, s->ops[s->next++]);
@@ -279,7 +272,6 @@ void world_act(struct world *w, int act, bool service)
 			  service ? " (service)" : "");
 	}
 	w->step++;
-	w->m.now += w->m.conf.tick;
 	if (service) {
 		w->m.ep[ep].core.service = true;
 		before = sums(w, ep);
@@ -323,7 +315,7 @@ void world_settle(struct world *w)
 		}
 		events = 0;
 		for (int e = 0; e < w->m.conf.neps; e++) {
-			events += poll_core(&w->m.ep[e].core);
+			events += tq_core_poll(&w->m.ep[e].core);
 			users_collect(w, e);
 		}
 	} while (events || world_actions(w, acts));

@@ -10,7 +10,7 @@
 #include "mr.h"
 
 /* Below this the lock of the send queue is kept: taking it again would cost more than it frees. */
-#define KEEP_LOCK_BELOW (16u << 10)
+#define KEEP_LOCK_BELOW 2048u
 /* Memory of the target that isn't there is looked at so often, with such pauses (ns), before it
  * counts as an error. */
 #define FAULT_LOOKS 20

@@ -52,8 +52,6 @@ struct tq_ep {
 #define TQ_EP_QUIET 64
 
 /* ---- progress.c: called with the lock, but tq_ep_tell() ---- */
-/* A poll of one of the completion queues; the number of events. */
-int tq_ep_poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget));
 /* A poll of all, and now and then of what else is due; the number of events. */
 int tq_ep_poll(struct tq_ep *ep);
 /* Progress, in which the lock is given away for a while. */

@@ -49,7 +49,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
 	const struct tq_wire_limits *l = &ep->net.limits;
 
-	if (len <= (uint64_t)ep->params.eager_limit)
+	if (len <= tq_eager_limit(&ep->core))
 		return 0;
 	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
 }
@@ -63,7 +63,7 @@ static bool pays_to_wait(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t
 {
 	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
 
-	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > (uint64_t)ep->params.eager_limit)
+	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > tq_eager_max(&ep->core))
 		return false;
 	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
 		return false;
@@ -77,11 +77,11 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	/* Longer ones are not worth a look. */
-	if (flags & TQ_SEND_NOW && buf->len > (uint64_t)ep->params.eager_limit)
+	if (flags & TQ_SEND_NOW && buf->len > tq_eager_max(&ep->core))
 		return -EAGAIN;
 	tq_lock(&ep->lock);
 	/* One that posts and posts may find a queue full of what is complete. */
-	if (ep->net.scq.look && tq_ep_poll_cq(ep, tq_cq_poll_sends))
+	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
 		ep->quiet = TQ_EP_QUIET;
 	/* And it would not see the credit that comes back. */
 	if (tq_control_waits(&ep->net))
@@ -103,7 +103,10 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	tq_ep_copy(ep);
+	if (tq_core_recv_looks(ctx, rank, tag))
+		tq_ep_poll(ep);
+	else
+		tq_ep_copy(ep);
 	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;

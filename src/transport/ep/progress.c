@@ -32,17 +32,6 @@ void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
 		;
 }
 
-int tq_ep_poll_cq(struct tq_ep *ep, int (*poll)(struct tq_net *net, int budget))
-{
-	uint64_t began = tq_core_polls(&ep->core);
-	int events = poll(&ep->net, TQ_EP_BUDGET);
-
-	/* What other polls leave in the queue was complete, too. */
-	if (ep->net.scq.drained)
-		tq_core_polled(&ep->core, began);
-	return events;
-}
-
 /*
  * What is due besides completions is done after each poll that found some, and now and then; but
  * when a request has ended its owner is told first, who is likely to wait for just that.
@@ -51,7 +40,7 @@ int tq_ep_poll(struct tq_ep *ep)
 {
 	int events = tq_ep_copy(ep);
 
-	events += tq_ep_poll_cq(ep, tq_cq_poll);
+	events += tq_cq_poll(&ep->net, TQ_EP_BUDGET);
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;

@@ -192,10 +192,11 @@ int tq_banks_open(struct tq_net *net)
 
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "the control queues (small_depth %lld, large_depth %lld, eager_limit %lld) "
+		       "the control queues (small_depth %lld, large_depth %lld, messages of %u "
+		       "bytes) "
 		       "can't be made: %s%s",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
-		       (long long)net->params->eager_limit, strerror(-rc), tq_limit_hint(rc));
+		       net->limits.eager_max, strerror(-rc), tq_limit_hint(rc));
 	return rc;
 }
 

@@ -281,7 +281,8 @@ void tq_control_connected(struct tq_net *net, struct tq_link *link)
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
 	    link->size[TQ_LARGE] < net->limits.eager_max + sizeof(struct tq_msg_eager)) {
 		tq_link_give_up(net, link,
-				"its control buffers are smaller than ours: eager_limit must be "
+				"its control buffers are smaller than ours: eager_limit and "
+				"eager_max must be "
 				"the same in all processes");
 		return;
 	}

@@ -123,12 +123,6 @@ static void wire_give_up(void *net, struct tq_peer *peer, const char *why)
 	tq_link_give_up(net, peer->link, why);
 }
 
-static uint64_t wire_now(void *net)
-{
-	(void)net;
-	return tq_now();
-}
-
 const struct tq_wire_ops tq_net_ops = {
 	.control = wire_control,
 	.eager_buf = wire_eager_buf,
@@ -151,12 +145,16 @@ const struct tq_wire_ops tq_net_ops = {
 	.unreg = wire_unreg,
 	.bounce_put = wire_bounce_put,
 	.press = wire_press,
-	.now = wire_now,
 };
 
 static uint32_t least(int64_t a, int64_t b)
 {
 	return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t most(int64_t a, int64_t b)
+{
+	return (uint32_t)(a > b ? a : b);
 }
 
 static uint32_t pieces(const struct tq_params *params, int64_t most)
@@ -175,7 +173,8 @@ static int limits_open(struct tq_net *net)
 
 	l->max_inline = net->dev.max_inline;
 	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
-	l->eager_max = params->eager_limit > PIECE_MIN ? (uint32_t)params->eager_limit : PIECE_MIN;
+	/* Whatever the protocol: a peer may have another one. */
+	l->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
 	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
 	l->max_sge = pieces(params, attr->max_sge);
 	/* Of an XRC read as of any. Not every driver fills it in. */

@@ -178,6 +178,9 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	case TQ_MSG_GIVEBACK:
 		tq_on_giveback(core, peer, msg);
 		break;
+	case TQ_MSG_NOTICE:
+		tq_on_notice(core, peer, msg);
+		break;
 	case TQ_MSG_WRITTEN:
 		tq_on_written(core, peer, msg);
 		break;

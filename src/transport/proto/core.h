@@ -55,17 +55,6 @@ void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service
  * set, only what touches no user data. */
 int tq_core_poll(struct tq_core *core);
-/* Around each poll that takes all of the network's completions: what is outstanding after one
- * wasn't complete when it began. Between the two, time may pass. */
-static inline uint64_t tq_core_polls(const struct tq_core *core)
-{
-	return core->ntimed ? core->wire->now(core->net) : 0;
-}
-static inline void tq_core_polled(struct tq_core *core, uint64_t began)
-{
-	if (began)
-		core->polled_at = began;
-}
 /* Takes the list of ended requests (by next; status is filled in); each goes back by
  * tq_core_release(). */
 struct tq_req *tq_core_ended(struct tq_core *core);
@@ -134,6 +123,32 @@ static inline uint64_t tq_eager_limit(const struct tq_core *core)
 	return tq_min64((uint64_t)core->params->eager_limit, core->limits->eager_max);
 }
 
+/* The longest message that goes eagerly where its tuple has no queue. */
+static inline uint64_t tq_eager_max(const struct tq_core *core)
+{
+	uint64_t limit = tq_eager_limit(core);
+
+	if (!tq_tuples_wanted(core) || core->params->eager_max <= core->params->eager_limit)
+		return limit;
+	return tq_min64((uint64_t)core->params->eager_max, core->limits->eager_max);
+}
+
+/* The first direct messages of a queue's life are looked at more closely, then one in so many: a
+ * NOTICE costs nearly as much as a short message. */
+#define TQ_SAMPLE_FIRST 64u
+#define TQ_SAMPLE_EVERY 32u
+
+static inline bool tq_is_sampled(uint32_t base, uint32_t seq)
+{
+	return seq - base < TQ_SAMPLE_FIRST || seq % TQ_SAMPLE_EVERY == 0;
+}
+
+/* Returns true if the direct message with this number may have a NOTICE. */
+static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint32_t seq)
+{
+	return core->params->giveback_after && tq_is_sampled(base, seq);
+}
+
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
@@ -141,6 +156,9 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status);
+/* Returns true if the network should be polled before this receive is posted: a NOTICE that has
+ * come says then that its message was early. */
+bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_cancel(struct tq_req *req);
 int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);
 int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
@@ -172,6 +190,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m);
 void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m);
 void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m);
+void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m);
 bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
 		uint32_t len, struct tq_bounce *bounce);
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);

@@ -1,61 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Does a tuple's queue pay? A message that comes before its receive is held: the adapter pauses
- * after the RNR NAK, and tries again. For a long one that is as good as a rendezvous. A short one
- * would have been copied, and at hand when its receive came; in time it gains far less than one
- * hold costs. So a tuple is given back when too many of its short messages are held, or go
- * by RTS as held ones of others have the lanes.
+ * The sender's part in the question whether a tuple's queue pays. A message that comes before its
+ * receive is held: the adapter pauses after the RNR NAK, and tries again. One that could go eagerly
+ * would be at hand when its receive comes, and gains far less time in a queue than one hold costs.
  *
- * Nobody tells the sender of holds: it times some of its messages.
+ * The sender can't see holds, and the receiver doesn't see the message before its receive. So some
+ * direct messages are announced by a NOTICE, by which the receiver counts (policy.c). What the
+ * sender sees by itself are messages that find no lane free, as other tuples' are held.
  */
 #include "proto/send.h"
 
-/* The first direct messages are timed, then one in so many: reading the clock costs as much as the
- * rest. */
-#define TIMED_FIRST 64u
-#define TIMED_EVERY 16u
-
-static bool is_short(const struct tq_stup *t, uint64_t len)
+static bool can_go_eagerly(const struct tq_stup *t, uint64_t len)
 {
-	return len <= tq_eager_limit(t->pair->ctx->core);
+	return len <= tq_eager_max(t->pair->ctx->core);
 }
 
-/* What comes behind a long one in its lane would be timed with that. */
-bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane)
+/* Returns true if the lane takes the message to the receiver as soon as the control lane takes the
+ * NOTICE: nothing long is before it. */
+static bool goes_at_once(const struct tq_stup *t)
 {
-	const struct tq_stup *t = s->stup;
-
-	if (!lane || !is_short(t, s->buf.len) ||
-	    (t->direct && !is_short(t, t->direct->prev->buf.len)))
-		return false;
-	return s->seq - t->base < TIMED_FIRST || s->seq % TIMED_EVERY == 0;
+	return !t->direct || t->direct->prev->buf.len <= tq_eager_limit(t->pair->ctx->core);
 }
 
-void tq_stup_time(struct tq_sreq *s)
+int tq_stup_notice(struct tq_stup *t, const struct tq_sreq *s)
 {
-	struct tq_core *core = s->req.core;
+	struct tq_core *core = t->pair->ctx->core;
+	struct tq_msg_notice m = {
+		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
+		.rtup = tq_put32(t->rtup),
+		.seq = tq_put32(s->seq),
+	};
 
-	s->posted_at = core->wire->now(core->net) | 1; /* 0 means "not timed" */
-	core->ntimed++;
-}
-
-/* What counts is that a poll saw it incomplete so late: a program that computes sees its
- * completions late too. */
-void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s)
-{
-	struct tq_core *core = s->req.core;
-	uint64_t held = (uint64_t)core->params->held_time * 1000;
-
-	core->ntimed--;
-	tq_share_count(&t->slow, core->polled_at > s->posted_at + held);
-}
-
-void tq_stup_announced(struct tq_stup *t, uint64_t len)
-{
-	if (t->state != TQ_STUP_DIRECT || !is_short(t, len))
-		return;
-	tq_share_count(&t->slow, true);
-	tq_stup_try_giveback(t);
+	if (!tq_has_notice(core, t->base, s->seq) || !can_go_eagerly(t, s->buf.len) ||
+	    !goes_at_once(t))
+		return 0;
+	tq_share_count(&t->no_lane, false);
+	return tq_core_tell(core, t->pair->peer, &m, sizeof(m), 0);
 }
 
 static void give_back(struct tq_stup *t)
@@ -69,13 +49,12 @@ static void give_back(struct tq_stup *t)
 	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_stup_try_giveback(struct tq_stup *t)
+void tq_stup_announced(struct tq_stup *t, uint64_t len)
 {
-	uint32_t after = (uint32_t)t->pair->ctx->core->params->giveback_after;
-
-	/* So many must have been held, and often. */
-	if (after && !t->gave_back && t->state == TQ_STUP_DIRECT && t->slow.yes >= after &&
-	    tq_share_is_often(&t->slow))
+	if (t->state != TQ_STUP_DIRECT || !can_go_eagerly(t, len))
+		return;
+	tq_share_count(&t->no_lane, true);
+	if (!t->gave_back && tq_share_exceeds(&t->no_lane, t->pair->ctx->core->params))
 		give_back(t);
 }
 

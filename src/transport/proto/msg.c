@@ -17,6 +17,7 @@ static const struct {
 	[TQ_MSG_HELD] = {"HELD", 0, false}, /* as long as it says */
 	[TQ_MSG_RECALLED] = {"RECALLED", sizeof(struct tq_msg_recalled), false},
 	[TQ_MSG_GIVEBACK] = {"GIVEBACK", sizeof(struct tq_msg_giveback), false},
+	[TQ_MSG_NOTICE] = {"NOTICE", sizeof(struct tq_msg_notice), false},
 	[TQ_MSG_DATA] = {"DATA", sizeof(struct tq_msg_data), true},
 	[TQ_MSG_WRITTEN] = {"WRITTEN", sizeof(struct tq_msg_written), false},
 	[TQ_MSG_SRQN] = {"SRQN", sizeof(struct tq_msg_srqn), false},

@@ -53,7 +53,7 @@ enum tq_msg_type {
 	TQ_MSG_SWITCH,    /* what follows of this tuple is sent direct */
 	TQ_MSG_HELD,      /* some of the messages that a RECALLED finds held; comes before it */
 	TQ_MSG_RECALLED,  /* answer to RECALL */
-	TQ_MSG_GIVEBACK,  /* please recall: the receives come late */
+	TQ_MSG_GIVEBACK,  /* please recall: no lane is free for short messages */
 	TQ_MSG_DATA,      /* a piece of a message, answer to CTS_PIECES */
 	TQ_MSG_WRITTEN,   /* the RDMA write that a CTS asked for is complete (or failed) */
 	/* receiver -> sender */
@@ -69,6 +69,8 @@ enum tq_msg_type {
 	/* either way, between the connections' ends (net/): never reach the protocol */
 	TQ_MSG_CREDIT, /* nothing but what is in the header */
 	TQ_MSG_PRESS,  /* stop (or resume) sending eagerly: unexpected data are at their limit */
+	/* sender of a tuple -> its receiver */
+	TQ_MSG_NOTICE, /* a direct message is on its way: shows whether its receive is there */
 	TQ_MSG_TYPES
 };
 
@@ -158,6 +160,15 @@ struct tq_msg_giveback {
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
+
+/* Sent right before some of a tuple's direct messages, which have no header: by it the receiver
+ * learns which of them come before their receive. */
+struct tq_msg_notice {
+	struct tq_msg_hdr hdr;
+	tq_le32 rtup;
+	tq_le32 seq; /* of the direct message */
+};
+static_assert(sizeof(struct tq_msg_notice) == 16, "wire format");
 
 /* Data follow, to the end of the message. */
 struct tq_msg_data {

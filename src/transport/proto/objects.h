@@ -59,7 +59,6 @@ struct tq_sreq {
 	struct tq_sg sg;             /* registered memory of the message; sg.reg NULL: none (yet) */
 	void *cookie;                /* of its registration */
 	struct tq_pieces *pieces;    /* the memory is these instead; sg.reg is one of theirs */
-	bool timed;                  /* posted_at is to be noted */
 	bool copied;                 /* sg is from the pool of copies */
 	bool uncopied;               /* that was empty once */
 	bool reported;               /* direct: named in a HELD message */
@@ -68,7 +67,6 @@ struct tq_sreq {
 	uint32_t rreq;               /* the receive's handle at the receiver */
 	uint64_t offset;             /* PIECES, AGAIN: sent so far */
 	uint64_t wanted;             /* PIECES, AGAIN, WRITING: bytes that the receiver wants */
-	uint64_t posted_at;          /* direct, RTS: when, if it is timed; else 0 */
 	struct tq_sreq *next, *prev; /* in its tuple's list of direct sends */
 	struct tq_sreq *pnext, *pprev; /* all of a pair that are under way */
 	struct tq_sreq *dnext, *dprev; /* core->pieces */
@@ -183,6 +181,14 @@ static inline bool tq_share_is_often(const struct tq_share *s)
 	return s->yes * TQ_SHARE_PART >= s->yes + s->no;
 }
 
+/* Returns true if the queue of a tuple with this share of messages that didn't gain from it is to
+ * be given back: so many must have been, and often. */
+static inline bool tq_share_exceeds(const struct tq_share *s, const struct tq_params *params)
+{
+	return params->giveback_after && s->yes >= (uint64_t)params->giveback_after &&
+	       tq_share_is_often(s);
+}
+
 enum tq_rtup_state {
 	TQ_RTUP_CONTROL,
 	TQ_RTUP_OFFERED,   /* SRQN sent; SWITCH will come */
@@ -219,8 +225,9 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
-	bool gave_back;                /* the last recall was for that: its sender counts */
-	struct tq_share early;         /* short messages that came before their receive */
+	bool gave_back;                /* the last recall was as its queue didn't pay */
+	struct tq_share early;         /* eager messages that came before their receive */
+	struct tq_share late;          /* and, in this life of the SRQ, direct ones with a NOTICE */
 	uint32_t quiet;                /* messages since a wildcard or probe was about */
 	uint32_t backoff;              /* how many of them are asked for */
 	uint64_t seen;                 /* ctx->wild_at at its last message */
@@ -262,10 +269,10 @@ struct tq_stup {
 	uint32_t position;  /* RECALLING */
 	/* Hold lane that is its own; may be kept while nothing is outstanding. */
 	struct tq_lane *lane;
-	struct tq_sreq *direct; /* queue: direct sends not complete, in seq order */
-	bool on_bulk;           /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
-	uint32_t nrts;          /* RTS not resolved */
-	struct tq_share slow;   /* sends that were held: decides to give it back */
+	struct tq_sreq *direct;  /* queue: direct sends not complete, in seq order */
+	bool on_bulk;            /* those are on the bulk lane (CTS-DIRECT without a hold lane) */
+	uint32_t nrts;           /* RTS not resolved */
+	struct tq_share no_lane; /* messages that found no lane: decides to give it back */
 	bool gave_back;
 	bool waiting;                  /* OFFERED: in core->want_lane */
 	bool idle;                     /* in the peer's idle_lanes */
@@ -379,10 +386,8 @@ struct tq_core {
 	uint32_t dice;
 	struct tq_stup *want_lane; /* OFFERED */
 	struct tq_ctx *removed;    /* by their users; they stay for what is under way */
-	bool stirred;       /* something happened that may have been the last in one of them */
-	uint32_t ntimed;    /* direct sends outstanding with posted_at */
-	uint64_t polled_at; /* tq_core_polled() */
-	bool broken;        /* by tq_core_broken() */
+	bool stirred; /* something happened that may have been the last in one of them */
+	bool broken;  /* by tq_core_broken() */
 	struct tq_orphan *orphans;
 	/* What goes on when sends complete; the service thread waits for that, too. */
 	uint32_t nrecalling;  /* stups in RECALLING */

@@ -15,7 +15,7 @@
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
 #define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
-/* For those that their senders gave back, which does not cost the recall alone. */
+/* For those whose queue didn't pay, which does not cost the recall alone. */
 #define BACKOFF_ASKED     1024u
 #define BACKOFF_ASKED_MAX 16u /* times that */
 #define AFTER_LIMIT       16u /* messages until a tuple asks again that found no room */
@@ -108,14 +108,20 @@ void tq_policy_short(struct tq_rtup *k, bool early)
 	tq_share_count(&k->early, early);
 }
 
+bool tq_policy_direct(struct tq_rtup *k, bool early)
+{
+	tq_share_count(&k->late, early);
+	return tq_share_exceeds(&k->late, k->pair->ctx->core->params);
+}
+
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
 
-	k->gave_back = why == TQ_RECALL_ASKED;
+	k->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
 		return AFTER_LIMIT;
-	if (why == TQ_RECALL_ASKED) {
+	if (k->gave_back) {
 		least = least > BACKOFF_ASKED ? least : BACKOFF_ASKED;
 		most = BACKOFF_ASKED_MAX;
 	} else if (why == TQ_RECALL_BUFFER) {
@@ -130,9 +136,9 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 
 /*
  * A short message that is here already needs one copy when its receive comes. With a queue its
- * sender would hold it, and other tuples' messages might find no lane. (giveback.c learns the same
- * where it shows later.) Long ones wait at their sender either way: one that asks is not refused
- * for that.
+ * sender would hold it, and other tuples' messages might find no lane. (By NOTICE the same is
+ * learnt where it shows later.) Long ones wait at their sender either way: one that asks is not
+ * refused for that.
  */
 static bool comes_early(const struct tq_rtup *k)
 {

@@ -29,6 +29,9 @@ static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 	case TQ_RECALL_ASKED:
 		TQ_COUNT(stats, recalls_asked);
 		break;
+	case TQ_RECALL_EARLY:
+		TQ_COUNT(stats, recalls_early);
+		break;
 	default:
 		TQ_COUNT(stats, recalls_buffer);
 	}
@@ -102,6 +105,16 @@ void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_
 
 	if (k)
 		tq_rtup_recall(k, TQ_RECALL_ASKED);
+}
+
+void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m)
+{
+	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+
+	/* Receives that wait for room in the queue are posted, too. */
+	if (k && k->state == TQ_RTUP_DIRECT &&
+	    tq_policy_direct(k, !k->posted && !tq_seq_before(tq_get32(m->seq), k->pos)))
+		tq_rtup_recall(k, TQ_RECALL_EARLY);
 }
 
 /* ---- the recall's end ---- */

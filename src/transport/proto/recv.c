@@ -188,6 +188,15 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	return rc;
 }
 
+bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
+	const struct tq_rtup *k = pair ? pair->recent_rtups[tq_recent(tag)] : NULL;
+
+	return k && k->tag == tag && k->state == TQ_RTUP_DIRECT && !k->posted &&
+	       tq_has_notice(ctx->core, k->base, k->pos);
+}
+
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	/* What is promised doesn't concern the negative tags of collectives. */
@@ -361,7 +370,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 {
 	struct tq_rtup *k = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
-	bool is_short = tq_get64(m->length) <= tq_eager_limit(ctx->core);
+	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core);
 	struct tq_unex *u;
 
 	u = k ? message(k, &m->hdr, &m->env, TQ_UNEX_RTS, tq_get64(m->length)) : NULL;

@@ -93,6 +93,7 @@ enum tq_recall_why {
 	TQ_RECALL_LRU,
 	TQ_RECALL_REMOVED, /* its context is */
 	TQ_RECALL_ASKED,   /* the sender gives it back */
+	TQ_RECALL_EARLY,   /* its messages come before their receives */
 	TQ_RECALL_BUFFER,  /* a receive or message that can't be posted */
 	TQ_RECALL_WHYS
 };
@@ -152,6 +153,8 @@ void tq_policy_probe(struct tq_rtup *k);
 void tq_policy_message(struct tq_rtup *k);
 /* It was a short one: was it here before its receive? */
 void tq_policy_short(struct tq_rtup *k, bool early);
+/* Counts a direct message with a NOTICE. Returns true if the tuple is to be recalled for it. */
+bool tq_policy_direct(struct tq_rtup *k, bool early);
 /* It is recalled: how many messages the sender shall send before it asks again. */
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
 /* May it have a queue? 0: yes; else as above. */

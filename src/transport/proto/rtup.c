@@ -125,6 +125,7 @@ static bool offer(struct tq_rtup *k, uint32_t stup)
 	k->delivered = 0;
 	k->switched = k->recalled = false;
 	k->held_came = 0;
+	k->late = (struct tq_share){0};
 	tq_rtup_to(k, TQ_RTUP_OFFERED);
 	DL_APPEND(k->pair->ctx->queued, k);
 	DL_APPEND2(core->lru, k, lprev, lnext);

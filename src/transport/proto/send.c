@@ -102,13 +102,22 @@ static int give_up(struct tq_sreq *s, int error)
 
 /* ---- memory ---- */
 
-/* Short messages are copied: the send ends at once, and nothing need be registered. */
+/*
+ * Returns true if the message should go from a copy: the send ends at once then, and nothing need
+ * be registered. A caller that waits for the end anyway gains from that up to the eager limit: the
+ * copy takes less than to wait for the acknowledgement, before which that caller posts no receive
+ * for the answer. What is too scattered for the HCA is copied in any case.
+ */
 static bool copy_wanted(const struct tq_sreq *s)
 {
 	const struct tq_core *core = s->req.core;
 	const struct tq_params *params = core->params;
 
 	if (s->buf.len <= tq_eager_limit(core))
+		return true;
+	if (s->buf.len <= tq_eager_max(core) &&
+	    (s->flags & TQ_SEND_PATIENT ||
+	     (s->buf.ops && !tq_pieces_fit(&s->buf, core->limits->max_sge))))
 		return true;
 	return params->protocol == TQ_PROTOCOL_COPY && !(s->flags & TQ_SEND_SYNC) &&
 	       s->buf.len < (uint64_t)params->copy_limit;
@@ -179,11 +188,11 @@ static bool can_inline(const struct tq_sreq *s)
 	return inlines(s->req.core, &s->buf);
 }
 
-/* Need its user not know at once that it has ended? (Of long messages giveback.c looks at the
- * ends.) */
+/* Returns true if the completion may be reported late: nobody waits for it. */
 static bool may_linger(const struct tq_sreq *s)
 {
-	if (s->state != TQ_SREQ_NEW || s->flags & TQ_SEND_SYNC || s->timed)
+	if (s->state != TQ_SREQ_NEW || s->flags & TQ_SEND_SYNC ||
+	    tq_is_sampled(s->stup->base, s->seq))
 		return false;
 	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
 }
@@ -208,7 +217,6 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 	}
 	if (s->copied)
 		flags |= TQ_DIRECT_COPY;
-	s->timed = lane && s->state == TQ_SREQ_NEW && tq_stup_times(s, lane);
 	if (lane && may_linger(s))
 		flags |= TQ_DIRECT_LAZY;
 	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, sg, n, flags, s);
@@ -242,6 +250,8 @@ static int send_direct(struct tq_sreq *s)
 	}
 	if (!can_inline(s) && !tq_sreq_load(s))
 		return -EAGAIN;
+	if (tq_stup_notice(t, s))
+		return -EIO;
 	rc = tq_sreq_post(s, lane);
 	if (rc == 0)
 		tq_stup_posted(t, s, lane);
@@ -255,7 +265,7 @@ static int send_direct(struct tq_sreq *s)
 static bool suits_direct(const struct sending *x)
 {
 	return x->buf->len <= direct_limit(x->stup) &&
-	       (!x->buf->ops || x->buf->len <= tq_eager_limit(x->core) ||
+	       (!x->buf->ops || x->buf->len <= tq_eager_max(x->core) ||
 		tq_pieces_fit(x->buf, x->core->limits->max_sge));
 }
 
@@ -329,7 +339,7 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 	struct tq_core *core = x->core;
 	uint8_t flags = rts_memory(s);
 	/* Its receive may lie in the tuple's queue: to grant that, the service threads will do. */
-	bool overlaps = !s->nodirect && x->buf->len > tq_eager_limit(core);
+	bool overlaps = !s->nodirect && x->buf->len > tq_eager_max(core);
 	uint32_t ask = asks(x);
 	struct tq_msg_rts m;
 	int rc;
@@ -377,8 +387,7 @@ static void numbers_used(const struct sending *x)
 	x->pair->cseq++;
 	if (t) {
 		t->seq++;
-		t->sent +=
-			t->long_counts && x->buf->len > tq_eager_limit(x->core) ? LONG_WEIGHT : 1;
+		t->sent += t->long_counts && x->buf->len > tq_eager_max(x->core) ? LONG_WEIGHT : 1;
 	} else if (x->first) {
 		tq_stup_first(x->pair, x->tag);
 	}
@@ -388,7 +397,7 @@ static bool goes_eager(const struct sending *x)
 {
 	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
 		return false;
-	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_limit(x->core);
+	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_max(x->core);
 }
 
 /* Will it have ended for its user when it is posted to its tuple's queue? (Unless the pool of

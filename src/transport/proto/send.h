@@ -100,12 +100,9 @@ void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer);
 
 /* ---- giveback.c: whether its queue pays ---- */
 
-/* Is it to be timed, if it is posted to `lane` now? */
-bool tq_stup_times(const struct tq_sreq *s, const struct tq_lane *lane);
-/* It was posted, and is complete. */
-void tq_stup_time(struct tq_sreq *s);
-void tq_stup_timed(struct tq_stup *t, struct tq_sreq *s);
-void tq_stup_try_giveback(struct tq_stup *t);
+/* Sends the NOTICE of a message that is about to go direct, if it is to have one. If the result
+ * isn't 0, the peer has failed. */
+int tq_stup_notice(struct tq_stup *t, const struct tq_sreq *s);
 /* Its short messages find the lane full of others that are held. Is it on its way back? */
 bool tq_stup_crowded(struct tq_stup *t);
 /* A message of that length went by RTS, and that is answered. */

@@ -159,7 +159,7 @@ void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t m
 	t->srqn = srqn;
 	t->max_len = max_len;
 	t->delivered = 0;
-	t->slow = (struct tq_share){0};
+	t->no_lane = (struct tq_share){0};
 	t->gave_back = false;
 	t->sent = 0;
 	set_state(t, TQ_STUP_OFFERED);
@@ -193,8 +193,6 @@ void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
 {
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
-	if (s->timed)
-		tq_stup_time(s);
 	set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
@@ -354,13 +352,9 @@ void tq_stup_recall(struct tq_stup *t, uint32_t position, uint32_t after)
 
 void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 {
-	bool was_timed = s->posted_at != 0;
-
 	DL_DELETE(t->direct, s);
 	if (status == 0)
 		t->delivered++;
-	if (was_timed)
-		tq_stup_timed(t, s);
 	tq_sreq_end(s, status);
 	if (!t->direct)
 		t->on_bulk = false;
@@ -372,8 +366,6 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 		control_again(t);
 	else if (!t->direct && t->lane)
 		set_idle(t, true);
-	if (was_timed)
-		tq_stup_try_giveback(t);
 }
 
 void tq_stup_failed(struct tq_stup *t)

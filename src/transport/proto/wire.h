@@ -132,9 +132,6 @@ struct tq_wire_ops {
 	/* The protocol gives the peer up: it did what can't be, or can't be told what it must know.
 	 * The network logs `why` and ends what is posted towards it. May be NULL. */
 	void (*give_up)(void *net, struct tq_peer *peer, const char *why);
-
-	/* Monotonic time in ns. */
-	uint64_t (*now)(void *net);
 };
 
 /* ---- told by the network ---- */
