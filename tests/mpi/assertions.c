@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-enum { TAG = 11, N = 8, MAX = 65536 };
+enum { TAG = 11, N = 8, MAX = 262144 };
 
 static int right, left;
 static unsigned char *out, *in[N];
@@ -36,11 +36,11 @@ static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < N && k == !late; i++)
-			MPI_Irecv(in[i], 8000 + i, MPI_BYTE, wild && i % 2 ? MPI_ANY_SOURCE : left,
+			MPI_Irecv(in[i], 20000 + i, MPI_BYTE, wild && i % 2 ? MPI_ANY_SOURCE : left,
 				  wild && i % 3 == 2 ? MPI_ANY_TAG : TAG, comm, &req[N + i]);
 		for (i = 0; i < N && k == late; i++) {
-			t_fill(out + MAX / N * i, (size_t)(8000 + i), from(t_rank, i));
-			MPI_Isend(out + MAX / N * i, 8000 + i, MPI_BYTE, right, TAG, comm, &req[i]);
+			t_fill(out + MAX / N * i, (size_t)(20000 + i), from(t_rank, i));
+			MPI_Isend(out + MAX / N * i, 20000 + i, MPI_BYTE, right, TAG, comm, &req[i]);
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
 	}

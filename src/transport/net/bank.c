@@ -13,6 +13,7 @@
 #define USE_AT_ONCE 8u  /* buffers are posted again when there are so many, */
 #define USE_AFTER   4u  /* or after so many polls: not between a message and its answer */
 #define SPARES      16u /* made at a time */
+#define DEPTH_LEAST 16u /* buffers of a bank's class, where memory is scarce */
 
 struct tq_bounce {
 	struct tq_work work;
@@ -130,34 +131,47 @@ static void bank_class_free(struct tq_net *net, struct tq_bank *bank, int cls)
 		bounces_free(net, bank->bounces[cls]);
 }
 
-static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls)
+static int bank_class_try(struct tq_net *net, struct tq_bank *bank, uint8_t cls, uint32_t depth)
 {
 	struct tq_bounces *chunk;
 	uint32_t i;
 	int rc;
 
-	bank->size[cls] = bank_size(net, cls);
-	bank->depth[cls] = bank_depth(net, cls);
-	if (!tq_cq_reserve(&net->rcq, bank->depth[cls])) {
-		/* It can't grow any more, perhaps: then that has become less. */
-		bank->depth[cls] = bank_depth(net, cls);
-		if (!tq_cq_reserve(&net->rcq, bank->depth[cls]))
-			return -ENOSPC;
-	}
-	rc = tq_srq_make(net, bank->depth[cls], 1, &bank->srq[cls], &bank->srqn[cls]);
+	bank->depth[cls] = depth;
+	if (!tq_cq_reserve(&net->rcq, depth))
+		return -ENOSPC;
+	rc = tq_srq_make(net, depth, 1, &bank->srq[cls], &bank->srqn[cls]);
 	if (rc) {
-		tq_cq_release(&net->rcq, bank->depth[cls]);
+		tq_cq_release(&net->rcq, depth);
 		return rc;
 	}
-	chunk = bounces_make(net, cls, bank->size[cls], bank->depth[cls]);
+	chunk = bounces_make(net, cls, bank->size[cls], depth);
 	bank->bounces[cls] = chunk;
 	rc = chunk ? 0 : -ENOMEM;
-	for (i = 0; !rc && i < bank->depth[cls]; i++) {
+	for (i = 0; !rc && i < depth; i++) {
 		chunk->bounce[i].bank = bank;
 		rc = bounce_post(&chunk->bounce[i]);
 	}
 	if (rc)
 		bank_class_free(net, bank, cls);
+	return rc;
+}
+
+/* Where little memory may be locked, the bank has fewer buffers. */
+static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls)
+{
+	uint32_t depth = bank_depth(net, cls);
+	int rc;
+
+	bank->size[cls] = bank_size(net, cls);
+	rc = bank_class_try(net, bank, cls, depth);
+	/* The completion queue can't grow any more, perhaps: then that has become less. */
+	if (rc == -ENOSPC && bank_depth(net, cls) < depth)
+		rc = bank_class_try(net, bank, cls, bank_depth(net, cls));
+	while (rc == -ENOMEM && depth / 2 >= DEPTH_LEAST) {
+		depth /= 2;
+		rc = bank_class_try(net, bank, cls, depth);
+	}
 	return rc;
 }
 
