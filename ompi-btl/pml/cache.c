@@ -5,12 +5,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "gpu.h"
+#include "log.h"
 #include "pml.h"
 
-/* What the library and recent[] hold of a registration is a single reference in Open MPI's cache.
- */
+/* The library and recent[] together hold a single reference in Open MPI's cache. */
 struct registration {
 	mca_rcache_base_registration_t super;
 	struct tq_mr *mr;
@@ -165,6 +166,43 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 	return OPAL_SUCCESS;
 }
 
+/* Returns whether the hooks have reported a page. There are no registrations yet. */
+static bool is_freed(const void *page)
+{
+	struct range range;
+	bool any = false;
+
+	while (next_freed(&range))
+		any |= range.base <= (uintptr_t)page && (uintptr_t)page <= range.bound;
+	return any;
+}
+
+/*
+ * Gives pages back by each of the C library's calls. Returns one that Open MPI's hooks don't
+ * report, or NULL. They see calls of the C library's functions, but an allocator may have functions
+ * of its own in front of these, as tcmalloc does.
+ */
+static const char *unreported_call(void)
+{
+	const size_t page = (size_t)opal_getpagesize();
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	const char *call = NULL;
+	char *map = mmap(NULL, 2 * page, prot, flags, -1, 0);
+
+	if (map == MAP_FAILED)
+		return "mmap";
+	is_freed(map);
+	if (madvise(map, page, MADV_DONTNEED) || !is_freed(map))
+		call = "madvise";
+	if (mremap(map, 2 * page, page, 0) != map || !is_freed(map))
+		call = "mremap";
+	if (mmap(map, page, prot, flags | MAP_FIXED, -1, 0) != map || !is_freed(map))
+		call = "mmap";
+	if (munmap(map, page) || !is_freed(map))
+		call = "munmap";
+	return call;
+}
+
 /* ---- registrations at hand ---- */
 
 static struct registration **slot_of(const void *addr)
@@ -265,7 +303,7 @@ static bool invalidate_freed(void)
 	return true;
 }
 
-/* From Open MPI's cache, which makes a registration if there is none. */
+/* Returns a registration of Open MPI's cache, which makes one if it has none, or NULL. */
 static struct registration *look_up(void *addr, size_t len, bool write)
 {
 	mca_rcache_base_registration_t *reg;
@@ -312,7 +350,7 @@ static void cache_put(void *arg, void *cookie)
 	struct registration *r = cookie;
 
 	(void)arg;
-	/* What tq_close() drops is returned to a cache that is gone, with its registrations. */
+	/* tq_close() drops operations when the cache is gone, with its registrations. */
 	if (!rcache)
 		return;
 	if (--r->uses || r->recent)
@@ -323,6 +361,29 @@ static void cache_put(void *arg, void *cookie)
 }
 
 /* ---- */
+
+/*
+ * Returns whether the hooks report all memory that is given back. Otherwise no registration may be
+ * found again, not even while it is in use, so there is no cache.
+ */
+static bool hears_all(void)
+{
+	char text[128];
+	const char *call;
+
+	/* By now Open MPI has decided what was left to it. */
+	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline)
+		return false;
+	call = unreported_call();
+	if (!call)
+		return true;
+	snprintf(text, sizeof(text),
+		 "Open MPI's memory hooks don't report %s(), so buffers are registered for each "
+		 "message.",
+		 call);
+	tupleq_log(NULL, TQ_LOG_INFO, text);
+	return false;
+}
 
 const struct tq_mr_cache *tupleq_cache_open(void)
 {
@@ -337,15 +398,13 @@ const struct tq_mr_cache *tupleq_cache_open(void)
 	rcache = mca_rcache_base_module_create("grdma", NULL, &resources);
 	if (!rcache)
 		return NULL;
-	/* Without hooks nobody hears of memory that is given back, so nothing may be found again,
-	 * not even what is in use. (By now Open MPI has decided what was left to it.) */
-	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline) {
+	invalidate_registrations = rcache->rcache_invalidate_range;
+	rcache->rcache_invalidate_range = invalidate_range;
+	if (!hears_all()) {
 		tupleq_cache_close();
 		return NULL;
 	}
 	tupleq_gpu_remember();
-	invalidate_registrations = rcache->rcache_invalidate_range;
-	rcache->rcache_invalidate_range = invalidate_range;
 	return &cache;
 }
 
