@@ -296,7 +296,7 @@ group_fuzz() {
 }
 
 group_mpi() {
-	need_packages openmpi-bin openssh-client
+	need_packages "${mpi_packages[@]}"
 	plain_build
 	run_mpi mpi/suite.list ""
 	# What these look for is said by pml/tupleq alone.
@@ -304,6 +304,7 @@ group_mpi() {
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
+	wanted allocators.sh && run allocators.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/allocators.sh"
 	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0

@@ -117,6 +117,10 @@ struct tq_mr_cache {
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
 
+/* For a cache: counts a registration that get() could not return any more, as its memory had
+ * changed in part, while operations still held it. */
+void tq_mr_count_outdated(struct tq_mr *mr);
+
 /* Instead of tq_mr_deregister(): the registration goes when the endpoint is closed. For memory that
  * a peer may still write to: such a write would break its connection to this process if it
  * found no registration. The memory has to stay mapped until then. */

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
 
 #include "gpu.h"
+#include "log.h"
 #include "pml.h"
 
-/* Whatever the library and recent[] have of one is a single reference in Open MPI's cache. */
+/* The library and recent[] together hold a single reference in Open MPI's cache. */
 struct registration {
 	mca_rcache_base_registration_t super;
 	struct tq_mr *mr;
@@ -17,19 +20,33 @@ struct registration {
 };
 
 /*
- * Registrations that were used last, by address: to find one in Open MPI's tree takes longer than
- * to post a receive. As they are referenced Open MPI thinks that they are in use, so when memory is
- * unmapped they are let go of before it looks.
+ * Registrations that were used last, by address: a search in Open MPI's tree takes longer than
+ * posting a receive.
  *
- * The lock protects them, `uses` and `recent`, against a thread that unmaps memory: anywhere, in
- * the midst of this file's calls of Open MPI too, so it is never held over one.
+ * The endpoint's lock protects them, `uses`, `recent` and all of Open MPI's cache.
  */
 enum { RECENT = 16 };
 static struct registration *recent[RECENT];
-static atomic_flag recent_lock = ATOMIC_FLAG_INIT;
 
-/* Without hooks nobody hears of memory that is unmapped: then a registration ends with its use. */
-static bool keeps_recent;
+/*
+ * Memory that was given back to the system since the last look-up. Open MPI's hooks report it in
+ * any thread, within free() or within this file's own calls of Open MPI, and before the memory
+ * goes. The hook only notes the range. The next look-up, which has the endpoint's lock, takes the
+ * registrations in the range out of the cache, before the new owner of the addresses can get one.
+ * So Open MPI's cache is used by one thread at a time: its own invalidation would meet the end of a
+ * registration's use in another thread.
+ *
+ * The lock is held for a few instructions, never over a call.
+ */
+struct range {
+	uintptr_t base, bound; /* the first byte and the last one */
+};
+enum { FREED = 64 };
+static struct {
+	struct range ranges[FREED];
+	_Atomic unsigned count;
+	atomic_flag lock;
+} freed = {.lock = ATOMIC_FLAG_INIT};
 
 enum {
 	READ = MCA_RCACHE_ACCESS_REMOTE_READ,
@@ -37,7 +54,7 @@ enum {
 };
 
 static mca_rcache_base_module_t *rcache;
-static mca_rcache_base_module_invalidate_range_fn_t invalidate_rest;
+static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 
 /*
  * What is sent may be memory that the process itself may only read, as a mapped file. Most isn't,
@@ -68,20 +85,125 @@ static int deregister_mem(void *arg, mca_rcache_base_registration_t *reg)
 	return OPAL_SUCCESS;
 }
 
-/* On the way from Open MPI's memory hooks. A thread's stack is given back after ThreadSanitizer has
- * let go of the thread, and nothing that it looks at may run then. */
+/* ---- memory that is given back ---- */
+
+/* Runs within Open MPI's memory hooks. A thread's stack is given back after ThreadSanitizer has let
+ * go of the thread, and nothing that ThreadSanitizer looks at may run then. */
 #define FROM_HOOK __attribute__((no_sanitize("thread")))
 
-FROM_HOOK static void lock(void)
+FROM_HOOK static void lock_freed(void)
 {
-	while (atomic_flag_test_and_set_explicit(&recent_lock, memory_order_acquire))
+	while (atomic_flag_test_and_set_explicit(&freed.lock, memory_order_acquire))
 		sched_yield();
 }
 
-FROM_HOOK static void unlock(void)
+FROM_HOOK static void unlock_freed(void)
 {
-	atomic_flag_clear_explicit(&recent_lock, memory_order_release);
+	atomic_flag_clear_explicit(&freed.lock, memory_order_release);
 }
+
+/* Returns how many bytes are between two ranges; 0: they touch or overlap. */
+FROM_HOOK static uintptr_t gap(const struct range *a, const struct range *b)
+{
+	if (a->bound < b->base)
+		return b->base - a->bound - 1;
+	return b->bound < a->base ? a->base - b->bound - 1 : 0;
+}
+
+/* Where there is no room for one more range, the nearest one grows, and what lies between will be
+ * registered again. */
+FROM_HOOK static void note_freed(struct range range)
+{
+	unsigned count = atomic_load_explicit(&freed.count, memory_order_relaxed), best = 0;
+	struct range *r = freed.ranges;
+
+	for (unsigned i = 1; i < count; i++)
+		if (gap(&r[i], &range) < gap(&r[best], &range))
+			best = i;
+	if (count == 0 || (count < FREED && gap(&r[best], &range) > 0)) {
+		r[count] = range;
+		atomic_store_explicit(&freed.count, count + 1, memory_order_release);
+		return;
+	}
+	if (range.base < r[best].base)
+		r[best].base = range.base;
+	if (range.bound > r[best].bound)
+		r[best].bound = range.bound;
+}
+
+FROM_HOOK static bool next_freed(struct range *range)
+{
+	unsigned count;
+
+	lock_freed();
+	count = atomic_load_explicit(&freed.count, memory_order_relaxed);
+	if (count > 0) {
+		*range = freed.ranges[count - 1];
+		atomic_store_explicit(&freed.count, count - 1, memory_order_relaxed);
+	}
+	unlock_freed();
+	return count > 0;
+}
+
+/*
+ * Called by Open MPI's memory hooks, never with a size of 0. Always OPAL_SUCCESS, as Open MPI ends
+ * the job for anything else: a program may give back whatever no pending operation uses, which is
+ * more than what no registration covers, and of an mremap() the hooks report the pages that stay,
+ * too.
+ */
+FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
+{
+	struct range range = {(uintptr_t)base, (uintptr_t)base + size - 1};
+
+	(void)module;
+	/* The system refuses to unmap such a range, after the hook. */
+	if (range.bound < range.base)
+		range.bound = UINTPTR_MAX;
+	lock_freed();
+	note_freed(range);
+	unlock_freed();
+	tupleq_gpu_forget(range.base, range.bound);
+	return OPAL_SUCCESS;
+}
+
+/* Returns whether the hooks have reported a page. There are no registrations yet. */
+static bool is_freed(const void *page)
+{
+	struct range range;
+	bool any = false;
+
+	while (next_freed(&range))
+		any |= range.base <= (uintptr_t)page && (uintptr_t)page <= range.bound;
+	return any;
+}
+
+/*
+ * Gives pages back by each of the C library's calls. Returns one that Open MPI's hooks don't
+ * report, or NULL. They see calls of the C library's functions, but an allocator may have functions
+ * of its own in front of these, as tcmalloc does.
+ */
+static const char *unreported_call(void)
+{
+	const size_t page = (size_t)opal_getpagesize();
+	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	const char *call = NULL;
+	char *map = mmap(NULL, 2 * page, prot, flags, -1, 0);
+
+	if (map == MAP_FAILED)
+		return "mmap";
+	is_freed(map);
+	if (madvise(map, page, MADV_DONTNEED) || !is_freed(map))
+		call = "madvise";
+	if (mremap(map, 2 * page, page, 0) != map || !is_freed(map))
+		call = "mremap";
+	if (mmap(map, page, prot, flags | MAP_FIXED, -1, 0) != map || !is_freed(map))
+		call = "mmap";
+	if (munmap(map, page) || !is_freed(map))
+		call = "munmap";
+	return call;
+}
+
+/* ---- registrations at hand ---- */
 
 static struct registration **slot_of(const void *addr)
 {
@@ -90,115 +212,135 @@ static struct registration **slot_of(const void *addr)
 	return &recent[(page ^ page >> 4 ^ page >> 8) % RECENT];
 }
 
-FROM_HOOK static void give_back(struct registration *r)
+static void give_back(struct registration *r)
 {
-	if (r)
-		rcache->rcache_deregister(rcache, &r->super);
+	rcache->rcache_deregister(rcache, &r->super);
 }
 
-/* Called with the lock. Returns what is to be given back without it, or NULL. */
-FROM_HOOK static struct registration *take_out(struct registration **slot)
+static void empty(struct registration **slot)
 {
 	struct registration *r = *slot;
 
-	if (!r)
-		return NULL;
 	*slot = NULL;
+	if (!r)
+		return;
 	r->recent = false;
-	return r->uses ? NULL : r;
+	if (!r->uses)
+		give_back(r);
 }
 
-FROM_HOOK static bool overlaps(const struct registration *r, uintptr_t base, uintptr_t bound)
+/* Forgets the registrations at hand in a range. Returns whether there were any. */
+static bool forget(struct range range)
 {
-	return (uintptr_t)r->super.base <= bound && base <= (uintptr_t)r->super.bound;
-}
-
-/* Forgets those of a range of addresses. Returns whether there were any. */
-FROM_HOOK static bool forget(uintptr_t base, uintptr_t bound)
-{
-	struct registration *idle;
 	bool any = false;
 
 	for (int i = 0; i < RECENT; i++) {
-		idle = NULL;
-		lock();
-		if (recent[i] && overlaps(recent[i], base, bound)) {
-			idle = take_out(&recent[i]);
-			any = true;
-		}
-		unlock();
-		give_back(idle);
+		const struct registration *r = recent[i];
+
+		if (!r || (uintptr_t)r->super.base > range.bound ||
+		    (uintptr_t)r->super.bound < range.base)
+			continue;
+		empty(&recent[i]);
+		any = true;
 	}
 	return any;
 }
 
 static bool forget_all(void)
 {
-	return forget(0, UINTPTR_MAX);
+	return forget((struct range){0, UINTPTR_MAX});
 }
 
-/* Memory is being unmapped. */
-FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
+static void keep(struct registration *r, struct registration **slot)
 {
-	forget((uintptr_t)base, (uintptr_t)base + size - 1);
-	tupleq_gpu_forget((uintptr_t)base, (uintptr_t)base + size - 1);
-	return invalidate_rest(module, base, size);
+	if (r->recent)
+		return;
+	empty(slot);
+	*slot = r;
+	r->recent = true;
 }
 
-static struct tq_mr *get_recent(struct registration *const *slot, const unsigned char *addr,
-				size_t len, bool write, void **cookie)
+static struct registration *find_recent(struct registration *const *slot, const unsigned char *addr,
+					size_t len, bool write)
 {
-	struct registration *r;
+	struct registration *r = *slot;
 
-	lock();
-	r = *slot;
 	if (r && r->super.base <= addr && addr + len - 1 <= r->super.bound &&
 	    (!write || r->super.access_flags == READ_WRITE))
-		r->uses++;
-	else
-		r = NULL;
-	unlock();
-	*cookie = r;
-	return r ? r->mr : NULL;
+		return r;
+	return NULL;
 }
 
-/* From Open MPI's cache, which makes it if there is none. */
+/* ---- Open MPI's cache ---- */
+
+/*
+ * Takes what is registered of a range out of the cache. A registration in use stays as it is until
+ * its last use ends, but no look-up finds it any more.
+ *
+ * Open MPI's function refuses a range that begins where a registration in use does, and leaves the
+ * rest of the range alone then; and it takes the neighbours of a range for a part of it. As
+ * registrations consist of whole pages, the range may lack its first byte and its last one, by
+ * which neither happens.
+ */
+static void invalidate(struct range range)
+{
+	const uintptr_t page = (uintptr_t)opal_getpagesize();
+	uintptr_t base = range.base & ~(page - 1), bound = range.bound | (page - 1);
+
+	forget((struct range){base, bound});
+	invalidate_registrations(rcache, (void *)(base + 1), bound - base - 1);
+}
+
+/* Returns whether any memory was given back since the last call. */
+static bool invalidate_freed(void)
+{
+	struct range range;
+
+	if (OPAL_LIKELY(!atomic_load_explicit(&freed.count, memory_order_acquire)))
+		return false;
+	while (next_freed(&range))
+		invalidate(range);
+	return true;
+}
+
+/* Returns a registration of Open MPI's cache, which makes one if it has none, or NULL. */
 static struct registration *look_up(void *addr, size_t len, bool write)
 {
 	mca_rcache_base_registration_t *reg;
+	struct registration *r;
 	int rc;
 
-	/* It gives up what is idle if it can't make another one; what we keep isn't idle to it. */
+	/* If the cache can't make another registration, it gives up idle ones. To the cache those
+	 * at hand aren't idle. */
 	do
 		rc = rcache->rcache_register(rcache, addr, len, 0, write ? READ_WRITE : READ, &reg);
 	while (rc == OPAL_ERR_OUT_OF_RESOURCE && forget_all());
-	return rc == OPAL_SUCCESS ? (struct registration *)reg : NULL;
+	if (rc != OPAL_SUCCESS)
+		return NULL;
+	r = (struct registration *)reg;
+	if (r->uses || r->recent)
+		give_back(r);
+	return r;
 }
 
 static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, void **cookie)
 {
-	struct registration **slot = slot_of(addr), *r, *idle = NULL;
-	struct tq_mr *mr = get_recent(slot, addr, len, write, cookie);
-	bool had;
+	struct registration **slot = slot_of(addr), *r = NULL;
 
 	(void)arg;
-	if (mr || !rcache)
-		return mr;
-	r = look_up(addr, len, write);
-	if (!r)
+	if (!rcache)
 		return NULL;
-	lock();
-	had = r->uses || r->recent;
-	r->uses++;
-	if (keeps_recent && !r->recent) {
-		idle = take_out(slot);
-		*slot = r;
-		r->recent = true;
+	/* Open MPI's cache deregisters in its next look-up what was idle: after an invalidation
+	 * that is this one. */
+	if (!invalidate_freed())
+		r = find_recent(slot, addr, len, write);
+	if (!r) {
+		r = look_up(addr, len, write);
+		if (!r)
+			return NULL;
+		keep(r, slot);
 	}
-	unlock();
-	if (had)
-		give_back(r);
-	give_back(idle);
+	r->uses++;
 	*cookie = r;
 	return r->mr;
 }
@@ -206,17 +348,41 @@ static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, vo
 static void cache_put(void *arg, void *cookie)
 {
 	struct registration *r = cookie;
-	bool idle;
 
 	(void)arg;
-	/* What tq_close() drops is returned to a cache that is gone, with its registrations. */
+	/* tq_close() drops operations when the cache is gone, with its registrations. */
 	if (!rcache)
 		return;
-	lock();
-	idle = !--r->uses && !r->recent;
-	unlock();
-	if (idle)
-		give_back(r);
+	if (--r->uses || r->recent)
+		return;
+	if (r->super.flags & MCA_RCACHE_FLAGS_INVALID)
+		tq_mr_count_outdated(r->mr);
+	give_back(r);
+}
+
+/* ---- */
+
+/*
+ * Returns whether the hooks report all memory that is given back. Otherwise no registration may be
+ * found again, not even while it is in use, so there is no cache.
+ */
+static bool hears_all(void)
+{
+	char text[128];
+	const char *call;
+
+	/* By now Open MPI has decided what was left to it. */
+	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline)
+		return false;
+	call = unreported_call();
+	if (!call)
+		return true;
+	snprintf(text, sizeof(text),
+		 "Open MPI's memory hooks don't report %s(), so buffers are registered for each "
+		 "message.",
+		 call);
+	tupleq_log(NULL, TQ_LOG_INFO, text);
+	return false;
 }
 
 const struct tq_mr_cache *tupleq_cache_open(void)
@@ -232,12 +398,13 @@ const struct tq_mr_cache *tupleq_cache_open(void)
 	rcache = mca_rcache_base_module_create("grdma", NULL, &resources);
 	if (!rcache)
 		return NULL;
-	/* As the cache itself decides, which has set by now what was left to it. */
-	keeps_recent = opal_leave_pinned > 0 || opal_leave_pinned_pipeline;
-	if (keeps_recent)
-		tupleq_gpu_remember();
-	invalidate_rest = rcache->rcache_invalidate_range;
+	invalidate_registrations = rcache->rcache_invalidate_range;
 	rcache->rcache_invalidate_range = invalidate_range;
+	if (!hears_all()) {
+		tupleq_cache_close();
+		return NULL;
+	}
+	tupleq_gpu_remember();
 	return &cache;
 }
 

@@ -39,6 +39,7 @@
 #include "opal/util/os_path.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
+#include "opal/util/sys_limits.h"
 
 #if OMPI_MAJOR_VERSION != 4 || OMPI_MINOR_VERSION != 1
 #error "this file is for Open MPI 4.1: the layout of its structures differs between series"

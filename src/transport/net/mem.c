@@ -67,6 +67,11 @@ void tq_mr_deregister(struct tq_mr *mr)
 	free(mr);
 }
 
+void tq_mr_count_outdated(struct tq_mr *mr)
+{
+	atomic_fetch_add_explicit(&mr->stats->outdated, 1, memory_order_relaxed);
+}
+
 uint32_t tq_mr_key(const struct tq_mr *mr)
 {
 	return mr->reg.rkey;
