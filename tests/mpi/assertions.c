@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-enum { TAG = 11, N = 8, MAX = 262144 };
+enum { TAG = 11, N = 8, MAX = 262144, LENGTH = 20000 };
 
 static int right, left;
 static unsigned char *out, *in[N];
@@ -36,22 +36,24 @@ static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < N && k == !late; i++)
-			MPI_Irecv(in[i], 20000 + i, MPI_BYTE, wild && i % 2 ? MPI_ANY_SOURCE : left,
+			MPI_Irecv(in[i], LENGTH + i, MPI_BYTE,
+				  wild && i % 2 ? MPI_ANY_SOURCE : left,
 				  wild && i % 3 == 2 ? MPI_ANY_TAG : TAG, comm, &req[N + i]);
 		for (i = 0; i < N && k == late; i++) {
-			t_fill(out + MAX / N * i, (size_t)(20000 + i), from(t_rank, i));
-			MPI_Isend(out + MAX / N * i, 20000 + i, MPI_BYTE, right, TAG, comm, &req[i]);
+			t_fill(out + MAX / N * i, (size_t)(LENGTH + i), from(t_rank, i));
+			MPI_Isend(out + MAX / N * i, LENGTH + i, MPI_BYTE, right, TAG, comm,
+				  &req[i]);
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	MPI_Waitall(2 * N, req, st);
 	for (i = 0; i < N; i++) {
 		MPI_Get_count(&st[N + i], MPI_BYTE, &k);
-		k -= 8000;
-		t_true(k >= 0 && k < N && !seen[k], "a message of %d bytes came twice", k + 8000);
+		k -= LENGTH;
+		t_true(k >= 0 && k < N && !seen[k], "a message of %d bytes came twice", k + LENGTH);
 		t_true(!ordered || k == i, "message %d came as number %d", k, i);
 		seen[k] = true;
-		t_verify(in[i], (size_t)(8000 + k), from(left, k));
+		t_verify(in[i], (size_t)(LENGTH + k), from(left, k));
 	}
 	seq += N;
 }
