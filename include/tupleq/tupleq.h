@@ -342,6 +342,11 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
  * sees to it that no other thread is completing it. */
 int tq_cancel(struct tq_req *req);
 
+/* Ends with `error` (a negative errno) each receive with this tag in the context of that number
+ * that has not matched yet, as tq_cancel() does with -ECANCELED: for a user who learns that the
+ * messages won't come. */
+void tq_end_receives(struct tq_ep *ep, uint32_t ctx, int32_t tag, int error);
+
 /* Is there a message that a receive of this kind would take? 1: yes, *status says which; 0: no, or
  * not known yet: call again; -EINVAL, -EBADMSG, -ENOMEM as tq_recv(). Makes progress. */
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);

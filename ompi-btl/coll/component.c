@@ -74,6 +74,7 @@ static int component_close(void)
 	if (tupleq_component.progressing)
 		opal_progress_unregister(tupleq_progress);
 	tupleq_component.progressing = false;
+	tupleq_watch_stop();
 	return OMPI_SUCCESS;
 }
 
@@ -134,13 +135,17 @@ static void module_construct(struct tupleq_coll *c)
 	c->number = TUPLEQ_FIRST;
 	c->turn = 0;
 	c->odd = false;
-	c->failed = false;
+	c->failed = 0;
 	c->ops = NULL;
 	c->nonblocking = 0;
+	c->elsewhere = false;
+	c->watched_op = c->watched_elsewhere = (struct tupleq_watched){0};
 }
 
 static void module_destruct(struct tupleq_coll *c)
 {
+	if (tupleq_state(c) == TUPLEQ_READY)
+		tupleq_watch_remove(c);
 	tupleq_teardown(c);
 	GIVE_BACK(c, barrier);
 	GIVE_BACK(c, allreduce);

@@ -186,7 +186,6 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 		s->problem = "there is no shared memory left";
 		return;
 	}
-	g->ep = s->ep;
 	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), true, &g->mr);
 	if (!rc)
 		rc = tupleq_mark_take(s->ep, &g->mark);
@@ -208,6 +207,7 @@ static int share_offers(struct tupleq_setup *s)
 {
 	struct offer mine = {.ok = 0};
 
+	s->c->group.ep = s->ep;
 	find_places(s);
 	find_shape(s);
 	if (!s->problem && !s->c->group.me)
@@ -415,6 +415,8 @@ static void settle(struct tupleq_setup *s, bool agreed)
 		tupleq_say(c->comm, "not every process can take part: barriers are messages, and "
 				    "other components do the other collectives");
 	}
+	if (agreed)
+		tupleq_watch_add(c);
 	tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 
