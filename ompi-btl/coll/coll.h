@@ -98,6 +98,7 @@ struct tupleq_group {
 	struct tq_peer **local; /* the node's processes */
 	struct tupleq_shape shape;
 	struct tupleq_segment *segment;
+	struct tupleq_call *calls; /* this process's, in it */
 	int nnodes;
 	struct tq_ep *ep;
 	/* The leader's: */
@@ -240,8 +241,7 @@ void tupleq_watch_stop(void);
 /* This process is in its operation of that number. */
 static inline void tupleq_watch_record(struct tupleq_coll *c, uint64_t number, uint64_t what)
 {
-	const struct tupleq_group *g = &c->group;
-	struct tupleq_call *call = tupleq_call_of(g->segment, &g->shape, g->me, number);
+	struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
 
 	atomic_store_explicit(&call->what, what, memory_order_relaxed);
 	/* release: who sees the number sees what it is. */

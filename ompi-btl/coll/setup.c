@@ -407,6 +407,7 @@ static void settle(struct tupleq_setup *s, bool agreed)
 	if (s->problem)
 		tupleq_say(c->comm, "%s", s->problem);
 	if (agreed) {
+		g->calls = tupleq_call_of(g->segment, &g->shape, g->me, 0);
 		connect_all(g);
 		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
 			   g->shape.nlocal, tq_device_text(s->ep));

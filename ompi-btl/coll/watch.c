@@ -37,8 +37,7 @@ void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
 		[TUPLEQ_BCAST] = "MPI_Bcast",
 		[TUPLEQ_REDUCE] = "MPI_Reduce",
 	};
-	struct tupleq_group *g = &c->group;
-	struct tupleq_call *call = tupleq_call_of(g->segment, &g->shape, g->me, number);
+	const struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
 	uint64_t what = atomic_load_explicit(&call->what, memory_order_relaxed);
 	enum tupleq_kind kind = tupleq_call_kind(what);
 	char more[64] = "";
@@ -152,12 +151,11 @@ static void look_at(struct tupleq_coll *c, struct tupleq_watched *w, bool is_in,
 	struct tupleq_group *g = &c->group;
 	bool long_in = is_in && w->is_in && w->number == number;
 	struct tupleq_told told = {.number = number};
-	struct tupleq_call *call;
+	const struct tupleq_call *call = &g->calls[number % TUPLEQ_CALLS];
 
 	*w = (struct tupleq_watched){is_in, number};
 	if (!long_in)
 		return;
-	call = tupleq_call_of(g->segment, &g->shape, g->me, number);
 	/* Else it was written over by those behind one that doesn't block. */
 	if (atomic_load_explicit(&call->number, memory_order_relaxed) != number)
 		return;
