@@ -134,6 +134,8 @@ static bool nobody_waits(const struct call *odd_call, const struct call *call, i
 
 	if (odd_call->kind == BCAST && call->kind == BCAST)
 		return odd_call->root == odd && call->root != odd;
+	if (odd_call->kind == REDUCE && call->kind == REDUCE)
+		return odd_call->root != odd && call->root == odd;
 	return odd_call->kind + call->kind == BCAST + REDUCE && root->kind == BCAST;
 }
 

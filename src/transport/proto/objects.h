@@ -309,6 +309,7 @@ struct tq_peer {
 	struct tq_stup **idle_lanes;
 	const char *name;
 	int failed;  /* -errno */
+	bool self;   /* this process */
 	bool probed; /* in vain, by its rank */
 	/* What it has here, and a correct one has only so much of: */
 	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */
