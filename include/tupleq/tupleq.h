@@ -124,7 +124,14 @@ void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
 
 /* ---- endpoints and peers ---- */
 
-enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
+enum tq_log_level {
+	TQ_LOG_ERROR,
+	TQ_LOG_WARN,
+	TQ_LOG_INFO,
+	TQ_LOG_DEBUG,
+	TQ_LOG_WARN_HOST /* a warning of the host, not of this process: one of those there will do
+			  */
+};
 
 /* How a request ended. */
 struct tq_status {
