@@ -100,7 +100,7 @@ struct tq_rreq {
 	struct tq_pieces *pieces;      /* the memory is these instead; sg.reg is one of theirs */
 	bool bounced;                  /* sg is memory of the library: to be unpacked */
 	bool pooled;                   /* of these, sg is from the pool of copies */
-	int cancelling; /* not 0: ends with this error when its recall brings it back */
+	int cancelling;                /* not 0: it ends so when its recall brings it back */
 	bool again;                    /* HELD: CTS_HELD sent; its lane's copy is not wanted */
 	struct tq_rtup *rtup;          /* exact receives; HELD: of the message */
 	struct tq_pair *pair;          /* of the message that it matched */
