@@ -128,7 +128,14 @@ void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
 
 /* ---- endpoints and peers ---- */
 
-enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
+enum tq_log_level {
+	TQ_LOG_ERROR,
+	TQ_LOG_WARN,
+	TQ_LOG_INFO,
+	TQ_LOG_DEBUG,
+	TQ_LOG_WARN_HOST /* a warning of the host, not of this process: one of those there will do
+			  */
+};
 
 /* How a request ended. */
 struct tq_status {
@@ -346,6 +353,11 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
  * ends as ever. Sends are never cancelled (-ENOTSUP). `req` must not have completed: the caller
  * sees to it that no other thread is completing it. */
 int tq_cancel(struct tq_req *req);
+
+/* Ends with `error` (a negative errno) each receive with this tag in the context of that number
+ * that has not matched yet, as tq_cancel() does with -ECANCELED: for a user who learns that the
+ * messages won't come. */
+void tq_end_receives(struct tq_ep *ep, uint32_t ctx, int32_t tag, int error);
 
 /* Is there a message that a receive of this kind would take? 1: yes, *status says which; 0: no, or
  * not known yet: call again; -EINVAL, -EBADMSG, -ENOMEM as tq_recv(). Makes progress. */

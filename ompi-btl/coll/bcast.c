@@ -3,27 +3,27 @@
 #include "coll.h"
 
 /* Types may differ between processes, but not how much data they stand for: so all come to the same
- * answer. */
-static bool fits(int count, const ompi_datatype_t *type, size_t *len)
+ * answer. No data are waited for, too: where only some processes have none, the others would wait.
+ */
+static size_t bytes_of(int count, const ompi_datatype_t *type)
 {
-	size_t size = type->super.size;
-
-	if (!size || count <= 0 || (size_t)count > (size_t)TUPLEQ_LIMIT_MAX / size)
-		return false;
-	*len = (size_t)count * size;
-	return true;
+	return (size_t)count * type->super.size;
 }
 
 static int run(struct tupleq_coll *c, void *data, size_t len, int root)
 {
 	bool mine = ompi_comm_rank(c->comm) == root;
+	char nothing;
 	struct tupleq_data d;
 
+	if (!len)
+		data = &nothing;
 	d.kind = TUPLEQ_BCAST;
 	d.root = root;
 	d.in = mine ? data : NULL;
 	d.out = mine ? NULL : data;
 	d.len = len;
+	d.bytes = len;
 	return tupleq_run(c, &d);
 }
 
@@ -49,17 +49,20 @@ int tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_com
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
 	ptrdiff_t true_lb, true_extent;
-	bool ready = false;
-	size_t len;
-	int rc;
+	size_t len = bytes_of(count, type);
+	struct tupleq_elsewhere outer;
+	bool ready;
+	int rc = tupleq_ready(c, len ? len : 1, &ready);
 
-	if (fits(count, type, &len)) {
-		rc = tupleq_ready(c, len, &ready);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	if (!ready) {
+		rc = tupleq_elsewhere_begin(c, TUPLEQ_BCAST, root, len, &outer);
 		if (rc != OMPI_SUCCESS)
 			return rc;
+		rc = c->next.bcast.fn(buf, count, type, root, comm, c->next.bcast.module);
+		return tupleq_elsewhere_end(c, &outer, rc);
 	}
-	if (!ready)
-		return c->next.bcast.fn(buf, count, type, root, comm, c->next.bcast.module);
 	if (!series_datatype_is_contiguous(type, (size_t)count) ||
 	    series_is_gpu_buffer(buf, (size_t)count, type))
 		return run_packed(c, buf, count, type, len, root);

@@ -11,6 +11,7 @@
 #include "marks.h"
 #include "schedule.h"
 #include "segment.h"
+#include "stamp.h"
 
 #define TUPLEQ_MAJOR   0
 #define TUPLEQ_MINOR   1
@@ -31,15 +32,12 @@ struct tupleq_path {
 
 /* What an operation moves. */
 struct tupleq_data {
-	enum {
-		TUPLEQ_ALLREDUCE,
-		TUPLEQ_BCAST, /* from here on nobody waits for all others */
-		TUPLEQ_REDUCE
-	} kind;
+	enum tupleq_kind kind;
 	int root;       /* rank */
 	const void *in; /* NULL: this process brings nothing */
 	void *out;      /* NULL: and gets nothing */
 	size_t len;
+	size_t bytes; /* as MPI counts: without gaps */
 	/* To be reduced: */
 	int count;
 	ompi_datatype_t *type;
@@ -53,7 +51,10 @@ struct tupleq_data {
 struct tupleq_op {
 	uint64_t number;
 	struct tupleq_data *data; /* NULL: a barrier */
-	int place;                /* of the data */
+	int place;                /* of the data, and of the stamps */
+	uint32_t stamp;           /* what is sent on: the root's where lengths differ */
+	size_t len;               /* bytes that are sent on */
+	bool differs;             /* in its length, from another process's */
 	enum {
 		TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: say that they
 				 are here */
@@ -97,9 +98,10 @@ struct tupleq_group {
 	struct tq_peer **local; /* the node's processes */
 	struct tupleq_shape shape;
 	struct tupleq_segment *segment;
+	struct tupleq_call *calls; /* this process's, in it */
 	int nnodes;
-	/* The leader's: */
 	struct tq_ep *ep;
+	/* The leader's: */
 	struct tq_mr *mr;
 	struct tupleq_mark mark; /* where other leaders tell of failures */
 	struct tupleq_node *nodes;
@@ -125,6 +127,12 @@ enum tupleq_state {
 	TUPLEQ_DECLINED /* some process can't */
 };
 
+/* An operation at the last look. */
+struct tupleq_watched {
+	bool is_in; /* there was one */
+	uint64_t number;
+};
+
 struct tupleq_coll {
 	mca_coll_base_module_t super;
 	ompi_communicator_t *comm;
@@ -141,10 +149,16 @@ struct tupleq_coll {
 	uint64_t number;            /* of the last operation that was started */
 	int turn;                   /* place of the next operation that keeps nobody together */
 	bool odd;                   /* the last that did keep them together had the second place */
-	bool failed;
-	struct tupleq_op *ops; /* under way; only the first moves */
-	int nonblocking;       /* of these; if there are any, it is in component.active */
+	int failed;                 /* 0; -EIO: a process is gone; -EPROTO: processes are in
+				       different operations */
+	struct tupleq_op *ops;      /* under way; only the first moves */
+	int nonblocking;            /* of these; if there are any, it is in component.active */
 	struct tupleq_coll *active_next, *active_prev;
+	/* watch.c: */
+	bool elsewhere; /* in an operation that the next component does, */
+	uint64_t elsewhere_number;
+	struct tupleq_watched watched_op, watched_elsewhere;
+	struct tupleq_coll *ready_next, *ready_prev, *failed_next;
 };
 OBJ_CLASS_DECLARATION(tupleq_coll_t);
 typedef struct tupleq_coll tupleq_coll_t;
@@ -157,6 +171,8 @@ struct tupleq_component {
 	struct tupleq_coll *active; /* list: communicators with nonblocking operations */
 	_Atomic int nonblocking;    /* operations of these, in all; read without the lock, too */
 	bool progressing;           /* tupleq_progress() is registered */
+	struct tupleq_coll *ready;  /* list: communicators in the state READY */
+	bool watching;              /* tupleq_watch() is registered */
 	unsigned polls;
 };
 
@@ -193,12 +209,46 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op);
 struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_op *op);
 
 /* ---- progress.c: operations, one after the other on each communicator ---- */
+/* Ends what is under way, and all that comes, with `why`: -EIO, -EPROTO. Called with the lock. */
+void tupleq_fail(struct tupleq_coll *c, int why);
+/* Fails if another process has told so; returns whether it has failed. Called with the lock, in the
+ * state READY. */
+bool tupleq_was_told(struct tupleq_coll *c);
+/* MPI's error class for a negative errno (or 0). */
+int tupleq_error(int rc);
 /* Is an operation with `len` bytes done here? Waits for the set-up. 0, or MPI's error. */
 int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready);
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op);
 /* Starts a blocking operation and waits for it. 0, or MPI's error. */
 int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data);
 int tupleq_progress(void);
+/* Around an operation that the next component does: counts it, as all of a communicator's have one
+ * order. 0, or MPI's error; then it isn't to be called. */
+struct tupleq_elsewhere {
+	bool elsewhere; /* the operation around this one */
+	uint64_t number;
+};
+int tupleq_elsewhere_begin(struct tupleq_coll *c, enum tupleq_kind kind, int root, size_t bytes,
+			   struct tupleq_elsewhere *outer);
+/* What the call returns whose operation returned `rc`. */
+int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *outer, int rc);
+
+/* ---- watch.c: whether processes that wait for one another are in the same operation. Called with
+ * the lock ---- */
+void tupleq_watch_add(struct tupleq_coll *c);
+void tupleq_watch_remove(struct tupleq_coll *c);
+void tupleq_watch_stop(void);
+/* This process is in its operation of that number. */
+static inline void tupleq_watch_record(struct tupleq_coll *c, uint64_t number, uint64_t what)
+{
+	struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
+
+	atomic_store_explicit(&call->what, what, memory_order_relaxed);
+	/* release: who sees the number sees what it is. */
+	atomic_store_explicit(&call->number, number, memory_order_release);
+}
+/* Says once that the operation of that number is another one elsewhere. */
+void tupleq_watch_say(struct tupleq_coll *c, uint64_t number);
 
 /* ---- barrier.c, bcast.c, reduce.c: the calls ---- */
 int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);

@@ -4,10 +4,17 @@
 
 #include <stdarg.h>
 
+#include "pml/value.h"
+
 /* Each word of a message has a stamp. */
 _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
 struct tupleq_component tupleq_component = {.lock = OPAL_MUTEX_STATIC_INIT};
+
+/* As the user gave them. */
+static const char *priority_text = "40", *limit_text = "1024";
+/* A sentence on one that isn't one. */
+static char bad_value[256];
 
 void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
 {
@@ -50,22 +57,19 @@ static int component_register(void)
 	const mca_base_component_t *version = &mca_coll_tupleq_component.collm_version;
 	int rc;
 
-	tupleq_component.priority = 40;
 	rc = mca_base_component_var_register(
 		version, "priority",
-		"Priority of this component, which needs the PML tupleq; tuned has 30.",
-		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-		&tupleq_component.priority);
+		"Priority of this component (0 to 100), which needs the PML tupleq; tuned has 30.",
+		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&priority_text);
 	if (rc < 0)
 		return rc;
-	tupleq_component.limit = 1024;
 	rc = mca_base_component_var_register(
 		version, "limit",
-		"Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (bytes) that are done by RDMA "
-		"write; 0: none; rounded up to a multiple of 64, and more than 4096 is taken for "
-		"4096",
-		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-		&tupleq_component.limit);
+		"Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (bytes, 0 to 4096) that are done "
+		"by RDMA write; 0: none; rounded up to a multiple of 64",
+		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&limit_text);
 	return rc < 0 ? rc : register_pattern(version);
 }
 
@@ -74,6 +78,7 @@ static int component_close(void)
 	if (tupleq_component.progressing)
 		opal_progress_unregister(tupleq_progress);
 	tupleq_component.progressing = false;
+	tupleq_watch_stop();
 	return OMPI_SUCCESS;
 }
 
@@ -81,10 +86,12 @@ static int init_query(bool progress_threads, bool mpi_threads)
 {
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
-	if (tupleq_component.limit < 0)
-		tupleq_component.limit = 0;
-	if (tupleq_component.limit > TUPLEQ_LIMIT_MAX)
-		tupleq_component.limit = TUPLEQ_LIMIT_MAX;
+	/* Said, where it matters, by comm_query(). */
+	if (!tupleq_value("coll_tupleq_priority", priority_text, 100, &tupleq_component.priority,
+			  bad_value, sizeof(bad_value)) ||
+	    !tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
+			  &tupleq_component.limit, bad_value, sizeof(bad_value)))
+		return OMPI_SUCCESS;
 	/* Whole lines, so that what fits is the same everywhere. */
 	tupleq_component.limit = (tupleq_component.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
@@ -134,13 +141,17 @@ static void module_construct(struct tupleq_coll *c)
 	c->number = TUPLEQ_FIRST;
 	c->turn = 0;
 	c->odd = false;
-	c->failed = false;
+	c->failed = 0;
 	c->ops = NULL;
 	c->nonblocking = 0;
+	c->elsewhere = false;
+	c->watched_op = c->watched_elsewhere = (struct tupleq_watched){0};
 }
 
 static void module_destruct(struct tupleq_coll *c)
 {
+	if (tupleq_state(c) == TUPLEQ_READY)
+		tupleq_watch_remove(c);
 	tupleq_teardown(c);
 	GIVE_BACK(c, barrier);
 	GIVE_BACK(c, allreduce);
@@ -155,6 +166,11 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	struct tupleq_coll *c;
 
 	*priority = tupleq_component.priority;
+	if (bad_value[0] && tq_find(series_job_key())) {
+		opal_output(0, "coll tupleq, rank %u: %s.", series_rank(ompi_proc_local()),
+			    bad_value);
+		series_abort();
+	}
 	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
 		return NULL;
 	if (!tq_find(series_job_key())) {

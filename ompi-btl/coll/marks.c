@@ -9,7 +9,7 @@
 /* What others write, and the number of the communicator that has each word, 0: none. The memory
  * stays: component_close() may come before the endpoint's end. */
 static struct table {
-	_Atomic uint64_t words[TUPLEQ_MARKS];
+	struct tupleq_mark_words words[TUPLEQ_MARKS];
 	_Atomic uint64_t ids[TUPLEQ_MARKS];
 } * table;
 static uint32_t table_key;
@@ -70,8 +70,18 @@ void tupleq_mark_give_back(struct tupleq_mark *mark)
 	mark->id = 0;
 }
 
-bool tupleq_marked(const struct tupleq_mark *mark)
+bool tupleq_marked(const struct tupleq_mark *mark, bool *differ)
 {
-	return mark->id && atomic_load_explicit(&table->words[index_of(mark)],
-						memory_order_relaxed) == mark->id;
+	uint64_t word;
+
+	if (!mark->id)
+		return false;
+	word = atomic_load_explicit(&table->words[index_of(mark)].failed, memory_order_relaxed);
+	*differ = word == tupleq_mark_failed(mark, true);
+	return *differ || word == tupleq_mark_failed(mark, false);
+}
+
+bool tupleq_mark_news(const struct tupleq_mark *mark, struct tupleq_told *told)
+{
+	return mark->id && tupleq_news_take(&table->words[index_of(mark)].news, mark->id, told);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words through which leaders tell one another that a process of their communicator is gone. They
- * are no part of its memory: who tells may be late, when others have freed the communicator, and
- * a write to memory that isn't registered any more would break the connection to them. So they are
- * one table for all communicators, which stays until the endpoint goes, and what is written is the
- * number of the communicator that the word is lent to: one that comes late is none that has it now.
+ * Words through which leaders tell one another that a communicator has failed, and what they are
+ * in (call.h). They are no part of its memory: who tells may be late, when others have freed the
+ * communicator, and a write to memory that isn't registered any more would break the connection to
+ * them. So they are one table for all communicators, which stays until the endpoint goes, and what
+ * is written is the number of the communicator that the word is lent to: one that comes late is
+ * none that has it now.
  */
 #ifndef TUPLEQ_COLL_MARKS_H
 #define TUPLEQ_COLL_MARKS_H
@@ -14,18 +15,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "call.h"
+
 /* Communicators that a process can lead its node's part of at a time. */
 enum { TUPLEQ_MARKS = 4096 };
 
-/* A word that is lent, as the others have to know it: they write `id` to `addr` with `key`. */
+/* What is lent, as the others have to know it: they write to `addr` with `key`. */
 struct tupleq_mark {
 	uint64_t addr, id; /* id 0: none */
 	uint32_t key;
 };
 
+/* What is there. */
+struct tupleq_mark_words {
+	_Atomic uint64_t failed; /* tupleq_mark_failed() */
+	struct tupleq_news news;
+};
+
+/* What is written where a communicator has failed. */
+static inline uint64_t tupleq_mark_failed(const struct tupleq_mark *mark, bool differ)
+{
+	return mark->id | (uint64_t)differ << 63;
+}
+
 /* Called with component.lock. 0; -ENOSPC: all are lent; or what tq_mr_register() says. */
 int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark);
 void tupleq_mark_give_back(struct tupleq_mark *mark);
-bool tupleq_marked(const struct tupleq_mark *mark);
+/* *differ: as its processes are in different operations, not as one is gone. */
+bool tupleq_marked(const struct tupleq_mark *mark, bool *differ);
+/* What was announced last. False: nothing since the last call. */
+bool tupleq_mark_news(const struct tupleq_mark *mark, struct tupleq_told *told);
 
 #endif

@@ -11,8 +11,13 @@
  * have entered it, and so have ended, and read, all before it. These two themselves have two
  * places, used by turns, and the others a place each, until the next of these two; when all are
  * taken, progress.c puts a barrier in.
+ *
+ * With a number, or the data, comes a stamp, which says what the operation is: where programs are
+ * wrong, processes are in different ones.
  */
 #include "coll.h"
+
+#include <errno.h>
 
 static bool reached(const struct tupleq_line *line, uint64_t number)
 {
@@ -22,9 +27,44 @@ static bool reached(const struct tupleq_line *line, uint64_t number)
 	return (int64_t)(word - number) >= 0;
 }
 
-static void announce(struct tupleq_line *line, uint64_t number)
+static void announce(struct tupleq_line *line, const struct tupleq_op *op)
 {
-	atomic_store_explicit(&line->word, number, memory_order_release);
+	atomic_store_explicit(&line->stamps[op->place], op->stamp, memory_order_relaxed);
+	atomic_store_explicit(&line->word, op->number, memory_order_release);
+}
+
+/*
+ * What another process says of the operation is not what this one would. Where only the lengths
+ * differ all stay in step: a broadcast goes on with the root's, of a reduction nothing but that
+ * goes on. 0; -EPROTO: it is another operation.
+ */
+static int settle(const struct tupleq_group *g, struct tupleq_op *op, uint32_t stamp)
+{
+	if (!op->data || !tupleq_stamps_fit(stamp, op->stamp) ||
+	    tupleq_stamp_bytes(stamp) > g->shape.limit)
+		return -EPROTO;
+	op->differs = true;
+	op->stamp = op->data->kind == TUPLEQ_BCAST ? stamp : tupleq_stamp_void(stamp);
+	op->len = tupleq_stamp_bytes(op->stamp);
+	return 0;
+}
+
+static inline int compare(const struct tupleq_group *g, struct tupleq_op *op, uint32_t stamp)
+{
+	return OPAL_LIKELY(stamp == op->stamp) ? 0 : settle(g, op, stamp);
+}
+
+/* With that of who wrote the line. */
+static inline int compare_line(const struct tupleq_group *g, struct tupleq_op *op,
+			       const struct tupleq_line *line)
+{
+	return compare(g, op, atomic_load_explicit(&line->stamps[op->place], memory_order_relaxed));
+}
+
+/* Bytes of the result that this process takes. */
+static size_t taken(const struct tupleq_op *op)
+{
+	return op->len < op->data->len ? op->len : op->data->len;
 }
 
 static const struct tupleq_path *path_of(const struct tupleq_group *g, const struct tupleq_op *op)
@@ -47,35 +87,41 @@ static void reduce(struct tupleq_group *g, const struct tupleq_data *d, bool oth
 	g->sum = second;
 }
 
-static void reduce_local(struct tupleq_group *g, const struct tupleq_data *d, int place)
+static void reduce_local(struct tupleq_group *g, const struct tupleq_op *op)
 {
+	const struct tupleq_data *d = op->data;
+
+	if (OPAL_UNLIKELY(op->differs))
+		return;
 	memcpy(g->sum, d->in, d->len);
 	for (int i = 1; i < g->shape.nlocal; i++) {
-		memcpy(g->other, tupleq_brought(g->segment, &g->shape, i, place), d->len);
+		memcpy(g->other, tupleq_brought(g->segment, &g->shape, i, op->place), d->len);
 		reduce(g, d, false);
 	}
 }
 
 /* What the node has to give, and to whom. */
-static void gather(struct tupleq_group *g, struct tupleq_data *d, int place)
+static void gather(struct tupleq_group *g, const struct tupleq_op *op)
 {
+	struct tupleq_data *d = op->data;
 	const struct tupleq_where *root;
 
 	if (d->kind == TUPLEQ_ALLREDUCE) {
-		reduce_local(g, d, place);
+		reduce_local(g, op);
 		return;
 	}
 	root = &g->where[d->root];
 	if (d->kind == TUPLEQ_REDUCE) {
 		d->path.nsteps = tupleq_tree_up(g->nnodes, g->node, root->node, d->path.steps);
-		reduce_local(g, d, place);
+		reduce_local(g, op);
 		return;
 	}
 	d->path.nsteps = tupleq_tree_down(g->nnodes, g->node, root->node, d->path.steps);
 	if (d->in)
 		memcpy(g->sum, d->in, d->len);
 	else if (root->node == g->node)
-		memcpy(g->sum, tupleq_brought(g->segment, &g->shape, root->local, place), d->len);
+		memcpy(g->sum, tupleq_brought(g->segment, &g->shape, root->local, op->place),
+		       op->len);
 }
 
 /* ---- between nodes ---- */
@@ -99,29 +145,41 @@ static int write_slot(struct tupleq_group *g, const struct tupleq_step *step,
 			      node->key);
 	}
 	offset = tupleq_message_offset(&g->shape, slot_of(g, op, step->to_slot), op->place);
-	tupleq_words_put(g->words, g->sum, op->data->len);
-	return tq_put(node->leader, g->words, tupleq_words_size(op->data->len), node->addr + offset,
+	tupleq_words_put(g->words, g->sum, op->len, op->stamp);
+	return tq_put(node->leader, g->words, tupleq_words_size(op->len), node->addr + offset,
 		      node->key);
 }
 
-static bool slot_written(struct tupleq_group *g, const struct tupleq_step *step,
-			 struct tupleq_op *op)
+/* 1: it is; 0: not yet; -EPROTO. */
+static int slot_written(struct tupleq_group *g, const struct tupleq_step *step,
+			struct tupleq_op *op)
 {
 	uint64_t *words;
+	uint32_t stamp;
+	size_t len;
+	int rc;
 
 	if (!op->data)
 		return reached(&g->segment->slots[step->from_slot], op->number);
 	words = tupleq_message(g->segment, &g->shape, slot_of(g, op, step->from_slot), op->place);
-	if (!tupleq_words_here(words, op->data->len, &op->got))
-		return false;
+	stamp = tupleq_words_stamp(words);
+	if (!stamp)
+		return 0;
+	rc = compare(g, op, stamp);
+	if (OPAL_UNLIKELY(rc))
+		return rc;
+	len = tupleq_stamp_bytes(stamp);
+	if (!tupleq_words_here(words, len, &op->got))
+		return 0;
 	op->got = 0;
 	if (op->data->kind == TUPLEQ_BCAST || step->from_slot == TUPLEQ_SLOT_EXIT) {
-		tupleq_words_take(words, g->sum, op->data->len);
-		return true;
+		tupleq_words_take(words, g->sum, len);
+		return 1;
 	}
-	tupleq_words_take(words, g->other, op->data->len);
-	reduce(g, op->data, step->from < g->node);
-	return true;
+	tupleq_words_take(words, g->other, len);
+	if (OPAL_LIKELY(!op->differs))
+		reduce(g, op->data, step->from < g->node);
+	return 1;
 }
 
 static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
@@ -138,8 +196,11 @@ static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
 				return rc;
 		}
 		op->wrote = true;
-		if (step->from >= 0 && !slot_written(g, step, op))
-			return 0;
+		if (step->from >= 0) {
+			rc = slot_written(g, step, op);
+			if (rc <= 0)
+				return rc;
+		}
 	}
 	return 1;
 }
@@ -151,19 +212,23 @@ static void enter(struct tupleq_group *g, const struct tupleq_op *op)
 	if (op->data && op->data->in)
 		memcpy(tupleq_brought(g->segment, &g->shape, g->me, op->place), op->data->in,
 		       op->data->len);
-	announce(tupleq_entered(g->segment, &g->shape, g->me), op->number);
+	announce(tupleq_entered(g->segment, &g->shape, g->me), op);
 }
 
-static int leave(struct tupleq_group *g, const struct tupleq_op *op)
+static int leave(struct tupleq_group *g, struct tupleq_op *op)
 {
+	int rc;
+
 	/* There is nothing to come. */
 	if (op->data && !op->data->out)
 		return 1;
 	if (!reached(&g->segment->release, op->number))
 		return 0;
+	rc = compare_line(g, op, &g->segment->release);
+	if (OPAL_UNLIKELY(rc))
+		return rc;
 	if (op->data)
-		memcpy(op->data->out, tupleq_result(g->segment, &g->shape, op->place),
-		       op->data->len);
+		memcpy(op->data->out, tupleq_result(g->segment, &g->shape, op->place), taken(op));
 	return 1;
 }
 
@@ -180,10 +245,10 @@ static void release(struct tupleq_group *g, const struct tupleq_op *op)
 	const struct tupleq_data *d = op->data;
 
 	if (d && d->out)
-		memcpy(d->out, g->sum, d->len);
+		memcpy(d->out, g->sum, taken(op));
 	if (d && others_get(g, d))
-		memcpy(tupleq_result(g->segment, &g->shape, op->place), g->sum, d->len);
-	announce(&g->segment->release, op->number);
+		memcpy(tupleq_result(g->segment, &g->shape, op->place), g->sum, op->len);
+	announce(&g->segment->release, op);
 }
 
 /* Does the leader wait until this process has entered? */
@@ -209,12 +274,19 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
 			return leave(g, op);
 		}
 		for (; op->at < g->shape.nlocal; op->at++) {
-			if (is_needed(g, op->data, op->at) &&
-			    !reached(tupleq_entered(g->segment, &g->shape, op->at), op->number))
+			const struct tupleq_line *line;
+
+			if (!is_needed(g, op->data, op->at))
+				continue;
+			line = tupleq_entered(g->segment, &g->shape, op->at);
+			if (!reached(line, op->number))
 				return 0;
+			rc = compare_line(g, op, line);
+			if (OPAL_UNLIKELY(rc))
+				return rc;
 		}
 		if (op->data)
-			gather(g, op->data, op->place);
+			gather(g, op);
 		op->phase = TUPLEQ_NETWORK;
 		op->at = 0;
 		/* fall through */

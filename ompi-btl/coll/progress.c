@@ -56,28 +56,44 @@ static void complete(struct tupleq_op *ended)
 		struct tupleq_request *request = op->request;
 		ompi_communicator_t *comm = request->comm;
 
-		request->super.req_status.MPI_ERROR = op->rc ? MPI_ERR_OTHER : MPI_SUCCESS;
+		request->super.req_status.MPI_ERROR = tupleq_error(op->rc);
 		ompi_request_complete(&request->super, true);
 		OBJ_RELEASE(comm);
 	}
 }
 
-/* Some process of the communicator is gone: nobody shall wait for it. Who waits for one that isn't
- * gone, but waits itself for one that is, learns it from us; in the set-up, too, as far as that has
- * come: others may be further. */
-static void fail(struct tupleq_coll *c)
+int tupleq_error(int rc)
+{
+	switch (rc) {
+	case 0:
+		return MPI_SUCCESS;
+	case -EMSGSIZE: /* lengths differ */
+	case -EPROTO:
+		return MPI_ERR_TRUNCATE;
+	default:
+		return MPI_ERR_OTHER;
+	}
+}
+
+/* Some process of the communicator is gone, or is in another operation: nobody shall wait for it.
+ * A process that waits for one that is still there, and waits itself, learns it from us; in the
+ * set-up, too, as far as that has come: others may be further. */
+void tupleq_fail(struct tupleq_coll *c, int why)
 {
 	const struct tupleq_group *g = &c->group;
+	uint64_t word;
 
-	c->failed = true;
+	c->failed = why;
 	if (g->segment)
-		atomic_store_explicit(&g->segment->failed.word, 1, memory_order_release);
+		atomic_store_explicit(&g->segment->failed.word, (uint64_t)-why,
+				      memory_order_release);
 	for (int i = 0; g->nodes && i < g->nnodes; i++) {
 		struct tq_peer *leader = g->nodes[i].leader;
 		const struct tupleq_mark *mark = &g->nodes[i].mark;
 
+		word = tupleq_mark_failed(mark, why == -EPROTO);
 		if (i != g->node && leader && !tq_peer_error(leader))
-			tq_put(leader, &mark->id, sizeof(mark->id), mark->addr, mark->key);
+			tq_put(leader, &word, sizeof(word), mark->addr, mark->key);
 	}
 }
 
@@ -105,7 +121,25 @@ static int meet(struct tupleq_coll *c, struct tupleq_op *op)
 		return ready ? tupleq_meet(c, op) : meet_by_messages(c, op->request);
 	if (!ready && op->request)
 		tupleq_exchange_refuse(c->comm, op->request->tag, 1);
-	return -EIO;
+	return c->failed;
+}
+
+static uint64_t what_of(const struct tupleq_op *op)
+{
+	const struct tupleq_data *d = op->data;
+
+	return d ? tupleq_call_what(d->kind, false, d->root, d->bytes)
+		 : tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
+}
+
+/* Those that were started before there was memory to record them in. */
+static void record_all(struct tupleq_coll *c)
+{
+	const struct tupleq_op *op;
+
+	DL_FOREACH(c->ops, op) {
+		tupleq_watch_record(c, op->number, what_of(op));
+	}
 }
 
 /* Before anything else on a communicator. */
@@ -120,7 +154,9 @@ static bool set_up(struct tupleq_coll *c)
 	if (!rc && tupleq_state(c) == TUPLEQ_SETTING)
 		rc = tupleq_setup_poll(c);
 	if (rc < 0)
-		fail(c);
+		tupleq_fail(c, -EIO);
+	else if (tupleq_state(c) == TUPLEQ_READY)
+		record_all(c);
 	return c->failed || tupleq_state(c) > TUPLEQ_SETTING;
 }
 
@@ -134,10 +170,27 @@ static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 		rc = meet(c, c->ops);
 		if (rc == 0)
 			return;
+		if (rc == -EPROTO && !c->failed)
+			tupleq_watch_say(c, c->ops->number);
 		if (rc < 0 && !c->failed)
-			fail(c);
+			tupleq_fail(c, rc == -EPROTO ? rc : -EIO);
+		if (rc > 0 && OPAL_UNLIKELY(c->ops->differs))
+			rc = -EMSGSIZE;
 		end_first(c, rc, ended);
 	}
+}
+
+/* Has another process failed? It may die before it has told all: passed on, once. */
+bool tupleq_was_told(struct tupleq_coll *c)
+{
+	uint64_t word = atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed);
+	bool differ = false;
+
+	if (word)
+		tupleq_fail(c, -(int)word);
+	else if (tupleq_marked(&c->group.mark, &differ))
+		tupleq_fail(c, differ ? -EPROTO : -EIO);
+	return c->failed;
 }
 
 /* Is it worth while to wait on? */
@@ -146,21 +199,15 @@ static void look(struct tupleq_coll *c, struct tupleq_op **ended)
 	struct tupleq_op *op = c->ops;
 	struct tq_peer *awaited;
 
-	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY)
+	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY || tupleq_was_told(c))
 		return;
-	/* Told by another one, who may die before he has told all: passed on, once. */
-	if (tupleq_marked(&c->group.mark) ||
-	    atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed)) {
-		fail(c);
-		return;
-	}
 	awaited = tupleq_awaits(c, op);
 	if (!tq_peer_error(awaited))
 		return;
 	/* It may have left since, having done all that we wait for: that is here then. */
 	advance(c, ended);
 	if (c->ops == op && tupleq_awaits(c, op) == awaited)
-		fail(c);
+		tupleq_fail(c, -EIO);
 }
 
 static bool keeps_together(const struct tupleq_data *data)
@@ -178,6 +225,14 @@ static int take_place(struct tupleq_coll *c, const struct tupleq_data *data)
 	return TUPLEQ_TURNS + c->odd;
 }
 
+static uint32_t stamp_of(const struct tupleq_op *op)
+{
+	const struct tupleq_data *d = op->data;
+
+	return d ? tupleq_stamp(d->kind, d->len, d->root, op->number)
+		 : tupleq_stamp(TUPLEQ_BARRIER, 0, 0, op->number);
+}
+
 void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 {
 	struct tupleq_op *ended = NULL;
@@ -185,6 +240,10 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 	lock();
 	op->number = ++c->number;
 	op->place = take_place(c, op->data);
+	op->stamp = stamp_of(op);
+	op->len = op->data ? op->data->len : 0;
+	if (OPAL_LIKELY(tupleq_state(c) == TUPLEQ_READY))
+		tupleq_watch_record(c, op->number, what_of(op));
 	DL_APPEND(c->ops, op);
 	if (op->request)
 		count_nonblocking(1);
@@ -203,7 +262,7 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
 {
 	struct tupleq_op *ended = NULL;
-	bool failed = false;
+	int failed = 0;
 
 	while (OPAL_UNLIKELY(tupleq_state(c) < TUPLEQ_READY) && !failed) {
 		lock();
@@ -217,7 +276,7 @@ int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
 		opal_progress();
 	}
 	*ready = tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
-	return failed ? MPI_ERR_OTHER : OMPI_SUCCESS;
+	return tupleq_error(failed);
 }
 
 static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
@@ -242,7 +301,7 @@ static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 			sched_yield();
 		opal_progress();
 	}
-	return op->rc ? MPI_ERR_OTHER : OMPI_SUCCESS;
+	return tupleq_error(op->rc);
 }
 
 static int run(struct tupleq_coll *c, struct tupleq_data *data)
@@ -263,6 +322,59 @@ int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data)
 			return rc;
 	}
 	return run(c, data);
+}
+
+/* ---- operations that the next component does ---- */
+
+/* For those of the node that are in an operation here: not before all that came before have ended.
+ */
+static void show(struct tupleq_coll *c)
+{
+	struct tupleq_group *g = &c->group;
+	struct tupleq_line *line =
+		g->me ? tupleq_entered(g->segment, &g->shape, g->me) : &g->segment->release;
+
+	if (!c->ops)
+		atomic_store_explicit(&line->word, c->number, memory_order_release);
+}
+
+int tupleq_elsewhere_begin(struct tupleq_coll *c, enum tupleq_kind kind, int root, size_t bytes,
+			   struct tupleq_elsewhere *outer)
+{
+	int rc = 0;
+
+	/* Without memory nobody would know. */
+	if (tupleq_state(c) != TUPLEQ_READY)
+		return OMPI_SUCCESS;
+	lock();
+	*outer = (struct tupleq_elsewhere){c->elsewhere, c->elsewhere_number};
+	c->number++;
+	tupleq_watch_record(c, c->number, tupleq_call_what(kind, true, root, bytes));
+	if (c->failed || tupleq_was_told(c)) {
+		rc = c->failed;
+	} else {
+		c->elsewhere = true;
+		c->elsewhere_number = c->number;
+		show(c);
+	}
+	unlock();
+	return tupleq_error(rc);
+}
+
+int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *outer, int rc)
+{
+	int failed;
+
+	if (tupleq_state(c) != TUPLEQ_READY)
+		return rc;
+	lock();
+	c->elsewhere = outer->elsewhere;
+	c->elsewhere_number = outer->number;
+	failed = c->failed;
+	unlock();
+	/* What the other component says comes of messages that were given up, or is a success with
+	 * data that nobody sent. */
+	return failed == -EPROTO ? tupleq_error(failed) : rc;
 }
 
 int tupleq_progress(void)

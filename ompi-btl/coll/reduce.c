@@ -10,6 +10,7 @@ static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, s
 {
 	ptrdiff_t lb, extent, true_lb, true_extent;
 
+	*len = 0;
 	if (!series_op_commutes(op))
 		return false;
 	ompi_datatype_get_extent(type, &lb, &extent);
@@ -27,12 +28,12 @@ static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, s
 static int begin(struct tupleq_coll *c, const void *in, void *out, int count, ompi_datatype_t *type,
 		 struct ompi_op_t *op, struct tupleq_data *d, bool *ready)
 {
-	int rc;
+	bool here = fits(count, type, op, &d->len);
+	int rc = tupleq_ready(c, d->len, ready);
 
-	*ready = false;
-	if (!fits(count, type, op, &d->len))
-		return OMPI_SUCCESS;
-	rc = tupleq_ready(c, d->len, ready);
+	*ready = *ready && here;
+	d->bytes = (size_t)count * type->super.size;
+	d->root = 0;
 	d->in = in == MPI_IN_PLACE ? out : in;
 	d->out = out;
 	d->count = count;
@@ -47,15 +48,19 @@ int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type
 		     mca_coll_base_module_t *module)
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct tupleq_elsewhere outer;
 	struct tupleq_data data;
 	bool ready;
 	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
+	if (rc == OMPI_SUCCESS && !ready)
+		rc = tupleq_elsewhere_begin(c, TUPLEQ_ALLREDUCE, 0, data.bytes, &outer);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	if (!ready)
-		return c->next.allreduce.fn(in, out, count, type, op, comm,
-					    c->next.allreduce.module);
+	if (!ready) {
+		rc = c->next.allreduce.fn(in, out, count, type, op, comm, c->next.allreduce.module);
+		return tupleq_elsewhere_end(c, &outer, rc);
+	}
 	data.kind = TUPLEQ_ALLREDUCE;
 	return tupleq_run(c, &data);
 }
@@ -64,15 +69,19 @@ int tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type, s
 		  int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
 	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct tupleq_elsewhere outer;
 	struct tupleq_data data;
 	bool ready;
 	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
+	if (rc == OMPI_SUCCESS && !ready)
+		rc = tupleq_elsewhere_begin(c, TUPLEQ_REDUCE, root, data.bytes, &outer);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	if (!ready)
-		return c->next.reduce.fn(in, out, count, type, op, root, comm,
-					 c->next.reduce.module);
+	if (!ready) {
+		rc = c->next.reduce.fn(in, out, count, type, op, root, comm, c->next.reduce.module);
+		return tupleq_elsewhere_end(c, &outer, rc);
+	}
 	data.kind = TUPLEQ_REDUCE;
 	data.root = root;
 	if (ompi_comm_rank(comm) != root)

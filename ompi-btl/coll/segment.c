@@ -15,7 +15,7 @@
 size_t tupleq_segment_size(const struct tupleq_shape *shape)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = tupleq_entered_offset(shape, shape->nlocal);
+	size_t bytes = tupleq_calls_offset(shape, shape->nlocal);
 
 	return (bytes + page - 1) / page * page;
 }
@@ -46,6 +46,7 @@ int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uin
 {
 	int id = shmget(IPC_PRIVATE, tupleq_segment_size(shape), IPC_CREAT | 0600);
 	struct tupleq_segment *s = NULL;
+	uint64_t k;
 	int rc, i;
 
 	if (id < 0)
@@ -58,8 +59,11 @@ int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uin
 	atomic_init(&s->release.word, number);
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
 		atomic_init(&s->slots[i].word, number);
-	for (i = 0; i < shape->nlocal; i++)
+	for (i = 0; i < shape->nlocal; i++) {
 		atomic_init(&tupleq_entered(s, shape, i)->word, number);
+		for (k = 0; k < TUPLEQ_CALLS; k++)
+			atomic_init(&tupleq_call_of(s, shape, i, k)->number, number);
+	}
 	*name = s->name = name_of(id);
 	*segment = s;
 	return 0;

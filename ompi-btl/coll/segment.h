@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "call.h"
 #include "schedule.h"
 #include "words.h"
 
@@ -24,18 +25,24 @@ enum { TUPLEQ_TURNS = 8, TUPLEQ_PLACES = TUPLEQ_TURNS + 2 };
 
 struct tupleq_line {
 	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
+	/* The node's: of the operation that had each place last, by the process that wrote the
+	 * word. */
+	_Atomic uint32_t stamps[TUPLEQ_PLACES];
 };
 
+_Static_assert(sizeof(struct tupleq_line) == TUPLEQ_LINE, "what is read together is one line");
+
 struct tupleq_segment {
-	struct tupleq_line failed;  /* not 0: a process is gone; nobody is waited for any more.
+	struct tupleq_line failed;  /* not 0: why nobody is waited for any more (an errno).
 				     * Written on the node only: see marks.h */
 	struct tupleq_line release; /* the leader's: the operation of that number is done */
 	_Alignas(TUPLEQ_LINE) uint64_t name;    /* what it was made under */
+	struct tupleq_news news;                /* for the leader, to be passed on */
 	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
 	/*
 	 * What the shape says: messages of other nodes; the results; of each process of the node
-	 * (by its number there) the data that it brings, and the number of the operation that it
-	 * has entered.
+	 * (by its number there) the data that it brings, the number of the operation that it
+	 * has entered, and its last calls.
 	 */
 	_Alignas(TUPLEQ_LINE) unsigned char rest[];
 };
@@ -79,6 +86,12 @@ static inline size_t tupleq_entered_offset(const struct tupleq_shape *shape, int
 	       (size_t)process * sizeof(struct tupleq_line);
 }
 
+static inline size_t tupleq_calls_offset(const struct tupleq_shape *shape, int process)
+{
+	return tupleq_entered_offset(shape, shape->nlocal) +
+	       (size_t)process * TUPLEQ_CALLS * sizeof(struct tupleq_call);
+}
+
 static inline void *tupleq_at(struct tupleq_segment *segment, size_t offset)
 {
 	return (unsigned char *)segment + offset;
@@ -108,10 +121,20 @@ static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
 	return tupleq_at(s, tupleq_entered_offset(shape, process));
 }
 
+/* The process's entry for the call of that number. */
+static inline struct tupleq_call *tupleq_call_of(struct tupleq_segment *s,
+						 const struct tupleq_shape *shape, int process,
+						 uint64_t number)
+{
+	struct tupleq_call *calls = tupleq_at(s, tupleq_calls_offset(shape, process));
+
+	return &calls[number % TUPLEQ_CALLS];
+}
+
 /*
- * With `number` in each line but `failed`, and no data. `name` is what the others attach it by, as
- * long as a process has it. 0, or -errno; -ESTALE: what has that number here is another one, as in
- * a container that shares no IPC namespace with the one that made it.
+ * With `number` in each line but `failed` and in each call, and no data. `name` is what the others
+ * attach it by, as long as a process has it. 0, or -errno; -ESTALE: what has that number here is
+ * another one, as in a container that shares no IPC namespace with the one that made it.
  */
 int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
 			  struct tupleq_segment **segment);

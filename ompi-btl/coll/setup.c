@@ -186,7 +186,6 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 		s->problem = "there is no shared memory left";
 		return;
 	}
-	g->ep = s->ep;
 	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), true, &g->mr);
 	if (!rc)
 		rc = tupleq_mark_take(s->ep, &g->mark);
@@ -208,6 +207,7 @@ static int share_offers(struct tupleq_setup *s)
 {
 	struct offer mine = {.ok = 0};
 
+	s->c->group.ep = s->ep;
 	find_places(s);
 	find_shape(s);
 	if (!s->problem && !s->c->group.me)
@@ -407,6 +407,7 @@ static void settle(struct tupleq_setup *s, bool agreed)
 	if (s->problem)
 		tupleq_say(c->comm, "%s", s->problem);
 	if (agreed) {
+		g->calls = tupleq_call_of(g->segment, &g->shape, g->me, 0);
 		connect_all(g);
 		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
 			   g->shape.nlocal, tq_device_text(s->ep));
@@ -415,6 +416,8 @@ static void settle(struct tupleq_setup *s, bool agreed)
 		tupleq_say(c->comm, "not every process can take part: barriers are messages, and "
 				    "other components do the other collectives");
 	}
+	if (agreed)
+		tupleq_watch_add(c);
 	tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 

@@ -3,22 +3,23 @@
 
 #include <string.h>
 
-#define STAMP (UINT64_C(1) << 32)
-
 /* Whole words have a loop of their own: their four bytes are then moved by one instruction. */
-void tupleq_words_put(uint64_t *words, const void *data, size_t len)
+void tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp)
 {
+	const uint64_t high = (uint64_t)stamp << 32;
 	const unsigned char *from = data;
 	uint32_t piece;
 
+	*words = high; /* of no data */
+
 	for (; len >= sizeof(piece); words++, from += sizeof(piece), len -= sizeof(piece)) {
 		memcpy(&piece, from, sizeof(piece));
-		*words = STAMP | piece;
+		*words = high | piece;
 	}
 	if (len) {
 		piece = 0;
 		memcpy(&piece, from, len);
-		*words = STAMP | piece;
+		*words = high | piece;
 	}
 }
 
@@ -36,6 +37,11 @@ void tupleq_words_take(uint64_t *words, void *data, size_t len)
 {
 	unsigned char *to = data;
 	uint32_t piece;
+
+	if (!len) {
+		*words = 0;
+		return;
+	}
 
 	for (; len >= sizeof(piece); words++, to += sizeof(piece), len -= sizeof(piece)) {
 		piece = (uint32_t)*words;

@@ -11,20 +11,23 @@
 #include "pvars.h"
 #include "report.h"
 #include "request.h"
+#include "value.h"
 
 struct tupleq_pml tupleq_pml;
+
+/* As the user gave it. */
+static const char *priority_text = "5";
 
 static int component_register(void)
 {
 	const mca_base_component_t *version = &mca_pml_tupleq_component.pmlm_version;
 	int rc;
 
-	tupleq_pml.priority = 5;
-	rc = mca_base_component_var_register(
-		version, "priority",
-		"Priority of this component among those that Open MPI tries; ob1 has 20.",
-		MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-		&tupleq_pml.priority);
+	rc = mca_base_component_var_register(version, "priority",
+					     "Priority of this component (0 to 100) among those "
+					     "that Open MPI tries; ob1 has 20.",
+					     MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3,
+					     MCA_BASE_VAR_SCOPE_READONLY, &priority_text);
 	if (rc < 0)
 		return rc;
 	tupleq_pml.stats = false;
@@ -91,6 +94,9 @@ static int open_endpoint(void)
 	struct tq_params *params;
 	int rc;
 
+	if (!tupleq_value("pml_tupleq_priority", priority_text, 100, &tupleq_pml.priority,
+			  tupleq_pml.open_error, sizeof(tupleq_pml.open_error)))
+		return -1;
 	params = tupleq_params(tupleq_pml.open_error, sizeof(tupleq_pml.open_error));
 	if (!params)
 		return -1;
@@ -139,8 +145,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
 	tupleq_proc_name(ompi_proc_local(), tupleq_pml.name, sizeof(tupleq_pml.name));
-	*priority = tupleq_pml.priority;
 	rc = open_endpoint();
+	*priority = tupleq_pml.priority;
 	if (rc) {
 		if (asked_for())
 			explain(tupleq_pml.open_error, rc == -ENODEV);

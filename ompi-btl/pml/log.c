@@ -2,22 +2,43 @@
 #include "log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "pml.h"
 
 /* Verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
 static const int verbosity[] = {
-	[TQ_LOG_ERROR] = 0,
-	[TQ_LOG_WARN] = 0,
-	[TQ_LOG_INFO] = 10,
-	[TQ_LOG_DEBUG] = 50,
+	[TQ_LOG_ERROR] = 0,  [TQ_LOG_WARN] = 0,      [TQ_LOG_INFO] = 10,
+	[TQ_LOG_DEBUG] = 50, [TQ_LOG_WARN_HOST] = 0,
 };
+
+/* Is this process the first of the job on its host to warn? Open MPI's own way to say a thing once
+ * (show_help) loses it with some versions of PMIx. The file goes with the job's directory, if there
+ * is one. */
+static bool is_first_to_warn(void)
+{
+	char path[4096];
+	int fd;
+
+	if (!strcmp(series_job_dir(), opal_tmp_directory()))
+		return series_is_first_on_host();
+	if (snprintf(path, sizeof(path), "%s/tupleq-%08x-warned", series_job_dir(),
+		     series_job_id()) >= (int)sizeof(path))
+		return true;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return errno != EEXIST;
+	close(fd);
+	return true;
+}
 
 void tupleq_log(void *arg, enum tq_log_level level, const char *text)
 {
 	int output = ompi_pml_base_framework.framework_output;
 
 	(void)arg;
+	if (level == TQ_LOG_WARN_HOST && !is_first_to_warn())
+		return;
 	/* A component that isn't chosen has nothing to complain of: component.c decides. */
 	if (tupleq_pml.opening && level == TQ_LOG_ERROR)
 		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s", text);

@@ -154,8 +154,9 @@ static void reversed(int loops)
 	t_end();
 }
 
-/* What this process has written into others' memory for 20 barriers. */
-static long long writes(struct group *g, bool nonblocking)
+/* What this process has written into others' memory for 20 barriers; and more, where one took long:
+ * then it asks the others what they are in. */
+static long long writes_once(struct group *g, bool nonblocking)
 {
 	long long before = t_counter("puts");
 	MPI_Request request;
@@ -170,6 +171,17 @@ static long long writes(struct group *g, bool nonblocking)
 		left(g, g->entered);
 	}
 	return t_counter("puts") - before;
+}
+
+static long long writes(struct group *g, bool nonblocking)
+{
+	long long least = writes_once(g, nonblocking), n;
+
+	for (int i = 1; i < 5; i++) {
+		n = writes_once(g, nonblocking);
+		least = n < least ? n : least;
+	}
+	return least;
 }
 
 /* The nonblocking one first: it must not wait, also not for the set-up. */

@@ -94,6 +94,30 @@ works --max-sge 1
 works --max-srq-sge 1
 works --max-msg-sz 4K
 
+# warns TIMES RANKS OPTION VALUE PROGRAM ARGUMENT...: it works, and so many processes of the job say that it is slow.
+warns() {
+	local times=$1 ranks=$2 option=$3 value=$4 said
+	shift 4
+	timeout -k 5 100 softhca run --nodes 2 "$option" "$value" -- \
+		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		-n "$ranks" --mca pml tupleq "$TEST_BUILD/tests/mpi/$1" "${@:2}" >"$log" 2>&1
+	said=$(grep -ac 'messages are copied in pieces, which is slow.*ulimit -l' "$log")
+	if ! grep -aq '^ok ' "$log" || grep -aq '^not ok' "$log"; then
+		failed "limits: $option $value, $*" "it should work"
+	elif [ "$said" -ne "$times" ]; then
+		failed "limits: $option $value, $*" "the warning is there $said times, not $times"
+	else
+		echo "ok limits: $option $value, $*: $times warnings"
+	fi
+}
+
+warns 1 4 --memlock 8M p2p 4194304
+warns 1 2 --memlock 6M p2p 4194304
+warns 0 2 --memlock 8M p2p 8192
+warns 0 2 --memlock unlimited p2p 4194304
+# The cache gives up what is idle.
+warns 0 2 --memlock 32M p2p 4194304
+
 # From too little to enough each job is refused or works: messages go in a slower way, but none waits for ever.
 for name in 'scarce' 'flood 1 500'; do
 	read -ra program <<<"$name"

@@ -24,8 +24,9 @@ failed() {
 
 # refused SENTENCE PARAMETER VALUE...: with each of the values.
 refused() {
-	local sentence=$1 parameter=pml_tupleq_$2 value status
+	local sentence=$1 parameter=$2 value status
 	shift 2
+	[[ $parameter = *_tupleq_* ]] || parameter=pml_tupleq_$parameter
 	for value in "$@"; do
 		status=0
 		job 2 "$parameter" "$value" || status=$?
@@ -72,12 +73,30 @@ refused 'it takes a whole number of bytes, such as 8192, 8K or 1M' eager_limit s
 refused 'pml_tupleq_odp: odp = "perhaps": it takes 1 or 0' odp perhaps
 refused 'it takes 1 or 0' service_thread 2 ""
 refused 'pml_tupleq_protocol: protocol = "smoke": it takes one of tupleq|tupleq-copy|rput|rget' protocol smoke
+refused 'no partition has a key whose lower 15 bits are 0' pkey 0x8000 32768
+refused 'it takes 0 to 65535' pkey 0x18001 -1
+refused 'it takes 256, 512, 1024, 2048 or 4096' mtu 1 300 768
+refused 'has no GID of index 77' gid_index 77
+refused 'without a global route messages have none' traffic_class 9
+refused 'it takes devices, or devices and ports' if_include softhca0: :1 softhca0:0 softhca0:256 softhca0, ,softhca0
+refused 'it takes devices, or devices and ports' if_exclude softhca0:x softhca0:1x softhca0:-1 softhca0:4294967297
+refused 'allow none of the RDMA devices' if_include mlx5_7
+refused 'pml_tupleq_priority = "-1": it takes a whole number from 0 to 100' pml_tupleq_priority -1
+refused 'it takes a whole number from 0 to 100' pml_tupleq_priority 101 high "" 4294967301
+refused 'coll_tupleq_limit = "-4": it takes a whole number from 0 to 4096' coll_tupleq_limit -4
+refused 'it takes a whole number from 0 to 4096' coll_tupleq_limit 4097 1K abc "" 4294967300
+refused 'it takes a whole number from 0 to 100' coll_tupleq_priority -1 101 high 4294967336
+# Each number of which would be a size that is wrapped or negative.
+refused 'it takes 4096 to 1073741824' rdma_chunk -1M 0 4095 2G
+refused 'it takes a whole number of bytes' copy_pool 18014398509481984K
 works hold_lanes 4
 works eager_limit 8192 8K 8KB 0x2000
 works pkey 0x8001
 works protocol rget
 works service_thread 0 yes disabled
 works gid_index -1 0
+works mtu 256 0
+works traffic_class 0
 works if_include softhca0
 shown hold_lanes 8
 shown eager_limit 4K

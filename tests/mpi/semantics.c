@@ -2,7 +2,8 @@
 /*
  * semantics.c - semantics [room]: what MPI promises of single operations: sends that are cancelled,
  * receives that are freed while active, one buffer in many sends, buffered mode to the last byte,
- * messages longer than their receives whatever way they come. Two ranks or more.
+ * messages longer than their receives whatever way they come, synchronous sends to the process
+ * itself. Two ranks or more.
  */
 #include "check.h"
 
@@ -370,6 +371,44 @@ static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 	MPI_Wait(&busy, MPI_STATUS_IGNORE);
 }
 
+/* A synchronous send to the process itself is complete when its receive is. */
+static void synchronous_to_itself(void)
+{
+	MPI_Request send, receive;
+	MPI_Status st;
+	int flag, round, i, tag;
+
+	t_begin("semantics: synchronous sends to the process itself end with their receives");
+	for (round = 0; round < 100; round++) {
+		for (i = 0; i < SIZES; i++) {
+			tag = round % 2 ? i : 9;
+			t_fill(want, (size_t)sizes[i],
+			       (struct t_msg){t_rank, tag, (unsigned)round});
+			if (round % 3 == 0)
+				MPI_Irecv(in[0], MAX, MPI_BYTE, t_rank, tag, MPI_COMM_WORLD,
+					  &receive);
+			MPI_Issend(want, sizes[i], MPI_BYTE, t_rank, tag, MPI_COMM_WORLD, &send);
+			if (round % 3 == 1) {
+				MPI_Request_get_status(send, &flag, MPI_STATUS_IGNORE);
+				t_true(!flag, "it has ended before its receive");
+				MPI_Probe(t_rank, tag, MPI_COMM_WORLD, &st);
+			}
+			if (round % 3 == 0)
+				MPI_Wait(&receive, &st);
+			else
+				MPI_Recv(in[0], MAX, MPI_BYTE, t_rank, tag, MPI_COMM_WORLD, &st);
+			MPI_Request_get_status(send, &flag, MPI_STATUS_IGNORE);
+			t_true(flag, "round %d, %d bytes: the receive has ended, but not the send",
+			       round, sizes[i]);
+			t_status(&st, t_rank, tag, (size_t)sizes[i]);
+			t_verify(in[0], (size_t)sizes[i],
+				 (struct t_msg){t_rank, tag, (unsigned)round});
+			MPI_Wait(&send, MPI_STATUS_IGNORE);
+		}
+	}
+	t_end();
+}
+
 static void truncation(void)
 {
 	static const int size[][2] = {{1, 0},         {200, 100},    {4097, 1},
@@ -410,6 +449,7 @@ int main(int argc, char **argv)
 		overlapping_sends();
 		buffered_sends();
 		truncation();
+		synchronous_to_itself();
 	}
 	free(out);
 	free(want);

@@ -143,7 +143,7 @@ static void run(struct duo *d, duo_fn *fn)
 
 	open_endpoint(d, (uint64_t)getppid());
 	exchange(d);
-	rc = tq_ctx_add(d->ep, 5, d->peers, 2, d->me, 0, &d->ctx);
+	rc = tq_ctx_add(d->ep, DUO_CTX, d->peers, 2, d->me, 0, &d->ctx);
 	DUO_MUST(!rc, "ctx_add: %d", rc);
 	fn(d);
 	tq_flush(d->ep);

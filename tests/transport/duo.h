@@ -12,6 +12,8 @@
 
 #define DUO_DEADLINE 60 /* seconds that a test may take */
 
+#define DUO_CTX 5 /* the number of the context */
+
 struct duo {
 	int me;     /* 0 or 1: rank, and node */
 	int socket; /* to the other */

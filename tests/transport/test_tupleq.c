@@ -270,6 +270,45 @@ static void cancelled(struct duo *d)
 	}
 }
 
+/* Receives of one tag are ended at once, in queues and with wildcards; those of others, and of that
+ * tag later, aren't. */
+static void ended(struct duo *d)
+{
+	enum { N = 6 };
+	struct duo_op ops[N], other;
+	char data[N], last = 0;
+	int k;
+
+	for (int i = 0; i < 20; i++) {
+		char c = (char)i;
+
+		if (d->me == 0) {
+			duo_meet(d);
+			duo_send(d, 1, 8, &c, 1, 0, &other);
+			duo_wait(d, &other);
+			duo_send(d, 1, 9, &c, 1, 0, &other);
+			duo_wait(d, &other);
+			continue;
+		}
+		for (k = 0; k < N; k++)
+			duo_recv(d, k == 3 && i % 2 ? TQ_ANY_SOURCE : 0, 8, &data[k], 1, &ops[k]);
+		duo_recv(d, 0, 9, &last, 1, &other);
+		tq_end_receives(d->ep, DUO_CTX, 8, -EMSGSIZE);
+		for (k = 0; k < N; k++) {
+			duo_wait(d, &ops[k]);
+			DUO_MUST(ops[k].status.error == -EMSGSIZE, "receive %d: error %d", k,
+				 ops[k].status.error);
+		}
+		tq_end_receives(d->ep, DUO_CTX + 1000, 9, -EMSGSIZE);
+		duo_meet(d);
+		duo_recv(d, 0, 8, &data[0], 1, &ops[0]);
+		duo_wait(d, &ops[0]);
+		duo_wait(d, &other);
+		DUO_MUST(!other.status.error && data[0] == c && last == c,
+			 "message %d came as %d and %d", c, data[0], last);
+	}
+}
+
 /* The HCA does match, where it is meant to. */
 static void promoted(struct duo *d)
 {
@@ -450,11 +489,11 @@ int main(int argc, char **argv)
 		const char *name;
 		duo_fn *fn;
 	} tests[] = {
-		{"sizes", sizes},         {"crossed tags", crossed},  {"wildcards", wildcards},
-		{"to itself", to_itself}, {"truncated", truncated},   {"synchronous", synchronous},
-		{"probes", probes},       {"cancelled", cancelled},   {"crowded", crowded},
-		{"promoted", promoted},   {"overtaking", overtaking}, {"computing", computing},
-		{"dead peer", dead_peer},
+		{"sizes", sizes},         {"crossed tags", crossed}, {"wildcards", wildcards},
+		{"to itself", to_itself}, {"truncated", truncated},  {"synchronous", synchronous},
+		{"probes", probes},       {"cancelled", cancelled},  {"ended", ended},
+		{"crowded", crowded},     {"promoted", promoted},    {"overtaking", overtaking},
+		{"computing", computing}, {"dead peer", dead_peer},
 	};
 
 	for (int i = 1; i < argc; i++) {

@@ -123,10 +123,42 @@ static int parse_enum(const char *value, const char *choices, int *v)
 	}
 }
 
+/* Why a number in range is none; NULL: it is one. */
+static const char *senseless(const char *name, int64_t v)
+{
+	if (!strcmp(name, "pkey") && v && !(v & 0x7fff))
+		return "no partition has a key whose lower 15 bits are 0";
+	if (!strcmp(name, "mtu") && v && (v < 256 || (v & (v - 1))))
+		return "it takes 256, 512, 1024, 2048 or 4096, or 0";
+	return NULL;
+}
+
+/* "NAME" or "NAME:PORT", separated by commas. */
+static bool is_device_list(const char *list)
+{
+	while (*list) {
+		size_t n = strcspn(list, ","), name = strcspn(list, ":,");
+		char *end;
+		long port;
+
+		if (!name || (list[n] && !list[n + 1]))
+			return false;
+		if (name < n) {
+			port = strtol(list + name + 1, &end, 10);
+			if (list[name + 1] < '0' || list[name + 1] > '9' || end != list + n ||
+			    port < 1 || port > 255)
+				return false;
+		}
+		list += n + (list[n] == ',');
+	}
+	return true;
+}
+
 static int set_number(const struct tq_param_desc *desc, int64_t *field, const char *value,
 		      char *why, size_t size)
 {
 	bool bytes = desc->type == TQ_PARAM_SIZE;
+	const char *reason;
 	int64_t v;
 
 	if (parse_number(value, bytes, &v))
@@ -135,6 +167,9 @@ static int set_number(const struct tq_param_desc *desc, int64_t *field, const ch
 	if (v < desc->min || v > desc->max)
 		return refuse(why, size, "%s = %s: it takes %lld to %lld", desc->name, value,
 			      (long long)desc->min, (long long)desc->max);
+	reason = senseless(desc->name, v);
+	if (reason)
+		return refuse(why, size, "%s = %s: %s", desc->name, value, reason);
 	*field = v;
 	return 0;
 }
@@ -161,6 +196,12 @@ static int set(struct tq_params *params, unsigned i, const char *value, char *wh
 		if (strlen(value) >= sizeof(params->if_include))
 			return refuse(why, size, "%s: longer than %zu characters", desc->name,
 				      sizeof(params->if_include) - 1);
+		if (!is_device_list(value))
+			return refuse(
+				why, size,
+				"%s = \"%s\": it takes devices, or devices and ports, such as "
+				"mlx5_0 or mlx5_0:1,mlx5_1",
+				desc->name, value);
 		strcpy(field, value);
 		return 0;
 	}

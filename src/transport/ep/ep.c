@@ -178,6 +178,14 @@ void tq_close(struct tq_ep *ep)
 
 /* ---- peers ---- */
 
+static bool is_own(const struct tq_ep *ep, const void *address, size_t len)
+{
+	size_t own_len;
+	const void *own = tq_address(ep, &own_len);
+
+	return len == own_len && !memcmp(address, own, len);
+}
+
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **added)
 {
@@ -192,6 +200,7 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 	lock(ep);
 	tq_core_peer_init(&ep->core, &p->peer);
 	p->peer.name = p->name;
+	p->peer.self = is_own(ep, address, len);
 	error = tq_link_add(&ep->net, address, len, &p->peer, &link);
 	if (!error) {
 		p->peer.link = link;

@@ -123,6 +123,13 @@ int tq_cancel(struct tq_req *req)
 	return rc;
 }
 
+void tq_end_receives(struct tq_ep *ep, uint32_t ctx, int32_t tag, int error)
+{
+	tq_lock(&ep->lock);
+	tq_core_end_receives(&ep->core, ctx, tag, error);
+	tq_ep_unlock(ep);
+}
+
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
 {
 	struct tq_ep *ep = tq_ep_of(ctx->core);

@@ -54,6 +54,13 @@ static int choose_gid(struct tq_net *net)
 	}
 	if (dev->gid_index < 0 && dev->port.flags & IBV_QPF_GRH_REQUIRED)
 		dev->gid_index = 0;
+	if (dev->gid_index < 0 && net->params->traffic_class) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "traffic_class = %lld: without a global route messages have none (gid_index "
+		       "names one)",
+		       (long long)net->params->traffic_class);
+		return -EINVAL;
+	}
 	if (ibv_query_gid(dev->verbs, dev->port_num, dev->gid_index < 0 ? 0 : dev->gid_index,
 			  &dev->gid)) {
 		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no GID of index %d (parameter gid_index)",

@@ -48,6 +48,8 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, stru
 	m->mr = ibv_reg_mr(net->dev.pd, addr, len, write ? ACCESS : READ);
 	if (!m->mr) {
 		rc = errno == EAGAIN ? -ENOMEM : -errno;
+		if (rc == -ENOMEM)
+			atomic_store_explicit(&net->mem->full, true, memory_order_relaxed);
 		free(m);
 		return rc;
 	}
@@ -82,18 +84,36 @@ void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
 	LL_PREPEND(net->mem->abandoned, mr);
 }
 
+/* Nothing fails, but from here on it is slow. */
+static void warn_full(struct tq_net *net)
+{
+	if (net->mem->warned)
+		return;
+	net->mem->warned = true;
+	tq_log(net->job, TQ_LOG_WARN_HOST,
+	       "messages are copied in pieces, which is slow: their buffers can't be registered, "
+	       "as "
+	       "no more memory can be locked. Raise the limit of locked memory (ulimit -l; memlock "
+	       "in /etc/security/limits.conf; LimitMEMLOCK of the service that starts processes), "
+	       "or, if it is unlimited, let fewer processes share the adapter");
+}
+
 struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	struct tq_mr *mr = NULL;
 
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
+	/* A cache may succeed after all, by giving up what is idle. */
+	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
 	else if (tq_mem_register(net, addr, len, write, &mr))
 		mr = NULL;
 	if (!mr) {
 		TQ_COUNT(net->stats, reg_failed);
+		if (atomic_load_explicit(&net->mem->full, memory_order_relaxed))
+			warn_full(net);
 		return NULL;
 	}
 	return &mr->reg;

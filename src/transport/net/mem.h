@@ -28,6 +28,8 @@ struct tq_mem {
 	struct tq_reg all_reg[2];
 	struct tq_own *own;
 	struct tq_mr *abandoned; /* list */
+	_Atomic bool full;       /* a registration has failed for lack of memory */
+	bool warned;             /* that this makes messages slow */
 	struct ibv_mr *sink;
 	void *trash; /* NULL: the sink is a null MR */
 	size_t trash_len;

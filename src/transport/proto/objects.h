@@ -98,7 +98,7 @@ struct tq_rreq {
 	struct tq_pieces *pieces;      /* the memory is these instead; sg.reg is one of theirs */
 	bool bounced;                  /* sg is memory of the library: to be unpacked */
 	bool pooled;                   /* of these, sg is from the pool of copies */
-	bool cancelling;               /* tq_cancel(): ends when its recall brings it back */
+	int cancelling;                /* not 0: it ends so when its recall brings it back */
 	bool again;                    /* HELD: CTS_HELD sent; its lane's copy is not wanted */
 	struct tq_rtup *rtup;          /* exact receives; HELD: of the message */
 	struct tq_pair *pair;          /* of the message that it matched */
@@ -316,6 +316,7 @@ struct tq_peer {
 	struct tq_stup **idle_lanes;
 	const char *name;
 	int failed;  /* -errno */
+	bool self;   /* this process */
 	bool probed; /* in vain, by its rank */
 	/* What it has here, and a correct one has only so much of: */
 	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */

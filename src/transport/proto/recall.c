@@ -163,7 +163,7 @@ static void end_cancelled(struct tq_rtup *k)
 		if (!r->cancelling)
 			continue;
 		DL_DELETE(k->posted, r);
-		tq_rreq_end(r, -ECANCELED);
+		tq_rreq_end(r, r->cancelling);
 	}
 }
 

@@ -207,32 +207,63 @@ int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
 }
 
-int tq_core_cancel(struct tq_req *req)
+/* Ends a receive that has not matched, now or when its tuple's recall brings it back. */
+static void cancel(struct tq_rreq *r, int error)
 {
-	struct tq_rreq *r = (struct tq_rreq *)req;
-	struct tq_ctx *ctx;
-
-	if (req->kind == TQ_REQ_SEND)
-		return -ENOTSUP;
-	ctx = r->ctx;
 	if (r->state == TQ_RREQ_SRQ) {
 		/* The HCA may be filling it: the recall says whether it did. */
-		r->cancelling = true;
+		r->cancelling = error;
 		tq_rtup_recall(r->rtup, TQ_RECALL_CANCEL);
-		return 0;
+		return;
 	}
 	if (r->state != TQ_RREQ_POSTED)
-		return 0; /* it has matched */
+		return; /* it has matched */
 	if (r->rtup) {
 		DL_DELETE(r->rtup->posted, r);
 	} else {
-		DL_DELETE(ctx->wild, r);
+		DL_DELETE(r->ctx->wild, r);
 	}
-	tq_rreq_end(r, -ECANCELED);
+	tq_rreq_end(r, error);
 	/* Others may have waited behind it. */
-	ctx->wild_gone = true;
-	tq_match_settle(ctx);
+	r->ctx->wild_gone = true;
+}
+
+int tq_core_cancel(struct tq_req *req)
+{
+	struct tq_rreq *r = (struct tq_rreq *)req;
+
+	if (req->kind == TQ_REQ_SEND)
+		return -ENOTSUP;
+	cancel(r, -ECANCELED);
+	tq_match_settle(r->ctx);
 	return 0;
+}
+
+void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error)
+{
+	struct tq_ctx *ctx = tq_ctx_find(core, id);
+	struct tq_rreq *r, *next;
+
+	if (!ctx)
+		return;
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		struct tq_pair *pair = ctx->pairs[rank];
+		struct tq_rtup *k = pair ? tq_rtup_find(pair, tag) : NULL;
+
+		if (!k)
+			continue;
+		DL_FOREACH_SAFE(k->posted, r, next) {
+			cancel(r, error);
+		}
+		DL_FOREACH_SAFE(k->in_srq, r, next) {
+			cancel(r, error);
+		}
+	}
+	DL_FOREACH_SAFE(ctx->wild, r, next) {
+		if (r->tag == tag)
+			cancel(r, error);
+	}
+	tq_match_settle(ctx);
 }
 
 /* ---- messages ---- */

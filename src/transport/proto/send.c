@@ -311,6 +311,13 @@ static int send_eager(const struct sending *x)
 	return 0;
 }
 
+/* Does it end with its receive? For a synchronous send to the process itself, whose user may look
+ * at it next: the completion of a direct send may come after that of its receive. */
+static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
+{
+	return pair->peer->self && flags & TQ_SEND_SYNC;
+}
+
 /*
  * Gets the memory that the answers to an RTS may need. It is got in advance where a read or a
  * direct send may be asked for, and where a copy lets the send end at once. Returns the RTS's
@@ -328,7 +335,8 @@ static uint8_t rts_memory(struct tq_sreq *s)
 		loaded = tq_sreq_load(s);
 	if (s->sg.reg && !s->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted && (!loaded || s->buf.len > direct_limit(t)))
+	if (may_be_granted &&
+	    (!loaded || s->buf.len > direct_limit(t) || ends_with_receive(s->pair, s->flags)))
 		flags |= TQ_RTS_NODIRECT;
 	s->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;
@@ -427,7 +435,7 @@ static int start(const struct sending *x, struct tq_req **req)
 	s = sreq_new(x);
 	if (!s)
 		return -ENOMEM;
-	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
+	if (x->stup && x->stup->state == TQ_STUP_DIRECT && !ends_with_receive(x->pair, x->flags))
 		rc = send_direct(s);
 	if (rc == -EAGAIN && !now)
 		rc = send_rts(x, s);

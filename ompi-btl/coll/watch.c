@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whether processes that wait for one another are in the same operation. Where a program is right
+ * they are, so nothing is asked before a process has waited for long. Then it compares its own
+ * operation with those of that number of the node's other processes, whose last calls are in the
+ * segment; and its leader announces it to other leaders, who compare it with those of their nodes.
+ * The processes need not wait there, and the operation may be one that the next component does.
+ *
+ * Where one is found to be in another operation, the communicator fails everywhere. Who is in the
+ * next component's operation waits for messages, which the PML then ends; and messages that nobody
+ * receives any more, but whose senders may wait for that, are received and dropped.
+ */
+#include "coll.h"
+
+#include <errno.h>
+#include <time.h>
+#include <utlist.h>
+
+/* Between looks at all communicators; and calls of tupleq_watch() between looks at the clock. */
+enum { INTERVAL_MS = 100, CALLS = 8 };
+
+/* Of the operations that the next component may be in. */
+static const int tags[] = {
+	MCA_COLL_BASE_TAG_BARRIER,
+	MCA_COLL_BASE_TAG_BCAST,
+	MCA_COLL_BASE_TAG_ALLREDUCE,
+	MCA_COLL_BASE_TAG_REDUCE,
+};
+
+/* ---- what is said ---- */
+
+void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
+{
+	static const char *const names[] = {
+		[TUPLEQ_BARRIER] = "MPI_Barrier",
+		[TUPLEQ_ALLREDUCE] = "MPI_Allreduce",
+		[TUPLEQ_BCAST] = "MPI_Bcast",
+		[TUPLEQ_REDUCE] = "MPI_Reduce",
+	};
+	const struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
+	uint64_t what = atomic_load_explicit(&call->what, memory_order_relaxed);
+	enum tupleq_kind kind = tupleq_call_kind(what);
+	char more[64] = "";
+
+	if (atomic_load_explicit(&call->number, memory_order_relaxed) != number)
+		return;
+	if (kind >= TUPLEQ_BCAST)
+		snprintf(more, sizeof(more), " of %u bytes, root %d", tupleq_call_bytes(what),
+			 tupleq_call_root(what));
+	else if (kind == TUPLEQ_ALLREDUCE)
+		snprintf(more, sizeof(more), " of %u bytes", tupleq_call_bytes(what));
+	opal_output(
+		0,
+		"coll tupleq, %s: rank %d is in %s%s, and another rank in another operation, or "
+		"with another root or length. From here on MPI_Barrier, MPI_Bcast, MPI_Reduce "
+		"and MPI_Allreduce fail on this communicator.",
+		c->comm->c_name, ompi_comm_rank(c->comm), names[kind], more);
+}
+
+static void differ(struct tupleq_coll *c, uint64_t number)
+{
+	tupleq_watch_say(c, number);
+	tupleq_fail(c, -EPROTO);
+}
+
+/* ---- announcements ---- */
+
+static void tell(struct tupleq_coll *c, int node, const struct tupleq_told *told)
+{
+	const struct tupleq_node *to = &c->group.nodes[node];
+	const uint64_t words[] = {told->number, tupleq_news_rest(told, to->mark.id)};
+
+	_Static_assert(sizeof(words) == sizeof(struct tupleq_news), "what the other one reads");
+	if (!tq_peer_error(to->leader))
+		tq_put(to->leader, words, sizeof(words),
+		       to->mark.addr + offsetof(struct tupleq_mark_words, news), to->mark.key);
+}
+
+/* To some other nodes, which pass it on: those that are connected in any case. */
+static void announce(struct tupleq_coll *c, const struct tupleq_told *told)
+{
+	const struct tupleq_group *g = &c->group;
+	struct tupleq_path path;
+
+	path.nsteps = tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, path.steps);
+	for (int i = 0; i < path.nsteps; i++) {
+		tell(c, path.steps[i].to, told);
+		if (path.steps[i].from != path.steps[i].to)
+			tell(c, path.steps[i].from, told);
+	}
+}
+
+/* Is a process of this node in an operation of that number that is another one? */
+static bool is_other_here(struct tupleq_coll *c, const struct tupleq_told *told)
+{
+	struct tupleq_group *g = &c->group;
+
+	for (int i = 0; i < g->shape.nlocal; i++) {
+		struct tupleq_call *call = tupleq_call_of(g->segment, &g->shape, i, told->number);
+		uint64_t number = atomic_load_explicit(&call->number, memory_order_acquire);
+		uint64_t what = atomic_load_explicit(&call->what, memory_order_relaxed);
+
+		/* It may have been written over meanwhile. */
+		atomic_thread_fence(memory_order_acquire);
+		if (number == told->number &&
+		    atomic_load_explicit(&call->number, memory_order_relaxed) == number &&
+		    tupleq_call_digest(what) != told->digest)
+			return true;
+	}
+	return false;
+}
+
+/* What is to be announced next: the oldest operation, as those behind it wait for it. All write to
+ * the same words, so more than one would be written over. */
+struct next {
+	bool any;
+	struct tupleq_told told;
+};
+
+static void choose(struct tupleq_coll *c, struct next *next, const struct tupleq_told *told)
+{
+	if (c->failed)
+		return;
+	if (is_other_here(c, told)) {
+		differ(c, told->number);
+		return;
+	}
+	if (next->any && (int64_t)(told->number - next->told.number) >= 0)
+		return;
+	next->any = true;
+	next->told = *told;
+}
+
+static void hear(struct tupleq_coll *c, struct next *next)
+{
+	struct tupleq_told told;
+
+	if (tupleq_mark_news(&c->group.mark, &told) && told.hops--)
+		choose(c, next, &told);
+	/* Of this node's processes. */
+	if (!c->group.me && tupleq_news_take(&c->group.segment->news, 0, &told))
+		choose(c, next, &told);
+}
+
+/* ---- an operation that takes long ---- */
+
+/* Is it the one of the last look? */
+static void look_at(struct tupleq_coll *c, struct tupleq_watched *w, bool is_in, uint64_t number,
+		    struct next *next)
+{
+	struct tupleq_group *g = &c->group;
+	bool long_in = is_in && w->is_in && w->number == number;
+	struct tupleq_told told = {.number = number};
+	const struct tupleq_call *call = &g->calls[number % TUPLEQ_CALLS];
+
+	*w = (struct tupleq_watched){is_in, number};
+	if (!long_in)
+		return;
+	/* Else it was written over by those behind one that doesn't block. */
+	if (atomic_load_explicit(&call->number, memory_order_relaxed) != number)
+		return;
+	told.digest = tupleq_call_digest(atomic_load_explicit(&call->what, memory_order_relaxed));
+	told.hops = (unsigned)tupleq_tree_slots(g->nnodes);
+	choose(c, next, &told);
+}
+
+static void tell_leader(struct tupleq_segment *segment, const struct tupleq_told *told)
+{
+	atomic_store_explicit(&segment->news.number, told->number, memory_order_relaxed);
+	atomic_store_explicit(&segment->news.rest, tupleq_news_rest(told, 0), memory_order_release);
+}
+
+static void look(struct tupleq_coll *c)
+{
+	struct tupleq_group *g = &c->group;
+	struct next next = {.any = false};
+
+	if (c->failed || tupleq_was_told(c))
+		return;
+	hear(c, &next);
+	look_at(c, &c->watched_op, c->ops, c->ops ? c->ops->number : 0, &next);
+	look_at(c, &c->watched_elsewhere, c->elsewhere, c->elsewhere_number, &next);
+	if (c->failed || !next.any)
+		return;
+	if (g->me)
+		tell_leader(g->segment, &next.told);
+	else
+		announce(c, &next.told);
+}
+
+/* ---- after a failure ---- */
+
+static void drop_message(ompi_communicator_t *comm, int source, int tag)
+{
+	ompi_request_t *request;
+	int there = 0;
+
+	if (MCA_PML_CALL(iprobe(source, tag, comm, &there, MPI_STATUS_IGNORE)) != OMPI_SUCCESS ||
+	    !there)
+		return;
+	if (MCA_PML_CALL(irecv(NULL, 0, MPI_BYTE, source, tag, comm, &request)) == OMPI_SUCCESS)
+		ompi_request_free(&request);
+}
+
+static void give_up(struct tupleq_coll *c)
+{
+	/* In MPI_Finalize the PML forgets communicators first. */
+	if (!c->comm->c_pml_comm)
+		return;
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		tq_end_receives(c->group.ep, c->comm->c_contextid, tags[i], -EMSGSIZE);
+		for (int source = 0; source < ompi_comm_size(c->comm); source++)
+			drop_message(c->comm, source, tags[i]);
+	}
+}
+
+/* ---- now and then ---- */
+
+static bool is_time(void)
+{
+	static _Atomic unsigned calls;
+	static _Atomic uint64_t last;
+	unsigned n = atomic_load_explicit(&calls, memory_order_relaxed);
+	struct timespec now;
+	uint64_t ms;
+
+	/* Of threads' calls some may be lost. */
+	atomic_store_explicit(&calls, n + 1, memory_order_relaxed);
+	if (n % CALLS)
+		return false;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	if (ms - atomic_load_explicit(&last, memory_order_relaxed) < INTERVAL_MS)
+		return false;
+	atomic_store_explicit(&last, ms, memory_order_relaxed);
+	return true;
+}
+
+static int watch(void)
+{
+	static bool giving_up;
+	struct tupleq_coll *c, *next, *failed = NULL;
+
+	if (!is_time() || OPAL_THREAD_TRYLOCK(&tupleq_component.lock))
+		return 0;
+	DL_FOREACH2(tupleq_component.ready, c, ready_next) {
+		look(c);
+		if (c->failed != -EPROTO || giving_up)
+			continue;
+		OBJ_RETAIN(c->comm);
+		LL_PREPEND2(failed, c, failed_next);
+	}
+	giving_up |= failed != NULL;
+	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	if (!failed)
+		return 0;
+	/* Without the lock: what ends meanwhile may be the last that some communicator waited for.
+	 */
+	for (c = failed; c; c = next) {
+		ompi_communicator_t *comm = c->comm;
+
+		next = c->failed_next;
+		give_up(c);
+		OBJ_RELEASE(comm);
+	}
+	OPAL_THREAD_LOCK(&tupleq_component.lock);
+	giving_up = false;
+	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	return 0;
+}
+
+void tupleq_watch_add(struct tupleq_coll *c)
+{
+	DL_APPEND2(tupleq_component.ready, c, ready_prev, ready_next);
+	if (tupleq_component.watching)
+		return;
+	tupleq_component.watching = true;
+	opal_progress_register_lp(watch);
+}
+
+void tupleq_watch_remove(struct tupleq_coll *c)
+{
+	OPAL_THREAD_LOCK(&tupleq_component.lock);
+	DL_DELETE2(tupleq_component.ready, c, ready_prev, ready_next);
+	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+}
+
+void tupleq_watch_stop(void)
+{
+	if (tupleq_component.watching)
+		opal_progress_unregister(watch);
+	tupleq_component.watching = false;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What processes say of their operations to coll/tupleq: stamps, calls and announcements. */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "coll/call.h"
+
+static int failed;
+
+static void check(const char *name, int ok)
+{
+	printf("%sok call: %s\n", ok ? "" : "not ", name);
+	failed |= !ok;
+}
+
+static void stamps(void)
+{
+	uint32_t stamp = tupleq_stamp(TUPLEQ_BCAST, 4096, 3, UINT64_MAX);
+
+	check("a stamp has the length", tupleq_stamp_bytes(stamp) == 4096);
+	check("a stamp is never 0", tupleq_stamp(TUPLEQ_BARRIER, 0, 0, 0) != 0);
+	check("a void one has none", tupleq_stamp_bytes(tupleq_stamp_void(stamp)) == 0);
+	check("lengths alone may differ",
+	      tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 1, 3, UINT64_MAX)) &&
+		      tupleq_stamps_fit(stamp, tupleq_stamp_void(stamp)));
+	check("but not the kind",
+	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_REDUCE, 4096, 3, UINT64_MAX)));
+	check("nor the root",
+	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 4096, 2, UINT64_MAX)));
+	check("nor the operation",
+	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 4096, 3, 0)));
+}
+
+static void calls(void)
+{
+	uint64_t what = tupleq_call_what(TUPLEQ_REDUCE, true, 70000, 1234567);
+
+	check("a call has all that it is",
+	      tupleq_call_kind(what) == TUPLEQ_REDUCE && tupleq_call_elsewhere(what) &&
+		      tupleq_call_root(what) == 70000 && tupleq_call_bytes(what) == 1234567);
+	check("other calls have other digests",
+	      tupleq_call_digest(what) != tupleq_call_digest(tupleq_call_what(TUPLEQ_REDUCE, false,
+									      70000, 1234567)) &&
+		      tupleq_call_digest(what) != tupleq_call_digest(tupleq_call_what(
+							  TUPLEQ_REDUCE, true, 70000, 1234568)));
+}
+
+static void announcements(void)
+{
+	const struct tupleq_told told = {.number = 5, .digest = 77, .hops = 3};
+	struct tupleq_news news = {0, 0};
+	struct tupleq_told got;
+
+	check("nothing is announced at first", !tupleq_news_take(&news, 9, &got));
+	atomic_store(&news.number, told.number);
+	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
+	check("an announcement comes whole", tupleq_news_take(&news, 9, &got) && got.number == 5 &&
+						     got.digest == 77 && got.hops == 3);
+	check("and once", !tupleq_news_take(&news, 9, &got));
+	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
+	check("that of another communicator is none", !tupleq_news_take(&news, 8, &got));
+	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
+	atomic_store(&news.number, told.number + 1);
+	check("that of which one half was written over is none", !tupleq_news_take(&news, 9, &got));
+}
+
+int main(void)
+{
+	stamps();
+	calls();
+	announcements();
+	return failed;
+}
