@@ -123,21 +123,25 @@ int tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
 
 int tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 {
+	struct tq_peer **peers = malloc(nprocs * sizeof(*peers));
 	struct proc *known;
-	size_t i;
+	size_t n = 0;
 
-	for (i = 0; i < nprocs; i++) {
+	for (size_t i = 0; i < nprocs; i++) {
 		opal_mutex_lock(&procs_lock);
 		known = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 		procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
 		if (known)
 			HASH_DEL(procs_known, known);
 		opal_mutex_unlock(&procs_lock);
-		if (!known)
-			continue;
-		tq_peer_remove(known->peer);
+		if (known && peers)
+			peers[n++] = known->peer;
+		else if (known)
+			tq_peer_remove(known->peer);
 		free(known);
 	}
+	tq_peers_remove(peers, n);
+	free(peers);
 	return OMPI_SUCCESS;
 }
 
