@@ -128,7 +128,8 @@ static bool all_delivered(struct tq_ep *ep)
 	/* First, as it has completions reported that the protocol waits for. */
 	bool control = tq_control_idle(&ep->net);
 
-	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core);
+	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
+	       tq_conn_settled(&ep->net);
 }
 
 int tq_flush(struct tq_ep *ep)
@@ -160,7 +161,7 @@ void tq_close(struct tq_ep *ep)
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
 	 * node may still need. */
 	tq_conn_leave(&ep->net);
-	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net))
+	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net) || !tq_conn_settled(&ep->net))
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
