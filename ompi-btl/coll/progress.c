@@ -24,6 +24,14 @@ static void unlock(void)
 	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
 }
 
+/* Of an operation's end: 0, or negative. */
+static int mpi_error(int rc)
+{
+	if (!rc)
+		return MPI_SUCCESS;
+	return rc == -ENOMEM ? MPI_ERR_NO_MEM : series_peer_error();
+}
+
 static void count_nonblocking(int n)
 {
 	atomic_fetch_add_explicit(&tupleq_component.nonblocking, n, memory_order_relaxed);
@@ -56,7 +64,7 @@ static void complete(struct tupleq_op *ended)
 		struct tupleq_request *request = op->request;
 		ompi_communicator_t *comm = request->comm;
 
-		request->super.req_status.MPI_ERROR = op->rc ? MPI_ERR_OTHER : MPI_SUCCESS;
+		request->super.req_status.MPI_ERROR = mpi_error(op->rc);
 		ompi_request_complete(&request->super, true);
 		OBJ_RELEASE(comm);
 	}
@@ -217,7 +225,7 @@ int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
 		opal_progress();
 	}
 	*ready = tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
-	return failed ? MPI_ERR_OTHER : OMPI_SUCCESS;
+	return failed ? series_peer_error() : OMPI_SUCCESS;
 }
 
 static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
@@ -242,7 +250,7 @@ static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 			sched_yield();
 		opal_progress();
 	}
-	return op->rc ? MPI_ERR_OTHER : OMPI_SUCCESS;
+	return mpi_error(op->rc);
 }
 
 static int run(struct tupleq_coll *c, struct tupleq_data *data)

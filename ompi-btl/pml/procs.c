@@ -49,14 +49,14 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	tupleq_proc_name(proc, name, sizeof(name));
 	if (proc->super.proc_arch != opal_local_arch) {
 		say(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
-		return OMPI_ERR_UNREACH;
+		return series_peer_error();
 	}
 	rc = series_modex_recv(&mca_pml_tupleq_component.pmlm_version, proc, &address, &len);
 	if (rc != OPAL_SUCCESS || !len) {
 		say(TQ_LOG_ERROR, name,
 		    "has published no address: it doesn't use pml tupleq (is it asked for "
 		    "everywhere?).");
-		return OMPI_ERR_UNREACH;
+		return series_peer_error();
 	}
 	rc = tq_peer_add(tupleq_pml.ep, address, len, name, peer);
 	free(address);
@@ -73,7 +73,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
 		say(TQ_LOG_ERROR, name, why);
 	}
-	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
+	return rc ? series_peer_error() : OMPI_SUCCESS;
 }
 
 static int find_or_add(ompi_proc_t *proc, struct proc **found)
