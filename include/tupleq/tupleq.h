@@ -203,6 +203,8 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 /* Waits until what was sent to the peer is delivered, then forgets it; no context may name it any
  * more. */
 void tq_peer_remove(struct tq_peer *peer);
+/* Forgets several peers of one endpoint, which are waited for together: n round trips are one. */
+void tq_peers_remove(struct tq_peer *const peers[], size_t n);
 
 /*
  * An endpoint belongs to who opened it, but other parts of the process may use it too. tq_find():

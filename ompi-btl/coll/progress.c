@@ -70,8 +70,10 @@ int tupleq_error(int rc)
 	case -EMSGSIZE: /* lengths differ */
 	case -EPROTO:
 		return MPI_ERR_TRUNCATE;
+	case -ENOMEM:
+		return MPI_ERR_NO_MEM;
 	default:
-		return MPI_ERR_OTHER;
+		return series_peer_error();
 	}
 }
 

@@ -53,7 +53,7 @@ static int add_comm(ompi_communicator_t *comm)
 		tupleq_log(NULL, TQ_LOG_ERROR, text);
 	}
 	if (rc) {
-		rc = rc == -ENOMEM ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_ERROR;
+		rc = rc == -EINVAL ? MPI_ERR_INTERN : tupleq_mpi_error(rc);
 		goto out;
 	}
 	comm->c_pml_comm = pc;
@@ -66,8 +66,11 @@ out:
 
 int tupleq_add_comm(ompi_communicator_t *comm)
 {
-	int rc = add_comm(comm);
+	int rc;
 
+	if (series_is_predefined(comm))
+		series_add_peer_error();
+	rc = add_comm(comm);
 	if (rc != OMPI_SUCCESS && series_is_predefined(comm))
 		series_abort();
 	return rc;

@@ -74,7 +74,9 @@ int tupleq_mpi_error(int err)
 		return MPI_ERR_TAG;
 	case -EFAULT:
 		return MPI_ERR_BUFFER;
+	case -EIO:
+		return series_peer_error();
 	default:
-		return MPI_ERR_OTHER;
+		return MPI_ERR_INTERN;
 	}
 }

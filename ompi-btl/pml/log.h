@@ -11,7 +11,8 @@ void tupleq_log(void *arg, enum tq_log_level level, const char *text);
  * but with some versions of PMIx it loses it. */
 void tupleq_explain(const char *text);
 
-/* The error class for a negative errno of the library's (or 0). */
+/* The error code for a negative errno of the library's (or 0). Each has a text that says what it
+ * is: never MPI_ERR_OTHER. */
 int tupleq_mpi_error(int err);
 
 #endif

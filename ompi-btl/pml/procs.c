@@ -49,14 +49,14 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	tupleq_proc_name(proc, name, sizeof(name));
 	if (proc->super.proc_arch != opal_local_arch) {
 		say(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
-		return OMPI_ERR_UNREACH;
+		return series_peer_error();
 	}
 	rc = series_modex_recv(&mca_pml_tupleq_component.pmlm_version, proc, &address, &len);
 	if (rc != OPAL_SUCCESS || !len) {
 		say(TQ_LOG_ERROR, name,
 		    "has published no address: it doesn't use pml tupleq (is it asked for "
 		    "everywhere?).");
-		return OMPI_ERR_UNREACH;
+		return series_peer_error();
 	}
 	rc = tq_peer_add(tupleq_pml.ep, address, len, name, peer);
 	free(address);
@@ -73,7 +73,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
 		say(TQ_LOG_ERROR, name, why);
 	}
-	return rc ? OMPI_ERR_UNREACH : OMPI_SUCCESS;
+	return rc ? series_peer_error() : OMPI_SUCCESS;
 }
 
 static int find_or_add(ompi_proc_t *proc, struct proc **found)
@@ -123,21 +123,25 @@ int tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
 
 int tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 {
+	struct tq_peer **peers = malloc(nprocs * sizeof(*peers));
 	struct proc *known;
-	size_t i;
+	size_t n = 0;
 
-	for (i = 0; i < nprocs; i++) {
+	for (size_t i = 0; i < nprocs; i++) {
 		opal_mutex_lock(&procs_lock);
 		known = procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 		procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML] = NULL;
 		if (known)
 			HASH_DEL(procs_known, known);
 		opal_mutex_unlock(&procs_lock);
-		if (!known)
-			continue;
-		tq_peer_remove(known->peer);
+		if (known && peers)
+			peers[n++] = known->peer;
+		else if (known)
+			tq_peer_remove(known->peer);
 		free(known);
 	}
+	tq_peers_remove(peers, n);
+	free(peers);
 	return OMPI_SUCCESS;
 }
 

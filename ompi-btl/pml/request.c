@@ -237,11 +237,23 @@ void tupleq_wait(ompi_request_t *request)
 	}
 }
 
+/* A persistent operation could not be started. */
+static void end_unstarted(tupleq_request_t *request, int error)
+{
+	request->op.ompi.req_status.MPI_ERROR = ompi_errcode_get_mpi_code(error);
+	request->op.ompi.req_status._ucount = 0;
+	series_handed_over(&request->op.ompi);
+	ompi_request_complete(&request->op.ompi, true);
+	tupleq_request_put(request);
+}
+
+/* Returns the first error; but Open MPI's MPI_Startall drops that, and its MPI_Start calls no error
+ * handler for it. So what can't be started ends with its error, too, and the others are started. */
 int tupleq_start(size_t count, ompi_request_t **requests)
 {
 	tupleq_request_t *request;
+	int first = OMPI_SUCCESS, rc;
 	size_t i;
-	int rc;
 
 	for (i = 0; i < count; i++) {
 		request = (tupleq_request_t *)requests[i];
@@ -249,12 +261,10 @@ int tupleq_start(size_t count, ompi_request_t **requests)
 		series_request_pending(&request->op.ompi);
 		rc = request->op.kind == TUPLEQ_OP_RECV ? tupleq_recv_start(request)
 							: tupleq_send_start(request);
-		if (rc == OMPI_SUCCESS)
-			continue;
-		request->op.ompi.req_state = OMPI_REQUEST_INACTIVE;
-		request->op.ompi.req_complete = REQUEST_COMPLETED;
-		tupleq_request_put(request);
-		return rc;
+		if (rc != OMPI_SUCCESS)
+			end_unstarted(request, rc);
+		if (first == OMPI_SUCCESS)
+			first = rc;
 	}
-	return OMPI_SUCCESS;
+	return first;
 }

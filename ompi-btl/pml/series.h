@@ -9,9 +9,12 @@
 
 #include "ompi_config.h"
 
+#include "ompi/attribute/attribute.h"
 #include "ompi/communicator/communicator.h"
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
+#include "ompi/errhandler/errcode-internal.h"
+#include "ompi/errhandler/errcode.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/base/coll_tags.h"
 #include "ompi/mca/coll/coll.h"
@@ -70,6 +73,45 @@ static inline int series_modex_recv(const mca_base_component_t *component, const
 static inline bool series_is_predefined(const ompi_communicator_t *comm)
 {
 	return comm == &ompi_mpi_comm_world.comm || comm == &ompi_mpi_comm_self.comm;
+}
+
+/* In the form of Open MPI's texts, which have the name of the class first. */
+#define SERIES_PEER_ERROR                                                                  \
+	"TUPLEQ_ERR_PEER: a process that the operation needs has died, or the connection " \
+	"to it has failed"
+
+/* Open MPI 4.1 has no error class for what becomes of an operation whose peer has failed. Both
+ * components add one, which is the first one's: by its text it is found. Returns its error code,
+ * whose class MPI_Error_class() gives: of a class itself Open MPI takes that for unknown. */
+static inline int series_peer_error(void)
+{
+	for (int i = ompi_mpi_errcode_lastpredefined + 1; i <= ompi_mpi_errcode_lastused; i++) {
+		const ompi_mpi_errcode_t *error =
+			(const ompi_mpi_errcode_t *)opal_pointer_array_get_item(&ompi_mpi_errcodes,
+										i);
+
+		if (error && error->code == i && !strcmp(error->errstring, SERIES_PEER_ERROR))
+			return i;
+	}
+	return MPI_ERR_INTERN;
+}
+
+/* For MPI_COMM_WORLD, before there are users. As MPI_Add_error_class() and MPI_Add_error_code(),
+ * which can't be called in MPI_Init. */
+static inline void series_add_peer_error(void)
+{
+	static const char text[MPI_MAX_ERROR_STRING] = SERIES_PEER_ERROR;
+	int class, code;
+
+	if (series_peer_error() != MPI_ERR_INTERN)
+		return;
+	class = ompi_mpi_errclass_add();
+	code = ompi_mpi_errcode_add(class);
+	ompi_mpi_errnum_add_string(class, text, sizeof(text));
+	ompi_mpi_errnum_add_string(code, text, sizeof(text));
+	ompi_attr_set_fint(COMM_ATTR, &ompi_mpi_comm_world.comm,
+			   &ompi_mpi_comm_world.comm.c_keyhash, MPI_LASTUSEDCODE,
+			   ompi_mpi_errcode_lastused, true);
 }
 
 /* Ends the job; why has been said. */
@@ -160,7 +202,7 @@ static inline int series_convert(opal_convertor_t *convertor, void *packed, size
 	done = pack ? opal_convertor_pack(convertor, &iov, &n, &len)
 		    : opal_convertor_unpack(convertor, &iov, &n, &len);
 	OBJ_DESTRUCT(convertor);
-	return done > 0 ? OMPI_SUCCESS : OMPI_ERROR;
+	return done > 0 ? OMPI_SUCCESS : MPI_ERR_INTERN;
 }
 
 /* All of the message's `len` bytes without their gaps. */

@@ -15,6 +15,7 @@ static const char *const names[MANY_MOST] = {"B", "A", "A2", "C", "D", "E", "F",
 struct tq_ep *many_eps[MANY_MOST];
 struct tq_peer *many_peers[MANY_MOST][MANY_MOST];
 int many_neps, many_errors;
+char many_error[512];
 time_t many_deadline = 20;
 void (*many_completed)(struct many_op *op);
 static char dir[] = "/tmp/test_many.XXXXXX"; /* the job's */
@@ -40,6 +41,7 @@ static void log_line(void *arg, enum tq_log_level level, const char *text)
 	if (level > TQ_LOG_ERROR)
 		return;
 	fprintf(stderr, "# %s: %s\n", (const char *)arg, text);
+	snprintf(many_error, sizeof(many_error), "%s", text);
 	many_errors++;
 }
 
@@ -63,10 +65,19 @@ void many_know(int i, int j)
 
 void many_open(int n, bool nodes, const char *const *params)
 {
+	int on[MANY_MOST];
+
+	for (int i = 0; i < n; i++)
+		on[i] = nodes ? i : 0;
+	many_open_on(n, on, params);
+}
+
+void many_open_on(int n, const int *nodes, const char *const *params)
+{
 	char why[200];
 
 	for (many_neps = 0; many_neps < n; many_neps++) {
-		struct tq_job job = {.key = 77 + (nodes ? (uint64_t)many_neps : 0),
+		struct tq_job job = {.key = 77 + (uint64_t)nodes[many_neps],
 				     .dir = dir,
 				     .name = names[many_neps],
 				     .log = log_line,

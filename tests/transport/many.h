@@ -28,7 +28,8 @@ extern struct tq_ep *many_eps[MANY_MOST];
 extern struct tq_peer *many_peers[MANY_MOST][MANY_MOST]; /* [i][j]: j, as i knows it */
 extern int many_neps;
 extern time_t many_deadline; /* seconds that anything may take; $MANY_DEADLINE says how many */
-extern int many_errors;      /* that were logged */
+extern int many_errors;      /* that were logged, and the last of them */
+extern char many_error[512];
 /* NULL, or called for each request that ends. */
 extern void (*many_completed)(struct many_op *op);
 
@@ -38,6 +39,8 @@ void many_must(bool cond, const char *fmt, ...) __attribute__((format(printf, 2,
 /* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s.
  * They have no service thread, unless one asks for it. */
 void many_open(int n, bool nodes, const char *const *params);
+/* The same, on the nodes that are named. */
+void many_open_on(int n, const int *nodes, const char *const *params);
 /* i gets to know j. */
 void many_know(int i, int j);
 void many_know_all(void);

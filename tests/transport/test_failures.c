@@ -32,33 +32,45 @@ static void after(struct duo *d)
 static struct inject_point point;
 static unsigned seed;
 
+/* The sentence says so: both share the file of the XRC domain. */
+static void died(struct duo *d)
+{
+	DUO_MUST(!strncmp(d->error, "the other has died", strlen("the other has died")),
+		 "what is said of its death is: %s", d->error);
+	after(d);
+}
+
 static void killed(struct duo *d)
 {
+	duo_meet(d); /* each knows the other */
 	if (d->me)
 		inject_set(&point);
 	mix_until_failed(d);
 	/* On a busy machine it may have been given up before: it dies all the same. */
 	if (d->me)
 		raise(SIGKILL);
-	after(d);
+	died(d);
 }
 
-/* It has published its address, and is not there any more. */
+/* It has published its address, and is not there any more: perhaps before the other looked for it
+ * the first time. */
 static void killed_at_once(struct duo *d)
 {
 	if (d->me)
 		raise(SIGKILL);
 	duo_gone(d);
-	killed(d);
+	mix_until_failed(d);
+	after(d);
 }
 
 /* The other has nothing to send to it. */
 static void awaited_only(struct duo *d)
 {
+	duo_meet(d);
 	if (d->me)
 		raise(SIGKILL);
 	mix_receive(d);
-	after(d);
+	died(d);
 }
 
 /* All is delivered, then it dies while both close. */
@@ -92,6 +104,7 @@ static const struct {
 } kills[] = {
 	{"with its address published", {0}, NULL, killed_at_once},
 	{"while a receive waits for it", {0}, NULL, awaited_only},
+	{"while a receive waits for it, without the thread", {0}, "service_thread=0", awaited_only},
 	{"before it asks for a connection",
 	 {DATAGRAM(REQ), 1, BEFORE, 0},
 	 "connect_timeout=2",
@@ -178,6 +191,7 @@ static void broken(struct duo *d)
 		inject_set(&point);
 	mix_until_failed(d);
 	mix_check_failed(d);
+	DUO_MUST(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
 	duo_meet(d); /* the other was told, and didn't notice that this one had gone */
 	duo_close(d);
 }

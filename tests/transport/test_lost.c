@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "many.h"
 #include "net/control.h"
@@ -136,6 +137,75 @@ static void held_for_who_died(void)
 		  held.status.error);
 }
 
+/* A2's death is seen by A, which B asks: it has no look at the file of their node. */
+static void mate_is_asked(void)
+{
+	static const char *const params[] = {"protocol=rget", NULL};
+	static const int all[] = {0, 1, 2}, nodes[] = {0, 1, 1};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[3];
+	char data[64];
+
+	many_open_on(3, nodes, params);
+	many_know_all();
+	many_context(1, 3, all, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[0], ctx[2], 0, 2);
+	many_recv(ctx[0], 2, MANY_TAG, data, &got);
+	dies(2);
+	/* Which takes its mark away. */
+	many_must(!close(many_eps[2]->net.xrcd_fd), "the file is closed");
+	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
+	many_must(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
+		  got.status.error);
+	many_must(!strncmp(many_error, "A2 has died", strlen("A2 has died")),
+		  "what is said of it is: %s", many_error);
+	many_must(many_counter(0, "deaths") == 1, "it isn't counted");
+}
+
+/* What nobody knows isn't said: its node has nobody else, and no NAK is proof. */
+static void nobody_knows(void)
+{
+	static const char *const params[] = {"protocol=rget", NULL};
+	static const int both[] = {0, 1};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_recv(ctx[0], 1, MANY_TAG, data, &got);
+	dies(1);
+	many_send(ctx[0], 1, MANY_TAG, "to one who died", 0, &sent);
+	many_must(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
+		  got.status.error);
+	many_must(strstr(many_error, "connection to A failed: ") &&
+			  strstr(many_error, "has probably died"),
+		  "what is said of it is: %s", many_error);
+	many_must(many_counter(0, "deaths") == 0, "it is counted");
+}
+
+/* One that is there, but whom nobody lets answer. */
+static void never_answers(void)
+{
+	static const char *const params[] = {"connect_timeout=1", NULL};
+	static const int both[] = {0, 1};
+	struct tq_ctx *ctx[2];
+	struct many_op sent;
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_neps = 1;
+	many_send(ctx[0], 1, MANY_TAG, "to one who is away", TQ_SEND_SYNC, &sent);
+	many_must(many_comes(&sent) && sent.status.error == -EIO, "the send ended with %d",
+		  sent.status.error);
+	many_must(strstr(many_error, "A has not answered") && strstr(many_error, "may have died"),
+		  "what is said of it is: %s", many_error);
+}
+
 static struct tq_ctx *ctxs[3];
 static struct many_op meanwhile;
 
@@ -191,6 +261,9 @@ static void sends_to_destroyed(void)
 static const struct many_case cases[] = {
 	{"a mate dies", mate_dies},
 	{"a mate dies before a read", mate_dies_before_read},
+	{"a mate is asked whether one died", mate_is_asked},
+	{"nobody knows whether one died", nobody_knows},
+	{"one who never answers", never_answers},
 	{"held for one who died", held_for_who_died},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
 };

@@ -304,6 +304,34 @@ static void closes_at_once(void)
 	many_must(link->left && !many_errors, "its end is an error");
 }
 
+/* Peers of which none answers a goodbye are waited for together. Each may take BYE_LIMIT, 250 ms.
+ */
+static void removed_together(void)
+{
+	enum { PEERS = 12, LIMIT_MS = 250 };
+	static const char *const params[] = {NULL};
+	int all[PEERS + 1];
+	struct tq_ctx *ctx[PEERS + 1];
+	struct timespec began, now;
+	long ms;
+
+	many_open(PEERS + 1, true, params);
+	many_know_all();
+	for (int i = 0; i <= PEERS; i++)
+		all[i] = i;
+	many_context(1, PEERS + 1, all, ctx);
+	for (int i = 1; i <= PEERS; i++)
+		many_pass(ctx[i], ctx[0], i, 0);
+	tq_ctx_remove(ctx[0]);
+	many_spin(1000);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	tq_peers_remove(&many_peers[0][1], PEERS);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
+	many_must(ms >= LIMIT_MS, "nobody was waited for: it took %ld ms", ms);
+	many_must(ms < LIMIT_MS * PEERS / 2, "it took %ld ms", ms);
+}
+
 static struct tq_ctx *callers[2];
 static struct many_op answer;
 
@@ -496,6 +524,7 @@ static const struct many_case cases[] = {
 	{"the maker of a lane leaves", maker_leaves},
 	{"messages that wait, in order", waits_in_order},
 	{"who closes at once", closes_at_once},
+	{"peers that are removed together", removed_together},
 	{"complete() may call", complete_calls},
 	{"a context's id again", id_again},
 	{"a context's id again, for a message", id_again_for_message},

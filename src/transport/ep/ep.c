@@ -128,7 +128,8 @@ static bool all_delivered(struct tq_ep *ep)
 	/* First, as it has completions reported that the protocol waits for. */
 	bool control = tq_control_idle(&ep->net);
 
-	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core);
+	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
+	       tq_conn_settled(&ep->net);
 }
 
 int tq_flush(struct tq_ep *ep)
@@ -160,7 +161,7 @@ void tq_close(struct tq_ep *ep)
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
 	 * node may still need. */
 	tq_conn_leave(&ep->net);
-	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net))
+	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net) || !tq_conn_settled(&ep->net))
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
@@ -241,22 +242,57 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	return control;
 }
 
-void tq_peer_remove(struct tq_peer *peer)
+static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!peer_is_idle(ep, peers[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!tq_link_left(&ep->net, peers[i]->link))
+			return false;
+	}
+	return true;
+}
+
+static void peer_free(struct tq_ep *ep, struct tq_peer *peer)
 {
 	struct tq_ep_peer *p = container_of(peer, struct tq_ep_peer, peer);
-	struct tq_ep *ep = tq_ep_of(peer->core);
 
-	lock(ep);
-	while (!peer_is_idle(ep, peer))
-		tq_ep_progress(ep);
-	tq_link_leave(&ep->net, peer->link);
-	while (!tq_link_left(&ep->net, peer->link))
-		tq_ep_progress(ep);
-	/* Data that the service thread has left to be copied. */
-	tq_core_poll(&ep->core);
 	tq_core_peer_fini(&ep->core, peer);
 	tq_link_remove(&ep->net, peer->link);
 	DL_DELETE(ep->peers, p);
-	unlock(ep);
 	free(p);
+}
+
+void tq_peers_remove(struct tq_peer *const peers[], size_t n)
+{
+	struct tq_ep *ep;
+
+	if (!n)
+		return;
+	ep = tq_ep_of(peers[0]->core);
+	lock(ep);
+	while (!all_idle(ep, peers, n))
+		tq_ep_progress(ep);
+	/* To all before the first answer: each takes until its process gets a core. */
+	for (size_t i = 0; i < n; i++)
+		tq_link_leave(&ep->net, peers[i]->link);
+	while (!all_left(ep, peers, n))
+		tq_ep_progress(ep);
+	/* Data that the service thread has left to be copied. */
+	tq_core_poll(&ep->core);
+	for (size_t i = 0; i < n; i++)
+		peer_free(ep, peers[i]);
+	unlock(ep);
+}
+
+void tq_peer_remove(struct tq_peer *peer)
+{
+	tq_peers_remove(&peer, 1);
 }

@@ -40,8 +40,12 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 static int started(struct tq_ep *ep, int rc)
 {
-	if (rc == -EIO)
-		tq_conn_report(&ep->net); /* what failed, before the user is told that it did */
+	if (rc != -EIO)
+		return rc;
+	/* What failed, and why, is in the log before the user is told that it did. */
+	tq_conn_report(&ep->net);
+	while (!tq_conn_settled(&ep->net))
+		tq_ep_progress(ep);
 	return rc;
 }
 

@@ -66,9 +66,10 @@ static int progress_unlock(struct tq_ep *ep)
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
 	if (ep->core.ended) {
-		/* The log has said what failed before the user is told that it did. */
+		/* The log has said what failed, and why, before the user is told that it did. */
 		tq_conn_report(&ep->net);
-		ended = tq_core_ended(&ep->core);
+		if (tq_conn_settled(&ep->net))
+			ended = tq_core_ended(&ep->core);
 	}
 	tq_ep_unlock(ep);
 	if (ended)

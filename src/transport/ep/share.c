@@ -83,7 +83,8 @@ int tq_peer_error(struct tq_peer *peer)
 	bool gone;
 
 	tq_lock(&ep->lock);
-	gone = link->failed || link->left;
+	/* Not before the log has said why. */
+	gone = (link->failed && tq_conn_settled(&ep->net)) || link->left;
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;
 }
@@ -97,6 +98,10 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 		return -EINVAL;
 	tq_lock(&ep->lock);
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
+	/* As with what waits when the connection fails: tq_peer_error() says so when the log has.
+	 */
+	if (rc == -EIO && !tq_conn_settled(&ep->net))
+		rc = 0;
 	tq_ep_unlock(ep);
 	return rc;
 }

@@ -33,6 +33,15 @@ struct tq_request {
 	UT_hash_handle hh;              /* by txid */
 };
 
+/* What is known of the process of a connection that has failed. */
+enum tq_fate {
+	TQ_FATE_UNASKED, /* the cause isn't there */
+	TQ_FATE_INQUIRED,
+	TQ_FATE_DIED,
+	TQ_FATE_LIVES,
+	TQ_FATE_UNKNOWN
+};
+
 /* Connection requests by a process that is not a peer yet: their order doesn't matter, and what
  * doesn't fit is asked again. */
 #define TQ_KEPT_REQUESTS 4
@@ -54,6 +63,11 @@ struct tq_contact {
 	uint64_t bye_heard;               /* ns: its last one */
 	bool owed_ack;                    /* it waits for our promise */
 	char *why;                        /* it has failed; the protocol is to be told */
+	bool refused;                     /* as what was sent to it was refused */
+	bool watched;                     /* its mark in the XRC domain's file was seen */
+	enum tq_fate fate;                /* fate.c: why it failed, and for how long that is */
+	uint64_t fate_due, fate_until;    /* inquired; when others are asked next, */
+	uint32_t mates_asked;             /* and how many have been */
 	uint64_t culprit;   /* nonce of the link whose failure it shares; 0: its own */
 	bool told;          /* the user has been told, with that one's */
 	bool blamed;        /* another has cut its connection to us because of this one's */
@@ -131,6 +145,9 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 /* As tq_link_give_up(), with a sentence of the caller's. */
 void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same, where the other process may have died: that is inquired first. */
+void tq_link_lostf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* The lane can't be used any more; nor can the processes that it was used towards be reached. The
  * failed work was for `link`; NULL: unknown. */
 void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
@@ -141,6 +158,24 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h);
 void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
 /* Tells those again that have not answered; *due: no later than the next. */
 void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due);
+
+/* ---- fate.c: has a process whose connection failed died? ---- */
+/* To be called when the link is made: whether its process can be watched from here. */
+void tq_fate_watch(const struct tq_net *net, struct tq_link *link);
+/* Returns true if the process is known to have ended; false: it lives, or nobody here can tell. */
+bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link);
+/* The link has failed, and that may be because its process has died. */
+void tq_fate_inquire(struct tq_link *link, uint64_t now);
+/* An answer, if one is waited for. */
+void tq_fate_is(struct tq_link *link, enum tq_fate fate);
+/* Returns true while the answer is waited for; asks those that may know. */
+bool tq_fate_is_open(struct tq_net *net, struct tq_link *link, uint64_t now);
+/* When to look again. */
+uint64_t tq_fate_due(const struct tq_link *link, uint64_t now);
+/* TQ_OOB_ASK, TQ_OOB_TOLD. */
+void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *h);
+/* The end of the sentence for the log: what to look at. "": nothing. */
+const char *tq_fate_text(const struct tq_link *link);
 
 /* ---- conns.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);

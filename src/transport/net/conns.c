@@ -38,6 +38,7 @@ int tq_conns_open(struct tq_net *net)
 		net->conns = NULL;
 		return error;
 	}
+	tq_xrcd_mark(net, conns->nonce);
 	tq_oob_names(net, &qpn, &qkey);
 	tq_address_fill(net, qpn, qkey, conns->nonce, &conns->address);
 	return 0;
@@ -281,6 +282,19 @@ static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
 	return NULL;
 }
 
+/* One that waits for a process that has died, and has been sent again: the first answer may have
+ * been lost. */
+static struct tq_request *find_orphan(struct tq_net *net, uint64_t now)
+{
+	struct tq_request *rq, *tmp;
+
+	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+		if (rq->sent && rq->due <= now && tq_fate_has_died(net, rq->link))
+			return rq;
+	}
+	return NULL;
+}
+
 static void expire(struct tq_net *net, struct tq_link *link)
 {
 	int error = link->node->ah_error;
@@ -296,7 +310,7 @@ static void expire(struct tq_net *net, struct tq_link *link)
 					"gid_index names another)"
 				      : "");
 	else
-		tq_link_failf(net, link,
+		tq_link_lostf(net, link,
 			      "%s has not answered a connection request for %d s: it is gone, or "
 			      "does not call this library and its service thread is off.",
 			      tq_link_name(link), (int)net->params->connect_timeout);
@@ -309,6 +323,11 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 
 	while ((rq = find_expired(net, now))) {
 		expire(net, rq->link);
+		n++;
+	}
+	while ((rq = find_orphan(net, now))) {
+		tq_link_lostf(net, rq->link, "%s does not answer a connection request.",
+			      tq_link_name(rq->link));
 		n++;
 	}
 	net->conns->due = UINT64_MAX;
@@ -327,32 +346,66 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 {
-	const char *why = link->contact->why;
+	const struct tq_contact *c = link->contact;
+	const char *why = c->why ? c->why : "A connection failed.";
 	/* Of one that has said goodbye it is none, unless something is lost. */
 	bool news = !link->left || waits_for(link);
+	enum tq_log_level level = news && !c->told ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
-	tq_log(net->job, news && !link->contact->told ? TQ_LOG_ERROR : TQ_LOG_DEBUG, "%s",
-	       why ? why : "A connection failed.");
 	net->failures += news;
+	if (c->fate != TQ_FATE_DIED) {
+		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
+		return;
+	}
+	TQ_COUNT(net->stats, deaths);
+	tq_log(net->job, level, "%s has died: its process ended without closing its connections.",
+	       tq_link_name(link));
+	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
 }
 
 /* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
 int tq_conn_report(struct tq_net *net)
 {
-	struct tq_link *link;
+	struct tq_link *link, **next = &net->conns->broken;
+	uint64_t now;
 	int n = 0;
 
-	while ((link = net->conns->broken)) {
+	if (!*next)
+		return 0;
+	now = tq_now();
+	while ((link = *next)) {
 		struct tq_contact *c = link->contact;
 
-		net->conns->broken = c->next_broken;
+		if (tq_fate_is_open(net, link, now)) {
+			next = &c->next_broken;
+			continue;
+		}
+		*next = c->next_broken;
 		c->next_broken = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
 		n++;
+		next = &net->conns->broken; /* with it others may have failed */
 	}
 	return n;
+}
+
+bool tq_conn_settled(const struct tq_net *net)
+{
+	return !net->conns->broken;
+}
+
+static uint64_t next_look(const struct tq_conns *conns, uint64_t now)
+{
+	const struct tq_link *link;
+	uint64_t due = UINT64_MAX;
+
+	LL_FOREACH2(conns->broken, link, contact->next_broken) {
+		if (tq_fate_due(link, now) < due)
+			due = tq_fate_due(link, now);
+	}
+	return due;
 }
 
 static int report_hold_lanes(struct tq_net *net)
@@ -392,7 +445,7 @@ static int free_flushed(struct tq_net *net)
  * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
  * write takes no receive there, and fails when the control SRQ that it names is gone. To one that
  * isn't connected, but awaited, a connection is asked for, if its service thread can be relied on
- * to answer.
+ * to answer; unless it can be seen from here that it has ended.
  */
 static void check_peer(struct tq_net *net, struct tq_link *link)
 {
@@ -401,7 +454,12 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 	if (link->failed || link->left || link->leaving)
 		return;
 	if (!link->connected) {
-		if (link->peer && net->params->service_thread && tq_core_awaits(link->peer))
+		if (!link->peer || !tq_core_awaits(link->peer))
+			return;
+		if (tq_fate_has_died(net, link))
+			tq_link_lostf(net, link, "%s is waited for, and has ended.",
+				      tq_link_name(link));
+		else if (net->params->service_thread)
 			tq_conn_lane(net, link, TQ_LANE_CONTROL);
 	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
 		tq_lane_drain(net, lane, link);
@@ -434,7 +492,8 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 		n += free_flushed(net);
 	if (conns->nacks_owed && tq_control_idle(net))
 		send_acks(net);
-	if (conns->requests || conns->leaving || conns->cut || conns->others_leave) {
+	if (conns->requests || conns->leaving || conns->cut || conns->others_leave ||
+	    conns->broken) {
 		uint64_t now = tq_now();
 
 		if (conns->others_leave && conns->gone_due <= now)
@@ -447,6 +506,8 @@ int tq_conn_poll(struct tq_net *net, uint64_t *next)
 		tq_cut_poll(net, now, next);
 		if (conns->leaving && conns->bye_due < *next)
 			*next = conns->bye_due;
+		if (conns->broken && next_look(conns, now) < *next)
+			*next = next_look(conns, now);
 		if (conns->others_leave && conns->gone_due < *next)
 			*next = conns->gone_due;
 		if (*next != UINT64_MAX)

@@ -55,13 +55,15 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 
 /* ---- links ---- */
 
-static void link_fail(struct tq_net *net, struct tq_link *link, const char *why)
+static void link_fail(struct tq_net *net, struct tq_link *link, bool lost, const char *why)
 {
 	struct tq_lane *lane, *tmp;
 
 	if (link->failed)
 		return;
 	link->failed = true;
+	if (lost && !link->left)
+		tq_fate_inquire(link, tq_now());
 	link->contact->why = strdup(why);
 	start_cut(net, link);
 	link->contact->next_broken = net->conns->broken;
@@ -82,7 +84,18 @@ void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format,
 	va_start(args, format);
 	vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	link_fail(net, link, why);
+	link_fail(net, link, false, why);
+}
+
+void tq_link_lostf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+{
+	char why[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	link_fail(net, link, true, why);
 }
 
 /* Of all links, for which one sentence stands. */
@@ -146,7 +159,7 @@ static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t
 	uint32_t n = lane->nconfirmed;
 	struct tq_link **others = lane->confirmed;
 
-	tq_link_failf(net, culprit, "The %s connection to %s failed: %s.", tq_lane_name(lane),
+	tq_link_lostf(net, culprit, "The %s connection to %s failed: %s.", tq_lane_name(lane),
 		      tq_link_name(culprit), cause);
 	tq_lane_repeat(net, lane, wqe);
 	lane->confirmed = NULL;
@@ -174,7 +187,7 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 		culprit = lane->confirmed[0];
 	if (!culprit)
 		return;
-	tq_link_failf(net, culprit, "The %s connection to %s failed: %s.", kind,
+	tq_link_lostf(net, culprit, "The %s connection to %s failed: %s.", kind,
 		      tq_link_name(culprit), cause);
 	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
 		struct tq_link *link = lane->confirmed[i];
@@ -198,14 +211,14 @@ void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link
 	if (lane->kind != TQ_LANE_HOLD)
 		shared_lane_fail(net, lane, link, cause);
 	else if (user)
-		tq_link_failf(net, user, "The hold connection to %s failed: %s.",
+		tq_link_lostf(net, user, "The hold connection to %s failed: %s.",
 			      tq_link_name(user), cause);
 	tq_lane_retire(net, lane);
 }
 
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
 {
-	struct tq_link *link = tq_lane_slot(lane, wqe)->link;
+	struct tq_link *link = tq_lane_slot(lane, wqe)->link, *user;
 	char cause[160];
 
 	if (lane->state == TQ_LANE_FAILED)
@@ -218,6 +231,9 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 	else
 		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
 			 ibv_wc_status_str(wc->status), wc->vendor_err);
+	user = link && lane->kind != TQ_LANE_HOLD ? link : lane->user;
+	if (user && is_refused(wc->status))
+		user->contact->refused = true;
 	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
 		shared_lane_renew(net, lane, wqe, link, cause);
 	else
@@ -249,6 +265,7 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 
 	if (!link)
 		return;
+	tq_fate_is(link, TQ_FATE_LIVES);
 	if (h->type == TQ_OOB_CUT_ACK) {
 		tq_link_cut_end(net, link);
 		return;

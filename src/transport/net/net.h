@@ -47,6 +47,11 @@ int tq_device_choose(struct tq_net *net);
  * before the SRQs ---- */
 int tq_xrcd_open(struct tq_net *net);
 void tq_xrcd_close(struct tq_net *net);
+/* Marks this process in the domain's file, by the nonce of its endpoint. The mark goes when the
+ * process ends, or closes the domain. */
+void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce);
+/* Returns true if another endpoint has marked itself so in this file. */
+bool tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce);
 
 /* ---- cq.c ---- */
 int tq_cqs_open(struct tq_net *net);
@@ -269,6 +274,9 @@ bool tq_conn_left(const struct tq_net *net);
 /* Logs what has failed, and tells the protocol; returns how many links. Part of tq_conn_poll(); to
  * be called before the user hears of it in another way. */
 int tq_conn_report(struct tq_net *net);
+/* Returns true if all that has failed is reported. Else the user must not hear of it yet: why a
+ * connection failed is being inquired, for a quarter of a second at most. */
+bool tq_conn_settled(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_conn_poll(struct tq_net *net, uint64_t *next);

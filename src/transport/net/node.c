@@ -102,6 +102,7 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 	if (!link->node)
 		goto free_number;
 	link->node->nlinks++;
+	tq_fate_watch(net, link);
 	net->conns->nunnamed++;
 	HASH_ADD(hh, net->conns->links, nonce, sizeof(link->nonce), link);
 	*made = link;

@@ -51,6 +51,8 @@ static bool known_length(uint8_t type, uint32_t len)
 	case TQ_OOB_BYE_ACK:
 	case TQ_OOB_CUT:
 	case TQ_OOB_CUT_ACK:
+	case TQ_OOB_ASK:
+	case TQ_OOB_TOLD:
 		return len == sizeof(struct tq_oob_hdr);
 	}
 	return false;
@@ -87,6 +89,10 @@ static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 	case TQ_OOB_CUT:
 	case TQ_OOB_CUT_ACK:
 		tq_on_cut(net, h);
+		break;
+	case TQ_OOB_ASK:
+	case TQ_OOB_TOLD:
+		tq_on_fate(net, h);
 		break;
 	}
 }

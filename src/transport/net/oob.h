@@ -16,13 +16,15 @@ enum tq_oob_type {
 	TQ_OOB_BYE_ACK,
 	TQ_OOB_CUT, /* the connection to you has failed here: expect nothing more; txid: the nonce
 		       of a process with whose connection it failed, or 0 */
-	TQ_OOB_CUT_ACK
+	TQ_OOB_CUT_ACK,
+	TQ_OOB_ASK, /* is the process of your node whose nonce is txid still there? */
+	TQ_OOB_TOLD /* status: OK, or GONE */
 };
 
 enum tq_oob_status {
 	TQ_OOB_OK,
 	TQ_OOB_WAIT, /* the answerer does not know the requester yet: it will be told */
-	TQ_OOB_GONE, /* the TGT QP that was named is no longer there */
+	TQ_OOB_GONE, /* the TGT QP, or the process, that was named is no longer there */
 	TQ_OOB_ERROR /* see error */
 };
 
@@ -30,7 +32,7 @@ struct tq_oob_hdr {
 	tq_le32 magic; /* TQ_ADDRESS_MAGIC, TQ_ADDRESS_VERSION */
 	tq_le16 version;
 	uint8_t type;
-	uint8_t status; /* REP */
+	uint8_t status; /* REP, TOLD */
 	tq_le64 to;     /* nonces */
 	tq_le64 from;
 	tq_le64 txid; /* the requester's number of the request */

@@ -6,6 +6,11 @@
  * Who uses it holds a shared flock() on it; so whoever gets the exclusive lock is the only one, and
  * may unlink it. Locks end with their holders, however those end: a file that a killed job left is
  * unlocked, and the next process that opens a domain in this directory removes it.
+ *
+ * For the same reason a process marks itself by a lock on one byte of the file, at an offset that
+ * its endpoint's nonce gives: others see whether it is still there. The locks are shared ones, as
+ * NFS makes a lock on the whole file of flock(); they belong to the open file, so a fork()ed child
+ * that has not closed it keeps its parent's mark.
  */
 #include "net/net.h"
 
@@ -166,6 +171,36 @@ int tq_xrcd_open(struct tq_net *net)
 	/* Two directories with the same key (in two containers, say) are two domains. */
 	net->domain = mix(mix(mix(net->job->key) ^ st.st_dev) ^ st.st_ino);
 	return 0;
+}
+
+/* Within the offsets of a file. */
+static struct flock mark_of(uint64_t nonce, short type)
+{
+	return (struct flock){
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)(nonce >> 2),
+		.l_len = 1,
+	};
+}
+
+/* Where the file system has no such locks, nobody is watched. */
+void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce)
+{
+	struct flock mark = mark_of(nonce, F_RDLCK);
+
+	if (fcntl(net->xrcd_fd, F_OFD_SETLK, &mark))
+		tq_log(net->job, TQ_LOG_DEBUG,
+		       "The file of the XRC domain in %s takes no locks on bytes (%s): that this "
+		       "process has died, others may not learn.",
+		       net->job->dir, strerror(errno));
+}
+
+bool tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce)
+{
+	struct flock mark = mark_of(nonce, F_WRLCK);
+
+	return !fcntl(net->xrcd_fd, F_OFD_GETLK, &mark) && mark.l_type != F_UNLCK;
 }
 
 void tq_xrcd_close(struct tq_net *net)

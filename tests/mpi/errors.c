@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process dies, and what others get from MPI is an error that they can tell: a class of its own,
+ * with a text that says what it is, from each kind of call. As in deserted.c, mpirun
+ * --enable-recovery is needed.
+ *
+ * errors [VICTIM]: the rank that dies.
+ */
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TAG = 1, SENDS = 1000 };
+
+static int victim, class_of_it = MPI_ERR_UNKNOWN;
+
+/* Codes of this class may be compared only as MPI_Error_class() gives them. */
+static void is_told(const char *call, int code)
+{
+	char text[MPI_MAX_ERROR_STRING + 1];
+	int *last, found, len, class, rc;
+
+	t_doing(call);
+	t_true(code != MPI_SUCCESS, "%s went on without rank %d", call, victim);
+	rc = MPI_Error_class(code, &class);
+	t_true(rc == MPI_SUCCESS, "%s's error, %d, has no class", call, code);
+	rc = MPI_Error_string(code, text, &len);
+	t_true(rc == MPI_SUCCESS && len > 0, "%s's error, %d, has no text", call, code);
+	t_true(strstr(text, "has died"), "%s's error says \"%s\"", call, text);
+	t_true(class > MPI_ERR_LASTCODE, "%s's error is of the predefined class %d", call, class);
+	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_LASTUSEDCODE, &last, &found);
+	t_true(found && class <= *last && code <= *last, "%s's error, %d, is above the last, %d",
+	       call, code, found ? *last : -1);
+	t_true(class_of_it == MPI_ERR_UNKNOWN || class == class_of_it,
+	       "%s's error is of class %d, others of %d", call, class, class_of_it);
+	class_of_it = class;
+	rc = MPI_Error_string(class, text, &len);
+	t_true(rc == MPI_SUCCESS && strstr(text, "has died"), "the class itself says \"%s\"", text);
+}
+
+/* What the user adds doesn't get the numbers of ours. */
+static void add_others(void)
+{
+	int class, code;
+
+	MPI_Add_error_class(&class);
+	MPI_Add_error_code(class, &code);
+	MPI_Add_error_string(code, "the user's");
+	t_true(class > class_of_it, "the user's class is %d, ours %d", class, class_of_it);
+}
+
+static void point_to_point(void)
+{
+	MPI_Request requests[2];
+	MPI_Message message;
+	int word = 0, rc, i;
+
+	is_told("MPI_Recv",
+		MPI_Recv(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	rc = MPI_Irecv(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[0]);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+	is_told("MPI_Irecv", rc);
+	/* A send that is buffered ends well. */
+	rc = MPI_SUCCESS;
+	for (i = 0; i < SENDS && rc == MPI_SUCCESS; i++)
+		rc = MPI_Send(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD);
+	is_told("MPI_Send", rc);
+	is_told("MPI_Ssend", MPI_Ssend(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD));
+	is_told("MPI_Probe", MPI_Probe(victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	is_told("MPI_Mprobe", MPI_Mprobe(victim, TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
+	MPI_Send_init(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[0]);
+	MPI_Recv_init(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[1]);
+	/* Open MPI 4.1 drops the error of MPI_Startall, and of MPI_Waitall with persistent
+	 * requests. */
+	MPI_Startall(2, requests);
+	is_told("MPI_Send_init", MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+	is_told("MPI_Recv_init", MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+}
+
+static void collectives(MPI_Comm comm)
+{
+	enum { LONG = 100000 };
+	static int in[LONG], out[LONG];
+	MPI_Request request;
+	int rc;
+
+	is_told("MPI_Barrier", MPI_Barrier(comm));
+	rc = MPI_Ibarrier(comm, &request);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+	is_told("MPI_Ibarrier", rc);
+	is_told("MPI_Allreduce", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm));
+	is_told("MPI_Bcast", MPI_Bcast(in, 1, MPI_INT, victim, comm));
+	/* Beyond coll/tupleq's limit, by messages. */
+	if (t_size == 2)
+		is_told("a long MPI_Allreduce",
+			MPI_Allreduce(in, out, LONG, MPI_INT, MPI_SUM, comm));
+}
+
+int main(int argc, char **argv)
+{
+	const char *pml = getenv("OMPI_MCA_pml");
+	MPI_Comm comm;
+
+	t_init(&argc, &argv, 2);
+	victim = (int)t_arg(argc, argv, 1, 1);
+	if (!pml || strcmp(pml, "tupleq")) {
+		t_skip("errors", "only pml/tupleq is known to go on");
+		return t_finish();
+	}
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Barrier(comm);
+	t_doing("waiting for the death");
+	if (t_rank == victim)
+		_exit(0);
+	point_to_point();
+	collectives(comm);
+	add_others();
+	printf("ok rank %d gets errors of class %d with rank %d\n", t_rank, class_of_it, victim);
+	fflush(stdout);
+	_exit(0);
+}
