@@ -234,6 +234,12 @@ static void check_core(struct world *w, int e)
 	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
 		 "%d: deferred work is left", e);
 	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
+	SIM_MUST(core->nstups - core->nstups_parked <= core->params->tuple_records,
+		 "%d: %u records as sender, of which %u are needed", e, core->nstups,
+		 core->nstups_parked);
+	SIM_MUST(core->nrtups - core->nrtups_parked <= core->params->tuple_records,
+		 "%d: %u records as receiver, of which %u are needed", e, core->nrtups,
+		 core->nrtups_parked);
 	for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
 		ctx = w->ctx[e][c];
 		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unexpected messages. Data of eager ones are copied out of the control buffers at once, so that
- * those go back to their senders; the memory for that is bounded: beyond unexpected_limit the peers
- * are told to announce messages (RTS) instead of sending them.
+ * those go back to their senders; the memory for that, with a record each, is bounded: beyond
+ * unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,15 @@ struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_une
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unex *u = core->free_unex;
 
-	if (u)
+	if (u) {
 		core->free_unex = u->next;
-	else if (!(u = malloc(sizeof(*u))))
-		return NULL;
+		core->nfree_unex--;
+	} else {
+		u = malloc(sizeof(*u));
+		if (!u)
+			return NULL;
+		TQ_LEVEL(core->stats, unexpected_records, 1);
+	}
 	*u = (struct tq_unex){
 		.kind = kind,
 		.pair = pair,
@@ -54,8 +59,16 @@ void tq_unex_free(struct tq_unex *u)
 		free((void *)u->data);
 		tq_unex_count(core, -(int64_t)u->length);
 	}
-	u->next = core->free_unex;
-	core->free_unex = u;
+	if (u->counted)
+		tq_unex_count(core, -(int64_t)sizeof(*u));
+	if (core->nfree_unex < TQ_FREE_MAX) {
+		u->next = core->free_unex;
+		core->free_unex = u;
+		core->nfree_unex++;
+		return;
+	}
+	free(u);
+	TQ_LEVEL(core->stats, unexpected_records, -1);
 }
 
 bool tq_unex_hold(struct tq_unex *u)
@@ -111,12 +124,14 @@ static struct tq_unex_tag *get_tag(struct tq_rtup *k)
 	same->tag = k->tag;
 	same->first = NULL;
 	HASH_ADD(hh, ctx->unex_tags, tag, sizeof(same->tag), same);
+	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
 	return same;
 }
 
 static void put_tag(struct tq_ctx *ctx, struct tq_unex_tag *same)
 {
 	HASH_DEL(ctx->unex_tags, same);
+	TQ_LEVEL(ctx->core->stats, unexpected_tags, -1);
 	free(same);
 }
 
@@ -174,6 +189,10 @@ bool tq_unex_queue(struct tq_unex *u)
 	TQ_LEVEL(core->stats, unexpected, 1);
 	if (u->kind != TQ_UNEX_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
+	/* Of those that are announced, each has its send to bound it. */
+	u->counted = u->kind == TQ_UNEX_EAGER;
+	if (u->counted)
+		tq_unex_count(core, sizeof(*u));
 	return true;
 }
 
@@ -188,4 +207,5 @@ void tq_unex_unlink(struct tq_unex *u)
 	if (!u->same->first && HASH_COUNT(pair->ctx->unex_tags) > TAGS_IDLE)
 		put_tag(pair->ctx, u->same);
 	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
+	tq_rtup_rest(u->rtup);
 }
