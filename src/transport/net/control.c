@@ -18,6 +18,8 @@
  */
 #define BACKLOG_MAX ((uint64_t)256 << 10)
 
+#define FREE_MAX 1024u /* entries kept for the next messages that wait */
+
 /* A message that waits. */
 struct tq_backlog {
 	struct tq_backlog *next, *prev;
@@ -79,12 +81,15 @@ static struct tq_backlog *backlog_new(struct tq_net *net, struct tq_link *link, 
 	struct tq_control *control = net->control;
 	struct tq_backlog *b = control->free;
 
-	if (b)
+	if (b) {
 		control->free = b->next;
-	else
+		control->nfree--;
+	} else {
 		b = malloc(sizeof(*b) + backlog_room(net));
-	if (!b)
-		return NULL;
+		if (!b)
+			return NULL;
+	}
+	TQ_LEVEL(net->stats, waiting, 1);
 	b->len = len;
 	b->flags = flags;
 	b->again = false;
@@ -137,11 +142,17 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_backlog *b = link->backlog;
 
 	DL_DELETE(link->backlog, b);
-	LL_PREPEND(control->free, b);
 	if (b->copy.reg)
 		link->backlog_bytes -= b->len;
 	if (!link->backlog)
 		DL_DELETE2(control->waiting, link, waiting_prev, waiting_next);
+	TQ_LEVEL(net->stats, waiting, -1);
+	if (control->nfree == FREE_MAX) {
+		free(b);
+		return;
+	}
+	LL_PREPEND(control->free, b);
+	control->nfree++;
 }
 
 static void drop_backlog(struct tq_net *net, struct tq_link *link)

@@ -29,6 +29,7 @@ struct tq_control {
 	/* control.c */
 	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
 	struct tq_backlog *free;   /* entries to use again */
+	uint32_t nfree;
 	void *scratch;             /* where a message gets its header */
 	struct tq_sg lent;         /* what tq_control_buf() gave; reg NULL: a place of a lane */
 	struct tq_link *data_link; /* tq_control_data_ready() said yes to */

@@ -45,6 +45,7 @@ static void again(struct tq_net *net, struct tq_posted *posted)
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
 	DL_PREPEND(link->puts, put);
+	TQ_LEVEL(net->stats, puts_waiting, 1);
 }
 
 static void keep(struct tq_posted *posted, const struct ibv_send_wr *wr)
@@ -117,6 +118,7 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, u
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
 	DL_APPEND(link->puts, put);
+	TQ_LEVEL(net->stats, puts_waiting, 1);
 	return 0;
 }
 
@@ -125,6 +127,7 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_put *put = link->puts;
 
 	DL_DELETE(link->puts, put);
+	TQ_LEVEL(net->stats, puts_waiting, -1);
 	free(put);
 	if (!link->puts)
 		DL_DELETE2(net->putting, link, puts_prev, puts_next);
