@@ -38,12 +38,16 @@ void many_must(bool cond, const char *fmt, ...) __attribute__((format(printf, 2,
 /* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s.
  * They have no service thread, unless one asks for it. */
 void many_open(int n, bool nodes, const char *const *params);
+/* One more; returns its number. */
+int many_open_one(bool node, const char *const *params);
 /* i gets to know j. */
 void many_know(int i, int j);
 void many_know_all(void);
 /* A context between n endpoints, whose ranks they are in that order. */
 void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx);
 uint64_t many_counter(int ep, const char *name);
+/* The highest value of a level. */
+uint64_t many_high(int ep, const char *name);
 
 /* All make progress, so many times. */
 void many_spin(int rounds);

@@ -28,6 +28,7 @@ static struct tq_stats stats;
 static int queues;
 static bool no_eager; /* the peer takes nothing but announcements */
 static bool pressed;  /* it was told that this here takes nothing else */
+static const char *given_up;
 /* What was sent and not answered: handles. */
 static uint32_t asks[10 * QUEUED_MAX], rts[10 * EMPTY_MAX], offers[RECORDS];
 static uint32_t nasks, nrts, noffers;
@@ -110,7 +111,7 @@ static void press(void *net, bool stop)
 static void give_up(void *net, struct tq_peer *whom, const char *why)
 {
 	(void)net, (void)whom;
-	printf("# given up: %s\n", why);
+	given_up = why;
 }
 
 static const struct tq_wire_ops wire = {
@@ -154,7 +155,8 @@ static void start(const char *promote_after)
 	stats = (struct tq_stats){0};
 	nasks = nrts = noffers = 0;
 	no_eager = pressed = false;
-	peer.idle_lanes = &idle;
+	given_up = NULL;
+	peer = (struct tq_peer){.idle_lanes = &idle};
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
 	tq_core_peer_init(&core, &peer);
 	ctx = context(CTX);
@@ -180,10 +182,21 @@ static bool stop(void)
 	tq_core_ctx_remove(ctx);
 	poll_all();
 	tq_core_destroy(&core);
-	return !queues && !stats.sender_tuples && !stats.receiver_tuples && !stats.asked &&
+	if (given_up)
+		printf("# given up: %s\n", given_up);
+	return !queues && !given_up && !stats.sender_tuples && !stats.receiver_tuples && !stats.asked &&
 	       !stats.unexpected_bytes && !stats.unexpected && !stats.early_messages &&
 	       !stats.held_known && !stats.contexts && !stats.pairs && !stats.unexpected_tags &&
-	       !stats.wild_tags && !peer.nasked;
+	       !stats.wild_tags && !peer.nasked && !peer.unex_rts && !peer.unex_bytes;
+}
+
+/* And the peer was given up for having too much. */
+static bool stop_excess(void)
+{
+	bool ok = given_up && stats.excesses;
+
+	given_up = NULL;
+	return stop() && ok;
 }
 
 static bool within(const char *what, uint64_t n, uint64_t limit)
@@ -511,7 +524,50 @@ static bool empty_unexpected(void)
 	return stop() && ok;
 }
 
-/* The same for a context that isn't here yet. */
+/* A peer that is told to stop, and doesn't. */
+static bool never_stops(uint64_t data)
+{
+	static struct {
+		struct tq_msg_eager head;
+		char data[4096];
+	} m = {.head = {.hdr = {.type = TQ_MSG_EAGER}, .env = {.ctx = {CTX}}}};
+	/* Twice what is beyond a correct one. */
+	const uint64_t most = 2 * (4 * 65536u + 16384 * sizeof(struct tq_unex) +
+				   2048 * (uint64_t)limits.eager_max);
+	uint64_t kept = 0;
+
+	start("4");
+	set("unexpected_limit", "64K");
+	while (!given_up && kept < most) {
+		m.head.env.cseq = tq_put32(tq_get32(m.head.env.cseq) + 1);
+		tq_core_control(&core, &peer, &m, (uint32_t)(sizeof(m.head) + data), NULL);
+		kept += data + sizeof(struct tq_unex);
+		tq_core_poll(&core);
+	}
+	return stop_excess() && within("bytes kept", kept, most / 2 + 8192);
+}
+
+/* Nor has a peer more messages to announce than it has handles. */
+static bool announces_forever(void)
+{
+	struct tq_msg_rts m = {
+		.hdr = {.type = TQ_MSG_RTS},
+		.env.ctx = tq_put32(CTX),
+		.length = tq_put64(1 << 20),
+	};
+	uint32_t n = 0;
+
+	start("4");
+	while (!given_up && n < 2u << TQ_HANDLE_INDEX_BITS) {
+		m.env.cseq = tq_put32(n++);
+		tq_core_control(&core, &peer, &m, sizeof(m), NULL);
+		if (n >= 1u << TQ_HANDLE_INDEX_BITS)
+			tq_core_poll(&core);
+	}
+	return stop_excess() && n == (1u << TQ_HANDLE_INDEX_BITS) + 1;
+}
+
+/* Messages for a context that isn't here yet. */
 static bool empty_early(void)
 {
 	uint32_t n = 0;
@@ -607,8 +663,11 @@ int main(void)
 	check("limits", "wildcards", wildcards());
 	check("limits", "offers", offers_made());
 	check("limits", "unexpected messages without data", empty_unexpected());
-	check("limits", "such for a context that comes later", empty_early());
-	check("limits", "such that are announced", empty_sends());
+	check("limits", "a peer that goes on to send", never_stops(4096));
+	check("limits", "a peer that goes on to send nothing", never_stops(0));
+	check("limits", "a peer that goes on to announce", announces_forever());
+	check("limits", "messages without data, for a context that comes later", empty_early());
+	check("limits", "messages without data, announced", empty_sends());
 	check("limits", "contexts", contexts_made());
 	tq_params_free(params);
 	return failed;

@@ -142,6 +142,8 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_backlog *b = link->backlog;
 
 	DL_DELETE(link->backlog, b);
+	if (link->press == b)
+		link->press = NULL;
 	if (b->copy.reg)
 		link->backlog_bytes -= b->len;
 	if (!link->backlog)
@@ -217,6 +219,21 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 		rc = tq_post(net, link, scratch, len, NULL, flags);
 	}
 	return rc == -EAGAIN ? enqueue(net, link, msg, len, NULL, flags) : rc;
+}
+
+void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop)
+{
+	struct tq_msg_press msg = {.hdr.type = TQ_MSG_PRESS, .stop = tq_put32(stop)};
+	const struct tq_backlog *last = link->backlog ? link->backlog->prev : NULL;
+
+	if (link->press) {
+		memcpy(link->press->data, &msg, sizeof(msg));
+		return;
+	}
+	/* A peer that can't be told has failed, or goes on as it was. */
+	if (!tq_control_send(net, link, &msg, sizeof(msg), 0) && link->backlog &&
+	    link->backlog->prev != last)
+		link->press = link->backlog->prev;
 }
 
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)

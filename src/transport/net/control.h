@@ -42,6 +42,9 @@ struct tq_control {
 };
 
 /* control.c */
+/* Tells the link's process whether it may send eager data. One that can't be told yet, as it takes
+ * nothing, is told the last word only: others may change that as often as they like. */
+void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop);
 /* What was posted waits again, in front of what was not yet, and has its copy. false: there is no
  * memory for it, so the link has failed. */
 bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy);

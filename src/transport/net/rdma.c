@@ -60,10 +60,10 @@ static struct tq_rdma_op *op_get(struct tq_net *net, struct tq_link *link, void 
 		op = malloc(sizeof(*op));
 		if (!op)
 			return NULL;
+		TQ_LEVEL(net->stats, operations, 1);
 	}
 	*op = (struct tq_rdma_op){.link = link, .node = link->node, .token = token};
 	rdma->nops++;
-	TQ_LEVEL(net->stats, operations, 1);
 	return op;
 }
 
@@ -73,9 +73,9 @@ static void op_put(struct tq_net *net, struct tq_rdma_op *op)
 
 	free(op->copy);
 	rdma->nops--;
-	TQ_LEVEL(net->stats, operations, -1);
 	if (rdma->nfree == FREE_MAX) {
 		free(op);
+		TQ_LEVEL(net->stats, operations, -1);
 		return;
 	}
 	LL_PREPEND(rdma->free, op);

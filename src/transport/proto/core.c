@@ -56,8 +56,8 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 	peer->core = core;
 	peer->failed = 0;
 	peer->probed = false;
-	peer->orphan_rts = peer->nheld = peer->nasked = 0;
-	peer->orphan_bytes = 0;
+	peer->orphan_rts = peer->unex_rts = peer->nheld = peer->nasked = 0;
+	peer->orphan_bytes = peer->unex_bytes = 0;
 	peer->pairs = NULL;
 }
 

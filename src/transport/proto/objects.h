@@ -145,7 +145,7 @@ struct tq_unex {
 	const void *data;
 	struct tq_bounce *bounce;
 	bool owned;
-	bool counted; /* the record is, in unexpected_bytes */
+	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
 	struct tq_unex *next, *prev;   /* of its pair */
 	struct tq_unex *tnext, *tprev; /* of its tuple */
 	struct tq_unex *anext, *aprev; /* of its context, by arrival: for TQ_ANY_SOURCE */
@@ -317,6 +317,8 @@ struct tq_peer {
 	/* What it has here, and a correct one has only so much of: */
 	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */
 	uint64_t orphan_bytes; /* and of those that are EAGER */
+	uint32_t unex_rts;     /* the same of its unexpected messages, */
+	uint64_t unex_bytes;   /* with their records */
 	uint32_t nheld;        /* messages that it holds */
 	uint32_t nasked;       /* tuples to there in TQ_STUP_ASKED */
 	struct tq_pair *pairs;

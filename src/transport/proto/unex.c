@@ -49,6 +49,54 @@ void tq_unex_count(struct tq_core *core, int64_t change)
 	core->wire->press(core->net, core->pressing);
 }
 
+/*
+ * What one peer can have here of them. Each RTS has a handle there. It sends little eagerly any more
+ * when it is told that unexpected_limit is passed: what its credits allow, and 256 KiB that wait for
+ * them, each message of which has a header at least (net/control.c). This is well beyond it.
+ */
+#define RTS_MAX   (1u << TQ_HANDLE_INDEX_BITS)
+#define LATE_MAX  16384u /* messages */
+#define LATE_FULL 2048u  /* messages as long as they can be */
+
+static bool peer_may(const struct tq_unex *u)
+{
+	const struct tq_core *core = u->pair->ctx->core;
+	const struct tq_peer *peer = u->pair->peer;
+	uint64_t most;
+
+	if (u->kind == TQ_UNEX_RTS)
+		return peer->unex_rts < RTS_MAX;
+	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*u) +
+	       (uint64_t)LATE_FULL * core->limits->eager_max;
+	return u->kind == TQ_UNEX_HELD || peer->unex_bytes + u->length <= most;
+}
+
+/* Counts a message that joins the queues, for as long as it has its record. */
+static void count(struct tq_unex *u)
+{
+	struct tq_peer *peer = u->pair->peer;
+
+	u->counted = u->kind != TQ_UNEX_HELD; /* of those there is a count already */
+	if (u->kind == TQ_UNEX_RTS) {
+		peer->unex_rts++;
+	} else if (u->kind == TQ_UNEX_EAGER) {
+		peer->unex_bytes += sizeof(*u) + u->length;
+		tq_unex_count(u->pair->ctx->core, sizeof(*u));
+	}
+}
+
+static void uncount(struct tq_unex *u)
+{
+	struct tq_peer *peer = u->pair->peer;
+
+	if (u->kind == TQ_UNEX_RTS) {
+		peer->unex_rts--;
+	} else {
+		peer->unex_bytes -= sizeof(*u) + u->length;
+		tq_unex_count(u->pair->ctx->core, -(int64_t)sizeof(*u));
+	}
+}
+
 void tq_unex_free(struct tq_unex *u)
 {
 	struct tq_core *core = u->pair->ctx->core;
@@ -60,7 +108,7 @@ void tq_unex_free(struct tq_unex *u)
 		tq_unex_count(core, -(int64_t)u->length);
 	}
 	if (u->counted)
-		tq_unex_count(core, -(int64_t)sizeof(*u));
+		uncount(u);
 	if (core->nfree_unex < TQ_FREE_MAX) {
 		u->next = core->free_unex;
 		core->free_unex = u;
@@ -158,6 +206,12 @@ bool tq_unex_queue(struct tq_unex *u)
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unex *before;
 
+	if (!peer_may(u)) {
+		TQ_COUNT(core->stats, excesses);
+		tq_doom(pair->peer, "it sent more messages before their receives than it can");
+		tq_unex_free(u);
+		return false;
+	}
 	u->same = get_tag(k);
 	if (!u->same || (!tq_unex_keep(u) && !tq_unex_hold(u))) {
 		tq_doom(pair->peer, "there is no memory left for a message from it");
@@ -189,10 +243,7 @@ bool tq_unex_queue(struct tq_unex *u)
 	TQ_LEVEL(core->stats, unexpected, 1);
 	if (u->kind != TQ_UNEX_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
-	/* Of those that are announced, each has its send to bound it. */
-	u->counted = u->kind == TQ_UNEX_EAGER;
-	if (u->counted)
-		tq_unex_count(core, sizeof(*u));
+	count(u);
 	return true;
 }
 
