@@ -279,5 +279,12 @@ void oracle_nothing_left(struct world *w)
 			 (long long)st->unexpected);
 		SIM_MUST(!st->unexpected_bytes, "%d: counts %lld unexpected bytes", e,
 			 (long long)st->unexpected_bytes);
+		SIM_MUST(!st->sender_tuples && !st->receiver_tuples && !st->asked,
+			 "%d: counts %lld and %lld records of tuples, %lld requests", e,
+			 (long long)st->sender_tuples, (long long)st->receiver_tuples,
+			 (long long)st->asked);
+		SIM_MUST(!st->contexts && !st->pairs && !st->unexpected_tags && !st->wild_tags,
+			 "%d: counts something of its contexts", e);
+		SIM_MUST(!st->early_messages && !st->held_known, "%d: counts messages", e);
 	}
 }

@@ -24,6 +24,12 @@ void tq_stup_free(struct tq_stup *t)
 		tq_handle_free(&core->stups, t->handle);
 	if (t->pair->recent_stups[tq_recent(t->tag)] == t)
 		t->pair->recent_stups[tq_recent(t->tag)] = NULL;
+	/* At the end of all it may be in any state. */
+	core->nstups_queued -= t->state != TQ_STUP_CONTROL;
+	if (t->state == TQ_STUP_ASKED) {
+		t->pair->peer->nasked--;
+		TQ_LEVEL(core->stats, asked, -1);
+	}
 	HASH_DELETE(hh, t->pair->stups, t);
 	if (t->parked)
 		core->nstups_parked--;
