@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each table, list and pool of an endpoint, driven ten times beyond its limit in the order that suits
- * it least, and then read by its counter: test_bounded [NAME], under "softhca run --nodes 1". What
- * the protocol alone keeps is in unit_limits.
+ * Each table, list and pool of an endpoint, driven ten times beyond its limit in the order that
+ * suits it least, and then read by its counter: test_bounded [NAME], under "softhca run --nodes 1".
+ * The protocol alone is in unit_limits.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,14 +17,14 @@ static const char *const defaults[] = {NULL};
 
 static void is_within(int ep, const char *name, uint64_t limit)
 {
-	many_must(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu", name,
-		  ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
+	many_must(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu",
+		  name, ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
 }
 
 static void was_within(int ep, const char *name, uint64_t limit)
 {
-	many_must(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu", name,
-		  ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
+	many_must(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu",
+		  name, ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
 }
 
 /* Progress, until there are no more than that. */
@@ -78,7 +78,7 @@ static void used_twice(void)
 	is_within(0, "handle_slots", 1024);
 }
 
-/* The same where each asks for a queue with its first message. */
+/* Tags that are used once, and ask for a queue with that message. */
 static void used_once(void)
 {
 	static const char *const params[] = {"promote_after=0", "tuples=64", "srq_pool=8", NULL};
@@ -201,9 +201,9 @@ static void lanes(void)
 /* ---- messages ---- */
 
 /*
- * Many times what may be kept comes before its receives. Of the n messages only so many may be kept
- * by their receiver: as many as the limit allows, what credits still let come when the sender is
- * told to stop, and what waited there by then.
+ * Sends n messages before their receives, many times what the receiver may keep. At most `most` may
+ * go eagerly: as many as the limit allows, those that credits let come when the sender is told to
+ * stop, and those that waited for credit by then.
  */
 static void unexpected(size_t size, int n, uint64_t most)
 {
@@ -373,11 +373,10 @@ static void operations(void)
 
 /* ---- contexts, peers ---- */
 
-static const char *const of_contexts[] = {"contexts",	    "pairs",	       "sender_tuples",
-					  "receiver_tuples", "tuples",	       "unexpected_tags",
-					  "wild_tags",	     "handle_slots",   "unexpected_records",
-					  "requests",	     "own_bytes",      "srqs",
-					  "cq_entries",	     "early_messages", "control_buffers"};
+static const char *const of_contexts[] = {
+	"contexts",        "pairs",     "sender_tuples", "receiver_tuples",    "tuples",
+	"unexpected_tags", "wild_tags", "handle_slots",  "unexpected_records", "requests",
+	"own_bytes",       "srqs",      "cq_entries",    "early_messages",     "control_buffers"};
 
 enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
 
@@ -426,12 +425,26 @@ static void contexts(void)
 	}
 }
 
-static const char *const of_peers[] = {"peers",	      "unnamed",	 "nodes",     "lanes",
-				       "hold_lanes",  "targets",	 "srqs",      "srqs_idle",
-				       "own_bytes",   "control_buffers", "waiting",   "pairs",
-				       "registered",  "connect_requests", "handle_slots",
-				       "cq_entries",  "contexts",	 "sender_tuples",
-				       "receiver_tuples", "requests"};
+static const char *const of_peers[] = {"peers",
+				       "unnamed",
+				       "nodes",
+				       "lanes",
+				       "hold_lanes",
+				       "targets",
+				       "srqs",
+				       "srqs_idle",
+				       "own_bytes",
+				       "control_buffers",
+				       "waiting",
+				       "pairs",
+				       "registered",
+				       "connect_requests",
+				       "handle_slots",
+				       "cq_entries",
+				       "contexts",
+				       "sender_tuples",
+				       "receiver_tuples",
+				       "requests"};
 
 enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
 

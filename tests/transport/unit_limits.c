@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol's tables and lists, each driven ten times beyond its limit in the order that suits it
- * least, and then counted. There is no network: messages are taken as they are sent, and answered
- * when a case says so.
+ * The protocol's tables and lists, each driven ten times beyond its limit in the order that suits
+ * it least, and then counted. There is no network: messages are taken as they are sent, and
+ * answered when a case says so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ static int queues;
 static bool no_eager; /* the peer takes nothing but announcements */
 static bool pressed;  /* it was told that this here takes nothing else */
 static const char *given_up;
-/* What was sent and not answered: handles. */
-static uint32_t asks[10 * QUEUED_MAX], rts[10 * EMPTY_MAX], offers[RECORDS];
+/* Handles of requests and announcements that were sent and not answered. */
+static uint32_t asks[10 * QUEUED_MAX], rts[10 * EMPTY_MAX + 1], offers[RECORDS];
 static uint32_t nasks, nrts, noffers;
 
 /* ---- a network that notes what has to be answered ---- */
@@ -184,10 +184,11 @@ static bool stop(void)
 	tq_core_destroy(&core);
 	if (given_up)
 		printf("# given up: %s\n", given_up);
-	return !queues && !given_up && !stats.sender_tuples && !stats.receiver_tuples && !stats.asked &&
-	       !stats.unexpected_bytes && !stats.unexpected && !stats.early_messages &&
-	       !stats.held_known && !stats.contexts && !stats.pairs && !stats.unexpected_tags &&
-	       !stats.wild_tags && !peer.nasked && !peer.unex_rts && !peer.unex_bytes;
+	return !queues && !given_up && !stats.sender_tuples && !stats.receiver_tuples &&
+	       !stats.asked && !stats.unexpected_bytes && !stats.unexpected &&
+	       !stats.early_messages && !stats.held_known && !stats.contexts && !stats.pairs &&
+	       !stats.unexpected_tags && !stats.wild_tags && !peer.nasked && !peer.unex_rts &&
+	       !peer.unex_bytes;
 }
 
 /* And the peer was given up for having too much. */
@@ -221,7 +222,7 @@ static bool receiver_within(uint64_t needed)
 
 /* ---- what users do ---- */
 
-/* Has it ended for its user? */
+/* Returns true if the send has ended for its user. */
 static bool sends(int32_t tag, uint64_t len)
 {
 	static char data[8192];
@@ -547,7 +548,7 @@ static bool never_stops(uint64_t data)
 	return stop_excess() && within("bytes kept", kept, most / 2 + 8192);
 }
 
-/* Nor has a peer more messages to announce than it has handles. */
+/* A peer announces more messages than it has handles. */
 static bool announces_forever(void)
 {
 	struct tq_msg_rts m = {
@@ -609,8 +610,7 @@ static bool empty_sends(void)
 /* The context's tuple that was offered a queue goes back: it has sent nothing there. */
 static void recalled(uint32_t rtup)
 {
-	const struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED},
-					  .rtup = tq_put32(rtup)};
+	const struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED}, .rtup = tq_put32(rtup)};
 
 	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
 }

@@ -275,8 +275,9 @@ static void check_records(const struct model_ep *ep)
 	const struct tq_ctx *ctx;
 
 	DL_FOREACH2(core->rtup_parked, k, anext)
-		SIM_MUST(!tq_rtup_quiet(k), "%d keeps a receiver's record that nothing needs (tag %d)",
-			 ep->id, k->tag);
+		SIM_MUST(!tq_rtup_quiet(k),
+			 "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
+			 k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		check_parked_stups(ep, ctx);
 }

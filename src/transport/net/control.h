@@ -27,8 +27,8 @@ struct tq_control {
 	bool pressing;         /* unexpected data are at their limit */
 
 	/* control.c */
-	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
-	struct tq_backlog *free;   /* entries to use again */
+	struct tq_link *waiting; /* links with a backlog (waiting_next) */
+	struct tq_backlog *free; /* entries to use again */
 	uint32_t nfree;
 	void *scratch;             /* where a message gets its header */
 	struct tq_sg lent;         /* what tq_control_buf() gave; reg NULL: a place of a lane */

@@ -214,7 +214,7 @@ struct tq_link {
 	bool pressed;                                /* it asked for no more eager data */
 	struct tq_put *puts;                         /* FIFO */
 	uint32_t nputs;
-	struct tq_link *puts_next, *puts_prev;       /* put.c: links with puts that wait */
+	struct tq_link *puts_next, *puts_prev; /* put.c: links with puts that wait */
 
 	/* As receiver from it. */
 	struct tq_bank *bank; /* control SRQs that it uses; NULL: it has not connected */

@@ -379,9 +379,9 @@ struct tq_core {
 	struct tq_rtup *lru; /* tuples with an SRQ, least recently used first */
 	uint32_t ntuples;
 	/*
-	 * Records of tuples, as receiver and as sender. Those in the first list may be forgotten,
-	 * or were not found to be needed yet, and are at most params->tuple_records after each
-	 * poll. A record that is found to be needed is parked until it isn't.
+	 * Records of tuples, as receiver and as sender. A record in the first list may be
+	 * forgotten, or was not found to be needed yet; after each poll the list has at most
+	 * params->tuple_records. A record that is found to be needed is parked until it isn't.
 	 */
 	struct tq_rtup *rtup_lru, *rtup_parked;
 	uint32_t nrtups, nrtups_parked;

@@ -50,14 +50,16 @@ void tq_unex_count(struct tq_core *core, int64_t change)
 }
 
 /*
- * What one peer can have here of them. Each RTS has a handle there. It sends little eagerly any more
- * when it is told that unexpected_limit is passed: what its credits allow, and 256 KiB that wait for
- * them, each message of which has a header at least (net/control.c). This is well beyond it.
+ * Unexpected messages that one peer can have here. Its RTS have a handle each. When it is told that
+ * unexpected_limit is passed, it sends eagerly only what its credits allow and the 256 KiB that
+ * wait for them (net/control.c), in which each message has a header at least. The bound is well
+ * beyond that.
  */
 #define RTS_MAX   (1u << TQ_HANDLE_INDEX_BITS)
 #define LATE_MAX  16384u /* messages */
 #define LATE_FULL 2048u  /* messages as long as they can be */
 
+/* Returns true if a correct peer may have one more. */
 static bool peer_may(const struct tq_unex *u)
 {
 	const struct tq_core *core = u->pair->ctx->core;
