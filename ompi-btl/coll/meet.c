@@ -12,6 +12,8 @@
  * places, used by turns, and the others a place each, until the next of these two; when all are
  * taken, progress.c puts a barrier in.
  */
+#include <errno.h>
+
 #include "coll.h"
 
 static bool reached(const struct tupleq_line *line, uint64_t number)
@@ -135,7 +137,7 @@ static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
 		if (!op->wrote && step->to >= 0) {
 			rc = write_slot(g, step, op);
 			if (rc)
-				return rc;
+				return rc == -EAGAIN ? 0 : rc;
 		}
 		op->wrote = true;
 		if (step->from >= 0 && !slot_written(g, step, op))

@@ -305,7 +305,7 @@ struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
 	random_params(&w->rng, w, harsh);
 	random_program(&w->rng, w);
 	w->service = sim_chance(&w->rng, 100);
-	w->late_ctxs = sim_chance(&w->rng, 40);
+	w->late_ctxs = sim_chance(&w->rng, 64);
 	w->may_break = opt->breaks;
 	w->break_at = sim_below(&w->rng, (uint32_t)SIM_ONE_OF(&w->rng, 1, 100, 400));
 	return w;

@@ -115,8 +115,11 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		   uint64_t addr, uint32_t key)
 {
-	struct tq_put *put = link->nputs < PUTS_MAX ? put_new(data, len, addr, key) : NULL;
+	struct tq_put *put;
 
+	if (link->nputs >= PUTS_MAX)
+		return -EAGAIN;
+	put = put_new(data, len, addr, key);
 	if (!put)
 		return -ENOMEM;
 	if (!link->puts)
