@@ -250,10 +250,11 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  * put or of several, with one exception: 8 bytes at an address that is a multiple of 8 appear
  * together. So each such word of what it waits for has to tell by itself that it is there.
  *
- * 0; -EIO: the peer has failed; -EINVAL: too long; -ENOMEM. A put waits inside the library while
- * the connection is being made and while its queue is full; tq_progress() sends it then. A put to
- * memory that isn't registered (any more) breaks the connection to that peer; those to others of
- * its node are made anew.
+ * 0; -EIO: the peer has failed; -EINVAL: too long; -ENOMEM; -EAGAIN: 65536 puts wait for this peer,
+ * so the caller has to make progress first. A put waits inside the library while the connection is
+ * being made and while its queue is full; tq_progress() sends it then. A put to memory that isn't
+ * registered (any more) breaks the connection to that peer; those to others of its node are made
+ * anew.
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 

@@ -15,6 +15,8 @@
  * With a number, or the data, comes a stamp, which says what the operation is: where programs are
  * wrong, processes are in different ones.
  */
+#include <errno.h>
+
 #include "coll.h"
 
 #include <errno.h>
@@ -193,7 +195,7 @@ static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
 		if (!op->wrote && step->to >= 0) {
 			rc = write_slot(g, step, op);
 			if (rc)
-				return rc;
+				return rc == -EAGAIN ? 0 : rc;
 		}
 		op->wrote = true;
 		if (step->from >= 0) {

@@ -63,40 +63,43 @@ void many_know(int i, int j)
 	many_must(!tq_peer_add(many_eps[i], address, len, names[j], &many_peers[i][j]), "no peer");
 }
 
-void many_open(int n, bool nodes, const char *const *params)
+int many_open_one(int node, const char *const *params)
 {
-	int on[MANY_MOST];
+	struct tq_job job = {.key = 77 + (uint64_t)node,
+			     .dir = dir,
+			     .name = names[many_neps],
+			     .log = log_line,
+			     .log_arg = (void *)(uintptr_t)names[many_neps],
+			     .complete = completed};
+	struct tq_params *p = tq_params_new();
+	char why[200];
 
-	for (int i = 0; i < n; i++)
-		on[i] = nodes ? i : 0;
-	many_open_on(n, on, params);
+	/* Who polls is the case's choice. */
+	many_must(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
+	for (int i = 0; params[i]; i++) {
+		char name[64];
+		const char *value = strchr(params[i], '=');
+
+		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
+		many_must(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
+	}
+	many_must(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
+	tq_params_free(p);
+	return many_neps++;
 }
 
 void many_open_on(int n, const int *nodes, const char *const *params)
 {
-	char why[200];
+	many_neps = 0;
+	while (many_neps < n)
+		many_open_one(nodes[many_neps], params);
+}
 
-	for (many_neps = 0; many_neps < n; many_neps++) {
-		struct tq_job job = {.key = 77 + (uint64_t)nodes[many_neps],
-				     .dir = dir,
-				     .name = names[many_neps],
-				     .log = log_line,
-				     .log_arg = (void *)(uintptr_t)names[many_neps],
-				     .complete = completed};
-		struct tq_params *p = tq_params_new();
-
-		/* Who polls is the case's choice. */
-		many_must(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
-		for (int i = 0; params[i]; i++) {
-			char name[64];
-			const char *value = strchr(params[i], '=');
-
-			snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
-			many_must(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
-		}
-		many_must(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
-		tq_params_free(p);
-	}
+void many_open(int n, bool nodes, const char *const *params)
+{
+	many_neps = 0;
+	while (many_neps < n)
+		many_open_one(nodes ? many_neps : 0, params);
 }
 
 void many_know_all(void)
@@ -117,16 +120,27 @@ void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
 	}
 }
 
-uint64_t many_counter(int ep, const char *name)
+static unsigned counter_number(const char *name)
 {
 	const struct tq_counter_desc *d;
+	unsigned i;
 
-	for (unsigned i = 0; (d = tq_counter_desc(i)); i++) {
+	for (i = 0; (d = tq_counter_desc(i)); i++) {
 		if (!strcmp(d->name, name))
-			return tq_counter(many_eps[ep], i);
+			return i;
 	}
 	many_must(false, "no counter %s", name);
-	return 0;
+	return i;
+}
+
+uint64_t many_counter(int ep, const char *name)
+{
+	return tq_counter(many_eps[ep], counter_number(name));
+}
+
+uint64_t many_high(int ep, const char *name)
+{
+	return tq_counter_high(many_eps[ep], counter_number(name));
 }
 
 /* ---- what they do ---- */

@@ -41,12 +41,16 @@ void many_must(bool cond, const char *fmt, ...) __attribute__((format(printf, 2,
 void many_open(int n, bool nodes, const char *const *params);
 /* The same, on the nodes that are named. */
 void many_open_on(int n, const int *nodes, const char *const *params);
+/* Opens one more, on that node, and returns its number. */
+int many_open_one(int node, const char *const *params);
 /* i gets to know j. */
 void many_know(int i, int j);
 void many_know_all(void);
 /* A context between n endpoints, whose ranks they are in that order. */
 void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx);
 uint64_t many_counter(int ep, const char *name);
+/* The highest value of a level. */
+uint64_t many_high(int ep, const char *name);
 
 /* All make progress, so many times. */
 void many_spin(int rounds);

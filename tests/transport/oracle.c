@@ -236,6 +236,12 @@ static void check_core(struct world *w, int e)
 	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
 		 "%d: deferred work is left", e);
 	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
+	SIM_MUST(core->nstups - core->nstups_parked <= core->params->tuple_records,
+		 "%d: %u records as sender, of which %u are needed", e, core->nstups,
+		 core->nstups_parked);
+	SIM_MUST(core->nrtups - core->nrtups_parked <= core->params->tuple_records,
+		 "%d: %u records as receiver, of which %u are needed", e, core->nrtups,
+		 core->nrtups_parked);
 	for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
 		ctx = w->ctx[e][c];
 		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);
@@ -275,5 +281,12 @@ void oracle_nothing_left(struct world *w)
 			 (long long)st->unexpected);
 		SIM_MUST(!st->unexpected_bytes, "%d: counts %lld unexpected bytes", e,
 			 (long long)st->unexpected_bytes);
+		SIM_MUST(!st->sender_tuples && !st->receiver_tuples && !st->asked,
+			 "%d: counts %lld and %lld records of tuples, %lld requests", e,
+			 (long long)st->sender_tuples, (long long)st->receiver_tuples,
+			 (long long)st->asked);
+		SIM_MUST(!st->contexts && !st->pairs && !st->unexpected_tags && !st->wild_tags,
+			 "%d: counts something of its contexts", e);
+		SIM_MUST(!st->early_messages && !st->held_known, "%d: counts messages", e);
 	}
 }

@@ -214,7 +214,7 @@ static void dead_peer(struct duo *d)
 	do {
 		rc = tq_put(d->peers[1], &value, sizeof(value), w.addr, w.key);
 		tq_progress(d->ep);
-	} while (!rc);
+	} while (!rc || rc == -EAGAIN);
 	DUO_MUST(rc == -EIO, "put: %d", rc);
 	DUO_MUST(tq_peer_error(d->peers[1]) == -EIO, "no error of the peer");
 	DUO_MUST(!tq_peer_error(d->peers[0]), "an error of this process");

@@ -68,7 +68,8 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.giveback_after = SIM_ONE_OF(rng, 0, 1, 1, 2, 8);
 	p.wild_backoff = SIM_ONE_OF(rng, 0, 0, 0, 1, 4);
 	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
-	p.unexpected_limit = SIM_ONE_OF(rng, 60, 300, 1 << 20);
+	p.tuple_records = SIM_ONE_OF(rng, 1, 2, 4096);
+	p.unexpected_limit = SIM_ONE_OF(rng, 300, 1500, 1 << 20);
 	limits = (struct tq_wire_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
 		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
@@ -305,7 +306,7 @@ struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
 	random_params(&w->rng, w, harsh);
 	random_program(&w->rng, w);
 	w->service = sim_chance(&w->rng, 100);
-	w->late_ctxs = sim_chance(&w->rng, 40);
+	w->late_ctxs = sim_chance(&w->rng, 64);
 	w->may_break = opt->breaks;
 	w->break_at = sim_below(&w->rng, (uint32_t)SIM_ONE_OF(&w->rng, 1, 100, 400));
 	return w;

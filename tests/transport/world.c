@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "oracle.h"
+#include "proto/recv.h"
+#include "proto/send.h"
 #include "users.h"
 
 #define MANY 200000 /* steps after which a run is taken for one without an end */
@@ -246,6 +248,33 @@ static void check_unexpected(const struct model_ep *ep)
 		 "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
 }
 
+static void check_parked_stups(const struct model_ep *ep, const struct tq_ctx *ctx)
+{
+	const struct tq_stup *t;
+
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->stups : NULL; t; t = t->hh.next)
+			SIM_MUST(!t->parked || !tq_stup_quiet(t),
+				 "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
+				 t->tag);
+	}
+}
+
+/* Records that nothing needs are where they can be found to be forgotten. */
+static void check_records(const struct model_ep *ep)
+{
+	const struct tq_core *core = &ep->core;
+	const struct tq_rtup *k;
+	const struct tq_ctx *ctx;
+
+	DL_FOREACH2(core->rtup_parked, k, anext)
+		SIM_MUST(!tq_rtup_quiet(k),
+			 "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
+			 k->tag);
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		check_parked_stups(ep, ctx);
+}
+
 /* Who is idle may leave: its queues go then. */
 static void check_idle(const struct model_ep *ep)
 {
@@ -292,6 +321,7 @@ void world_act(struct world *w, int act, bool service)
 	}
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		check_unexpected(&w->m.ep[e]);
+		check_records(&w->m.ep[e]);
 		check_idle(&w->m.ep[e]);
 	}
 	if (w->broken[0] < 0 && users_any_broken(w))

@@ -32,6 +32,8 @@ static int grow(struct tq_handles *h)
 	if (!slots)
 		return -1;
 	h->slots = slots;
+	if (h->stats)
+		TQ_LEVEL(h->stats, handle_slots, room - h->room);
 	for (; h->room < room; h->room++) {
 		slots[h->room].gen = 1;
 		append_free(h, h->room);

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "base/stats.h"
+
 #define TQ_HANDLE_INDEX_BITS 20 /* the rest counts generations */
 
 struct tq_handle_slot {
@@ -22,6 +24,7 @@ struct tq_handles {
 				generations last */
 	uint32_t last;       /* index + 1 of the last free slot */
 	uint32_t used;
+	struct tq_stats *stats; /* handle_slots; NULL: nobody counts */
 };
 
 /* 0: no memory, or all indices in use. */

@@ -30,6 +30,7 @@ struct tq_bounce {
 struct tq_bounces {
 	struct tq_bounces *next;
 	void *mem;
+	uint32_t n;
 	struct tq_bounce bounce[];
 };
 
@@ -56,13 +57,16 @@ static struct tq_bounces *bounces_make(struct tq_net *net, uint8_t cls, uint32_t
 			.lkey = reg.lkey,
 			.cls = cls,
 		};
+	chunk->n = n;
 	LL_PREPEND(net->control->chunks, chunk);
+	TQ_LEVEL(net->stats, control_buffers, n);
 	return chunk;
 }
 
 static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 {
 	LL_DELETE(net->control->chunks, chunk);
+	TQ_LEVEL(net->stats, control_buffers, -(int64_t)chunk->n);
 	tq_mem_free(net, chunk->mem);
 	free(chunk);
 }

@@ -106,6 +106,7 @@ static int request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link 
 	link->contact->asked[lane->kind] = rq;
 	DL_APPEND(lane->requests, rq);
 	net->nrequests++;
+	TQ_LEVEL(net->stats, connect_requests, 1);
 	HASH_ADD(hh, net->conns->requests, txid, sizeof(rq->txid), rq);
 	requests_go(net, lane);
 	return 0;
@@ -116,6 +117,7 @@ static void request_free(struct tq_net *net, struct tq_request *rq)
 	rq->link->contact->asked[rq->lane->kind] = NULL;
 	DL_DELETE(rq->lane->requests, rq);
 	net->nrequests--;
+	TQ_LEVEL(net->stats, connect_requests, -1);
 	HASH_DEL(net->conns->requests, rq);
 	free(rq);
 }
@@ -153,6 +155,7 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	if (lane->kind == TQ_LANE_HOLD) {
 		DL_DELETE(node->hold, lane);
 		node->nhold--;
+		TQ_LEVEL(net->stats, hold_lanes, -1);
 	} else if (lane->kind == TQ_LANE_CONTROL) {
 		node->control = NULL;
 	} else {
@@ -192,6 +195,7 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 			tq_lane_keep_drain(net, lane);
 			DL_APPEND(node->hold, lane);
 			node->nhold++;
+			TQ_LEVEL(net->stats, hold_lanes, 1);
 		}
 		return lane;
 	}

@@ -29,6 +29,7 @@ int tq_conns_open(struct tq_net *net)
 	net->conns = conns;
 	if (!conns)
 		return -ENOMEM;
+	conns->numbers.stats = net->stats;
 	conns->nonce = tq_random();
 	conns->txid = tq_random();
 	conns->due = UINT64_MAX;

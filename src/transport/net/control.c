@@ -18,6 +18,8 @@
  */
 #define BACKLOG_MAX ((uint64_t)256 << 10)
 
+#define FREE_MAX 1024u /* entries kept for the next messages that wait */
+
 /* A message that waits. */
 struct tq_backlog {
 	struct tq_backlog *next, *prev;
@@ -79,12 +81,15 @@ static struct tq_backlog *backlog_new(struct tq_net *net, struct tq_link *link, 
 	struct tq_control *control = net->control;
 	struct tq_backlog *b = control->free;
 
-	if (b)
+	if (b) {
 		control->free = b->next;
-	else
+		control->nfree--;
+	} else {
 		b = malloc(sizeof(*b) + backlog_room(net));
-	if (!b)
-		return NULL;
+		if (!b)
+			return NULL;
+	}
+	TQ_LEVEL(net->stats, waiting, 1);
 	b->len = len;
 	b->flags = flags;
 	b->again = false;
@@ -137,11 +142,19 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_backlog *b = link->backlog;
 
 	DL_DELETE(link->backlog, b);
-	LL_PREPEND(control->free, b);
+	if (link->press == b)
+		link->press = NULL;
 	if (b->copy.reg)
 		link->backlog_bytes -= b->len;
 	if (!link->backlog)
 		DL_DELETE2(control->waiting, link, waiting_prev, waiting_next);
+	TQ_LEVEL(net->stats, waiting, -1);
+	if (control->nfree == FREE_MAX) {
+		free(b);
+		return;
+	}
+	LL_PREPEND(control->free, b);
+	control->nfree++;
 }
 
 static void drop_backlog(struct tq_net *net, struct tq_link *link)
@@ -206,6 +219,21 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 		rc = tq_post(net, link, scratch, len, NULL, flags);
 	}
 	return rc == -EAGAIN ? enqueue(net, link, msg, len, NULL, flags) : rc;
+}
+
+void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop)
+{
+	struct tq_msg_press msg = {.hdr.type = TQ_MSG_PRESS, .stop = tq_put32(stop)};
+	const struct tq_backlog *last = link->backlog ? link->backlog->prev : NULL;
+
+	if (link->press) {
+		memcpy(link->press->data, &msg, sizeof(msg));
+		return;
+	}
+	/* A peer that can't be told has failed, or goes on as it was. */
+	if (!tq_control_send(net, link, &msg, sizeof(msg), 0) && link->backlog &&
+	    link->backlog->prev != last)
+		link->press = link->backlog->prev;
 }
 
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)

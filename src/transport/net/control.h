@@ -27,8 +27,9 @@ struct tq_control {
 	bool pressing;         /* unexpected data are at their limit */
 
 	/* control.c */
-	struct tq_link *waiting;   /* links with a backlog (waiting_next) */
-	struct tq_backlog *free;   /* entries to use again */
+	struct tq_link *waiting; /* links with a backlog (waiting_next) */
+	struct tq_backlog *free; /* entries to use again */
+	uint32_t nfree;
 	void *scratch;             /* where a message gets its header */
 	struct tq_sg lent;         /* what tq_control_buf() gave; reg NULL: a place of a lane */
 	struct tq_link *data_link; /* tq_control_data_ready() said yes to */
@@ -41,6 +42,9 @@ struct tq_control {
 };
 
 /* control.c */
+/* Tells the link's process whether it may send eager data. One that can't be told yet, as it takes
+ * nothing, is told the last word only: others may change that as often as they like. */
+void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop);
 /* What was posted waits again, in front of what was not yet, and has its copy. false: there is no
  * memory for it, so the link has failed. */
 bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy);

@@ -48,17 +48,6 @@ static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
 	       bank->granted[TQ_LARGE] + granted_first(net, TQ_LARGE) <= bank->depth[TQ_LARGE];
 }
 
-static void say_press(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_msg_press msg = {
-		.hdr.type = TQ_MSG_PRESS,
-		.stop = tq_put32(net->control->pressing),
-	};
-
-	/* A peer that can't be told has failed, or goes on as it was. */
-	tq_control_send(net, link, &msg, sizeof(msg), 0);
-}
-
 /* The first with room for one more sender; a further one is made for it. */
 static struct tq_bank *bank_find(struct tq_net *net)
 {
@@ -86,7 +75,7 @@ static int bank_give(struct tq_net *net, struct tq_link *link)
 	link->bank = bank;
 	DL_APPEND2(net->control->from, link, from_prev, from_next);
 	if (net->control->pressing)
-		say_press(net, link);
+		tq_control_say_press(net, link, true);
 	return 0;
 }
 
@@ -110,7 +99,7 @@ void tq_control_press(struct tq_net *net, bool stop)
 	net->control->pressing = stop;
 	DL_FOREACH2(net->control->from, link, from_next)
 		if (!link->failed && !link->left && !link->promised)
-			say_press(net, link);
+			tq_control_say_press(net, link, stop);
 }
 
 static bool credit_is_due(struct tq_link *link)

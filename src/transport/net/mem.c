@@ -58,6 +58,7 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, stru
 	/* These counters are changed without the endpoint's lock. */
 	atomic_fetch_add_explicit(&net->stats->registrations, 1, memory_order_relaxed);
 	TQ_LEVEL_SHARED(net->stats, registered_bytes, (int64_t)len);
+	TQ_LEVEL_SHARED(net->stats, registered, 1);
 	*mr = m;
 	return 0;
 }
@@ -65,6 +66,7 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, stru
 void tq_mr_deregister(struct tq_mr *mr)
 {
 	TQ_LEVEL_SHARED(mr->stats, registered_bytes, -(int64_t)mr->mr->length);
+	TQ_LEVEL_SHARED(mr->stats, registered, -1);
 	ibv_dereg_mr(mr->mr);
 	free(mr);
 }
@@ -82,6 +84,7 @@ uint32_t tq_mr_key(const struct tq_mr *mr)
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
 {
 	LL_PREPEND(net->mem->abandoned, mr);
+	TQ_LEVEL(net->stats, abandoned, 1);
 }
 
 /* Nothing fails, but from here on it is slow. */

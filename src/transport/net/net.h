@@ -233,7 +233,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link);
 bool tq_rdma_idle(struct tq_net *net); /* nothing is queued or under way */
 
 /* ---- put.c: small writes into peers' memory, on the control lane ---- */
-/* 0, -EIO, -ENOMEM; what can't go at once waits. */
+/* 0, -EIO, -ENOMEM, -EAGAIN; what can't go at once waits, up to a limit. */
 int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		 uint64_t addr, uint32_t key);
 int tq_put_poll(struct tq_net *net);

@@ -47,6 +47,7 @@ static struct tq_node *node_get(struct tq_net *net, const struct tq_address *a)
 	node->lid = tq_get16(a->lid);
 	node->mtu = a->mtu < (uint8_t)net->dev.mtu ? a->mtu : (uint8_t)net->dev.mtu;
 	HASH_ADD(hh, net->nodes, key, sizeof(node->key), node);
+	TQ_LEVEL(net->stats, nodes, 1);
 	return node;
 }
 
@@ -55,6 +56,7 @@ static void node_put(struct tq_net *net, struct tq_node *node)
 	if (node->nlinks || node->nlanes)
 		return;
 	HASH_DEL(net->nodes, node);
+	TQ_LEVEL(net->stats, nodes, -1);
 	if (node->ah)
 		ibv_destroy_ah(node->ah);
 	free(node);
@@ -104,6 +106,7 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 	link->node->nlinks++;
 	tq_fate_watch(net, link);
 	net->conns->nunnamed++;
+	TQ_LEVEL(net->stats, unnamed, 1);
 	HASH_ADD(hh, net->conns->links, nonce, sizeof(link->nonce), link);
 	*made = link;
 	return 0;
@@ -148,6 +151,8 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 	}
 	link->peer = peer;
 	net->conns->nunnamed--;
+	TQ_LEVEL(net->stats, unnamed, -1);
+	TQ_LEVEL(net->stats, peers, 1);
 	*added = link;
 	/* Its answer may let messages come, which the protocol can take only when peer->link is
 	 * set. */
@@ -221,6 +226,8 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	tq_link_cut_end(net, link);
 	if (!link->peer)
 		conns->nunnamed--;
+	TQ_LEVEL(net->stats, unnamed, -!link->peer);
+	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
 	conns->nacks_owed -= c->owed_ack;
 	HASH_DEL(conns->links, link);
 	tq_handle_free(&conns->numbers, link->here);

@@ -209,10 +209,12 @@ struct tq_link {
 	uint32_t credits[TQ_CLASSES];
 	struct tq_backlog *backlog;                  /* FIFO */
 	uint64_t backlog_bytes;                      /* of its messages with data */
+	struct tq_backlog *press;                    /* of these, the PRESS; NULL: none */
 	struct tq_link *waiting_next, *waiting_prev; /* control.c: links with a backlog */
 	bool pressed;                                /* it asked for no more eager data */
 	struct tq_put *puts;                         /* FIFO */
-	struct tq_link *puts_next, *puts_prev;       /* put.c: links with puts that wait */
+	uint32_t nputs;
+	struct tq_link *puts_next, *puts_prev; /* put.c: links with puts that wait */
 
 	/* As receiver from it. */
 	struct tq_bank *bank; /* control SRQs that it uses; NULL: it has not connected */

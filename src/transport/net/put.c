@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Puts that may wait for a peer. */
+#define PUTS_MAX 65536u
+
 struct tq_put {
 	uint64_t addr;
 	uint32_t key;
@@ -45,6 +48,8 @@ static void again(struct tq_net *net, struct tq_posted *posted)
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
 	DL_PREPEND(link->puts, put);
+	link->nputs++;
+	TQ_LEVEL(net->stats, puts_waiting, 1);
 }
 
 static void keep(struct tq_posted *posted, const struct ibv_send_wr *wr)
@@ -110,13 +115,18 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		   uint64_t addr, uint32_t key)
 {
-	struct tq_put *put = put_new(data, len, addr, key);
+	struct tq_put *put;
 
+	if (link->nputs >= PUTS_MAX)
+		return -EAGAIN;
+	put = put_new(data, len, addr, key);
 	if (!put)
 		return -ENOMEM;
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
 	DL_APPEND(link->puts, put);
+	link->nputs++;
+	TQ_LEVEL(net->stats, puts_waiting, 1);
 	return 0;
 }
 
@@ -125,6 +135,8 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_put *put = link->puts;
 
 	DL_DELETE(link->puts, put);
+	link->nputs--;
+	TQ_LEVEL(net->stats, puts_waiting, -1);
 	free(put);
 	if (!link->puts)
 		DL_DELETE2(net->putting, link, puts_prev, puts_next);

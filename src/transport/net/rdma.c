@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNKS 4 /* bytes under way on a lane, in chunks */
+#define CHUNKS   4     /* bytes under way on a lane, in chunks */
+#define FREE_MAX 1024u /* operations kept for the next ones */
 
 struct tq_rdma_op {
 	struct tq_link *link;
@@ -37,6 +38,7 @@ struct tq_rdma_op {
 struct tq_rdma {
 	struct tq_rdma_op *ended; /* the protocol is to be told of */
 	struct tq_rdma_op *free;
+	uint32_t nfree;
 	uint32_t nops; /* all but free ones */
 };
 
@@ -51,12 +53,15 @@ static struct tq_rdma_op *op_get(struct tq_net *net, struct tq_link *link, void 
 	struct tq_rdma *rdma = net->rdma;
 	struct tq_rdma_op *op = rdma->free;
 
-	if (op)
+	if (op) {
 		LL_DELETE(rdma->free, op);
-	else
+		rdma->nfree--;
+	} else {
 		op = malloc(sizeof(*op));
-	if (!op)
-		return NULL;
+		if (!op)
+			return NULL;
+		TQ_LEVEL(net->stats, operations, 1);
+	}
 	*op = (struct tq_rdma_op){.link = link, .node = link->node, .token = token};
 	rdma->nops++;
 	return op;
@@ -64,9 +69,17 @@ static struct tq_rdma_op *op_get(struct tq_net *net, struct tq_link *link, void 
 
 static void op_put(struct tq_net *net, struct tq_rdma_op *op)
 {
+	struct tq_rdma *rdma = net->rdma;
+
 	free(op->copy);
-	LL_PREPEND(net->rdma->free, op);
-	net->rdma->nops--;
+	rdma->nops--;
+	if (rdma->nfree == FREE_MAX) {
+		free(op);
+		TQ_LEVEL(net->stats, operations, -1);
+		return;
+	}
+	LL_PREPEND(rdma->free, op);
+	rdma->nfree++;
 }
 
 static void enqueue(struct tq_net *net, struct tq_rdma_op *op, bool first)

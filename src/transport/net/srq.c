@@ -34,6 +34,7 @@ struct tq_srqs {
 	struct tq_srq *idle;
 	uint32_t nidle;
 	struct tq_srq *withdrawn; /* to be destroyed when the CQ is empty */
+	uint32_t nwithdrawn;
 };
 
 int tq_srqs_open(struct tq_net *net)
@@ -126,7 +127,8 @@ static struct tq_srq *make(struct tq_net *net)
 	uint32_t depth = net->limits.srq_depth, i;
 	struct tq_srq *srq;
 
-	if (net->rcq.sweeping)
+	/* Where completions keep coming those that were withdrawn may stay for long. */
+	if (net->rcq.sweeping || net->srqs->nwithdrawn >= (uint32_t)net->params->tuples)
 		return NULL;
 	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
 	if (!srq)
@@ -158,6 +160,7 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	if (srq) {
 		DL_DELETE(srqs->idle, srq);
 		srqs->nidle--;
+		TQ_LEVEL(net->stats, srqs_idle, -1);
 	} else {
 		srq = make(net);
 		if (!srq) {
@@ -241,10 +244,13 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 	if (srq->posted || !safe || srqs->nidle >= (uint32_t)net->params->srq_pool) {
 		srq->withdrawn = true;
 		DL_PREPEND(srqs->withdrawn, srq);
+		srqs->nwithdrawn++;
+		TQ_LEVEL(net->stats, srqs_withdrawn, 1);
 		return;
 	}
 	DL_PREPEND(srqs->idle, srq);
 	srqs->nidle++;
+	TQ_LEVEL(net->stats, srqs_idle, 1);
 }
 
 bool tq_srqs_withdrawn(const struct tq_net *net)
@@ -258,6 +264,8 @@ int tq_srqs_poll(struct tq_net *net)
 		return 0;
 	while (net->srqs->withdrawn)
 		destroy(net, &net->srqs->withdrawn, net->srqs->withdrawn);
+	TQ_LEVEL(net->stats, srqs_withdrawn, -(int64_t)net->srqs->nwithdrawn);
+	net->srqs->nwithdrawn = 0;
 	tq_core_srqs_gone(net->core);
 	return tq_cq_sweep(net);
 }

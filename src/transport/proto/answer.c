@@ -41,6 +41,7 @@ static void resolved(struct tq_sreq *s)
 	if (!s->stup)
 		return;
 	s->stup->nrts--;
+	tq_stup_rest(s->stup);
 	s->stup = NULL;
 }
 

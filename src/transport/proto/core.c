@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "proto/recv.h"
 #include "proto/send.h"
 
 /* ---- start and end ---- */
@@ -20,6 +21,7 @@ void tq_core_init(struct tq_core *core, const struct tq_wire_ops *wire, void *ne
 		.stats = stats,
 	};
 	core->ended_tail = &core->ended;
+	core->sreqs.stats = core->rreqs.stats = core->stups.stats = core->rtups.stats = stats;
 }
 
 void tq_core_destroy(struct tq_core *core)
@@ -54,8 +56,8 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 	peer->core = core;
 	peer->failed = 0;
 	peer->probed = false;
-	peer->orphan_rts = peer->nheld = 0;
-	peer->orphan_bytes = 0;
+	peer->orphan_rts = peer->unex_rts = peer->nheld = peer->nasked = 0;
+	peer->orphan_bytes = peer->unex_bytes = 0;
 	peer->pairs = NULL;
 }
 
@@ -65,6 +67,9 @@ int tq_core_poll(struct tq_core *core)
 
 	if (core->removed)
 		tq_ctxs_reap(core);
+	/* Records that were needed until now. */
+	tq_stups_trim(core, 0);
+	tq_rtups_trim(core, 0);
 	return events;
 }
 
@@ -106,12 +111,23 @@ void tq_core_release(struct tq_req *req)
 	if (req->kind == TQ_REQ_SEND) {
 		struct tq_sreq *s = (struct tq_sreq *)req;
 
-		LL_PREPEND(core->free_sreqs, s);
+		if (core->nfree_sreqs < TQ_FREE_MAX) {
+			LL_PREPEND(core->free_sreqs, s);
+			core->nfree_sreqs++;
+			return;
+		}
+		free(s);
 	} else {
 		struct tq_rreq *r = (struct tq_rreq *)req;
 
-		LL_PREPEND(core->free_rreqs, r);
+		if (core->nfree_rreqs < TQ_FREE_MAX) {
+			LL_PREPEND(core->free_rreqs, r);
+			core->nfree_rreqs++;
+			return;
+		}
+		free(r);
 	}
+	TQ_LEVEL(core->stats, requests, -1);
 }
 
 /* ---- told by the network ---- */

@@ -52,6 +52,7 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	pair->pnext = pair->peer->pairs;
 	pair->peer->pairs = pair;
 	ctx->pairs[rank] = pair;
+	TQ_LEVEL(ctx->core->stats, pairs, 1);
 	return pair;
 }
 
@@ -64,6 +65,7 @@ static void pair_free(struct tq_pair *pair)
 	while (*at != pair)
 		at = &(*at)->pnext;
 	*at = pair->pnext;
+	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);
 	free(pair);
 }
 
@@ -93,7 +95,8 @@ static void orphan_count(struct tq_core *core, struct tq_orphan *o, int n)
 		o->peer->orphan_rts += (uint32_t)n;
 	else
 		o->peer->orphan_bytes += (uint64_t)((int64_t)o->len * n);
-	tq_unex_count(core, (int64_t)o->len * n);
+	TQ_LEVEL(core->stats, early_messages, n);
+	tq_unex_count(core, (int64_t)(sizeof(*o) + o->len) * n);
 }
 
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
@@ -186,6 +189,7 @@ static void ctx_free(struct tq_ctx *ctx)
 {
 	pairs_free(ctx);
 	tq_recv_ctx_free(ctx);
+	TQ_LEVEL(ctx->core->stats, contexts, -1);
 	free(ctx->pairs);
 	free(ctx->peers);
 	free(ctx);
@@ -218,6 +222,7 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 		memcpy(ctx->peers, peers, (size_t)npeers * sizeof(struct tq_peer *));
 	HASH_ADD(hh, core->ctxs, id, sizeof(ctx->id), ctx);
 	ctx->named = true;
+	TQ_LEVEL(core->stats, contexts, 1);
 	orphans_take(core, id);
 	*result = ctx;
 	return 0;

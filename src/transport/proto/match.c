@@ -153,6 +153,7 @@ static void match(struct tq_rreq *r, struct tq_unex *u)
 {
 	if (r->rtup) {
 		DL_DELETE(r->rtup->posted, r);
+		tq_rtup_rest(r->rtup);
 	} else {
 		DL_DELETE(r->ctx->wild, r);
 		r->ctx->wild_gone = true;

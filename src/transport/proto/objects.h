@@ -63,6 +63,7 @@ struct tq_sreq {
 	bool uncopied;               /* that was empty once */
 	bool reported;               /* direct: named in a HELD message */
 	bool nodirect;               /* RTS: it said TQ_RTS_NODIRECT, or its tuple wasn't DIRECT */
+	bool empty;                  /* counted in core->nempty */
 	uint32_t handle;             /* RTS: what the receiver knows it by */
 	uint32_t rreq;               /* the receive's handle at the receiver */
 	uint64_t offset;             /* PIECES, AGAIN: sent so far */
@@ -142,6 +143,7 @@ struct tq_unex {
 	const void *data;
 	struct tq_bounce *bounce;
 	bool owned;
+	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
 	struct tq_unex *next, *prev;   /* of its pair */
 	struct tq_unex *tnext, *tprev; /* of its tuple */
 	struct tq_unex *anext, *aprev; /* of its context, by arrival: for TQ_ANY_SOURCE */
@@ -236,7 +238,8 @@ struct tq_rtup {
 	UT_hash_handle hh;             /* pair->rtups, by tag */
 	struct tq_rtup *next, *prev;   /* ctx->queued: those with an SRQ on offer or in use */
 	struct tq_rtup *lnext, *lprev; /* core->lru of those */
-	struct tq_rtup *anext, *aprev; /* core->rtup_all */
+	struct tq_rtup *anext, *aprev; /* core->rtup_lru, or core->rtup_parked if */
+	bool parked;
 };
 
 /* ---- the sender's side ---- */
@@ -277,6 +280,7 @@ struct tq_stup {
 	bool waiting;                  /* OFFERED: in core->want_lane */
 	bool idle;                     /* in the peer's idle_lanes */
 	bool used;                     /* since core->stup_lru was last looked through */
+	bool parked;                   /* not in core->stup_lru */
 	struct tq_sreq *granted;       /* CTS-DIRECT came, not posted yet: in seq order */
 	UT_hash_handle hh;             /* pair->stups, by tag */
 	struct tq_stup *lnext, *lprev; /* core->stup_lru */
@@ -321,7 +325,10 @@ struct tq_peer {
 	/* What it has here, and a correct one has only so much of: */
 	uint32_t orphan_rts;   /* orphans (ctx.c) that are RTS, */
 	uint64_t orphan_bytes; /* and of those that are EAGER */
+	uint32_t unex_rts;     /* the same of its unexpected messages, */
+	uint64_t unex_bytes;   /* with their records */
 	uint32_t nheld;        /* messages that it holds */
+	uint32_t nasked;       /* tuples to there in TQ_STUP_ASKED */
 	struct tq_pair *pairs;
 	const char *doom;     /* it did what can't be: why it will be failed at the next poll */
 	struct tq_peer *next; /* core->doomed */
@@ -356,6 +363,7 @@ struct tq_ctx {
 struct tq_orphan;
 
 #define TQ_ONCE_BITS 11
+#define TQ_FREE_MAX  4096u
 
 struct tq_core {
 	const struct tq_wire_ops *wire;
@@ -378,12 +386,17 @@ struct tq_core {
 	struct tq_peer *doomed;
 	struct tq_rtup *lru; /* tuples with an SRQ, least recently used first */
 	uint32_t ntuples;
-	struct tq_rtup *rtup_all; /* all records, in the order in which they are looked at for
-				     eviction */
-	uint32_t nrtups;
+	/*
+	 * Records of tuples, as receiver and as sender. A record in the first list may be
+	 * forgotten, or was not found to be needed yet; after each poll the list has at most
+	 * params->tuple_records. A record that is found to be needed is parked until it isn't.
+	 */
+	struct tq_rtup *rtup_lru, *rtup_parked;
+	uint32_t nrtups, nrtups_parked;
 	uint64_t nmessages; /* received by any way */
 	struct tq_stup *stup_lru;
-	uint32_t nstups;
+	uint32_t nstups, nstups_parked;
+	uint32_t nstups_queued; /* not in TQ_STUP_CONTROL */
 	uint32_t dice;
 	struct tq_stup *want_lane; /* OFFERED */
 	struct tq_ctx *removed;    /* by their users; they stay for what is under way */
@@ -397,9 +410,12 @@ struct tq_core {
 	bool pressing;
 	/* For tests and debugging, NULL: told of each change of a state. */
 	void (*trace)(const char *what, const void *object, const char *from, const char *to);
+	/* Kept for the next ones, at most TQ_FREE_MAX of each. */
 	struct tq_sreq *free_sreqs;
 	struct tq_rreq *free_rreqs;
 	struct tq_unex *free_unex;
+	uint32_t nfree_sreqs, nfree_rreqs, nfree_unex;
+	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Tuples that had one message: stups.c. Last, as it keeps apart what each message needs. */
 	uint32_t once[1u << TQ_ONCE_BITS][2];
 };

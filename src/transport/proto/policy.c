@@ -43,6 +43,8 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 			HASH_DEL(ctx->wildtags, t);
 		} else if (!(t = malloc(sizeof(*t)))) {
 			return; /* then a tuple is promoted too early */
+		} else {
+			TQ_LEVEL(ctx->core->stats, wild_tags, 1);
 		}
 		t->tag = tag;
 		HASH_ADD(hh, ctx->wildtags, tag, sizeof(t->tag), t);
@@ -196,6 +198,7 @@ void tq_policy_free(struct tq_ctx *ctx)
 
 	while ((t = ctx->wildtags)) {
 		HASH_DEL(ctx->wildtags, t);
+		TQ_LEVEL(ctx->core->stats, wild_tags, -1);
 		free(t);
 	}
 }

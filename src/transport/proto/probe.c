@@ -189,7 +189,9 @@ int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
 
 	if (n <= 0)
 		return 0;
-	DL_FOREACH2(core->rtup_all, k, anext)
+	DL_FOREACH2(core->rtup_lru, k, anext)
+		used = insert(info, used, n, &k->info);
+	DL_FOREACH2(core->rtup_parked, k, anext)
 		used = insert(info, used, n, &k->info);
 	return used;
 }

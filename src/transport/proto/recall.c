@@ -131,12 +131,14 @@ static void put_srq(struct tq_rtup *k)
 	tq_handle_free(&core->rtups, k->handle);
 	core->ntuples--;
 	TQ_LEVEL(core->stats, tuples, -1);
+	tq_rtup_rest(k);
 }
 
 void tq_rtup_unheld(struct tq_rtup *k)
 {
 	assert(k->nheld && k->srq);
 	k->pair->peer->nheld--;
+	TQ_LEVEL(k->pair->ctx->core->stats, held_known, -1);
 	if (!--k->nheld && k->state == TQ_RTUP_CONTROL)
 		put_srq(k);
 }
@@ -165,6 +167,7 @@ static void end_cancelled(struct tq_rtup *k)
 		DL_DELETE(k->posted, r);
 		tq_rreq_end(r, r->cancelling);
 	}
+	tq_rtup_rest(k);
 }
 
 /* RECALLED came; when all deliveries that it counts were seen too, the recall is over. */
@@ -254,6 +257,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		DL_APPEND2(k->held, u, tprev, tnext);
 		k->held_came++;
 		peer->nheld++;
+		TQ_LEVEL(core->stats, held_known, 1);
 		TQ_COUNT(core->stats, held);
 	}
 }
@@ -314,8 +318,10 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 		DL_DELETE2(k->held, u, tprev, tnext);
 		tq_unex_free(u);
 		k->pair->peer->nheld--;
+		TQ_LEVEL(core->stats, held_known, -1);
 	}
 	k->pair->peer->nheld -= k->nheld;
+	TQ_LEVEL(core->stats, held_known, -(int64_t)k->nheld);
 	k->nheld = 0;
 	if (k->room)
 		DL_DELETE2(core->room, k, rprev, rnext);
@@ -330,4 +336,5 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 		DL_DELETE(k->posted, r);
 		tq_rreq_end(r, error);
 	}
+	tq_rtup_rest(k);
 }

@@ -42,10 +42,15 @@ struct tq_rreq *tq_rreq_new(struct tq_ctx *ctx, int rank, int32_t tag, const str
 	struct tq_core *core = ctx->core;
 	struct tq_rreq *r = core->free_rreqs;
 
-	if (r)
+	if (r) {
 		core->free_rreqs = r->next;
-	else if (!(r = malloc(sizeof(*r))))
-		return NULL;
+		core->nfree_rreqs--;
+	} else {
+		r = malloc(sizeof(*r));
+		if (!r)
+			return NULL;
+		TQ_LEVEL(core->stats, requests, 1);
+	}
 	*r = (struct tq_rreq){
 		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
 		.state = TQ_RREQ_POSTED,
@@ -220,6 +225,7 @@ static void cancel(struct tq_rreq *r, int error)
 		return; /* it has matched */
 	if (r->rtup) {
 		DL_DELETE(r->rtup->posted, r);
+		tq_rtup_rest(r->rtup);
 	} else {
 		DL_DELETE(r->ctx->wild, r);
 	}
@@ -348,6 +354,7 @@ static bool arrive(struct tq_rtup *k, const struct tq_msg_eager *m, uint64_t len
 		struct tq_rreq *r = k->posted;
 
 		DL_DELETE(k->posted, r);
+		tq_rtup_rest(k);
 		tq_fetch_at_once(r, m + 1, len);
 		return false;
 	}

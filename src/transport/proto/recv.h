@@ -109,6 +109,21 @@ static inline struct tq_rtup *tq_rtup_get(struct tq_pair *pair, int32_t tag)
 	return k && k->tag == tag ? k : tq_rtup_get_other(pair, tag);
 }
 void tq_rtup_free(struct tq_rtup *k);
+/* CONTROL, and nothing is in its queues. */
+static inline bool tq_rtup_quiet(const struct tq_rtup *k)
+{
+	return k->state == TQ_RTUP_CONTROL && !k->posted && !k->unex && !k->srq;
+}
+/* Forgets records that nothing needs, the oldest first, until there is room for so many more. No
+ * caller has a pointer to one. */
+void tq_rtups_trim(struct tq_core *core, uint32_t more);
+/* To be called where the record may have become quiet. */
+void tq_rtup_unpark(struct tq_rtup *k);
+static inline void tq_rtup_rest(struct tq_rtup *k)
+{
+	if (k->parked && tq_rtup_quiet(k))
+		tq_rtup_unpark(k);
+}
 /* The one place that changes the state. */
 void tq_rtup_to(struct tq_rtup *k, enum tq_rtup_state state);
 /* What a message of the peer names; NULL: nothing. */

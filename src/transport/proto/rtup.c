@@ -6,9 +6,6 @@
 
 #include "proto/recv.h"
 
-#define RTUPS_IDLE 4096u /* records kept beyond those that have a queue */
-#define EVICT_LOOK 4u    /* records looked at when a new one is made */
-
 static const char *const state_names[TQ_RTUP_STATES] = {
 	[TQ_RTUP_CONTROL] = "CONTROL",
 	[TQ_RTUP_OFFERED] = "OFFERED",
@@ -45,25 +42,35 @@ struct tq_rtup *tq_rtup_find(const struct tq_pair *pair, int32_t tag)
 	return k;
 }
 
-static bool evictable(const struct tq_rtup *k)
+static void park(struct tq_core *core, struct tq_rtup *k)
 {
-	return k->state == TQ_RTUP_CONTROL && !k->posted && !k->unex && !k->srq;
+	DL_DELETE2(core->rtup_lru, k, aprev, anext);
+	DL_APPEND2(core->rtup_parked, k, aprev, anext);
+	k->parked = true;
+	core->nrtups_parked++;
 }
 
-/* Frees records that hold nothing, the oldest first. Tags that are used once leave one each. */
-static void evict(struct tq_core *core)
+void tq_rtup_unpark(struct tq_rtup *k)
 {
-	unsigned i;
+	struct tq_core *core = k->pair->ctx->core;
 
-	for (i = 0; i < EVICT_LOOK && core->nrtups >= RTUPS_IDLE + core->ntuples; i++) {
-		struct tq_rtup *k = core->rtup_all;
+	DL_DELETE2(core->rtup_parked, k, aprev, anext);
+	DL_APPEND2(core->rtup_lru, k, aprev, anext);
+	k->parked = false;
+	core->nrtups_parked--;
+}
 
-		if (evictable(k)) {
+void tq_rtups_trim(struct tq_core *core, uint32_t more)
+{
+	uint64_t most = (uint64_t)core->params->tuple_records;
+
+	while ((uint64_t)core->nrtups - core->nrtups_parked + more > most && core->rtup_lru) {
+		struct tq_rtup *k = core->rtup_lru;
+
+		if (tq_rtup_quiet(k))
 			tq_rtup_free(k);
-		} else {
-			DL_DELETE2(core->rtup_all, k, aprev, anext);
-			DL_APPEND2(core->rtup_all, k, aprev, anext);
-		}
+		else
+			park(core, k);
 	}
 }
 
@@ -76,7 +83,7 @@ struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag)
 		pair->recent_rtups[tq_recent(tag)] = k;
 		return k;
 	}
-	evict(core);
+	tq_rtups_trim(core, 1); /* tags that are used once leave a record each */
 	/* Likely the memory that was just given back, which calloc() would not take. */
 	k = malloc(sizeof(*k));
 	if (!k)
@@ -87,8 +94,9 @@ struct tq_rtup *tq_rtup_get_other(struct tq_pair *pair, int32_t tag)
 		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
 	};
 	HASH_ADD_BYHASHVALUE(hh, pair->rtups, tag, sizeof(k->tag), tq_tag_hash(tag), k);
-	DL_APPEND2(core->rtup_all, k, aprev, anext);
+	DL_APPEND2(core->rtup_lru, k, aprev, anext);
 	core->nrtups++;
+	TQ_LEVEL(core->stats, receiver_tuples, 1);
 	return k;
 }
 
@@ -96,8 +104,11 @@ void tq_rtup_free(struct tq_rtup *k)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
-	DL_DELETE2(core->rtup_all, k, aprev, anext);
+	if (k->parked)
+		tq_rtup_unpark(k);
+	DL_DELETE2(core->rtup_lru, k, aprev, anext);
 	core->nrtups--;
+	TQ_LEVEL(core->stats, receiver_tuples, -1);
 	if (k->pair->recent_rtups[tq_recent(k->tag)] == k)
 		k->pair->recent_rtups[tq_recent(k->tag)] = NULL;
 	HASH_DEL(k->pair->rtups, k);

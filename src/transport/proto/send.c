@@ -31,10 +31,12 @@ static struct tq_sreq *sreq_new(const struct sending *x)
 
 	if (s) {
 		LL_DELETE(core->free_sreqs, s);
+		core->nfree_sreqs--;
 	} else {
 		s = malloc(sizeof(*s));
 		if (!s)
 			return NULL;
+		TQ_LEVEL(core->stats, requests, 1);
 	}
 	*s = (struct tq_sreq){
 		.req = {.kind = TQ_REQ_SEND,
@@ -55,13 +57,19 @@ static struct tq_sreq *sreq_new(const struct sending *x)
 	return s;
 }
 
-/* May the user go on, although the message isn't delivered? Nothing needs his memory any more when
- * it was copied, to the pool or (inline) into the WQE. */
+/* Empty messages that wait for their receive after they have ended for their users: the pool of
+ * copies, which bounds the others, has no part in these. */
+#define EMPTY_MAX 16384u
+
+/* Returns true if the send is locally complete: nothing needs the user's memory any more when it
+ * was copied, to the pool or (inline) into the WQE. */
 static bool ends_now(const struct tq_sreq *s)
 {
 	if (s->flags & TQ_SEND_SYNC)
 		return false;
-	return s->copied || s->buf.len == 0 || (s->state == TQ_SREQ_DIRECT && !s->sg.reg);
+	if (s->copied || (s->state == TQ_SREQ_DIRECT && !s->sg.reg))
+		return true;
+	return s->buf.len == 0 && s->req.core->nempty < EMPTY_MAX;
 }
 
 static void unload(struct tq_sreq *s)
@@ -88,6 +96,7 @@ void tq_sreq_end(struct tq_sreq *s, int error)
 		tq_handle_free(&core->sreqs, s->handle);
 	DL_DELETE2(s->pair->sreqs, s, pprev, pnext);
 	core->outstanding--;
+	core->nempty -= s->empty;
 	tq_sreq_set(s, TQ_SREQ_ENDED);
 	tq_req_end(&s->req, error);
 }
@@ -418,6 +427,7 @@ static bool ends_direct(const struct sending *x)
 
 static int start(const struct sending *x, struct tq_req **req)
 {
+	struct tq_core *core = x->core;
 	bool now = x->flags & TQ_SEND_NOW;
 	struct tq_sreq *s;
 	int rc = -EAGAIN;
@@ -443,10 +453,12 @@ static int start(const struct sending *x, struct tq_req **req)
 		return give_up(s, rc);
 	numbers_used(x);
 	s->req.detached = ends_now(s);
+	s->empty = s->req.detached && s->state == TQ_SREQ_RTS && !s->copied;
+	core->nempty += s->empty;
 	if (now) {
 		assert(s->req.detached);
 		if (s->copied)
-			TQ_COUNT(x->core->stats, sent_copied);
+			TQ_COUNT(core->stats, sent_copied);
 		return 1;
 	}
 	*req = s->req.detached ? NULL : &s->req;

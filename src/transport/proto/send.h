@@ -74,6 +74,16 @@ struct tq_stup *tq_stup_find(const struct tq_pair *pair, int32_t tag);
 /* CONTROL, with nothing outstanding that knows it. */
 bool tq_stup_quiet(const struct tq_stup *t);
 void tq_stup_free(struct tq_stup *t);
+/* Forgets records that nothing needs until there is room for so many more. No caller has a pointer
+ * to one. */
+void tq_stups_trim(struct tq_core *core, uint32_t more);
+/* To be called where the record may have become quiet. */
+void tq_stup_unpark(struct tq_stup *t);
+static inline void tq_stup_rest(struct tq_stup *t)
+{
+	if (t->parked && tq_stup_quiet(t))
+		tq_stup_unpark(t);
+}
 
 /* ---- stup.c: the tuple ---- */
 

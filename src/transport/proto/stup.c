@@ -6,6 +6,14 @@
 /* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
 #define OFFER_WAIT 8u
 
+/*
+ * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet; and
+ * those that may wait for one or have a queue, for as long as their receivers let them. Beyond that
+ * no queue is asked for: nobody else bounds the records that this needs.
+ */
+#define ASKED_MAX  1024u
+#define QUEUED_MAX 65536u
+
 static const char *const state_names[TQ_STUP_STATES] = {
 	[TQ_STUP_CONTROL] = "CONTROL",     [TQ_STUP_ASKED] = "ASKED",
 	[TQ_STUP_OFFERED] = "OFFERED",     [TQ_STUP_DIRECT] = "DIRECT",
@@ -36,7 +44,16 @@ static void set_state(struct tq_stup *t, enum tq_stup_state to)
 	if (core->trace)
 		core->trace("sender's tuple", t, state_names[t->state], state_names[to]);
 	core->nrecalling += (to == TQ_STUP_RECALLING) - (t->state == TQ_STUP_RECALLING);
+	if (t->state == TQ_STUP_ASKED || to == TQ_STUP_ASKED) {
+		int change = (to == TQ_STUP_ASKED) - (t->state == TQ_STUP_ASKED);
+
+		t->pair->peer->nasked += (uint32_t)change;
+		TQ_LEVEL(core->stats, asked, change);
+	}
+	core->nstups_queued += (uint32_t)((to != TQ_STUP_CONTROL) - (t->state != TQ_STUP_CONTROL));
 	t->state = to;
+	if (to == TQ_STUP_CONTROL)
+		tq_stup_rest(t);
 }
 
 /* ---- lanes ---- */
@@ -135,6 +152,10 @@ uint32_t tq_stup_ask(struct tq_stup *t)
 	/* Held messages of a life that was recalled keep its SRQ. */
 	if (t->state != TQ_STUP_CONTROL || t->direct || t->sent < t->ask_at)
 		return 0;
+	if (t->pair->peer->nasked >= ASKED_MAX || core->nstups_queued >= QUEUED_MAX) {
+		TQ_COUNT(core->stats, not_asked);
+		return 0;
+	}
 	if (!t->handle)
 		t->handle = tq_handle_new(&core->stups, t);
 	return t->handle;
@@ -366,6 +387,7 @@ void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
 		control_again(t);
 	else if (!t->direct && t->lane)
 		set_idle(t, true);
+	tq_stup_rest(t);
 }
 
 void tq_stup_failed(struct tq_stup *t)

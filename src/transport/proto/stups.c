@@ -4,9 +4,8 @@
 
 #include "proto/send.h"
 
-/* Tuples that are remembered without need, and how many are looked at to forget one. */
-#define STUPS_MAX  4096u
-#define EVICT_LOOK 8
+/* Records with a recent message that are passed over to forget one without. */
+#define SPARED_MAX 8
 
 bool tq_stup_quiet(const struct tq_stup *t)
 {
@@ -25,28 +24,62 @@ void tq_stup_free(struct tq_stup *t)
 		tq_handle_free(&core->stups, t->handle);
 	if (t->pair->recent_stups[tq_recent(t->tag)] == t)
 		t->pair->recent_stups[tq_recent(t->tag)] = NULL;
+	/* At the end of all it may be in any state. */
+	core->nstups_queued -= t->state != TQ_STUP_CONTROL;
+	if (t->state == TQ_STUP_ASKED) {
+		t->pair->peer->nasked--;
+		TQ_LEVEL(core->stats, asked, -1);
+	}
 	HASH_DELETE(hh, t->pair->stups, t);
-	DL_DELETE2(core->stup_lru, t, lprev, lnext);
+	if (t->parked)
+		core->nstups_parked--;
+	else
+		DL_DELETE2(core->stup_lru, t, lprev, lnext);
 	core->nstups--;
+	TQ_LEVEL(core->stats, sender_tuples, -1);
 	free(t);
 }
 
-/* Forgets a tuple that hasn't been used of late. (To keep the list in order of use would cost each
- * message more than this "second chance" costs each new tuple.) */
-static void evict(struct tq_core *core)
+static void park(struct tq_core *core, struct tq_stup *t)
 {
-	struct tq_stup *t;
-	int i;
+	DL_DELETE2(core->stup_lru, t, lprev, lnext);
+	t->parked = true;
+	core->nstups_parked++;
+}
 
-	for (i = 0; i < EVICT_LOOK; i++) {
-		t = core->stup_lru;
-		if (!t->used && tq_stup_quiet(t)) {
+void tq_stup_unpark(struct tq_stup *t)
+{
+	struct tq_core *core = t->pair->ctx->core;
+
+	DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	t->parked = false;
+	core->nstups_parked--;
+}
+
+/*
+ * The list is not in order of use, as to keep that would cost each message more than this "second
+ * chance" costs each new tuple. Each round but the first few makes the list shorter, so it ends
+ * within its limit whatever was used, and each record is parked once for each time that it is
+ * needed.
+ */
+void tq_stups_trim(struct tq_core *core, uint32_t more)
+{
+	uint64_t most = (uint64_t)core->params->tuple_records;
+	int spared = 0;
+
+	while ((uint64_t)core->nstups - core->nstups_parked + more > most && core->stup_lru) {
+		struct tq_stup *t = core->stup_lru;
+
+		if (!tq_stup_quiet(t)) {
+			park(core, t);
+		} else if (!t->used || spared == SPARED_MAX) {
 			tq_stup_free(t);
-			return;
+		} else {
+			spared++;
+			t->used = false;
+			DL_DELETE2(core->stup_lru, t, lprev, lnext);
+			DL_APPEND2(core->stup_lru, t, lprev, lnext);
 		}
-		t->used = false;
-		DL_DELETE2(core->stup_lru, t, lprev, lnext);
-		DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	}
 }
 
@@ -96,8 +129,7 @@ static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 	struct tq_core *core = pair->ctx->core;
 	struct tq_stup *t;
 
-	if (core->nstups >= STUPS_MAX)
-		evict(core);
+	tq_stups_trim(core, 1);
 	/* Likely the memory that was just given back, which calloc() would not take. */
 	t = malloc(sizeof(*t));
 	if (!t)
@@ -111,6 +143,7 @@ static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
 	HASH_ADD_BYHASHVALUE(hh, pair->stups, tag, sizeof(t->tag), tq_tag_hash(tag), t);
 	DL_APPEND2(core->stup_lru, t, lprev, lnext);
 	core->nstups++;
+	TQ_LEVEL(core->stats, sender_tuples, 1);
 	return t;
 }
 

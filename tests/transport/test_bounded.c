@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Each table, list and pool of an endpoint, driven ten times beyond its limit in the order that
+ * suits it least, and then read by its counter: test_bounded [NAME], under "softhca run --nodes 1".
+ * The protocol alone is in unit_limits.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "many.h"
+#include "net/control.h"
+
+static const int both[] = {0, 1};
+static const char *const defaults[] = {NULL};
+
+static void is_within(int ep, const char *name, uint64_t limit)
+{
+	many_must(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu",
+		  name, ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
+}
+
+static void was_within(int ep, const char *name, uint64_t limit)
+{
+	many_must(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu",
+		  name, ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
+}
+
+/* What comes and goes in many rounds may be more at one time than at another, but not by what each
+ * round would leave. */
+static uint64_t about(const char *name, uint64_t high)
+{
+	/* Spare control buffers of both sizes. */
+	return strcmp(name, "own_bytes") ? 2 * high + 2 : high + 2 * 16 * (4224 + 256);
+}
+
+/* Progress, until there are no more than that. */
+static void falls(int ep, const char *name, uint64_t limit)
+{
+	time_t end = time(NULL) + many_deadline;
+
+	while (many_counter(ep, name) > limit && time(NULL) < end)
+		many_spin(10);
+	is_within(ep, name, limit);
+}
+
+static void two(struct tq_ctx **ctx, const char *const *params)
+{
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[1], ctx[0], 1, 0);
+}
+
+/* ---- tuples ---- */
+
+enum { TAGS = 40960, RECORDS = 4096, ASKED = 1024 };
+
+static void tags_twice(struct tq_ctx **ctx, int each)
+{
+	struct many_op sent, got;
+	char data[64];
+
+	for (int tag = 0; tag < TAGS; tag++) {
+		for (int i = 0; i < each; i++) {
+			many_send(ctx[0], 1, tag, "used", 0, &sent);
+			many_recv(ctx[1], 0, tag, data, &got);
+			while (!got.ended)
+				many_spin(1);
+		}
+	}
+	many_spin(1000);
+}
+
+/* Tags that are used twice and never again. */
+static void used_twice(void)
+{
+	struct tq_ctx *ctx[2];
+
+	two(ctx, defaults);
+	tags_twice(ctx, 2);
+	is_within(0, "sender_tuples", RECORDS);
+	is_within(1, "receiver_tuples", RECORDS);
+	is_within(0, "handle_slots", 1024);
+}
+
+/* Tags that are used once, and ask for a queue with that message. */
+static void used_once(void)
+{
+	static const char *const params[] = {"promote_after=0", "tuples=64", "srq_pool=8", NULL};
+	struct tq_ctx *ctx[2];
+	uint64_t before;
+
+	two(ctx, params);
+	before = many_counter(1, "srqs") - many_counter(1, "tuples");
+	tags_twice(ctx, 1);
+	is_within(0, "sender_tuples", RECORDS + 64);
+	is_within(1, "receiver_tuples", RECORDS + 64);
+	was_within(1, "tuples", 64);
+	was_within(1, "srqs", before + 64 + 8 + 64);
+	was_within(1, "srqs_idle", 8);
+	was_within(1, "srqs_withdrawn", 64);
+	was_within(0, "asked", ASKED);
+	falls(0, "asked", 0);
+}
+
+/* Their answers come late: the context isn't there. */
+static void asked_early(void)
+{
+	static const char *const params[] = {"promote_after=0", "unexpected_limit=64K", NULL};
+	enum { MESSAGES = 10 * ASKED };
+	static struct many_op sent[MESSAGES];
+	struct tq_ctx *ctx[2], *late[2];
+	struct tq_peer *p[2];
+	struct many_op got;
+	char data[64];
+
+	two(ctx, params);
+	for (int i = 0; i < 2; i++)
+		p[i] = many_peers[0][i];
+	many_must(!tq_ctx_add(many_eps[0], 9, p, 2, 0, 0, &late[0]), "no context");
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(late[0], 1, i, "early", 0, &sent[i]);
+		many_spin(1);
+	}
+	many_spin(1000);
+	many_must(many_counter(1, "early_messages") == MESSAGES, "%d messages are early",
+		  (int)many_counter(1, "early_messages"));
+	was_within(0, "asked", ASKED);
+	is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES); /* those of RTS are needed */
+	for (int i = 0; i < 2; i++)
+		p[i] = many_peers[1][i];
+	many_must(!tq_ctx_add(many_eps[1], 9, p, 2, 1, 0, &late[1]), "no context");
+	is_within(1, "early_messages", 0);
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(late[1], 0, i, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+	}
+	falls(0, "asked", 0);
+	falls(0, "sender_tuples", RECORDS + 1024);
+	falls(1, "receiver_tuples", RECORDS + 1024);
+	falls(1, "unexpected_bytes", 0);
+}
+
+/* SRQs that can't be destroyed yet, as completions keep coming. */
+static void withdrawn(void)
+{
+	static const char *const params[] = {"tuples=8", "srq_pool=0", NULL};
+	struct tq_ctx *ctx[2];
+	struct tq_core *core;
+	uint32_t srqn;
+	int made = 0;
+
+	two(ctx, params);
+	core = &many_eps[1]->core;
+	tq_lock(&many_eps[1]->lock);
+	for (int i = 0; i < 10 * 8; i++) {
+		struct tq_srq *srq = core->wire->srq_get(core->net, &srqn);
+
+		made += srq != NULL;
+		if (srq)
+			core->wire->srq_put(core->net, srq, false);
+	}
+	tq_unlock(&many_eps[1]->lock);
+	many_must(made == 8, "%d queues were made", made);
+	is_within(1, "srqs_withdrawn", 8);
+	falls(1, "srqs_withdrawn", 0);
+	tq_lock(&many_eps[1]->lock);
+	many_must(core->wire->srq_get(core->net, &srqn) != NULL,
+		  "none is made when those have gone");
+	tq_unlock(&many_eps[1]->lock);
+}
+
+/* More tuples with held messages than there may be lanes. */
+static void lanes(void)
+{
+	static const char *const params[] = {"promote_after=0", "giveback_after=0", "hold_lanes=2",
+					     NULL};
+	enum { MANY = 20 };
+	struct many_op sent[MANY], got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	two(ctx, params);
+	for (int round = 0; round < 3; round++) {
+		for (int tag = 0; tag < MANY; tag++) {
+			many_recv(ctx[1], 0, tag, data, &got);
+			many_spin(50);
+			many_send(ctx[0], 1, tag, "in time", 0, &sent[tag]);
+			many_must(many_comes(&got), "it didn't come");
+		}
+		many_spin(300);
+	}
+	for (int tag = 0; tag < MANY; tag++) {
+		many_send(ctx[0], 1, tag, "held", 0, &sent[tag]);
+		many_spin(100);
+	}
+	was_within(0, "hold_lanes", 2);
+	was_within(0, "lanes", 2 + 2 + 1);
+	was_within(1, "targets", 2 + 2 + 1);
+	for (int tag = MANY - 1; tag >= 0; tag--) {
+		many_recv(ctx[1], 0, tag, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent[tag]), "tag %d didn't come", tag);
+	}
+}
+
+/* ---- messages ---- */
+
+/*
+ * Sends n messages before their receives, many times what the receiver may keep. At most `most` may
+ * go eagerly: as many as the limit allows, those that credits let come when the sender is told to
+ * stop, and those that waited for credit by then.
+ */
+static void unexpected(size_t size, int n, uint64_t most)
+{
+	static const char *const params[] = {"unexpected_limit=64K", "credits=8", NULL};
+	enum { MOST = 40000 };
+	static struct many_op sent[MOST];
+	static char text[4096];
+	struct tq_ctx *ctx[2];
+	struct many_op got;
+	uint64_t eager;
+	char data[64];
+
+	two(ctx, params);
+	eager = many_counter(0, "sent_eager");
+	for (int i = 0; i < n; i++) {
+		struct tq_buf buf = {.addr = text, .len = size};
+		int rc;
+
+		sent[i] = (struct many_op){0};
+		rc = tq_send(ctx[0], 1, MANY_TAG, &buf, 0, &sent[i], &sent[i].req);
+		many_must(rc >= 0, "send: %d", rc);
+		sent[i].ended |= rc == 1;
+		many_spin(2);
+	}
+	eager = many_counter(0, "sent_eager") - eager;
+	many_must(eager <= most, "%d messages were sent eagerly", (int)eager);
+	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unex)));
+	many_must(many_counter(1, "unexpected") == (uint64_t)n, "%d of %d are there",
+		  (int)many_counter(1, "unexpected"), n);
+	for (int i = 0; i < n; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+	}
+	falls(1, "unexpected_bytes", 0);
+	is_within(1, "unexpected", 0);
+	is_within(1, "unexpected_records", 4096);
+	falls(0, "requests", 2 * 4096);
+	falls(1, "requests", 2 * 4096);
+	falls(0, "copy_bytes", 0);
+}
+
+static void unexpected_data(void)
+{
+	unexpected(4000, 4000, (64 << 10) / 4000 + 255 + (256 << 10) / 4000);
+}
+
+static void unexpected_empty(void)
+{
+	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unex) + 2 * 255);
+}
+
+/* Messages wait for credit, and writes for a connection; then no more. */
+static void waiting(void)
+{
+	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
+	enum { MESSAGES = 10 * 1024 };
+	static struct many_op sent[MESSAGES];
+	static uint64_t word;
+	struct tq_ctx *ctx[2];
+	struct many_op got;
+	struct tq_mr *mr;
+	char data[64];
+
+	many_open(2, true, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	many_must(!tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr), "no registration");
+	for (uint64_t i = 1; i <= MESSAGES; i++)
+		many_must(!tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)),
+			  "put");
+	is_within(0, "puts_waiting", MESSAGES);
+	many_must(many_counter(0, "puts_waiting") == MESSAGES, "they don't wait");
+	for (int i = 0; i < MESSAGES; i++)
+		many_send(ctx[0], 1, MANY_TAG, "waits", TQ_SEND_SYNC, &sent[i]);
+	many_must(many_counter(0, "waiting") > MESSAGES / 2, "messages don't wait");
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv(ctx[1], 0, MANY_TAG, data, &got);
+		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+	}
+	is_within(0, "waiting", 0);
+	is_within(0, "puts_waiting", 0);
+	is_within(0, "connect_requests", 0);
+	many_must(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
+		  many_eps[0]->net.control->nfree);
+	many_must(word == MESSAGES, "the last write was number %d", (int)word);
+	falls(0, "requests", 2 * 4096);
+	falls(1, "requests", 2 * 4096);
+	tq_mr_deregister(mr);
+}
+
+/* Writes for which nobody makes a connection. */
+static void puts_without_end(void)
+{
+	enum { MOST = 65536 };
+	const uint64_t word = 1;
+	int taken = 0;
+
+	many_open(2, true, defaults);
+	many_know_all();
+	for (int i = 0; i < 10 * MOST; i++) {
+		int rc = tq_put(many_peers[0][1], &word, sizeof(word), 64, 1);
+
+		many_must(rc == 0 || rc == -EAGAIN, "put: %d", rc);
+		taken += !rc;
+	}
+	many_must(taken == MOST, "%d writes wait", taken);
+	was_within(0, "puts_waiting", MOST);
+}
+
+/* Each time that the limit of unexpected data is passed all peers are told: also one that is away,
+ * and whose credits are used up. */
+static void told_while_away(void)
+{
+	static const char *const params[] = {"credits=2", NULL};
+	struct tq_link *link;
+	struct tq_core *core;
+	struct tq_ctx *ctx[2];
+
+	two(ctx, params);
+	core = &many_eps[0]->core;
+	link = many_peers[1][0]->link;
+	for (int i = 0; i < 1001; i++) {
+		tq_lock(&many_eps[0]->lock);
+		core->wire->press(core->net, i % 2 == 0);
+		tq_unlock(&many_eps[0]->lock);
+		tq_progress(many_eps[0]);
+	}
+	was_within(0, "waiting", 1);
+	many_must(many_high(0, "waiting") == 1, "none waits");
+	falls(0, "waiting", 0);
+	many_spin(1000);
+	many_must(link->pressed, "the last word didn't come");
+}
+
+/* Announced messages, each registered: ten times as many operations as are kept for the next. */
+static void operations(void)
+{
+	static const char *const params[] = {"protocol=rget", "eager_limit=0", NULL};
+	enum { MESSAGES = 10 * 1024, SIZE = 64 };
+	static struct many_op sent[MESSAGES], got[MESSAGES];
+	static char data[MESSAGES][SIZE], text[SIZE];
+	struct tq_ctx *ctx[2];
+
+	memset(text, 'x', SIZE - 1);
+	two(ctx, params);
+	for (int i = 0; i < MESSAGES; i++) {
+		many_send(ctx[0], 1, MANY_TAG, text, TQ_SEND_SYNC, &sent[i]);
+		many_spin(2);
+	}
+	many_spin(1000);
+	/* All are there: each receive starts its read at once. */
+	many_must(many_counter(1, "unexpected") == MESSAGES, "%d are there",
+		  (int)many_counter(1, "unexpected"));
+	for (int i = 0; i < MESSAGES; i++)
+		many_recv_long(ctx[1], 0, MANY_TAG, data[i], SIZE, &got[i]);
+	for (int i = 0; i < MESSAGES; i++)
+		many_must(many_comes(&got[i]) && many_comes(&sent[i]) && !strcmp(data[i], text),
+			  "message %d didn't come", i);
+	for (int i = 0; i < 2; i++) {
+		falls(i, "operations", 1024);
+		is_within(i, "registered", 0);
+		is_within(i, "registered_bytes", 0);
+		was_within(i, "registered", MESSAGES + 1);
+		is_within(i, "handle_slots", 5 * 2 * MESSAGES);
+	}
+}
+
+/* ---- contexts, peers ---- */
+
+static const char *const of_contexts[] = {
+	"contexts",        "pairs",     "sender_tuples", "receiver_tuples",    "tuples",
+	"unexpected_tags", "wild_tags", "handle_slots",  "unexpected_records", "requests",
+	"own_bytes",       "srqs",      "cq_entries",    "early_messages",     "control_buffers"};
+
+enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
+
+/* A context with a tuple that has a queue, one that has none, a wildcard, and what is left of them.
+ */
+static void use(struct tq_ctx **ctx)
+{
+	struct many_op sent, got;
+	char data[64];
+
+	for (int i = 0; i < 3; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_send(ctx[0], 1, 1, "early", 0, &sent);
+	many_recv(ctx[1], TQ_ANY_SOURCE, 1, data, &got);
+	many_must(many_comes(&got), "a message didn't come");
+	many_recv(ctx[0], 1, TQ_ANY_TAG, data, &got);
+	many_send(ctx[1], 0, 1, "back", 0, &sent);
+	many_must(many_comes(&got), "a message didn't come");
+}
+
+static void contexts(void)
+{
+	static const char *const params[] = {"promote_after=0", NULL};
+	enum { ROUNDS = 400, FIRST = 40 };
+	uint64_t after[2][OF_CONTEXTS] = {{0}};
+	struct tq_ctx *ctx[2], *of[2];
+
+	two(of, params);
+	for (int round = 0; round < ROUNDS; round++) {
+		many_context(10 + (uint32_t)round, 2, both, ctx);
+		use(ctx);
+		tq_ctx_remove(ctx[round % 2]);
+		many_spin(20);
+		tq_ctx_remove(ctx[!(round % 2)]);
+		falls(0, "contexts", 1);
+		falls(1, "contexts", 1);
+		for (int i = 0; i < 2 * OF_CONTEXTS; i++) {
+			const char *name = of_contexts[i / 2];
+
+			if (round < FIRST) {
+				after[i % 2][i / 2] = many_high(i % 2, name);
+				continue;
+			}
+			is_within(i % 2, name, about(name, after[i % 2][i / 2]));
+		}
+	}
+}
+
+static const char *const of_peers[] = {"peers",
+				       "unnamed",
+				       "nodes",
+				       "lanes",
+				       "hold_lanes",
+				       "targets",
+				       "srqs",
+				       "srqs_idle",
+				       "own_bytes",
+				       "control_buffers",
+				       "waiting",
+				       "pairs",
+				       "registered",
+				       "connect_requests",
+				       "handle_slots",
+				       "cq_entries",
+				       "contexts",
+				       "sender_tuples",
+				       "receiver_tuples",
+				       "requests"};
+
+enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
+
+/* Processes come and go. One that was asked for a connection before it knew who asked, too. */
+static void peers(void)
+{
+	static const char *const params[] = {"promote_after=0", "service_thread=1", NULL};
+	enum { ROUNDS = 60, FIRST = 10 };
+	uint64_t after[OF_PEERS] = {0};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open(1, true, params);
+	many_know(0, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct tq_peer *p[2];
+
+		many_open_one(many_neps, params);
+		many_know(1, 0);
+		many_know(1, 1);
+		p[0] = many_peers[1][0];
+		p[1] = many_peers[1][1];
+		many_must(!tq_ctx_add(many_eps[1], 1, p, 2, 1, 0, &ctx[1]), "no context");
+		many_send(ctx[1], 0, 3, "who is it?", 0, &sent);
+		for (time_t end = time(NULL) + many_deadline;
+		     !many_counter(0, "unnamed") && time(NULL) < end;)
+			many_spin(10);
+		is_within(0, "unnamed", 1);
+		many_know(0, 1);
+		is_within(0, "unnamed", 0);
+		p[0] = many_peers[0][0];
+		p[1] = many_peers[0][1];
+		many_must(!tq_ctx_add(many_eps[0], 1, p, 2, 0, 0, &ctx[0]), "no context");
+		many_recv(ctx[0], 1, 3, data, &got);
+		many_must(many_comes(&got), "the first one didn't come");
+		use(ctx);
+		tq_ctx_remove(ctx[0]);
+		tq_ctx_remove(ctx[1]);
+		falls(0, "contexts", 0);
+		tq_close(many_eps[1]);
+		many_neps = 1;
+		tq_peer_remove(many_peers[0][1]);
+		many_spin(100);
+		for (int i = 0; i < OF_PEERS; i++) {
+			if (round < FIRST)
+				after[i] = many_high(0, of_peers[i]);
+			else
+				is_within(0, of_peers[i], about(of_peers[i], after[i]));
+		}
+	}
+	is_within(0, "peers", 1);
+	is_within(0, "nodes", 1);
+	is_within(0, "targets", 0);
+	many_must(!many_errors, "%d errors were logged", many_errors);
+}
+
+static const struct many_case cases[] = {
+	{"tags that are used twice", used_twice},
+	{"tags that ask at once", used_once},
+	{"asked before there is a context", asked_early},
+	{"queues that can't go yet", withdrawn},
+	{"lanes", lanes},
+	{"unexpected data", unexpected_data},
+	{"unexpected messages without data", unexpected_empty},
+	{"messages and writes that wait", waiting},
+	{"writes without end", puts_without_end},
+	{"told while it is away", told_while_away},
+	{"operations and registrations", operations},
+	{"contexts that come and go", contexts},
+	{"peers that come and go", peers},
+};
+
+int main(int argc, char **argv)
+{
+	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}
