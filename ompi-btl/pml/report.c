@@ -141,6 +141,45 @@ static double percent(uint64_t part, uint64_t rest)
 	return part ? 100.0 * (double)part / (double)(part + rest) : 0.0;
 }
 
+/*
+ * Why messages went to no queue, and what could be done about it. Only what concerns one message in
+ * ADVICE_FROM is worth a sentence.
+ */
+enum { ADVICE_FROM = 10 };
+
+static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
+{
+	static const struct {
+		const char *counter, *text;
+	} reasons[] = {
+		{"software_early",
+		 "came to tuples without a queue because messages come before their receives. They "
+		 "are copied, which is faster than to have the HCA hold them. Post receives "
+		 "earlier: MPI_Irecv before the computation that goes before the exchange. "
+		 "(--mca pml_tupleq_giveback_after 0 uses queues nevertheless.)"},
+		{"software_wildcard",
+		 "came to tuples without a queue because of MPI_ANY_SOURCE, MPI_ANY_TAG or probes. "
+		 "Name the source and the tag in receives where they are known."},
+		{"software_limit", "came to tuples without a queue because no more could be had. "
+				   "Raise --mca pml_tupleq_tuples, or use fewer tags."},
+		{"software_buffer",
+		 "came to tuples without a queue because of receives or messages that a queue "
+		 "can't take. Raise --mca pml_tupleq_pieces for datatypes with holes, and the "
+		 "memory that may be locked (ulimit -l)."},
+		{"software_new",
+		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
+		 "rather than new ones, or try --mca pml_tupleq_promote_after 0."},
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		uint64_t n = counted(sum, reasons[i].counter);
+
+		if (n && n >= all / ADVICE_FROM)
+			fprintf(out, "%.1f %% of the messages %s\n", percent(n, all - n),
+				reasons[i].text);
+	}
+}
+
 static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)
 {
 	uint64_t direct = counted(sum, "recv_direct");
@@ -163,6 +202,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 		counted(sum, "promotions"), counted(sum, "recalls"), sum->tuples);
 	if (all)
 		print_tuples(out, tuples, nprocs * TUPLES);
+	print_advice(out, sum, all);
 	print_counters(out, sum->counter, high);
 	fclose(out);
 	/* In one piece, so that other output doesn't get in between. */

@@ -7,12 +7,13 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 bad=0
 
-# job RANKS OPTION...: 100 messages of 10000 bytes with tag 77, and as many empty ones.
+# job RANKS OPTION...: 100 messages of 10000 bytes with tag 77, and as many empty ones; as $how says.
+how=
 job() {
 	local ranks=$1
 	shift
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe --mca plm isolated \
-		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 >"$log" 2>&1
+		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how >"$log" 2>&1
 }
 
 check() { # NAME STATUS
@@ -77,6 +78,22 @@ check "the other tuple" $?
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 100" ] &&
 	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
 check "rget" $?
+
+# advice REASON: a sentence says why messages went to no queue.
+advice() {
+	grep -qE "^[0-9.]+ % of the messages came to tuples $1" "$log"
+}
+
+how=early job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because messages come before their receives' &&
+	[ "$(counter software_early)" -ge 50 ]
+check "messages that come before their receives" $?
+how=any job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because of MPI_ANY_SOURCE' &&
+	[ "$(counter software_wildcard)" -ge 50 ]
+check "receives that name no source" $?
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 1000 && advice 'that had sent too few messages to ask for a queue'
+check "tuples that are seldom used" $?
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && ! grep -q ' % of the messages came to tuples' "$log"
+check "no advice on queues where there are none" $?
 
 job 1 --mca pml_tupleq_stats 1 && [ "$(grep -c '^TupleQ: 1 process, rank 0' "$log")" -eq 1 ]
 check "one process" $?

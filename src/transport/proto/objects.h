@@ -200,6 +200,15 @@ enum tq_rtup_state {
 	TQ_RTUP_STATES
 };
 
+/* Why a tuple has no queue; counters.def has a counter for each. */
+enum tq_no_queue {
+	TQ_NO_QUEUE_NEW, /* nothing stands against it */
+	TQ_NO_QUEUE_EARLY,
+	TQ_NO_QUEUE_WILDCARD,
+	TQ_NO_QUEUE_LIMIT,
+	TQ_NO_QUEUE_BUFFER
+};
+
 /* A (context, source, tag) at the receiver. In CONTROL without anything queued it may go at any
  * time. */
 struct tq_rtup {
@@ -227,6 +236,7 @@ struct tq_rtup {
 	bool recalled; /* RECALLED has come: */
 	uint32_t due;  /* deliveries that it counts */
 	/* policy */
+	enum tq_no_queue no_queue;
 	bool gave_back;                /* the last recall was as its queue didn't pay */
 	struct tq_share early;         /* eager messages that came before their receive */
 	struct tq_share late;          /* and, in this life of the SRQ, direct ones with a NOTICE */

@@ -116,10 +116,55 @@ bool tq_policy_direct(struct tq_rtup *k, bool early)
 	return tq_share_exceeds(&k->late, k->pair->ctx->core->params);
 }
 
+static enum tq_no_queue no_queue_after(enum tq_recall_why why)
+{
+	switch (why) {
+	case TQ_RECALL_WILD:
+	case TQ_RECALL_PROBE:
+		return TQ_NO_QUEUE_WILDCARD;
+	case TQ_RECALL_ASKED:
+	case TQ_RECALL_EARLY:
+		return TQ_NO_QUEUE_EARLY;
+	case TQ_RECALL_LRU:
+		return TQ_NO_QUEUE_LIMIT;
+	case TQ_RECALL_BUFFER:
+		return TQ_NO_QUEUE_BUFFER;
+	default:
+		return TQ_NO_QUEUE_NEW;
+	}
+}
+
+void tq_policy_software(const struct tq_rtup *k)
+{
+	const struct tq_core *core = k->pair->ctx->core;
+	struct tq_stats *stats = core->stats;
+
+	if (!tq_tuples_wanted(core))
+		return;
+	switch (k->no_queue) {
+	case TQ_NO_QUEUE_NEW:
+		TQ_COUNT(stats, software_new);
+		break;
+	case TQ_NO_QUEUE_EARLY:
+		TQ_COUNT(stats, software_early);
+		break;
+	case TQ_NO_QUEUE_WILDCARD:
+		TQ_COUNT(stats, software_wildcard);
+		break;
+	case TQ_NO_QUEUE_LIMIT:
+		TQ_COUNT(stats, software_limit);
+		break;
+	case TQ_NO_QUEUE_BUFFER:
+		TQ_COUNT(stats, software_buffer);
+		break;
+	}
+}
+
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
 
+	k->no_queue = no_queue_after(why);
 	k->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
 		return AFTER_LIMIT;
@@ -151,6 +196,7 @@ static bool comes_early(const struct tq_rtup *k)
 
 static uint32_t refuse_for_limit(struct tq_rtup *k)
 {
+	k->no_queue = TQ_NO_QUEUE_LIMIT;
 	TQ_COUNT(k->pair->ctx->core->stats, refused_limit);
 	return AFTER_LIMIT;
 }
@@ -173,10 +219,12 @@ uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
 		return refuse_for_limit(k) + QUIET_MAX;
 	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
 	    (k->quiet < k->backoff && !k->gave_back)) {
+		k->no_queue = TQ_NO_QUEUE_WILDCARD;
 		TQ_COUNT(core->stats, refused_wildcard);
 		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
 	}
 	if (is_short && comes_early(k)) {
+		k->no_queue = TQ_NO_QUEUE_EARLY;
 		TQ_COUNT(core->stats, refused_early);
 		return k->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
 	}

@@ -317,6 +317,7 @@ static struct tq_rtup *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 static void count(struct tq_rtup *k)
 {
 	k->info.traditional++;
+	tq_policy_software(k);
 	k->pair->ctx->core->nmessages++;
 }
 

@@ -170,6 +170,8 @@ void tq_policy_message(struct tq_rtup *k);
 void tq_policy_short(struct tq_rtup *k, bool early);
 /* Counts a direct message with a NOTICE. Returns true if the tuple is to be recalled for it. */
 bool tq_policy_direct(struct tq_rtup *k, bool early);
+/* Counts a message that comes by no queue, where there are queues. */
+void tq_policy_software(const struct tq_rtup *k);
 /* It is recalled: how many messages the sender shall send before it asks again. */
 uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why);
 /* May it have a queue? 0: yes; else as above. */

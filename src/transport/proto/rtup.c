@@ -168,6 +168,7 @@ void tq_rtup_asked(struct tq_rtup *k, uint32_t stup, bool is_short)
 	if (!after) {
 		if (offer(k, stup))
 			return;
+		k->no_queue = TQ_NO_QUEUE_LIMIT;
 		TQ_COUNT(core->stats, refused_limit);
 		after = 64; /* neither SRQs nor handles come back soon */
 	}
@@ -214,6 +215,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 		u->seq = k->base - n--;
 	tq_rtup_to(k, TQ_RTUP_DIRECT);
 	TQ_COUNT(core->stats, promotions);
+	k->no_queue = TQ_NO_QUEUE_NEW;
 	k->info.promotions++;
 	tq_rtup_flow(k);
 }
