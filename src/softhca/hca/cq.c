@@ -185,13 +185,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 
 struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *a)
 {
-	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const uint64_t stamps =
+		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	const uint32_t flags =
 		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	struct shca_cq *cq;
 
-	if ((a->wc_flags & ~known) ||
+	if ((a->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
 	    (a->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
 	    ((a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (a->flags & ~flags))) {
 		errno = EOPNOTSUPP;
@@ -203,7 +203,7 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 	/* IGNORE_OVERRUN promises that the user never lets it overrun; the queue is guarded all the
 	 * same. */
 	shca_cq_ex_init(cq, a->wc_flags);
-	cq->entry->stamps = !!(a->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS);
+	cq->entry->stamps = !!(a->wc_flags & stamps);
 	return &cq->ibv;
 }
 
