@@ -140,7 +140,8 @@ struct shca_rq_local; /* rq.h */
 struct shca_cq_pending; /* cq_heap.h: a completion taken from the ring before it may be seen */
 
 struct shca_cq {
-	struct ibv_cq_ex ibv; /* also used as struct ibv_cq */
+	struct ibv_cq_ex ibv;                           /* also used as struct ibv_cq */
+	uint32_t comp_events_given, async_events_given; /* handout.h */
 	pthread_mutex_t lock;
 	/* From start_poll to end_poll, while the user's code runs: nothing else waits for it, as
 	 * that may call whatever it likes. */
@@ -186,6 +187,7 @@ struct shca_rq_ahead {
 
 struct shca_srq {
 	struct ibv_srq ibv;
+	uint32_t events_given; /* handout.h */
 	struct shca_srq_entry *entry;
 	uint32_t idx;
 	uint32_t number;

@@ -81,12 +81,14 @@ struct shca_progress {
 };
 
 struct shca_qp {
-	struct ibv_qp_ex ibv; /* ibv.qp_base is what the user holds */
+	struct ibv_qp_ex ibv;  /* ibv.qp_base is what the user holds */
+	uint32_t events_given; /* handout.h */
 	struct shca_context *ctx;
 	struct shca_qp_entry *entry;
 	uint32_t idx;
 	uint32_t pdn;
-	struct shca_cq *send_cq, *recv_cq; /* NULL where the type has none */
+	struct shca_pd *pd;                /* what the QP holds on to: NULL where */
+	struct shca_cq *send_cq, *recv_cq; /* the type has no use for it */
 	struct shca_srq *srq;
 	struct shca_xrcd *xrcd;
 	struct shca_rq_local rq;     /* rq.shared NULL: none */
