@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_public.c - the fields of the public structs, which programs read: what libibverbs and mlx5
- * keep there after creation, after changes, and as events come and are acknowledged.
+ * test_public.c [no-open-qp] - the fields of the public structs, which programs read: what
+ * libibverbs and mlx5 keep there after creation, after changes, and as events come and are
+ * acknowledged. With the argument the adapter has no ibv_open_qp().
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,6 +10,7 @@
 #include "xrc.h"
 
 static struct t_dev *dev;
+static bool no_open_qp;
 
 static int setup(void **state)
 {
@@ -304,6 +306,12 @@ static void test_opened(void **state)
 
 	(void)state;
 	t_to_init(q, NULL);
+	if (no_open_qp) {
+		t_null(ibv_open_qp(dev->ctx, &oa), EOPNOTSUPP);
+		t_qp_free(q);
+		t_ok(ibv_close_xrcd(xrcd));
+		return;
+	}
 	qp = ibv_open_qp(dev->ctx, &oa);
 	t_true(qp, "ibv_open_qp: %s", strerror(errno));
 	check_qp(qp, IBV_QPT_XRC_RECV, &oa);
@@ -491,7 +499,7 @@ static void test_destroy_waits(void **state)
 	t_true(d.done, "not destroyed");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_context),    cmocka_unit_test(test_pd),
@@ -503,5 +511,6 @@ int main(void)
 		cmocka_unit_test(test_cq_error),   cmocka_unit_test(test_destroy_waits),
 	};
 
+	no_open_qp = argc > 1 && !strcmp(argv[1], "no-open-qp");
 	return cmocka_run_group_tests(tests, setup, t_teardown);
 }
