@@ -6,6 +6,7 @@
 
 #include "cq_heap.h"
 #include "cq_pocket.h"
+#include "cq_ring.h"
 #include "fabric/arena.h"
 #include "handles.h"
 #include "handout.h"
@@ -22,27 +23,32 @@ void shca_cq_reset(void)
 /* Makes a ring for at least so many completions. */
 static int ring_make(struct shca_cq *cq, uint32_t cqe)
 {
+	uint64_t off, len, slots;
 	uint32_t log2 = 0;
-	uint64_t off, len;
 
 	while ((1u << log2) < cqe + 1)
 		log2++;
-	len = sizeof(struct shca_cq_ring) + (1ULL << log2) * cq->stride;
-	off = shca_arena_alloc(&shca_self.fabric, shca_self.slot, len);
+	len = shca_cq_ring_len(1ULL << log2, cq->stride);
+	slots = shca_cq_ring_first(1ULL << log2, cq->stride);
+	off = shca_arena_reserve(&shca_self.fabric, shca_self.slot, len,
+				 shca_cq_ring_len(slots, cq->stride));
 	if (!off)
 		return -ENOMEM;
 	cq->ring_off = off;
 	cq->ring_len = len;
-	cq->ring = shca_arena(&shca_self.fabric, shca_self.slot) + off;
+	cq->ring = shca_arena(&shca_self.fabric, shca_self.slot, off, len);
 	cq->log2_slots = log2;
-	for (uint64_t p = 0; p < 1ULL << log2; p++) {
-		struct shca_cqe *s =
-			(struct shca_cqe *)(void *)(cq->ring + sizeof(struct shca_cq_ring) +
-						    p * cq->stride);
-
-		atomic_store_explicit(&s->word, p << 24 | SHCA_SLOT_FREE, memory_order_relaxed);
-	}
+	shca_cq_ring_free_slots(cq->ring, cq->stride, 0, slots);
+	atomic_store(&((struct shca_cq_ring *)(void *)cq->ring)->backed, slots);
 	return 0;
+}
+
+static void ring_free(struct shca_cq *cq)
+{
+	uint64_t slots = atomic_load(&((struct shca_cq_ring *)(void *)cq->ring)->backed);
+
+	shca_arena_unreserve(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len,
+			     shca_cq_ring_len(slots, cq->stride));
 }
 
 /* What is short goes into the slot; for more there are pockets. */
@@ -80,7 +86,7 @@ void shca_cq_receives(struct shca_cq *cq)
 static void memory_free(struct shca_cq *cq)
 {
 	if (cq->ring_off)
-		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+		ring_free(cq);
 	if (atomic_load(&cq->entry->npockets))
 		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->pockets,
 				pockets_len(cq->entry));
@@ -256,7 +262,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile are held too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
-	shca_arena_free(f, shca_self.slot, cq->ring_off, cq->ring_len);
+	ring_free(cq);
 	cq->ring = next.ring;
 	cq->ring_off = next.ring_off;
 	cq->ring_len = next.ring_len;

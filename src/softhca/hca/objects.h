@@ -140,8 +140,7 @@ struct shca_rq_local; /* rq.h */
 struct shca_cq_pending; /* cq_heap.h: a completion taken from the ring before it may be seen */
 
 struct shca_cq {
-	struct ibv_cq_ex ibv;                           /* also used as struct ibv_cq */
-	uint32_t comp_events_given, async_events_given; /* handout.h */
+	struct ibv_cq_ex ibv; /* also used as struct ibv_cq */
 	pthread_mutex_t lock;
 	/* From start_poll to end_poll, while the user's code runs: nothing else waits for it, as
 	 * that may call whatever it likes. */
@@ -163,7 +162,8 @@ struct shca_cq {
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
 	uint32_t empty_polls;
-	_Atomic uint32_t refs; /* QPs and SRQs that report here */
+	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
+	uint32_t comp_events_given, async_events_given; /* handout.h */
 	struct shca_owned owned;
 };
 
@@ -176,7 +176,7 @@ struct shca_rq_local {
 	uint32_t *free_list; /* WQE slots that are the owner's; a stack */
 	uint32_t nfree;
 	uint32_t mask;
-	uint64_t ring_off, ring_len;
+	uint64_t ring_off, ring_len, backed; /* in the arena; that much of it has memory */
 	bool is_srq;
 };
 
@@ -187,7 +187,6 @@ struct shca_rq_ahead {
 
 struct shca_srq {
 	struct ibv_srq ibv;
-	uint32_t events_given; /* handout.h */
 	struct shca_srq_entry *entry;
 	uint32_t idx;
 	uint32_t number;
@@ -195,6 +194,7 @@ struct shca_srq {
 	struct shca_cq *cq;     /* XRC */
 	struct shca_xrcd *xrcd; /* XRC */
 	_Atomic uint32_t refs;  /* QPs that receive from it */
+	uint32_t events_given;  /* handout.h */
 	struct shca_owned owned;
 };
 

@@ -81,14 +81,12 @@ struct shca_progress {
 };
 
 struct shca_qp {
-	struct ibv_qp_ex ibv;  /* ibv.qp_base is what the user holds */
-	uint32_t events_given; /* handout.h */
+	struct ibv_qp_ex ibv; /* ibv.qp_base is what the user holds */
 	struct shca_context *ctx;
 	struct shca_qp_entry *entry;
 	uint32_t idx;
 	uint32_t pdn;
-	struct shca_pd *pd;                /* what the QP holds on to: NULL where */
-	struct shca_cq *send_cq, *recv_cq; /* the type has no use for it */
+	struct shca_cq *send_cq, *recv_cq; /* NULL where the type has none */
 	struct shca_srq *srq;
 	struct shca_xrcd *xrcd;
 	struct shca_rq_local rq;     /* rq.shared NULL: none */
@@ -127,6 +125,10 @@ struct shca_qp {
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the queue stood still until then */
 	bool drain_event;    /* SQD asked for an event when drained */
+
+	/* What is looked at rarely. */
+	struct shca_pd *pd;    /* NULL where the type has no use for one */
+	uint32_t events_given; /* handout.h */
 };
 
 /* The locks order it. */
