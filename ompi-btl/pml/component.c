@@ -65,8 +65,11 @@ static void explain(const char *why, bool no_device)
 {
 	static const char needs[] =
 		"\nIt needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
-		"connection), as those of the mlx4, mlx5, hns and qedr drivers, with an active\n"
-		"port. Where there is none, a software adapter can stand in for it:\n\n"
+		"connection) with ibv_open_qp(), as those of the mlx4, mlx5 and hns drivers, with\n"
+		"an active port. On other adapters leave \"--mca pml tupleq\" out, so that Open "
+		"MPI\n"
+		"takes another PML. Where there is none, a software adapter can stand in for "
+		"it:\n\n"
 		"  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n";
 	char text[2048];
 

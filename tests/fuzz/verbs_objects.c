@@ -68,8 +68,11 @@ static struct ibv_qp *open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *
 {
 	struct ibv_qp_init_attr_ex ex = {.qp_type = attr->qp_type};
 
-	/* Half of the numbers are nobody's. */
-	if (attr->qp_num % 2) {
+	struct qp *own;
+
+	/* Of the numbers that are not this process's, half are nobody's. */
+	DL_SEARCH_SCALAR(fake.qps, own, ibv.qp_num, attr->qp_num);
+	if (!own && attr->qp_num % 2) {
 		errno = EINVAL;
 		return NULL;
 	}

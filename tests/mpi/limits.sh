@@ -72,6 +72,8 @@ ends() {
 
 memory="can't be (made|registered)|can be registered.* ulimit -l"
 
+refused 'no RDMA device with XRC .* was found among softhca0: use ' --xrc no
+refused 'softhca0 has XRC, but not ibv_open_qp\(\) .*: use an adapter of ' --open-qp no
 refused 'offers 1 shared receive queues .* too few' --max-srq 1
 works --max-srq 2
 refused 'shared receive queues of [0-9]+ entries: too few' --max-srq-wr 1 15

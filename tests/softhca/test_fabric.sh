@@ -187,6 +187,25 @@ timeout 60 softhca run -- bash -c 'ibv_rc_pingpong -p 18599 >/dev/null & server=
 	for ((i = 0; i < 100; i++)); do ibv_rc_pingpong -p 18599 localhost && break; sleep 0.1; done && wait $server' >"$work/pp" 2>&1
 check "two programs of a fabric talk" $?
 
+# Limits of address space: a sentence at the start, or where one more queue doesn't fit, and no signal.
+under() { # KIB COMMAND...: with that limit
+	local kib=$1
+	shift
+	softhca run --nodes 4 --memlock unlimited -- bash -c 'ulimit -v "$0"; exec timeout 60 "$@"' "$kib" "$@" >"$work/as" 2>&1
+}
+lacks='[0-9]* [KM]iB of addresses are needed beside [0-9]* [KM]iB that are mapped, and the limit is [0-9]* MiB: raise it (ulimit -v)'
+under 200000 ibv_devinfo
+[ $? -eq 255 ] && [ "$(grep -c "^softhca: Can't map the fabric .*: $lacks; lower limits of its adapters (--max-mr, " "$work/as")" = 1 ]
+check "too few addresses for the tables are said at the start" $?
+SOFTHCA_MAX_MR=1000 SOFTHCA_MAX_QP=1000 SOFTHCA_MAX_SRQ=1000 SOFTHCA_MAX_CQ=1000 under 200000 ibv_devinfo
+check "lower limits of the adapters need fewer addresses" $?
+under 2000000 "$TEST_BUILD/tests/softhca/test_events"
+check "processes talk below a limit of addresses" $?
+under 2000000 "$TEST_BUILD/tests/softhca/test_space"
+status=$?
+[ $status -gt 0 ] && [ $status -lt 124 ] && grep -q "^softhca: can't map queues of a process: $lacks" "$work/as"
+check "a queue for which there are no addresses fails, and is said" $?
+
 # Shared memory that is full, in a mount namespace.
 on_shm() { # SIZE COMMAND: with a /dev/shm of that size
 	unshare -rm sh -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && eval "$1"' "$1" "$2" >"$work/shm" 2>&1
@@ -198,6 +217,9 @@ if on_shm 64k true; then
 	on_shm 16m "softhca run -- sh -c 'cat /dev/zero >/dev/shm/fill; exec $TEST_BUILD/tests/softhca/test_cq'"
 	[ $? -ne 0 ] && [ "$(grep -c "^softhca: there is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
 	check "shared memory that is full fails verbs, and is said once" $?
+	on_shm 16m "softhca run -- $TEST_BUILD/tests/softhca/test_space full"
+	[ $? -eq 0 ] && [ "$(grep -c "^softhca: there is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
+	check "a completion queue for which memory has run out is in error" $?
 else
 	echo "ok full shared memory # SKIP a file system can't be mounted"
 fi

@@ -225,6 +225,8 @@ static void test_datagrams(void **state)
 		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
 		t_true(wc.wc_flags & IBV_WC_GRH, "no GRH");
 		t_eq(wc.slid, 0);
+		/* ConnectX: the kind of packet is in the place of a service level. */
+		t_eq(wc.sl, !is_v2(i) ? 0 : is_ipv4(i) ? 2 : 1);
 		if (is_v2(i) && is_ipv4(i))
 			check_ipv4((void *)(p.bb.addr + T_GRH - 20), 8);
 		else

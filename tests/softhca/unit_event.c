@@ -114,7 +114,7 @@ static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned h
 {
 	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);
 	uint64_t ring = shca_arena_alloc(&u_fab, (unsigned)u_slot, 4096);
-	struct shca_cq_ring *r = (void *)(shca_arena(&u_fab, (unsigned)u_slot) + ring);
+	struct shca_cq_ring *r = (void *)shca_arena(&u_fab, (unsigned)u_slot, ring, 4096);
 
 	cq->stride = sizeof(struct shca_cqe);
 	atomic_store(&r->bias, 7);

@@ -29,7 +29,7 @@ static void arena_gives_zeroed_pages_apart(void **state)
 	static const uint64_t sizes[] = {1, 4096, 5000, 40000, 65536, 70000, 1 << 20, 3 << 20};
 	enum { N = 8 };
 	uint64_t off[3 * N], i, j;
-	char *mem = shca_arena(&u_fab, (unsigned)u_slot);
+	char *mem;
 	struct stat before, after;
 	unsigned round;
 
@@ -44,10 +44,12 @@ static void arena_gives_zeroed_pages_apart(void **state)
 			for (j = 0; j < i; j++)
 				assert_true(off[j] + sizes[j % N] <= off[i] ||
 					    off[i] + len <= off[j]);
+			mem = shca_arena(&u_fab, (unsigned)u_slot, off[i], len);
+			assert_non_null(mem);
 			for (j = 0; j < len; j++)
-				if (mem[off[i] + j])
+				if (mem[j])
 					fail_msg("byte %lu of a block of %lu", j, len);
-			memset(mem + off[i], 0xa5, len);
+			memset(mem, 0xa5, len);
 		}
 		assert_true(atomic_load(&u_fab.hdr->procs[u_slot].arena_used) >= 3 * (4 << 20));
 		for (i = 0; i < 3 * N; i++) {
@@ -261,7 +263,7 @@ static int use_small_tmpfs(const char *dir)
 		if (!off)
 			break;
 		memset((char *)qp + 8, 0xff, sizeof(*qp) - 8);
-		memset(shca_arena(&u_fab, (unsigned)slot) + off, 0xff, 20000);
+		memset(shca_arena(&u_fab, (unsigned)slot, off, 20000), 0xff, 20000);
 	}
 	return n > 50 && n < 500 && !shca_arena_alloc(&u_fab, (unsigned)slot, 1 << 20) ? 0 : 5;
 }

@@ -54,7 +54,7 @@ static void own_everything(unsigned slot, void *arg)
 	o->event = (uint32_t)shca_event_create(&u_fab, slot, &fd);
 	snprintf(o->fifo, sizeof(o->fifo), "%s/ev.%u.%u", u_dir, slot, o->event);
 	off = shca_arena_alloc(&u_fab, slot, 1 << 20);
-	memset(shca_arena(&u_fab, slot) + off, 1, 1 << 20);
+	memset(shca_arena(&u_fab, slot, off, 1 << 20), 1, 1 << 20);
 	shca_lock(&u_hca->ctl_lock); /* and it holds every lock */
 	shca_lock(&u_fab.hdr->ctl_lock);
 }

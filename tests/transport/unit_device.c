@@ -32,10 +32,11 @@ struct port {
 static struct adapter {
 	int distance;
 	bool no_xrc;
+	int open_qp_error; /* ENOSYS: its provider has no ibv_open_qp() */
 	int max_srq;
 	struct port ports[PORTS];
 	struct ibv_device ibv;
-	struct ibv_context context;
+	struct verbs_context verbs;
 } adapters[DEVICES];
 
 static struct ibv_device *list[DEVICES + 1] = {&adapters[0].ibv, &adapters[1].ibv};
@@ -90,7 +91,7 @@ const char *ibv_get_device_name(struct ibv_device *device)
 
 struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
-	return &adapters[device != &adapters[0].ibv].context;
+	return &adapters[device != &adapters[0].ibv].verbs.context;
 }
 
 int ibv_close_device(struct ibv_context *context)
@@ -238,6 +239,48 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	(void)event;
 }
 
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	static struct ibv_xrcd xrcd;
+
+	(void)attr;
+	xrcd.context = context;
+	return &xrcd;
+}
+
+static int close_xrcd(struct ibv_xrcd *xrcd)
+{
+	(void)xrcd;
+	return 0;
+}
+
+static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	(void)context;
+	return ibv_create_qp(NULL, (struct ibv_qp_init_attr *)attr);
+}
+
+static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	errno = adapter_of(context->device)->open_qp_error;
+	(void)attr;
+	return errno ? NULL : ibv_create_qp(NULL, NULL);
+}
+
+static void open_adapter(struct adapter *a, int async_fd)
+{
+	a->verbs = (struct verbs_context){
+		.sz = sizeof(a->verbs),
+		.open_xrcd = open_xrcd,
+		.close_xrcd = close_xrcd,
+		.create_qp_ex = create_qp_ex,
+		.open_qp = open_qp,
+		.context = {.device = &a->ibv,
+			    .async_fd = async_fd,
+			    .abi_compat = __VERBS_ABI_IS_EXTENDED},
+	};
+}
+
 /* ---- cases ---- */
 
 static void keep(void *arg, enum tq_log_level level, const char *text)
@@ -255,6 +298,7 @@ static void begin(void)
 
 		a->distance = 10 * (i + 1);
 		a->no_xrc = false;
+		a->open_qp_error = 0;
 		a->max_srq = 1000;
 		for (int p = 0; p < PORTS; p++)
 			a->ports[p] = (struct port){
@@ -265,7 +309,6 @@ static void begin(void)
 				.speed = 32,
 			};
 		snprintf(a->ibv.name, sizeof(a->ibv.name), "hca%d", i);
-		a->context.device = &a->ibv;
 	}
 	*said = '\0';
 }
@@ -369,6 +412,23 @@ static void of_what_works(void)
 	begin();
 	adapters[0].no_xrc = true;
 	takes("one with XRC, though the other is nearer", "hca1:1", NULL);
+	adapters[1].no_xrc = true;
+	takes("none has XRC",
+	      "no RDMA device with XRC (extended reliable connections) was found "
+	      "among hca0, hca1: use ",
+	      NULL);
+	begin();
+	adapters[0].open_qp_error = EOPNOTSUPP;
+	takes("one with ibv_open_qp(), though the other is nearer", "hca1:1", NULL);
+	takes("one without ibv_open_qp() that is asked for",
+	      "hca0 has XRC, but not ibv_open_qp() (Operation not supported), by which processes "
+	      "share connections: use ",
+	      "if_include=hca0");
+	adapters[0].open_qp_error = ENOSYS;
+	takes("one whose kernel has no ibv_open_qp()",
+	      "hca0 has XRC, but not ibv_open_qp() (Function not implemented)", "if_include=hca0");
+	adapters[0].open_qp_error = ENOMEM;
+	takes("one that is short of queue pairs while it is looked at", "hca0:1", NULL);
 	begin();
 	adapters[0].ports[0].speed = 16;
 	takes("the faster one, though the other is nearer", "hca1:1", NULL);
@@ -409,7 +469,7 @@ int main(void)
 	int fd = eventfd(0, 0);
 
 	for (int i = 0; i < DEVICES; i++)
-		adapters[i].context.async_fd = fd;
+		open_adapter(&adapters[i], fd);
 	of_what_works();
 	of_links();
 	of_gids();

@@ -9,14 +9,16 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "arena.h"
 
 #define PAGE      4096ULL
 #define PAGES     (SHCA_ARENA / PAGE)
-#define MAX_ORDER 19 /* half of the arena: page 0 is never handed out, so the whole can't be */
+#define MAX_ORDER 21 /* half of the arena: page 0 is never handed out, so the whole can't be */
 #define BIG_ORDER 4  /* 64 KiB */
 static_assert(PAGES == 2ULL << MAX_ORDER, "the largest block is half an arena");
 
@@ -26,7 +28,9 @@ static struct {
 	bool ready;
 	uint32_t head[MAX_ORDER + 1];
 	uint32_t next[PAGES], prev[PAGES];
-	uint8_t order[PAGES]; /* of the free block that begins here, plus 1 */
+	/* Of the free block that begins here, plus 1. Aligned, so that it can be given back whole.
+	 */
+	uint8_t order[PAGES] __attribute__((aligned(PAGE)));
 } a = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void push(uint32_t page, unsigned order)
@@ -105,14 +109,25 @@ static unsigned give_block(uint32_t page, unsigned order)
 	return order;
 }
 
-static void punch(const struct shca_fabric *f, unsigned proc, char *mem, uint64_t off, uint64_t len)
+static uint64_t round_page(uint64_t len)
+{
+	return (len + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* Takes the memory behind `len` bytes away. In the caller's own arena the first `clear` bytes,
+ * which may not be zero, are cleared if they stay. */
+static void punch(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len, uint64_t clear)
 {
 	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA + off;
+	char *mem;
 
 	/* Whoever takes it next relies on zeros. */
-	if (fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) &&
-	    mem)
-		memset(mem + off, 0, len);
+	if (!fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) ||
+	    !clear)
+		return;
+	mem = shca_arena(f, proc, off, clear);
+	if (mem)
+		memset(mem, 0, clear);
 }
 
 static void account(struct shca_fabric *f, unsigned proc, int64_t bytes)
@@ -121,53 +136,98 @@ static void account(struct shca_fabric *f, unsigned proc, int64_t bytes)
 				  memory_order_relaxed);
 }
 
-uint64_t shca_arena_alloc(struct shca_fabric *f, unsigned proc, uint64_t len)
+void shca_arena_count(struct shca_fabric *f, unsigned proc, uint64_t backed, uint64_t wanted)
 {
-	char *mem = shca_arena(f, proc);
+	account(f, proc, (int64_t)(round_page(wanted) - round_page(backed)));
+}
+
+int shca_arena_back(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t backed,
+		    uint64_t wanted)
+{
+	uint64_t from = backed & ~(PAGE - 1), len = round_page(wanted) - from;
+	int rc = shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off + from, len);
+	char *mem = rc ? NULL : shca_arena(f, proc, off + from, len);
+
+	if (!mem)
+		return -ENOMEM;
+	return shca_fabric_touch(mem, len);
+}
+
+/* Says, once, that not memory but addresses are used up. */
+static void say_full(uint64_t len)
+{
+	static _Atomic bool said;
+
+	if (!atomic_exchange(&said, true))
+		fprintf(stderr,
+			"softhca: the queues of this process take more than %llu GiB of addresses "
+			"together, with another of %llu MiB; make them smaller.\n",
+			SHCA_ARENA >> 30, (unsigned long long)len >> 20);
+}
+
+uint64_t shca_arena_reserve(struct shca_fabric *f, unsigned proc, uint64_t len, uint64_t backed)
+{
 	int order = order_of(len);
+	char *mem = NULL;
 	uint32_t page;
 	uint64_t off;
 
-	if (!mem || order < 0)
+	if (order < 0) {
+		if (len)
+			say_full(len);
 		return 0;
-	len = (len + PAGE - 1) & ~(PAGE - 1);
+	}
+	backed = round_page(backed);
 	pthread_mutex_lock(&a.lock);
 	if (!a.ready)
 		make_ready();
 	page = take_block((unsigned)order);
 	off = page * PAGE;
-	if (page && shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off, len)) {
+	if (!page)
+		say_full(len);
+	else if (!shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off, backed))
+		mem = shca_arena(f, proc, off, len);
+	if (page && !mem) {
 		if (order >= BIG_ORDER)
-			punch(f, proc, NULL, off, len);
+			punch(f, proc, off, backed, 0);
 		give_block(page, (unsigned)order);
-		off = 0;
 	}
 	pthread_mutex_unlock(&a.lock);
-	if (!off)
+	if (!mem)
 		return 0;
 	if (order < BIG_ORDER)
-		memset(mem + off, 0, len);
-	account(f, proc, (int64_t)len);
+		memset(mem, 0, round_page(len));
+	account(f, proc, (int64_t)backed);
 	return off;
+}
+
+uint64_t shca_arena_alloc(struct shca_fabric *f, unsigned proc, uint64_t len)
+{
+	return shca_arena_reserve(f, proc, len, len);
+}
+
+void shca_arena_unreserve(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len,
+			  uint64_t backed)
+{
+	int order = order_of(len);
+	uint64_t big = PAGE << BIG_ORDER;
+
+	if (!off || order < 0)
+		return;
+	backed = round_page(backed);
+	pthread_mutex_lock(&a.lock);
+	if (order >= BIG_ORDER)
+		punch(f, proc, off, round_page(len), backed);
+	/* The last small piece of a big block makes all of it big. */
+	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
+		punch(f, proc, off & ~(big - 1), big, big);
+	pthread_mutex_unlock(&a.lock);
+	account(f, proc, -(int64_t)backed);
 }
 
 void shca_arena_free(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len)
 {
-	int order = order_of(len);
-	uint64_t big = PAGE << BIG_ORDER;
-	char *mem = shca_arena(f, proc);
-
-	if (!off || order < 0)
-		return;
-	len = (len + PAGE - 1) & ~(PAGE - 1);
-	pthread_mutex_lock(&a.lock);
-	if (order >= BIG_ORDER)
-		punch(f, proc, mem, off, len);
-	/* The last small piece of a big block makes all of it big. */
-	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
-		punch(f, proc, mem, off & ~(big - 1), big);
-	pthread_mutex_unlock(&a.lock);
-	account(f, proc, -(int64_t)len);
+	shca_arena_unreserve(f, proc, off, len, len);
 }
 
 void shca_arena_reset(void)
@@ -176,13 +236,15 @@ void shca_arena_reset(void)
 	pthread_mutex_init(&a.lock, NULL);
 	if (a.ready) {
 		memset(a.head, 0, sizeof(a.head));
-		memset(a.order, 0, sizeof(a.order));
+		/* Nearly all of it was never touched; memory that is locked can't be given back. */
+		if (madvise(a.order, sizeof(a.order), MADV_DONTNEED))
+			memset(a.order, 0, sizeof(a.order));
 	}
 	a.ready = false;
 }
 
 void shca_arena_drop(struct shca_fabric *f, unsigned proc)
 {
-	punch(f, proc, NULL, 0, SHCA_ARENA);
+	punch(f, proc, 0, SHCA_ARENA, 0);
 	atomic_store(&f->hdr->procs[proc].arena_used, 0);
 }

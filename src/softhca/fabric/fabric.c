@@ -61,8 +61,24 @@ int shca_fabric_root(char *buf, size_t len)
 	return 0;
 }
 
+/* The options that limit the tables. */
+static const enum shca_opt limits[SHCA_KINDS] = {
+	[SHCA_QP] = SHCA_O_MAX_QP, [SHCA_SRQ] = SHCA_O_MAX_SRQ,   [SHCA_CQ] = SHCA_O_MAX_CQ,
+	[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD,
+};
+
+/* Entries of a table, for which each process has to have addresses: twice the limit, so that one
+ * who takes an entry finds it soon, or all that numbers can name. */
+static uint32_t table_size(enum shca_kind kind, const struct shca_config *config)
+{
+	uint64_t limit = (uint64_t)config->value[limits[kind]], all = 1ULL << shca_kind_log2(kind);
+
+	return (uint32_t)(2 * limit < all ? 2 * limit : all);
+}
+
 /* Fills in the tables' places; the size of the header and all tables. */
-static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas)
+static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
+			     const struct shca_config *config)
 {
 	uint64_t at = ROUND_PAGE(sizeof(struct shca_fabric_header));
 	unsigned i, k;
@@ -74,9 +90,9 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas)
 
 				t->offset = at;
 				t->entry_size = shca_kind_size(k);
-				t->log2_size = shca_kind_log2(k);
+				t->size = table_size(k, config);
 			}
-			at += ROUND_PAGE((uint64_t)shca_kind_size(k) << shca_kind_log2(k));
+			at += ROUND_PAGE((uint64_t)shca_kind_size(k) * table_size(k, config));
 		}
 	}
 	return at;
@@ -84,10 +100,6 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas)
 
 static int fill_hcas(struct shca_fabric_header *h)
 {
-	static const enum shca_opt limits[SHCA_KINDS] = {
-		[SHCA_QP] = SHCA_O_MAX_QP, [SHCA_SRQ] = SHCA_O_MAX_SRQ,   [SHCA_CQ] = SHCA_O_MAX_CQ,
-		[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD,
-	};
 	unsigned i, k;
 
 	for (i = 0; i < h->nhcas; i++) {
@@ -133,7 +145,7 @@ static int fill_header(struct shca_fabric_header *h, const char *dir,
 	rc = shca_lock_init(&h->ctl_lock);
 	if (!rc)
 		rc = fill_hcas(h);
-	h->size = place_tables(h->nhcas, h->hcas);
+	h->size = place_tables(h->nhcas, h->hcas, config);
 	h->arenas = h->size;
 	return rc;
 }
@@ -164,7 +176,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	if (f.fd < 0)
 		return fail(-errno, err, errlen, "Can't make the file %s (%s).", path,
 			    strerror(errno));
-	rc = set_size(f.fd, place_tables(nhcas, NULL) + SHCA_MAX_PROCS * SHCA_ARENA);
+	rc = set_size(f.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
 	if (rc) {
 		fail(rc, err, errlen,
 		     "Can't make %s as large as a fabric needs (%s): raise the file size limit "
@@ -245,7 +257,7 @@ static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errl
 			    "\"softhca run\".",
 			    dir);
 	if (h.magic != SHCA_MAGIC || n != (ssize_t)sizeof(h) || h.nhcas > SHCA_MAX_HCAS ||
-	    h.size != place_tables(h.nhcas, NULL) || h.arenas != h.size)
+	    h.size != place_tables(h.nhcas, NULL, &h.config) || h.arenas != h.size)
 		return fail(-EPROTO, err, errlen,
 			    "The fabric %s was made by another version of softhca: use the "
 			    "launcher and the library of one version.",
@@ -260,7 +272,7 @@ static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errl
 
 int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[256];
 	uint64_t size;
 	int rc, n;
 
@@ -285,10 +297,13 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t
 		goto close;
 	f->hdr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
 	if (f->hdr == MAP_FAILED) {
-		rc = fail(-errno, err, errlen,
-			  "Can't map the fabric %s, %llu MiB of addresses (%s): raise the address "
-			  "space limit (ulimit -v).",
-			  dir, (unsigned long long)size >> 20, strerror(errno));
+		rc = -errno;
+		shca_space_addresses_text(size, errno, text, sizeof(text));
+		fail(rc, err, errlen,
+		     "Can't map the fabric %s: %s; lower limits of its adapters (--max-mr, "
+		     "--max-qp, "
+		     "--max-srq, --max-cq) or fewer nodes make it smaller.",
+		     dir, text);
 		goto close;
 	}
 	madvise(f->hdr, size, MADV_DONTDUMP);
@@ -302,15 +317,17 @@ close:
 
 void shca_fabric_detach(struct shca_fabric *f)
 {
-	unsigned i;
+	unsigned i, v;
 
 	if (!f->hdr)
 		return;
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		char *p = atomic_exchange(&f->arenas[i], NULL);
+		for (v = 0; v < SHCA_VIEWS; v++) {
+			char *p = atomic_exchange(&f->views[v][i], NULL);
 
-		if (p)
-			munmap(p, SHCA_ARENA);
+			if (p)
+				munmap(p, SHCA_VIEW << v);
+		}
 	}
 	munmap(f->hdr, f->hdr->size);
 	f->hdr = NULL;
@@ -387,21 +404,32 @@ int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
 	return rc;
 }
 
-char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc)
+int shca_fabric_touch(void *mem, uint64_t len)
 {
-	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA;
-	char *seen = NULL, *p;
+	/* EINVAL: a kernel before 5.14. */
+	return madvise(mem, len, MADV_POPULATE_WRITE) && errno != EINVAL ? -ENOMEM : 0;
+}
+
+char *shca_fabric_map_view(struct shca_fabric *f, unsigned proc, unsigned view)
+{
+	static _Atomic bool said;
+	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA, len = SHCA_VIEW << view;
+	char *seen = NULL, *p, text[256];
 
 	if (proc >= SHCA_MAX_PROCS)
 		return NULL;
-	p = mmap(NULL, SHCA_ARENA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd,
-		 (off_t)at);
-	if (p == MAP_FAILED)
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd, (off_t)at);
+	if (p == MAP_FAILED) {
+		if (!atomic_exchange(&said, true)) {
+			shca_space_addresses_text(len, errno, text, sizeof(text));
+			fprintf(stderr, "softhca: can't map queues of a process: %s.\n", text);
+		}
 		return NULL;
-	madvise(p, SHCA_ARENA, MADV_DONTDUMP);
-	if (atomic_compare_exchange_strong(&f->arenas[proc], &seen, p))
+	}
+	madvise(p, len, MADV_DONTDUMP);
+	if (atomic_compare_exchange_strong(&f->views[view][proc], &seen, p))
 		return p;
-	munmap(p, SHCA_ARENA);
+	munmap(p, len);
 	return seen;
 }
 

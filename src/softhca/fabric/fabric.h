@@ -16,19 +16,31 @@
 #define SHCA_ENV_NODE   "SOFTHCA_NODE"
 
 /* What the ports and the sysfs trees say; the device queries must say the same. */
-#define SHCA_FW_VER     "16.35.3006"
-#define SHCA_HCA_TYPE   "MT4119" /* ConnectX-5 */
-#define SHCA_VENDOR_ID  0x02c9
-#define SHCA_PART_ID    4119
-#define SHCA_BOARD_ID   "SHCA000000001"
+#define SHCA_FW_VER    "16.35.3006"
+#define SHCA_HCA_TYPE  "MT4119" /* ConnectX-5 */
+#define SHCA_VENDOR_ID 0x02c9
+#define SHCA_PART_ID   4119
+#define SHCA_BOARD_ID  "SHCA000000001"
+/* PortInfo:CapabilityMask (IBA 14.2.5.6), as struct ibv_port_attr has it. */
+#define SHCA_CAPS_IB    (IBV_PORT_SYS_IMAGE_GUID_SUP | IBV_PORT_EXTENDED_SPEEDS_SUP)
+#define SHCA_CAPS_ETH   (IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS)
 #define SHCA_GID_PREFIX 0xfe80000000000000ULL
 #define SHCA_ABI        6 /* of uverbs */
+#define SHCA_UMAD_ABI   5
 
-/* A mapping of a fabric in this process. */
+/*
+ * A mapping of a fabric in this process. View v of an arena is its first SHCA_VIEW << v bytes,
+ * which are mapped when something is first used that ends there, and stay: the address space that a
+ * process takes grows with what it reaches, and what is reached never moves.
+ */
+#define SHCA_VIEW_LOG2 24
+#define SHCA_VIEW      (1ULL << SHCA_VIEW_LOG2)
+#define SHCA_VIEWS     (SHCA_ARENA_LOG2 - SHCA_VIEW_LOG2 + 1)
+
 struct shca_fabric {
 	int fd;
 	struct shca_fabric_header *hdr;
-	_Atomic(char *) arenas[SHCA_MAX_PROCS]; /* mapped on first use */
+	_Atomic(char *) views[SHCA_VIEWS][SHCA_MAX_PROCS];
 };
 
 /*
@@ -52,14 +64,31 @@ int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf
 /* Puts memory behind [off, off + len) of the file, or says -ENOMEM while that is still an error and
  * not a SIGBUS. */
 int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len);
+/*
+ * Touches whole pages that were backed so and that others may be backing too: a call of them that
+ * fails takes pages back that nobody has touched yet. 0, or -ENOMEM, while that is still an error.
+ */
+int shca_fabric_touch(void *mem, uint64_t len);
 
-/* The arena of a process's slot; NULL when it can't be mapped. */
-char *shca_fabric_map_arena(struct shca_fabric *f, unsigned proc);
-static inline char *shca_arena(struct shca_fabric *f, unsigned proc)
+/* Maps that view of an arena, or returns NULL. */
+char *shca_fabric_map_view(struct shca_fabric *f, unsigned proc, unsigned view);
+/* Returns where [off, off + len) of the arena of slot `proc` is in this process; NULL: an arena has
+ * no such bytes, or they can't be mapped. */
+static inline char *shca_arena(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len)
 {
-	char *p = atomic_load_explicit(&f->arenas[proc], memory_order_acquire);
+	uint64_t end = off + len;
+	unsigned view = 0;
+	char *p;
 
-	return p ? p : shca_fabric_map_arena(f, proc);
+	if (end > SHCA_VIEW || off >= end) {
+		if (off >= SHCA_ARENA || !len || len > SHCA_ARENA - off)
+			return NULL;
+		view = 64 - (unsigned)__builtin_clzll(end - 1) - SHCA_VIEW_LOG2;
+	}
+	p = atomic_load_explicit(&f->views[view][proc], memory_order_acquire);
+	if (__builtin_expect(!p, 0))
+		p = shca_fabric_map_view(f, proc, view);
+	return p ? p + off : NULL;
 }
 
 static inline void *shca_table_entry(const struct shca_fabric *f, const struct shca_table *t,

@@ -32,7 +32,8 @@
 #define SHCA_MAX_PKEYS    128
 #define SHCA_MAX_MCAST    1024
 #define SHCA_NO_PROC      0xffffu
-#define SHCA_ARENA        (4ULL << 30) /* address space of one process's arena; sparse */
+#define SHCA_ARENA_LOG2   34
+#define SHCA_ARENA        (1ULL << SHCA_ARENA_LOG2) /* addresses of one process's arena; sparse */
 #define SHCA_ATOMIC_LOCKS 64
 #define SHCA_NAME_LEN     32
 
@@ -140,6 +141,9 @@ struct shca_cq_ring {
 	/* Positions of this ring start here rather than at 0: tail - bias - polled (of the entry)
 	 * is what the queue holds. Owner, in a resize. */
 	_Atomic uint64_t bias;
+	/* Slots that have memory: from slot 0 on, and always the one after the next position, so
+	 * that nobody looks at one that has none. Whoever produces. */
+	_Atomic uint64_t backed;
 };
 
 /*
@@ -192,7 +196,7 @@ static_assert(sizeof(struct shca_cqe) == 64,
  */
 struct shca_rq {
 	uint64_t ring; /* arena offset of _Atomic uint64_t[size]: (position + 1) << 32 | WQE slot */
-	uint64_t wqes; /* arena offset of the WQEs */
+	uint64_t wqes; /* arena offset of the WQEs, behind the ring; what is posted has memory */
 	uint32_t size; /* power of two */
 	uint32_t max_wr;
 	uint32_t max_sge;
@@ -331,7 +335,7 @@ struct shca_mcast {
 struct shca_table {
 	uint64_t offset;     /* of the entries, from the start of the file */
 	uint32_t entry_size; /* bytes */
-	uint32_t log2_size;
+	uint32_t size;       /* entries that there are addresses for */
 	_Atomic uint32_t hint;
 	_Atomic uint32_t high; /* entries below it are backed by memory */
 	_Atomic uint32_t count;

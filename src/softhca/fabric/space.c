@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #define BACK_STEP (2u << 20)
 
@@ -66,4 +68,36 @@ void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len)
 			 "no memory for %s more in %s, where %s are free: is there a limit of this "
 			 "container's memory, or of file sizes (ulimit -f)?",
 			 need, dir, room);
+}
+
+/* The addresses that this process has mapped; 0: it is not known. */
+static uint64_t mapped(void)
+{
+	unsigned long long pages = 0;
+	FILE *statm = fopen("/proc/self/statm", "re");
+
+	if (statm && fscanf(statm, "%llu", &pages) != 1)
+		pages = 0;
+	if (statm)
+		fclose(statm);
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void shca_space_addresses_text(uint64_t wanted, int error, char *buf, size_t len)
+{
+	char need[32], has[32], all[32];
+	struct rlimit limit;
+
+	amount(wanted, need);
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) {
+		snprintf(buf, len, "no %s of addresses (%s)", need, strerror(error));
+		return;
+	}
+	amount(mapped(), has);
+	amount(limit.rlim_cur, all);
+	snprintf(buf, len,
+		 "%s of addresses are needed beside %s that are mapped, and the limit is %s: raise "
+		 "it "
+		 "(ulimit -v)",
+		 need, has, all);
 }

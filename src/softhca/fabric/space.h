@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory behind the shared file of a fabric, and what there is to say where there is none. */
+/* Memory behind the shared file of a fabric, and what there is to say where there is none, or where
+ * there are no addresses. */
 #ifndef SHCA_SPACE_H
 #define SHCA_SPACE_H
 
@@ -12,5 +13,9 @@ int shca_space_back(int fd, uint64_t off, uint64_t len);
 /* After that failed for so many bytes: how full the file system of a fabric is, and what can be
  * done about it. */
 void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len);
+
+/* After mapping so many bytes failed with that error: what the limit of addresses is, and how much
+ * of it is taken. */
+void shca_space_addresses_text(uint64_t wanted, int error, char *buf, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs}.
+ * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs,_mad}.
  */
 #include <endian.h>
 #include <errno.h>
@@ -107,7 +107,7 @@ static void put_port(struct sysdir *d, const struct shca_fabric_header *h,
 	put(d, "ports/1/phys_state", "5: LinkUp");
 	put(d, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
 	put(d, "ports/1/rate", "100 Gb/sec (4X EDR)");
-	put(d, "ports/1/cap_mask", ethernet ? "0x00010000" : "0x2651e848");
+	put(d, "ports/1/cap_mask", "0x%08x", ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB);
 	put(d, "ports/1/lid", "0x%x", hca->lid);
 	put(d, "ports/1/lid_mask_count", "0");
 	put(d, "ports/1/sm_lid", ethernet ? "0x0" : "0x1");
@@ -159,6 +159,9 @@ int shca_sysfs_make(const struct shca_fabric_header *hdr)
 				return -errno;
 			snprintf(d.sub, sizeof(d.sub), "class/infiniband_verbs");
 			put(&d, "abi_version", "%d", SHCA_ABI);
+			/* There are no devices for management datagrams: libibumad shows ports. */
+			snprintf(d.sub, sizeof(d.sub), "class/infiniband_mad");
+			put(&d, "abi_version", "%d", SHCA_UMAD_ABI);
 		}
 		put_hca(&d, hdr, hca);
 	}

@@ -39,7 +39,7 @@ static uint32_t next_number(uint64_t seed, enum shca_kind kind, uint32_t idx, ui
 /* Backs entries [high, high + a batch). Two that extend at a time do the same thing twice. */
 static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t high)
 {
-	uint32_t batch = BATCH_BYTES / t->entry_size, room = (1u << t->log2_size) - high;
+	uint32_t batch = BATCH_BYTES / t->entry_size, room = t->size - high;
 	uint64_t from, to;
 	int rc;
 
@@ -52,11 +52,9 @@ static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t hi
 	rc = shca_fabric_back(f, from, to - from);
 	if (rc)
 		return rc;
-	/* An fallocate that fails takes back pages that nobody has touched yet, also those that
-	 * another's call over the same range took for granted: touch them while that is still an
-	 * error and not a SIGBUS. */
-	if (madvise((char *)f->hdr + from, to - from, MADV_POPULATE_WRITE) && errno != EINVAL)
-		return -ENOMEM;
+	rc = shca_fabric_touch((char *)f->hdr + from, to - from);
+	if (rc)
+		return rc;
 	atomic_compare_exchange_strong(&t->high, &high, high + batch);
 	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "cq_heap.h"
 #include "cq_pocket.h"
+#include "cq_ring.h"
 #include "fabric/arena.h"
 #include "handles.h"
 #include "handout.h"
@@ -22,27 +23,32 @@ void shca_cq_reset(void)
 /* Makes a ring for at least so many completions. */
 static int ring_make(struct shca_cq *cq, uint32_t cqe)
 {
+	uint64_t off, len, slots;
 	uint32_t log2 = 0;
-	uint64_t off, len;
 
 	while ((1u << log2) < cqe + 1)
 		log2++;
-	len = sizeof(struct shca_cq_ring) + (1ULL << log2) * cq->stride;
-	off = shca_arena_alloc(&shca_self.fabric, shca_self.slot, len);
+	len = shca_cq_ring_len(1ULL << log2, cq->stride);
+	slots = shca_cq_ring_first(1ULL << log2, cq->stride);
+	off = shca_arena_reserve(&shca_self.fabric, shca_self.slot, len,
+				 shca_cq_ring_len(slots, cq->stride));
 	if (!off)
 		return -ENOMEM;
 	cq->ring_off = off;
 	cq->ring_len = len;
-	cq->ring = shca_arena(&shca_self.fabric, shca_self.slot) + off;
+	cq->ring = shca_arena(&shca_self.fabric, shca_self.slot, off, len);
 	cq->log2_slots = log2;
-	for (uint64_t p = 0; p < 1ULL << log2; p++) {
-		struct shca_cqe *s =
-			(struct shca_cqe *)(void *)(cq->ring + sizeof(struct shca_cq_ring) +
-						    p * cq->stride);
-
-		atomic_store_explicit(&s->word, p << 24 | SHCA_SLOT_FREE, memory_order_relaxed);
-	}
+	shca_cq_ring_free_slots(cq->ring, cq->stride, 0, slots);
+	atomic_store(&((struct shca_cq_ring *)(void *)cq->ring)->backed, slots);
 	return 0;
+}
+
+static void ring_free(struct shca_cq *cq)
+{
+	uint64_t slots = atomic_load(&((struct shca_cq_ring *)(void *)cq->ring)->backed);
+
+	shca_arena_unreserve(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len,
+			     shca_cq_ring_len(slots, cq->stride));
 }
 
 /* What is short goes into the slot; for more there are pockets. */
@@ -80,7 +86,7 @@ void shca_cq_receives(struct shca_cq *cq)
 static void memory_free(struct shca_cq *cq)
 {
 	if (cq->ring_off)
-		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->ring_off, cq->ring_len);
+		ring_free(cq);
 	if (atomic_load(&cq->entry->npockets))
 		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->pockets,
 				pockets_len(cq->entry));
@@ -185,13 +191,13 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 
 struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *a)
 {
-	const uint64_t known = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-			       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const uint64_t stamps =
+		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	const uint32_t flags =
 		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	struct shca_cq *cq;
 
-	if ((a->wc_flags & ~known) ||
+	if ((a->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
 	    (a->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
 	    ((a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (a->flags & ~flags))) {
 		errno = EOPNOTSUPP;
@@ -203,7 +209,7 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 	/* IGNORE_OVERRUN promises that the user never lets it overrun; the queue is guarded all the
 	 * same. */
 	shca_cq_ex_init(cq, a->wc_flags);
-	cq->entry->stamps = !!(a->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS);
+	cq->entry->stamps = !!(a->wc_flags & stamps);
 	return &cq->ibv;
 }
 
@@ -256,7 +262,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile are held too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
-	shca_arena_free(f, shca_self.slot, cq->ring_off, cq->ring_len);
+	ring_free(cq);
 	cq->ring = next.ring;
 	cq->ring_off = next.ring_off;
 	cq->ring_len = next.ring_len;

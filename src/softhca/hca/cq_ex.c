@@ -118,6 +118,28 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 	return of(cq)->cur_wc.dlid_path_bits;
 }
 
+/*
+ * VLAN tags, flow tags and tag matching don't exist here, and an adapter without them in use shows
+ * zeros.
+ */
+static uint16_t read_cvlan(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
+{
+	(void)cq;
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
+{
+	(void)cq;
+	*info = (struct ibv_wc_tm_info){0};
+}
+
 static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 {
 	return of(cq)->cur_ts;
@@ -170,6 +192,12 @@ void shca_cq_ex_init(struct shca_cq *cq, uint64_t wc_flags)
 		ex->read_dlid_path_bits = read_dlid_path_bits;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = read_flow_tag;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		ex->read_tm_info = read_tm_info;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
 }

@@ -31,26 +31,29 @@ static inline uint32_t shca_pocket_stride(uint32_t room)
 	       ~(uint32_t)(SHCA_LINE - 1);
 }
 
-/* Pocket `nr` of the CQ, from 1; `arena` is its owner's. */
-static inline struct shca_pocket *shca_pocket_at(const struct shca_cq_entry *e, char *arena,
+/* Pocket `nr` of the CQ, from 1, whose owner has slot `proc`. NULL: it has none (yet), or this
+ * process can't map them. */
+static inline struct shca_pocket *shca_pocket_at(const struct shca_cq_entry *e, unsigned proc,
 						 unsigned nr)
-{
-	return (struct shca_pocket *)(void *)(arena + e->pockets +
-					      (uint64_t)(nr - 1) * shca_pocket_stride(e->room));
-}
-
-/* Takes the pocket of ring position `pos`; 0: there is none, or it isn't empty. */
-static inline unsigned shca_pocket_take(const struct shca_cq_entry *e, char *arena, uint64_t pos)
 {
 	/* acquire: then `pockets` says where they are. */
 	uint32_t n = atomic_load_explicit(&e->npockets, memory_order_acquire);
+	uint64_t stride = shca_pocket_stride(e->room);
+	char *first = n ? shca_arena(&shca_self.fabric, proc, e->pockets, n * stride) : NULL;
+
+	return first ? (struct shca_pocket *)(void *)(first + (nr - 1) * stride) : NULL;
+}
+
+/* Takes the pocket of ring position `pos`; 0: there is none, or it isn't empty. */
+static inline unsigned shca_pocket_take(const struct shca_cq_entry *e, unsigned proc, uint64_t pos)
+{
+	uint32_t n = atomic_load_explicit(&e->npockets, memory_order_relaxed);
 	unsigned nr = (unsigned)(pos & (n - 1)) + 1;
-	struct shca_pocket *p;
+	struct shca_pocket *p = n ? shca_pocket_at(e, proc, nr) : NULL;
 	uint32_t was;
 
-	if (!n)
+	if (!p)
 		return 0;
-	p = shca_pocket_at(e, arena, nr);
 	was = atomic_load_explicit(&p->state, memory_order_relaxed);
 
 	if (was == SHCA_POCKET_FULL ||
@@ -63,10 +66,11 @@ static inline unsigned shca_pocket_take(const struct shca_cq_entry *e, char *are
 		       : 0;
 }
 
-static inline void shca_pocket_empty(const struct shca_cq_entry *e, char *arena, unsigned nr)
+/* One of an own CQ, which was read. */
+static inline void shca_pocket_empty(const struct shca_cq_entry *e, unsigned nr)
 {
 	/* release: it was read before others write to it. */
-	atomic_store_explicit(&shca_pocket_at(e, arena, nr)->state, SHCA_POCKET_EMPTY,
+	atomic_store_explicit(&shca_pocket_at(e, shca_self.slot, nr)->state, SHCA_POCKET_EMPTY,
 			      memory_order_release);
 }
 
@@ -81,8 +85,7 @@ static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct
 {
 	if (!c->pocket)
 		return c->data;
-	return shca_pocket_at(cq->entry, shca_arena(&shca_self.fabric, shca_self.slot), c->pocket)
-		->data;
+	return shca_pocket_at(cq->entry, shca_self.slot, c->pocket)->data;
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include "cq_pocket.h"
 #include "cq_ring.h"
 #include "engine.h"
+#include "fabric/cancel.h"
 #include "fabric/owed.h"
 
 static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
@@ -42,53 +43,91 @@ static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint6
 	return (int64_t)(t - atomic_load_explicit(&r->bias, memory_order_relaxed) - polled);
 }
 
-static char *arena_of(const struct shca_cq_entry *e)
+static unsigned owner_of(const struct shca_cq_entry *e)
 {
-	return shca_arena(&shca_self.fabric,
-			  shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed)));
+	return shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
 }
 
-static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, char *arena)
+/* NULL: this process can't map it. */
+static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, uint64_t desc)
 {
-	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire);
-
-	return (struct shca_cq_ring *)(void *)(arena + (desc >> 8));
+	return (struct shca_cq_ring *)(void *)shca_arena(
+		&shca_self.fabric, owner_of(e), desc >> 8,
+		shca_cq_ring_len(1ULL << (desc & 0xff), e->stride));
 }
 
 bool shca_cq_holds(struct shca_cq_entry *e)
 {
-	char *arena = arena_of(e);
-	const struct shca_cq_ring *r;
+	const struct shca_cq_ring *r =
+		ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
 
-	if (!arena)
+	return r && held(e, r, atomic_load(&r->tail), false) > 0;
+}
+
+/* Bytes by which the memory of a ring grows. */
+#define RING_STEP (256u << 10)
+
+/* Puts memory behind the slots up to the one after slot i, and some more. False: there is none. */
+static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+		       uint64_t i)
+{
+	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
+	uint64_t to = i + 2 + RING_STEP / e->stride, slots = 1ULL << (desc & 0xff);
+	uint64_t has = shca_cq_ring_len(backed, e->stride), wants;
+	int cancel, rc;
+
+	if (to > slots)
+		to = slots;
+	wants = shca_cq_ring_len(to, e->stride);
+	cancel = shca_cancel_hold();
+	rc = shca_arena_back(&shca_self.fabric, owner_of(e), desc >> 8, has, wants);
+	shca_cancel_restore(cancel);
+	if (rc)
 		return false;
-	r = ring_of(e, arena);
-	return held(e, r, atomic_load(&r->tail), false) > 0;
+	shca_cq_ring_free_slots((char *)r, e->stride, backed, to);
+	/* Others may have come as far, or farther. */
+	while (backed < to) {
+		/* release: who sees that they are backed sees them free. */
+		if (!atomic_compare_exchange_weak_explicit(
+			    &r->backed, &backed, to, memory_order_release, memory_order_relaxed))
+			continue;
+		shca_arena_count(&shca_self.fabric, owner_of(e),
+				 shca_cq_ring_len(backed, e->stride), wants);
+		break;
+	}
+	return true;
+}
+
+/* Have slot i and the one after it memory? The consumer looks at that too. */
+static bool is_backed(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+		      uint64_t i)
+{
+	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
+
+	return i + 2 <= backed || backed == 1ULL << (desc & 0xff) || back_slots(e, r, desc, i);
 }
 
 /*
  * Claims the next slot. The caller moves the tail on when it has written the completion: a consumer
  * that polls takes the slot's line as soon as it changes, so nothing but the writing comes between.
  */
-static struct shca_cqe *claim(struct shca_cq_entry *e, char *arena, struct shca_cq_ring **in,
+static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
 			      uint64_t *pos)
 {
-	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire);
-	char *ring = arena + (desc >> 8);
-	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)ring;
 	int64_t limit = atomic_load_explicit(&e->limit, memory_order_relaxed);
 	uint64_t passed = 0, t = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
 	for (;;) {
-		struct shca_cqe *s = shca_slot_at(ring, t, desc & 0xff, e->stride);
+		struct shca_cqe *s = shca_slot_at((char *)r, t, desc & 0xff, e->stride);
 		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
 
 		if (held(e, r, t, true) >= limit && held(e, r, t, false) >= limit)
 			return NULL;
+		if (!is_backed(e, r, desc, t & ((1ULL << (desc & 0xff)) - 1)))
+			return NULL;
 		if (atomic_compare_exchange_strong_explicit(
 			    &s->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
 			    memory_order_acquire, memory_order_acquire)) {
-			*in = r;
 			*pos = t;
 			return s;
 		}
@@ -132,7 +171,7 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
 		     uint16_t *pocket)
 {
-	char *arena = arena_of(e);
+	const struct shca_cq_ring *r;
 	uint64_t tail;
 
 	*pocket = 0;
@@ -143,17 +182,18 @@ bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, u
 		return false;
 	if (len <= shca_slot_room(e))
 		return true;
-	if (!arena)
+	r = ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
+	if (!r)
 		return false;
-	tail = atomic_load_explicit(&ring_of(e, arena)->tail, memory_order_relaxed);
-	*pocket = (uint16_t)shca_pocket_take(e, arena, tail);
+	tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	*pocket = (uint16_t)shca_pocket_take(e, owner_of(e), tail);
 	return *pocket;
 }
 
-static void fill_pocket(const struct shca_cq_entry *e, char *arena, const struct shca_cqe *c,
+static void fill_pocket(const struct shca_cq_entry *e, const struct shca_cqe *c,
 			const struct shca_run *runs)
 {
-	struct shca_pocket *p = shca_pocket_at(e, arena, c->pocket);
+	struct shca_pocket *p = shca_pocket_at(e, owner_of(e), c->pocket);
 
 	shca_mem_gather(p->data, runs, c->payload);
 	/* Nobody's to take over any more: the completion that comes next says where it is. */
@@ -163,16 +203,15 @@ static void fill_pocket(const struct shca_cq_entry *e, char *arena, const struct
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
 		    const struct shca_run *runs)
 {
-	char *arena = arena_of(e);
-	struct shca_cq_ring *r;
+	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire), pos;
+	struct shca_cq_ring *r = ring_of(e, desc);
 	struct shca_cqe *s;
-	uint64_t pos;
 
-	if (!arena || atomic_load_explicit(&e->overrun, memory_order_relaxed))
+	if (!r || atomic_load_explicit(&e->overrun, memory_order_relaxed))
 		return -ENOSPC;
 	if (c->pocket)
-		fill_pocket(e, arena, c, runs);
-	s = claim(e, arena, &r, &pos);
+		fill_pocket(e, c, runs);
+	s = claim(e, r, desc, &pos);
 	if (!s)
 		return overrun(hca, e);
 	memcpy(&s->visible_at, &c->visible_at,
@@ -188,9 +227,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* Whoever finds the slot taken before we get here moves the tail for us. */
 	move_tail(r, pos);
 	/* The consumer wrote the next slot last, and we shall next. */
-	shca_prefetch_write(shca_slot_at(
-		(char *)r, pos + 1, atomic_load_explicit(&e->ring, memory_order_relaxed) & 0xff,
-		e->stride));
+	shca_prefetch_write(shca_slot_at((char *)r, pos + 1, desc & 0xff, e->stride));
 	if (e->channel) {
 		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the

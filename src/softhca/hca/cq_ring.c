@@ -34,8 +34,7 @@ static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
 static void empty_pocket(const struct shca_cq *cq, const struct shca_cqe *s)
 {
 	if (s->pocket)
-		shca_pocket_empty(cq->entry, shca_arena(&shca_self.fabric, shca_self.slot),
-				  s->pocket);
+		shca_pocket_empty(cq->entry, s->pocket);
 }
 
 static bool push(struct shca_cq *cq, const struct shca_cqe *s)

@@ -9,17 +9,52 @@
  * producers that come round the ring pass it by. (Order is promised within a QP, and a QP has one
  * producer at a time.) What may not be seen yet (link model, reordering) the consumer moves to a
  * heap of its own (cq_heap.c), so that it holds nobody else's completion up.
+ *
+ * A large ring gets its memory as it is first gone through: the producer that comes to the end of
+ * what has some puts more behind it. A slot without memory reads as 0, and slot p becomes free for
+ * position p only from that: so producers that do this at a time, or were stopped in the midst of
+ * it, do no harm.
  */
 #ifndef SHCA_CQ_RING_H
 #define SHCA_CQ_RING_H
 
 #include "cq.h"
+#include "fabric/arena.h"
 
 static inline struct shca_cqe *shca_slot_at(char *ring, uint64_t pos, unsigned log2,
 					    uint32_t stride)
 {
 	return (struct shca_cqe *)(void *)(ring + sizeof(struct shca_cq_ring) +
 					   (pos & ((1ULL << log2) - 1)) * stride);
+}
+
+/* The bytes of a ring with so many slots. */
+static inline uint64_t shca_cq_ring_len(uint64_t slots, uint32_t stride)
+{
+	return sizeof(struct shca_cq_ring) + slots * stride;
+}
+
+/* How many of its slots have memory from the beginning: at least two. */
+static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
+{
+	uint64_t first = (SHCA_ARENA_FIRST - sizeof(struct shca_cq_ring)) / stride;
+
+	return slots < first ? slots : first;
+}
+
+/* Makes slots [from, to), which have memory now, free for their first positions, unless they are
+ * already or were used since. */
+static inline void shca_cq_ring_free_slots(char *ring, uint32_t stride, uint64_t from, uint64_t to)
+{
+	for (uint64_t p = from; p < to; p++) {
+		struct shca_cqe *s =
+			(struct shca_cqe *)(void *)(ring + shca_cq_ring_len(p, stride));
+		uint64_t none = 0;
+
+		atomic_compare_exchange_strong_explicit(&s->word, &none,
+							SHCA_SLOT_WORD(p, 0, SHCA_SLOT_FREE),
+							memory_order_relaxed, memory_order_relaxed);
+	}
 }
 
 #endif

@@ -59,6 +59,24 @@ static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, 
 	ip->check = checksum(ip);
 }
 
+/* The kinds of packets on Ethernet, as a ConnectX says them. */
+#define SL_ROCE_V1      0u
+#define SL_ROCE_V2_IPV6 1u
+#define SL_ROCE_V2_IPV4 2u
+
+unsigned shca_grh_sl(const struct shca_hca *hca, const struct shca_ud_dest *to)
+{
+	enum ibv_gid_type type;
+	union ibv_gid from;
+
+	if (!shca_is_ethernet(shca_self.fabric.hdr))
+		return to->sl & 15u;
+	shca_gid_at(shca_self.fabric.hdr, hca, to->sgid_index, &from, &type);
+	if (type != IBV_GID_TYPE_ROCE_V2)
+		return SL_ROCE_V1;
+	return shca_gid_is_ipv4(&from) ? SL_ROCE_V2_IPV4 : SL_ROCE_V2_IPV6;
+}
+
 void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
 		   struct ibv_grh *grh)
 {

@@ -15,6 +15,9 @@
 /* Of a datagram of so many bytes that this HCA sends. */
 void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
 		   struct ibv_grh *grh);
+/* What its completion says of the service level: on Ethernet, which has none, the kind of packet,
+ * which UCX takes from there. */
+unsigned shca_grh_sl(const struct shca_hca *hca, const struct shca_ud_dest *to);
 /* The IPv4 header, if it is one. */
 const struct iphdr *shca_grh_ipv4(const struct ibv_grh *grh);
 

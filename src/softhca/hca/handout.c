@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handout.c - counts events from when they are handed out until they are acknowledged. */
+/* handout.c - counts the events that are given and those that are acknowledged. */
 #include "handout.h"
 
 #include "qp.h"
@@ -21,17 +21,17 @@ void shca_handout_reset(void)
 	pthread_mutex_init(&handout, NULL);
 }
 
-void shca_handout_give(pthread_mutex_t *mutex, uint32_t *counter)
+void shca_handout_give(pthread_mutex_t *mutex, uint32_t *given)
 {
 	pthread_mutex_lock(mutex);
-	*counter -= 1;
+	*given += 1;
 	pthread_mutex_unlock(mutex);
 }
 
-void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter, uint32_t n)
+void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed, uint32_t n)
 {
 	pthread_mutex_lock(mutex);
-	*counter += n;
+	*completed += n;
 	pthread_cond_broadcast(cond);
 	pthread_mutex_unlock(mutex);
 }
@@ -49,7 +49,7 @@ void shca_wait_qp_acks(struct shca_qp *qp)
 
 	wait_for_finders();
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->events_completed != 0)
+	while (ibv->events_completed != qp->events_given)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }
@@ -60,7 +60,7 @@ void shca_wait_srq_acks(struct shca_srq *srq)
 
 	wait_for_finders();
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->events_completed != 0)
+	while (ibv->events_completed != srq->events_given)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }
@@ -71,7 +71,8 @@ void shca_wait_cq_acks(struct shca_cq *cq)
 
 	wait_for_finders();
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->comp_events_completed != 0 || ibv->async_events_completed != 0)
+	while (ibv->comp_events_completed != cq->comp_events_given ||
+	       ibv->async_events_completed != cq->async_events_given)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }

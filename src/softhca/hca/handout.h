@@ -3,11 +3,11 @@
  * handout.h - events that the application was given and has not acknowledged yet. Destroying a QP,
  * an SRQ or a CQ waits for them, so that no event ever names an object that is gone.
  *
- * The public structs count acknowledgements (events_completed, comp_events_completed,
- * async_events_completed). Here such a counter goes down when an event is handed out and up when it
- * is acknowledged: it is 0 when none is outstanding, and no second counter is needed.
+ * The public structs count the acknowledged events (events_completed, comp_events_completed,
+ * async_events_completed), and programs read them; the private halves count the events that were
+ * given. Both only grow, and wrap. None is outstanding when they are equal.
  *
- * Lock order: the handout lock, then the object's own mutex.
+ * Lock order: the handout lock, then the object's own mutex, which guards both counters.
  */
 #ifndef SHCA_HANDOUT_H
 #define SHCA_HANDOUT_H
@@ -21,10 +21,11 @@ void shca_handout_unlock(void);
 /* In a forked child: nobody holds the lock. */
 void shca_handout_reset(void);
 
-/* One event more is outstanding. `counter` belongs to the object whose mutex is given. */
-void shca_handout_give(pthread_mutex_t *mutex, uint32_t *counter);
-/* n events less are. */
-void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter, uint32_t n);
+/* Counts one more event as given. `given` belongs to the object whose mutex is passed. */
+void shca_handout_give(pthread_mutex_t *mutex, uint32_t *given);
+/* Counts n more events as acknowledged, in the public counter of the object. */
+void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
+		      uint32_t n);
 
 /*
  * Wait until all events that were handed out for the object are acknowledged. For a destroyer,

@@ -159,7 +159,7 @@ static int double_move(unsigned other, bool write, const struct iovec *own,
 {
 	struct shca_exec *e = shca_exec_self();
 	uint64_t off = own_bounce(e);
-	char *buf = off ? shca_arena(&shca_self.fabric, shca_self.slot) + off : NULL;
+	char *buf = off ? shca_arena(&shca_self.fabric, shca_self.slot, off, BOUNCE_BYTES) : NULL;
 
 	if (!buf)
 		return -ENOMEM;
@@ -257,13 +257,13 @@ static void ordered_by_peer(bool on)
 static void serve(unsigned proc, struct shca_exec *e)
 {
 	struct shca_fabric *f = &shca_self.fabric;
-	char *arena = shca_arena(f, proc);
+	char *theirs = shca_arena(f, proc, e->copy_bounce, BOUNCE_BYTES);
 	struct iovec mine[2] = {{(void *)(uintptr_t)e->copy_addr, e->copy_len}};
-	struct iovec buf = {arena + e->copy_bounce, e->copy_len};
+	struct iovec buf = {theirs, e->copy_len};
 	int r;
 
 	ordered_by_peer(true);
-	r = arena ? vm_move(shca_self.slot, !e->copy_write, mine, &buf, 1) : -ENOMEM;
+	r = theirs ? vm_move(shca_self.slot, !e->copy_write, mine, &buf, 1) : -ENOMEM;
 	if (r == -EPERM || r == -ENOSYS) {
 		copy_in_order(e->copy_write ? mine->iov_base : buf.iov_base,
 			      e->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);

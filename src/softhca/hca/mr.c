@@ -260,7 +260,9 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 	mr->entry->flags = SHCA_MR_NULL;
 	mr->entry->length = UINT64_MAX;
 	mr->entry->access = IBV_ACCESS_LOCAL_WRITE;
+	/* As with mlx5, for local use alone: no rkey, and no object of the kernel's. */
 	mr->ibv.length = SIZE_MAX;
+	mr->ibv.rkey = mr->ibv.handle = 0;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
 	shca_own(pd->context, &mr->owned, SHCA_OWNED_MR, mr);
 	shca_table_publish(mr->entry);

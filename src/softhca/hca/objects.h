@@ -162,7 +162,8 @@ struct shca_cq {
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
 	uint32_t empty_polls;
-	_Atomic uint32_t refs; /* QPs and SRQs that report here */
+	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
+	uint32_t comp_events_given, async_events_given; /* handout.h */
 	struct shca_owned owned;
 };
 
@@ -175,7 +176,7 @@ struct shca_rq_local {
 	uint32_t *free_list; /* WQE slots that are the owner's; a stack */
 	uint32_t nfree;
 	uint32_t mask;
-	uint64_t ring_off, ring_len;
+	uint64_t ring_off, ring_len, backed; /* in the arena; that much of it has memory */
 	bool is_srq;
 };
 
@@ -193,6 +194,7 @@ struct shca_srq {
 	struct shca_cq *cq;     /* XRC */
 	struct shca_xrcd *xrcd; /* XRC */
 	_Atomic uint32_t refs;  /* QPs that receive from it */
+	uint32_t events_given;  /* handout.h */
 	struct shca_owned owned;
 };
 

@@ -145,30 +145,32 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const 
 	struct ibv_qp *ib = &qp->ibv.qp_base;
 	struct shca_qp_entry *e = qp->entry;
 
+	/* As libibverbs fills it in: also with what this type of QP has no use for. */
+	ib->pd = a->pd;
+	ib->send_cq = a->send_cq;
+	ib->recv_cq = a->recv_cq;
+	ib->srq = a->srq;
 	if (t->needs_pd) {
-		ib->pd = a->pd;
+		qp->pd = (struct shca_pd *)a->pd;
 		qp->pdn = e->pdn = ((struct shca_pd *)a->pd)->pdn;
-		atomic_fetch_add(&((struct shca_pd *)a->pd)->refs, 1);
+		atomic_fetch_add(&qp->pd->refs, 1);
 	} else {
 		qp->xrcd = (struct shca_xrcd *)a->xrcd;
 		e->xrcd = qp->xrcd->idx;
 		atomic_fetch_add(&qp->xrcd->refs, 1);
 	}
 	if (t->sends) {
-		ib->send_cq = a->send_cq;
 		qp->send_cq = (struct shca_cq *)a->send_cq;
 		e->send_cq = qp->send_cq->idx;
 		atomic_fetch_add(&qp->send_cq->refs, 1);
 	}
 	if (t->receives) {
-		ib->recv_cq = a->recv_cq;
 		qp->recv_cq = (struct shca_cq *)a->recv_cq;
 		e->recv_cq = qp->recv_cq->idx;
 		atomic_fetch_add(&qp->recv_cq->refs, 1);
 		shca_cq_receives(qp->recv_cq);
 	}
 	if (a->srq) {
-		ib->srq = a->srq;
 		qp->srq = (struct shca_srq *)a->srq;
 		e->srq = qp->srq->idx + 1;
 		atomic_fetch_add(&qp->srq->refs, 1);
@@ -178,8 +180,8 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const 
 
 void shca_qp_release(struct shca_qp *qp)
 {
-	if (qp->ibv.qp_base.pd)
-		atomic_fetch_sub(&((struct shca_pd *)qp->ibv.qp_base.pd)->refs, 1);
+	if (qp->pd)
+		atomic_fetch_sub(&qp->pd->refs, 1);
 	if (qp->xrcd)
 		atomic_fetch_sub(&qp->xrcd->refs, 1);
 	if (qp->send_cq)
@@ -317,7 +319,8 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 		goto free_qp;
 	}
 	number(qp, (uint32_t)idx);
-	qp->ibv.qp_base.state = shca_qp_state(qp->entry);
+	/* libibverbs doesn't ask: ibv_query_qp() tells. */
+	qp->ibv.qp_base.state = IBV_QPS_UNKNOWN;
 	if (shca_qp_add_handle(qp)) {
 		shca_tgt_close(&shca_self.fabric, ctx->hca, qp->entry, shca_self.slot);
 		errno = ENOMEM;

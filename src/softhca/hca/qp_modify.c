@@ -317,7 +317,9 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 		if (now == S(ERR) && to != S(RESET) && to != S(ERR))
 			return EINVAL;
 	}
-	qp->ibv.qp_base.state = to;
+	/* The public struct follows what its user asks for, not what others do with a shared QP. */
+	if (mask & Q(STATE))
+		qp->ibv.qp_base.state = to;
 	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && a->en_sqd_async_notify);
 	return 0;
 }
@@ -354,7 +356,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
-	(void)mask; /* all is cheap, as with mlx5 */
+	/* All attributes are cheap, as with mlx5: the mask matters to the public struct alone. */
 	*a = e->attr;
 	a->qp_state = a->cur_qp_state = shca_qp_state(e);
 	a->rq_psn = atomic_load(&e->epsn);
@@ -363,7 +365,8 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
 	pthread_mutex_lock(&qp->sq_lock);
 	a->sq_draining = a->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;
 	pthread_mutex_unlock(&qp->sq_lock);
-	ibqp->state = a->qp_state;
+	if (mask & Q(STATE))
+		ibqp->state = a->qp_state;
 	*init = (struct ibv_qp_init_attr){.qp_context = ibqp->qp_context,
 					  .send_cq = ibqp->send_cq,
 					  .recv_cq = ibqp->recv_cq,

@@ -31,7 +31,7 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	uint32_t size = round_up_pow2(is_srq ? *max_wr + 1 : *max_wr ? *max_wr : 1);
 	uint32_t most = (uint32_t)shca_opt(f, is_srq ? SHCA_O_MAX_SRQ_WR : SHCA_O_MAX_QP_WR);
 	uint64_t ring_bytes, off;
-	char *arena;
+	char *mem;
 
 	shared->size = size;
 	shared->max_wr = is_srq ? size - 1 : *max_wr ? size : 0;
@@ -43,20 +43,23 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 				    ~(SHCA_LINE - 1ul));
 	ring_bytes = ((uint64_t)size * sizeof(uint64_t) + SHCA_LINE - 1) & ~(SHCA_LINE - 1ull);
 	rq->ring_len = ring_bytes + (uint64_t)size * shared->stride;
-	off = shca_arena_alloc(f, shca_self.slot, rq->ring_len);
+	/* Requesters look at any position, but only at WQEs that are posted. */
+	rq->backed = ring_bytes + SHCA_ARENA_FIRST < rq->ring_len ? ring_bytes + SHCA_ARENA_FIRST
+								  : rq->ring_len;
+	off = shca_arena_reserve(f, shca_self.slot, rq->ring_len, rq->backed);
 	if (!off)
 		return -ENOMEM;
 	rq->free_list = malloc(size * sizeof(*rq->free_list));
-	arena = shca_arena(f, shca_self.slot);
-	if (!rq->free_list || !arena) {
+	mem = shca_arena(f, shca_self.slot, off, rq->ring_len);
+	if (!rq->free_list || !mem) {
 		free(rq->free_list);
-		shca_arena_free(f, shca_self.slot, off, rq->ring_len);
+		shca_arena_unreserve(f, shca_self.slot, off, rq->ring_len, rq->backed);
 		return -ENOMEM;
 	}
 	rq->ring_off = off;
 	rq->shared = shared;
-	rq->ring = (_Atomic uint64_t *)(void *)(arena + off);
-	rq->wqes = arena + off + ring_bytes;
+	rq->ring = (_Atomic uint64_t *)(void *)mem;
+	rq->wqes = mem + ring_bytes;
 	rq->mask = size - 1;
 	rq->is_srq = is_srq;
 	shared->ring = off;
@@ -73,7 +76,8 @@ void shca_rq_fini(struct shca_rq_local *rq)
 {
 	if (!rq->shared)
 		return;
-	shca_arena_free(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->ring_len);
+	shca_arena_unreserve(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->ring_len,
+			     rq->backed);
 	free(rq->free_list);
 	pthread_mutex_destroy(&rq->lock);
 	rq->shared = NULL;
@@ -119,6 +123,25 @@ void shca_rq_ring(struct shca_rq *rq)
 	}
 }
 
+/* Bytes by which the memory of the WQEs grows. */
+#define WQES_STEP (256u << 10)
+
+/* Sees to memory behind the WQE of a slot. False: there is none. Holding rq->lock. */
+static bool wqe_backed(struct shca_rq_local *rq, uint32_t slot)
+{
+	uint64_t ring_bytes = rq->ring_len - ((uint64_t)rq->mask + 1) * rq->shared->stride;
+	uint64_t end = ring_bytes + (slot + 1ull) * rq->shared->stride;
+
+	if (end <= rq->backed)
+		return true;
+	end = end + WQES_STEP < rq->ring_len ? end + WQES_STEP : rq->ring_len;
+	if (shca_arena_back(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->backed, end))
+		return false;
+	shca_arena_count(&shca_self.fabric, shca_self.slot, rq->backed, end);
+	rq->backed = end;
+	return true;
+}
+
 int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct shca_rq *shared = rq->shared;
@@ -138,7 +161,12 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 			r = ENOMEM;
 			break;
 		}
-		slot = rq->free_list[--rq->nfree];
+		slot = rq->free_list[rq->nfree - 1];
+		if (!wqe_backed(rq, slot)) {
+			r = ENOMEM;
+			break;
+		}
+		rq->nfree--;
 		write_wqe(rq, shca_rq_own_wqe(rq, slot), wr);
 		/* release: who finds this position finds the WQE written. */
 		atomic_store_explicit(&rq->ring[tail & rq->mask], (tail + 1) << 32 | slot,
@@ -189,15 +217,21 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
 }
 
+/* Where ring and WQEs of a queue of process proc are. NULL: this process can't map them. */
+static char *reach(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq)
+{
+	return shca_arena(f, proc, rq->ring, rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
+}
+
 int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot)
 {
-	char *arena = shca_arena(f, proc);
+	char *mem = reach(f, proc, rq);
 	_Atomic uint64_t *ring;
 	uint64_t head;
 
-	if (!arena)
+	if (!mem)
 		return -ESRCH;
-	ring = (_Atomic uint64_t *)(void *)(arena + rq->ring);
+	ring = (_Atomic uint64_t *)(void *)mem;
 	head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 	for (;;) {
 		uint64_t e =
@@ -221,7 +255,7 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 			e = atomic_load_explicit(&ring[(head + 1) & (rq->size - 1)],
 						 memory_order_relaxed);
 			if ((uint32_t)(e >> 32) == (uint32_t)(head + 2))
-				__builtin_prefetch(arena + rq->wqes +
+				__builtin_prefetch(mem + (rq->wqes - rq->ring) +
 						   (e & UINT32_MAX) * rq->stride);
 			return 0;
 		}
@@ -231,17 +265,18 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			uint32_t slot, struct shca_rq_ahead *ahead)
 {
-	const uint64_t *ring = (const uint64_t *)(const void *)(shca_arena(f, proc) + rq->ring);
+	/* The slot was claimed: so the queue was reached. */
+	const char *mem = reach(f, proc, rq);
 	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 
-	ahead->position = &ring[head & (rq->size - 1)];
-	ahead->wqe = shca_rq_wqe(f, proc, rq, slot);
+	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
+	ahead->wqe = mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
 }
 
 struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot)
 {
-	return (struct shca_rwqe *)(void *)(shca_arena(f, proc) + rq->wqes +
+	return (struct shca_rwqe *)(void *)(reach(f, proc, rq) + (rq->wqes - rq->ring) +
 					    (uint64_t)slot * rq->stride);
 }
 

@@ -60,7 +60,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 				      (w->opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_WITH_IMM : 0)),
 		.flags = (uint8_t)(SHCA_CQE_RECV | (t->srq ? SHCA_CQE_SRQ : 0) |
 				   (w->flags & IBV_SEND_SOLICITED ? SHCA_CQE_SOLICITED : 0) |
-				   (w->ud.sl & 15) << 4),
+				   shca_grh_sl(d->qp->ctx->hca, &w->ud) << 4),
 	};
 
 	/* On error the receive is completed so, and the QP with it. */

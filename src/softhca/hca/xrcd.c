@@ -30,7 +30,7 @@ static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 	uint32_t **h = &handles[ctx->hca_idx];
 
 	if (!*h)
-		*h = calloc(1u << ctx->hca->tables[SHCA_XRCD].log2_size, sizeof(**h));
+		*h = calloc(ctx->hca->tables[SHCA_XRCD].size, sizeof(**h));
 	return *h ? *h + idx : NULL;
 }
 

@@ -8,6 +8,7 @@
 
 #include "hca/handout.h"
 #include "hca/ops.h"
+#include "hca/qp.h"
 
 enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
 
@@ -58,21 +59,21 @@ static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
 		found = qp != NULL;
 		event->element.qp = qp;
 		if (qp)
-			shca_handout_give(&qp->mutex, &qp->events_completed);
+			shca_handout_give(&qp->mutex, &((struct shca_qp *)qp)->events_given);
 		break;
 	case ABOUT_SRQ:
 		srq = shca_srq_by_idx(ctx, ev->idx, ev->number);
 		found = srq != NULL;
 		event->element.srq = srq;
 		if (srq)
-			shca_handout_give(&srq->mutex, &srq->events_completed);
+			shca_handout_give(&srq->mutex, &((struct shca_srq *)srq)->events_given);
 		break;
 	case ABOUT_CQ:
 		cq = shca_cq_by_idx(ctx, ev->idx, ev->number);
 		found = cq != NULL;
 		event->element.cq = cq;
 		if (cq)
-			shca_handout_give(&cq->mutex, &cq->async_events_completed);
+			shca_handout_give(&cq->mutex, &((struct shca_cq *)cq)->async_events_given);
 		break;
 	case ABOUT_PORT:
 		found = true;

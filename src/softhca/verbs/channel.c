@@ -74,7 +74,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		shca_handout_lock();
 		found = shca_cq_by_idx(ctx, ev.idx, ev.number);
 		if (found)
-			shca_handout_give(&found->mutex, &found->comp_events_completed);
+			shca_handout_give(&found->mutex,
+					  &((struct shca_cq *)found)->comp_events_given);
 		shca_handout_unlock();
 	}
 	*cq = found;

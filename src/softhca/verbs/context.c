@@ -44,8 +44,9 @@ static void set_extended_ops(struct verbs_context *v, const struct shca_fabric *
 	if (shca_opt(f, SHCA_O_XRC)) {
 		v->open_xrcd = shca_open_xrcd;
 		v->close_xrcd = shca_close_xrcd;
-		v->open_qp = shca_open_qp;
 		v->get_srq_num = shca_get_srq_num;
+		if (shca_opt(f, SHCA_O_OPEN_QP))
+			v->open_qp = shca_open_qp;
 	}
 	if (shca_opt(f, SHCA_O_NULL_MR))
 		v->alloc_null_mr = shca_alloc_null_mr;

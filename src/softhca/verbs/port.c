@@ -29,9 +29,7 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 		/* the option's choices are in the order of the enum */
 		.active_mtu = (enum ibv_mtu)(IBV_MTU_256 + shca_opt(f, SHCA_O_MTU)),
 		.gid_tbl_len = SHCA_GID_TBL_LEN,
-		.port_cap_flags =
-			ethernet ? IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS
-				 : IBV_PORT_SYS_IMAGE_GUID_SUP | IBV_PORT_EXTENDED_SPEEDS_SUP,
+		.port_cap_flags = ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB,
 		.max_msg_sz = (uint32_t)shca_opt(f, SHCA_O_MAX_MSG_SZ),
 		.bad_pkey_cntr = violations(hca, SHCA_C_PKEY_VIOLATIONS),
 		.qkey_viol_cntr = violations(hca, SHCA_C_QKEY_VIOLATIONS),

@@ -3,11 +3,13 @@
 #include "net/net.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "net/address.h"
+#include "net/conn.h"
 #include "net/near.h"
 
 /*
@@ -29,6 +31,7 @@ struct choice {
 	struct merit merit;
 	unsigned allowed, opened, xrc; /* devices that passed so far */
 	int error;                     /* of the last that could not be opened */
+	char part[128];                /* a device that has XRC in part, and what it lacks */
 	char down[64];                 /* a port that isn't active */
 	char there[200];               /* the names of all */
 };
@@ -148,6 +151,64 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 	}
 }
 
+/*
+ * Returns the verb by which a device with XRC fails, with its error, or NULL. All providers report
+ * the capability, but not all of them have ibv_open_qp(), by which the processes of a node share
+ * their connections. A domain and a target QP that nobody else sees tell. A limit is no lack: the
+ * verb is there, and whoever runs into the limit later says so.
+ */
+static const char *missing_of_xrc(struct ibv_context *verbs, int *error)
+{
+	struct ibv_xrcd_init_attr domain = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct ibv_qp_open_attr again = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_qp *made = NULL, *opened = NULL;
+	const char *verb = "ibv_open_xrcd()";
+
+	again.xrcd = init.xrcd = ibv_open_xrcd(verbs, &domain);
+	if (init.xrcd) {
+		verb = "ibv_create_qp_ex() of a target queue pair";
+		made = ibv_create_qp_ex(verbs, &init);
+	}
+	if (made) {
+		verb = "ibv_open_qp()";
+		again.qp_num = made->qp_num;
+		opened = ibv_open_qp(verbs, &again);
+	}
+	*error = opened ? 0 : errno;
+	if (opened)
+		ibv_destroy_qp(opened);
+	if (made)
+		ibv_destroy_qp(made);
+	if (init.xrcd)
+		ibv_close_xrcd(init.xrcd);
+	return *error && !tq_is_limit(*error) ? verb : NULL;
+}
+
+static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *attr, struct choice *c)
+{
+	const char *missing;
+	int error;
+
+	if (!(attr->device_cap_flags & IBV_DEVICE_XRC))
+		return false;
+	missing = missing_of_xrc(verbs, &error);
+	if (missing)
+		snprintf(c->part, sizeof(c->part), "%s has XRC, but not %s (%s)",
+			 ibv_get_device_name(verbs->device), missing, strerror(error));
+	return !missing;
+}
+
 static void look_at_device(struct tq_net *net, struct ibv_device *device, struct choice *c)
 {
 	const struct tq_params *params = net->params;
@@ -170,7 +231,7 @@ static void look_at_device(struct tq_net *net, struct ibv_device *device, struct
 	c->error = ibv_query_device(verbs, &attr);
 	if (!c->error) {
 		c->opened++;
-		if (attr.device_cap_flags & IBV_DEVICE_XRC) {
+		if (has_xrc(verbs, &attr, c)) {
 			c->xrc++;
 			look_at_ports(net, verbs, attr.phys_port_cnt, c);
 		}
@@ -201,11 +262,17 @@ static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c
 		       "the RDMA device could not be opened: %s (check the permissions of "
 		       "/dev/infiniband/uverbs*)",
 		       strerror(c->error));
+	} else if (!c->xrc && *c->part) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s, by which processes share connections: use an adapter of the drivers "
+		       "mlx4, mlx5 or hns, which have both, or another transport; %s",
+		       c->part, help);
 	} else if (!c->xrc) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "no RDMA device with XRC (extended reliable connections) was found; "
-		       "ConnectX adapters have it; %s",
-		       help);
+		       "no RDMA device with XRC (extended reliable connections) was found among "
+		       "%s: use an adapter of the drivers mlx4, mlx5 or hns, which have it, or "
+		       "another transport; %s",
+		       c->there, help);
 	} else if (*c->down) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "

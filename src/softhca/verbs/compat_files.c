@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * compat_files.c - what programs look for in files, not by verbs. UCX takes a device only if
+ * access() and stat() find its /dev/infiniband/uverbsN; ibstat, ibstatus and scripts read
+ * /sys/class/infiniband. The functions of libc by which a path is looked up come through here: what
+ * is below those directories of /sys is found in the tree of this process's node, and every other
+ * path goes to the function that would have been called without us.
+ *
+ * The functions have names of their own and get the public symbols by an asm label: the system's
+ * declarations promise non-null arguments, but a null path must still reach the kernel and be
+ * EFAULT.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1
+#endif
+#include "verbs.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define NODE_DIR   "/dev/infiniband/"
+#define NODE_MAJOR 231 /* what Linux gives to uverbs devices */
+#define NODE_MINOR 192
+#define NODE_MODE  0666
+
+#define SYS "/sys"
+
+/* Nothing in a tree has a longer name. These functions are called on small stacks too. */
+#define PLACE_MAX 512
+
+_Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
+		       sizeof(struct dirent) == sizeof(struct dirent64) &&
+		       sizeof(glob_t) == sizeof(glob64_t),
+	       "one struct serves both symbols");
+
+typedef int entry_filter(const struct dirent *entry);
+typedef int entry_order(const struct dirent **a, const struct dirent **b);
+
+/*
+ * FN(return type, symbol, parameters): each function that is taken over. It becomes a type,
+ * symbol_fn; ours, shca_symbol, with the public name; and next_symbol, the one behind us.
+ */
+#define FUNCTIONS                                                                               \
+	FN(int, stat, (const char *path, struct stat *st))                                      \
+	FN(int, stat64, (const char *path, struct stat *st))                                    \
+	FN(int, lstat, (const char *path, struct stat *st))                                     \
+	FN(int, lstat64, (const char *path, struct stat *st))                                   \
+	FN(int, fstatat, (int dir, const char *path, struct stat *st, int flags))               \
+	FN(int, fstatat64, (int dir, const char *path, struct stat *st, int flags))             \
+	FN(int, statx,                                                                          \
+	   (int dir, const char *path, int flags, unsigned int mask, struct statx *st))         \
+	FN(int, access, (const char *path, int mode))                                           \
+	FN(int, eaccess, (const char *path, int mode))                                          \
+	FN(int, euidaccess, (const char *path, int mode))                                       \
+	FN(int, faccessat, (int dir, const char *path, int mode, int flags))                    \
+	FN(int, open, (const char *path, int flags, ...))                                       \
+	FN(int, open64, (const char *path, int flags, ...))                                     \
+	FN(int, __open_2, (const char *path, int flags))                                        \
+	FN(int, __open64_2, (const char *path, int flags))                                      \
+	FN(int, openat, (int dir, const char *path, int flags, ...))                            \
+	FN(int, openat64, (int dir, const char *path, int flags, ...))                          \
+	FN(int, __openat_2, (int dir, const char *path, int flags))                             \
+	FN(int, __openat64_2, (int dir, const char *path, int flags))                           \
+	FN(FILE *, fopen, (const char *path, const char *mode))                                 \
+	FN(FILE *, fopen64, (const char *path, const char *mode))                               \
+	FN(DIR *, opendir, (const char *path))                                                  \
+	FN(int, scandir,                                                                        \
+	   (const char *path, struct dirent ***list, entry_filter *filter, entry_order *order)) \
+	FN(int, scandir64,                                                                      \
+	   (const char *path, struct dirent ***list, entry_filter *filter, entry_order *order)) \
+	FN(int, glob,                                                                           \
+	   (const char *pattern, int flags, int (*failed)(const char *path, int error),         \
+	    glob_t *found))                                                                     \
+	FN(int, glob64,                                                                         \
+	   (const char *pattern, int flags, int (*failed)(const char *path, int error),         \
+	    glob_t *found))                                                                     \
+	FN(char *, realpath, (const char *path, char *resolved))                                \
+	FN(char *, __realpath_chk, (const char *path, char *resolved, size_t size))             \
+	FN(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size))   \
+	FN(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size))  \
+	FN(ssize_t, listxattr, (const char *path, char *list, size_t size))                     \
+	FN(ssize_t, llistxattr, (const char *path, char *list, size_t size))                    \
+	FN(int, chdir, (const char *path))
+
+#define FN(ret, symbol, parameters)                                                        \
+	typedef ret symbol##_fn parameters;                                                \
+	__attribute__((visibility("default"))) symbol##_fn shca_##symbol __asm__(#symbol); \
+	static symbol##_fn *next_##symbol;
+FUNCTIONS
+#undef FN
+
+/* Not on first use: a signal handler may call stat(), and dlsym() is nothing for those. */
+__attribute__((constructor)) static void resolve(void)
+{
+#define FN(ret, symbol, parameters) *(void **)&next_##symbol = dlsym(RTLD_NEXT, #symbol);
+	FUNCTIONS
+#undef FN
+}
+
+/* Constructors of other libraries may come before ours. */
+#define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
+
+/* ---------------------------------------------------------------- /sys */
+
+/* Is it /sys/class/infiniband, one of its sisters, or something below? */
+static bool is_class(const char *path)
+{
+	static const char *const classes[] = {
+		SYS "/class/infiniband",
+		SYS "/class/infiniband_verbs",
+		SYS "/class/infiniband_mad",
+	};
+
+	for (unsigned i = 0; path && i < sizeof(classes) / sizeof(*classes); i++) {
+		size_t len = strlen(classes[i]);
+
+		if (!strncmp(path, classes[i], len) && (!path[len] || path[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/* Returns where that path is in the tree of this process's node, put into `buf`; any other path as
+ * it is. errno stays. */
+static const char *place(const char *path, char buf[PLACE_MAX])
+{
+	const char *fabric;
+	int error = errno;
+
+	if (!is_class(path))
+		return path;
+	fabric = getenv(SHCA_ENV_FABRIC);
+	if (fabric && *fabric &&
+	    snprintf(buf, PLACE_MAX, "%s%s", ibv_get_sysfs_path(), path + strlen(SYS)) < PLACE_MAX)
+		path = buf;
+	errno = error;
+	return path;
+}
+
+/* ---------------------------------------------------------------- /dev */
+
+/* The device whose node that is, or -1. */
+static int node(const char *path)
+{
+	if (!path || strncmp(path, NODE_DIR, sizeof(NODE_DIR) - 1) != 0)
+		return -1;
+	return shca_devices_find(path + sizeof(NODE_DIR) - 1);
+}
+
+static void fill_node(int device, struct stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_mode = S_IFCHR | NODE_MODE;
+	st->st_nlink = 1;
+	st->st_rdev = makedev(NODE_MAJOR, (unsigned)(NODE_MINOR + device));
+}
+
+/* ---------------------------------------------------------------- what is taken over */
+
+static int answer_stat(const char *path, struct stat *st, stat_fn *next)
+{
+	int device = node(path);
+	char buf[PLACE_MAX];
+
+	if (device < 0)
+		return next(place(path, buf), st);
+	fill_node(device, st);
+	return 0;
+}
+
+int shca_stat(const char *path, struct stat *st)
+{
+	return answer_stat(path, st, NEXT(stat));
+}
+
+int shca_stat64(const char *path, struct stat *st)
+{
+	return answer_stat(path, st, NEXT(stat64));
+}
+
+int shca_lstat(const char *path, struct stat *st)
+{
+	return answer_stat(path, st, NEXT(lstat));
+}
+
+int shca_lstat64(const char *path, struct stat *st)
+{
+	return answer_stat(path, st, NEXT(lstat64));
+}
+
+int shca_fstatat(int dir, const char *path, struct stat *st, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(fstatat)(dir, place(path, buf), st, flags);
+}
+
+int shca_fstatat64(int dir, const char *path, struct stat *st, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(fstatat64)(dir, place(path, buf), st, flags);
+}
+
+int shca_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(statx)(dir, place(path, buf), flags, mask, st);
+}
+
+int shca_access(const char *path, int mode)
+{
+	char buf[PLACE_MAX];
+
+	if (node(path) < 0)
+		return NEXT(access)(place(path, buf), mode);
+	if (mode & X_OK) {
+		errno = EACCES;
+		return -1;
+	}
+	return 0;
+}
+
+int shca_eaccess(const char *path, int mode)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(eaccess)(place(path, buf), mode);
+}
+
+int shca_euidaccess(const char *path, int mode)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(euidaccess)(place(path, buf), mode);
+}
+
+int shca_faccessat(int dir, const char *path, int mode, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(faccessat)(dir, place(path, buf), mode, flags);
+}
+
+/* The mode that open() and openat() were given, if there is one. */
+#define MODE_AFTER(flags, mode)                                            \
+	do {                                                               \
+		va_list ap;                                                \
+                                                                           \
+		va_start(ap, flags);                                       \
+		if (((flags)&O_CREAT) || ((flags)&O_TMPFILE) == O_TMPFILE) \
+			(mode) = va_arg(ap, mode_t);                       \
+		va_end(ap);                                                \
+	} while (0)
+
+int shca_open(const char *path, int flags, ...)
+{
+	char buf[PLACE_MAX];
+	mode_t mode = 0;
+
+	MODE_AFTER(flags, mode);
+	return NEXT(open)(place(path, buf), flags, mode);
+}
+
+int shca_open64(const char *path, int flags, ...)
+{
+	char buf[PLACE_MAX];
+	mode_t mode = 0;
+
+	MODE_AFTER(flags, mode);
+	return NEXT(open64)(place(path, buf), flags, mode);
+}
+
+int shca___open_2(const char *path, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(__open_2)(place(path, buf), flags);
+}
+
+int shca___open64_2(const char *path, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(__open64_2)(place(path, buf), flags);
+}
+
+int shca_openat(int dir, const char *path, int flags, ...)
+{
+	char buf[PLACE_MAX];
+	mode_t mode = 0;
+
+	MODE_AFTER(flags, mode);
+	return NEXT(openat)(dir, place(path, buf), flags, mode);
+}
+
+int shca_openat64(int dir, const char *path, int flags, ...)
+{
+	char buf[PLACE_MAX];
+	mode_t mode = 0;
+
+	MODE_AFTER(flags, mode);
+	return NEXT(openat64)(dir, place(path, buf), flags, mode);
+}
+
+int shca___openat_2(int dir, const char *path, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(__openat_2)(dir, place(path, buf), flags);
+}
+
+int shca___openat64_2(int dir, const char *path, int flags)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(__openat64_2)(dir, place(path, buf), flags);
+}
+
+FILE *shca_fopen(const char *path, const char *mode)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(fopen)(place(path, buf), mode);
+}
+
+FILE *shca_fopen64(const char *path, const char *mode)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(fopen64)(place(path, buf), mode);
+}
+
+DIR *shca_opendir(const char *path)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(opendir)(place(path, buf));
+}
+
+int shca_scandir(const char *path, struct dirent ***list, entry_filter *filter, entry_order *order)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(scandir)(place(path, buf), list, filter, order);
+}
+
+int shca_scandir64(const char *path, struct dirent ***list, entry_filter *filter,
+		   entry_order *order)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(scandir64)(place(path, buf), list, filter, order);
+}
+
+/* What is found has the names that it has in the tree: these can be opened too. */
+int shca_glob(const char *pattern, int flags, int (*failed)(const char *path, int error),
+	      glob_t *found)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(glob)(place(pattern, buf), flags, failed, found);
+}
+
+int shca_glob64(const char *pattern, int flags, int (*failed)(const char *path, int error),
+		glob_t *found)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(glob64)(place(pattern, buf), flags, failed, found);
+}
+
+char *shca_realpath(const char *path, char *resolved)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(realpath)(place(path, buf), resolved);
+}
+
+char *shca___realpath_chk(const char *path, char *resolved, size_t size)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(__realpath_chk)(place(path, buf), resolved, size);
+}
+
+/* `ls -l` asks for access lists. */
+ssize_t shca_getxattr(const char *path, const char *name, void *value, size_t size)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(getxattr)(place(path, buf), name, value, size);
+}
+
+ssize_t shca_lgetxattr(const char *path, const char *name, void *value, size_t size)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(lgetxattr)(place(path, buf), name, value, size);
+}
+
+ssize_t shca_listxattr(const char *path, char *list, size_t size)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(listxattr)(place(path, buf), list, size);
+}
+
+ssize_t shca_llistxattr(const char *path, char *list, size_t size)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(llistxattr)(place(path, buf), list, size);
+}
+
+int shca_chdir(const char *path)
+{
+	char buf[PLACE_MAX];
+
+	return NEXT(chdir)(place(path, buf));
+}
