@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "many.h"
+#include "net/conn.h"
 #include "net/control.h"
 
 #define LONG 65536
@@ -187,6 +188,37 @@ static void nobody_knows(void)
 	many_must(many_counter(0, "deaths") == 0, "it is counted");
 }
 
+/* The file system of the marks fails to answer: who is waited for is not taken for dead. */
+static void mark_unseen(void)
+{
+	static const char *const params[] = {"keepalive=1", NULL};
+	static const int both[] = {0, 1};
+	struct tq_net *net;
+	struct tq_ctx *ctx[2];
+	struct many_op sent, got;
+	char data[64];
+	uint64_t due;
+	int fd;
+
+	many_open(2, false, params);
+	many_know_all();
+	many_context(1, 2, both, ctx);
+	net = &many_eps[0]->net;
+	many_recv(ctx[0], 1, MANY_TAG, data, &got);
+	fd = net->xrcd_fd;
+	net->xrcd_fd = -1;
+	due = net->conns->check_due;
+	for (time_t end = time(NULL) + many_deadline; net->conns->check_due == due;) {
+		many_must(time(NULL) < end, "nobody checks the peers");
+		many_spin(64);
+	}
+	net->xrcd_fd = fd;
+	many_send(ctx[1], 0, MANY_TAG, "still there", 0, &sent);
+	many_must(many_comes(&got) && !got.status.error, "the receive ended with %d: %s",
+		  got.status.error, many_error);
+	many_must(!many_errors, "it is said: %s", many_error);
+}
+
 /* One that is there, but whom nobody lets answer. */
 static void never_answers(void)
 {
@@ -263,6 +295,7 @@ static const struct many_case cases[] = {
 	{"a mate dies before a read", mate_dies_before_read},
 	{"a mate is asked whether one died", mate_is_asked},
 	{"nobody knows whether one died", nobody_knows},
+	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
 	{"held for one who died", held_for_who_died},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},

@@ -24,12 +24,13 @@
 void tq_fate_watch(const struct tq_net *net, struct tq_link *link)
 {
 	link->contact->watched =
-		link->node->key.domain == net->domain && tq_xrcd_has_mark(net, link->nonce);
+		link->node->key.domain == net->domain && tq_xrcd_has_mark(net, link->nonce) == 1;
 }
 
 bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link)
 {
-	return link->contact->watched && !tq_xrcd_has_mark(net, link->nonce);
+	/* A file system that fails to answer, as one of a network may, is no proof. */
+	return link->contact->watched && tq_xrcd_has_mark(net, link->nonce) == 0;
 }
 
 void tq_fate_inquire(struct tq_link *link, uint64_t now)

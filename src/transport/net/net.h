@@ -50,8 +50,9 @@ void tq_xrcd_close(struct tq_net *net);
 /* Marks this process in the domain's file, by the nonce of its endpoint. The mark goes when the
  * process ends, or closes the domain. */
 void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce);
-/* Returns true if another endpoint has marked itself so in this file. */
-bool tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce);
+/* Returns 1 if another endpoint has marked itself so in this file, 0 if none has; -errno: the file
+ * system doesn't say. */
+int tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce);
 
 /* ---- cq.c ---- */
 int tq_cqs_open(struct tq_net *net);

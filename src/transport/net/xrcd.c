@@ -196,11 +196,13 @@ void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce)
 		       net->job->dir, strerror(errno));
 }
 
-bool tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce)
+int tq_xrcd_has_mark(const struct tq_net *net, uint64_t nonce)
 {
 	struct flock mark = mark_of(nonce, F_WRLCK);
 
-	return !fcntl(net->xrcd_fd, F_OFD_GETLK, &mark) && mark.l_type != F_UNLCK;
+	if (fcntl(net->xrcd_fd, F_OFD_GETLK, &mark))
+		return -errno;
+	return mark.l_type != F_UNLCK;
 }
 
 void tq_xrcd_close(struct tq_net *net)
