@@ -4,7 +4,9 @@
  * suits it least, and then read by its counter: test_bounded [NAME], under "softhca run --nodes 1".
  * The protocol alone is in unit_limits.
  */
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -510,6 +512,53 @@ static void peers(void)
 	many_must(!many_errors, "%d errors were logged", many_errors);
 }
 
+/* ---- control buffers ---- */
+
+static size_t most_registered = SIZE_MAX;
+
+/* Registers no more at a time than the case lets it. */
+struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	static struct ibv_mr *(*next)(struct ibv_pd * pd, void *addr, size_t len, int access);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "ibv_reg_mr");
+	if (len > most_registered) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return next(pd, addr, len, access);
+}
+
+/* A later bank that has fewer buffers than the first, as no more memory can be locked, promises no
+ * more than it has. */
+static void smaller_bank(void)
+{
+	static const char *const params[] = {"small_depth=64", "large_depth=128", "credits=64",
+					     NULL};
+	static const int all[] = {0, 1, 2, 3, 4, 5};
+	const struct tq_bank *bank;
+	struct tq_ctx *ctx[6];
+	int n = 0;
+
+	many_open(6, true, params);
+	many_know_all();
+	many_context(1, 6, all, ctx);
+	for (int i = 1; i < 6; i++) {
+		/* Three have as much of the first as there is for new ones. */
+		if (i == 4)
+			most_registered = 16 * many_eps[0]->net.control->banks->size[TQ_LARGE];
+		many_pass(ctx[i], ctx[0], i, 0);
+	}
+	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, n++) {
+		for (int cls = 0; cls < TQ_CLASSES; cls++)
+			many_must(bank->granted[cls] <= bank->depth[cls],
+				  "of %u buffers in bank %d, %u are promised", bank->depth[cls], n,
+				  bank->granted[cls]);
+	}
+	many_must(n > 1, "no bank was made");
+}
+
 static const struct many_case cases[] = {
 	{"tags that are used twice", used_twice},
 	{"tags that ask at once", used_once},
@@ -524,6 +573,7 @@ static const struct many_case cases[] = {
 	{"operations and registrations", operations},
 	{"contexts that come and go", contexts},
 	{"peers that come and go", peers},
+	{"a bank with few buffers", smaller_bank},
 };
 
 int main(int argc, char **argv)

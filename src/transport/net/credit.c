@@ -29,10 +29,10 @@
 #define FIRST_SHARE    4u /* one sender gets up to 1/FIRST_SHARE of a bank, */
 #define SHARE          2u /* and up to 1/SHARE when it has used that up */
 
-/* A new sender's: a few fit in any bank. */
-static uint32_t granted_first(const struct tq_net *net, int cls)
+/* A new sender's: a few fit in any bank, also in one that has fewer buffers than others. */
+static uint32_t granted_first(const struct tq_net *net, const struct tq_bank *bank, int cls)
 {
-	int64_t n = net->params->credits, most = net->control->banks->depth[cls] / FIRST_SHARE;
+	int64_t n = net->params->credits, most = bank->depth[cls] / FIRST_SHARE;
 
 	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
 		n /= 2;
@@ -43,9 +43,10 @@ static uint32_t granted_first(const struct tq_net *net, int cls)
 
 static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
 {
-	return bank->granted[TQ_SMALL] + granted_first(net, TQ_SMALL) + CREDIT_BUFFERS <=
+	return bank->granted[TQ_SMALL] + granted_first(net, bank, TQ_SMALL) + CREDIT_BUFFERS <=
 		       bank->depth[TQ_SMALL] &&
-	       bank->granted[TQ_LARGE] + granted_first(net, TQ_LARGE) <= bank->depth[TQ_LARGE];
+	       bank->granted[TQ_LARGE] + granted_first(net, bank, TQ_LARGE) <=
+		       bank->depth[TQ_LARGE];
 }
 
 /* The first with room for one more sender; a further one is made for it. */
@@ -67,7 +68,7 @@ static int bank_give(struct tq_net *net, struct tq_link *link)
 	if (!bank)
 		return -ENOSPC;
 	for (cls = 0; cls < TQ_CLASSES; cls++) {
-		link->granted[cls] = granted_first(net, cls);
+		link->granted[cls] = granted_first(net, bank, cls);
 		link->owed[cls] = 0;
 		bank->granted[cls] += link->granted[cls];
 	}
