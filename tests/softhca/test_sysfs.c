@@ -189,6 +189,30 @@ static void test_directories(void **state)
 	t_ok(access(CLASS "_mad/abi_version", R_OK));
 }
 
+/* The adapters of all processes of the fabric are shown by the same files. */
+static void test_read_only(void **state)
+{
+	static const int ways[] = {O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,
+				   O_WRONLY | O_CREAT | O_APPEND};
+	char path[160];
+	struct stat st;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s_2", node_type);
+	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		t_true(open(node_type, ways[i], 0600) < 0 && errno == EACCES, "errno %d", errno);
+		t_true(openat64(AT_FDCWD, node_type, ways[i], 0600) < 0 && errno == EACCES,
+		       "errno %d", errno);
+	}
+	t_true(__open_2(node_type, O_WRONLY) < 0 && errno == EACCES, "errno %d", errno);
+	t_true(open64(path, O_CREAT | O_WRONLY, 0600) < 0 && errno == EACCES, "errno %d", errno);
+	t_true(!fopen(node_type, "w") && errno == EACCES, "errno %d", errno);
+	t_true(!fopen64(node_type, "r+") && errno == EACCES, "errno %d", errno);
+	t_ok(stat(node_type, &st));
+	t_eq(st.st_mode & 0222, 0);
+	reads(open(node_type, O_RDONLY));
+}
+
 /* Everything else goes to libc as it is, errors, modes and errno included. */
 static void test_others(void **state)
 {
@@ -225,9 +249,8 @@ static void test_others(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_directories),
+		cmocka_unit_test(test_values),      cmocka_unit_test(test_files),
+		cmocka_unit_test(test_directories), cmocka_unit_test(test_read_only),
 		cmocka_unit_test(test_others),
 	};
 

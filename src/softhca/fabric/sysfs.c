@@ -60,7 +60,7 @@ put(struct sysdir *d, const char *name, const char *format, ...)
 	if (n > (int)sizeof(text) - 2)
 		n = (int)sizeof(text) - 2;
 	text[n++] = '\n';
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0) {
 		d->rc = -errno;
 		return;

@@ -146,6 +146,16 @@ static const char *place(const char *path, char buf[PLACE_MAX])
 	return path;
 }
 
+/* Returns true, with errno, if a file of the tree, at `at`, is to be written or made: as in /sys,
+ * nobody may, privileged or not. */
+static bool is_refused(const char *path, const char *at, int flags)
+{
+	if (at == path || ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC))))
+		return false;
+	errno = EACCES;
+	return true;
+}
+
 /* ---------------------------------------------------------------- /dev */
 
 /* The device whose node that is, or -1. */
@@ -266,79 +276,95 @@ int shca_faccessat(int dir, const char *path, int mode, int flags)
 int shca_open(const char *path, int flags, ...)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 	mode_t mode = 0;
 
 	MODE_AFTER(flags, mode);
-	return NEXT(open)(place(path, buf), flags, mode);
+	return is_refused(path, at, flags) ? -1 : NEXT(open)(at, flags, mode);
 }
 
 int shca_open64(const char *path, int flags, ...)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 	mode_t mode = 0;
 
 	MODE_AFTER(flags, mode);
-	return NEXT(open64)(place(path, buf), flags, mode);
+	return is_refused(path, at, flags) ? -1 : NEXT(open64)(at, flags, mode);
 }
 
 int shca___open_2(const char *path, int flags)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(__open_2)(place(path, buf), flags);
+	return is_refused(path, at, flags) ? -1 : NEXT(__open_2)(at, flags);
 }
 
 int shca___open64_2(const char *path, int flags)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(__open64_2)(place(path, buf), flags);
+	return is_refused(path, at, flags) ? -1 : NEXT(__open64_2)(at, flags);
 }
 
 int shca_openat(int dir, const char *path, int flags, ...)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 	mode_t mode = 0;
 
 	MODE_AFTER(flags, mode);
-	return NEXT(openat)(dir, place(path, buf), flags, mode);
+	return is_refused(path, at, flags) ? -1 : NEXT(openat)(dir, at, flags, mode);
 }
 
 int shca_openat64(int dir, const char *path, int flags, ...)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 	mode_t mode = 0;
 
 	MODE_AFTER(flags, mode);
-	return NEXT(openat64)(dir, place(path, buf), flags, mode);
+	return is_refused(path, at, flags) ? -1 : NEXT(openat64)(dir, at, flags, mode);
 }
 
 int shca___openat_2(int dir, const char *path, int flags)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(__openat_2)(dir, place(path, buf), flags);
+	return is_refused(path, at, flags) ? -1 : NEXT(__openat_2)(dir, at, flags);
 }
 
 int shca___openat64_2(int dir, const char *path, int flags)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(__openat64_2)(dir, place(path, buf), flags);
+	return is_refused(path, at, flags) ? -1 : NEXT(__openat64_2)(dir, at, flags);
+}
+
+/* As far as reading and writing go. */
+static int flags_of(const char *mode)
+{
+	return mode && *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR;
 }
 
 FILE *shca_fopen(const char *path, const char *mode)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(fopen)(place(path, buf), mode);
+	return is_refused(path, at, flags_of(mode)) ? NULL : NEXT(fopen)(at, mode);
 }
 
 FILE *shca_fopen64(const char *path, const char *mode)
 {
 	char buf[PLACE_MAX];
+	const char *at = place(path, buf);
 
-	return NEXT(fopen64)(place(path, buf), mode);
+	return is_refused(path, at, flags_of(mode)) ? NULL : NEXT(fopen64)(at, mode);
 }
 
 DIR *shca_opendir(const char *path)
