@@ -188,6 +188,43 @@ static void nobody_knows(void)
 	many_must(many_counter(0, "deaths") == 0, "it is counted");
 }
 
+/* As long as nobody knows yet why one failed, what was sent to others ends nevertheless; and what
+ * was sent to that one doesn't. */
+static void others_go_on(void)
+{
+	static const char *const params[] = {"protocol=rget", NULL};
+	static const int all[] = {0, 1, 2};
+	struct many_op lost, sent, got;
+	const struct tq_link *dead;
+	struct tq_ctx *ctx[3];
+	char data[2][64];
+
+	many_open(3, true, params);
+	many_know_all();
+	many_context(1, 3, all, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[0], ctx[2], 0, 2);
+	many_recv(ctx[0], 2, MANY_TAG, data[0], &lost);
+	dead = many_peers[0][2]->link;
+	dies(2);
+	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
+	for (time_t end = time(NULL) + many_deadline; !dead->failed;) {
+		many_must(time(NULL) < end, "the connection doesn't fail");
+		many_spin(1);
+	}
+	dead->contact->fate_until = UINT64_MAX;
+	many_recv(ctx[1], 0, MANY_TAG + 1, data[1], &got);
+	many_send(ctx[0], 1, MANY_TAG + 1, "to another", TQ_SEND_SYNC, &sent);
+	many_must(many_comes(&sent) && !sent.status.error, "the send ended with %d",
+		  sent.status.error);
+	many_must(dead->contact->fate == TQ_FATE_INQUIRED && !many_errors, "it is known: %s",
+		  many_error);
+	many_must(!lost.ended, "a receive from the one that failed ended before it is known why");
+	dead->contact->fate_until = 0;
+	many_must(many_comes(&lost) && lost.status.error == -EIO, "the receive ended with %d",
+		  lost.status.error);
+}
+
 /* The file system of the marks fails to answer: who is waited for is not taken for dead. */
 static void mark_unseen(void)
 {
@@ -295,6 +332,7 @@ static const struct many_case cases[] = {
 	{"a mate dies before a read", mate_dies_before_read},
 	{"a mate is asked whether one died", mate_is_asked},
 	{"nobody knows whether one died", nobody_knows},
+	{"others go on until it is known", others_go_on},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
 	{"held for one who died", held_for_who_died},

@@ -38,13 +38,18 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- messages ---- */
 
-static int started(struct tq_ep *ep, int rc)
+static bool has_failed(const struct tq_ctx *ctx, int rank)
+{
+	return ctx && rank >= 0 && rank < ctx->npeers && ctx->peers[rank]->failed;
+}
+
+static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
 	/* What failed, and why, is in the log before the user is told that it did. */
 	tq_conn_report(&ep->net);
-	while (!tq_conn_settled(&ep->net))
+	while (!has_failed(ctx, rank) && !tq_conn_settled(&ep->net))
 		tq_ep_progress(ep);
 	return rc;
 }
@@ -95,7 +100,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		tq_ep_unlock(ep);
 		return -EAGAIN;
 	}
-	rc = started(ep, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	rc = started(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -111,7 +116,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);
-	rc = started(ep, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	rc = started(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -142,7 +147,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep); /* the service thread may have had the lock just now */
-	rc = started(ep, tq_core_probe(ctx, rank, tag, status));
+	rc = started(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -156,7 +161,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = started(ep, tq_core_mprobe(ctx, rank, tag, status, msg));
+	rc = started(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -169,7 +174,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = started(ep, tq_core_mrecv(msg, buf, user, req, status));
+	rc = started(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }

@@ -68,8 +68,8 @@ static int progress_unlock(struct tq_ep *ep)
 	if (ep->core.ended) {
 		/* The log has said what failed, and why, before the user is told that it did. */
 		tq_conn_report(&ep->net);
-		if (tq_conn_settled(&ep->net))
-			ended = tq_core_ended(&ep->core);
+		ended = tq_conn_settled(&ep->net) ? tq_core_ended(&ep->core)
+						  : tq_core_ended_unfailed(&ep->core);
 	}
 	tq_ep_unlock(ep);
 	if (ended)

@@ -83,8 +83,8 @@ int tq_peer_error(struct tq_peer *peer)
 	bool gone;
 
 	tq_lock(&ep->lock);
-	/* Not before the log has said why. */
-	gone = (link->failed && tq_conn_settled(&ep->net)) || link->left;
+	/* Of the failure the protocol is told when the log has said why. */
+	gone = peer->failed || link->left;
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;
 }
@@ -100,7 +100,7 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
 	/* As with what waits when the connection fails: tq_peer_error() says so when the log has.
 	 */
-	if (rc == -EIO && !tq_conn_settled(&ep->net))
+	if (rc == -EIO && !peer->failed)
 		rc = 0;
 	tq_ep_unlock(ep);
 	return rc;

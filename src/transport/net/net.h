@@ -275,8 +275,8 @@ bool tq_conn_left(const struct tq_net *net);
 /* Logs what has failed, and tells the protocol; returns how many links. Part of tq_conn_poll(); to
  * be called before the user hears of it in another way. */
 int tq_conn_report(struct tq_net *net);
-/* Returns true if all that has failed is reported. Else the user must not hear of it yet: why a
- * connection failed is being inquired, for a quarter of a second at most. */
+/* Returns true if all that has failed is reported. Else the user must not hear of a failure yet:
+ * why a connection failed is being inquired, for a quarter of a second at most. */
 bool tq_conn_settled(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */

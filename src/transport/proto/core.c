@@ -2,6 +2,7 @@
 /* The protocol's frame: its start and end, what the network tells, and requests that have ended. */
 #include "proto/core.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "proto/recv.h"
@@ -101,6 +102,21 @@ struct tq_req *tq_core_ended(struct tq_core *core)
 
 	core->ended = NULL;
 	core->ended_tail = &core->ended;
+	return list;
+}
+
+struct tq_req *tq_core_ended_unfailed(struct tq_core *core)
+{
+	struct tq_req *req = tq_core_ended(core), *list = NULL, *next, **tail = &list;
+
+	for (; req; req = next) {
+		struct tq_req ***end = req->status.error == -EIO ? &core->ended_tail : &tail;
+
+		next = req->next;
+		req->next = NULL;
+		**end = req;
+		*end = &req->next;
+	}
 	return list;
 }
 

@@ -58,6 +58,8 @@ int tq_core_poll(struct tq_core *core);
 /* Takes the list of ended requests (by next; status is filled in); each goes back by
  * tq_core_release(). */
 struct tq_req *tq_core_ended(struct tq_core *core);
+/* The same, but those stay in the list that ended as a connection failed. */
+struct tq_req *tq_core_ended_unfailed(struct tq_core *core);
 void tq_core_release(struct tq_req *req);
 /* Nothing that was sent is still needed here. */
 bool tq_core_idle(const struct tq_core *core);
