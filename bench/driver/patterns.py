@@ -76,7 +76,8 @@ def _print_tables(tasks, cases):
         by_time.append(where + [report.cell(times.get(name)) for name in names])
         by_ratio.append(where + [report.cell(_ratios(times, name, _others(names))) for name in names])
     report.table("Time of a step (us)", ["", *names], by_time)
-    report.table(f"Ratio to the best of {', '.join(_others(names))}", ["", *names], by_ratio)
+    if _others(names):
+        report.table(f"Ratio to the best of {', '.join(_others(names))}", ["", *names], by_ratio)
 
 
 def _judge_all(cases, among):
@@ -114,7 +115,8 @@ def _judge_in_time(cases):
 def _judge(cases, names):
     print("\nTargets for tupleq")
     _judge_all(cases, TRADITIONAL)
-    _judge_all(cases, _others(names))
+    if _others(names):
+        _judge_all(cases, _others(names))
     _judge_in_time(cases)
 
 

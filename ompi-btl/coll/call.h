@@ -6,6 +6,7 @@
 #ifndef TUPLEQ_COLL_CALL_H
 #define TUPLEQ_COLL_CALL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -51,6 +52,29 @@ static inline uint32_t tupleq_call_bytes(uint64_t what)
 static inline uint32_t tupleq_call_digest(uint64_t what)
 {
 	return (uint32_t)(((what ^ what >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+}
+
+/* One process writes a call. While it does, the call has a number that no operation with this place
+ * has: a reader that waits in an older operation must not take the new one for that. */
+static inline void tupleq_call_write(struct tupleq_call *call, uint64_t number, uint64_t what)
+{
+	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
+	/* Who sees what it is sees that number, or a later one. */
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&call->what, what, memory_order_relaxed);
+	/* release: who sees the number sees what it is. */
+	atomic_store_explicit(&call->number, number, memory_order_release);
+}
+
+/* False: the call is not the operation of that number, or no longer. */
+static inline bool tupleq_call_read(const struct tupleq_call *call, uint64_t number, uint64_t *what)
+{
+	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
+		return false;
+	*what = atomic_load_explicit(&call->what, memory_order_relaxed);
+	/* It may have been written over meanwhile. */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }
 
 /*

@@ -241,11 +241,7 @@ void tupleq_watch_stop(void);
 /* This process is in its operation of that number. */
 static inline void tupleq_watch_record(struct tupleq_coll *c, uint64_t number, uint64_t what)
 {
-	struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
-
-	atomic_store_explicit(&call->what, what, memory_order_relaxed);
-	/* release: who sees the number sees what it is. */
-	atomic_store_explicit(&call->number, number, memory_order_release);
+	tupleq_call_write(&c->group.calls[number % TUPLEQ_CALLS], number, what);
 }
 /* Says once that the operation of that number is another one elsewhere. */
 void tupleq_watch_say(struct tupleq_coll *c, uint64_t number);

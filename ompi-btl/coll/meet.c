@@ -15,8 +15,6 @@
  * With a number, or the data, comes a stamp, which says what the operation is: where programs are
  * wrong, processes are in different ones.
  */
-#include <errno.h>
-
 #include "coll.h"
 
 #include <errno.h>

@@ -37,13 +37,13 @@ void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
 		[TUPLEQ_BCAST] = "MPI_Bcast",
 		[TUPLEQ_REDUCE] = "MPI_Reduce",
 	};
-	const struct tupleq_call *call = &c->group.calls[number % TUPLEQ_CALLS];
-	uint64_t what = atomic_load_explicit(&call->what, memory_order_relaxed);
-	enum tupleq_kind kind = tupleq_call_kind(what);
+	enum tupleq_kind kind;
 	char more[64] = "";
+	uint64_t what;
 
-	if (atomic_load_explicit(&call->number, memory_order_relaxed) != number)
+	if (!tupleq_call_read(&c->group.calls[number % TUPLEQ_CALLS], number, &what))
 		return;
+	kind = tupleq_call_kind(what);
 	if (kind >= TUPLEQ_BCAST)
 		snprintf(more, sizeof(more), " of %u bytes, root %d", tupleq_call_bytes(what),
 			 tupleq_call_root(what));
@@ -96,14 +96,11 @@ static bool is_other_here(struct tupleq_coll *c, const struct tupleq_told *told)
 	struct tupleq_group *g = &c->group;
 
 	for (int i = 0; i < g->shape.nlocal; i++) {
-		struct tupleq_call *call = tupleq_call_of(g->segment, &g->shape, i, told->number);
-		uint64_t number = atomic_load_explicit(&call->number, memory_order_acquire);
-		uint64_t what = atomic_load_explicit(&call->what, memory_order_relaxed);
+		const struct tupleq_call *call =
+			tupleq_call_of(g->segment, &g->shape, i, told->number);
+		uint64_t what;
 
-		/* It may have been written over meanwhile. */
-		atomic_thread_fence(memory_order_acquire);
-		if (number == told->number &&
-		    atomic_load_explicit(&call->number, memory_order_relaxed) == number &&
+		if (tupleq_call_read(call, told->number, &what) &&
 		    tupleq_call_digest(what) != told->digest)
 			return true;
 	}
@@ -151,15 +148,15 @@ static void look_at(struct tupleq_coll *c, struct tupleq_watched *w, bool is_in,
 	struct tupleq_group *g = &c->group;
 	bool long_in = is_in && w->is_in && w->number == number;
 	struct tupleq_told told = {.number = number};
-	const struct tupleq_call *call = &g->calls[number % TUPLEQ_CALLS];
+	uint64_t what;
 
 	*w = (struct tupleq_watched){is_in, number};
 	if (!long_in)
 		return;
 	/* Else it was written over by those behind one that doesn't block. */
-	if (atomic_load_explicit(&call->number, memory_order_relaxed) != number)
+	if (!tupleq_call_read(&g->calls[number % TUPLEQ_CALLS], number, &what))
 		return;
-	told.digest = tupleq_call_digest(atomic_load_explicit(&call->what, memory_order_relaxed));
+	told.digest = tupleq_call_digest(what);
 	told.hops = (unsigned)tupleq_tree_slots(g->nnodes);
 	choose(c, next, &told);
 }

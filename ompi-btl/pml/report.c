@@ -174,6 +174,10 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		uint64_t n = counted(sum, reasons[i].counter);
 
+		/* These are counted as they arrive, the others as they are received, and the
+		 * report's own messages may be in between. */
+		if (n > all)
+			n = all;
 		if (n && n >= all / ADVICE_FROM)
 			fprintf(out, "%.1f %% of the messages %s\n", percent(n, all - n),
 				reasons[i].text);

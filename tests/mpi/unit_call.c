@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What processes say of their operations to coll/tupleq: stamps, calls and announcements. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -45,6 +46,49 @@ static void calls(void)
 							  TUPLEQ_REDUCE, true, 70000, 1234568)));
 }
 
+/* ---- a call that is written over while another process reads it ---- */
+
+static struct tupleq_call shared;
+static atomic_bool enough;
+
+static uint64_t what_of(uint64_t number)
+{
+	return number * 3;
+}
+
+static void *write_over(void *arg)
+{
+	for (uint64_t n = 0; !atomic_load_explicit(&enough, memory_order_relaxed);
+	     n += TUPLEQ_CALLS)
+		tupleq_call_write(&shared, n, what_of(n));
+	return arg;
+}
+
+static void overwritten(void)
+{
+	enum { READS = 3000000 };
+	uint64_t number = 0, what;
+	int wrong = 0, whole = 0;
+	pthread_t writer;
+
+	tupleq_call_write(&shared, 0, what_of(0));
+	if (pthread_create(&writer, NULL, write_over, NULL)) {
+		check("there is a second thread", 0);
+		return;
+	}
+	/* Processes ask for numbers that belong to the place only. */
+	for (int i = 0; i < READS || !whole; i++) {
+		number = atomic_load(&shared.number) / TUPLEQ_CALLS * TUPLEQ_CALLS;
+		if (!tupleq_call_read(&shared, number, &what))
+			continue;
+		whole++;
+		wrong += what != what_of(number);
+	}
+	atomic_store(&enough, true);
+	pthread_join(writer, NULL);
+	check("a call that is written over is the old one, the new one or none", !wrong);
+}
+
 static void announcements(void)
 {
 	const struct tupleq_told told = {.number = 5, .digest = 77, .hops = 3};
@@ -68,6 +112,7 @@ int main(void)
 {
 	stamps();
 	calls();
+	overwritten();
 	announcements();
 	return failed;
 }
