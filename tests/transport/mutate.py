@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Applies mutants: named replacements in C sources. README.md describes their format.
 
-    mutate.py apply SOURCES MUTANT       changes the files below SOURCES and prints their names
-    mutate.py check SOURCES MUTANT...    changes nothing; prints "ok" or "not ok" for each mutant
+    mutate.py apply SOURCES MUTANT      changes the files below SOURCES and prints their names
+    mutate.py check SOURCES FOLDER...   changes nothing; prints "ok" or "not ok" for each mutant in the folders
 """
 import collections
 import os
@@ -30,7 +30,7 @@ class Wrong(Exception):
 
 
 def tokenize(source):
-    """The tokens of C source. White space and comments are none."""
+    """Returns the tokens of C source, without white space and comments."""
     tokens, directive_end = [], 0
     for found in TOKEN.finditer(source):
         if found.lastgroup == "space":
@@ -47,7 +47,7 @@ def words(text):
 
 
 def functions(tokens):
-    """The function definitions, each from its return type to its closing brace."""
+    """Returns the function definitions, each from its return type to its closing brace."""
     found, braces, parentheses = [], 0, 0
     first = name = body = before = None
     for i, token in enumerate(tokens):
@@ -77,14 +77,14 @@ def functions(tokens):
 
 
 def file_scope(defined, n):
-    """The ranges of n tokens that belong to no function."""
+    """Returns the ranges of n tokens that belong to no function."""
     starts = [0] + [function.last for function in defined]
     ends = [function.first for function in defined] + [n]
     return list(zip(starts, ends))
 
 
 def scope_of(replacement, tokens):
-    """The ranges of tokens in which the replacement is to be made."""
+    """Returns the ranges of tokens in which the replacement is to be made."""
     defined = functions(tokens)
     if not replacement.function:
         return file_scope(defined, len(tokens))
@@ -97,7 +97,7 @@ def scope_of(replacement, tokens):
 
 
 def locate(replacement, source, tokens):
-    """Where the text to be replaced starts and ends; it must occur once."""
+    """Returns start and end of the text to be replaced, which must occur once, and the new text."""
     old, found = words(replacement.old), []
     text = [token.text for token in tokens]
     for first, last in scope_of(replacement, tokens):
@@ -109,16 +109,16 @@ def locate(replacement, source, tokens):
         lines = ", ".join(str(source.count("\n", 0, tokens[i].start) + 1) for i in found)
         raise Wrong(f"found {len(found)} times (lines {lines}): {shown}")
     first, last = tokens[found[0]], tokens[found[0] + len(old) - 1]
-    new = replacement.new
-    if first.directive:
-        new = " ".join(new.split())
+    # A directive is one line.
+    new = " ".join(replacement.new.split()) if first.directive else replacement.new.strip()
     return first.start, last.end, new
 
 
 class Mutant:
+    """A file of fields and replacements."""
+
     def __init__(self, path):
         self.path = path
-        self.name = os.path.basename(path)
         self.fields = {}
         self.replacements = []
         with open(path, encoding="utf-8") as file:
@@ -162,7 +162,7 @@ class Mutant:
         if "bug" not in self.fields:
             raise Wrong(self._at(1, "no line \"bug: ...\" says what is wrong with this mutant"))
         if not self.replacements:
-            raise Wrong(self._at(len(lines), "it replaces nothing"))
+            raise Wrong(self._at(len(lines), "no replacement follows"))
 
     def _add(self, replacement):
         if not words(replacement.old):
@@ -175,6 +175,7 @@ class Mutant:
         return f"{self.path}:{line}: {text}"
 
     def _mutate_file(self, file, sources):
+        """Returns the file's text with all replacements, which are found in the text as it was."""
         try:
             with open(os.path.join(sources, file), encoding="utf-8") as stream:
                 source = stream.read()
@@ -193,36 +194,36 @@ class Mutant:
         places.sort()
         for (_, last, _, line), (start, _, _, next_line) in zip(places, places[1:]):
             if start < last:
-                raise Wrong(self._at(next_line, f"{file}: it replaces the same text as line {line}"))
+                raise Wrong(self._at(next_line, f"{file}: overlaps the replacement of line {line}"))
         for start, last, new, _ in reversed(places):
-            source = f"{source[:start]} {new.strip()} {source[last:]}"
+            source = f"{source[:start]} {new} {source[last:]}"
         return source
 
     def mutate(self, sources):
-        """The changed files' text by their names."""
+        """Returns the changed files' text by their names."""
         files = sorted({replacement.file for replacement in self.replacements})
         return {file: self._mutate_file(file, sources) for file in files}
 
 
 def apply(sources, path):
+    """Changes the files below sources and prints their names."""
     for file, text in Mutant(path).mutate(sources).items():
         with open(os.path.join(sources, file), "w", encoding="utf-8") as stream:
             stream.write(text)
         print(file)
 
 
-def check(sources, paths):
-    """Returns whether all of them apply."""
-    good = True
-    for path in paths:
-        name = os.path.join(os.path.basename(os.path.dirname(path)), os.path.basename(path))
+def check(sources, folders):
+    """Returns True if all mutants in the folders apply. Prints those that don't at the end."""
+    failed = []
+    for path in [os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder))]:
         try:
             Mutant(path).mutate(sources)
-            print(f"ok {name}")
+            print(f"ok {path}")
         except (OSError, Wrong) as wrong:
-            print(f"not ok {name} - {wrong}")
-            good = False
-    return good
+            failed.append(f"not ok {wrong}")
+    print("\n".join(failed), end="\n" if failed else "")
+    return not failed
 
 
 def main(arguments):

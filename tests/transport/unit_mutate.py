@@ -78,7 +78,7 @@ class Applies(unittest.TestCase):
         return self.run_tool("apply", self.directory.name, self.mutant(*lines))
 
     def expect(self, before, after, *lines):
-        """The mutant turns this text, which is in SOURCE once, into that one, and changes nothing else."""
+        """Expects that the mutant replaces `before`, which is in SOURCE once, by `after` and changes nothing else."""
         self.assertEqual(SOURCE.count(before), 1)
         self.assertEqual(self.apply(*lines), (0, "a.c\n", ""))
         self.assertEqual(mutate.words(self.read("a.c")), mutate.words(SOURCE.replace(before, after)))
@@ -160,7 +160,7 @@ class Applies(unittest.TestCase):
         self.expect_error(3, "c.c: No such file or directory", "in c.c get()", "- step(n);")
 
     def test_overlap(self):
-        self.expect_error(5, "a.c: it replaces the same text as line 3", "in a.c get()",
+        self.expect_error(5, "a.c: overlaps the replacement of line 3", "in a.c get()",
                           "- while (n--)", "", "- n--")
 
     def test_malformed(self):
@@ -172,7 +172,7 @@ class Applies(unittest.TestCase):
         self.expect_error(2, "not understood: in a.c get", "in a.c get", "- step(n)")
         self.expect_error(2, "not understood: bug: another", "bug: another", place, "- step(n)")
         self.expect_error(2, "not understood: cases: b", "cases: b", place, "- step(n)")
-        self.expect_error(2, "it replaces nothing", place)
+        self.expect_error(2, "no replacement follows", place)
 
     def test_bug_is_named(self):
         path = self.write("mutant", "case: a\nin a.c get()\n- step(n);\n")
@@ -181,15 +181,19 @@ class Applies(unittest.TestCase):
         self.assertIn('mutant:1: no line "bug: ..."', err)
 
     def test_check(self):
-        good = self.write("good", "bug: a bug\ncase: b\nin a.c get()\n- step(n);\n")
-        bad = self.write("bad", "bug: a bug\ncaught: b\nin a.c put()\n- step(n);\n")
-        folder = os.path.basename(self.directory.name)
-        self.assertEqual(self.run_tool("check", self.directory.name, good), (0, f"ok {folder}/good\n", ""))
-        status, out, _ = self.run_tool("check", self.directory.name, bad, good)
+        os.mkdir(os.path.join(self.directory.name, "net"))
+        os.mkdir(os.path.join(self.directory.name, "proto"))
+        good = self.write("net/good", "bug: a bug\ncaught: b\nin a.c get()\n- step(n);\n")
+        bad = self.write("net/bad", "bug: a bug\ncaught: b\nin a.c put()\n- step(n);\n")
+        better = self.write("proto/better", "bug: a bug\ncase: b\nin a.c get()\n- step(n);\n")
+        net, proto = os.path.dirname(good), os.path.dirname(better)
+        self.assertEqual(self.run_tool("check", self.directory.name, proto), (0, f"ok {better}\n", ""))
+        status, out, _ = self.run_tool("check", self.directory.name, net, proto)
         self.assertEqual(status, 1)
-        self.assertEqual(out, f"not ok {folder}/bad - {bad}:4: a.c, put(): there is no function put()\n"
-                              f"ok {folder}/good\n")
+        self.assertEqual(out, f"ok {good}\nok {better}\n"
+                              f"not ok {bad}:4: a.c, put(): there is no function put()\n")
         self.assertEqual(self.read("a.c"), SOURCE)
+        self.assertEqual(self.run_tool("check", self.directory.name, good)[0], 1)
 
     def test_usage(self):
         for arguments in [], ["apply", "a"], ["check", "a"], ["else", "a", "b"], ["apply", "a", "b", "c"]:
