@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Is each rule of the protocol needed, and would it be missed? Takes them out one at a time (mutants/*.patch; the first line says
-# which rule) and expects the check to find it: mutants.sh [NAME...]. CC, CFLAGS and RUNS (random runs) are taken from the environment.
+# Is each rule of the protocol needed, and would it be missed? Takes them out one at a time, as the files of mutants/ say, and
+# expects the check to find it: mutants.sh [NAME...]. CC, CFLAGS and RUNS (random runs) are taken from the environment.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +53,7 @@ look() {
 		return
 	fi
 	# A rule that random runs seldom need names the case that does.
-	only=$(sed -n '2s/^# in case //p' "$here/mutants/$1.patch")
+	only=$(sed -n 's/^case: //p' "$here/mutants/$1")
 	[ "$only" ] || ! in_random_runs "$@" || return 0
 	# shellcheck disable=SC2086 # no case, or one
 	out=$("$2/sim_exhaustive" --limit 20000 --any 1 $only || true)
@@ -66,24 +66,27 @@ look() {
 	fi
 }
 
-# judge PATCH NAME: makes the mutant and looks for it. What the patch changes is compiled, all of it if a header is changed.
+# judge NAME: makes the mutant and looks for it. Compiles the files that the mutant changes, and all files if it changes a header.
 judge() {
-	local dir=$work/$2 files file
+	local dir=$work/$1 changed files file
 
 	mkdir -p "$dir"
 	cp -r "$top/src/transport/base" "$top/src/transport/proto" "$dir/"
-	if ! patch -s -f -p1 -F 3 -d "$dir" <"$1" >/dev/null; then
-		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
+	if ! changed=$(python3 "$here/mutate.py" apply "$dir" "$here/mutants/$1" 2>&1); then
+		echo "not ok mutant $1 - $changed"
 		return 1
 	fi
 	cp -r "$work/plain" "$dir/objects"
-	mapfile -t files < <(sed -n 's|^+++ b/||p' "$1")
+	mapfile -t files <<<"$changed"
 	[[ "${files[*]}" != *.h* ]] || files=("${sources[@]}")
 	for file in "${files[@]}"; do
-		compile "$dir/$file" "$dir/objects/$(basename "$file" .c).o" "$dir"
+		if ! compile "$dir/$file" "$dir/objects/$(basename "$file" .c).o" "$dir"; then
+			echo "not ok mutant $1 - the mutant can't be compiled"
+			return 1
+		fi
 	done
 	link "$dir/objects"
-	look "$2" "$dir/objects" || return 1
+	look "$1" "$dir/objects" || return 1
 	rm -rf "$dir"
 }
 
@@ -100,14 +103,14 @@ for s in "${sources[@]}"; do
 done
 
 jobs=()
-for patch in "$here"/mutants/*.patch; do
-	name=$(basename "$patch" .patch)
+for mutant in "$here"/mutants/*; do
+	name=$(basename "$mutant")
 	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
 	[ ${#jobs[@]} -lt "$(nproc)" ] || {
 		wait "${jobs[0]}" || status=1
 		jobs=("${jobs[@]:1}")
 	}
-	judge "$patch" "$name" &
+	judge "$name" &
 	jobs+=($!)
 done
 for job in "${jobs[@]}"; do

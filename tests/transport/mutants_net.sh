@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The same for the rules of net/ and ep/, which no model has: takes them out one at a time (mutants_net/*.patch; the first line says
-# what is wrong then, the second one which test sees it: "# caught by [OPTION of softhca run...] -- PROGRAM [ARGUMENT...]"), builds
-# libtupleq with that, and expects the test to fail, or not to end. mutants_net.sh [NAME...]. The test programs in $TEST_BUILD and
-# softhca in PATH are as they are; CC and CFLAGS are taken from the environment.
+# Does the same as mutants.sh for the rules of net/ and ep/, which no model has: takes them out one at a time, as the files of
+# mutants_net/ say, builds libtupleq with that, and expects the test that the file names to fail, or not to end:
+# mutants_net.sh [NAME...]. The test programs in $TEST_BUILD and softhca in PATH are as they are; CC and CFLAGS are taken from the
+# environment.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -38,17 +38,20 @@ build() {
 		name=${file#"$sources/"}
 		name=$dir/objects/${name/\//-}.o
 		rm -f "$name"
-		compile "$file" "$name" "$sources"
+		compile "$file" "$name" "$sources" || return 1
 	done
 	link "$dir/objects" "$dir/libtupleq.so.0"
 }
 
-# changed PATCH SOURCES: the files that are to be compiled again: all, if a header is among those that the patch changes.
-changed() {
-	if grep -q '^+++ .*\.h$' "$1"; then
-		printf '%s\n' "$2"/{base,proto,net,ep}/*.c
+# to_compile SOURCES CHANGED...: the files that are to be compiled again: all, if a header is among those that have changed.
+to_compile() {
+	local sources=$1
+	shift
+
+	if [[ "$*" = *.h* ]]; then
+		printf '%s\n' "$sources"/{base,proto,net,ep}/*.c
 	else
-		sed -n "s|^+++ b/|$2/|p" "$1"
+		printf '%s\n' "${@/#/$sources/}"
 	fi
 }
 
@@ -67,49 +70,53 @@ what_failed() {
 	grep -m1 '^not ok' "$1" || grep -m1 '^#' "$1" || echo "it doesn't end"
 }
 
-# judge PATCH NAME: prints the line, true if the mutant is found.
+# judge NAME: prints the line, true if the mutant is found.
 judge() {
-	local dir=$work/$2 test n files
+	local dir=$work/$1 test n changed files
 
-	mkdir "$dir"
-	cp -r "$top/src/transport" "$dir/source"
-	if ! patch -s -f -p1 -F 3 -d "$dir/source" <"$1" >/dev/null; then
-		echo "not ok mutant $2 - the patch doesn't apply: the rule's code has changed"
+	test=$(sed -n 's/^caught: //p' "$here/mutants_net/$1")
+	if [ -z "$test" ]; then
+		echo "not ok mutant $1 - no line \"caught: ...\" names a test"
 		return 1
 	fi
-	mapfile -t files < <(changed "$1" "$dir/source")
-	build "$dir" "$dir/source" "${files[@]}"
-	test=$(test_of "$1")
+	mkdir "$dir"
+	cp -r "$top/src/transport" "$dir/source"
+	if ! changed=$(python3 "$here/mutate.py" apply "$dir/source" "$here/mutants_net/$1" 2>&1); then
+		echo "not ok mutant $1 - $changed"
+		return 1
+	fi
+	mapfile -t changed <<<"$changed"
+	mapfile -t files < <(to_compile "$dir/source" "${changed[@]}")
+	if ! build "$dir" "$dir/source" "${files[@]}"; then
+		echo "not ok mutant $1 - the mutant can't be built"
+		return 1
+	fi
 	for ((n = 1; n <= tries; n++)); do
 		try "$dir" "$test" && continue
 		# Not for want of memory, time or anything else that it has here?
 		if ! try "$work/plain" "$test" "$dir/without"; then
-			echo "not ok mutant $2 - without it, \"$test\" fails, too: $(what_failed "$dir/without")"
+			echo "not ok mutant $1 - without it, \"$test\" fails, too: $(what_failed "$dir/without")"
 			return 1
 		fi
-		echo "ok mutant $2 ($test: $(what_failed "$dir/out")$([ "$n" = 1 ] || echo ", try $n"))"
+		echo "ok mutant $1 ($test: $(what_failed "$dir/out")$([ "$n" = 1 ] || echo ", try $n"))"
 		rm -rf "$dir"
 		return
 	done
-	echo "not ok mutant $2 - not found by \"$test\""
+	echo "not ok mutant $1 - not found by \"$test\""
 	return 1
-}
-
-# test_of PATCH
-test_of() {
-	sed -n '2s/^# caught by //p' "$1"
 }
 
 build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,net,ep}/*.c
 # Most of the time they wait for something that doesn't come: several side by side.
 jobs=()
-for patch in "$here"/mutants_net/*.patch; do
-	[ $# -eq 0 ] || [[ " $* " == *" $(basename "$patch" .patch) "* ]] || continue
+for mutant in "$here"/mutants_net/*; do
+	name=$(basename "$mutant")
+	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
 	[ ${#jobs[@]} -lt 8 ] || {
 		wait "${jobs[0]}" || status=1
 		jobs=("${jobs[@]:1}")
 	}
-	judge "$patch" "$(basename "$patch" .patch)" &
+	judge "$name" &
 	jobs+=($!)
 done
 for job in "${jobs[@]}"; do
