@@ -81,7 +81,7 @@ job "--link-layer ethernet" 2 sh -c 'OMPI_MCA_pml_tupleq_gid_index=$((OMPI_COMM_
 	"$build/tests/mpi/order" 1
 verdict "ranks with an IPv4 and an IPv6 address" "rank [01] on host .* can't be reached: .* another family"
 # shellcheck disable=SC2016
-job "" 2 sh -c 'OMPI_MCA_pml_tupleq_eager_limit=$((OMPI_COMM_WORLD_RANK ? 4096 : 1024)) exec "$@"' sh "$build/tests/mpi/order" 1
+job "" 2 sh -c 'OMPI_MCA_pml_tupleq_eager_max=$((OMPI_COMM_WORLD_RANK ? 32768 : 16384)) exec "$@"' sh "$build/tests/mpi/order" 1
 verdict "ranks with different eager limits" "to rank 0 on host .* was given up: its control buffers are smaller than ours"
 for seed in 1 2 3; do
 	job "--fault-kill 0.001 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"

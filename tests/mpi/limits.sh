@@ -88,10 +88,10 @@ refused 'completion queues have [0-9]+ entries at most: too few' --max-cqe 1 63
 works --max-cqe 64
 refused "$memory" --max-mr 1 3 5
 works --max-mr 6
-refused "$memory" --memlock 4K 256K 1M
+refused "$memory" --memlock 4K 256K
 works --memlock 2M
-refused "$memory" --max-mr-size 4K 1M
-works --max-mr-size 2M
+refused "$memory" --max-mr-size 4K 128K
+works --max-mr-size 1M
 works --max-sge 1
 works --max-srq-sge 1
 works --max-msg-sz 4K

@@ -2,7 +2,8 @@
 /*
  * Small writes into memory that peers have registered for it. They go on the control lane, which
  * nothing holds up, inline and without a completion of their own; longer ones from the pool of
- * copies. To each peer they go in order, though that says nothing of when the bytes are seen there.
+ * copies, or in parts from the reserve for pieces where that has none. To each peer they go in
+ * order, though that says nothing of when the bytes are seen there.
  */
 #include "net/net.h"
 
@@ -66,14 +67,14 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	struct tq_sg copy;
 	int rc;
 
-	if (!tq_copy_get(net, sge->length, &copy))
+	if (!tq_copy_get(net, sge->length, &copy) && !tq_control_piece_get(net, sge->length, &copy))
 		return -EAGAIN;
 	memcpy(copy.addr, (void *)(uintptr_t)sge->addr, sge->length);
 	sge->addr = (uintptr_t)copy.addr;
 	sge->lkey = copy.reg->lkey;
 	rc = tq_lane_post_copy(net, lane, link, wr, &copy, again, &posted);
 	if (rc)
-		tq_copy_put(net, &copy);
+		tq_control_copy_put(net, &copy);
 	else
 		keep(posted, wr);
 	return rc;
@@ -112,21 +113,48 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	return rc;
 }
 
+/* A list of puts, each no longer than a buffer of the reserve. NULL: there is no memory. */
+static struct tq_put *parts_new(const struct tq_net *net, const void *data, uint32_t len,
+				uint64_t addr, uint32_t key)
+{
+	struct tq_put *parts = NULL, *put;
+	uint32_t done = 0, n;
+
+	do {
+		n = (uint32_t)tq_min64(len - done, net->limits.eager_max);
+		put = put_new((const char *)data + done, n, addr + done, key);
+		if (!put)
+			goto no_memory;
+		DL_APPEND(parts, put);
+		done += n;
+	} while (done < len);
+	return parts;
+
+no_memory:
+	while ((put = parts)) {
+		DL_DELETE(parts, put);
+		free(put);
+	}
+	return NULL;
+}
+
 static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		   uint64_t addr, uint32_t key)
 {
-	struct tq_put *put;
+	struct tq_put *parts, *put;
 
 	if (link->nputs >= PUTS_MAX)
 		return -EAGAIN;
-	put = put_new(data, len, addr, key);
-	if (!put)
+	parts = parts_new(net, data, len, addr, key);
+	if (!parts)
 		return -ENOMEM;
 	if (!link->puts)
 		DL_APPEND2(net->putting, link, puts_prev, puts_next);
-	DL_APPEND(link->puts, put);
-	link->nputs++;
-	TQ_LEVEL(net->stats, puts_waiting, 1);
+	DL_FOREACH(parts, put) {
+		link->nputs++;
+		TQ_LEVEL(net->stats, puts_waiting, 1);
+	}
+	DL_CONCAT(link->puts, parts);
 	return 0;
 }
 

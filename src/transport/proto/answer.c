@@ -99,16 +99,18 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 {
 	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
 	struct tq_stup *t;
+	uint32_t seq;
 	uint64_t len;
 
 	if (!s)
 		return;
 	t = s->stup;
+	seq = s->seq;
 	len = s->buf.len;
 	resolved(s);
 	tq_sreq_end(s, 0);
 	if (t)
-		tq_stup_announced(t, len);
+		tq_stup_announced(t, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)

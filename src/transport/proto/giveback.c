@@ -22,20 +22,22 @@ static bool goes_at_once(const struct tq_stup *t)
 	return !t->direct || t->direct->prev->buf.len <= tq_eager_limit(t->pair->ctx->core);
 }
 
-int tq_stup_notice(struct tq_stup *t, const struct tq_sreq *s)
+bool tq_stup_wants_notice(const struct tq_stup *t, const struct tq_sreq *s)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	return tq_has_notice(t->pair->ctx->core, t->base, s->seq) &&
+	       can_go_eagerly(t, s->buf.len) && goes_at_once(t);
+}
+
+void tq_stup_notice(struct tq_stup *t, uint32_t seq)
+{
 	struct tq_msg_notice m = {
 		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
 		.rtup = tq_put32(t->rtup),
-		.seq = tq_put32(s->seq),
+		.seq = tq_put32(seq),
 	};
 
-	if (!tq_has_notice(core, t->base, s->seq) || !can_go_eagerly(t, s->buf.len) ||
-	    !goes_at_once(t))
-		return 0;
 	tq_share_count(&t->no_lane, false);
-	return tq_core_tell(core, t->pair->peer, &m, sizeof(m), 0);
+	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
 }
 
 static void give_back(struct tq_stup *t)
@@ -49,9 +51,9 @@ static void give_back(struct tq_stup *t)
 	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_stup_announced(struct tq_stup *t, uint64_t len)
+void tq_stup_announced(struct tq_stup *t, uint32_t seq, uint64_t len)
 {
-	if (t->state != TQ_STUP_DIRECT || !can_go_eagerly(t, len))
+	if (t->state != TQ_STUP_DIRECT || !can_go_eagerly(t, len) || !tq_is_sampled(t->base, seq))
 		return;
 	tq_share_count(&t->no_lane, true);
 	if (!t->gave_back && tq_share_exceeds(&t->no_lane, t->pair->ctx->core->params))

@@ -161,8 +161,8 @@ struct tq_msg_giveback {
 };
 static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
 
-/* Sent right before some of a tuple's direct messages, which have no header: by it the receiver
- * learns which of them come before their receive. */
+/* Follows some of a tuple's direct messages, which have no header: by it the receiver learns which
+ * of them come before their receive. */
 struct tq_msg_notice {
 	struct tq_msg_hdr hdr;
 	tq_le32 rtup;

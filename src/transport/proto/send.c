@@ -247,6 +247,7 @@ static int send_direct(struct tq_sreq *s)
 	struct tq_core *core = s->req.core;
 	struct tq_stup *t = s->stup;
 	struct tq_lane *lane;
+	bool has_notice;
 	int rc;
 
 	if (!tq_stup_direct_open(t) || s->buf.len > direct_limit(t))
@@ -259,12 +260,14 @@ static int send_direct(struct tq_sreq *s)
 	}
 	if (!can_inline(s) && !tq_sreq_load(s))
 		return -EAGAIN;
-	if (tq_stup_notice(t, s))
-		return -EIO;
+	has_notice = tq_stup_wants_notice(t, s);
 	rc = tq_sreq_post(s, lane);
-	if (rc == 0)
-		tq_stup_posted(t, s, lane);
-	return rc;
+	if (rc)
+		return rc;
+	tq_stup_posted(t, s, lane);
+	if (has_notice)
+		tq_stup_notice(t, s->seq);
+	return 0;
 }
 
 /* ---- through the control lane ---- */

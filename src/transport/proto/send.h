@@ -110,13 +110,14 @@ void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer);
 
 /* ---- giveback.c: whether its queue pays ---- */
 
-/* Sends the NOTICE of a message that is about to go direct, if it is to have one. If the result
- * isn't 0, the peer has failed. */
-int tq_stup_notice(struct tq_stup *t, const struct tq_sreq *s);
+/* Returns true if a message that is about to go direct is to have a NOTICE. */
+bool tq_stup_wants_notice(const struct tq_stup *t, const struct tq_sreq *s);
+/* Sends the NOTICE of a direct message that was posted just now. */
+void tq_stup_notice(struct tq_stup *t, uint32_t seq);
 /* Its short messages find the lane full of others that are held. Is it on its way back? */
 bool tq_stup_crowded(struct tq_stup *t);
 /* A message of that length went by RTS, and that is answered. */
-void tq_stup_announced(struct tq_stup *t, uint64_t len);
+void tq_stup_announced(struct tq_stup *t, uint32_t seq, uint64_t len);
 
 /* Plain direct sends must not pass what went before: RTS, CTS-DIRECT ones, the bulk lane. */
 static inline bool tq_stup_direct_open(const struct tq_stup *t)

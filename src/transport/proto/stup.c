@@ -255,6 +255,7 @@ static void run_granted(struct tq_stup *t)
 void tq_stup_grant(struct tq_stup *t, struct tq_sreq *s)
 {
 	const struct tq_sreq *last = t->granted ? t->granted->prev : NULL;
+	uint32_t seq = s->seq;
 	uint64_t len = s->buf.len;
 
 	if (!last && t->direct)
@@ -267,7 +268,7 @@ void tq_stup_grant(struct tq_stup *t, struct tq_sreq *s)
 	tq_sreq_set(s, TQ_SREQ_GRANTED);
 	DL_APPEND(t->granted, s);
 	run_granted(t);
-	tq_stup_announced(t, len);
+	tq_stup_announced(t, seq, len);
 }
 
 /* ---- recall ---- */
