@@ -339,7 +339,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
  * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
  * With TQ_SEND_NOW there is never a request, and `user` and `req` are not used. TQ_SEND_PATIENT is
  * for a caller that does nothing until the send has ended, but can make progress and then try
- * again. With tuple queues its messages of at most eager_max bytes end when they are started, too.
+ * again. With tuple queues its messages below copy_limit bytes end when they are started, too.
  * A short message for which the peer has no buffer at the moment would take of the pool of copies
  * until it is received, and of that half is left to callers that can't wait.
  */

@@ -124,8 +124,8 @@ static void check_stalled(const struct world *w, const struct op *send)
 static void check_send(const struct world *w, const struct op *send)
 {
 	const struct tq_core *core = &w->m.ep[send->ep].core;
-	uint64_t at_once = send->flags & TQ_SEND_PATIENT ? tq_eager_max(core)
-							 : (uint64_t)core->params->eager_limit;
+	bool copied = tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT &&
+		      send->len < (uint64_t)core->params->copy_limit;
 
 	if (!send->started || lost(w, send))
 		return;
@@ -138,7 +138,8 @@ static void check_send(const struct world *w, const struct op *send)
 		SIM_MUST(!(send->flags & TQ_SEND_SYNC) || send->match->started_at <= send->ended_at,
 			 "synchronous message %u ended before its receive was posted", send->id);
 	}
-	if (w->plenty && send->len <= at_once && !(send->flags & TQ_SEND_SYNC))
+	if (w->plenty && (copied || send->len <= (uint64_t)core->params->eager_limit) &&
+	    !(send->flags & TQ_SEND_SYNC))
 		SIM_MUST(send->at_once, "standard message %u of %llu bytes didn't end at once",
 			 send->id, (unsigned long long)send->len);
 }

@@ -113,9 +113,9 @@ static int give_up(struct tq_sreq *s, int error)
 
 /*
  * Returns true if the message should go from a copy: the send ends at once then, and nothing need
- * be registered. A caller that waits for the end anyway gains from that up to the eager limit: the
- * copy takes less than to wait for the acknowledgement, before which that caller posts no receive
- * for the answer. What is too scattered for the HCA is copied in any case.
+ * be registered. A caller that waits for the end anyway gains from that a little further: the copy
+ * takes less than to wait for the acknowledgement, before which that caller posts no receive for
+ * the answer. What is too scattered for the HCA is copied in any case.
  */
 static bool copy_wanted(const struct tq_sreq *s)
 {
@@ -124,12 +124,13 @@ static bool copy_wanted(const struct tq_sreq *s)
 
 	if (s->buf.len <= tq_eager_limit(core))
 		return true;
-	if (s->buf.len <= tq_eager_max(core) &&
-	    (s->flags & TQ_SEND_PATIENT ||
-	     (s->buf.ops && !tq_pieces_fit(&s->buf, core->limits->max_sge))))
+	if (s->buf.ops && s->buf.len <= tq_eager_max(core) &&
+	    !tq_pieces_fit(&s->buf, core->limits->max_sge))
 		return true;
-	return params->protocol == TQ_PROTOCOL_COPY && !(s->flags & TQ_SEND_SYNC) &&
-	       s->buf.len < (uint64_t)params->copy_limit;
+	if (s->flags & TQ_SEND_SYNC || s->buf.len >= (uint64_t)params->copy_limit)
+		return false;
+	return params->protocol == TQ_PROTOCOL_COPY ||
+	       (tq_tuples_wanted(core) && s->flags & TQ_SEND_PATIENT);
 }
 
 static void pack(const struct tq_buf *buf, void *to)
