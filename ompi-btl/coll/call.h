@@ -59,10 +59,9 @@ static inline uint32_t tupleq_call_digest(uint64_t what)
 static inline void tupleq_call_write(struct tupleq_call *call, uint64_t number, uint64_t what)
 {
 	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
-	/* Who sees what it is sees that number, or a later one. */
-	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&call->what, what, memory_order_relaxed);
-	/* release: who sees the number sees what it is. */
+	/* release: a reader that sees what the call is sees that number, or a later one. */
+	atomic_store_explicit(&call->what, what, memory_order_release);
+	/* release: a reader that sees the number sees what the call is. */
 	atomic_store_explicit(&call->number, number, memory_order_release);
 }
 
@@ -71,9 +70,8 @@ static inline bool tupleq_call_read(const struct tupleq_call *call, uint64_t num
 {
 	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
 		return false;
-	*what = atomic_load_explicit(&call->what, memory_order_relaxed);
-	/* It may have been written over meanwhile. */
-	atomic_thread_fence(memory_order_acquire);
+	*what = atomic_load_explicit(&call->what, memory_order_acquire);
+	/* The call may have been written over meanwhile. */
 	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }
 
