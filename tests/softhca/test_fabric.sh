@@ -80,10 +80,11 @@ walk(json.load(sys.stdin), "")
 print(*(n.get(k, 0) for k in ("qp", "srq", "mr", "cq", "xrcd")))' "$2"
 }
 
-# modes DIR: nothing in it that others could open.
+# modes DIR: nothing in it that others could open, and no file of sysfs that anybody could write.
 modes() {
 	[ "$(stat -c %a "$1")" = 700 ] && [ "$(stat -c %a "$(dirname "$1")")" = 700 ] &&
-		[ -z "$(find "$1" -type d ! -perm 700)" ] && [ -z "$(find "$1" \( -type f -o -type p \) ! -perm 600)" ]
+		[ -z "$(find "$1" -type d ! -perm 700)" ] && [ -z "$(find "$1"/sys.* -type f ! -perm 444)" ] &&
+		[ -z "$(find "$1" \( -type f -o -type p \) ! -path "$1/sys.*" ! -perm 600)" ]
 }
 
 # An ordinary end.
@@ -93,7 +94,7 @@ one=$(fabric_of "$one_client")
 [[ -d $one && $one == "$fabrics/$one_launcher-"* ]]
 check "the fabric is a directory with its launcher's pid in its name" $?
 modes "$one"
-check "modes are 0700 and 0600" $?
+check "modes are 0700, 0600 and 0444" $?
 SOFTHCA_FABRIC=$one softhca stat --json | python3 -m json.tool >/dev/null
 check "stat --json parses" $?
 softhca list --json | python3 -m json.tool >/dev/null
