@@ -230,7 +230,7 @@ struct tupleq_elsewhere {
 };
 int tupleq_elsewhere_begin(struct tupleq_coll *c, enum tupleq_kind kind, int root, size_t bytes,
 			   struct tupleq_elsewhere *outer);
-/* What the call returns whose operation returned `rc`. */
+/* Returns the result of the call whose operation returned `rc`. */
 int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *outer, int rc);
 
 /* ---- watch.c: whether processes that wait for one another are in the same operation. Called with

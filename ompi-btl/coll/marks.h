@@ -20,7 +20,7 @@
 /* Communicators that a process can lead its node's part of at a time. */
 enum { TUPLEQ_MARKS = 4096 };
 
-/* What is lent, as the others have to know it: they write to `addr` with `key`. */
+/* The memory that is lent, as the others have to know it: they write to `addr` with `key`. */
 struct tupleq_mark {
 	uint64_t addr, id; /* id 0: none */
 	uint32_t key;
@@ -32,7 +32,7 @@ struct tupleq_mark_words {
 	struct tupleq_news news;
 };
 
-/* What is written where a communicator has failed. */
+/* The mark that is written where a communicator has failed. */
 static inline uint64_t tupleq_mark_failed(const struct tupleq_mark *mark, bool differ)
 {
 	return mark->id | (uint64_t)differ << 63;
@@ -43,7 +43,7 @@ int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark);
 void tupleq_mark_give_back(struct tupleq_mark *mark);
 /* *differ: as its processes are in different operations, not as one is gone. */
 bool tupleq_marked(const struct tupleq_mark *mark, bool *differ);
-/* What was announced last. False: nothing since the last call. */
+/* The last announcement. False: nothing since the last call. */
 bool tupleq_mark_news(const struct tupleq_mark *mark, struct tupleq_told *told);
 
 #endif

@@ -34,7 +34,7 @@ static void announce(struct tupleq_line *line, const struct tupleq_op *op)
 }
 
 /*
- * What another process says of the operation is not what this one would. Where only the lengths
+ * Another process says of the operation other things than this one would. Where only the lengths
  * differ all stay in step: a broadcast goes on with the root's, of a reduction nothing but that
  * goes on. 0; -EPROTO: it is another operation.
  */

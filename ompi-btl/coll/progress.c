@@ -374,7 +374,7 @@ int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *o
 	c->elsewhere_number = outer->number;
 	failed = c->failed;
 	unlock();
-	/* What the other component says comes of messages that were given up, or is a success with
+	/* The other component's result comes of messages that were given up, or is a success with
 	 * data that nobody sent. */
 	return failed == -EPROTO ? tupleq_error(failed) : rc;
 }

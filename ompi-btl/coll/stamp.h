@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a process says of the operation that it is in, so that others notice if theirs is another
- * one: in 32 bits the kind, the bytes, and the ends of the root's and the operation's numbers. No
- * MPI in it.
+ * A process's description of the operation that it is in, so that others notice if theirs is
+ * another one: in 32 bits the kind, the bytes, and the ends of the root's and the operation's
+ * numbers. No MPI in it.
  */
 #ifndef TUPLEQ_COLL_STAMP_H
 #define TUPLEQ_COLL_STAMP_H

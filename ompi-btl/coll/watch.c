@@ -19,7 +19,7 @@
 /* Between looks at all communicators; and calls of tupleq_watch() between looks at the clock. */
 enum { INTERVAL_MS = 100, CALLS = 8 };
 
-/* Of the operations that the next component may be in. */
+/* The operations that the next component may be in. */
 static const int tags[] = {
 	MCA_COLL_BASE_TAG_BARRIER,
 	MCA_COLL_BASE_TAG_BCAST,
@@ -107,7 +107,7 @@ static bool is_other_here(struct tupleq_coll *c, const struct tupleq_told *told)
 	return false;
 }
 
-/* What is to be announced next: the oldest operation, as those behind it wait for it. All write to
+/* The next announcement: the oldest operation, as those behind it wait for it. All write to
  * the same words, so more than one would be written over. */
 struct next {
 	bool any;
@@ -134,7 +134,7 @@ static void hear(struct tupleq_coll *c, struct next *next)
 
 	if (tupleq_mark_news(&c->group.mark, &told) && told.hops--)
 		choose(c, next, &told);
-	/* Of this node's processes. */
+	/* Entries of this node's processes. */
 	if (!c->group.me && tupleq_news_take(&c->group.segment->news, 0, &told))
 		choose(c, next, &told);
 }
@@ -221,7 +221,7 @@ static bool is_time(void)
 	struct timespec now;
 	uint64_t ms;
 
-	/* Of threads' calls some may be lost. */
+	/* Calls of several threads at once may be lost here. */
 	atomic_store_explicit(&calls, n + 1, memory_order_relaxed);
 	if (n % CALLS)
 		return false;

@@ -126,7 +126,7 @@ struct shca_qp {
 	uint64_t link_floor; /* link model: the queue stood still until then */
 	bool drain_event;    /* SQD asked for an event when drained */
 
-	/* What is looked at rarely. */
+	/* Things that are looked at rarely. */
 	struct shca_pd *pd;    /* NULL where the type has no use for one */
 	uint32_t events_given; /* handout.h */
 };

@@ -389,7 +389,7 @@ int shca_scandir64(const char *path, struct dirent ***list, entry_filter *filter
 	return NEXT(scandir64)(place(path, buf), list, filter, order);
 }
 
-/* What is found has the names that it has in the tree: these can be opened too. */
+/* Entries are found by the names that they have in the tree: these can be opened too. */
 int shca_glob(const char *pattern, int flags, int (*failed)(const char *path, int error),
 	      glob_t *found)
 {

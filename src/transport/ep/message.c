@@ -47,7 +47,7 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
-	/* What failed, and why, is in the log before the user is told that it did. */
+	/* The failure and its cause are in the log before the user is told of it. */
 	tq_conn_report(&ep->net);
 	while (!has_failed(ctx, rank) && !tq_conn_settled(&ep->net))
 		tq_ep_progress(ep);

@@ -83,7 +83,7 @@ int tq_peer_error(struct tq_peer *peer)
 	bool gone;
 
 	tq_lock(&ep->lock);
-	/* Of the failure the protocol is told when the log has said why. */
+	/* The protocol is told of the failure when the log has said why. */
 	gone = peer->failed || link->left;
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;

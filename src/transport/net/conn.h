@@ -33,7 +33,7 @@ struct tq_request {
 	UT_hash_handle hh;              /* by txid */
 };
 
-/* What is known of the process of a connection that has failed. */
+/* The state of knowledge of the process of a connection that has failed. */
 enum tq_fate {
 	TQ_FATE_UNASKED, /* the cause isn't there */
 	TQ_FATE_INQUIRED,

@@ -324,8 +324,8 @@ static int send_eager(const struct sending *x)
 	return 0;
 }
 
-/* Does it end with its receive? For a synchronous send to the process itself, whose user may look
- * at it next: the completion of a direct send may come after that of its receive. */
+/* Returns true for a synchronous send to the process itself, which ends with its receive: the user
+ * may look at the send next, and a direct one may complete later. */
 static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
 {
 	return pair->peer->self && flags & TQ_SEND_SYNC;
