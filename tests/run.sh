@@ -406,7 +406,9 @@ group_lint() {
 # What people do with a release.
 group_dist() {
 	plain_build
-	wanted install && need_packages ibverbs-utils && pass_or_fail install 300 "$top/tests/install.sh" "$build"
+	need_packages "${dist_packages[@]}"
+	wanted manual && pass_or_fail manual 60 "$top/tests/manual.sh" "$build"
+	wanted install && pass_or_fail install 300 "$top/tests/install.sh" "$build"
 	wanted clang && need_packages clang && pass_or_fail clang 900 "$top/tests/clang.sh"
 	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" -j "$(nproc)" distcheck
 	return 0
