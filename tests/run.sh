@@ -376,7 +376,7 @@ cppcheck_all() {
 	pass_or_fail cppcheck 900 cppcheck -q -j "$(nproc)" --error-exitcode=1 --std=c11 \
 		--enable=warning,portability,performance --inline-suppr --suppress=missingIncludeSystem \
 		--include=/usr/include/uthash.h --include=/usr/include/utlist.h "${undefined[@]}" "${includes[@]}" \
-		include src ompi-btl tests bench
+		include src ompi-btl examples tests bench
 }
 
 group_lint() {
@@ -384,7 +384,7 @@ group_lint() {
 
 	need_packages "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 	cd "$top"
-	mapfile -t c < <(find include src ompi-btl tests bench -name '*.[ch]' | sort)
+	mapfile -t c < <(find include src ompi-btl examples tests bench -name '*.[ch]' | sort)
 	# Scripts by their name or by their first line.
 	mapfile -t sh < <({
 		find tests bench -name '*.sh'
