@@ -19,7 +19,7 @@ need_packages() {
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	[ "$(id -u)" = 0 ] || die "packages are missing; run: sudo apt-get install ${missing[*]}"
-	echo "Installing ${missing[*]}"
+	echo "These packages are missing, and are installed now by apt-get: ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get -qq update </dev/null &&
 		apt-get -qq install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
@@ -36,8 +36,8 @@ need_packages() {
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-14-dev)
-	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
-	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc)
+	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
+	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc debhelper dpkg-dev fakeroot)
 }
 
 # logged FILE COMMAND...: runs it quietly; its output is shown when it fails.
