@@ -2,7 +2,7 @@
 /* handout.c - counts the events that are given and those that are acknowledged. */
 #include "handout.h"
 
-#include "qp.h"
+#include "hca/queues/qp.h"
 
 static pthread_mutex_t handout = PTHREAD_MUTEX_INITIALIZER;
 

@@ -8,7 +8,7 @@
 
 #include "hca/handout.h"
 #include "hca/ops.h"
-#include "hca/qp.h"
+#include "hca/queues/qp.h"
 
 enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
 

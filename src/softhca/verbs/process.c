@@ -12,7 +12,7 @@
 
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
-#include "hca/engine.h"
+#include "hca/execution/engine.h"
 #include "hca/ops.h"
 #include "hca/owned.h"
 
