@@ -14,9 +14,9 @@
 
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
-#include "hca/handles.h"
-#include "hca/memory/move.h"
+#include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
+#include "hca/object_index.h"
 #include "hca/queues/qp.h"
 #include "hca/timers.h"
 
@@ -51,11 +51,11 @@ static struct {
 	_Atomic bool stop;
 	bool running;
 	pthread_t thread;
-	bool has_pulse;
-	pthread_cond_t pulse_taken;
+	bool alive_locked;
+	pthread_cond_t alive_locked_cond;
 } eng = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	 .next_timer = UINT64_MAX,
-	 .pulse_taken = PTHREAD_COND_INITIALIZER};
+	 .alive_locked_cond = PTHREAD_COND_INITIALIZER};
 
 uint32_t shca_engine_rnr_wakes(void)
 {
@@ -108,7 +108,7 @@ static void wake(void)
 	 * `next_timer`, which are written in sequentially consistent order, too), or we see it
 	 * sleeping. */
 	if (atomic_load(&shca_self.proc->sleeping))
-		shca_proc_ring(shca_self.proc);
+		shca_proc_wake(shca_self.proc);
 }
 
 void shca_engine_queue(struct shca_qp *qp)
@@ -338,32 +338,32 @@ static void look_at_peers(uint64_t now, uint64_t *last)
 }
 
 /* Sleeps until the bell or the next timer. */
-static void sleep_on_bell(void)
+static void sleep_until_woken(void)
 {
 	struct shca_proc *p = shca_self.proc;
-	uint32_t bell = atomic_load(&p->bell);
+	uint32_t seen = atomic_load(&p->wake_word);
 	uint64_t now = shca_now(), next;
 
 	atomic_exchange(&p->sleeping, 1);
 	next = atomic_load(&eng.next_timer);
-	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_move_asked() &&
+	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_peer_copy_asked() &&
 	    !atomic_load(&eng.stop) && next > now) {
 		uint64_t ns = next - now;
 		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
-		syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, next == UINT64_MAX ? NULL : &ts,
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, next == UINT64_MAX ? NULL : &ts,
 			NULL, 0);
 	}
 	atomic_store(&p->sleeping, 0);
 }
 
 /* Its peers see by it that this process runs. */
-static void take_pulse(void)
+static void lock_alive(void)
 {
-	shca_lock(&shca_self.proc->pulse);
+	shca_lock(&shca_self.proc->alive_lock);
 	pthread_mutex_lock(&eng.lock);
-	eng.has_pulse = true;
-	pthread_cond_signal(&eng.pulse_taken);
+	eng.alive_locked = true;
+	pthread_cond_signal(&eng.alive_locked_cond);
 	pthread_mutex_unlock(&eng.lock);
 }
 
@@ -375,10 +375,10 @@ static void *engine_main(void *arg)
 	(void)arg;
 	prctl(PR_SET_NAME, "softhca-engine");
 	prctl(PR_SET_TIMERSLACK, 1UL);
-	take_pulse();
+	lock_alive();
 	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
 		uint64_t now;
-		bool did = shca_move_serve();
+		bool did = shca_peer_copy_serve();
 
 		if (atomic_load_explicit(&shca_self.proc->attention, memory_order_relaxed)) {
 			shca_engine_attend();
@@ -394,9 +394,9 @@ static void *engine_main(void *arg)
 		if (now - last_work < spin)
 			sched_yield();
 		else
-			sleep_on_bell();
+			sleep_until_woken();
 	}
-	shca_unlock(&shca_self.proc->pulse);
+	shca_unlock(&shca_self.proc->alive_lock);
 	return NULL;
 }
 
@@ -425,13 +425,13 @@ int shca_engine_start(void)
 		pthread_sigmask(SIG_SETMASK, &all, &old);
 		pthread_attr_init(&attr);
 		pin(&attr);
-		shca_epoch_waiting = shca_move_serve;
+		shca_epoch_waiting = shca_peer_copy_serve;
 		r = -pthread_create(&eng.thread, &attr, engine_main, NULL);
 		pthread_attr_destroy(&attr);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		eng.running = !r;
-		while (eng.running && !eng.has_pulse)
-			pthread_cond_wait(&eng.pulse_taken, &eng.lock);
+		while (eng.running && !eng.alive_locked)
+			pthread_cond_wait(&eng.alive_locked_cond, &eng.lock);
 	}
 	pthread_mutex_unlock(&eng.lock);
 	return r;
@@ -443,12 +443,12 @@ void shca_engine_stop(void)
 
 	pthread_mutex_lock(&eng.lock);
 	was = eng.running;
-	eng.running = eng.has_pulse = false;
+	eng.running = eng.alive_locked = false;
 	pthread_mutex_unlock(&eng.lock);
 	if (!was)
 		return;
 	atomic_store(&eng.stop, true);
-	shca_proc_ring(shca_self.proc);
+	shca_proc_wake(shca_self.proc);
 	pthread_join(eng.thread, NULL);
 }
 
@@ -456,6 +456,6 @@ void shca_engine_reset(void)
 {
 	memset(&eng, 0, sizeof(eng));
 	pthread_mutex_init(&eng.lock, NULL);
-	pthread_cond_init(&eng.pulse_taken, NULL);
+	pthread_cond_init(&eng.alive_locked_cond, NULL);
 	atomic_store(&eng.next_timer, UINT64_MAX);
 }

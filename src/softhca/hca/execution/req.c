@@ -167,7 +167,7 @@ static uint64_t next_try(const struct shca_req *r)
 	const struct shca_qp *qp = r->qp;
 	uint64_t tries = 1;
 
-	if (r->t.rings && qp->entry->attr.rnr_retry == 7 && qp->cur.rnr_period < RNR_PATIENCE)
+	if (r->t.wakes_us && qp->entry->attr.rnr_retry == 7 && qp->cur.rnr_period < RNR_PATIENCE)
 		tries = RNR_PATIENCE / qp->cur.rnr_period;
 	return qp->cur.rnr_since + tries * qp->cur.rnr_period;
 }
@@ -360,7 +360,7 @@ static void drained(struct shca_qp *qp)
 	if (!qp->drain_event)
 		return;
 	qp->drain_event = false;
-	shca_qp_event(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
+	shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
 }
 
 /* May the head of the queue be worked on in this state? */

@@ -173,10 +173,10 @@ static void hold(struct shca_req *r)
 	r->qp->cur.held = true;
 }
 
-static enum shca_step complete_receive(struct shca_req *r, const struct shca_cargo *cargo)
+static enum shca_step complete_receive(struct shca_req *r, const struct shca_cqe_payload *payload)
 {
 	enum shca_answer a = shca_resp_complete(&r->t, r->qp, r->w, r->qp->cur.rwqe, IBV_WC_SUCCESS,
-						r->w->length, cargo);
+						r->w->length, payload);
 
 	return a == SHCA_ACK ? done(r) : shca_req_answer(r, a);
 }
@@ -185,7 +185,7 @@ static enum shca_step op_send(struct shca_req *r)
 {
 	struct shca_qp *qp = r->qp;
 	struct shca_copy *c = &qp->copy;
-	struct shca_cargo cargo = {.runs = c->src};
+	struct shca_cqe_payload payload = {.runs = c->src};
 	uint32_t len = r->w->length;
 	bool first = !qp->cur.started;
 	enum shca_answer a;
@@ -202,8 +202,8 @@ static enum shca_step op_send(struct shca_req *r)
 		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
 				   &qp->ahead);
 	}
-	if (!qp->cur.held && shca_cq_carries(r->t.cq, c, len, &cargo.pocket))
-		return complete_receive(r, &cargo);
+	if (!qp->cur.held && shca_cq_carries(r->t.cq, c, len, &payload.bounce))
+		return complete_receive(r, &payload);
 	if (!qp->cur.held)
 		hold(r);
 	c->src_proc = shca_self.slot;

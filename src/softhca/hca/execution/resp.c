@@ -69,11 +69,11 @@ static void established(struct shca_target *t)
 
 	if (atomic_load_explicit(&t->qp->comm_est, memory_order_relaxed))
 		return;
-	shca_owe(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
+	shca_pending_event_note(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
 	if (!atomic_exchange(&t->qp->comm_est, 1))
-		shca_owed_pay(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
+		shca_pending_event_send(&shca_self.fabric, t->hca, IBV_EVENT_COMM_EST, number);
 	else
-		shca_owe_nothing();
+		shca_pending_event_clear();
 }
 
 enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *w,
@@ -128,18 +128,19 @@ void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s)
 
 	if (!limit || shca_rq_posted(&s->rq) >= limit)
 		return;
-	shca_owe(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
+	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
 	if (atomic_compare_exchange_strong(&s->rq.limit, &limit, 0))
-		shca_owed_pay(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
+		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED,
+					number);
 	else
-		shca_owe_nothing();
+		shca_pending_event_clear();
 }
 
 enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 {
 	int r;
 
-	t->rings = false;
+	t->wakes_us = false;
 	if (shca_fault_hits(SHCA_O_FAULT_RNR, t->hca))
 		return SHCA_RNR;
 	r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
@@ -147,7 +148,7 @@ enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 	if (r == -EAGAIN && t->qp->type != IBV_QPT_UD && t->qp->type != IBV_QPT_UC) {
 		shca_rq_wait(t->rq);
 		r = shca_rq_claim(&shca_self.fabric, t->owner, t->rq, slot);
-		t->rings = r == -EAGAIN;
+		t->wakes_us = r == -EAGAIN;
 	}
 	if (t->srq && atomic_load_explicit(&t->rq->limit, memory_order_relaxed))
 		shca_resp_check_limit(t->hca, t->srq);
@@ -240,7 +241,7 @@ static bool ended(const struct shca_target *t)
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				    const struct shca_swqe *w, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
-				    const struct shca_cargo *cargo)
+				    const struct shca_cqe_payload *payload)
 {
 	bool imm = w->opcode == IBV_WR_SEND_WITH_IMM || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct shca_cqe c = {
@@ -253,8 +254,8 @@ enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 		.srqn = t->srq ? shca_table_number(t->srq) : 0,
 		.src_qp = qp->ibv.qp_base.qp_num,
 		.slid = qp->ctx->hca->lid,
-		.payload = cargo ? (uint16_t)len : 0,
-		.pocket = cargo ? cargo->pocket : 0,
+		.payload = payload ? (uint16_t)len : 0,
+		.bounce = payload ? payload->bounce : 0,
 		.opcode = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM
 								  : IBV_WC_RECV,
 		.status = (uint8_t)status,
@@ -265,7 +266,7 @@ enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				   (qp->entry->attr.ah_attr.sl & 15) << 4),
 	};
 
-	if (!shca_cq_produce(t->hca, t->cq, &c, cargo ? cargo->runs : NULL))
+	if (!shca_cq_produce(t->hca, t->cq, &c, payload ? payload->runs : NULL))
 		return SHCA_ACK;
 	if (ended(t))
 		return SHCA_SILENT;

@@ -31,7 +31,7 @@ struct shca_target {
 	unsigned owner;           /* process slot: whose receives, memory and CQ */
 	uint32_t pdn;             /* of the receives' memory */
 	uint32_t rkey_pdn;        /* of the memory that an R_Key names */
-	bool rings;               /* after RNR: we are rung when a receive is posted */
+	bool wakes_us;            /* after RNR: we are rung when a receive is posted */
 };
 
 /* Finds the target of *w and checks that it listens to qp. */
@@ -73,16 +73,16 @@ enum shca_answer shca_resp_rkey(struct shca_target *t, const struct shca_swqe *w
 				uint32_t access, struct shca_run *run);
 
 /* A message that travels in its completion. */
-struct shca_cargo {
+struct shca_cqe_payload {
 	const struct shca_run *runs; /* own memory */
-	uint16_t pocket;             /* of shca_cq_carries() */
+	uint16_t bounce;             /* of shca_cq_carries() */
 };
 
 /* Completes a receive; cargo: the whole message, or NULL if it is where it belongs. */
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
 				    const struct shca_swqe *w, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
-				    const struct shca_cargo *cargo);
+				    const struct shca_cqe_payload *payload);
 
 /* Makes a time monotonic per QP: completions of one QP are seen in order. */
 uint64_t shca_in_order(_Atomic uint64_t *last, uint64_t at);

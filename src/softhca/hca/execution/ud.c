@@ -66,7 +66,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 	/* On error the receive is completed so, and the QP with it. */
 	if (shca_resp_scatter(t, d->qp, slot, len, c.dst, &c.ndst) != SHCA_ACK)
 		return;
-	if (shca_cq_carries(t->cq, &c, len, &cqe.pocket))
+	if (shca_cq_carries(t->cq, &c, len, &cqe.bounce))
 		cqe.payload = (uint16_t)len;
 	else if (shca_mem_copy(&c, 0, len)) {
 		shca_resp_receive_failed(t, d->qp, slot, IBV_WC_LOC_PROT_ERR);

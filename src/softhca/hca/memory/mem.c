@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 
 #include "fabric/proc.h"
-#include "move.h"
+#include "peer_copy.h"
 #include "segment.h"
 
 #ifndef MADV_POPULATE_READ
@@ -193,7 +193,7 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 		walk_on(&s, part, len);
 		walk_on(&d, part, len);
 		if (n == MAX_VEC || !len) {
-			int r = shca_move(other, write, own, theirs, n);
+			int r = shca_peer_copy(other, write, own, theirs, n);
 
 			if (r)
 				return r;
@@ -221,7 +221,7 @@ static bool atomic_unit_lock(_Atomic uint32_t *lock)
 		if (tries % 64)
 			continue;
 		/* The holder may have asked us to copy for it. */
-		if (!shca_move_serve())
+		if (!shca_peer_copy_serve())
 			sched_yield();
 		if (tries % 512 == 0 && holder &&
 		    !shca_proc_running(&shca_self.fabric, holder - 1) &&
@@ -239,7 +239,7 @@ static int move_word(const struct shca_run *word, unsigned proc, bool write, uin
 
 	if (!directly(word, 8, NULL, 0) || !(write ? shca_segment_write(word, proc, own, 8)
 						   : shca_segment_read(word, proc, own, 8)))
-		return shca_move(proc, write, mine, &theirs, 1);
+		return shca_peer_copy(proc, write, mine, &theirs, 1);
 	if (!write)
 		shca_add(direct, 1);
 	return 0;

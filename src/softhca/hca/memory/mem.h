@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mem.h - moving bytes between this process's memory and another's: a few by loads and stores where
- * it can be attached (segment.h), else by move.h.
+ * it can be attached (segment.h), else by peer_copy.h.
  */
 #ifndef SHCA_MEM_H
 #define SHCA_MEM_H

@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "hca/context_objects.h"
 #include "hca/fault.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 #include "hca/queues/cq.h"
 #include "segment.h"
 
@@ -224,7 +224,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
-	shca_own(pd->context, &mr->owned, SHCA_OWNED_MR, mr);
+	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
 	shca_table_publish(mr->entry);
 	return &mr->ibv;
 }
@@ -264,7 +264,7 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 	mr->ibv.length = SIZE_MAX;
 	mr->ibv.rkey = mr->ibv.handle = 0;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
-	shca_own(pd->context, &mr->owned, SHCA_OWNED_MR, mr);
+	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
 	shca_table_publish(mr->entry);
 	return &mr->ibv;
 }
@@ -306,7 +306,7 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	 */
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
-	shca_cq_settle_all();
+	shca_cq_deliver_all_payloads();
 	shca_segment_release(mr->entry);
 	mr->entry->va = next.va;
 	mr->entry->iova = next.iova;
@@ -336,7 +336,7 @@ void shca_mr_end(struct shca_mr *mr)
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
 	/* What has arrived is in memory, though nobody has polled it yet. */
-	shca_cq_settle_all();
+	shca_cq_deliver_all_payloads();
 	shca_segment_release(mr->entry);
 	unpin(mr->pinned);
 	shca_table_free(shca_ctx(mr->ibv.context)->hca, SHCA_MR, mr->entry);
@@ -348,7 +348,7 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 
 	if (!shca_ours(ibmr->context))
 		return EIO;
-	shca_disown(&mr->owned);
+	shca_context_objects_remove(&mr->context_node);
 	shca_mr_end(mr);
 	atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
 	free(mr);

@@ -335,7 +335,7 @@ static char *enter(const struct shca_run *run, unsigned proc, uint64_t len)
 
 	/* A segment may outlive its process, and what that had registered is not to be used then.
 	 */
-	if (proc != shca_self.slot && !shca_proc_pulse(&shca_self.fabric.hdr->procs[proc]))
+	if (proc != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[proc]))
 		return NULL;
 	pthread_mutex_lock(&lock);
 	there = reach(run, proc, len);

@@ -12,11 +12,11 @@
 
 #include "fabric/proc.h"
 #include "fabric/xrc_life.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
 #include "hca/execution/resp.h"
-#include "hca/handles.h"
-#include "hca/handout.h"
+#include "hca/object_index.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 #include "mcast.h"
 #include "qp_make.h"
 
@@ -36,13 +36,13 @@ void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_
 	uint32_t s = atomic_load(&e->state), number = shca_table_number(e);
 	bool ours = false;
 
-	shca_owe(&shca_self.fabric, hca, type, number);
+	shca_pending_event_note(&shca_self.fabric, hca, type, number);
 	while (!ours && s != IBV_QPS_ERR && s != IBV_QPS_RESET)
 		ours = atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR);
 	if (ours)
-		shca_owed_pay(&shca_self.fabric, hca, type, number);
+		shca_pending_event_send(&shca_self.fabric, hca, type, number);
 	else
-		shca_owe_nothing();
+		shca_pending_event_clear();
 }
 
 /* ---------------------------------------------------------------- flushing */
@@ -185,8 +185,8 @@ void shca_qp_flush(struct shca_qp *qp, uint64_t patience)
 	pthread_mutex_unlock(&qp->sq_lock);
 	flush_rq(qp, alone && !again);
 	if (!again && qp->entry->srq)
-		shca_qp_event(&shca_self.fabric, qp->ctx->hca, qp->entry,
-			      IBV_EVENT_QP_LAST_WQE_REACHED);
+		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
+				   IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 static void flush_if_failed(void *object)
@@ -208,7 +208,7 @@ void shca_qp_no_flush(struct shca_qp *qp)
 void shca_qp_flush_failed(void)
 {
 	pthread_mutex_lock(&qps_lock);
-	shca_handle_each(SHCA_QP, flush_if_failed);
+	shca_object_index_each(SHCA_QP, flush_if_failed);
 	pthread_mutex_unlock(&qps_lock);
 }
 
@@ -232,7 +232,7 @@ int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 
 struct ibv_qp *shca_qp_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
 {
-	struct shca_qp *qp = shca_handle_get(ctx->hca_idx, SHCA_QP, idx);
+	struct shca_qp *qp = shca_object_index_get(ctx->hca_idx, SHCA_QP, idx);
 
 	return qp && qp->ibv.qp_base.qp_num == number ? &qp->ibv.qp_base : NULL;
 }
@@ -261,12 +261,12 @@ int shca_qp_add_handle(struct shca_qp *qp)
 	int r = 0;
 
 	pthread_mutex_lock(&qps_lock);
-	first = shca_handle_get(hca, SHCA_QP, qp->idx);
+	first = shca_object_index_get(hca, SHCA_QP, qp->idx);
 	if (first) {
 		qp->next_handle = first->next_handle;
 		first->next_handle = qp;
 	} else {
-		r = shca_handle_set(hca, SHCA_QP, qp->idx, qp);
+		r = shca_object_index_set(hca, SHCA_QP, qp->idx, qp);
 	}
 	pthread_mutex_unlock(&qps_lock);
 	return r;
@@ -279,12 +279,12 @@ static bool remove_handle(struct shca_qp *qp)
 	struct shca_qp *first;
 	bool last = false;
 
-	/* Events name the object until here; see handout.h. */
-	shca_handout_lock();
+	/* Events name the object until here; see event_ack.h. */
+	shca_event_ack_lock();
 	pthread_mutex_lock(&qps_lock);
-	first = shca_handle_get(hca, SHCA_QP, qp->idx);
+	first = shca_object_index_get(hca, SHCA_QP, qp->idx);
 	if (first == qp) {
-		shca_handle_set(hca, SHCA_QP, qp->idx, qp->next_handle);
+		shca_object_index_set(hca, SHCA_QP, qp->idx, qp->next_handle);
 		last = !qp->next_handle;
 	} else {
 		while (first->next_handle != qp)
@@ -292,7 +292,7 @@ static bool remove_handle(struct shca_qp *qp)
 		first->next_handle = qp->next_handle;
 	}
 	pthread_mutex_unlock(&qps_lock);
-	shca_handout_unlock();
+	shca_event_ack_unlock();
 	return last;
 }
 
@@ -303,7 +303,7 @@ static void dropped(struct shca_cq *cq, const struct shca_cqe *c)
 
 	if (!(c->flags & SHCA_CQE_SRQ))
 		return;
-	srq = shca_handle_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_SRQ, c->rsc);
+	srq = shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_SRQ, c->rsc);
 	if (srq)
 		shca_rq_release(&srq->rq, c->wqe);
 }
@@ -397,7 +397,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (ibqp->qp_type == IBV_QPT_UD &&
 	    shca_mcast_member(&shca_self.fabric, qp->ctx->hca_idx, ibqp->qp_num))
 		return EBUSY;
-	shca_disown(&qp->owned);
+	shca_context_objects_remove(&qp->context_node);
 	shca_qp_end(qp, false);
 	shca_wait_qp_acks(qp);
 	shca_qp_release(qp);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "fabric/xrc_life.h"
+#include "hca/context_objects.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 #include "qp_make.h"
 
 #define OPS_CONNECTED                                                                           \
@@ -175,7 +175,7 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const 
 		e->srq = qp->srq->idx + 1;
 		atomic_fetch_add(&qp->srq->refs, 1);
 	}
-	shca_own(ib->context, &qp->owned, SHCA_OWNED_QP, qp);
+	shca_context_objects_add(ib->context, &qp->context_node, SHCA_OBJECT_QP, qp);
 }
 
 void shca_qp_release(struct shca_qp *qp)
@@ -328,7 +328,7 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 	}
 	qp->xrcd = xrcd;
 	atomic_fetch_add(&xrcd->refs, 1);
-	shca_own(ibctx, &qp->owned, SHCA_OWNED_QP, qp);
+	shca_context_objects_add(ibctx, &qp->context_node, SHCA_OBJECT_QP, qp);
 	return &qp->ibv.qp_base;
 free_qp:
 	pthread_mutex_destroy(&qp->sq_lock);

@@ -255,7 +255,8 @@ static void enter_sqd(struct shca_qp *qp, bool notify)
 	/* Whoever executes it says so when it stops; if nobody does, nothing is under way. */
 	if (qp->sched == SHCA_SCHED_IDLE && notify) {
 		qp->drain_event = false;
-		shca_qp_event(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
+		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
+				   IBV_EVENT_SQ_DRAINED);
 	}
 	pthread_mutex_unlock(&qp->sq_lock);
 }

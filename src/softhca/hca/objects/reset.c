@@ -2,11 +2,11 @@
 /*
  * reset.c - starting over: in a forked child, whose parent owns all that there was.
  */
+#include "hca/event_ack.h"
 #include "hca/execution/engine.h"
-#include "hca/handles.h"
-#include "hca/handout.h"
-#include "hca/memory/move.h"
+#include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
+#include "hca/object_index.h"
 #include "hca/ops.h"
 #include "hca/queues/cq.h"
 #include "qp_make.h"
@@ -14,10 +14,10 @@
 
 void shca_hca_reset(void)
 {
-	shca_handle_reset();
-	shca_handout_reset();
+	shca_object_index_reset();
+	shca_event_ack_reset();
 	shca_engine_reset();
-	shca_move_reset();
+	shca_peer_copy_reset();
 	shca_segment_reset();
 	shca_cq_reset();
 	shca_qp_reset();

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "fabric/xrc_life.h"
+#include "hca/context_objects.h"
 #include "hca/objects.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 #include "xrcd.h"
 
 /* A process counts once in a domain, however many handles it has: they are counted here. */
@@ -71,7 +71,7 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	x->ibv.context = ibctx;
 	x->idx = (uint32_t)idx;
 	x->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_XRCD], x->idx);
-	shca_own(ibctx, &x->owned, SHCA_OWNED_XRCD, x);
+	shca_context_objects_add(ibctx, &x->context_node, SHCA_OBJECT_XRCD, x);
 	return &x->ibv;
 }
 
@@ -93,7 +93,7 @@ int shca_close_xrcd(struct ibv_xrcd *ibx)
 		return EIO;
 	if (atomic_load(&x->refs))
 		return EBUSY;
-	shca_disown(&x->owned);
+	shca_context_objects_remove(&x->context_node);
 	shca_xrcd_end(x);
 	free(x);
 	return 0;

@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cq_bounce.h"
 #include "cq_heap.h"
-#include "cq_pocket.h"
 #include "cq_ring.h"
 #include "fabric/arena.h"
-#include "hca/handles.h"
-#include "hca/handout.h"
-#include "hca/owned.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
+#include "hca/object_index.h"
 
-/* Keeps a CQ from being freed while shca_cq_settle_all() looks at it. */
+/* Keeps a CQ from being freed while shca_cq_deliver_all_payloads() looks at it. */
 static pthread_mutex_t cqs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void shca_cq_reset(void)
@@ -62,23 +62,23 @@ static uint32_t slot_stride(void)
 			  ~(SHCA_LINE - 1ull));
 }
 
-static uint64_t pockets_len(const struct shca_cq_entry *e)
+static uint64_t bounces_len(const struct shca_cq_entry *e)
 {
-	return (uint64_t)atomic_load(&e->npockets) * shca_pocket_stride(e->room);
+	return (uint64_t)atomic_load(&e->nbounces) * shca_cq_bounce_stride(e->room);
 }
 
 /* No more than slots: the others would stay empty. Without memory it goes without them. */
 void shca_cq_receives(struct shca_cq *cq)
 {
-	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_POCKETS;
+	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_CQ_BOUNCES;
 	struct shca_cq_entry *e = cq->entry;
 
 	pthread_mutex_lock(&cq->lock);
-	if (!atomic_load(&e->npockets) && e->room > shca_slot_room(e)) {
-		e->pockets = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
-					      (uint64_t)n * shca_pocket_stride(e->room));
+	if (!atomic_load(&e->nbounces) && e->room > shca_slot_room(e)) {
+		e->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
+					      (uint64_t)n * shca_cq_bounce_stride(e->room));
 		/* release: they are there. */
-		atomic_store_explicit(&e->npockets, e->pockets ? n : 0, memory_order_release);
+		atomic_store_explicit(&e->nbounces, e->bounces ? n : 0, memory_order_release);
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -87,9 +87,9 @@ static void memory_free(struct shca_cq *cq)
 {
 	if (cq->ring_off)
 		ring_free(cq);
-	if (atomic_load(&cq->entry->npockets))
-		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->pockets,
-				pockets_len(cq->entry));
+	if (atomic_load(&cq->entry->nbounces))
+		shca_arena_free(&shca_self.fabric, shca_self.slot, cq->entry->bounces,
+				bounces_len(cq->entry));
 }
 
 /* As mlx5: a power of two less one, though never more than the device says. */
@@ -140,7 +140,7 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	}
 	cq->idx = (uint32_t)idx;
 	cq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_CQ], cq->idx);
-	atomic_store(&cq->entry->npockets, 0);
+	atomic_store(&cq->entry->nbounces, 0);
 	cq->number = shca_table_number(cq->entry);
 	cq->stride = slot_stride();
 	init_locks(cq);
@@ -148,8 +148,8 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = user;
 	cq->ibv.handle = cq->idx;
-	/* Known by its index from here on: shca_cq_settle_all() may look at it. */
-	if (ring_make(cq, cqe) || shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
+	/* Known by its index from here on: shca_cq_deliver_all_payloads() may look at it. */
+	if (ring_make(cq, cqe) || shca_object_index_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
 		errno = ENOMEM;
 		goto free_entry;
 	}
@@ -165,7 +165,7 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 		channel->refcnt++;
 		pthread_mutex_unlock(&ibctx->mutex);
 	}
-	shca_own(ibctx, &cq->owned, SHCA_OWNED_CQ, cq);
+	shca_context_objects_add(ibctx, &cq->context_node, SHCA_OBJECT_CQ, cq);
 	shca_table_publish(cq->entry);
 	return cq;
 free_entry:
@@ -258,7 +258,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
 	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
 	shca_epoch_sync(f);
-	shca_cq_settle_tail(cq);
+	shca_cq_repair_tail(cq);
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile are held too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
@@ -279,11 +279,11 @@ void shca_cq_end(struct shca_cq *cq)
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
 
 	shca_table_retire(cq->entry);
-	shca_handout_lock();
+	shca_event_ack_lock();
 	pthread_mutex_lock(&cqs_lock);
-	shca_handle_set(ctx->hca_idx, SHCA_CQ, cq->idx, NULL);
+	shca_object_index_set(ctx->hca_idx, SHCA_CQ, cq->idx, NULL);
 	pthread_mutex_unlock(&cqs_lock);
-	shca_handout_unlock();
+	shca_event_ack_unlock();
 	shca_epoch_sync(&shca_self.fabric);
 	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, cq->idx,
 			  cq->number);
@@ -303,7 +303,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return EIO;
 	if (atomic_load(&cq->refs))
 		return EBUSY;
-	shca_disown(&cq->owned);
+	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
 	shca_wait_cq_acks(cq);
 	if (ibcq->channel) {
@@ -319,19 +319,19 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 
 struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
 {
-	struct shca_cq *cq = shca_handle_get(ctx->hca_idx, SHCA_CQ, idx);
+	struct shca_cq *cq = shca_object_index_get(ctx->hca_idx, SHCA_CQ, idx);
 
 	return cq && cq->number == number ? (struct ibv_cq *)&cq->ibv : NULL;
 }
 
-static void settle_cq(void *object)
+static void deliver_cq_payloads(void *object)
 {
-	shca_cq_settle(object);
+	shca_cq_deliver_payloads(object);
 }
 
-void shca_cq_settle_all(void)
+void shca_cq_deliver_all_payloads(void)
 {
 	pthread_mutex_lock(&cqs_lock);
-	shca_handle_each(SHCA_CQ, settle_cq);
+	shca_object_index_each(SHCA_CQ, deliver_cq_payloads);
 	pthread_mutex_unlock(&cqs_lock);
 }

@@ -19,7 +19,7 @@
  * to be an error rather than a SIGSEGV. Inside an epoch.
  */
 bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
-		     uint16_t *pocket);
+		     uint16_t *bounce);
 /* Messages will come to this CQ of ours: makes room for them. */
 void shca_cq_receives(struct shca_cq *cq);
 /*
@@ -44,7 +44,7 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *c));
 /* Moves what lies in the ring to the heap of completions that wait for their time. Holding
  * cq->lock. */
-void shca_cq_stash(struct shca_cq *cq);
+void shca_cq_ring_to_heap(struct shca_cq *cq);
 
 /* Takes the next completion; NULL: none that may be seen. Holding cq->lock. Valid until
  * shca_cq_pop(). */
@@ -57,14 +57,14 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);
  * Holding cq->lock. */
 void shca_cq_close_ring(struct shca_cq *cq);
 /* Before that: a producer that died may not have moved the tail behind its completion. */
-void shca_cq_settle_tail(struct shca_cq *cq);
+void shca_cq_repair_tail(struct shca_cq *cq);
 /* Calls fn for each completion that was not polled. Holding cq->lock. */
 void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
 		  void *arg);
 /* Puts the bytes that wait in completions, of one queue or of all, where they belong: memory of
  * this process is about to be deregistered. */
-void shca_cq_settle(struct shca_cq *cq);
-void shca_cq_settle_all(void);
+void shca_cq_deliver_payloads(struct shca_cq *cq);
+void shca_cq_deliver_all_payloads(void);
 /* Turns it into a work completion, scattering its payload. 0, or -ENOENT: its queue is gone, as
  * with mlx5 after an SRQ was destroyed before its completions were polled. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cq_heap.h"
 
-#include "cq_pocket.h"
+#include "cq_bounce.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
 	memcpy(&copy->visible_at, &c->visible_at,
 	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
 	memcpy(copy->data, shca_cq_data(cq, c), c->payload);
-	copy->pocket = 0;
+	copy->bounce = 0;
 	cq->pending[i] = (struct shca_cq_pending){c->visible_at, cq->order++, copy};
 	for (; i && before(&cq->pending[i], &cq->pending[(i - 1) / 2]); i = (i - 1) / 2)
 		swap(&cq->pending[i], &cq->pending[(i - 1) / 2]);

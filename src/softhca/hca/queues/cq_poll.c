@@ -7,10 +7,10 @@
 #include <sched.h>
 #include <string.h>
 
-#include "cq_pocket.h"
+#include "cq_bounce.h"
 #include "hca/execution/engine.h"
-#include "hca/handles.h"
 #include "hca/memory/mr.h"
+#include "hca/object_index.h"
 #include "qp.h"
 #include "rq.h"
 
@@ -35,10 +35,10 @@ static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_c
 	struct shca_qp *qp;
 
 	if (c->flags & SHCA_CQE_SRQ) {
-		srq = shca_handle_get(ctx->hca_idx, SHCA_SRQ, c->rsc);
+		srq = shca_object_index_get(ctx->hca_idx, SHCA_SRQ, c->rsc);
 		return srq && srq->number == c->srqn ? &srq->rq : NULL;
 	}
-	qp = shca_handle_get(ctx->hca_idx, SHCA_QP, c->rsc);
+	qp = shca_object_index_get(ctx->hca_idx, SHCA_QP, c->rsc);
 	return qp && qp->ibv.qp_base.qp_num == c->qp_num ? &qp->rq : NULL;
 }
 
@@ -63,7 +63,7 @@ static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const s
 	}
 }
 
-static void settle(struct shca_cq *cq, struct shca_cqe *c, void *arg)
+static void deliver_payload(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 {
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
 	struct shca_rq_local *rq = c->flags & SHCA_CQE_RECV && c->payload ? rq_of(ctx, c) : NULL;
@@ -75,10 +75,10 @@ static void settle(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 	c->payload = 0;
 }
 
-void shca_cq_settle(struct shca_cq *cq)
+void shca_cq_deliver_payloads(struct shca_cq *cq)
 {
 	pthread_mutex_lock(&cq->lock);
-	shca_cq_each(cq, settle, NULL);
+	shca_cq_each(cq, deliver_payload, NULL);
 	pthread_mutex_unlock(&cq->lock);
 }
 
@@ -100,7 +100,8 @@ static int read_recv(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc
 
 static int read_send(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
 {
-	struct shca_qp *qp = shca_handle_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_QP, c->rsc);
+	struct shca_qp *qp =
+		shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_QP, c->rsc);
 
 	if (!qp || qp->ibv.qp_base.qp_num != c->qp_num)
 		return -ENOENT;

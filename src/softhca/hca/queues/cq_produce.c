@@ -5,22 +5,22 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cq_pocket.h"
+#include "cq_bounce.h"
 #include "cq_ring.h"
 #include "fabric/cancel.h"
-#include "fabric/owed.h"
+#include "fabric/pending_event.h"
 #include "hca/execution/engine.h"
 
 static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
 {
 	uint32_t number = shca_table_number(e);
 
-	shca_owe(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
+	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
 	if (!atomic_exchange(&e->overrun, 1)) {
 		shca_count(hca, SHCA_C_CQ_OVERRUN, 1);
-		shca_owed_pay(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
+		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
 	} else {
-		shca_owe_nothing();
+		shca_pending_event_clear();
 	}
 	return -ENOSPC;
 }
@@ -169,12 +169,12 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 }
 
 bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
-		     uint16_t *pocket)
+		     uint16_t *bounce)
 {
 	const struct shca_cq_ring *r;
 	uint64_t tail;
 
-	*pocket = 0;
+	*bounce = 0;
 	if (len > e->room)
 		return false;
 	if (len > SHCA_CQ_SHORT &&
@@ -186,18 +186,18 @@ bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, u
 	if (!r)
 		return false;
 	tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-	*pocket = (uint16_t)shca_pocket_take(e, owner_of(e), tail);
-	return *pocket;
+	*bounce = (uint16_t)shca_cq_bounce_take(e, owner_of(e), tail);
+	return *bounce;
 }
 
-static void fill_pocket(const struct shca_cq_entry *e, const struct shca_cqe *c,
+static void fill_bounce(const struct shca_cq_entry *e, const struct shca_cqe *c,
 			const struct shca_run *runs)
 {
-	struct shca_pocket *p = shca_pocket_at(e, owner_of(e), c->pocket);
+	struct shca_cq_bounce *p = shca_cq_bounce_at(e, owner_of(e), c->bounce);
 
 	shca_mem_gather(p->data, runs, c->payload);
 	/* Nobody's to take over any more: the completion that comes next says where it is. */
-	atomic_store_explicit(&p->state, SHCA_POCKET_FULL, memory_order_relaxed);
+	atomic_store_explicit(&p->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
@@ -209,8 +209,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 
 	if (!r || atomic_load_explicit(&e->overrun, memory_order_relaxed))
 		return -ENOSPC;
-	if (c->pocket)
-		fill_pocket(e, c, runs);
+	if (c->bounce)
+		fill_bounce(e, c, runs);
 	s = claim(e, r, desc, &pos);
 	if (!s)
 		return overrun(hca, e);
@@ -219,7 +219,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* The time from which it may be seen is its time stamp. */
 	if (e->stamps && !c->visible_at)
 		s->visible_at = shca_now();
-	if (c->payload && !c->pocket)
+	if (c->payload && !c->bounce)
 		shca_mem_gather(s->data, runs, c->payload);
 	/* release: the completion is written before it is seen to be there. */
 	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),

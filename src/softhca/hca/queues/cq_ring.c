@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "cq_bounce.h"
 #include "cq_heap.h"
-#include "cq_pocket.h"
 #include "cq_ring.h"
 
 /* How often the consumer looks at a slot that is being written before it goes on without it. */
@@ -31,17 +31,17 @@ static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
 }
 
 /* The message of a completion that leaves the ring was read, or isn't wanted. */
-static void empty_pocket(const struct shca_cq *cq, const struct shca_cqe *s)
+static void empty_bounce(const struct shca_cq *cq, const struct shca_cqe *s)
 {
-	if (s->pocket)
-		shca_pocket_empty(cq->entry, s->pocket);
+	if (s->bounce)
+		shca_cq_bounce_empty(cq->entry, s->bounce);
 }
 
 static bool push(struct shca_cq *cq, const struct shca_cqe *s)
 {
 	if (!shca_cq_heap_push(cq, s))
 		return false;
-	empty_pocket(cq, s);
+	empty_bounce(cq, s);
 	return true;
 }
 
@@ -201,7 +201,7 @@ bool shca_cq_maybe(struct shca_cq *cq)
 	}
 }
 
-void shca_cq_stash(struct shca_cq *cq)
+void shca_cq_ring_to_heap(struct shca_cq *cq)
 {
 	struct shca_cqe *s;
 
@@ -227,7 +227,7 @@ struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
 	if (s && !cq->npending && s->visible_at <= now)
 		return s;
 	if (s || cq->npending)
-		shca_cq_stash(cq);
+		shca_cq_ring_to_heap(cq);
 	if (cq->npending && cq->pending[0].visible_at <= now)
 		return cq->pending[0].cqe;
 	return NULL;
@@ -241,7 +241,7 @@ void shca_cq_pop(struct shca_cq *cq)
 		shca_cq_heap_pop(cq);
 	} else {
 		s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
-		empty_pocket(cq, s);
+		empty_bounce(cq, s);
 		free_slot(cq, s);
 	}
 	count_polled(cq);
@@ -269,7 +269,7 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		    !is_of_qp(s, qp_idx, qpn))
 			continue;
 		dropped(cq, s);
-		empty_pocket(cq, s);
+		empty_bounce(cq, s);
 		atomic_store(&s->word, SHCA_SLOT_WORD(pos, 0, SHCA_SLOT_VOID));
 	}
 	n = cq->npending;
@@ -332,10 +332,10 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 	}
 	if (!shca_cq_heap_push(cq, s))
 		count_polled(cq);
-	empty_pocket(cq, s);
+	empty_bounce(cq, s);
 }
 
-void shca_cq_settle_tail(struct shca_cq *cq)
+void shca_cq_repair_tail(struct shca_cq *cq)
 {
 	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)cq->ring;
 

@@ -6,7 +6,7 @@
 #define SHCA_QP_H
 
 #include "cq.h"
-#include "fabric/owed.h"
+#include "fabric/pending_event.h"
 #include "hca/execution/engine.h"
 #include "hca/memory/mem.h"
 #include "hca/objects.h"
@@ -91,7 +91,7 @@ struct shca_qp {
 	struct shca_xrcd *xrcd;
 	struct shca_rq_local rq;     /* rq.shared NULL: none */
 	struct shca_qp *next_handle; /* XRC target: this process's next handle of the same QP */
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 	bool sig_all;
 	_Atomic bool flushed; /* in ERR, and all that was posted is completed */
 
@@ -128,7 +128,7 @@ struct shca_qp {
 
 	/* Things that are looked at rarely. */
 	struct shca_pd *pd;    /* NULL where the type has no use for one */
-	uint32_t events_given; /* handout.h */
+	uint32_t events_given; /* event_ack.h */
 };
 
 /* The locks order it. */

@@ -102,7 +102,7 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struc
 
 /* Rings who found the queue empty. Each bit is cleared before its process is rung, so none is
  * missed. */
-void shca_rq_ring(struct shca_rq *rq)
+void shca_rq_wake_waiters(struct shca_rq *rq)
 {
 	/* Pairs with the fence in shca_rq_wait(): either the waiter finds what was posted, or we
 	 * see that it waits. */
@@ -118,7 +118,7 @@ void shca_rq_ring(struct shca_rq *rq)
 			struct shca_proc *p = &shca_self.fabric.hdr->procs[proc];
 
 			atomic_fetch_or(&p->attention, SHCA_ATTENTION_RNR);
-			shca_proc_ring(p);
+			shca_proc_wake(p);
 		}
 	}
 }
@@ -175,7 +175,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 	}
 	atomic_store_explicit(&shared->tail, tail, memory_order_release);
 	pthread_mutex_unlock(&rq->lock);
-	shca_rq_ring(shared);
+	shca_rq_wake_waiters(shared);
 	if (r)
 		*bad = wr;
 	return r;

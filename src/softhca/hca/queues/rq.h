@@ -44,7 +44,7 @@ struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct
 /* Says that this process waits for a receive there: it looks once more, and is rung after that. */
 void shca_rq_wait(struct shca_rq *rq);
 /* Rings the engines of those who wait: a receive was posted, or the queue has ended. */
-void shca_rq_ring(struct shca_rq *rq);
+void shca_rq_wake_waiters(struct shca_rq *rq);
 /* Receives that are posted and not claimed. */
 uint32_t shca_rq_posted(const struct shca_rq *rq);
 

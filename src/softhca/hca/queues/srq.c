@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "cq.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
 #include "hca/execution/resp.h"
-#include "hca/handles.h"
-#include "hca/handout.h"
+#include "hca/object_index.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 #include "rq.h"
 
 static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *a,
@@ -78,7 +78,7 @@ struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 		a->attr.max_sge = 1;
 	if (shca_rq_init(&srq->rq, &srq->entry->rq, true, &a->attr.max_wr, a->attr.max_sge))
 		goto free_entry;
-	if (shca_handle_set(ctx->hca_idx, SHCA_SRQ, srq->idx, srq))
+	if (shca_object_index_set(ctx->hca_idx, SHCA_SRQ, srq->idx, srq))
 		goto free_rq;
 	srq->ibv.context = ibctx;
 	srq->ibv.srq_context = a->srq_context;
@@ -87,7 +87,7 @@ struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq->entry->async_channel = ctx->async_channel;
 	bind(srq, a, type);
-	shca_own(ibctx, &srq->owned, SHCA_OWNED_SRQ, srq);
+	shca_context_objects_add(ibctx, &srq->context_node, SHCA_OBJECT_SRQ, srq);
 	shca_table_publish(srq->entry);
 	return &srq->ibv;
 free_rq:
@@ -164,7 +164,7 @@ int shca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 
 struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
 {
-	struct shca_srq *srq = shca_handle_get(ctx->hca_idx, SHCA_SRQ, idx);
+	struct shca_srq *srq = shca_object_index_get(ctx->hca_idx, SHCA_SRQ, idx);
 
 	return srq && srq->number == number ? &srq->ibv : NULL;
 }
@@ -175,17 +175,17 @@ void shca_srq_end(struct shca_srq *srq)
 
 	shca_table_retire(srq->entry);
 	/* Who waits for a receive learns that none will come. */
-	shca_rq_ring(&srq->entry->rq);
+	shca_rq_wake_waiters(&srq->entry->rq);
 	shca_epoch_sync(&shca_self.fabric);
 	/* Its completions stay in the CQ, and polling them fails from here on: so it is with mlx5.
 	 * The CQ's lock keeps us from freeing it under a poll. */
-	shca_handout_lock();
+	shca_event_ack_lock();
 	if (srq->cq)
 		pthread_mutex_lock(&srq->cq->lock);
-	shca_handle_set(ctx->hca_idx, SHCA_SRQ, srq->idx, NULL);
+	shca_object_index_set(ctx->hca_idx, SHCA_SRQ, srq->idx, NULL);
 	if (srq->cq)
 		pthread_mutex_unlock(&srq->cq->lock);
-	shca_handout_unlock();
+	shca_event_ack_unlock();
 	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, srq->idx,
 			  srq->number);
 	shca_rq_fini(&srq->rq);
@@ -200,7 +200,7 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		return EIO;
 	if (atomic_load(&srq->refs))
 		return EBUSY;
-	shca_disown(&srq->owned);
+	shca_context_objects_remove(&srq->context_node);
 	shca_srq_end(srq);
 	shca_wait_srq_acks(srq);
 	atomic_fetch_sub(&((struct shca_pd *)ibsrq->pd)->refs, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "move.h"
+#include "peer_copy.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static _Atomic bool refused;
 /* Bounce buffer of each executor slot of this process, made on first use. */
 static _Atomic uint64_t bounce[SHCA_MAX_EXEC];
 
-void shca_move_reset(void)
+void shca_peer_copy_reset(void)
 {
 	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++)
 		atomic_store(&bounce[i], 0);
@@ -131,7 +131,7 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 	e->copy_len = len;
 	atomic_store(&e->copy, asked);
 	atomic_fetch_or(&p->copy_asked[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
-	shca_proc_ring(p);
+	shca_proc_wake(p);
 	for (unsigned spins = 1;; spins++) {
 		uint32_t s = atomic_load(&e->copy);
 
@@ -140,7 +140,7 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 		if (s == (to | SHCA_COPY_FAILED))
 			return -EREMOTEIO;
 		/* It may be waiting for us in the same way: serve it, or both wait for ever. */
-		if (!shca_move_serve())
+		if (!shca_peer_copy_serve())
 			sched_yield();
 		if (spins % 256)
 			continue;
@@ -197,7 +197,7 @@ static void say_refused(int err)
 			strerror(err));
 }
 
-int shca_move(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
+int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
 {
 	int64_t mode = shca_opt(&shca_self.fabric, SHCA_O_COPY);
 	int r;
@@ -205,7 +205,7 @@ int shca_move(unsigned other, bool write, struct iovec *own, struct iovec *their
 	if (!n)
 		return 0;
 	/* A process may have replaced its program: these addresses are another program's then. */
-	if (other != shca_self.slot && !shca_proc_pulse(&shca_self.fabric.hdr->procs[other]))
+	if (other != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[other]))
 		return -ESRCH;
 	if (other == shca_self.slot || (mode != SHCA_COPY_DOUBLE && !atomic_load(&refused))) {
 		r = vm_move(other, write, own, theirs, n);
@@ -223,7 +223,7 @@ int shca_move(unsigned other, bool write, struct iovec *own, struct iovec *their
 	return double_move(other, write, own, theirs, n);
 }
 
-bool shca_move_asked(void)
+bool shca_peer_copy_asked(void)
 {
 	uint64_t any = 0;
 
@@ -274,11 +274,11 @@ static void serve(unsigned proc, struct shca_exec *e)
 	atomic_store(&e->copy, shca_self.tag << 8 | (r ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
 }
 
-bool shca_move_serve(void)
+bool shca_peer_copy_serve(void)
 {
 	bool did = false;
 
-	if (!shca_move_asked())
+	if (!shca_peer_copy_asked())
 		return false;
 	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
 		_Atomic uint64_t *word = &shca_self.proc->copy_asked[p / 64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "handles.h"
+#include "object_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef _Atomic(void *) slot_t;
 static _Atomic(slot_t *) map[SHCA_MAX_HCAS][SHCA_KINDS][PAGES];
 static _Atomic bool used[SHCA_MAX_HCAS]; /* most processes have objects on one HCA */
 
-int shca_handle_set(unsigned hca, enum shca_kind kind, uint32_t idx, void *object)
+int shca_object_index_set(unsigned hca, enum shca_kind kind, uint32_t idx, void *object)
 {
 	_Atomic(slot_t *) *where = &map[hca][kind][idx >> PAGE_BITS];
 	slot_t *page = atomic_load_explicit(where, memory_order_acquire);
@@ -35,7 +35,7 @@ int shca_handle_set(unsigned hca, enum shca_kind kind, uint32_t idx, void *objec
 	return 0;
 }
 
-void *shca_handle_get(unsigned hca, enum shca_kind kind, uint32_t idx)
+void *shca_object_index_get(unsigned hca, enum shca_kind kind, uint32_t idx)
 {
 	slot_t *page = atomic_load_explicit(&map[hca][kind][(idx >> PAGE_BITS) & (PAGES - 1)],
 					    memory_order_acquire);
@@ -45,7 +45,7 @@ void *shca_handle_get(unsigned hca, enum shca_kind kind, uint32_t idx)
 		    : NULL;
 }
 
-void shca_handle_each(enum shca_kind kind, void (*fn)(void *object))
+void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object))
 {
 	for (unsigned h = 0; h < SHCA_MAX_HCAS; h++)
 		for (unsigned p = 0; atomic_load(&used[h]) && p < PAGES; p++) {
@@ -67,7 +67,7 @@ static void clear(slot_t *page)
 		atomic_store_explicit(&page[i], NULL, memory_order_relaxed);
 }
 
-void shca_handle_reset(void)
+void shca_object_index_reset(void)
 {
 	for (unsigned h = 0; h < SHCA_MAX_HCAS; h++)
 		for (unsigned k = 0; k < SHCA_KINDS; k++)

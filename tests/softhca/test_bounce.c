@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_pocket.c - messages that come with their completion: more of them than a CQ has room for,
+ * test_bounce.c - messages that come with their completion: more of them than a CQ has room for,
  * and rooms that are free again whichever way a completion leaves the queue.
  */
 #include "util.h"

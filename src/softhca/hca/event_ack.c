@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* handout.c - counts the events that are given and those that are acknowledged. */
-#include "handout.h"
+/* event_ack.c - counts the events that are given and those that are acknowledged. */
+#include "event_ack.h"
 
 #include "hca/queues/qp.h"
 
 static pthread_mutex_t handout = PTHREAD_MUTEX_INITIALIZER;
 
-void shca_handout_lock(void)
+void shca_event_ack_lock(void)
 {
 	pthread_mutex_lock(&handout);
 }
 
-void shca_handout_unlock(void)
+void shca_event_ack_unlock(void)
 {
 	pthread_mutex_unlock(&handout);
 }
 
-void shca_handout_reset(void)
+void shca_event_ack_reset(void)
 {
 	pthread_mutex_init(&handout, NULL);
 }
 
-void shca_handout_give(pthread_mutex_t *mutex, uint32_t *given)
+void shca_event_ack_expect(pthread_mutex_t *mutex, uint32_t *given)
 {
 	pthread_mutex_lock(mutex);
 	*given += 1;
 	pthread_mutex_unlock(mutex);
 }
 
-void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed, uint32_t n)
+void shca_event_ack_done(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed,
+			 uint32_t n)
 {
 	pthread_mutex_lock(mutex);
 	*completed += n;
@@ -39,8 +40,8 @@ void shca_handout_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *co
 /* Who found the object before its look-ups ended holds the lock until the event is counted. */
 static void wait_for_finders(void)
 {
-	shca_handout_lock();
-	shca_handout_unlock();
+	shca_event_ack_lock();
+	shca_event_ack_unlock();
 }
 
 void shca_wait_qp_acks(struct shca_qp *qp)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "owed.h"
+#include "pending_event.h"
 
 #include "epoch.h"
 #include "event.h"
@@ -8,29 +8,29 @@
 #include "xrc_life.h"
 
 /* In shca_exec.owed; 0 is nothing. */
-static uint32_t owed_of(enum ibv_event_type type)
+static uint32_t word_of(enum ibv_event_type type)
 {
 	return (uint32_t)((int)type + 2);
 }
 
-static enum ibv_event_type type_of(uint32_t owed)
+static enum ibv_event_type type_of(uint32_t word)
 {
-	return (enum ibv_event_type)((int)owed - 2);
+	return (enum ibv_event_type)((int)word - 2);
 }
 
-void shca_owe(const struct shca_fabric *f, const struct shca_hca *hca, enum ibv_event_type type,
-	      uint32_t number)
+void shca_pending_event_note(const struct shca_fabric *f, const struct shca_hca *hca,
+			     enum ibv_event_type type, uint32_t number)
 {
 	struct shca_exec *x = shca_exec_self();
 
-	x->owed_hca = shca_hca_index(f, hca);
-	x->owed_number = number;
-	atomic_store_explicit(&x->owed, owed_of(type), memory_order_release);
+	x->pending_event_hca = shca_hca_index(f, hca);
+	x->pending_event_number = number;
+	atomic_store_explicit(&x->pending_event, word_of(type), memory_order_release);
 }
 
-void shca_owe_nothing(void)
+void shca_pending_event_clear(void)
 {
-	atomic_store_explicit(&shca_exec_self()->owed, 0, memory_order_release);
+	atomic_store_explicit(&shca_exec_self()->pending_event, 0, memory_order_release);
 }
 
 /* ---- telling ---- */
@@ -47,8 +47,8 @@ static void tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_
 	shca_event_send(f, hca, proc, channel, &ev);
 }
 
-void shca_qp_event(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-		   enum ibv_event_type type)
+void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+			enum ibv_event_type type)
 {
 	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
 
@@ -68,21 +68,21 @@ void shca_qp_event(struct shca_fabric *f, struct shca_hca *hca, const struct shc
 }
 
 /* Nobody owns a target QP's queue. */
-static void have_flushed(struct shca_fabric *f, const struct shca_qp_entry *e)
+static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
 {
 	unsigned proc = shca_life_proc(atomic_load(&e->life));
 
 	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
 		return;
 	atomic_fetch_or(&f->hdr->procs[proc].attention, SHCA_ATTENTION_QP);
-	shca_proc_ring(&f->hdr->procs[proc]);
+	shca_proc_wake(&f->hdr->procs[proc]);
 }
 
 /* ---- paying ---- */
 
 /* `inherited`: whether the change was made isn't known, and has to be looked for. */
-static void pay_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
-		       enum ibv_event_type type, bool inherited)
+static void send_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			enum ibv_event_type type, bool inherited)
 {
 	const struct shca_qp_entry *e = shca_table_find(f, hca, SHCA_QP, number, NULL);
 	bool fails = type != IBV_EVENT_COMM_EST;
@@ -93,13 +93,13 @@ static void pay_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t num
 	    !(fails ? atomic_load(&e->state) == IBV_QPS_ERR : atomic_load(&e->comm_est)))
 		return;
 	if (type != SHCA_NO_EVENT)
-		shca_qp_event(f, hca, e, type);
+		shca_event_send_qp(f, hca, e, type);
 	if (fails)
-		have_flushed(f, e);
+		request_flush(f, e);
 }
 
-static void pay_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
-			bool inherited)
+static void send_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			 bool inherited)
 {
 	struct shca_event ev = {.kind = IBV_EVENT_SRQ_LIMIT_REACHED, .number = number};
 	const struct shca_srq_entry *s = shca_table_find(f, hca, SHCA_SRQ, number, &ev.idx);
@@ -109,7 +109,8 @@ static void pay_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t nu
 				&ev);
 }
 
-static void pay_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number, bool inherited)
+static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			bool inherited)
 {
 	struct shca_event ev = {.kind = IBV_EVENT_CQ_ERR, .number = number};
 	const struct shca_cq_entry *c = shca_table_find(f, hca, SHCA_CQ, number, &ev.idx);
@@ -119,34 +120,35 @@ static void pay_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t num
 				&ev);
 }
 
-static void pay(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
-		uint32_t number, bool inherited)
+static void send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+		 uint32_t number, bool inherited)
 {
 	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
-		pay_for_srq(f, hca, number, inherited);
+		send_for_srq(f, hca, number, inherited);
 	else if (type == IBV_EVENT_CQ_ERR)
-		pay_for_cq(f, hca, number, inherited);
+		send_for_cq(f, hca, number, inherited);
 	else
-		pay_for_qp(f, hca, number, type, inherited);
+		send_for_qp(f, hca, number, type, inherited);
 }
 
-void shca_owed_pay(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
-		   uint32_t number)
+void shca_pending_event_send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+			     uint32_t number)
 {
-	pay(f, hca, type, number, false);
-	shca_owe_nothing();
+	send(f, hca, type, number, false);
+	shca_pending_event_clear();
 }
 
-void shca_owed_inherit(struct shca_fabric *f, unsigned proc)
+void shca_pending_event_reap(struct shca_fabric *f, unsigned proc)
 {
 	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
 		struct shca_exec *x = &f->hdr->procs[proc].exec[i];
-		uint32_t owed = atomic_load_explicit(&x->owed, memory_order_acquire);
+		uint32_t word = atomic_load_explicit(&x->pending_event, memory_order_acquire);
 
-		if (!owed)
+		if (!word)
 			continue;
-		pay(f, &f->hdr->hcas[x->owed_hca], type_of(owed), x->owed_number, true);
+		send(f, &f->hdr->hcas[x->pending_event_hca], type_of(word), x->pending_event_number,
+		     true);
 		/* If we die first, the next reaper does it again. */
-		atomic_store_explicit(&x->owed, 0, memory_order_relaxed);
+		atomic_store_explicit(&x->pending_event, 0, memory_order_relaxed);
 	}
 }

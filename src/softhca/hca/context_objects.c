@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* owned.c - the lists of contexts and of their objects, all under one lock. */
-#include "owned.h"
+/* context_objects.c - the lists of contexts and of their objects, all under one lock. */
+#include "context_objects.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct shca_context *contexts;
 
-void shca_owned_open(struct shca_context *ctx)
+void shca_context_objects_open(struct shca_context *ctx)
 {
 	pthread_mutex_lock(&lock);
 	ctx->life = shca_self.life;
@@ -14,7 +14,7 @@ void shca_owned_open(struct shca_context *ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_owned_close(struct shca_context *ctx)
+void shca_context_objects_close(struct shca_context *ctx)
 {
 	struct shca_context **p = &contexts;
 
@@ -27,53 +27,53 @@ void shca_owned_close(struct shca_context *ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_own(struct ibv_context *ibctx, struct shca_owned *o, enum shca_owned_kind kind,
-	      void *object)
+void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_object *o,
+			      enum shca_object_kind kind, void *object)
 {
 	struct shca_context *ctx = shca_ctx(ibctx);
 
 	o->kind = kind;
 	o->object = object;
 	pthread_mutex_lock(&lock);
-	o->at = &ctx->owned;
-	o->next = ctx->owned;
+	o->at = &ctx->objects;
+	o->next = ctx->objects;
 	if (o->next)
 		o->next->at = &o->next;
-	ctx->owned = o;
+	ctx->objects = o;
 	pthread_mutex_unlock(&lock);
 }
 
 /* Needs the lock. */
-static void take_out(struct shca_owned *o)
+static void take_out(struct shca_context_object *o)
 {
 	*o->at = o->next;
 	if (o->next)
 		o->next->at = o->at;
 }
 
-void shca_disown(struct shca_owned *o)
+void shca_context_objects_remove(struct shca_context_object *o)
 {
 	pthread_mutex_lock(&lock);
 	take_out(o);
 	pthread_mutex_unlock(&lock);
 }
 
-bool shca_owns(struct shca_context *ctx)
+bool shca_context_objects_any(struct shca_context *ctx)
 {
 	bool owns;
 
 	pthread_mutex_lock(&lock);
-	owns = ctx->owned != NULL;
+	owns = ctx->objects != NULL;
 	pthread_mutex_unlock(&lock);
 	return owns;
 }
 
-void *shca_owned_take(struct shca_context *ctx, enum shca_owned_kind kind)
+void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind)
 {
-	struct shca_owned *o;
+	struct shca_context_object *o;
 
 	pthread_mutex_lock(&lock);
-	for (o = ctx->owned; o && o->kind != kind; o = o->next)
+	for (o = ctx->objects; o && o->kind != kind; o = o->next)
 		;
 	if (o)
 		take_out(o);
@@ -81,25 +81,26 @@ void *shca_owned_take(struct shca_context *ctx, enum shca_owned_kind kind)
 	return o ? o->object : NULL;
 }
 
-void shca_owned_each(struct shca_context *ctx, void (*fn)(enum shca_owned_kind kind, void *object))
+void shca_context_objects_each(struct shca_context *ctx,
+			       void (*fn)(enum shca_object_kind kind, void *object))
 {
 	pthread_mutex_lock(&lock);
-	for (struct shca_owned *o = ctx->owned; o; o = o->next)
+	for (struct shca_context_object *o = ctx->objects; o; o = o->next)
 		fn(o->kind, o->object);
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_owned_fork_prepare(void)
+void shca_context_objects_fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void shca_owned_fork_parent(void)
+void shca_context_objects_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_owned_fork_child(void (*fn)(struct shca_context *ctx))
+void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx))
 {
 	struct shca_context *inherited = contexts;
 
