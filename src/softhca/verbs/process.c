@@ -12,9 +12,9 @@
 
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
-#include "hca/engine.h"
+#include "hca/context_objects.h"
+#include "hca/execution/engine.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
 
@@ -33,12 +33,12 @@ static void complain(const char *sentence)
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&lock);
-	shca_owned_fork_prepare();
+	shca_context_objects_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-	shca_owned_fork_parent();
+	shca_context_objects_fork_parent();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -48,7 +48,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	shca_owned_fork_child(shca_leftover_refuse);
+	shca_context_objects_fork_child(shca_leftover_refuse);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
