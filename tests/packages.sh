@@ -20,8 +20,7 @@ version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' "$top/configure.a
 (cd "$dir/tupleq" && DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" dpkg-buildpackage -b -us -uc) >"$dir/log" 2>&1 ||
 	fail "$(tail -n 60 "$dir/log")"
 
-# Each file belongs to one package: none is left over, and dpkg refuses two packages with the same one.
-! grep -i "dh_missing:" "$dir/log" || fail "files that belong to no package"
+# Each file belongs to one package: debhelper refuses one that is left over, and dpkg two packages with the same one.
 wanted="libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-doc"
 there=$(for deb in "$dir"/*.deb; do dpkg-deb -f "$deb" Package; done | sort | xargs)
 [ "$there" = "$wanted" ] || fail "the packages are: $there"

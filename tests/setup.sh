@@ -31,7 +31,7 @@ need_packages() {
 	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client)
-	mpi_packages=(openmpi-bin openssh-client libjemalloc2 libtcmalloc-minimal4)
+	mpi_packages=(openmpi-bin openssh-client libjemalloc2 libtcmalloc-minimal4 gnuplot-nox)
 	client_packages=(ibverbs-providers ibverbs-utils infiniband-diags perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
