@@ -37,7 +37,7 @@ need_packages() {
 		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-14-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
-	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc debhelper dpkg-dev fakeroot)
+	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc chrpath debhelper dpkg-dev fakeroot)
 }
 
 # logged FILE COMMAND...: runs it quietly; its output is shown when it fails.
