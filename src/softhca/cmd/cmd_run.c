@@ -18,6 +18,8 @@
 #include "monitor.h"
 #include "settings.h"
 
+/* A link of today, for virtual time. */
+#define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
 #define MONITOR_RESTARTS 8 /* for one that was killed; more would be a loop */
 
 struct run {
@@ -99,7 +101,8 @@ static int set_environment(const struct run *r)
 {
 	if (setenv(SHCA_ENV_FABRIC, r->dir, 1))
 		return -errno;
-	return shca_library_preload(r->library);
+	return shca_library_preload(r->library,
+				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
@@ -142,6 +145,17 @@ static int run_in_fabric(struct run *r)
 	return status;
 }
 
+/* In virtual time a message that takes none is no use. */
+static int take_link(struct shca_config *c, char *err, size_t errlen)
+{
+	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
+	    shca_config_finish(c, err, errlen))
+		return -EINVAL;
+	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
+			" is taken.\n");
+	return 0;
+}
+
 int shca_cmd_run(int argc, char **argv)
 {
 	static const char doc[] =
@@ -161,6 +175,9 @@ int shca_cmd_run(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
+	if (r.settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL &&
+	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
@@ -261,11 +262,21 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc)
 		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
 			continue;
 		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
-		shca_proc_ring(p);
+		shca_proc_ring(f, p);
 	}
 }
 
-void shca_proc_ring(struct shca_proc *p)
+void shca_proc_ring(struct shca_fabric *f, struct shca_proc *p)
+{
+	struct shca_clock *c = shca_clock_of(f);
+
+	/* The adapter is due now. */
+	if (c)
+		shca_actor_sooner(c, (uint32_t)(p - f->hdr->procs), atomic_load(&c->now));
+	shca_proc_ring_bell(p);
+}
+
+void shca_proc_ring_bell(struct shca_proc *p)
 {
 	/* seq_cst on both: either the engine sees the new value, or we see that it sleeps. */
 	atomic_fetch_add(&p->bell, 1);

@@ -58,6 +58,8 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
 
 /* Wakes a process's engine if it sleeps. What it is to find must be written before; the engine sets
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */
-void shca_proc_ring(struct shca_proc *p);
+void shca_proc_ring(struct shca_fabric *f, struct shca_proc *p);
+/* Wakes the engine, without virtual work for it. */
+void shca_proc_ring_bell(struct shca_proc *p);
 
 #endif

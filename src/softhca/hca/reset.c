@@ -2,6 +2,7 @@
 /*
  * reset.c - starting over: in a forked child, whose parent owns all that there was.
  */
+#include "clock/clock.h"
 #include "cq.h"
 #include "engine.h"
 #include "handles.h"
@@ -14,6 +15,7 @@
 
 void shca_hca_reset(void)
 {
+	shca_clock_reset();
 	shca_handle_reset();
 	shca_handout_reset();
 	shca_engine_reset();

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * charge.c - the CPU time of a thread's program. The thread's own CPU clock is exact to half a
+ * microsecond, and takes as long to read. So a stretch between two calls is timed by the CPU's
+ * counter, which is believed if the thread was not switched out meanwhile: the kernel clears
+ * rseq_cs when it does that. Otherwise the CPU clock is read.
+ */
+#define _GNU_SOURCE 1
+#include <stddef.h>
+#include <time.h>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define HAVE_RSEQ 1
+#endif
+
+#include "clock.h"
+#include "fabric/cycles.h"
+
+/* A longer stretch is worth a look at the CPU clock: interrupts would count (ns). */
+#define LONG 100000u
+
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	uint64_t began, ended; /* of the stretch, in cycles */
+	uint64_t cpu;          /* the CPU clock at some earlier point; 0 = not known */
+	uint64_t since;        /* ns since then that are accounted for */
+} self;
+
+static uint64_t ns_of(uint64_t cycles)
+{
+	return (uint64_t)((unsigned __int128)cycles * 1000000000u / shca_clk->tsc_per_s);
+}
+
+static uint64_t cpu_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+#ifdef HAVE_RSEQ
+/* A critical section that the thread is never in: its only use is that the kernel forgets it. */
+static struct rseq_cs marker __attribute__((aligned(32)));
+
+static volatile uint64_t *marked(void)
+{
+	struct rseq *r =
+		(struct rseq *)(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
+
+	return __rseq_size ? (volatile uint64_t *)&r->rseq_cs : NULL;
+}
+
+static void mark(void)
+{
+	volatile uint64_t *m = marked();
+
+	if (m)
+		*m = (uintptr_t)&marker;
+}
+
+/* Returns whether the thread has been on its CPU all the time since mark(). */
+static bool unbroken(void)
+{
+	volatile uint64_t *m = marked();
+
+	if (!m || *m != (uintptr_t)&marker)
+		return false;
+	*m = 0;
+	return true;
+}
+#else
+static void mark(void)
+{
+}
+static bool unbroken(void)
+{
+	return false;
+}
+#endif
+
+uint64_t shca_charge_end(void)
+{
+	bool whole = unbroken();
+	uint64_t cpu, took, most;
+
+	self.ended = shca_cycles();
+	most = ns_of(self.ended - self.began);
+	if (whole && most < LONG) {
+		self.since += most;
+		return most;
+	}
+	cpu = cpu_clock();
+	took = cpu - self.cpu > self.since ? cpu - self.cpu - self.since : 0;
+	self.cpu = cpu;
+	self.since = 0;
+	return took < most ? took : most;
+}
+
+void shca_charge_begin(void)
+{
+	if (self.cpu) {
+		self.since += ns_of(shca_cycles() - self.ended);
+	} else {
+		self.cpu = cpu_clock();
+		self.since = 0;
+	}
+	mark();
+	self.began = shca_cycles();
+}
+
+void shca_charge_stale(void)
+{
+	self.cpu = 0;
+}

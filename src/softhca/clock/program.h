@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.h - what libsofthca.so offers to libsofthca-clock.so, which stands in front of the C
+ * library: a thread of the program wants to know the time, or to wait. All times are ns of
+ * CLOCK_MONOTONIC as the program sees it.
+ */
+#ifndef SHCA_PROGRAM_H
+#define SHCA_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SHCA_PROGRAM __attribute__((visibility("default")))
+#define SHCA_FOREVER UINT64_MAX
+
+/* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
+ * others may be called, and time is real. */
+SHCA_PROGRAM bool shca_program_is_clocked(void);
+/* Returns the time, and takes what reading it costs. */
+SHCA_PROGRAM uint64_t shca_program_now(void);
+/* CLOCK_REALTIME less CLOCK_MONOTONIC. */
+SHCA_PROGRAM uint64_t shca_program_date(void);
+
+/* Begins and ends a call that may wait: a sync point. */
+SHCA_PROGRAM void shca_program_enter(void);
+SHCA_PROGRAM void shca_program_leave(void);
+/* Between these two: sleeps until a time, or (`events`) until an event of a completion channel
+ * comes. */
+SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* ... looked for something in vain and will again: parks the thread if it spins. */
+SHCA_PROGRAM void shca_program_looked(void);
+/* ... gives the turn away for a wait in the real world, and takes it again; at the latest at
+ * `until`: then shca_program_is_over() becomes true. */
+SHCA_PROGRAM void shca_program_out(uint64_t until, bool events);
+SHCA_PROGRAM bool shca_program_is_over(void);
+SHCA_PROGRAM void shca_program_back(void);
+/* The program did something that may wake others in the real world. */
+SHCA_PROGRAM void shca_program_stirs(void);
+/* Returns true if all that a process's descriptor tells of are events of verbs. */
+SHCA_PROGRAM bool shca_program_is_channel(int fd);
+
+#endif
