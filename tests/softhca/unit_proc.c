@@ -80,7 +80,7 @@ static void a_ring_wakes_a_sleeper(void **state)
 	assert_int_equal(pthread_create(&t, NULL, sleep_on_bell, p), 0);
 	while (!atomic_load(&asleep))
 		sched_yield();
-	shca_proc_ring(p);
+	shca_proc_ring(&u_fab, p);
 	assert_int_equal(pthread_join(t, NULL), 0);
 	assert_int_equal(atomic_load(&p->sleeping), 0);
 }

@@ -39,7 +39,19 @@ static uint64_t cpu_clock(void)
 }
 
 #ifdef HAVE_RSEQ
-/* A critical section that the thread is never in: its only use is that the kernel forgets it. */
+/* A critical section of one byte that nobody executes: its only use is that the kernel forgets it.
+ * The kernel wants to find the signature in front of the address where it would go on. */
+extern const char shca_charge_section[], shca_charge_abort[];
+#define STRING_(x) #x
+#define STRING(x)  STRING_(x)
+__asm__(".pushsection .text.shca_charge,\"ax\"\n"
+	".hidden shca_charge_section\n"
+	"shca_charge_section: .byte 0\n"
+	".balign 4\n"
+	".long " STRING(RSEQ_SIG) "\n"
+	".hidden shca_charge_abort\n"
+	"shca_charge_abort: .byte 0\n"
+	".popsection");
 static struct rseq_cs marker __attribute__((aligned(32)));
 
 static volatile uint64_t *marked(void)
@@ -54,8 +66,14 @@ static void mark(void)
 {
 	volatile uint64_t *m = marked();
 
-	if (m)
-		*m = (uintptr_t)&marker;
+	if (!m)
+		return;
+	if (__builtin_expect(!marker.start_ip, 0)) {
+		marker.post_commit_offset = 1;
+		marker.abort_ip = (uintptr_t)shca_charge_abort;
+		marker.start_ip = (uintptr_t)shca_charge_section;
+	}
+	*m = (uintptr_t)&marker;
 }
 
 /* Returns whether the thread has been on its CPU all the time since mark(). */

@@ -105,11 +105,25 @@ static int set_environment(const struct run *r)
 				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
+static void report_clock(const struct run *r)
+{
+	const struct shca_clock *c = shca_clock_of(&r->fabric);
+
+	if (c && shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+		fprintf(stderr,
+			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash %016llx\n",
+			(double)(atomic_load(&c->now) - c->zero) / 1e9,
+			(unsigned long long)atomic_load(&c->syncs),
+			(unsigned long long)atomic_load(&c->turns),
+			(unsigned long long)atomic_load(&c->hash));
+}
+
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
 	int rc = shca_fabric_remove(r->dir);
 
+	report_clock(r);
 	if (rc && rc != -ENOENT)
 		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
 	if (r->monitor > 0) {
