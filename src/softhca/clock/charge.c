@@ -49,9 +49,9 @@ __asm__(".pushsection .text.shca_charge,\"ax\"\n"
 	"shca_charge_section: .byte 0\n"
 	".balign 4\n"
 	".long " STRING(RSEQ_SIG) "\n"
-	".hidden shca_charge_abort\n"
-	"shca_charge_abort: .byte 0\n"
-	".popsection");
+				  ".hidden shca_charge_abort\n"
+				  "shca_charge_abort: .byte 0\n"
+				  ".popsection");
 static struct rseq_cs marker __attribute__((aligned(32)));
 
 static volatile uint64_t *marked(void)

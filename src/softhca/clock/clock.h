@@ -47,19 +47,22 @@ static inline void shca_clocked_end(const bool *clocked)
 	__attribute__((cleanup(shca_clocked_end), unused)) const bool shca_clocked_here = \
 		shca_clocked(SHCA_CALL_##what, n)
 
-/* Waits inside of a call until `until`, an event of this process (`events`), or what
- * shca_actor_sooner() brings. The thread's clock is then the time at which it goes on. */
-void shca_clock_wait(enum shca_actor_state state, uint64_t until, bool events);
+/* Waits inside of a call until a time, an event of this process's channels (SHCA_ALSO_EVENTS), or,
+ * after shca_clock_watch_world(), until the real world may have done something. The thread's clock
+ * is then the time at which it goes on. */
+#define SHCA_ALSO_EVENTS 1u
+void shca_clock_wait(uint64_t until, unsigned also);
+void shca_clock_watch_world(void);
+/* Lets the threads of this process that watch the real world look now. Any thread. */
+void shca_clock_wake_process(void);
 /* Waits until a channel's FIFO can be read, if reading it would block. Inside of a call, or in real
  * time. */
 void shca_clock_await_event(int fd);
 /* Gives the turn away for a wait in the real world, and takes it again. Inside of a call. */
 void shca_clock_out(void);
 void shca_clock_back(void);
-/* ... and becomes due at `until`, or (`events`) with an event of this process; shca_clock_granted()
- * says that the others wait for it then. */
-void shca_clock_out_until(uint64_t until, bool events);
-bool shca_clock_granted(void);
+/* Lets the threads of this process that spin look now. */
+void shca_clock_contend(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */
 bool shca_clock_in_program(void);
 /* The calling thread's clock now, in its program. */

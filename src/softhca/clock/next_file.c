@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -37,7 +37,8 @@
 	FN(pid_t, wait, (int *status))                                                            \
 	FN(pid_t, waitpid, (pid_t pid, int *status, int options))                                 \
 	FN(int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options))                  \
-	FN(int, kill, (pid_t pid, int signal))
+	FN(int, kill, (pid_t pid, int signal))                                                    \
+	FN(int, eventfd_write, (int fd, eventfd_t n))
 
 #define FN NEXT_DECLARE_ONE
 FUNCTIONS
@@ -65,7 +66,7 @@ static bool would_block(int fd, short events, int flags)
 static void out(void)
 {
 	shca_program_enter();
-	shca_program_out(SHCA_FOREVER, false);
+	shca_program_out();
 }
 
 static void back(void)
@@ -98,7 +99,7 @@ static bool leaves(int fd, short events, int flags)
 	shca_program_enter();
 	blocks = would_block(fd, events, flags);
 	if (blocks)
-		shca_program_out(SHCA_FOREVER, false);
+		shca_program_out();
 	else
 		shca_program_leave();
 	return blocks;
@@ -239,4 +240,11 @@ int shca_kill(pid_t pid, int signal)
 	if (shca_program_is_clocked())
 		shca_program_stirs();
 	return NEXT(kill)(pid, signal);
+}
+
+int shca_eventfd_write(int fd, eventfd_t n)
+{
+	if (shca_program_is_clocked())
+		shca_program_stirs();
+	return NEXT(eventfd_write)(fd, n);
 }

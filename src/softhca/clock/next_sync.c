@@ -10,12 +10,12 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "next.h"
 #include "program.h"
 
-#define SECOND   1000000000u
-#define SLICE_NS 1000000
+#define SECOND 1000000000u
 
 #define FUNCTIONS                                                                                \
 	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
@@ -31,6 +31,7 @@
 	FN(int, pthread_join, (pthread_t t, void **value))                                       \
 	FN(int, pthread_create,                                                                  \
 	   (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg))          \
+	FN(int, pthread_cancel, (pthread_t t))                                                   \
 	FN(int, sem_wait, (sem_t * s))                                                           \
 	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
 	FN(int, sem_post, (sem_t * s))
@@ -46,13 +47,14 @@ __attribute__((constructor)) static void resolve(void)
 #undef FN
 }
 
-/* Threads of this process that wait for mutexes without a turn. */
+/* Threads of this process that wait for mutexes, conditions and semaphores. */
 static _Atomic unsigned waiting;
 
-static void out(uint64_t until)
+/* Gives the turn away for a call that waits. */
+static void out(void)
 {
 	shca_program_enter();
-	shca_program_out(until, false);
+	shca_program_out();
 }
 
 static void back(void)
@@ -70,56 +72,11 @@ static void stir(void)
 		shca_program_stirs();
 }
 
-/* ---------------------------------------------------------------- mutexes */
-
-int shca_pthread_mutex_lock(pthread_mutex_t *m)
+/* Something was released or signalled, by any thread of a process in virtual time. */
+static void wake(void)
 {
-	int r;
-
-	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_lock)(m);
-	r = pthread_mutex_trylock(m);
-	if (r != EBUSY)
-		return r;
-	out(SHCA_FOREVER);
-	atomic_fetch_add(&waiting, 1);
-	r = NEXT(pthread_mutex_lock)(m);
-	atomic_fetch_sub(&waiting, 1);
-	back();
-	return r;
-}
-
-int shca_pthread_mutex_unlock(pthread_mutex_t *m)
-{
-	if (atomic_load_explicit(&waiting, memory_order_relaxed))
-		stir();
-	return NEXT(pthread_mutex_unlock)(m);
-}
-
-/* ---------------------------------------------------------------- conditions */
-
-int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
-{
-	int r;
-
-	if (!shca_program_is_clocked())
-		return NEXT(pthread_cond_wait)(c, m);
-	out(SHCA_FOREVER);
-	r = NEXT(pthread_cond_wait)(c, m);
-	back();
-	return r;
-}
-
-static struct timespec slice_end(clockid_t clock)
-{
-	struct timespec t;
-
-	/* Inside of a call, this is the kernel's clock. */
-	clock_gettime(clock, &t);
-	t.tv_nsec += SLICE_NS;
-	t.tv_sec += t.tv_nsec / (long)SECOND;
-	t.tv_nsec %= (long)SECOND;
-	return t;
+	if (atomic_load_explicit(&waiting, memory_order_relaxed) && shca_program_is_virtual())
+		shca_program_wakes();
 }
 
 static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
@@ -130,23 +87,80 @@ static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
 	return ns > offset ? ns - offset : 0;
 }
 
-/* Waits a slice of real time at most: to be woken without cause is what a caller of these functions
- * has to expect. */
-static int timed_wait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-		      const struct timespec *t)
+/* ---------------------------------------------------------------- mutexes */
+
+int shca_pthread_mutex_lock(pthread_mutex_t *m)
 {
-	uint64_t until = deadline_of(clock, t);
-	struct timespec slice;
+	int r, error = errno;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_mutex_lock)(m);
+	r = pthread_mutex_trylock(m);
+	if (r != EBUSY)
+		return r;
+	/* One that reports errors, or would wait for itself. */
+	if (m->__data.__owner == (int)gettid())
+		return NEXT(pthread_mutex_lock)(m);
+	shca_program_enter();
+	/* Who holds it may be parked. */
+	shca_program_contends();
+	atomic_fetch_add(&waiting, 1);
+	for (;;) {
+		shca_program_watches();
+		r = pthread_mutex_trylock(m);
+		if (r != EBUSY)
+			break;
+		shca_program_sleep(SHCA_FOREVER, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	errno = error;
+	return r;
+}
+
+int shca_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	int r = NEXT(pthread_mutex_unlock)(m);
+
+	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- conditions */
+
+/*
+ * Waits without the condition: until a thread of this process signals one or releases something, or
+ * the real world may have. To be woken without cause is what a caller of these functions has to
+ * expect.
+ */
+static int wait_for_signal(pthread_mutex_t *m, uint64_t until)
+{
+	bool over;
 	int r;
 
-	out(until);
-	slice = slice_end(CLOCK_MONOTONIC);
-	r = NEXT(pthread_cond_clockwait)(c, m, CLOCK_MONOTONIC, &slice);
-	shca_program_back();
-	if (r == ETIMEDOUT)
-		r = shca_program_now() >= until ? ETIMEDOUT : 0;
+	shca_program_enter();
+	atomic_fetch_add(&waiting, 1);
+	shca_program_watches();
+	r = NEXT(pthread_mutex_unlock)(m);
+	if (r) {
+		atomic_fetch_sub(&waiting, 1);
+		shca_program_leave();
+		return r;
+	}
+	shca_program_sleep(until, false);
+	atomic_fetch_sub(&waiting, 1);
+	over = until != SHCA_FOREVER && shca_program_now() >= until;
 	shca_program_leave();
-	return r;
+	r = shca_pthread_mutex_lock(m);
+	pthread_testcancel();
+	return r ? r : over ? ETIMEDOUT : 0;
+}
+
+int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_cond_wait)(c, m);
+	return wait_for_signal(m, SHCA_FOREVER);
 }
 
 int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
@@ -156,7 +170,7 @@ int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const str
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_cond_timedwait)(c, m, t);
-	return timed_wait(c, m, clock, t);
+	return wait_for_signal(m, deadline_of(clock, t));
 }
 
 int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
@@ -164,19 +178,25 @@ int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t
 {
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
-	return timed_wait(c, m, clock, t);
+	return wait_for_signal(m, deadline_of(clock, t));
 }
 
 int shca_pthread_cond_signal(pthread_cond_t *c)
 {
+	int r = NEXT(pthread_cond_signal)(c);
+
 	stir();
-	return NEXT(pthread_cond_signal)(c);
+	wake();
+	return r;
 }
 
 int shca_pthread_cond_broadcast(pthread_cond_t *c)
 {
+	int r = NEXT(pthread_cond_broadcast)(c);
+
 	stir();
-	return NEXT(pthread_cond_broadcast)(c);
+	wake();
+	return r;
 }
 
 /* ---------------------------------------------------------------- threads */
@@ -187,7 +207,7 @@ int shca_pthread_barrier_wait(pthread_barrier_t *b)
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_barrier_wait)(b);
-	out(SHCA_FOREVER);
+	out();
 	r = NEXT(pthread_barrier_wait)(b);
 	back();
 	return r;
@@ -199,7 +219,7 @@ int shca_pthread_join(pthread_t t, void **value)
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_join)(t, value);
-	out(SHCA_FOREVER);
+	out();
 	r = NEXT(pthread_join)(t, value);
 	back();
 	return r;
@@ -211,42 +231,59 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 	return NEXT(pthread_create)(t, a, fn, arg);
 }
 
+int shca_pthread_cancel(pthread_t t)
+{
+	int r = NEXT(pthread_cancel)(t);
+
+	stir();
+	wake();
+	return r;
+}
+
 /* ---------------------------------------------------------------- semaphores */
+
+static int wait_for_post(sem_t *s, uint64_t until)
+{
+	int r, error = errno;
+
+	shca_program_enter();
+	atomic_fetch_add(&waiting, 1);
+	for (;;) {
+		shca_program_watches();
+		r = sem_trywait(s);
+		if (!r || errno != EAGAIN)
+			break;
+		if (until != SHCA_FOREVER && shca_program_now() >= until) {
+			error = ETIMEDOUT;
+			break;
+		}
+		shca_program_sleep(until, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	errno = error;
+	return r;
+}
 
 int shca_sem_wait(sem_t *s)
 {
-	int r;
-
 	if (!shca_program_is_clocked())
 		return NEXT(sem_wait)(s);
-	if (!sem_trywait(s))
-		return 0;
-	out(SHCA_FOREVER);
-	r = NEXT(sem_wait)(s);
-	back();
-	return r;
+	return wait_for_post(s, SHCA_FOREVER);
 }
 
 int shca_sem_timedwait(sem_t *s, const struct timespec *t)
 {
-	struct timespec slice;
-	uint64_t until;
-	int r;
-
 	if (!shca_program_is_clocked())
 		return NEXT(sem_timedwait)(s, t);
-	until = deadline_of(CLOCK_REALTIME, t);
-	out(until);
-	do {
-		slice = slice_end(CLOCK_REALTIME);
-		r = NEXT(sem_timedwait)(s, &slice);
-	} while (r && errno == ETIMEDOUT && !shca_program_is_over());
-	back();
-	return r;
+	return wait_for_post(s, deadline_of(CLOCK_REALTIME, t));
 }
 
 int shca_sem_post(sem_t *s)
 {
+	int r = NEXT(sem_post)(s);
+
 	stir();
-	return NEXT(sem_post)(s);
+	wake();
+	return r;
 }

@@ -17,8 +17,7 @@
 #include "next.h"
 #include "program.h"
 
-#define SECOND   1000000000u
-#define SLICE_NS 1000000
+#define SECOND 1000000000u
 
 #define FUNCTIONS                                                                           \
 	FN(int, poll, (struct pollfd * fds, nfds_t n, int ms))                              \
@@ -69,24 +68,19 @@ static bool any_channel(const struct wait *w)
 	return w->nested;
 }
 
-/* In the kernel, until something is there, a signal comes, or the turn. */
-static int wait_in_world(const struct wait *w, uint64_t until)
+/* In the kernel, until something is there or a signal comes. */
+static int wait_in_world(const struct wait *w)
 {
-	const struct timespec slice = {0, SLICE_NS};
-	bool events = any_channel(w);
 	struct pollfd *fds = malloc((w->n + 1) * sizeof(*fds));
-	int r = -1, error = ENOMEM;
+	int r, error;
 
-	if (fds && w->n)
+	if (!fds)
+		return -1;
+	if (w->n)
 		memcpy(fds, w->fds, w->n * sizeof(*fds));
-	shca_program_out(until, events);
-	while (fds) {
-		r = NEXT(ppoll)(fds, w->n, until == SHCA_FOREVER && !events ? NULL : &slice,
-				w->mask);
-		error = errno;
-		if (r || shca_program_is_over())
-			break;
-	}
+	shca_program_out();
+	r = NEXT(ppoll)(fds, w->n, NULL, w->mask);
+	error = errno;
 	shca_program_back();
 	free(fds);
 	errno = error;
@@ -103,15 +97,16 @@ static int wait_for(struct wait *w, uint64_t timeout)
 	until = timeout == SHCA_FOREVER ? timeout : shca_program_now() + timeout;
 	if (!r && !timeout)
 		shca_program_looked();
-	while (!r && timeout) {
-		if (only_channels(w))
+	while (!r && timeout && (until == SHCA_FOREVER || shca_program_now() < until)) {
+		if (until == SHCA_FOREVER && !any_channel(w)) {
+			r = wait_in_world(w);
+		} else {
+			if (!only_channels(w))
+				shca_program_watches();
 			shca_program_sleep(until, true);
-		else
-			r = wait_in_world(w, until);
+		}
 		if (r >= 0)
 			r = w->look(w);
-		if (!r && shca_program_now() >= until)
-			break;
 	}
 	error = errno;
 	shca_program_leave();

@@ -32,7 +32,22 @@ void shca_program_leave(void)
 void shca_program_sleep(uint64_t until, bool events)
 {
 	shca_spin_end();
-	shca_clock_wait(SHCA_ACTOR_WAITS, until, events);
+	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
+}
+
+void shca_program_watches(void)
+{
+	shca_clock_watch_world();
+}
+
+bool shca_program_is_virtual(void)
+{
+	return shca_clk;
+}
+
+void shca_program_wakes(void)
+{
+	shca_clock_wake_process();
 }
 
 void shca_program_looked(void)
@@ -40,20 +55,20 @@ void shca_program_looked(void)
 	shca_spin_in_vain(NULL, NULL);
 }
 
-void shca_program_out(uint64_t until, bool events)
+void shca_program_out(void)
 {
 	shca_spin_end();
-	shca_clock_out_until(until, events);
-}
-
-bool shca_program_is_over(void)
-{
-	return shca_clock_granted();
+	shca_clock_out();
 }
 
 void shca_program_back(void)
 {
 	shca_clock_back();
+}
+
+void shca_program_contends(void)
+{
+	shca_clock_contend();
 }
 
 void shca_program_stirs(void)

@@ -24,16 +24,23 @@ SHCA_PROGRAM uint64_t shca_program_date(void);
 /* Begins and ends a call that may wait: a sync point. */
 SHCA_PROGRAM void shca_program_enter(void);
 SHCA_PROGRAM void shca_program_leave(void);
-/* Between these two: sleeps until a time, or (`events`) until an event of a completion channel
- * comes. */
+/* Between these two: sleeps until a time, or until an event of a completion channel comes
+ * (`events`). */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* ... before it looks for something that the real world may bring: the sleep that follows ends
+ * then, too. */
+SHCA_PROGRAM void shca_program_watches(void);
 /* ... looked for something in vain and will again: parks the thread if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
-/* ... gives the turn away for a wait in the real world, and takes it again; at the latest at
- * `until`: then shca_program_is_over() becomes true. */
-SHCA_PROGRAM void shca_program_out(uint64_t until, bool events);
-SHCA_PROGRAM bool shca_program_is_over(void);
+/* ... gives the turn away for a wait in the real world, and takes it again. */
+SHCA_PROGRAM void shca_program_out(void);
 SHCA_PROGRAM void shca_program_back(void);
+/* ... waits for something that a thread of this process keeps, which goes on now if it is parked.
+ */
+SHCA_PROGRAM void shca_program_contends(void);
+/* Some thread of this process did something that those which watch may have waited for. */
+SHCA_PROGRAM bool shca_program_is_virtual(void);
+SHCA_PROGRAM void shca_program_wakes(void);
 /* The program did something that may wake others in the real world. */
 SHCA_PROGRAM void shca_program_stirs(void);
 /* Returns true if all that a process's descriptor tells of are events of verbs. */

@@ -9,7 +9,7 @@
 #define VAIN   4    /* looks in vain after which a thread is parked */
 #define GAP_NS 1000 /* a thread that computes for longer between two looks doesn't spin */
 #define PLACES 16
-#define LATER  2       /* the time to the next look is this part of the time that it has been spinning */
+#define LATER  2 /* the time to the next look is this part of the time that it has been spinning */
 #define LATEST 10000000u /* ns, at most */
 
 /* How often a place was freed: then no thread may still hold it. */

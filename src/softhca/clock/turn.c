@@ -131,21 +131,42 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads. */
+/* Returns true if nothing is due but looks of spinning threads, and some thread is in the real world, for
+ * which they may wait. */
 static bool only_looks(void)
 {
 	uint32_t high = atomic_load(&shca_clk->high);
+	bool out = false;
 
 	for (uint32_t i = 0; i < high; i++) {
 		if (atomic_load_explicit(&shca_clk->due[i], memory_order_relaxed) != SHCA_NEVER &&
 		    !atomic_load_explicit(&shca_clk->actors[i].looks, memory_order_relaxed))
 			return false;
+		out |= atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed) ==
+		       SHCA_ACTOR_OUT;
 	}
-	return true;
+	return out;
 }
 
-/* Holding the lock, and the turn. `paced`: time up to which real time has gone by. */
-static enum verdict decide(uint32_t actor, uint64_t paced)
+/* Returns how much real time has to go by before the time may be `due`, as nothing but looks is. */
+static uint64_t to_pace(uint64_t due)
+{
+	uint64_t now = atomic_load(&shca_clk->now), real;
+
+	if (!only_looks())
+		return 0;
+	real = shca_real_now();
+	if (shca_clk->paced_time != now) {
+		shca_clk->paced_time = now;
+		shca_clk->paced_since = real;
+	}
+	return due - now > real - shca_clk->paced_since
+		       ? due - now - (real - shca_clk->paced_since)
+		       : 0;
+}
+
+/* Holding the lock, and the turn. */
+static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
 	uint32_t first = shca_actors_first(shca_clk);
 	uint64_t due;
@@ -156,7 +177,8 @@ static enum verdict decide(uint32_t actor, uint64_t paced)
 	if (due > atomic_load(&shca_clk->now)) {
 		if (atomic_load(&shca_clk->stirred))
 			return WORLD;
-		if (due > paced && only_looks())
+		*ns = to_pace(due);
+		if (*ns)
 			return PACE;
 	}
 	return first == actor ? MINE : ADAPTER;
@@ -175,9 +197,8 @@ static void run_adapter(void)
 }
 
 /* Lets as much real time go by as virtual time will, or less if something happens. */
-static uint64_t pace(uint64_t due)
+static void pace(uint64_t ns)
 {
-	uint64_t now = atomic_load(&shca_clk->now), ns = due - now;
 	struct timespec t = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
 
 	atomic_store(&shca_clk->pacing, 1);
@@ -188,7 +209,6 @@ static uint64_t pace(uint64_t due)
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->pacing, 0);
 	atomic_store(&shca_clk->idle, 0);
-	return due;
 }
 
 static void settle(void)
@@ -200,18 +220,19 @@ static void settle(void)
 	shca_clock_settle(here.fabric);
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->idle, 0);
+	shca_actors_look(shca_clk, SHCA_NO_PROC);
 }
 
 bool shca_turn_step(uint32_t actor)
 {
-	uint64_t paced = 0, due;
+	uint64_t ns = 0;
 	bool mine = false;
 
 	shca_clock_lock(here.fabric);
 	if (!atomic_load(&shca_clk->holder) && atomic_load(&shca_clk->due[actor]) != SHCA_NEVER)
 		atomic_store(&shca_clk->holder, actor + 1);
 	while (!mine && atomic_load(&shca_clk->holder) == actor + 1) {
-		switch (decide(actor, paced)) {
+		switch (decide(actor, &ns)) {
 		case MINE:
 			shca_actor_take(shca_clk, actor);
 			mine = true;
@@ -223,8 +244,7 @@ bool shca_turn_step(uint32_t actor)
 			settle();
 			break;
 		case PACE:
-			due = atomic_load(&shca_clk->due[shca_actors_first(shca_clk)]);
-			paced = pace(due);
+			pace(ns);
 			break;
 		case OTHERS:
 			shca_actors_pass(here.fabric);
@@ -238,10 +258,7 @@ bool shca_turn_step(uint32_t actor)
 static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
 {
 	atomic_store(&shca_clk->actors[actor].state, state);
-	if (when == SHCA_NEVER)
-		atomic_store(&shca_clk->due[actor], when);
-	else
-		shca_actor_sooner(shca_clk, actor, when);
+	shca_actor_sooner(shca_clk, actor, when);
 }
 
 /* Whoever was stopped or slept when the turn came had it taken away (watch.c). */
@@ -398,17 +415,37 @@ void shca_clock_leave(void)
 		shca_charge_begin();
 }
 
-void shca_clock_wait(enum shca_actor_state state, uint64_t until, bool events)
+void shca_clock_wait(uint64_t until, unsigned also)
 {
 	uint32_t actor = self.actor - 1;
 	struct shca_actor *a = &shca_clk->actors[actor];
 
 	if (!joined())
 		return;
-	atomic_store(&a->on_event, events);
-	want(actor, state, until);
+	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
+	want(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
 	atomic_store(&a->on_event, 0);
+	atomic_store(&a->on_world, 0);
+}
+
+void shca_clock_watch_world(void)
+{
+	if (joined())
+		atomic_store(&shca_clk->actors[self.actor - 1].on_world, 1);
+}
+
+void shca_clock_wake_process(void)
+{
+	/* The locks below are taken and released here, which is nobody's business. */
+	if (self.depth++ == 0) {
+		shca_clock_lock(here.fabric);
+		shca_actors_look(shca_clk, here.slot);
+		if (!atomic_load(&shca_clk->holder))
+			shca_actors_pass(here.fabric);
+		shca_clock_unlock(here.fabric);
+	}
+	self.depth--;
 }
 
 void shca_clock_await_event(int fd)
@@ -418,7 +455,7 @@ void shca_clock_await_event(int fd)
 	if (!shca_clk || !joined() || (fcntl(fd, F_GETFL) & O_NONBLOCK))
 		return;
 	while (poll(&p, 1, 0) == 0)
-		shca_clock_wait(SHCA_ACTOR_WAITS, SHCA_NEVER, true);
+		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
 }
 
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
@@ -444,19 +481,12 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 
 void shca_clock_out(void)
 {
-	shca_clock_out_until(SHCA_NEVER, false);
-}
-
-void shca_clock_out_until(uint64_t until, bool events)
-{
 	uint32_t actor = self.actor - 1;
 
 	if (!joined())
 		return;
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
-	atomic_store(&shca_clk->actors[actor].on_event, events);
-	atomic_store(&shca_clk->due[actor], until);
 	shca_add(&shca_clk->actors[actor].outs, 1);
 	shca_clock_disturb(shca_clk);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
@@ -464,9 +494,9 @@ void shca_clock_out_until(uint64_t until, bool events)
 	shca_clock_unlock(here.fabric);
 }
 
-bool shca_clock_granted(void)
+void shca_clock_contend(void)
 {
-	return joined() && atomic_load(&shca_clk->actors[self.actor - 1].granted);
+	shca_actors_stir(shca_clk, here.slot, atomic_load(&shca_clk->now));
 }
 
 bool shca_clock_in_program(void)
@@ -494,7 +524,6 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(here.fabric);
 	now = atomic_load(&shca_clk->now);
-	atomic_store(&shca_clk->actors[actor].on_event, 0);
 	shca_clock_disturb(shca_clk);
 	want(actor, SHCA_ACTOR_READY, self.clock > now ? self.clock : now);
 	shca_clock_unlock(here.fabric);

@@ -16,8 +16,8 @@
 
 /* Looks at which a thread has to sleep: one may just be between two system calls. */
 #define ASLEEP 3
-/* One that was called back from the real world looks for that each millisecond. */
-#define ASLEEP_OUT 30
+/* Looks between those at the real world, while nothing is due. */
+#define LOOK_AROUND 5
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
 {
@@ -71,8 +71,23 @@ static bool is_same(const struct shca_clock *c, struct shca_watch *w)
 
 	if (holder && holder == w->holder && turns == w->turns && syncs == w->syncs)
 		return true;
-	*w = (struct shca_watch){.holder = holder, .turns = turns, .syncs = syncs};
+	*w = (struct shca_watch){
+		.holder = holder, .turns = turns, .syncs = syncs, .looks = w->looks};
 	return false;
+}
+
+/* While nothing is due, the real world may do something that nobody here has caused. */
+static void look_around(struct shca_fabric *f, struct shca_watch *w)
+{
+	struct shca_clock *c = &f->hdr->clock;
+
+	if ((w->holder && !atomic_load(&c->pacing)) || ++w->looks % LOOK_AROUND)
+		return;
+	shca_clock_lock(f);
+	shca_actors_look(c, SHCA_NO_PROC);
+	if (!atomic_load(&c->holder))
+		shca_actors_pass(f);
+	shca_clock_unlock(f);
 }
 
 void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
@@ -84,6 +99,7 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 	pid_t pid, tid;
 	char state;
 
+	look_around(f, w);
 	if (!w->holder)
 		return;
 	a = &c->actors[w->holder - 1];
@@ -97,7 +113,7 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 	w->asleep = state == 'R' ? 0 : w->asleep + 1;
 	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't'))
 		return;
-	if (w->asleep >= (atomic_load(&a->state) == SHCA_ACTOR_OUT ? ASLEEP_OUT : ASLEEP))
+	if (w->asleep >= ASLEEP)
 		take_away(f, w, SHCA_ACTOR_OUT);
 	else if (cpu - w->cpu > (uint64_t)shca_opt(f, SHCA_O_CLOCK_QUANTUM))
 		take_away(f, w, SHCA_ACTOR_COMPUTES);

@@ -13,6 +13,7 @@ struct shca_watch {
 	uint32_t holder;
 	uint64_t turns; /* of the clock, and its sync points */
 	uint64_t syncs;
+	uint64_t looks;
 	uint64_t cpu;    /* of the holder, when it was first seen with this turn */
 	uint64_t asleep; /* looks in a row at which it slept */
 };

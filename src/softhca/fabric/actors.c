@@ -220,6 +220,18 @@ void shca_actors_event(struct shca_clock *c, unsigned proc)
 	shca_actors_stir(c, proc, now);
 }
 
+void shca_actors_look(struct shca_clock *c, unsigned proc)
+{
+	uint32_t high = atomic_load(&c->high);
+	uint64_t now = atomic_load(&c->now);
+
+	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++) {
+		if (atomic_load_explicit(&c->actors[i].on_world, memory_order_relaxed) &&
+		    (proc == SHCA_NO_PROC || c->actors[i].proc == proc))
+			shca_actor_sooner(c, i, now);
+	}
+}
+
 void shca_clock_disturb(struct shca_clock *c)
 {
 	atomic_store(&c->stirred, 1);
@@ -239,12 +251,13 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->tid, tid);
 	atomic_store(&a->looks, 0);
 	atomic_store(&a->on_event, 0);
+	atomic_store(&a->on_world, 0);
 	atomic_store(&a->clock, atomic_load(&c->now));
 	atomic_store(&a->turns, 0);
 	atomic_store(&a->parked, 0);
 	atomic_store(&a->outs, 0);
 	atomic_store(&a->cpu, 0);
-	atomic_store(&a->state, SHCA_ACTOR_OUT);
+	atomic_store(&a->state, tid ? SHCA_ACTOR_OUT : SHCA_ACTOR_WAITS);
 }
 
 uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order)
