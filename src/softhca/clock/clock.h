@@ -95,7 +95,7 @@ void shca_charge_stale(void);
 
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */
-void shca_clock_settle(struct shca_fabric *f);
+void shca_clock_settle(struct shca_clock *c);
 
 /* --- the adapter (engine.c) --- */
 /* Executes what is due in this process's adapters. */

@@ -131,8 +131,8 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads, and some thread is in the real world, for
- * which they may wait. */
+/* Returns true if nothing is due but looks of spinning threads, and some thread is in the real
+ * world, for which they may wait. */
 static bool only_looks(void)
 {
 	uint32_t high = atomic_load(&shca_clk->high);
@@ -160,9 +160,8 @@ static uint64_t to_pace(uint64_t due)
 		shca_clk->paced_time = now;
 		shca_clk->paced_since = real;
 	}
-	return due - now > real - shca_clk->paced_since
-		       ? due - now - (real - shca_clk->paced_since)
-		       : 0;
+	return due - now > real - shca_clk->paced_since ? due - now - (real - shca_clk->paced_since)
+							: 0;
 }
 
 /* Holding the lock, and the turn. */
@@ -217,7 +216,7 @@ static void settle(void)
 	atomic_store(&shca_clk->idle, 1);
 	atomic_fetch_add_explicit(&shca_clk->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(here.fabric);
-	shca_clock_settle(here.fabric);
+	shca_clock_settle(shca_clk);
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->idle, 0);
 	shca_actors_look(shca_clk, SHCA_NO_PROC);

@@ -17,6 +17,7 @@
 #include "fabric/proc.h"
 #include "monitor.h"
 #include "watch.h"
+#include "world.h"
 
 #define LOOK_EACH_MS 500 /* at processes that run, whether they still are what attached */
 
@@ -113,6 +114,7 @@ static void look_at_all(struct monitor *m)
 static void run(struct monitor *m)
 {
 	struct shca_watch watch_turn = {0};
+	bool answers = false;
 	uint64_t looked = shca_real_now();
 
 	/* Those that attached before a monitor that was killed could tell. */
@@ -121,8 +123,11 @@ static void run(struct monitor *m)
 	for (;;) {
 		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
 
-		if (any_watched(m) && shca_clock_of(m->fabric))
+		if (any_watched(m) && shca_clock_of(m->fabric)) {
+			/* Before it is needed: a thread waits for the real world only once it has joined. */
+			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
+		}
 		if (n < 0)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {

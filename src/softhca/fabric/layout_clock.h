@@ -58,6 +58,8 @@ struct shca_clock {
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle; /* 1: the holder sleeps, on behalf of all */
 	_Atomic uint32_t stirred; /* 1: the real world may be busy with this job */
+	_Atomic uint32_t world_asked; /* futex: counts questions whether the real world is quiet */
+	_Atomic uint32_t world_done;  /* futex: up to which one it was */
 	_Atomic uint32_t high;    /* actors at and above it are free */
 	_Atomic uint64_t hash;    /* over all sync points and completions */
 	/* Counters. */
