@@ -93,6 +93,10 @@ void shca_charge_begin(void);
 /* The thread was off the CPU since it ended. */
 void shca_charge_stale(void);
 
+/* --- affinity.c --- */
+/* Puts the calling thread on that CPU (-1: leaves it), and remembers where it may run by right. */
+void shca_affinity_pin(int cpu);
+
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */
 void shca_clock_settle(struct shca_clock *c);

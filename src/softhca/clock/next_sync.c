@@ -29,8 +29,6 @@
 	FN(int, pthread_cond_broadcast, (pthread_cond_t * c))                                    \
 	FN(int, pthread_barrier_wait, (pthread_barrier_t * b))                                   \
 	FN(int, pthread_join, (pthread_t t, void **value))                                       \
-	FN(int, pthread_create,                                                                  \
-	   (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg))          \
 	FN(int, pthread_cancel, (pthread_t t))                                                   \
 	FN(int, sem_wait, (sem_t * s))                                                           \
 	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
@@ -223,12 +221,6 @@ int shca_pthread_join(pthread_t t, void **value)
 	r = NEXT(pthread_join)(t, value);
 	back();
 	return r;
-}
-
-int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg)
-{
-	stir();
-	return NEXT(pthread_create)(t, a, fn, arg);
 }
 
 int shca_pthread_cancel(pthread_t t)

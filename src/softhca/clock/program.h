@@ -7,6 +7,7 @@
 #ifndef SHCA_PROGRAM_H
 #define SHCA_PROGRAM_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -41,6 +42,10 @@ SHCA_PROGRAM void shca_program_contends(void);
 /* Some thread of this process did something that those which watch may have waited for. */
 SHCA_PROGRAM bool shca_program_is_virtual(void);
 SHCA_PROGRAM void shca_program_wakes(void);
+/* The CPUs on which the calling thread may run, as its program knows; false: as the kernel knows. A
+ * new thread may run there by right. */
+SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
+SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
 /* The program did something that may wake others in the real world. */
 SHCA_PROGRAM void shca_program_stirs(void);
 /* Returns true if all that a process's descriptor tells of are events of verbs. */

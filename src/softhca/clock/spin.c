@@ -20,6 +20,8 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint64_t since;     /* the first of them */
 	uint64_t period;    /* from look to look */
 	unsigned forgotten; /* as above, when it looked last */
+	const void *parked; /* the place where it was parked: there it is again, once each round */
+	unsigned elsewhere; /* looks in vain since, at other places */
 	unsigned nplaces;   /* where it looked */
 	struct {
 		void *place;
@@ -72,6 +74,16 @@ static uint64_t earliest(void)
 	return least;
 }
 
+/* A thread may look at many places before it comes round: it is parked at one of them. */
+static bool is_round(const void *place)
+{
+	if (place != self.parked && self.vain > VAIN && ++self.elsewhere < PLACES)
+		return false;
+	self.parked = place;
+	self.elsewhere = 0;
+	return true;
+}
+
 bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_mine(), step, at;
@@ -84,7 +96,7 @@ bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
 	note(place, visible);
 	if (!self.vain++)
 		self.since = now;
-	if (self.vain < VAIN)
+	if (self.vain < VAIN || !is_round(place))
 		return false;
 	if (!self.period)
 		self.period = (now - self.since) / (VAIN - 1) + 1;

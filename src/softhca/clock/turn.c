@@ -323,6 +323,7 @@ static void join(void)
 	self.life = here.life;
 	self.draws = 0;
 	pthread_setspecific(key, &self);
+	shca_affinity_pin(shca_clk->cpu);
 	self.clock = atomic_load(&shca_clk->now);
 	shca_clock_disturb(shca_clk);
 	want(actor, SHCA_ACTOR_READY, self.clock);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -54,6 +55,7 @@ int shca_clock_init(struct shca_clock *c, const struct shca_config *config)
 			       ? (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec
 			       : FIXED_DATE_NS;
 	c->tsc_per_s = measure_cycles();
+	c->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
 	atomic_store(&c->now, c->zero);
 	atomic_store(&c->next, 0);
 	atomic_store(&c->stirred, 1);

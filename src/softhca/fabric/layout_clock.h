@@ -68,6 +68,7 @@ struct shca_clock {
 	uint64_t zero;      /* first value of `now` */
 	uint64_t real_zero; /* CLOCK_REALTIME at that time */
 	uint64_t tsc_per_s;
+	int32_t cpu; /* on which all threads run; -1: wherever they like */
 	_Atomic uint32_t threads[SHCA_MAX_ADAPTERS]; /* first thread of each process slot, + 1 */
 	/* When each actor wants the turn; SHCA_NEVER: it has it, or waits for something else. */
 	_Atomic uint64_t due[SHCA_MAX_ACTORS];
