@@ -7,7 +7,9 @@
  */
 #define _GNU_SOURCE 1
 #include <stddef.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #if __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #define HAVE_RSEQ 1
@@ -25,8 +27,29 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint64_t since;        /* ns since then that are accounted for */
 } self;
 
+static bool without_tsc;
+
+void shca_charge_without_tsc(void)
+{
+	without_tsc = true;
+}
+
+/* Returns the counter of the CPU, or ns by the kernel's clock; not by the vDSO, which reads the
+ * TSC. */
+static uint64_t ticks(void)
+{
+	struct timespec t;
+
+	if (!without_tsc)
+		return shca_cycles();
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static uint64_t ns_of(uint64_t cycles)
 {
+	if (without_tsc)
+		return cycles;
 	return (uint64_t)((unsigned __int128)cycles * 1000000000u / shca_clk->tsc_per_s);
 }
 
@@ -101,7 +124,7 @@ uint64_t shca_charge_end(void)
 	bool whole = unbroken();
 	uint64_t cpu, took, most;
 
-	self.ended = shca_cycles();
+	self.ended = ticks();
 	most = ns_of(self.ended - self.began);
 	if (whole && most < LONG) {
 		self.since += most;
@@ -117,13 +140,13 @@ uint64_t shca_charge_end(void)
 void shca_charge_begin(void)
 {
 	if (self.cpu) {
-		self.since += ns_of(shca_cycles() - self.ended);
+		self.since += ns_of(ticks() - self.ended);
 	} else {
 		self.cpu = cpu_clock();
 		self.since = 0;
 	}
 	mark();
-	self.began = shca_cycles();
+	self.began = ticks();
 }
 
 void shca_charge_stale(void)

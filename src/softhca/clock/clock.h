@@ -97,6 +97,15 @@ void shca_charge_stale(void);
 /* Puts the calling thread on that CPU (-1: leaves it), and remembers where it may run by right. */
 void shca_affinity_pin(int cpu);
 
+/* --- the TSC --- */
+/* Makes the calling thread trap when it reads the TSC; by libsofthca-clock.so. */
+extern void (*shca_clock_trap)(void);
+/* Returns true if threads in virtual time are to trap; and what such a thread reads then. */
+bool shca_clock_traps(void);
+uint64_t shca_clock_tsc(void);
+/* The counter of the CPU can't be read without a trap: charge.c asks the kernel instead. */
+void shca_charge_without_tsc(void);
+
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */
 void shca_clock_settle(struct shca_clock *c);

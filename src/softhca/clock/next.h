@@ -25,7 +25,8 @@ static inline void *shca_next(const char *symbol)
 	static symbol##_fn *next_##symbol;
 #define NEXT_RESOLVE_ONE(ret, symbol, parameters) *(void **)&next_##symbol = shca_next(#symbol);
 
-/* Constructors of other libraries may come before ours. */
+/* Finds those behind. Constructors of other libraries may come before ours. */
+static void resolve(void);
 #define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
 
 #endif

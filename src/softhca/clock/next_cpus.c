@@ -123,6 +123,7 @@ static void *start(void *arg)
 	struct start s = *(struct start *)arg;
 
 	free(arg);
+	shca_program_begins();
 	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
 	return s.fn(s.arg);
 }
@@ -136,10 +137,10 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 		return NEXT(pthread_create)(t, a, fn, arg);
 	shca_program_stirs();
 	s = malloc(sizeof(*s));
-	if (!s || !shca_program_cpus(&s->cpus)) {
-		free(s);
-		return NEXT(pthread_create)(t, a, fn, arg);
-	}
+	if (!s)
+		return EAGAIN;
+	if (!shca_program_cpus(&s->cpus))
+		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
 	s->fn = fn;
 	s->arg = arg;
 	r = NEXT(pthread_create)(t, a, start, s);

@@ -19,6 +19,31 @@ uint64_t shca_program_date(void)
 	return shca_clk->real_zero - shca_clk->zero;
 }
 
+static void (*untrap)(void);
+
+void shca_program_on_tsc(void (*trap_tsc)(void), void (*untrap_tsc)(void))
+{
+	shca_clock_trap = trap_tsc;
+	untrap = untrap_tsc;
+}
+
+uint64_t shca_program_tsc(void)
+{
+	return shca_clock_tsc();
+}
+
+void shca_program_begins(void)
+{
+	if (untrap)
+		untrap();
+}
+
+void shca_program_again(void)
+{
+	if (shca_clk && shca_clock_in_program() && shca_clock_traps())
+		shca_clock_trap();
+}
+
 void shca_program_enter(void)
 {
 	shca_clock_enter(SHCA_CALL_WAIT, 1);

@@ -42,6 +42,13 @@ SHCA_PROGRAM void shca_program_contends(void);
 /* Some thread of this process did something that those which watch may have waited for. */
 SHCA_PROGRAM bool shca_program_is_virtual(void);
 SHCA_PROGRAM void shca_program_wakes(void);
+/* Says what a thread that joins the clock does so that it doesn't read the TSC itself, and how that
+ * is undone; and what it would read. */
+SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
+SHCA_PROGRAM uint64_t shca_program_tsc(void);
+/* The calling thread has no clock yet, or is about to become another program; it is as it was. */
+SHCA_PROGRAM void shca_program_begins(void);
+SHCA_PROGRAM void shca_program_again(void);
 /* The CPUs on which the calling thread may run, as its program knows; false: as the kernel knows. A
  * new thread may run there by right. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);

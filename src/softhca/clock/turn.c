@@ -13,13 +13,18 @@
 
 #include "clock.h"
 #include "fabric/cancel.h"
+#include "fabric/cycles.h"
 #include "fabric/options_parse.h"
 
 /* Steps in which the holder lets real time go by while all others only look (ns). */
-#define PACE_NS 10000000u
+/* Traps of rdtsc to learn what one takes. */
+#define TRAP_SAMPLES 4
+#define TRAPS        16
+#define PACE_NS      10000000u
 
 struct shca_clock *shca_clk;
 void (*shca_clock_adapter)(void);
+void (*shca_clock_trap)(void);
 
 static struct {
 	struct shca_fabric *fabric;
@@ -29,17 +34,19 @@ static struct {
 	unsigned life;            /* counts attaches: which threads are joined to this one */
 	uint64_t seed;
 	uint64_t price[SHCA_CALLS];
+	bool trap;      /* rdtsc is to be virtual */
 	int64_t factor; /* parts of SHCA_FACTOR_ONE */
 } here = {.life = 1};
 
 /* The library is there when the program starts: its thread-local data can be found without a call.
  */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-	uint32_t actor; /* + 1 */
-	unsigned life;  /* here.life when it joined */
-	uint32_t depth; /* of calls */
-	uint32_t draws; /* of jitter */
-	uint64_t clock; /* ns */
+	uint32_t actor;   /* + 1 */
+	unsigned life;    /* here.life when it joined */
+	uint32_t depth;   /* of calls */
+	uint32_t draws;   /* of jitter */
+	uint64_t clock;   /* ns */
+	uint64_t trap_ns; /* what is counted for a trap of rdtsc by itself */
 } self;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -82,6 +89,7 @@ static void read_options(const struct shca_fabric *f)
 	for (unsigned i = SHCA_CALL_POST; i < SHCA_CALLS; i++)
 		here.price[i] = (uint64_t)shca_opt(f, prices[i]);
 	here.factor = shca_opt(f, SHCA_O_CLOCK_CPU);
+	here.trap = shca_opt(f, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
 	here.seed = (uint64_t)shca_opt(f, SHCA_O_CLOCK_SEED);
 }
 
@@ -305,6 +313,47 @@ static void make_key(void)
 	pthread_key_create(&key, thread_ends);
 }
 
+static void charge(void)
+{
+	uint64_t cpu;
+
+	if (!here.factor)
+		return;
+	cpu = shca_charge_end();
+	shca_spin_gap(cpu);
+	self.clock += here.factor == SHCA_FACTOR_ONE
+			      ? cpu
+			      : (uint64_t)((unsigned __int128)cpu * (uint64_t)here.factor /
+					   SHCA_FACTOR_ONE);
+	shca_add(&shca_clk->actors[self.actor - 1].cpu, cpu);
+}
+
+/* Makes the thread trap, and measures what the clock counts for a trap alone. */
+static void begin_to_trap(void)
+{
+	uint64_t clock = self.clock, least = SHCA_NEVER;
+	uint32_t depth = self.depth;
+
+	if (!shca_clock_trap)
+		return;
+	shca_charge_without_tsc();
+	shca_clock_trap();
+	self.depth = 0;
+	self.trap_ns = 0;
+	for (int i = 0; here.factor && i < TRAP_SAMPLES; i++) {
+		shca_charge_begin();
+		self.clock = 0;
+		for (int k = 0; k < TRAPS; k++)
+			(void)shca_cycles();
+		charge();
+		least = self.clock / TRAPS < least ? self.clock / TRAPS : least;
+	}
+	if (least != SHCA_NEVER && least > here.price[SHCA_CALL_TIME])
+		self.trap_ns = least - here.price[SHCA_CALL_TIME];
+	self.depth = depth;
+	self.clock = clock;
+}
+
 static bool joined(void)
 {
 	return self.actor && self.life == here.life;
@@ -328,6 +377,8 @@ static void join(void)
 	shca_clock_disturb(shca_clk);
 	want(actor, SHCA_ACTOR_READY, self.clock);
 	await(actor);
+	if (here.trap)
+		begin_to_trap();
 }
 
 /* A sync point: goes on if this thread's clock is the smallest, else when it is. */
@@ -375,21 +426,6 @@ void shca_clock_pay(enum shca_call what, uint64_t n)
 
 	if (self.actor)
 		self.clock += here.seed && price ? jitter(price) : price;
-}
-
-static void charge(void)
-{
-	uint64_t cpu;
-
-	if (!here.factor)
-		return;
-	cpu = shca_charge_end();
-	shca_spin_gap(cpu);
-	self.clock += here.factor == SHCA_FACTOR_ONE
-			      ? cpu
-			      : (uint64_t)((unsigned __int128)cpu * (uint64_t)here.factor /
-					   SHCA_FACTOR_ONE);
-	shca_add(&shca_clk->actors[self.actor - 1].cpu, cpu);
 }
 
 void shca_clock_enter(enum shca_call what, uint64_t n)
@@ -497,6 +533,25 @@ void shca_clock_out(void)
 void shca_clock_contend(void)
 {
 	shca_actors_stir(shca_clk, here.slot, atomic_load(&shca_clk->now));
+}
+
+bool shca_clock_traps(void)
+{
+	return here.trap && shca_clock_trap;
+}
+
+uint64_t shca_clock_tsc(void)
+{
+	uint64_t before = self.clock, took;
+
+	shca_clock_read();
+	took = self.clock - before;
+	/* Not what the trap took, as far as that is known. */
+	self.clock -= took - here.price[SHCA_CALL_TIME] < self.trap_ns
+			      ? took - here.price[SHCA_CALL_TIME]
+			      : self.trap_ns;
+	return (uint64_t)((unsigned __int128)(self.clock - shca_clk->zero) * shca_clk->tsc_per_s /
+			  1000000000u);
 }
 
 bool shca_clock_in_program(void)
