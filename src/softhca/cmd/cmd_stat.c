@@ -11,8 +11,8 @@
 
 #include "cmd.h"
 #include "columns.h"
-#include "fabrics.h"
 #include "fabric/options_parse.h"
+#include "fabrics.h"
 #include "render.h"
 #include "snapshot.h"
 

@@ -70,7 +70,7 @@ static void read_slots(struct monitor *m)
 }
 
 /* A session of its own, no terminal, no place and no stream that anybody would wait for. */
-static void settle(void)
+static void deliver_payload(void)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				      SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
@@ -153,7 +153,7 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
-	settle();
+	deliver_payload();
 	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
 	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)

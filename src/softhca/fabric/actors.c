@@ -73,7 +73,7 @@ static void wake(_Atomic uint32_t *futex)
 static void wake_actor(struct shca_fabric *f, uint32_t actor)
 {
 	if (actor < SHCA_MAX_ADAPTERS)
-		shca_proc_ring_bell(&f->hdr->procs[actor]);
+		shca_proc_wake(&f->hdr->procs[actor]);
 	else
 		wake(&f->hdr->clock.actors[actor].granted);
 }

@@ -16,7 +16,7 @@
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
-#include "owed.h"
+#include "pending_event.h"
 #include "proc.h"
 #include "table.h"
 #include "xrc_life.h"
@@ -185,7 +185,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	unsigned h, k;
 
 	leave_multicast(f);
-	shca_owed_inherit(f, proc);
+	shca_pending_event_reap(f, proc);
 	for (h = 0; h < f->hdr->nhcas; h++) {
 		struct shca_hca *hca = &f->hdr->hcas[h];
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "clock/clock.h"
-#include "hca/handout.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -33,7 +33,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	}
 	channel->id = (uint32_t)id;
 	channel->ibv.context = context;
-	shca_own(context, &channel->owned, SHCA_OWNED_CHANNEL, channel);
+	shca_context_objects_add(context, &channel->context_node, SHCA_OBJECT_CHANNEL, channel);
 	return &channel->ibv;
 }
 
@@ -52,7 +52,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 	pthread_mutex_unlock(&context->mutex);
 	if (refs)
 		return EBUSY;
-	shca_disown(&channel->owned);
+	shca_context_objects_remove(&channel->context_node);
 	shca_event_destroy(&shca_self.fabric, shca_self.slot, channel->id, ibchannel->fd);
 	free(channel);
 	return 0;
@@ -76,12 +76,12 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 			return -1;
 		if (ev.kind != SHCA_EVENT_COMP)
 			continue;
-		shca_handout_lock();
+		shca_event_ack_lock();
 		found = shca_cq_by_idx(ctx, ev.idx, ev.number);
 		if (found)
-			shca_handout_give(&found->mutex,
-					  &((struct shca_cq *)found)->comp_events_given);
-		shca_handout_unlock();
+			shca_event_ack_expect(&found->mutex,
+					      &((struct shca_cq *)found)->comp_events_given);
+		shca_event_ack_unlock();
 	}
 	*cq = found;
 	*cq_context = found->cq_context;
@@ -91,5 +91,5 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
 	if (nevents)
-		shca_handout_ack(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
+		shca_event_ack_done(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
 }

@@ -8,9 +8,9 @@
 #include <errno.h>
 
 #include "clock/clock.h"
-#include "hca/cq.h"
+#include "hca/queues/cq.h"
 #include "hca/ops.h"
-#include "hca/qp.h"
+#include "hca/queues/qp.h"
 
 static uint64_t visible(void *place)
 {

@@ -11,8 +11,8 @@
 
 #include "clock/clock.h"
 #include "fabric/cancel.h"
+#include "hca/context_objects.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 #define MAX_COMP_VECTORS 64
 
@@ -128,7 +128,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = -ret;
 		return NULL;
 	}
-	shca_owned_open(ctx);
+	shca_context_objects_open(ctx);
 	return &ctx->vctx.context;
 }
 
@@ -136,7 +136,7 @@ int ibv_close_device(struct ibv_context *context)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(context);
-	bool ours = shca_ours(context), leftovers = shca_owns(ctx);
+	bool ours = shca_ours(context), leftovers = shca_context_objects_any(ctx);
 	int cancel;
 
 	cancel = shca_cancel_hold();
@@ -149,7 +149,7 @@ int ibv_close_device(struct ibv_context *context)
 		close(context->async_fd);
 	}
 	close(context->cmd_fd);
-	shca_owned_close(ctx);
+	shca_context_objects_close(ctx);
 	if (ours)
 		shca_process_leave();
 	shca_cancel_restore(cancel);

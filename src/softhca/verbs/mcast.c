@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "clock/clock.h"
-#include "hca/mcast.h"
+#include "hca/objects/mcast.h"
 
 static int check(const struct ibv_qp *qp, const union ibv_gid *gid)
 {

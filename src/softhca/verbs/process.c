@@ -13,9 +13,9 @@
 #include "clock/clock.h"
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
-#include "hca/engine.h"
+#include "hca/context_objects.h"
+#include "hca/execution/engine.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
 
@@ -36,12 +36,12 @@ static void fork_prepare(void)
 	if (shca_clk)
 		shca_clock_disturb(shca_clk);
 	pthread_mutex_lock(&lock);
-	shca_owned_fork_prepare();
+	shca_context_objects_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-	shca_owned_fork_parent();
+	shca_context_objects_fork_parent();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -51,7 +51,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	shca_owned_fork_child(shca_leftover_refuse);
+	shca_context_objects_fork_child(shca_leftover_refuse);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
