@@ -125,6 +125,7 @@ static void *start(void *arg)
 	free(arg);
 	shca_program_begins();
 	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
+	shca_program_inherits();
 	return s.fn(s.arg);
 }
 

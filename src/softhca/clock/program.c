@@ -38,6 +38,11 @@ void shca_program_begins(void)
 		untrap();
 }
 
+void shca_program_inherits(void)
+{
+	shca_clock_inherit();
+}
+
 void shca_program_again(void)
 {
 	if (shca_clk && shca_clock_in_program() && shca_clock_traps())

@@ -43,6 +43,7 @@ static struct {
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint32_t actor;   /* + 1 */
 	unsigned life;    /* here.life when it joined */
+	bool heir;        /* made by a thread with a clock: it joins with whatever it does first */
 	uint32_t depth;   /* of calls */
 	uint32_t draws;   /* of jitter */
 	uint64_t clock;   /* ns */
@@ -554,15 +555,25 @@ uint64_t shca_clock_tsc(void)
 			  1000000000u);
 }
 
+void shca_clock_inherit(void)
+{
+	self.heir = true;
+}
+
 bool shca_clock_in_program(void)
 {
-	return joined() && !self.depth;
+	return (joined() || self.heir) && !self.depth;
 }
 
 uint64_t shca_clock_read(void)
 {
 	if (self.depth)
 		return self.clock;
+	if (!joined()) {
+		shca_clock_enter(SHCA_CALL_TIME, 1);
+		shca_clock_leave();
+		return self.clock;
+	}
 	charge();
 	shca_clock_pay(SHCA_CALL_TIME, 1);
 	if (here.factor)
