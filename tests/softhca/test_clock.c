@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock.c - a program in virtual time, under a link of 10 us and 1 GB/s and with computing that
- * costs nothing: what it sees of time, and what that takes in real time. The verbs know of no clock, so
- * nothing here does either, but for the real time, which is asked of the kernel itself.
+ * test_clock.c - a program in virtual time, under a link of 10 us and 1 GB/s and with computing
+ * that costs nothing: what it sees of time, and what that takes in real time. The verbs know of no
+ * clock, so nothing here does either, but for the real time, which is asked of the kernel itself.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -250,8 +250,8 @@ static void wait_for_nothing(void)
 /* One process is in trouble while it has the turn: the other one goes on. */
 static void trouble(void (*fn)(void))
 {
-	procs_may_die(1);
 	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_may_die(1);
 	procs_wait_for(0, KEY_ROUNDS, 20);
 	procs_kill(1);
 	procs_finish();

@@ -63,6 +63,8 @@ void shca_clock_out(void);
 void shca_clock_back(void);
 /* Lets the threads of this process that spin look now. */
 void shca_clock_contend(void);
+/* The calling thread is softhca's own: nothing that it does is the program's. */
+void shca_clock_exclude(void);
 /* The calling thread was made by one with a clock. */
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */

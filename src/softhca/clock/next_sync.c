@@ -6,9 +6,12 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +35,8 @@
 	FN(int, pthread_cancel, (pthread_t t))                                                   \
 	FN(int, sem_wait, (sem_t * s))                                                           \
 	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
-	FN(int, sem_post, (sem_t * s))
+	FN(int, sem_post, (sem_t * s))                                                           \
+	FN(long, syscall, (long nr, ...))
 
 #define FN NEXT_DECLARE_ONE
 FUNCTIONS
@@ -277,5 +281,76 @@ int shca_sem_post(sem_t *s)
 
 	stir();
 	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- futexes */
+
+struct futex {
+	uint32_t *word;
+	int op;
+	uint32_t value;
+	const struct timespec *timeout;
+};
+
+static uint64_t futex_deadline(const struct futex *f)
+{
+	bool absolute = (f->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	clockid_t clock = f->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+
+	if (!f->timeout)
+		return SHCA_FOREVER;
+	if (absolute)
+		return deadline_of(clock, f->timeout);
+	return shca_program_now() + (uint64_t)f->timeout->tv_sec * SECOND +
+	       (uint64_t)f->timeout->tv_nsec;
+}
+
+/* Waits as for a condition: woken without cause is what happens there, too. */
+static long futex_wait(const struct futex *f)
+{
+	uint64_t until;
+	long r = -1;
+
+	shca_program_enter();
+	until = futex_deadline(f);
+	shca_program_contends();
+	atomic_fetch_add(&waiting, 1);
+	shca_program_watches();
+	errno = EAGAIN;
+	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
+		shca_program_sleep(until, false);
+		errno = ETIMEDOUT;
+		r = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	return r;
+}
+
+/* Programs that have locks of their own call it for SYS_futex. */
+long shca_syscall(long nr, ...)
+{
+	long a[6], r;
+	va_list ap;
+	int cmd;
+
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	cmd = (int)a[1] & FUTEX_CMD_MASK;
+	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
+	    shca_program_is_clocked())
+		return futex_wait(&(struct futex){(uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
+						  (const struct timespec *)a[3]});
+	r = NEXT(syscall)(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
+		int error = errno;
+
+		stir();
+		wake();
+		errno = error;
+	}
 	return r;
 }

@@ -304,6 +304,8 @@ static void await(uint32_t actor)
 static void thread_ends(void *arg)
 {
 	(void)arg;
+	/* What it does from here on is softhca's. */
+	self.depth++;
 	if (self.actor && self.life == here.life && shca_clk)
 		shca_actor_end(here.fabric, self.actor - 1);
 	self.actor = 0;
@@ -440,6 +442,7 @@ void shca_clock_enter(enum shca_call what, uint64_t n)
 	if (!joined()) /* no actor is left: it runs as it likes */
 		return;
 	atomic_store_explicit(&shca_clk->actors[self.actor - 1].where, what, memory_order_relaxed);
+	atomic_store_explicit(&shca_clk->actors[self.actor - 1].on_world, 0, memory_order_relaxed);
 	shca_clock_pay(what, n);
 	sync_here();
 }
@@ -522,6 +525,7 @@ void shca_clock_out(void)
 
 	if (!joined())
 		return;
+	self.depth++;
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
@@ -529,11 +533,17 @@ void shca_clock_out(void)
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(here.fabric);
 	shca_clock_unlock(here.fabric);
+	self.depth--;
 }
 
 void shca_clock_contend(void)
 {
 	shca_actors_stir(shca_clk, here.slot, atomic_load(&shca_clk->now));
+}
+
+void shca_clock_exclude(void)
+{
+	self.depth = 1;
 }
 
 bool shca_clock_traps(void)

@@ -414,6 +414,7 @@ static void await_turn(void)
  * others. */
 static void serve_in_virtual_time(void)
 {
+	shca_clock_exclude();
 	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
 		if (!shca_peer_copy_serve())
 			await_turn();
