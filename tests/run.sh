@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-all_groups=(lint unit softhca transport fuzz clients mpi programs dist asan tsan)
+all_groups=(lint unit softhca virtual transport fuzz clients mpi programs dist asan tsan)
 passed=0 failed=0 skipped=0
 skips=() # what was skipped, and why
 fails=() # what failed, and the last that it said
@@ -172,6 +172,22 @@ group_softhca() {
 		run "$(basename "$t")" 300 env TEST_BUILD="$build" SOFTHCA="$build/src/softhca/softhca" \
 			LAUNCHER_CLIENT="$build/tests/softhca/launcher_client" "$t"
 	done
+}
+
+# Programs of the group softhca, and of others, in virtual time.
+group_virtual() {
+	local clients=$top/tests/clients
+	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
+	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s
+
+	need_packages "${client_packages[@]}"
+	plain_build
+	run_list softhca suite.list "virtual: "
+	# shellcheck source=tests/clients/ibverbs-utils.sh
+	. "$clients/ibverbs-utils.sh"
+	pair ib_send_lat 2 ib_send_lat -n 1000
+	pair ib_send_bw 2 ib_send_bw -n 1000
+	pair ib_read_lat 2 ib_read_lat -n 1000
 }
 
 # What tests/clients/*.sh call.
