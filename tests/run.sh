@@ -17,7 +17,8 @@ usage() {
 	cat <<END
 Usage: tests/run.sh [--build DIR] [GROUP [NAME...]]
 Groups: ${all_groups[*]}; without one, all of them.
-NAME runs only what has it in its name. --build tests a build that is there, without set-up.
+NAME runs only what has it in its name. --build tests a build that is there.
+Packages of Debian that a group needs are installed by apt-get if you are root; else they are named, and nothing runs.
 With TEST_BUDGET=SECONDS in the environment, what has not begun by then is skipped, and said to be.
 END
 }
@@ -392,7 +393,7 @@ cppcheck_all() {
 	pass_or_fail cppcheck 900 cppcheck -q -j "$(nproc)" --error-exitcode=1 --std=c11 \
 		--enable=warning,portability,performance --inline-suppr --suppress=missingIncludeSystem \
 		--include=/usr/include/uthash.h --include=/usr/include/utlist.h "${undefined[@]}" "${includes[@]}" \
-		include src ompi-btl tests bench
+		include src ompi-btl examples tests bench
 }
 
 group_lint() {
@@ -400,7 +401,7 @@ group_lint() {
 
 	need_packages "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 	cd "$top"
-	mapfile -t c < <(find include src ompi-btl tests bench -name '*.[ch]' | sort)
+	mapfile -t c < <(find include src ompi-btl examples tests bench -name '*.[ch]' | sort)
 	# Scripts by their name or by their first line.
 	mapfile -t sh < <({
 		find tests bench -name '*.sh'
@@ -414,6 +415,8 @@ group_lint() {
 	# Checks that the mutants apply; the transport group checks that their bugs are found.
 	wanted mutants && run "mutants apply" 60 python3 tests/transport/mutate.py check src/transport tests/transport/mutants{,_net}
 	wanted readme && pass_or_fail readme 60 tests/readme.sh
+	wanted versions && pass_or_fail versions 60 tests/versions.sh
+	wanted spec && pass_or_fail spec 60 tests/spec.sh
 	wanted usage && pass_or_fail usage 60 tests/usage.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
@@ -422,7 +425,10 @@ group_lint() {
 # What people do with a release.
 group_dist() {
 	plain_build
-	wanted install && need_packages ibverbs-utils && pass_or_fail install 300 "$top/tests/install.sh" "$build"
+	need_packages "${dist_packages[@]}"
+	wanted manual && pass_or_fail manual 60 "$top/tests/manual.sh" "$build"
+	wanted packages && pass_or_fail packages 600 "$top/tests/packages.sh" "$build"
+	wanted install && pass_or_fail install 300 "$top/tests/install.sh" "$build"
 	wanted clang && need_packages clang && pass_or_fail clang 900 "$top/tests/clang.sh"
 	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" -j "$(nproc)" distcheck
 	return 0

@@ -92,8 +92,9 @@ static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
 	struct model_conf *conf = &ep->model->conf;
 	int to = addressee(ep, peer);
 
-	if (!ep->data_sure && (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].pressed ||
-			       model_fails(ep, conf->no_eager_buf)))
+	if (!ep->data_sure &&
+	    (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].backpressured ||
+	     model_fails(ep, conf->no_eager_buf)))
 		return NULL;
 	ep->data_sure = false;
 	ep->eager = malloc(len);
@@ -155,12 +156,12 @@ static void op_bounce_put(void *net, struct tq_bounce *bounce)
 	free(b);
 }
 
-static void op_press(void *net, bool stop)
+static void op_backpressure(void *net, bool stop)
 {
 	struct model_ep *ep = model_enter(net);
 
-	SIM_MUST(ep->pressed != stop, "press() twice");
-	ep->pressed = stop;
+	SIM_MUST(ep->backpressured != stop, "backpressure() twice");
+	ep->backpressured = stop;
 }
 
 /* ---- lanes ---- */
@@ -286,7 +287,7 @@ static void op_report(void *net, struct tq_lane *lane)
 static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
-	const struct tq_wire_limits *l = &ep->limits;
+	const struct tq_net_limits *l = &ep->limits;
 	int to = addressee(ep, peer);
 	struct model_item *it;
 
@@ -336,7 +337,7 @@ static void op_give_up(void *net, struct tq_peer *peer, const char *why)
 	hca_break(ep->model, ep->id, to);
 }
 
-const struct tq_wire_ops model_ops = {
+const struct tq_net_ops model_ops = {
 	.control = op_control,
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
@@ -357,7 +358,7 @@ const struct tq_wire_ops model_ops = {
 	.reg = model_op_reg,
 	.unreg = model_op_unreg,
 	.bounce_put = op_bounce_put,
-	.press = op_press,
+	.backpressure = op_backpressure,
 };
 
 /* ---- life ---- */

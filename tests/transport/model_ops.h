@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the model share: those of its operations (struct tq_wire_ops) that are not in
+/* What the files of the model share: those of its operations (struct tq_net_ops) that are not in
  * model.c. */
 #ifndef SIM_MODEL_OPS_H
 #define SIM_MODEL_OPS_H

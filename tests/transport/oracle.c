@@ -237,17 +237,18 @@ static void check_core(struct world *w, int e)
 	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
 		 "%d: deferred work is left", e);
 	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
-	SIM_MUST(core->nstups - core->nstups_parked <= core->params->tuple_records,
-		 "%d: %u records as sender, of which %u are needed", e, core->nstups,
-		 core->nstups_parked);
-	SIM_MUST(core->nrtups - core->nrtups_parked <= core->params->tuple_records,
-		 "%d: %u records as receiver, of which %u are needed", e, core->nrtups,
-		 core->nrtups_parked);
+	SIM_MUST(core->ntx_tuples - core->ntx_tuples_parked <= core->params->tuple_records,
+		 "%d: %u records as sender, of which %u are needed", e, core->ntx_tuples,
+		 core->ntx_tuples_parked);
+	SIM_MUST(core->nrx_tuples - core->nrx_tuples_parked <= core->params->tuple_records,
+		 "%d: %u records as receiver, of which %u are needed", e, core->nrx_tuples,
+		 core->nrx_tuples_parked);
 	for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
 		ctx = w->ctx[e][c];
 		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);
 		SIM_MUST(!ctx->wild, "%d: a wildcard is left", e);
-		SIM_MUST(!ctx->unex || w->broken[0] >= 0, "%d: an unexpected message is left", e);
+		SIM_MUST(!ctx->unexpected || w->broken[0] >= 0, "%d: an unexpected message is left",
+			 e);
 	}
 }
 

@@ -159,18 +159,18 @@ static void withdrawn(void)
 	core = &many_eps[1]->core;
 	tq_lock(&many_eps[1]->lock);
 	for (int i = 0; i < 10 * 8; i++) {
-		struct tq_srq *srq = core->wire->srq_get(core->net, &srqn);
+		struct tq_srq *srq = core->ops->srq_get(core->net, &srqn);
 
 		made += srq != NULL;
 		if (srq)
-			core->wire->srq_put(core->net, srq, false);
+			core->ops->srq_put(core->net, srq, false);
 	}
 	tq_unlock(&many_eps[1]->lock);
 	many_must(made == 8, "%d queues were made", made);
 	is_within(1, "srqs_withdrawn", 8);
 	falls(1, "srqs_withdrawn", 0);
 	tq_lock(&many_eps[1]->lock);
-	many_must(core->wire->srq_get(core->net, &srqn) != NULL,
+	many_must(core->ops->srq_get(core->net, &srqn) != NULL,
 		  "none is made when those have gone");
 	tq_unlock(&many_eps[1]->lock);
 }
@@ -240,7 +240,7 @@ static void unexpected(size_t size, int n, uint64_t most)
 	}
 	eager = many_counter(0, "sent_eager") - eager;
 	many_must(eager <= most, "%d messages were sent eagerly", (int)eager);
-	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unex)));
+	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unexpected)));
 	many_must(many_counter(1, "unexpected") == (uint64_t)n, "%d of %d are there",
 		  (int)many_counter(1, "unexpected"), n);
 	for (int i = 0; i < n; i++) {
@@ -262,7 +262,7 @@ static void unexpected_data(void)
 
 static void unexpected_empty(void)
 {
-	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unex) + 2 * 255);
+	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unexpected) + 2 * 255);
 }
 
 /* Messages wait for credit, and writes for a connection; then no more. */
@@ -337,7 +337,7 @@ static void told_while_away(void)
 	link = many_peers[1][0]->link;
 	for (int i = 0; i < 1001; i++) {
 		tq_lock(&many_eps[0]->lock);
-		core->wire->press(core->net, i % 2 == 0);
+		core->ops->backpressure(core->net, i % 2 == 0);
 		tq_unlock(&many_eps[0]->lock);
 		tq_progress(many_eps[0]);
 	}
@@ -345,7 +345,7 @@ static void told_while_away(void)
 	many_must(many_high(0, "waiting") == 1, "none waits");
 	falls(0, "waiting", 0);
 	many_spin(1000);
-	many_must(link->pressed, "the last word didn't come");
+	many_must(link->backpressured, "the last word didn't come");
 }
 
 /* Announced messages, each registered: ten times as many operations as are kept for the next. */

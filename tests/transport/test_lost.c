@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/conn.h"
+#include "net/connections.h"
 #include "net/control.h"
 
 #define LONG 65536
@@ -244,8 +244,8 @@ static void mark_unseen(void)
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
 	fd = net->xrcd_fd;
 	net->xrcd_fd = -1;
-	due = net->conns->check_due;
-	for (time_t end = time(NULL) + many_deadline; net->conns->check_due == due;) {
+	due = net->connections->check_due;
+	for (time_t end = time(NULL) + many_deadline; net->connections->check_due == due;) {
 		many_must(time(NULL) < end, "nobody checks the peers");
 		many_spin(64);
 	}

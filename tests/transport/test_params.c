@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "many.h"
-#include "net/conn.h"
+#include "net/connections.h"
 
 static const int both[] = {0, 1};
 
@@ -54,7 +54,7 @@ static void attributes(void)
 			  qp.max_rd_atomic == 4,
 		  "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
 		  qp.max_rd_atomic);
-	HASH_ITER(hh, many_eps[1]->net.conns->targets, t, tmp) {
+	HASH_ITER(hh, many_eps[1]->net.connections->targets, t, tmp) {
 		qp = ask(t->qp);
 		path_is(&qp, "TGT");
 		many_must(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,

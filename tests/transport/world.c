@@ -242,19 +242,19 @@ static void check_unexpected(const struct model_ep *ep)
 {
 	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;
 
-	SIM_MUST(ep->pressed || now <= limit, "%d keeps %lld unexpected bytes and takes more",
+	SIM_MUST(ep->backpressured || now <= limit, "%d keeps %lld unexpected bytes and takes more",
 		 ep->id, (long long)now);
-	SIM_MUST(!ep->pressed || now >= limit / 4 * 3,
+	SIM_MUST(!ep->backpressured || now >= limit / 4 * 3,
 		 "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
 }
 
-static void check_parked_stups(const struct model_ep *ep, const struct tq_ctx *ctx)
+static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ctx *ctx)
 {
-	const struct tq_stup *t;
+	const struct tq_tx_tuple *t;
 
 	for (int rank = 0; rank < ctx->npeers; rank++) {
-		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->stups : NULL; t; t = t->hh.next)
-			SIM_MUST(!t->parked || !tq_stup_quiet(t),
+		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL; t; t = t->hh.next)
+			SIM_MUST(!t->parked || !tq_tx_tuple_quiet(t),
 				 "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
 				 t->tag);
 	}
@@ -264,15 +264,15 @@ static void check_parked_stups(const struct model_ep *ep, const struct tq_ctx *c
 static void check_records(const struct model_ep *ep)
 {
 	const struct tq_core *core = &ep->core;
-	const struct tq_rtup *k;
+	const struct tq_rx_tuple *k;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rtup_parked, k, anext)
-		SIM_MUST(!tq_rtup_quiet(k),
+	DL_FOREACH2(core->rx_tuple_parked, k, anext)
+		SIM_MUST(!tq_rx_tuple_quiet(k),
 			 "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
 			 k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
-		check_parked_stups(ep, ctx);
+		check_parked_tx_tuples(ep, ctx);
 }
 
 /* Who is idle may leave: its queues go then. */

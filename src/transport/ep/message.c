@@ -48,15 +48,15 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 	if (rc != -EIO)
 		return rc;
 	/* The failure and its cause are in the log before the user is told of it. */
-	tq_conn_report(&ep->net);
-	while (!has_failed(ctx, rank) && !tq_conn_settled(&ep->net))
+	tq_connections_report(&ep->net);
+	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
 	return rc;
 }
 
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
-	const struct tq_wire_limits *l = &ep->net.limits;
+	const struct tq_net_limits *l = &ep->net.limits;
 
 	if (len <= tq_eager_limit(&ep->core))
 		return 0;

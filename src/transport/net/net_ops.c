@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The network as the protocol sees it, and its life. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 /* Eager messages may be switched off, pieces not. */
 #define PIECE_MIN 1024u
@@ -11,140 +11,139 @@
 /* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
 #define MESSAGE_MAX (1u << 30)
 
-static int wire_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
-			unsigned flags)
+static int net_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+		       unsigned flags)
 {
 	return tq_control_send(net, peer->link, msg, len, flags);
 }
 
-static void *wire_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+static void *net_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
 {
 	return tq_control_buf(net, peer->link, len);
 }
 
-static int wire_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+static int net_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
 {
 	return tq_control_buf_send(net, peer->link, buf, len, flags);
 }
 
-static bool wire_data_ready(void *net, struct tq_peer *peer)
+static bool net_data_ready(void *net, struct tq_peer *peer)
 {
 	return tq_control_data_ready(net, peer->link);
 }
 
-static bool wire_copy_get(void *net, uint64_t len, struct tq_sg *sg)
+static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 {
 	return tq_copy_get(net, len, sg);
 }
 
-static bool wire_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
+static bool net_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 {
 	return tq_control_piece_get(net, len, sg);
 }
 
-static void wire_copy_put(void *net, struct tq_sg *sg)
+static void net_copy_put(void *net, struct tq_sg *sg)
 {
 	tq_control_copy_put(net, sg);
 }
 
-static struct tq_lane *wire_lane_get(void *net, struct tq_peer *peer)
+static struct tq_lane *net_lane_get(void *net, struct tq_peer *peer)
 {
-	return tq_conn_hold_get(net, peer->link);
+	return tq_lane_hold_get(net, peer->link);
 }
 
-static void wire_lane_put(void *net, struct tq_lane *lane)
+static void net_lane_put(void *net, struct tq_lane *lane)
 {
-	tq_conn_hold_put(net, lane);
+	tq_lane_hold_put(net, lane);
 }
 
-static int wire_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
-		       const struct tq_sg *sg, int nsg, unsigned flags, void *token)
+static int net_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+		      const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	if (flags & TQ_DIRECT_BULK)
 		return tq_rdma_direct(net, peer->link, srqn, sg, nsg, flags, token);
 	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
 }
 
-static int wire_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
-		     uint64_t addr, uint32_t rkey, void *token)
+static int net_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+		    uint32_t rkey, void *token)
 {
 	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
 }
 
-static int wire_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
-		      uint64_t addr, uint32_t rkey, void *token)
+static int net_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+		     uint64_t addr, uint32_t rkey, void *token)
 {
 	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
-static struct tq_srq *wire_srq_get(void *net, uint32_t *srqn)
+static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
 {
 	return tq_srq_get(net, srqn);
 }
 
-static int wire_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
-			 void *token)
+static int net_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
 {
 	return tq_srq_post(net, srq, sg, nsg, token);
 }
 
-static void wire_srq_put(void *net, struct tq_srq *srq, bool safe)
+static void net_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
 	tq_srq_put(net, srq, safe);
 }
 
-static struct tq_reg *wire_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
+static struct tq_reg *net_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	return tq_mem_reg(net, addr, len, write, cookie);
 }
 
-static void wire_unreg(void *net, struct tq_reg *reg, void *cookie)
+static void net_unreg(void *net, struct tq_reg *reg, void *cookie)
 {
 	tq_mem_unreg(net, reg, cookie);
 }
 
-static void wire_bounce_put(void *net, struct tq_bounce *bounce)
+static void net_bounce_put(void *net, struct tq_bounce *bounce)
 {
 	tq_control_bounce_put(net, bounce);
 }
 
-static void wire_press(void *net, bool stop)
+static void net_backpressure(void *net, bool stop)
 {
-	tq_control_press(net, stop);
+	tq_control_backpressure(net, stop);
 }
 
-static void wire_report(void *net, struct tq_lane *lane)
+static void net_report(void *net, struct tq_lane *lane)
 {
 	tq_lane_report(net, lane);
 }
 
-static void wire_give_up(void *net, struct tq_peer *peer, const char *why)
+static void net_give_up(void *net, struct tq_peer *peer, const char *why)
 {
 	tq_link_give_up(net, peer->link, why);
 }
 
-const struct tq_wire_ops tq_net_ops = {
-	.control = wire_control,
-	.eager_buf = wire_eager_buf,
-	.eager_send = wire_eager_send,
-	.data_ready = wire_data_ready,
-	.copy_get = wire_copy_get,
-	.reserve_get = wire_reserve_get,
-	.copy_put = wire_copy_put,
-	.lane_get = wire_lane_get,
-	.lane_put = wire_lane_put,
-	.direct = wire_direct,
-	.report = wire_report,
-	.give_up = wire_give_up,
-	.read = wire_read,
-	.write = wire_write,
-	.srq_get = wire_srq_get,
-	.srq_post = wire_srq_post,
-	.srq_put = wire_srq_put,
-	.reg = wire_reg,
-	.unreg = wire_unreg,
-	.bounce_put = wire_bounce_put,
-	.press = wire_press,
+const struct tq_net_ops tq_net_ops = {
+	.control = net_control,
+	.eager_buf = net_eager_buf,
+	.eager_send = net_eager_send,
+	.data_ready = net_data_ready,
+	.copy_get = net_copy_get,
+	.reserve_get = net_reserve_get,
+	.copy_put = net_copy_put,
+	.lane_get = net_lane_get,
+	.lane_put = net_lane_put,
+	.direct = net_direct,
+	.report = net_report,
+	.give_up = net_give_up,
+	.read = net_read,
+	.write = net_write,
+	.srq_get = net_srq_get,
+	.srq_post = net_srq_post,
+	.srq_put = net_srq_put,
+	.reg = net_reg,
+	.unreg = net_unreg,
+	.bounce_put = net_bounce_put,
+	.backpressure = net_backpressure,
 };
 
 static uint32_t least(int64_t a, int64_t b)
@@ -169,7 +168,7 @@ static int limits_open(struct tq_net *net)
 {
 	const struct ibv_device_attr *attr = &net->dev.attr;
 	const struct tq_params *params = net->params;
-	struct tq_wire_limits *l = &net->limits;
+	struct tq_net_limits *l = &net->limits;
 
 	l->max_inline = net->dev.max_inline;
 	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
@@ -190,11 +189,15 @@ static const struct {
 	int (*open)(struct tq_net *net);
 	void (*close)(struct tq_net *net);
 } parts[] = {
-	{tq_device_open, tq_device_close},   {limits_open, NULL},
-	{tq_xrcd_open, tq_xrcd_close},       {tq_cqs_open, tq_cqs_close},
-	{tq_mem_open, tq_mem_close},         {tq_srqs_open, tq_srqs_close},
-	{tq_control_open, tq_control_close}, {tq_rdma_open, tq_rdma_close},
-	{tq_conns_open, tq_conns_close},
+	{tq_device_open, tq_device_close},
+	{limits_open, NULL},
+	{tq_xrcd_open, tq_xrcd_close},
+	{tq_cqs_open, tq_cqs_close},
+	{tq_mem_open, tq_mem_close},
+	{tq_srqs_open, tq_srqs_close},
+	{tq_control_open, tq_control_close},
+	{tq_rdma_open, tq_rdma_close},
+	{tq_connections_open, tq_connections_close},
 };
 
 static void close_first(struct tq_net *net, size_t n)
@@ -231,14 +234,14 @@ int tq_net_work(struct tq_net *net)
 
 	if (++net->works % LOOK_AT_DEVICE == 0)
 		tq_device_events(net);
-	if (net->broken && !net->broke)
+	if (net->broken_reason && !net->broken_handled)
 		tq_conn_break(net);
 	events = net->rcq.drained ? tq_srqs_poll(net) : 0;
 	events += tq_control_poll(net);
 	events += tq_rdma_poll(net);
 	if (net->putting)
 		events += tq_put_poll(net);
-	events += tq_conn_poll(net, &next);
+	events += tq_connections_poll(net, &next);
 	return events;
 }
 

@@ -14,53 +14,54 @@
 #define ASKED_MAX  1024u
 #define QUEUED_MAX 65536u
 
-static const char *const state_names[TQ_STUP_STATES] = {
-	[TQ_STUP_CONTROL] = "CONTROL",     [TQ_STUP_ASKED] = "ASKED",
-	[TQ_STUP_OFFERED] = "OFFERED",     [TQ_STUP_DIRECT] = "DIRECT",
-	[TQ_STUP_RECALLING] = "RECALLING",
+static const char *const state_names[TQ_TX_TUPLE_STATES] = {
+	[TQ_TX_TUPLE_CONTROL] = "CONTROL",     [TQ_TX_TUPLE_ASKED] = "ASKED",
+	[TQ_TX_TUPLE_OFFERED] = "OFFERED",     [TQ_TX_TUPLE_DIRECT] = "DIRECT",
+	[TQ_TX_TUPLE_RECALLING] = "RECALLING",
 };
 
 /* To CONTROL it comes from anywhere: its peer fails. */
-static inline bool may_become(enum tq_stup_state from, enum tq_stup_state to)
+static inline bool may_become(enum tq_tx_tuple_state from, enum tq_tx_tuple_state to)
 {
-	static const uint8_t legal[TQ_STUP_STATES] = {
-		[TQ_STUP_CONTROL] = 1u << TQ_STUP_ASKED,
-		[TQ_STUP_ASKED] = 1u << TQ_STUP_OFFERED | 1u << TQ_STUP_CONTROL,
-		[TQ_STUP_OFFERED] =
-			1u << TQ_STUP_DIRECT | 1u << TQ_STUP_RECALLING | 1u << TQ_STUP_CONTROL,
-		[TQ_STUP_DIRECT] = 1u << TQ_STUP_RECALLING | 1u << TQ_STUP_CONTROL,
-		[TQ_STUP_RECALLING] = 1u << TQ_STUP_CONTROL,
+	static const uint8_t legal[TQ_TX_TUPLE_STATES] = {
+		[TQ_TX_TUPLE_CONTROL] = 1u << TQ_TX_TUPLE_ASKED,
+		[TQ_TX_TUPLE_ASKED] = 1u << TQ_TX_TUPLE_OFFERED | 1u << TQ_TX_TUPLE_CONTROL,
+		[TQ_TX_TUPLE_OFFERED] = 1u << TQ_TX_TUPLE_DIRECT | 1u << TQ_TX_TUPLE_RECALLING |
+					1u << TQ_TX_TUPLE_CONTROL,
+		[TQ_TX_TUPLE_DIRECT] = 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
+		[TQ_TX_TUPLE_RECALLING] = 1u << TQ_TX_TUPLE_CONTROL,
 	};
 
 	return legal[from] & 1u << to;
 }
 
 /* The one place where a tuple's state changes. */
-static void set_state(struct tq_stup *t, enum tq_stup_state to)
+static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
 	assert(may_become(t->state, to));
 	if (core->trace)
 		core->trace("sender's tuple", t, state_names[t->state], state_names[to]);
-	core->nrecalling += (to == TQ_STUP_RECALLING) - (t->state == TQ_STUP_RECALLING);
-	if (t->state == TQ_STUP_ASKED || to == TQ_STUP_ASKED) {
-		int change = (to == TQ_STUP_ASKED) - (t->state == TQ_STUP_ASKED);
+	core->nrecalling += (to == TQ_TX_TUPLE_RECALLING) - (t->state == TQ_TX_TUPLE_RECALLING);
+	if (t->state == TQ_TX_TUPLE_ASKED || to == TQ_TX_TUPLE_ASKED) {
+		int change = (to == TQ_TX_TUPLE_ASKED) - (t->state == TQ_TX_TUPLE_ASKED);
 
 		t->pair->peer->nasked += (uint32_t)change;
 		TQ_LEVEL(core->stats, asked, change);
 	}
-	core->nstups_queued += (uint32_t)((to != TQ_STUP_CONTROL) - (t->state != TQ_STUP_CONTROL));
+	core->ntx_tuples_queued +=
+		(uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (t->state != TQ_TX_TUPLE_CONTROL));
 	t->state = to;
-	if (to == TQ_STUP_CONTROL)
-		tq_stup_rest(t);
+	if (to == TQ_TX_TUPLE_CONTROL)
+		tq_tx_tuple_rest(t);
 }
 
 /* ---- lanes ---- */
 
-static void set_idle(struct tq_stup *t, bool idle)
+static void set_idle(struct tq_tx_tuple *t, bool idle)
 {
-	struct tq_stup **list = t->pair->peer->idle_lanes;
+	struct tq_tx_tuple **list = t->pair->peer->idle_lanes;
 
 	if (t->idle == idle)
 		return;
@@ -71,7 +72,7 @@ static void set_idle(struct tq_stup *t, bool idle)
 		DL_DELETE2(*list, t, iprev, inext);
 }
 
-static void set_waiting(struct tq_stup *t, bool waiting)
+static void set_waiting(struct tq_tx_tuple *t, bool waiting)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
@@ -84,7 +85,7 @@ static void set_waiting(struct tq_stup *t, bool waiting)
 		DL_DELETE2(core->want_lane, t, iprev, inext);
 }
 
-static void put_lane(struct tq_stup *t)
+static void put_lane(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
@@ -92,7 +93,7 @@ static void put_lane(struct tq_stup *t)
 	if (!t->lane)
 		return;
 	set_idle(t, false);
-	core->wire->lane_put(core->net, t->lane);
+	core->ops->lane_put(core->net, t->lane);
 	t->lane = NULL;
 }
 
@@ -100,7 +101,7 @@ static void put_lane(struct tq_stup *t)
  * or another of its node, which the peer may have to confirm first. */
 static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
 {
-	struct tq_stup *t, *victim = *peer->idle_lanes;
+	struct tq_tx_tuple *t, *victim = *peer->idle_lanes;
 
 	DL_FOREACH2(*peer->idle_lanes, t, inext) {
 		if (t->pair->peer == peer) {
@@ -111,10 +112,10 @@ static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
 	if (!victim)
 		return NULL;
 	put_lane(victim);
-	return core->wire->lane_get(core->net, peer);
+	return core->ops->lane_get(core->net, peer);
 }
 
-struct tq_lane *tq_stup_lane(struct tq_stup *t)
+struct tq_lane *tq_tx_tuple_lane(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
@@ -122,7 +123,7 @@ struct tq_lane *tq_stup_lane(struct tq_stup *t)
 	 * order between two connections. */
 	if (t->lane || t->direct)
 		return t->lane;
-	t->lane = core->wire->lane_get(core->net, t->pair->peer);
+	t->lane = core->ops->lane_get(core->net, t->pair->peer);
 	if (!t->lane)
 		t->lane = steal_lane(core, t->pair->peer);
 	if (t->lane)
@@ -130,131 +131,131 @@ struct tq_lane *tq_stup_lane(struct tq_stup *t)
 	return t->lane;
 }
 
-void tq_stup_lane_ready(struct tq_core *core, struct tq_peer *peer)
+void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
-	struct tq_stup *t, *next;
+	struct tq_tx_tuple *t, *next;
 
 	DL_FOREACH_SAFE2(core->want_lane, t, next, inext) {
 		if (t->pair->peer != peer)
 			continue;
-		tq_stup_switch(t);
-		if (t->state == TQ_STUP_OFFERED || peer->failed)
+		tq_tx_tuple_switch(t);
+		if (t->state == TQ_TX_TUPLE_OFFERED || peer->failed)
 			return;
 	}
 }
 
 /* ---- asking, switching ---- */
 
-uint32_t tq_stup_ask(struct tq_stup *t)
+uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
 	/* Held messages of a life that was recalled keep its SRQ. */
-	if (t->state != TQ_STUP_CONTROL || t->direct || t->sent < t->ask_at)
+	if (t->state != TQ_TX_TUPLE_CONTROL || t->direct || t->sent < t->ask_at)
 		return 0;
-	if (t->pair->peer->nasked >= ASKED_MAX || core->nstups_queued >= QUEUED_MAX) {
+	if (t->pair->peer->nasked >= ASKED_MAX || core->ntx_tuples_queued >= QUEUED_MAX) {
 		TQ_COUNT(core->stats, not_asked);
 		return 0;
 	}
 	if (!t->handle)
-		t->handle = tq_handle_new(&core->stups, t);
+		t->handle = tq_handle_new(&core->tx_tuples, t);
 	return t->handle;
 }
 
-void tq_stup_asked(struct tq_stup *t)
+void tq_tx_tuple_mark_asked(struct tq_tx_tuple *t)
 {
-	set_state(t, TQ_STUP_ASKED);
+	set_state(t, TQ_TX_TUPLE_ASKED);
 }
 
-void tq_stup_refused(struct tq_stup *t, uint32_t after)
+void tq_tx_tuple_refused(struct tq_tx_tuple *t, uint32_t after)
 {
 	t->sent = 0;
 	t->ask_at = after;
-	set_state(t, TQ_STUP_CONTROL);
+	set_state(t, TQ_TX_TUPLE_CONTROL);
 }
 
-void tq_stup_offered(struct tq_stup *t, uint32_t rtup, uint32_t srqn, uint64_t max_len)
+void tq_tx_tuple_offered(struct tq_tx_tuple *t, uint32_t rx_tuple, uint32_t srqn, uint64_t max_len)
 {
 	assert(!t->direct && !t->lane);
-	t->rtup = rtup;
+	t->rx_tuple = rx_tuple;
 	t->srqn = srqn;
 	t->max_len = max_len;
 	t->delivered = 0;
 	t->no_lane = (struct tq_share){0};
 	t->gave_back = false;
 	t->sent = 0;
-	set_state(t, TQ_STUP_OFFERED);
-	tq_stup_switch(t);
+	set_state(t, TQ_TX_TUPLE_OFFERED);
+	tq_tx_tuple_switch(t);
 }
 
-void tq_stup_switch(struct tq_stup *t)
+void tq_tx_tuple_switch(struct tq_tx_tuple *t)
 {
 	struct tq_msg_switch m = {
 		.hdr = tq_msg_hdr(TQ_MSG_SWITCH, 0),
-		.rtup = tq_put32(t->rtup),
+		.rx_tuple = tq_put32(t->rx_tuple),
 		.seq = tq_put32(t->seq),
 	};
 
 	set_waiting(t, false);
 	/* When all lanes are busy it goes over nevertheless: RTS of a tuple whose receives are
 	 * posted are granted. */
-	if (!tq_stup_lane(t) && t->sent < OFFER_WAIT) {
+	if (!tq_tx_tuple_lane(t) && t->sent < OFFER_WAIT) {
 		set_waiting(t, true);
 		return;
 	}
 	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0))
 		return;
 	t->base = t->seq;
-	set_state(t, TQ_STUP_DIRECT);
+	set_state(t, TQ_TX_TUPLE_DIRECT);
 }
 
 /* ---- direct sends ---- */
 
-void tq_stup_posted(struct tq_stup *t, struct tq_sreq *s, struct tq_lane *lane)
+void tq_tx_tuple_posted(struct tq_tx_tuple *t, struct tq_send_req *s, struct tq_lane *lane)
 {
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
 	set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
-	tq_sreq_set(s, TQ_SREQ_DIRECT);
+	tq_send_req_set(s, TQ_SEND_REQ_DIRECT);
 }
 
 /* Posts what CTS-DIRECT has granted, in order. A full lane goes on with its next completion. */
-static void run_granted(struct tq_stup *t)
+static void run_granted(struct tq_tx_tuple *t)
 {
-	struct tq_sreq *s;
+	struct tq_send_req *s;
 	struct tq_lane *lane;
 	int rc;
 
 	while ((s = t->granted)) {
-		lane = t->on_bulk ? NULL : tq_stup_lane(t);
-		rc = tq_sreq_post(s, lane);
+		lane = t->on_bulk ? NULL : tq_tx_tuple_lane(t);
+		rc = tq_send_req_post(s, lane);
 		if (rc == -EAGAIN && t->direct) {
 			/* Those before it may be lazy: then no completion would come by itself. */
-			s->req.core->wire->report(s->req.core->net, t->lane);
+			s->req.core->ops->report(s->req.core->net, t->lane);
 			return;
 		}
 		if (rc == -EAGAIN) {
 			/* No completion of its own will say when there is room: the bulk lane
 			 * queues. */
 			lane = NULL;
-			rc = tq_sreq_post(s, lane);
+			rc = tq_send_req_post(s, lane);
 		}
 		DL_DELETE(t->granted, s);
 		if (rc < 0) {
-			tq_sreq_end(s, rc);
+			tq_send_req_end(s, rc);
 			tq_core_give_up(t->pair->ctx->core, t->pair->peer,
 					"a message to a tuple queue could not be sent");
 			return;
 		}
-		tq_stup_posted(t, s, lane);
+		tq_tx_tuple_posted(t, s, lane);
 	}
 }
 
-void tq_stup_grant(struct tq_stup *t, struct tq_sreq *s)
+void tq_tx_tuple_grant(struct tq_tx_tuple *t, struct tq_send_req *s)
 {
-	const struct tq_sreq *last = t->granted ? t->granted->prev : NULL;
+	const struct tq_send_req *last = t->granted ? t->granted->prev : NULL;
 	uint32_t seq = s->seq;
 	uint64_t len = s->buf.len;
 
@@ -265,25 +266,25 @@ void tq_stup_grant(struct tq_stup *t, struct tq_sreq *s)
 		return;
 	}
 	t->nrts--;
-	tq_sreq_set(s, TQ_SREQ_GRANTED);
+	tq_send_req_set(s, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(t->granted, s);
 	run_granted(t);
-	tq_stup_announced(t, seq, len);
+	tq_tx_tuple_announced(t, seq, len);
 }
 
 /* ---- recall ---- */
 
-static bool has_receive(const struct tq_stup *t, const struct tq_sreq *s)
+static bool has_receive(const struct tq_tx_tuple *t, const struct tq_send_req *s)
 {
 	return tq_seq_before(s->seq, t->base + t->position);
 }
 
 /* Names what is held: those that the receiver has posted nothing for. They stay on their lane. -1:
  * the peer has failed. */
-static int tell_held(struct tq_stup *t, uint32_t *count)
+static int tell_held(struct tq_tx_tuple *t, uint32_t *count)
 {
-	struct tq_msg_held m = {.rtup = tq_put32(t->rtup)};
-	struct tq_sreq *s;
+	struct tq_msg_held m = {.rx_tuple = tq_put32(t->rx_tuple)};
+	struct tq_send_req *s;
 	uint8_t n = 0;
 
 	*count = 0;
@@ -309,23 +310,23 @@ static int tell_held(struct tq_stup *t, uint32_t *count)
 }
 
 /* The life of the SRQ is over, as far as its last message is gone. */
-static void life_done(struct tq_stup *t)
+static void life_done(struct tq_tx_tuple *t)
 {
 	if (t->direct)
 		return;
 	put_lane(t);
 	t->on_bulk = false;
-	t->rtup = 0;
+	t->rx_tuple = 0;
 }
 
 /* Until the last one of its direct sends is reported, the tuple can't ask for a queue again. */
-static void control_again(struct tq_stup *t)
+static void control_again(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
 	life_done(t);
 	if (t->direct && t->lane)
-		core->wire->report(core->net, t->lane);
+		core->ops->report(core->net, t->lane);
 }
 
 /*
@@ -333,15 +334,15 @@ static void control_again(struct tq_stup *t)
  * not be complete for that: the HCA delivers them whatever happens, and the receiver waits for as
  * many as RECALLED counts.
  */
-static void try_recalled(struct tq_stup *t)
+static void try_recalled(struct tq_tx_tuple *t)
 {
 	struct tq_msg_recalled m = {
 		.hdr = tq_msg_hdr(TQ_MSG_RECALLED, 0),
-		.rtup = tq_put32(t->rtup),
+		.rx_tuple = tq_put32(t->rx_tuple),
 		.next = tq_put32(t->seq),
 	};
 	uint32_t certain = t->delivered, held;
-	struct tq_sreq *s;
+	struct tq_send_req *s;
 
 	if (t->granted)
 		return;
@@ -354,47 +355,47 @@ static void try_recalled(struct tq_stup *t)
 	/* Receives of others wait behind the fence that this opens. */
 	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
 		return;
-	set_state(t, TQ_STUP_CONTROL);
+	set_state(t, TQ_TX_TUPLE_CONTROL);
 	control_again(t);
 }
 
-void tq_stup_recall(struct tq_stup *t, uint32_t position, uint32_t after)
+void tq_tx_tuple_recall(struct tq_tx_tuple *t, uint32_t position, uint32_t after)
 {
 	set_waiting(t, false);
-	if (t->state == TQ_STUP_OFFERED)
+	if (t->state == TQ_TX_TUPLE_OFFERED)
 		t->base = t->seq;
 	t->position = position;
 	t->sent = 0;
 	t->ask_at = after;
-	set_state(t, TQ_STUP_RECALLING);
+	set_state(t, TQ_TX_TUPLE_RECALLING);
 	try_recalled(t);
 }
 
 /* ---- completions ---- */
 
-void tq_stup_sent(struct tq_stup *t, struct tq_sreq *s, int status)
+void tq_tx_tuple_sent(struct tq_tx_tuple *t, struct tq_send_req *s, int status)
 {
 	DL_DELETE(t->direct, s);
 	if (status == 0)
 		t->delivered++;
-	tq_sreq_end(s, status);
+	tq_send_req_end(s, status);
 	if (!t->direct)
 		t->on_bulk = false;
 	if (t->granted)
 		run_granted(t);
-	if (t->state == TQ_STUP_RECALLING)
+	if (t->state == TQ_TX_TUPLE_RECALLING)
 		try_recalled(t);
-	else if (t->state == TQ_STUP_CONTROL)
+	else if (t->state == TQ_TX_TUPLE_CONTROL)
 		control_again(t);
 	else if (!t->direct && t->lane)
 		set_idle(t, true);
-	tq_stup_rest(t);
+	tq_tx_tuple_rest(t);
 }
 
-void tq_stup_failed(struct tq_stup *t)
+void tq_tx_tuple_failed(struct tq_tx_tuple *t)
 {
 	set_waiting(t, false);
-	if (t->state != TQ_STUP_CONTROL)
-		set_state(t, TQ_STUP_CONTROL);
+	if (t->state != TQ_TX_TUPLE_CONTROL)
+		set_state(t, TQ_TX_TUPLE_CONTROL);
 	life_done(t);
 }

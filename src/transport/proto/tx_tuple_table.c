@@ -7,12 +7,12 @@
 /* Records with a recent message that are passed over to forget one without. */
 #define SPARED_MAX 8
 
-bool tq_stup_quiet(const struct tq_stup *t)
+bool tq_tx_tuple_quiet(const struct tq_tx_tuple *t)
 {
-	return t->state == TQ_STUP_CONTROL && !t->direct && !t->granted && t->nrts == 0;
+	return t->state == TQ_TX_TUPLE_CONTROL && !t->direct && !t->granted && t->nrts == 0;
 }
 
-void tq_stup_free(struct tq_stup *t)
+void tq_tx_tuple_free(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
@@ -21,39 +21,39 @@ void tq_stup_free(struct tq_stup *t)
 	if (t->waiting)
 		DL_DELETE2(core->want_lane, t, iprev, inext);
 	if (t->handle)
-		tq_handle_free(&core->stups, t->handle);
-	if (t->pair->recent_stups[tq_recent(t->tag)] == t)
-		t->pair->recent_stups[tq_recent(t->tag)] = NULL;
+		tq_handle_free(&core->tx_tuples, t->handle);
+	if (t->pair->recent_tx_tuples[tq_recent(t->tag)] == t)
+		t->pair->recent_tx_tuples[tq_recent(t->tag)] = NULL;
 	/* At the end of all it may be in any state. */
-	core->nstups_queued -= t->state != TQ_STUP_CONTROL;
-	if (t->state == TQ_STUP_ASKED) {
+	core->ntx_tuples_queued -= t->state != TQ_TX_TUPLE_CONTROL;
+	if (t->state == TQ_TX_TUPLE_ASKED) {
 		t->pair->peer->nasked--;
 		TQ_LEVEL(core->stats, asked, -1);
 	}
-	HASH_DELETE(hh, t->pair->stups, t);
+	HASH_DELETE(hh, t->pair->tx_tuples, t);
 	if (t->parked)
-		core->nstups_parked--;
+		core->ntx_tuples_parked--;
 	else
-		DL_DELETE2(core->stup_lru, t, lprev, lnext);
-	core->nstups--;
+		DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
+	core->ntx_tuples--;
 	TQ_LEVEL(core->stats, sender_tuples, -1);
 	free(t);
 }
 
-static void park(struct tq_core *core, struct tq_stup *t)
+static void park(struct tq_core *core, struct tq_tx_tuple *t)
 {
-	DL_DELETE2(core->stup_lru, t, lprev, lnext);
+	DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
 	t->parked = true;
-	core->nstups_parked++;
+	core->ntx_tuples_parked++;
 }
 
-void tq_stup_unpark(struct tq_stup *t)
+void tq_tx_tuple_unpark(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
-	DL_APPEND2(core->stup_lru, t, lprev, lnext);
+	DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
 	t->parked = false;
-	core->nstups_parked--;
+	core->ntx_tuples_parked--;
 }
 
 /*
@@ -62,23 +62,24 @@ void tq_stup_unpark(struct tq_stup *t)
  * within its limit whatever was used, and each record is parked once for each time that it is
  * needed.
  */
-void tq_stups_trim(struct tq_core *core, uint32_t more)
+void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 {
 	uint64_t most = (uint64_t)core->params->tuple_records;
 	int spared = 0;
 
-	while ((uint64_t)core->nstups - core->nstups_parked + more > most && core->stup_lru) {
-		struct tq_stup *t = core->stup_lru;
+	while ((uint64_t)core->ntx_tuples - core->ntx_tuples_parked + more > most &&
+	       core->tx_tuple_lru) {
+		struct tq_tx_tuple *t = core->tx_tuple_lru;
 
-		if (!tq_stup_quiet(t)) {
+		if (!tq_tx_tuple_quiet(t)) {
 			park(core, t);
 		} else if (!t->used || spared == SPARED_MAX) {
-			tq_stup_free(t);
+			tq_tx_tuple_free(t);
 		} else {
 			spared++;
 			t->used = false;
-			DL_DELETE2(core->stup_lru, t, lprev, lnext);
-			DL_APPEND2(core->stup_lru, t, lprev, lnext);
+			DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
+			DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
 		}
 	}
 }
@@ -102,7 +103,7 @@ static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
 	return ctx->core->once[key >> (64 - TQ_ONCE_BITS)];
 }
 
-void tq_stup_first(struct tq_pair *pair, int32_t tag)
+void tq_tx_tuple_first(struct tq_pair *pair, int32_t tag)
 {
 	uint32_t name, *line = once_line(pair, tag, &name);
 
@@ -124,56 +125,56 @@ static bool guesses(struct tq_core *core)
 	return core->dice >> 16 < 0x10000 / GUESS;
 }
 
-static struct tq_stup *stup_new(struct tq_pair *pair, int32_t tag)
+static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_stup *t;
+	struct tq_tx_tuple *t;
 
-	tq_stups_trim(core, 1);
+	tq_tx_tuples_trim(core, 1);
 	/* Likely the memory that was just given back, which calloc() would not take. */
 	t = malloc(sizeof(*t));
 	if (!t)
 		return NULL;
-	*t = (struct tq_stup){
+	*t = (struct tq_tx_tuple){
 		.pair = pair,
 		.tag = tag,
 		.ask_at = (uint32_t)core->params->promote_after,
 		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->stups, tag, sizeof(t->tag), tq_tag_hash(tag), t);
-	DL_APPEND2(core->stup_lru, t, lprev, lnext);
-	core->nstups++;
+	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(t->tag), tq_tag_hash(tag), t);
+	DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
+	core->ntx_tuples++;
 	TQ_LEVEL(core->stats, sender_tuples, 1);
 	return t;
 }
 
-struct tq_stup *tq_stup_find(const struct tq_pair *pair, int32_t tag)
+struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_stup *t = pair->recent_stups[tq_recent(tag)];
+	struct tq_tx_tuple *t = pair->recent_tx_tuples[tq_recent(tag)];
 
 	if (!t || t->tag != tag)
-		HASH_FIND_BYHASHVALUE(hh, pair->stups, &tag, sizeof(tag), tq_tag_hash(tag), t);
+		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), t);
 	return t;
 }
 
-int tq_stup_get(struct tq_pair *pair, int32_t tag, struct tq_stup **stup)
+int tq_tx_tuple_get(struct tq_pair *pair, int32_t tag, struct tq_tx_tuple **tx_tuple)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_stup *t = tq_stup_find(pair, tag);
+	struct tq_tx_tuple *t = tq_tx_tuple_find(pair, tag);
 
 	if (!t) {
 		bool had = core->params->promote_after && had_first(pair, tag);
 
-		*stup = NULL;
+		*tx_tuple = NULL;
 		if (core->params->promote_after && !had && !guesses(core))
 			return 0;
-		t = stup_new(pair, tag);
+		t = tx_tuple_new(pair, tag);
 		if (!t)
 			return -ENOMEM;
 		t->sent = had;
 	}
-	pair->recent_stups[tq_recent(tag)] = t;
+	pair->recent_tx_tuples[tq_recent(tag)] = t;
 	t->used = true;
-	*stup = t;
+	*tx_tuple = t;
 	return 0;
 }

@@ -11,42 +11,42 @@
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
-struct tq_unex *tq_unex_new(struct tq_pair *pair, struct tq_rtup *k, enum tq_unex_kind kind,
-			    uint64_t length)
+struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *k,
+					enum tq_unexpected_kind kind, uint64_t length)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_unex *u = core->free_unex;
+	struct tq_unexpected *u = core->free_unexpected;
 
 	if (u) {
-		core->free_unex = u->next;
-		core->nfree_unex--;
+		core->free_unexpected = u->next;
+		core->nfree_unexpected--;
 	} else {
 		u = malloc(sizeof(*u));
 		if (!u)
 			return NULL;
 		TQ_LEVEL(core->stats, unexpected_records, 1);
 	}
-	*u = (struct tq_unex){
+	*u = (struct tq_unexpected){
 		.kind = kind,
 		.pair = pair,
-		.rtup = k,
+		.rx_tuple = k,
 		.tag = k ? k->tag : 0,
 		.length = length,
 	};
 	return u;
 }
 
-void tq_unex_count(struct tq_core *core, int64_t change)
+void tq_unexpected_count(struct tq_core *core, int64_t change)
 {
 	uint64_t limit = (uint64_t)core->params->unexpected_limit, now;
 
 	TQ_LEVEL(core->stats, unexpected_bytes, change);
 	now = atomic_load_explicit(&core->stats->unexpected_bytes, memory_order_relaxed);
 	/* a gap between the two limits, or each message could cost two messages to everyone */
-	if (core->pressing ? now >= limit / 4 * 3 : now <= limit)
+	if (core->backpressured ? now >= limit / 4 * 3 : now <= limit)
 		return;
-	core->pressing = !core->pressing;
-	core->wire->press(core->net, core->pressing);
+	core->backpressured = !core->backpressured;
+	core->ops->backpressure(core->net, core->backpressured);
 }
 
 /*
@@ -60,85 +60,85 @@ void tq_unex_count(struct tq_core *core, int64_t change)
 #define LATE_FULL 2048u  /* messages as long as they can be */
 
 /* Returns true if a correct peer may have one more. */
-static bool peer_may(const struct tq_unex *u)
+static bool peer_may(const struct tq_unexpected *u)
 {
 	const struct tq_core *core = u->pair->ctx->core;
 	const struct tq_peer *peer = u->pair->peer;
 	uint64_t most;
 
-	if (u->kind == TQ_UNEX_RTS)
-		return peer->unex_rts < RTS_MAX;
+	if (u->kind == TQ_UNEXPECTED_RTS)
+		return peer->unexpected_rts < RTS_MAX;
 	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*u) +
 	       (uint64_t)LATE_FULL * core->limits->eager_max;
-	return u->kind == TQ_UNEX_HELD || peer->unex_bytes + u->length <= most;
+	return u->kind == TQ_UNEXPECTED_HELD || peer->unexpected_bytes + u->length <= most;
 }
 
 /* Counts a message that joins the queues, for as long as it has its record. */
-static void count(struct tq_unex *u)
+static void count(struct tq_unexpected *u)
 {
 	struct tq_peer *peer = u->pair->peer;
 
-	u->counted = u->kind != TQ_UNEX_HELD; /* of those there is a count already */
-	if (u->kind == TQ_UNEX_RTS) {
-		peer->unex_rts++;
-	} else if (u->kind == TQ_UNEX_EAGER) {
-		peer->unex_bytes += sizeof(*u) + u->length;
-		tq_unex_count(u->pair->ctx->core, sizeof(*u));
+	u->counted = u->kind != TQ_UNEXPECTED_HELD; /* of those there is a count already */
+	if (u->kind == TQ_UNEXPECTED_RTS) {
+		peer->unexpected_rts++;
+	} else if (u->kind == TQ_UNEXPECTED_EAGER) {
+		peer->unexpected_bytes += sizeof(*u) + u->length;
+		tq_unexpected_count(u->pair->ctx->core, sizeof(*u));
 	}
 }
 
-static void uncount(struct tq_unex *u)
+static void uncount(struct tq_unexpected *u)
 {
 	struct tq_peer *peer = u->pair->peer;
 
-	if (u->kind == TQ_UNEX_RTS) {
-		peer->unex_rts--;
+	if (u->kind == TQ_UNEXPECTED_RTS) {
+		peer->unexpected_rts--;
 	} else {
-		peer->unex_bytes -= sizeof(*u) + u->length;
-		tq_unex_count(u->pair->ctx->core, -(int64_t)sizeof(*u));
+		peer->unexpected_bytes -= sizeof(*u) + u->length;
+		tq_unexpected_count(u->pair->ctx->core, -(int64_t)sizeof(*u));
 	}
 }
 
-void tq_unex_free(struct tq_unex *u)
+void tq_unexpected_free(struct tq_unexpected *u)
 {
 	struct tq_core *core = u->pair->ctx->core;
 
 	if (u->bounce) {
-		core->wire->bounce_put(core->net, u->bounce);
+		core->ops->bounce_put(core->net, u->bounce);
 	} else if (u->owned) {
 		free((void *)u->data);
-		tq_unex_count(core, -(int64_t)u->length);
+		tq_unexpected_count(core, -(int64_t)u->length);
 	}
 	if (u->counted)
 		uncount(u);
-	if (core->nfree_unex < TQ_FREE_MAX) {
-		u->next = core->free_unex;
-		core->free_unex = u;
-		core->nfree_unex++;
+	if (core->nfree_unexpected < TQ_FREE_MAX) {
+		u->next = core->free_unexpected;
+		core->free_unexpected = u;
+		core->nfree_unexpected++;
 		return;
 	}
 	free(u);
 	TQ_LEVEL(core->stats, unexpected_records, -1);
 }
 
-bool tq_unex_hold(struct tq_unex *u)
+bool tq_unexpected_hold(struct tq_unexpected *u)
 {
 	struct tq_core *core = u->pair->ctx->core;
 
-	if (u->kind != TQ_UNEX_EAGER || u->owned || u->bounce || !u->length)
+	if (u->kind != TQ_UNEXPECTED_EAGER || u->owned || u->bounce || !u->length)
 		return true;
 	if (!core->arriving)
-		return tq_unex_keep(u);
+		return tq_unexpected_keep(u);
 	u->bounce = core->arriving;
 	core->arriving = NULL;
 	return true;
 }
 
-bool tq_unex_keep(struct tq_unex *u)
+bool tq_unexpected_keep(struct tq_unexpected *u)
 {
 	void *copy;
 
-	if (u->kind != TQ_UNEX_EAGER || u->owned || u->bounce || !u->length)
+	if (u->kind != TQ_UNEXPECTED_EAGER || u->owned || u->bounce || !u->length)
 		return true;
 	copy = malloc(u->length);
 	if (!copy)
@@ -146,25 +146,26 @@ bool tq_unex_keep(struct tq_unex *u)
 	memcpy(copy, u->data, u->length);
 	u->data = copy;
 	u->owned = true;
-	tq_unex_count(u->pair->ctx->core, (int64_t)u->length);
+	tq_unexpected_count(u->pair->ctx->core, (int64_t)u->length);
 	return true;
 }
 
 /* ---- the queues ---- */
 
-static struct tq_unex_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
+static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
 {
-	struct tq_unex_tag *same;
+	struct tq_unexpected_tag *same;
 
-	HASH_FIND(hh, ctx->unex_tags, &tag, sizeof(tag), same);
+	HASH_FIND(hh, ctx->unexpected_tags, &tag, sizeof(tag), same);
 	return same;
 }
 
 /* NULL: no memory. */
-static struct tq_unex_tag *get_tag(struct tq_rtup *k)
+static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *k)
 {
 	struct tq_ctx *ctx = k->pair->ctx;
-	struct tq_unex_tag *same = k->unex ? k->unex->same : find_tag(ctx, k->tag);
+	struct tq_unexpected_tag *same =
+		k->unexpected ? k->unexpected->same : find_tag(ctx, k->tag);
 
 	if (same)
 		return same;
@@ -173,92 +174,92 @@ static struct tq_unex_tag *get_tag(struct tq_rtup *k)
 		return NULL;
 	same->tag = k->tag;
 	same->first = NULL;
-	HASH_ADD(hh, ctx->unex_tags, tag, sizeof(same->tag), same);
+	HASH_ADD(hh, ctx->unexpected_tags, tag, sizeof(same->tag), same);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
 	return same;
 }
 
-static void put_tag(struct tq_ctx *ctx, struct tq_unex_tag *same)
+static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *same)
 {
-	HASH_DEL(ctx->unex_tags, same);
+	HASH_DEL(ctx->unexpected_tags, same);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, -1);
 	free(same);
 }
 
-struct tq_unex *tq_unex_first(const struct tq_ctx *ctx, int32_t tag)
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag)
 {
-	const struct tq_unex_tag *same;
+	const struct tq_unexpected_tag *same;
 
 	if (tag == TQ_ANY_TAG)
-		return ctx->unex;
+		return ctx->unexpected;
 	same = find_tag(ctx, tag);
 	return same ? same->first : NULL;
 }
 
-void tq_unex_ctx_free(struct tq_ctx *ctx)
+void tq_unexpected_ctx_free(struct tq_ctx *ctx)
 {
-	while (ctx->unex_tags)
-		put_tag(ctx, ctx->unex_tags);
+	while (ctx->unexpected_tags)
+		put_tag(ctx, ctx->unexpected_tags);
 }
 
-bool tq_unex_queue(struct tq_unex *u)
+bool tq_unexpected_queue(struct tq_unexpected *u)
 {
 	struct tq_pair *pair = u->pair;
-	struct tq_rtup *k = u->rtup;
+	struct tq_rx_tuple *k = u->rx_tuple;
 	struct tq_core *core = pair->ctx->core;
-	struct tq_unex *before;
+	struct tq_unexpected *before;
 
 	if (!peer_may(u)) {
 		TQ_COUNT(core->stats, excesses);
 		tq_doom(pair->peer, "it sent more messages before their receives than it can");
-		tq_unex_free(u);
+		tq_unexpected_free(u);
 		return false;
 	}
 	u->same = get_tag(k);
-	if (!u->same || (!tq_unex_keep(u) && !tq_unex_hold(u))) {
+	if (!u->same || (!tq_unexpected_keep(u) && !tq_unexpected_hold(u))) {
 		tq_doom(pair->peer, "there is no memory left for a message from it");
-		tq_unex_free(u);
+		tq_unexpected_free(u);
 		return false;
 	}
 
 	/* New messages are the last, but for held ones that a recall found. */
-	for (before = pair->unex ? pair->unex->prev : NULL;
+	for (before = pair->unexpected ? pair->unexpected->prev : NULL;
 	     before && tq_seq_before(u->cseq, before->cseq);
-	     before = before == pair->unex ? NULL : before->prev)
+	     before = before == pair->unexpected ? NULL : before->prev)
 		;
 	if (before)
-		DL_APPEND_ELEM(pair->unex, before, u);
+		DL_APPEND_ELEM(pair->unexpected, before, u);
 	else
-		DL_PREPEND(pair->unex, u);
+		DL_PREPEND(pair->unexpected, u);
 
-	for (before = k->unex ? k->unex->tprev : NULL;
+	for (before = k->unexpected ? k->unexpected->tprev : NULL;
 	     before && tq_seq_before(u->cseq, before->cseq);
-	     before = before == k->unex ? NULL : before->tprev)
+	     before = before == k->unexpected ? NULL : before->tprev)
 		;
 	if (before)
-		DL_APPEND_ELEM2(k->unex, before, u, tprev, tnext);
+		DL_APPEND_ELEM2(k->unexpected, before, u, tprev, tnext);
 	else
-		DL_PREPEND2(k->unex, u, tprev, tnext);
+		DL_PREPEND2(k->unexpected, u, tprev, tnext);
 
-	DL_APPEND2(pair->ctx->unex, u, aprev, anext);
+	DL_APPEND2(pair->ctx->unexpected, u, aprev, anext);
 	DL_APPEND2(u->same->first, u, gprev, gnext);
 	TQ_LEVEL(core->stats, unexpected, 1);
-	if (u->kind != TQ_UNEX_HELD)
+	if (u->kind != TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
 	count(u);
 	return true;
 }
 
-void tq_unex_unlink(struct tq_unex *u)
+void tq_unexpected_unlink(struct tq_unexpected *u)
 {
 	struct tq_pair *pair = u->pair;
 
-	DL_DELETE(pair->unex, u);
-	DL_DELETE2(u->rtup->unex, u, tprev, tnext);
-	DL_DELETE2(pair->ctx->unex, u, aprev, anext);
+	DL_DELETE(pair->unexpected, u);
+	DL_DELETE2(u->rx_tuple->unexpected, u, tprev, tnext);
+	DL_DELETE2(pair->ctx->unexpected, u, aprev, anext);
 	DL_DELETE2(u->same->first, u, gprev, gnext);
-	if (!u->same->first && HASH_COUNT(pair->ctx->unex_tags) > TAGS_IDLE)
+	if (!u->same->first && HASH_COUNT(pair->ctx->unexpected_tags) > TAGS_IDLE)
 		put_tag(pair->ctx, u->same);
 	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
-	tq_rtup_rest(u->rtup);
+	tq_rx_tuple_rest(u->rx_tuple);
 }

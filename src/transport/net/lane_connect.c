@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lanes on demand: requests for them, their answers, and their end. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void tq_request_send(struct tq_net *net, struct tq_request *rq)
 	struct tq_lane *lane = rq->lane;
 	struct tq_oob_req req = {
 		.hdr = tq_oob_hdr(net, rq->link, TQ_OOB_REQ, rq->txid),
-		.address = net->conns->address,
+		.address = net->connections->address,
 		.kind = (uint8_t)lane->kind,
 		.mtu = lane->node->mtu,
 		.rd_atomic = tq_lane_rd_atomic(net),
@@ -48,8 +48,8 @@ void tq_request_send(struct tq_net *net, struct tq_request *rq)
 		rq->backoff = FIRST_BACKOFF;
 	}
 	rq->due = now + rq->backoff;
-	if (rq->due < net->conns->due)
-		net->conns->due = rq->due;
+	if (rq->due < net->connections->due)
+		net->connections->due = rq->due;
 }
 
 /* Sends those that can go now: the first, which has the TGT QP made; the others when it is there.
@@ -77,9 +77,9 @@ static bool pass_on(struct tq_net *net, struct tq_request *rq)
 
 	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !rq->next)
 		return false;
-	HASH_DEL(net->conns->requests, rq);
-	rq->txid = ++net->conns->txid;
-	HASH_ADD(hh, net->conns->requests, txid, sizeof(rq->txid), rq);
+	HASH_DEL(net->connections->requests, rq);
+	rq->txid = ++net->connections->txid;
+	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
 	rq->sent = false;
 	rq->silent += tq_now() - rq->heard;
 	DL_DELETE(lane->requests, rq);
@@ -100,14 +100,14 @@ static int request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link 
 
 	if (!rq)
 		return -ENOMEM;
-	rq->txid = ++net->conns->txid;
+	rq->txid = ++net->connections->txid;
 	rq->link = link;
 	rq->lane = lane;
 	link->contact->asked[lane->kind] = rq;
 	DL_APPEND(lane->requests, rq);
 	net->nrequests++;
 	TQ_LEVEL(net->stats, connect_requests, 1);
-	HASH_ADD(hh, net->conns->requests, txid, sizeof(rq->txid), rq);
+	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
 	requests_go(net, lane);
 	return 0;
 }
@@ -118,7 +118,7 @@ static void request_free(struct tq_net *net, struct tq_request *rq)
 	DL_DELETE(rq->lane->requests, rq);
 	net->nrequests--;
 	TQ_LEVEL(net->stats, connect_requests, -1);
-	HASH_DEL(net->conns->requests, rq);
+	HASH_DEL(net->connections->requests, rq);
 	free(rq);
 }
 
@@ -143,8 +143,8 @@ static void want_hold(struct tq_net *net, struct tq_link *link)
 	if (link->contact->wants_hold)
 		return;
 	link->contact->wants_hold = true;
-	link->contact->next_hold = net->conns->wants_hold;
-	net->conns->wants_hold = link;
+	link->contact->next_hold = net->connections->wants_hold;
+	net->connections->wants_hold = link;
 }
 
 void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
@@ -168,16 +168,16 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	lane->nconfirmed = 0;
 	tq_lane_await_all(net, lane);
 	tq_lane_stop(lane);
-	DL_APPEND(net->conns->failed, lane);
+	DL_APPEND(net->connections->failed, lane);
 	while ((rq = lane->requests)) {
 		struct tq_link *link = rq->link;
 
 		request_free(net, rq);
 		if (lane->kind != TQ_LANE_HOLD) {
-			tq_conn_lane(net, link, lane->kind);
+			tq_lane_request(net, link, lane->kind);
 		} else {
 			want_hold(net, link);
-			net->conns->hold_freed = true;
+			net->connections->hold_freed = true;
 		}
 	}
 }
@@ -236,7 +236,7 @@ static void ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 			      tq_link_name(link));
 }
 
-struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
+struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
 {
 	struct tq_lane **lane = kind == TQ_LANE_CONTROL ? &link->node->control : &link->node->bulk;
 
@@ -247,7 +247,7 @@ struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_l
 		return NULL;
 	/* What the bulk lane carries waits for no receive, so it doesn't block the other. */
 	if (kind == TQ_LANE_BULK && (link->node->no_bulk || link->contact->no_bulk))
-		return tq_conn_lane(net, link, TQ_LANE_CONTROL);
+		return tq_lane_request(net, link, TQ_LANE_CONTROL);
 	if (!*lane)
 		*lane = lane_new(net, link, kind);
 	if (*lane)
@@ -255,7 +255,7 @@ struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_l
 	return NULL;
 }
 
-struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link)
+struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_node *node = link->node;
 	struct tq_lane *lane, *other = NULL;
@@ -291,12 +291,12 @@ struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link)
 	return NULL;
 }
 
-void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane)
+void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane)
 {
 	lane->taken = false;
 	lane->user = NULL;
-	if (net->conns->wants_hold)
-		net->conns->hold_freed = true;
+	if (net->connections->wants_hold)
+		net->connections->hold_freed = true;
 }
 
 /* ---- answers ---- */
@@ -405,7 +405,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	uint64_t txid = tq_get64(rep->hdr.txid);
 	struct tq_request *rq;
 
-	HASH_FIND(hh, net->conns->requests, &txid, sizeof(txid), rq);
+	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
 	if (!rq || !rq->sent || rq->link->nonce != tq_get64(rep->hdr.from))
 		return; /* a late one, or to what was not asked yet */
 	rq->heard = tq_now();

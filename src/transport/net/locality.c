@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "net/near.h"
+#include "net/locality.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -62,7 +62,7 @@ static bool look_at_node(long node, void *arg)
 	return false;
 }
 
-int tq_near(const struct ibv_device *device)
+int tq_locality(const struct ibv_device *device)
 {
 	struct search s = {.nearest = INT_MAX};
 	char path[PATH_MAX];

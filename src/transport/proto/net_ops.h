@@ -3,10 +3,10 @@
  * What the protocol (proto/) needs of a network, and what it is told by it. net/ implements it with
  * verbs; tests with a model that goes through schedules. All calls, both ways, are made with the
  * endpoint's lock held. The network never calls the protocol from within an operation of struct
- * tq_wire_ops: what happens is reported when the network is polled.
+ * tq_net_ops: what happens is reported when the network is polled.
  */
-#ifndef TQ_PROTO_WIRE_H
-#define TQ_PROTO_WIRE_H
+#ifndef TQ_PROTO_NET_OPS_H
+#define TQ_PROTO_NET_OPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ struct tq_sg {
 #define TQ_DIRECT_COPY 8u /* from the pool of copies: one piece */
 
 /* What the network can do; constant. */
-struct tq_wire_limits {
+struct tq_net_limits {
 	uint32_t max_inline; /* bytes that can be posted without a registration; at most any
 				peer's eager_max */
 	uint32_t eager_max;  /* data bytes of the longest EAGER or DATA message */
@@ -54,7 +54,7 @@ struct tq_wire_limits {
 	uint32_t srq_depth; /* receives in one tuple queue */
 };
 
-struct tq_wire_ops {
+struct tq_net_ops {
 	/*
 	 * Control lane: FIFO to the peer, reliable. A message without data: copied, waits its turn
 	 * inside when there is no credit or the queue is full, connects on first use. -EIO: the
@@ -127,7 +127,7 @@ struct tq_wire_ops {
 	void (*bounce_put)(void *net, struct tq_bounce *bounce);
 	/* Unexpected data are at their limit, or below it again: tells all peers (or those that ask
 	 * later) to stop or resume eager sends. */
-	void (*press)(void *net, bool stop);
+	void (*backpressure)(void *net, bool stop);
 
 	/* The protocol gives the peer up: it did what can't be, or can't be told what it must know.
 	 * The network logs `why` and ends what is posted towards it. May be NULL. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections: what conn.c (lanes and requests for them), fail.c (failures), lane_qp.c (the lanes'
- * INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and conns.c (opening,
- * polling, closing) share.
+ * Connections: what lane_connect.c (lanes and requests for them), fail.c (failures), lane_qp.c (the
+ * lanes' INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and connections.c
+ * (opening, polling, closing) share.
  *
  * Each connection is simplex. Who wants a lane makes an INI QP and asks a process of the node for a
  * TGT QP; each further process of that node is asked to open that TGT QP, and has confirmed the
  * lane when it answers.
  */
-#ifndef TQ_NET_CONN_H
-#define TQ_NET_CONN_H
+#ifndef TQ_NET_CONNECTIONS_H
+#define TQ_NET_CONNECTIONS_H
 
 #include <errno.h>
 
@@ -69,7 +69,7 @@ struct tq_contact {
 	uint64_t fate_due, fate_until;    /* inquired; when others are asked next, */
 	uint32_t mates_asked;             /* and how many have been */
 	uint64_t culprit;   /* nonce of the link whose failure it shares; 0: its own */
-	bool told;          /* the user has been told, with that one's */
+	bool reported;      /* the user has been told, with that one's */
 	bool blamed;        /* another has cut its connection to us because of this one's */
 	uint64_t cut_due;   /* it has failed, and its process may not know: when to say so */
 	uint64_t cut_until; /* next, and for how long; 0: it knows */
@@ -93,7 +93,7 @@ struct tq_target {
 	UT_hash_handle hh;
 };
 
-struct tq_conns {
+struct tq_connections {
 	struct tq_address address;
 	uint64_t nonce;
 	uint64_t txid;               /* of the last request */
@@ -129,7 +129,7 @@ uint64_t tq_now(void);
 const char *tq_link_name(const struct tq_link *link);
 const char *tq_lane_name(const struct tq_lane *lane); /* of its kind */
 
-/* ---- conn.c ---- */
+/* ---- lane_connect.c ---- */
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
 /* Asks (again). */
 void tq_request_send(struct tq_net *net, struct tq_request *rq);
@@ -177,7 +177,7 @@ void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *h);
 /* The end of the sentence for the log: what to look at. "": nothing. */
 const char *tq_fate_text(const struct tq_link *link);
 
-/* ---- conns.c ---- */
+/* ---- connections.c ---- */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
 /* To the log: why the link has failed. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link);

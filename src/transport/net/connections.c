@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections as a whole: opening, what is due, leaving, closing. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,68 +20,68 @@ uint64_t tq_now(void)
 	return (uint64_t)t.tv_sec * 1000 * TQ_MS + (uint64_t)t.tv_nsec;
 }
 
-int tq_conns_open(struct tq_net *net)
+int tq_connections_open(struct tq_net *net)
 {
-	struct tq_conns *conns = calloc(1, sizeof(*conns));
+	struct tq_connections *connections = calloc(1, sizeof(*connections));
 	uint32_t qpn, qkey;
 	int error;
 
-	net->conns = conns;
-	if (!conns)
+	net->connections = connections;
+	if (!connections)
 		return -ENOMEM;
-	conns->numbers.stats = net->stats;
-	conns->nonce = tq_random();
-	conns->txid = tq_random();
-	conns->due = UINT64_MAX;
-	error = tq_oob_open(net, conns->nonce);
+	connections->numbers.stats = net->stats;
+	connections->nonce = tq_random();
+	connections->txid = tq_random();
+	connections->due = UINT64_MAX;
+	error = tq_oob_open(net, connections->nonce);
 	if (error) {
-		free(conns);
-		net->conns = NULL;
+		free(connections);
+		net->connections = NULL;
 		return error;
 	}
-	tq_xrcd_mark(net, conns->nonce);
+	tq_xrcd_mark(net, connections->nonce);
 	tq_oob_names(net, &qpn, &qkey);
-	tq_address_fill(net, qpn, qkey, conns->nonce, &conns->address);
+	tq_address_fill(net, qpn, qkey, connections->nonce, &connections->address);
 	return 0;
 }
 
-const void *tq_conn_address(struct tq_net *net, size_t *len)
+const void *tq_connections_address(struct tq_net *net, size_t *len)
 {
-	*len = sizeof(net->conns->address);
-	return &net->conns->address;
+	*len = sizeof(net->connections->address);
+	return &net->connections->address;
 }
 
 static void failed_free(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_node *node = lane->node;
 
-	DL_DELETE(net->conns->failed, lane);
+	DL_DELETE(net->connections->failed, lane);
 	tq_lane_destroy(net, lane);
 	tq_node_lane_gone(net, node);
 }
 
-void tq_conns_close(struct tq_net *net)
+void tq_connections_close(struct tq_net *net)
 {
-	struct tq_conns *conns = net->conns;
+	struct tq_connections *connections = net->connections;
 	struct tq_node *node, *tmp;
 	struct tq_lane *lane, *next;
 	struct tq_link *link, *other;
 
-	if (!conns)
+	if (!connections)
 		return;
-	HASH_ITER(hh, conns->links, link, other)
+	HASH_ITER(hh, connections->links, link, other)
 		tq_requests_drop(net, link);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_node_retire_lanes(net, node);
 	/* Completions of what is still in them will not be polled. */
-	DL_FOREACH_SAFE(conns->failed, lane, next)
+	DL_FOREACH_SAFE(connections->failed, lane, next)
 		failed_free(net, lane);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
 	tq_oob_close(net);
-	tq_handles_destroy(&conns->numbers);
-	free(conns);
-	net->conns = NULL;
+	tq_handles_destroy(&connections->numbers);
+	free(connections);
+	net->connections = NULL;
 }
 
 /* ---- closing ---- */
@@ -109,9 +109,9 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 	}
 	link->left = true;
 	link->contact->bye_heard = tq_now();
-	net->conns->others_leave = true;
-	net->conns->gone_due = 0;
-	net->conns->nacks_owed += !link->contact->owed_ack;
+	net->connections->others_leave = true;
+	net->connections->gone_due = 0;
+	net->connections->nacks_owed += !link->contact->owed_ack;
 	link->contact->owed_ack = true;
 }
 
@@ -119,11 +119,11 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 static bool waits_for(const struct tq_link *link)
 {
 	const struct tq_pair *pair;
-	const struct tq_sreq *s;
+	const struct tq_send_req *s;
 
 	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
-		DL_FOREACH2(pair->sreqs, s, pnext) {
-			if (s->state != TQ_SREQ_DIRECT && s->state != TQ_SREQ_WRITING)
+		DL_FOREACH2(pair->send_reqs, s, pnext) {
+			if (s->state != TQ_SEND_REQ_DIRECT && s->state != TQ_SEND_REQ_WRITING)
 				return true;
 		}
 	}
@@ -137,7 +137,7 @@ static void send_acks(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp) {
+	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (link->contact->owed_ack) {
 			promise(net, link);
 			link->contact->owed_ack = false;
@@ -145,7 +145,7 @@ static void send_acks(struct tq_net *net)
 				tq_link_give_up(net, link, not_received);
 		}
 	}
-	net->conns->nacks_owed = 0;
+	net->connections->nacks_owed = 0;
 }
 
 static void drop_gone(struct tq_net *net, struct tq_link *link)
@@ -160,12 +160,12 @@ static void drop_gone(struct tq_net *net, struct tq_link *link)
  * ever. */
 static void poll_gone(struct tq_net *net, uint64_t now)
 {
-	struct tq_conns *conns = net->conns;
+	struct tq_connections *connections = net->connections;
 	struct tq_link *link, *tmp;
 
-	conns->others_leave = false;
-	conns->gone_due = UINT64_MAX;
-	HASH_ITER(hh, conns->links, link, tmp) {
+	connections->others_leave = false;
+	connections->gone_due = UINT64_MAX;
+	HASH_ITER(hh, connections->links, link, tmp) {
 		uint64_t due = link->contact->bye_heard + BYE_LIMIT;
 
 		if (!link->left || link->failed)
@@ -174,9 +174,9 @@ static void poll_gone(struct tq_net *net, uint64_t now)
 			drop_gone(net, link);
 			continue;
 		}
-		conns->others_leave = true;
-		if (due < conns->gone_due)
-			conns->gone_due = due;
+		connections->others_leave = true;
+		if (due < connections->gone_due)
+			connections->gone_due = due;
 	}
 }
 
@@ -207,23 +207,23 @@ static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
 /* Datagrams are lost; and there may be fewer buffers for them than processes to say it to. */
 static void poll_byes(struct tq_net *net, uint64_t now)
 {
-	struct tq_conns *conns = net->conns;
+	struct tq_connections *connections = net->connections;
 	struct tq_link *link, *tmp;
 
-	conns->leaving = false;
-	conns->bye_due = UINT64_MAX;
-	HASH_ITER(hh, conns->links, link, tmp) {
+	connections->leaving = false;
+	connections->bye_due = UINT64_MAX;
+	HASH_ITER(hh, connections->links, link, tmp) {
 		struct tq_contact *c = link->contact;
 
 		if (link->failed || !(c->owes_bye || is_awaited(link)))
 			continue;
 		if (c->owes_bye || c->bye_due <= now)
 			say_bye(net, link, now);
-		conns->leaving = true;
+		connections->leaving = true;
 		if (c->owes_bye)
-			conns->bye_due = now;
-		else if (c->bye_due < conns->bye_due)
-			conns->bye_due = c->bye_due;
+			connections->bye_due = now;
+		else if (c->bye_due < connections->bye_due)
+			connections->bye_due = c->bye_due;
 	}
 }
 
@@ -232,8 +232,8 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link)
 	link->leaving = true;
 	/* Also to those that we need not wait for: they may be waiting for us. */
 	link->contact->owes_bye = link->bank || link->connected;
-	net->conns->leaving = true;
-	net->conns->bye_due = 0;
+	net->connections->leaving = true;
+	net->connections->bye_due = 0;
 }
 
 static bool has_left(const struct tq_link *link)
@@ -248,19 +248,19 @@ bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
 	return has_left(link) && tq_oob_idle(net);
 }
 
-void tq_conn_leave(struct tq_net *net)
+void tq_connections_leave(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp)
+	HASH_ITER(hh, net->connections->links, link, tmp)
 		tq_link_leave(net, link);
 }
 
-bool tq_conn_left(const struct tq_net *net)
+bool tq_connections_left(const struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp) {
+	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!has_left(link))
 			return false;
 	}
@@ -276,7 +276,7 @@ static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
 	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	struct tq_request *rq, *tmp;
 
-	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
 		if (rq->sent && now > rq->heard && rq->silent + now - rq->heard >= limit)
 			return rq;
 	}
@@ -289,7 +289,7 @@ static struct tq_request *find_orphan(struct tq_net *net, uint64_t now)
 {
 	struct tq_request *rq, *tmp;
 
-	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
 		if (rq->sent && rq->due <= now && tq_fate_has_died(net, rq->link))
 			return rq;
 	}
@@ -331,16 +331,16 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 			      tq_link_name(rq->link));
 		n++;
 	}
-	net->conns->due = UINT64_MAX;
-	HASH_ITER(hh, net->conns->requests, rq, tmp) {
+	net->connections->due = UINT64_MAX;
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
 		if (!rq->sent)
 			continue;
 		if (rq->due <= now) {
 			tq_request_again(net, rq);
 			n++;
 		}
-		if (rq->sent && rq->due < net->conns->due)
-			net->conns->due = rq->due;
+		if (rq->sent && rq->due < net->connections->due)
+			net->connections->due = rq->due;
 	}
 	return n;
 }
@@ -351,7 +351,7 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	const char *why = c->why ? c->why : "A connection failed.";
 	/* Of one that has said goodbye it is none, unless something is lost. */
 	bool news = !link->left || waits_for(link);
-	enum tq_log_level level = news && !c->told ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
+	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
 	net->failures += news;
 	if (c->fate != TQ_FATE_DIED) {
@@ -364,10 +364,10 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
 }
 
-/* The protocol learns of failures here, outside any operation of struct tq_wire_ops. */
-int tq_conn_report(struct tq_net *net)
+/* The protocol learns of failures here, outside any operation of struct tq_net_ops. */
+int tq_connections_report(struct tq_net *net)
 {
-	struct tq_link *link, **next = &net->conns->broken;
+	struct tq_link *link, **next = &net->connections->broken;
 	uint64_t now;
 	int n = 0;
 
@@ -387,22 +387,22 @@ int tq_conn_report(struct tq_net *net)
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
 		n++;
-		next = &net->conns->broken; /* with it others may have failed */
+		next = &net->connections->broken; /* with it others may have failed */
 	}
 	return n;
 }
 
-bool tq_conn_settled(const struct tq_net *net)
+bool tq_connections_settled(const struct tq_net *net)
 {
-	return !net->conns->broken;
+	return !net->connections->broken;
 }
 
-static uint64_t next_look(const struct tq_conns *conns, uint64_t now)
+static uint64_t next_look(const struct tq_connections *connections, uint64_t now)
 {
 	const struct tq_link *link;
 	uint64_t due = UINT64_MAX;
 
-	LL_FOREACH2(conns->broken, link, contact->next_broken) {
+	LL_FOREACH2(connections->broken, link, contact->next_broken) {
 		if (tq_fate_due(link, now) < due)
 			due = tq_fate_due(link, now);
 	}
@@ -411,11 +411,11 @@ static uint64_t next_look(const struct tq_conns *conns, uint64_t now)
 
 static int report_hold_lanes(struct tq_net *net)
 {
-	struct tq_link *link = net->conns->wants_hold, *next;
+	struct tq_link *link = net->connections->wants_hold, *next;
 	int n = 0;
 
-	net->conns->hold_freed = false;
-	net->conns->wants_hold = NULL; /* who finds none again joins the new list */
+	net->connections->hold_freed = false;
+	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
 	for (; link; link = next, n++) {
 		next = link->contact->next_hold;
 		link->contact->next_hold = NULL;
@@ -431,7 +431,7 @@ static int free_flushed(struct tq_net *net)
 	struct tq_lane *lane, *tmp;
 	int n = 0;
 
-	DL_FOREACH_SAFE(net->conns->failed, lane, tmp) {
+	DL_FOREACH_SAFE(net->connections->failed, lane, tmp) {
 		if (lane->mute)
 			tq_lane_flush(net, lane);
 		if (lane->awaited || lane->taken)
@@ -461,7 +461,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 			tq_link_lostf(net, link, "%s is waited for, and has ended.",
 				      tq_link_name(link));
 		else if (net->params->service_thread)
-			tq_conn_lane(net, link, TQ_LANE_CONTROL);
+			tq_lane_request(net, link, TQ_LANE_CONTROL);
 	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
 		tq_lane_drain(net, lane, link);
 	}
@@ -471,46 +471,46 @@ static void check_peers(struct tq_net *net, uint64_t now)
 {
 	struct tq_link *link, *tmp;
 
-	net->conns->check_due = now + (uint64_t)net->params->keepalive * TQ_MS;
-	HASH_ITER(hh, net->conns->links, link, tmp)
+	net->connections->check_due = now + (uint64_t)net->params->keepalive * TQ_MS;
+	HASH_ITER(hh, net->connections->links, link, tmp)
 		check_peer(net, link);
 }
 
-int tq_conn_poll(struct tq_net *net, uint64_t *next)
+int tq_connections_poll(struct tq_net *net, uint64_t *next)
 {
-	struct tq_conns *conns = net->conns;
+	struct tq_connections *connections = net->connections;
 	int n = 0;
 
 	*next = UINT64_MAX;
-	if (net->params->keepalive && ++conns->polls % CHECK_POLLS == 0 &&
-	    tq_now() >= conns->check_due)
+	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
+	    tq_now() >= connections->check_due)
 		check_peers(net, tq_now());
-	if (conns->broken)
-		n += tq_conn_report(net);
-	if (conns->hold_freed)
+	if (connections->broken)
+		n += tq_connections_report(net);
+	if (connections->hold_freed)
 		n += report_hold_lanes(net);
-	if (conns->failed)
+	if (connections->failed)
 		n += free_flushed(net);
-	if (conns->nacks_owed && tq_control_idle(net))
+	if (connections->nacks_owed && tq_control_idle(net))
 		send_acks(net);
-	if (conns->requests || conns->leaving || conns->cut || conns->others_leave ||
-	    conns->broken) {
+	if (connections->requests || connections->leaving || connections->cut ||
+	    connections->others_leave || connections->broken) {
 		uint64_t now = tq_now();
 
-		if (conns->others_leave && conns->gone_due <= now)
+		if (connections->others_leave && connections->gone_due <= now)
 			poll_gone(net, now);
-		if (conns->due <= now)
+		if (connections->due <= now)
 			n += poll_requests(net, now);
-		if (conns->leaving && conns->bye_due <= now)
+		if (connections->leaving && connections->bye_due <= now)
 			poll_byes(net, now);
-		*next = conns->due;
+		*next = connections->due;
 		tq_cut_poll(net, now, next);
-		if (conns->leaving && conns->bye_due < *next)
-			*next = conns->bye_due;
-		if (conns->broken && next_look(conns, now) < *next)
-			*next = next_look(conns, now);
-		if (conns->others_leave && conns->gone_due < *next)
-			*next = conns->gone_due;
+		if (connections->leaving && connections->bye_due < *next)
+			*next = connections->bye_due;
+		if (connections->broken && next_look(connections, now) < *next)
+			*next = next_look(connections, now);
+		if (connections->others_leave && connections->gone_due < *next)
+			*next = connections->gone_due;
 		if (*next != UINT64_MAX)
 			*next = *next > now ? *next - now : 0;
 	}
