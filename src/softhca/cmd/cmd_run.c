@@ -111,7 +111,8 @@ static void report_clock(const struct run *r)
 
 	if (c && shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
 		fprintf(stderr,
-			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash %016llx\n",
+			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash "
+			"%016llx\n",
 			(double)(atomic_load(&c->now) - c->zero) / 1e9,
 			(unsigned long long)atomic_load(&c->syncs),
 			(unsigned long long)atomic_load(&c->turns),

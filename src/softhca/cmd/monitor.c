@@ -124,7 +124,8 @@ static void run(struct monitor *m)
 		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
 
 		if (any_watched(m) && shca_clock_of(m->fabric)) {
-			/* Before it is needed: a thread waits for the real world only once it has joined. */
+			/* Before it is needed: a thread waits for the real world only once it has
+			 * joined. */
 			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
 		}

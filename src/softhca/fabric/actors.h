@@ -44,8 +44,8 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. */
 void shca_actors_event(struct shca_clock *c, unsigned proc);
-/* Makes those that wait for the real world too look again: of one process, or of all (SHCA_NO_PROC). By
- * whoever has the turn, or holding the lock. */
+/* Makes those that wait for the real world too look again: of one process, or of all
+ * (SHCA_NO_PROC). By whoever has the turn, or holding the lock. */
 void shca_actors_look(struct shca_clock *c, unsigned proc);
 /* Says that the real world may be busy with this job: time stands still until it is not. */
 void shca_clock_disturb(struct shca_clock *c);

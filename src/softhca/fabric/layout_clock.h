@@ -35,12 +35,13 @@ struct shca_actor {
 	_Atomic int32_t tid;                                   /* 0: an adapter */
 	uint32_t proc;                                         /* process slot */
 	_Atomic uint32_t sibling;                              /* the process's next thread, + 1 */
-	uint32_t order;            /* who comes first of those that are due at one time */
-	_Atomic uint32_t looks;    /* 1: what is due is only a look, nothing is known to be there */
-	_Atomic uint32_t on_world; /* 1: it looks again whenever the real world may have done something */
-	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
-	_Atomic uint32_t where;    /* shca_call that it is in or was in last */
-	_Atomic uint64_t clock;    /* ns, as of its last sync point */
+	uint32_t order;         /* who comes first of those that are due at one time */
+	_Atomic uint32_t looks; /* 1: what is due is only a look, nothing is known to be there */
+	_Atomic uint32_t
+		on_world; /* 1: it looks again whenever the real world may have done something */
+	_Atomic uint32_t on_event;    /* 1: an event of the process's channels wakes it */
+	_Atomic uint32_t where;       /* shca_call that it is in or was in last */
+	_Atomic uint64_t clock;       /* ns, as of its last sync point */
 	_Atomic uint64_t spins_since; /* SPINS: when it was parked, and its polling period */
 	_Atomic uint64_t period;
 	/* For softhca stat; its own. */
@@ -52,16 +53,16 @@ struct shca_clock {
 	/* The time: of the sync point, or the event of an adapter, that came last. Never falls. */
 	_Atomic uint64_t now __attribute__((aligned(64)));
 	_Atomic uint64_t next; /* earliest time in due[]: the one with the turn goes on before it */
-	_Atomic uint32_t holder;  /* actor + 1; 0 = nobody has the turn */
-	_Atomic uint32_t pacing;  /* futex: 1 while the holder lets real time go by */
+	_Atomic uint32_t holder; /* actor + 1; 0 = nobody has the turn */
+	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
 	/* While threads only look: the time that stands still since which real time. */
 	uint64_t paced_time, paced_since;
-	_Atomic uint32_t idle; /* 1: the holder sleeps, on behalf of all */
-	_Atomic uint32_t stirred; /* 1: the real world may be busy with this job */
+	_Atomic uint32_t idle;        /* 1: the holder sleeps, on behalf of all */
+	_Atomic uint32_t stirred;     /* 1: the real world may be busy with this job */
 	_Atomic uint32_t world_asked; /* futex: counts questions whether the real world is quiet */
 	_Atomic uint32_t world_done;  /* futex: up to which one it was */
-	_Atomic uint32_t high;    /* actors at and above it are free */
-	_Atomic uint64_t hash;    /* over all sync points and completions */
+	_Atomic uint32_t high;        /* actors at and above it are free */
+	_Atomic uint64_t hash;        /* over all sync points and completions */
 	/* Counters. */
 	_Atomic uint64_t syncs, turns, own, waits_for_world, unquiet, paced, taken;
 	/* Set when the fabric is made. */

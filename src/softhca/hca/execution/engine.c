@@ -75,8 +75,9 @@ static void note_next_timer(void)
 	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
 		atomic_store(&eng.next_timer, a);
 	if (shca_clk)
-		shca_clock_due(shca_self.slot,
-			       eng.first || atomic_load(&shca_self.proc->attention) ? shca_now() : a);
+		shca_clock_due(shca_self.slot, eng.first || atomic_load(&shca_self.proc->attention)
+						       ? shca_now()
+						       : a);
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */
