@@ -179,8 +179,8 @@ int main(int argc, char **argv)
 	size_t len;
 
 	must(argc == 2 || argc == 3, "usage: pingpong PORT [HOST]");
-	must(mkdtemp(dir) != NULL, "no directory in /tmp");
 	fd = meet(argv[1], rank ? argv[2] : NULL);
+	must(mkdtemp(dir) != NULL, "no directory in /tmp");
 
 	if (rank == 0) {
 		must(getrandom(&mine.key, sizeof(mine.key), 0) == sizeof(mine.key), "no key");

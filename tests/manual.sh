@@ -31,7 +31,7 @@ diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	known=$(for framework in pml coll; do ompi_info --parsable --param "$framework" tupleq --level 9; done |
 		sed -nE 's/^mca:(pml|coll):tupleq:param:((pml|coll)_tupleq_[a-z_]+):value:.*/\2/p')
-	[ -n "$known" ] || say "ompi_info shows no parameter"
+	[ -n "$known" ] || say "ompi_info shows no parameter; source build/env.sh first"
 	for name in $known; do
 		grep -qxE "\.It Cm ($name|${name#pml_tupleq_})" "$tupleq" || say "tupleq(7) doesn't explain $name"
 	done

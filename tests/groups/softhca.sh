@@ -10,7 +10,7 @@ lines_of() {
 }
 
 # run_list FOLDER LISTS PREFIX [ENVIRONMENT...]: what tests/FOLDER/LISTS (a pattern) name, under the launcher. A line is
-# "[OPTION of softhca run...] -- PROGRAM [ARGUMENT...]".
+# "[OPTION of softhca run...] -- PROGRAM [ARGUMENT...]". Programs that match the pattern $without are left out.
 run_list() {
 	local folder=$1 lists=$2 prefix=$3 line options program label
 	shift 3
@@ -23,6 +23,8 @@ run_list() {
 		case $line in '-- '*) options=() && program=${line#-- } ;; *) program=${line#* -- } ;; esac
 		label="$prefix$program${options[*]:+ [${options[*]}]}"
 		wanted "$label" || continue
+		# shellcheck disable=SC2254 # a pattern
+		case $program in ${without-}) continue ;; esac
 		read -ra program <<<"$program"
 		run "$label" 300 env "$@" softhca run "${options[@]}" -- "$build/tests/$folder/${program[0]}" "${program[@]:1}"
 	done < <(cat "$top/tests/$folder"/$lists)

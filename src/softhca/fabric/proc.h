@@ -59,5 +59,7 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
 /* Wakes a process's engine if it sleeps. What it is to find must be written before; the engine sets
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */
 void shca_proc_wake(struct shca_proc *p);
+/* ... and, in virtual time, makes its adapters due now. */
+void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p);
 
 #endif

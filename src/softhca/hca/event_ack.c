@@ -2,6 +2,7 @@
 /* event_ack.c - counts the events that are given and those that are acknowledged. */
 #include "event_ack.h"
 
+#include "clock/clock.h"
 #include "hca/queues/qp.h"
 
 static pthread_mutex_t handout = PTHREAD_MUTEX_INITIALIZER;
@@ -44,6 +45,19 @@ static void wait_for_finders(void)
 	shca_event_ack_unlock();
 }
 
+/* In virtual time another thread needs the turn to acknowledge. */
+static void wait_for_ack(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	if (shca_clk)
+		shca_clock_out();
+	pthread_cond_wait(cond, mutex);
+	if (shca_clk) {
+		pthread_mutex_unlock(mutex);
+		shca_clock_back();
+		pthread_mutex_lock(mutex);
+	}
+}
+
 void shca_wait_qp_acks(struct shca_qp *qp)
 {
 	struct ibv_qp *ibv = &qp->ibv.qp_base;
@@ -51,7 +65,7 @@ void shca_wait_qp_acks(struct shca_qp *qp)
 	wait_for_finders();
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->events_completed != qp->events_given)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+		wait_for_ack(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }
 
@@ -62,7 +76,7 @@ void shca_wait_srq_acks(struct shca_srq *srq)
 	wait_for_finders();
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->events_completed != srq->events_given)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+		wait_for_ack(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }
 
@@ -74,6 +88,6 @@ void shca_wait_cq_acks(struct shca_cq *cq)
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->comp_events_completed != cq->comp_events_given ||
 	       ibv->async_events_completed != cq->async_events_given)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+		wait_for_ack(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }

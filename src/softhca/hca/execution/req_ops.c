@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "clock/clock.h"
 #include "hca/memory/mr.h"
 #include "link.h"
 
@@ -17,6 +18,12 @@
 #define FAULT_PAUSE 1000000u
 /* The part of a WRITE or READ that the link model holds back to the arrival of the last byte. */
 #define RDMA_TAIL 256u
+
+/* Returns whether memory changes without a completion. */
+static bool w_touches(const struct shca_swqe *w)
+{
+	return w->opcode != IBV_WR_SEND && w->opcode != IBV_WR_SEND_WITH_IMM;
+}
 
 /* The message is through: PSNs move on by its packets, and the sender's completion is due. */
 static enum shca_step done(struct shca_req *r)
@@ -34,6 +41,11 @@ static enum shca_step done(struct shca_req *r)
 	qp->psn = next;
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
+	/* Who looks at that memory may see it now. */
+	if (shca_clk && w_touches(r->w))
+		shca_actors_stir(shca_clk,
+				 r->w->opcode == IBV_WR_RDMA_READ ? shca_self.slot : r->t.owner,
+				 shca_now());
 	shca_add(&r->t.qp->rx_packets, packets);
 	shca_add(&r->t.qp->rx_bytes, len);
 	shca_req_complete(qp, r->w, IBV_WC_SUCCESS, len);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock/clock.h"
 #include "fabric/proc.h"
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
@@ -390,6 +391,7 @@ void shca_qp_end(struct shca_qp *qp, bool left)
 
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 
 	if (!shca_ours(ibqp->context))

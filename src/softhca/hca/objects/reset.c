@@ -2,6 +2,7 @@
 /*
  * reset.c - starting over: in a forked child, whose parent owns all that there was.
  */
+#include "clock/clock.h"
 #include "hca/event_ack.h"
 #include "hca/execution/engine.h"
 #include "hca/memory/peer_copy.h"
@@ -14,6 +15,7 @@
 
 void shca_hca_reset(void)
 {
+	shca_clock_reset();
 	shca_object_index_reset();
 	shca_event_ack_reset();
 	shca_engine_reset();
