@@ -93,6 +93,7 @@ static int open_endpoint(void)
 		.name = tupleq_pml.name,
 		.log = tupleq_log,
 		.complete = tupleq_complete,
+		.send_pending = tupleq_isend_pending,
 	};
 	struct tq_params *params;
 	int rc;
