@@ -422,6 +422,8 @@ struct tq_core {
 	uint32_t ngranted;    /* sends in GRANTED */
 	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
 	bool backpressured;
+	/* The user's callback of struct tq_job; set by the core's owner. */
+	void *(*send_pending)(void *user);
 	/* For tests and debugging, NULL: told of each change of a state. */
 	void (*trace)(const char *what, const void *object, const char *from, const char *to);
 	/* Kept for the next ones, at most TQ_FREE_MAX of each. */
