@@ -57,30 +57,30 @@ static void slots_are_given_back(void **state)
 	assert_int_equal(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
 }
 
-static void *sleep_on_bell(void *arg)
+static void *sleep_until_woken(void *arg)
 {
 	struct shca_proc *p = arg;
-	uint32_t bell;
+	uint32_t seen;
 
 	atomic_store(&p->sleeping, 1);
-	bell = atomic_load(&p->bell);
+	seen = atomic_load(&p->wake_word);
 	atomic_store(&asleep, true);
-	while (atomic_load(&p->bell) == bell)
-		syscall(SYS_futex, &p->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
+	while (atomic_load(&p->wake_word) == seen)
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
 	atomic_store(&p->sleeping, 0);
 	return NULL;
 }
 
-static void a_ring_wakes_a_sleeper(void **state)
+static void a_wake_ends_a_sleep(void **state)
 {
 	struct shca_proc *p = &u_fab.hdr->procs[u_slot];
 	pthread_t t;
 
 	(void)state;
-	assert_int_equal(pthread_create(&t, NULL, sleep_on_bell, p), 0);
+	assert_int_equal(pthread_create(&t, NULL, sleep_until_woken, p), 0);
 	while (!atomic_load(&asleep))
 		sched_yield();
-	shca_proc_ring(p);
+	shca_proc_wake(p);
 	assert_int_equal(pthread_join(t, NULL), 0);
 	assert_int_equal(atomic_load(&p->sleeping), 0);
 }
@@ -135,26 +135,26 @@ static void a_process_runs_without_its_first_thread(void **state)
 	close(pipefd[0]);
 }
 
-static void take_pulse(unsigned slot, void *arg)
+static void lock_alive(unsigned slot, void *arg)
 {
 	(void)arg;
-	shca_lock(&u_fab.hdr->procs[slot].pulse);
+	shca_lock(&u_fab.hdr->procs[slot].alive_lock);
 }
 
 /* It ends with the process, whether anybody has noticed that or not. */
-static void a_pulse_ends_with_its_process(void **state)
+static void an_alive_lock_ends_with_its_process(void **state)
 {
-	struct u_child c = u_fork(take_pulse, NULL);
+	struct u_child c = u_fork(lock_alive, NULL);
 	const struct shca_proc *p = &u_fab.hdr->procs[c.slot];
 
 	(void)state;
-	assert_false(shca_proc_pulse(&u_fab.hdr->procs[u_slot])); /* it has no engine */
-	assert_true(shca_proc_pulse(p));
+	assert_false(shca_proc_engine_alive(&u_fab.hdr->procs[u_slot])); /* it has no engine */
+	assert_true(shca_proc_engine_alive(p));
 	u_kill(c);
 	assert_true(shca_proc_alive(&u_fab, c.slot));
-	assert_false(shca_proc_pulse(p));
+	assert_false(shca_proc_engine_alive(p));
 	shca_proc_reap_all(&u_fab);
-	assert_false(shca_proc_pulse(p));
+	assert_false(shca_proc_engine_alive(p));
 }
 
 static void a_replaced_program_does_not_run(void **state)
@@ -218,9 +218,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(slots_are_given_back),
-		IN_FABRIC(a_ring_wakes_a_sleeper),
+		IN_FABRIC(a_wake_ends_a_sleep),
 		IN_FABRIC(a_process_runs_without_its_first_thread),
-		IN_FABRIC(a_pulse_ends_with_its_process),
+		IN_FABRIC(an_alive_lock_ends_with_its_process),
 		IN_FABRIC(a_replaced_program_does_not_run),
 		IN_FABRIC(all_slots_taken),
 	};

@@ -21,6 +21,7 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
+#include "layout_clock.h"
 #include "options.h"
 
 #define SHCA_MAGIC        0x3161636874666f73ULL /* "softhca1" */
@@ -120,8 +121,8 @@ struct shca_cq_entry {
 	uint32_t channel;          /* comp channel + 1, 0 = none */
 	uint32_t async_channel;    /* the context's async event channel */
 	uint32_t stamps;           /* 1: completions carry the time at which they were made */
-	uint64_t pockets;          /* arena offset (cq_pocket.h) */
-	_Atomic uint32_t npockets; /* power of two; 0 = none (yet) */
+	uint64_t bounces;          /* arena offset (cq_bounce.h) */
+	_Atomic uint32_t nbounces; /* power of two; 0 = none (yet) */
 	uint32_t room;             /* bytes of a message that a completion can carry */
 	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* what a producer last saw of polled */
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
@@ -165,7 +166,7 @@ enum shca_slot_state {
 
 struct shca_cqe {
 	_Atomic uint64_t word;
-	uint64_t visible_at; /* CLOCK_MONOTONIC ns from which a poll may return it; 0 = at once */
+	uint64_t visible_at; /* shca_now() from which a poll may return it; 0 = at once */
 	uint32_t rsc; /* table index of the QP (send; receive from its own RQ) or of the SRQ */
 	uint32_t wqe; /* send: posting counter; receive: WQE slot */
 	uint32_t byte_len;
@@ -179,7 +180,7 @@ struct shca_cqe {
 	uint8_t wc_flags;
 	uint8_t flags;   /* SHCA_CQE_* */
 	uint32_t srqn;   /* of the SRQ that rsc names, as its index may be another's by now */
-	uint16_t pocket; /* where they are, from 1 (cq_pocket.h); 0 = they follow */
+	uint16_t bounce; /* where they are, from 1 (cq_bounce.h); 0 = they follow */
 	uint8_t data[10];
 };
 #define SHCA_CQE_SRQ       1u /* rsc is an SRQ */
@@ -369,7 +370,7 @@ struct shca_hca {
  * An executor: a thread that is executing work. `seq` is odd while it may hold pointers into
  * objects of others; destroying anything waits until each executor has been even once (epoch.h).
  * The rest asks another process to copy for it where the kernel forbids process_vm_readv
- * (hca/move.h).
+ * (hca/peer_copy.h).
  */
 enum shca_copy_state {
 	SHCA_COPY_IDLE,
@@ -392,10 +393,10 @@ struct shca_exec {
 	uint64_t copy_addr;
 	uint64_t copy_len;
 	uint64_t copy_bounce; /* offset in the asker's arena */
-	/* owed.h: 0, or an event that the thread is about to cause; of which object */
-	_Atomic uint32_t owed;
-	uint32_t owed_hca;
-	uint32_t owed_number;
+	/* pending_event.h: 0, or an event that the thread is about to cause; of which object */
+	_Atomic uint32_t pending_event;
+	uint32_t pending_event_hca;
+	uint32_t pending_event_number;
 };
 
 #define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
@@ -424,16 +425,17 @@ struct shca_proc {
 	_Atomic uint32_t pds[SHCA_MAX_HCAS];
 	_Atomic uint64_t arena_used; /* bytes */
 	_Atomic uint64_t pinned;     /* bytes of registered memory, against the memlock limit */
-	_Atomic uint32_t bell SHCA_ALIGNED; /* futex: its engine sleeps here */
-	_Atomic uint32_t sleeping;          /* 1: the engine is in (or going to) futex_wait */
-	_Atomic uint32_t attention;         /* SHCA_ATTENTION_*, set by peers */
+	_Atomic uint32_t wake_word SHCA_ALIGNED; /* futex: its engine sleeps here */
+	_Atomic uint32_t sleeping;               /* 1: the engine is in (or going to) futex_wait */
+	_Atomic uint32_t attention;              /* SHCA_ATTENTION_*, set by peers */
 	/* Async channel + 1 for XRC target QPs that it has open. */
 	_Atomic uint32_t tgt_channel[SHCA_MAX_HCAS];
 	/* Processes some executor of which wants us to copy. */
 	_Atomic uint64_t copy_asked[SHCA_MAX_PROCS / 64];
 	/* Processes that attached a segment in which it has a region; they set it. */
 	_Atomic uint64_t attached[SHCA_MAX_PROCS / 64];
-	pthread_mutex_t pulse SHCA_ALIGNED; /* robust; held by its engine as long as that runs */
+	pthread_mutex_t alive_lock
+		SHCA_ALIGNED; /* robust; held by its engine as long as that runs */
 	struct shca_exec exec[SHCA_MAX_EXEC];
 } SHCA_ALIGNED;
 
@@ -452,6 +454,7 @@ struct shca_fabric_header {
 	_Atomic uint32_t ready;
 	pthread_mutex_t ctl_lock; /* robust: process slots, multicast */
 	struct shca_config config;
+	struct shca_clock clock;
 	struct shca_proc procs[SHCA_MAX_PROCS];
 	struct shca_mcast mcast[SHCA_MAX_MCAST];
 	struct shca_hca hcas[SHCA_MAX_HCAS];

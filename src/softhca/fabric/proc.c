@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
@@ -203,7 +204,7 @@ static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
 		atomic_store(&p->pid, getpid());
 		p->start_time = me->start_time;
 		p->image = me->image;
-		shca_lock_init(&p->pulse);
+		shca_lock_init(&p->alive_lock);
 		p->node = 0;
 		memcpy(p->comm, me->comm, sizeof(p->comm));
 		atomic_store(&p->arena_used, 0);
@@ -261,14 +262,24 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc)
 		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
 			continue;
 		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
-		shca_proc_ring(p);
+		shca_proc_notify(f, p);
 	}
 }
 
-void shca_proc_ring(struct shca_proc *p)
+void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p)
+{
+	struct shca_clock *c = shca_clock_of(f);
+
+	/* The adapter is due now. */
+	if (c)
+		shca_actor_sooner(c, (uint32_t)(p - f->hdr->procs), atomic_load(&c->now));
+	shca_proc_wake(p);
+}
+
+void shca_proc_wake(struct shca_proc *p)
 {
 	/* seq_cst on both: either the engine sees the new value, or we see that it sleeps. */
-	atomic_fetch_add(&p->bell, 1);
+	atomic_fetch_add(&p->wake_word, 1);
 	if (atomic_load(&p->sleeping))
-		syscall(SYS_futex, &p->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -49,15 +49,17 @@ void shca_proc_reap_all(struct shca_fabric *f);
  * Does it run now, for certain? One load: its engine holds the lock, and the kernel takes the
  * holder's number out of a robust one when the thread ends, before anybody can learn of its death.
  */
-static inline bool shca_proc_pulse(const struct shca_proc *p)
+static inline bool shca_proc_engine_alive(const struct shca_proc *p)
 {
-	return __atomic_load_n(&p->pulse.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
+	return __atomic_load_n(&p->alive_lock.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
 }
 /* Regions of that process, or all of it, are gone: who attached segments for them looks at them. */
 void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
 
 /* Wakes a process's engine if it sleeps. What it is to find must be written before; the engine sets
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */
-void shca_proc_ring(struct shca_proc *p);
+void shca_proc_wake(struct shca_proc *p);
+/* ... and, in virtual time, makes its adapters due now. */
+void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p);
 
 #endif

@@ -12,10 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
-#include "owed.h"
+#include "pending_event.h"
 #include "proc.h"
 #include "table.h"
 #include "xrc_life.h"
@@ -184,7 +185,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	unsigned h, k;
 
 	leave_multicast(f);
-	shca_owed_inherit(f, proc);
+	shca_pending_event_reap(f, proc);
 	for (h = 0; h < f->hdr->nhcas; h++) {
 		struct shca_hca *hca = &f->hdr->hcas[h];
 
@@ -202,6 +203,8 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	shca_arena_drop(f, proc);
 	remove_fifos(f, proc);
 	clear_executors(p);
+	if (shca_clock_of(f))
+		shca_actors_gone(f, proc);
 	atomic_store(&p->pinned, 0);
 	shca_proc_set_state(p, SHCA_PROC_FREE);
 }

@@ -3,7 +3,7 @@
  * objects.h - the private half of each verbs object: what only its own process sees. Each embeds
  * the public struct, so a pointer from the user is one to ours.
  *
- * Lock order: the handout lock (handout.h), those of lists of objects (qp.c, cq.c), cq->lock,
+ * Lock order: the handout lock (event_ack.h), those of lists of objects (qp.c, cq.c), cq->lock,
  * qp->sq_lock, rq->lock, the engine's or the one of segment.c. No lock is held across a wait for
  * another process.
  */
@@ -48,21 +48,21 @@ struct shca_device {
 
 /* What a context owns, in the order in which the kernel ends it when the context is closed: users
  * before what they use. */
-enum shca_owned_kind {
-	SHCA_OWNED_QP,
-	SHCA_OWNED_SRQ,
-	SHCA_OWNED_MR,
-	SHCA_OWNED_CQ,
-	SHCA_OWNED_XRCD,
-	SHCA_OWNED_PD,
-	SHCA_OWNED_TD,
-	SHCA_OWNED_CHANNEL,
-	SHCA_OWNED_KINDS
+enum shca_object_kind {
+	SHCA_OBJECT_QP,
+	SHCA_OBJECT_SRQ,
+	SHCA_OBJECT_MR,
+	SHCA_OBJECT_CQ,
+	SHCA_OBJECT_XRCD,
+	SHCA_OBJECT_PD,
+	SHCA_OBJECT_TD,
+	SHCA_OBJECT_CHANNEL,
+	SHCA_OBJECT_KINDS
 };
-struct shca_owned { /* owned.h */
-	struct shca_owned *next, **at;
+struct shca_context_object { /* context_objects.h */
+	struct shca_context_object *next, **at;
 	void *object;
-	enum shca_owned_kind kind;
+	enum shca_object_kind kind;
 };
 
 #define SHCA_CLOSED 0
@@ -72,7 +72,7 @@ struct shca_context {
 	unsigned hca_idx;
 	uint32_t async_channel; /* event.h id */
 	unsigned life;          /* shca_self.life, or SHCA_CLOSED */
-	struct shca_owned *owned;
+	struct shca_context_object *objects;
 	struct shca_context *next;
 };
 
@@ -97,12 +97,12 @@ struct shca_pd {
 	_Atomic uint32_t refs;     /* MRs, QPs, SRQs, parent domains in it */
 	struct shca_pd *parent_of; /* a parent domain: the PD it stands for */
 	struct ibv_td *td;
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 };
 
 struct shca_td {
 	struct ibv_td ibv;
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 	_Atomic uint32_t refs;
 };
 
@@ -110,13 +110,13 @@ struct shca_mr {
 	struct ibv_mr ibv;
 	struct shca_mr_entry *entry;
 	uint64_t pinned; /* bytes counted against memlock */
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 };
 
 struct shca_channel {
 	struct ibv_comp_channel ibv;
 	uint32_t id;
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 };
 
 struct shca_xrcd {
@@ -124,7 +124,7 @@ struct shca_xrcd {
 	struct shca_xrcd_entry *entry;
 	uint32_t idx;
 	_Atomic uint32_t refs;
-	struct shca_owned owned;
+	struct shca_context_object context_node;
 };
 
 struct shca_ah {
@@ -163,8 +163,8 @@ struct shca_cq {
 	uint64_t cur_ts;
 	uint32_t empty_polls;
 	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
-	uint32_t comp_events_given, async_events_given; /* handout.h */
-	struct shca_owned owned;
+	uint32_t comp_events_given, async_events_given; /* event_ack.h */
+	struct shca_context_object context_node;
 };
 
 /* Owner's side of a receive queue. */
@@ -194,8 +194,8 @@ struct shca_srq {
 	struct shca_cq *cq;     /* XRC */
 	struct shca_xrcd *xrcd; /* XRC */
 	_Atomic uint32_t refs;  /* QPs that receive from it */
-	uint32_t events_given;  /* handout.h */
-	struct shca_owned owned;
+	uint32_t events_given;  /* event_ack.h */
+	struct shca_context_object context_node;
 };
 
 struct shca_qp; /* qp.h */

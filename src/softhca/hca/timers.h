@@ -5,7 +5,7 @@
 #ifndef SHCA_TIMERS_H
 #define SHCA_TIMERS_H
 
-#include "engine.h"
+#include "hca/execution/engine.h"
 
 struct shca_timers {
 	struct shca_timer **heap;

@@ -7,8 +7,8 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
-#include "hca/grh.h"
-#include "hca/mcast.h"
+#include "hca/execution/grh.h"
+#include "hca/objects/mcast.h"
 
 #define MCAST_LID_BASE 0xc000 /* IBA 4.1.3: multicast LIDs are 0xC000 to 0xFFFE */
 #define PERMISSIVE_LID 0xffff

@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "hca/handout.h"
+#include "clock/clock.h"
+#include "hca/event_ack.h"
 #include "hca/ops.h"
-#include "hca/qp.h"
+#include "hca/queues/qp.h"
 
 enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
 
@@ -52,28 +53,29 @@ static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
 	struct ibv_cq *cq;
 
 	event->event_type = (enum ibv_event_type)ev->kind;
-	shca_handout_lock();
+	shca_event_ack_lock();
 	switch (subject_of(ev->kind)) {
 	case ABOUT_QP:
 		qp = shca_qp_by_idx(ctx, ev->idx, ev->number);
 		found = qp != NULL;
 		event->element.qp = qp;
 		if (qp)
-			shca_handout_give(&qp->mutex, &((struct shca_qp *)qp)->events_given);
+			shca_event_ack_expect(&qp->mutex, &((struct shca_qp *)qp)->events_given);
 		break;
 	case ABOUT_SRQ:
 		srq = shca_srq_by_idx(ctx, ev->idx, ev->number);
 		found = srq != NULL;
 		event->element.srq = srq;
 		if (srq)
-			shca_handout_give(&srq->mutex, &((struct shca_srq *)srq)->events_given);
+			shca_event_ack_expect(&srq->mutex, &((struct shca_srq *)srq)->events_given);
 		break;
 	case ABOUT_CQ:
 		cq = shca_cq_by_idx(ctx, ev->idx, ev->number);
 		found = cq != NULL;
 		event->element.cq = cq;
 		if (cq)
-			shca_handout_give(&cq->mutex, &((struct shca_cq *)cq)->async_events_given);
+			shca_event_ack_expect(&cq->mutex,
+					      &((struct shca_cq *)cq)->async_events_given);
 		break;
 	case ABOUT_PORT:
 		found = true;
@@ -82,12 +84,13 @@ static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
 	case ABOUT_NOTHING:
 		break;
 	}
-	shca_handout_unlock();
+	shca_event_ack_unlock();
 	return found;
 }
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
+	SHCA_CLOCKED(EVENT, 1);
 	struct shca_event ev;
 
 	if (!shca_ours(context)) {
@@ -95,6 +98,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		return -1;
 	}
 	do {
+		shca_clock_await_event(context->async_fd);
 		if (read(context->async_fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 	} while (!hand_out(shca_ctx(context), &ev, event));
@@ -109,13 +113,13 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 
 	switch (subject_of(event->event_type)) {
 	case ABOUT_QP:
-		shca_handout_ack(&qp->mutex, &qp->cond, &qp->events_completed, 1);
+		shca_event_ack_done(&qp->mutex, &qp->cond, &qp->events_completed, 1);
 		break;
 	case ABOUT_SRQ:
-		shca_handout_ack(&srq->mutex, &srq->cond, &srq->events_completed, 1);
+		shca_event_ack_done(&srq->mutex, &srq->cond, &srq->events_completed, 1);
 		break;
 	case ABOUT_CQ:
-		shca_handout_ack(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
+		shca_event_ack_done(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
 		break;
 	case ABOUT_PORT:
 	case ABOUT_NOTHING:

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "hca/handout.h"
+#include "clock/clock.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_channel *channel;
 	int64_t id;
 
@@ -31,12 +33,13 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	}
 	channel->id = (uint32_t)id;
 	channel->ibv.context = context;
-	shca_own(context, &channel->owned, SHCA_OWNED_CHANNEL, channel);
+	shca_context_objects_add(context, &channel->context_node, SHCA_OBJECT_CHANNEL, channel);
 	return &channel->ibv;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_channel *channel = (struct shca_channel *)ibchannel;
 	struct ibv_context *context = ibchannel->context;
 	int refs;
@@ -49,7 +52,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 	pthread_mutex_unlock(&context->mutex);
 	if (refs)
 		return EBUSY;
-	shca_disown(&channel->owned);
+	shca_context_objects_remove(&channel->context_node);
 	shca_event_destroy(&shca_self.fabric, shca_self.slot, channel->id, ibchannel->fd);
 	free(channel);
 	return 0;
@@ -57,6 +60,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
+	SHCA_CLOCKED(EVENT, 1);
 	struct shca_context *ctx = shca_ctx(channel->context);
 	struct shca_event ev;
 	struct ibv_cq *found = NULL;
@@ -67,16 +71,17 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return -1;
 	}
 	while (!found) {
+		shca_clock_await_event(channel->fd);
 		if (read(channel->fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 		if (ev.kind != SHCA_EVENT_COMP)
 			continue;
-		shca_handout_lock();
+		shca_event_ack_lock();
 		found = shca_cq_by_idx(ctx, ev.idx, ev.number);
 		if (found)
-			shca_handout_give(&found->mutex,
-					  &((struct shca_cq *)found)->comp_events_given);
-		shca_handout_unlock();
+			shca_event_ack_expect(&found->mutex,
+					      &((struct shca_cq *)found)->comp_events_given);
+		shca_event_ack_unlock();
 	}
 	*cq = found;
 	*cq_context = found->cq_context;
@@ -86,5 +91,5 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {
 	if (nevents)
-		shca_handout_ack(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
+		shca_event_ack_done(&cq->mutex, &cq->cond, &cq->comp_events_completed, nevents);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* context.c - opening and closing devices, and the tables of operations that inline verbs go
  * through. */
+#include "clocked.h"
 #include "verbs.h"
 
 #include <errno.h>
@@ -8,9 +9,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock/clock.h"
 #include "fabric/cancel.h"
+#include "hca/context_objects.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 #define MAX_COMP_VECTORS 64
 
@@ -25,6 +27,7 @@ static void set_ops(struct ibv_context_ops *ops)
 	ops->post_srq_recv = shca_post_srq_recv;
 	ops->post_send = shca_post_send;
 	ops->post_recv = shca_post_recv;
+	shca_clocked_ops(ops);
 	ops->bind_mw = shca_bind_mw;
 	ops->dealloc_mw = shca_dealloc_mw;
 }
@@ -37,10 +40,10 @@ static void set_extended_ops(struct verbs_context *v, const struct shca_fabric *
 	v->alloc_td = shca_alloc_td;
 	v->dealloc_td = shca_dealloc_td;
 	v->alloc_parent_domain = shca_alloc_parent_domain;
-	v->create_cq_ex = shca_create_cq_ex;
+	v->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
 	v->modify_cq = shca_modify_cq;
 	v->create_srq_ex = shca_create_srq_ex;
-	v->create_qp_ex = shca_create_qp_ex;
+	v->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
 	if (shca_opt(f, SHCA_O_XRC)) {
 		v->open_xrcd = shca_open_xrcd;
 		v->close_xrcd = shca_close_xrcd;
@@ -125,14 +128,15 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		errno = -ret;
 		return NULL;
 	}
-	shca_owned_open(ctx);
+	shca_context_objects_open(ctx);
 	return &ctx->vctx.context;
 }
 
 int ibv_close_device(struct ibv_context *context)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(context);
-	bool ours = shca_ours(context), leftovers = shca_owns(ctx);
+	bool ours = shca_ours(context), leftovers = shca_context_objects_any(ctx);
 	int cancel;
 
 	cancel = shca_cancel_hold();
@@ -145,7 +149,7 @@ int ibv_close_device(struct ibv_context *context)
 		close(context->async_fd);
 	}
 	close(context->cmd_fd);
-	shca_owned_close(ctx);
+	shca_context_objects_close(ctx);
 	if (ours)
 		shca_process_leave();
 	shca_cancel_restore(cancel);

@@ -8,8 +8,8 @@
 
 #include <errno.h>
 
+#include "hca/context_objects.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 static int refuse_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -48,11 +48,11 @@ static int refuse_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ib
 	return EIO;
 }
 
-static void refuse_object(enum shca_owned_kind kind, void *object)
+static void refuse_object(enum shca_object_kind kind, void *object)
 {
-	if (kind == SHCA_OWNED_QP)
+	if (kind == SHCA_OBJECT_QP)
 		shca_wr_api_refuse(object);
-	else if (kind == SHCA_OWNED_CQ)
+	else if (kind == SHCA_OBJECT_CQ)
 		shca_cq_ex_refuse(object);
 }
 
@@ -79,48 +79,48 @@ void shca_leftover_refuse(struct shca_context *ctx)
 	v->get_srq_num = NULL;
 	v->alloc_null_mr = NULL;
 	v->advise_mr = NULL;
-	shca_owned_each(ctx, refuse_object);
+	shca_context_objects_each(ctx, refuse_object);
 }
 
-static void end(enum shca_owned_kind kind, void *object)
+static void end(enum shca_object_kind kind, void *object)
 {
 	switch (kind) {
-	case SHCA_OWNED_QP:
+	case SHCA_OBJECT_QP:
 		shca_qp_end(object, true);
 		break;
-	case SHCA_OWNED_SRQ:
+	case SHCA_OBJECT_SRQ:
 		shca_srq_end(object);
 		break;
-	case SHCA_OWNED_MR:
+	case SHCA_OBJECT_MR:
 		shca_mr_end(object);
 		break;
-	case SHCA_OWNED_CQ:
+	case SHCA_OBJECT_CQ:
 		shca_cq_end(object);
 		break;
-	case SHCA_OWNED_XRCD:
+	case SHCA_OBJECT_XRCD:
 		shca_xrcd_end(object);
 		break;
-	case SHCA_OWNED_PD:
+	case SHCA_OBJECT_PD:
 		shca_pd_end(object);
 		break;
-	case SHCA_OWNED_CHANNEL:
+	case SHCA_OBJECT_CHANNEL:
 		/* Its descriptor is the user's: the kernel leaves it open too. */
 		shca_event_destroy(&shca_self.fabric, shca_self.slot,
 				   ((struct shca_channel *)object)->id, -1);
 		break;
-	case SHCA_OWNED_TD:
-	case SHCA_OWNED_KINDS:
+	case SHCA_OBJECT_TD:
+	case SHCA_OBJECT_KINDS:
 		break;
 	}
 }
 
 void shca_leftover_end(struct shca_context *ctx)
 {
-	for (unsigned k = 0; k < SHCA_OWNED_KINDS; k++) {
-		enum shca_owned_kind kind = k;
+	for (unsigned k = 0; k < SHCA_OBJECT_KINDS; k++) {
+		enum shca_object_kind kind = k;
 		void *object;
 
-		while ((object = shca_owned_take(ctx, kind)))
+		while ((object = shca_context_objects_take(ctx, kind)))
 			end(kind, object);
 	}
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "hca/owned.h"
+#include "hca/context_objects.h"
 
 static int count_pd(struct shca_context *ctx)
 {
@@ -48,7 +48,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	pd->pdn = atomic_fetch_add(&ctx->hca->next_pdn, 1);
 	pd->ibv.context = context;
 	pd->ibv.handle = pd->pdn;
-	shca_own(context, &pd->owned, SHCA_OWNED_PD, pd);
+	shca_context_objects_add(context, &pd->context_node, SHCA_OBJECT_PD, pd);
 	return &pd->ibv;
 }
 
@@ -71,7 +71,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 		if (pd->td)
 			atomic_fetch_sub(&((struct shca_td *)pd->td)->refs, 1);
 	}
-	shca_disown(&pd->owned);
+	shca_context_objects_remove(&pd->context_node);
 	shca_pd_end(pd);
 	free(pd);
 	return 0;
@@ -93,7 +93,7 @@ struct ibv_td *shca_alloc_td(struct ibv_context *context, struct ibv_td_init_att
 		return NULL;
 	}
 	td->ibv.context = context;
-	shca_own(context, &td->owned, SHCA_OWNED_TD, td);
+	shca_context_objects_add(context, &td->context_node, SHCA_OBJECT_TD, td);
 	return &td->ibv;
 }
 
@@ -103,7 +103,7 @@ int shca_dealloc_td(struct ibv_td *ibtd)
 
 	if (atomic_load(&td->refs) != 0)
 		return EBUSY;
-	shca_disown(&td->owned);
+	shca_context_objects_remove(&td->context_node);
 	free(td);
 	return 0;
 }
@@ -145,6 +145,6 @@ struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
 	atomic_fetch_add(&domain->parent_of->refs, 1);
 	if (domain->td)
 		atomic_fetch_add(&((struct shca_td *)domain->td)->refs, 1);
-	shca_own(context, &domain->owned, SHCA_OWNED_PD, domain);
+	shca_context_objects_add(context, &domain->context_node, SHCA_OBJECT_PD, domain);
 	return &domain->ibv;
 }

@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "clock/clock.h"
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
-#include "hca/engine.h"
+#include "hca/context_objects.h"
+#include "hca/execution/engine.h"
 #include "hca/ops.h"
-#include "hca/owned.h"
 
 struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
 
@@ -32,13 +33,15 @@ static void complain(const char *sentence)
 
 static void fork_prepare(void)
 {
+	if (shca_clk)
+		shca_clock_disturb(shca_clk);
 	pthread_mutex_lock(&lock);
-	shca_owned_fork_prepare();
+	shca_context_objects_fork_prepare();
 }
 
 static void fork_parent(void)
 {
-	shca_owned_fork_parent();
+	shca_context_objects_fork_parent();
 	pthread_mutex_unlock(&lock);
 }
 
@@ -48,7 +51,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	shca_owned_fork_child(shca_leftover_refuse);
+	shca_context_objects_fork_child(shca_leftover_refuse);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
@@ -177,6 +180,7 @@ static int take_slot(void)
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
 	shca_self.proc->node = shca_self.node;
+	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
 	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -188,6 +192,7 @@ static void give_slot(void)
 {
 	unsigned slot = shca_self.slot;
 
+	shca_clock_detach();
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	shca_proc_detach(&shca_self.fabric, slot);
@@ -234,6 +239,9 @@ __attribute__((destructor)) static void at_exit(void)
 	if (contexts == 0 && shca_self.slot != SHCA_NO_PROC) {
 		shca_engine_stop();
 		give_slot();
+	} else if (shca_clk) {
+		/* The thread that ends the process needs no turn for what it still does. */
+		shca_clock_out();
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -493,8 +493,8 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 		n += free_flushed(net);
 	if (connections->nacks_owed && tq_control_idle(net))
 		send_acks(net);
-	if (connections->requests || connections->leaving || connections->cut || connections->others_leave ||
-	    connections->broken) {
+	if (connections->requests || connections->leaving || connections->cut ||
+	    connections->others_leave || connections->broken) {
 		uint64_t now = tq_now();
 
 		if (connections->others_leave && connections->gone_due <= now)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections: what lane_connect.c (lanes and requests for them), fail.c (failures), lane_qp.c (the lanes'
- * INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and connections.c (opening,
- * polling, closing) share.
+ * Connections: what lane_connect.c (lanes and requests for them), fail.c (failures), lane_qp.c (the
+ * lanes' INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and connections.c
+ * (opening, polling, closing) share.
  *
  * Each connection is simplex. Who wants a lane makes an INI QP and asks a process of the node for a
  * TGT QP; each further process of that node is asked to open that TGT QP, and has confirmed the
@@ -69,7 +69,7 @@ struct tq_contact {
 	uint64_t fate_due, fate_until;    /* inquired; when others are asked next, */
 	uint32_t mates_asked;             /* and how many have been */
 	uint64_t culprit;   /* nonce of the link whose failure it shares; 0: its own */
-	bool reported;          /* the user has been told, with that one's */
+	bool reported;      /* the user has been told, with that one's */
 	bool blamed;        /* another has cut its connection to us because of this one's */
 	uint64_t cut_due;   /* it has failed, and its process may not know: when to say so */
 	uint64_t cut_until; /* next, and for how long; 0: it knows */

@@ -12,7 +12,7 @@
 #define MESSAGE_MAX (1u << 30)
 
 static int net_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
-			unsigned flags)
+		       unsigned flags)
 {
 	return tq_control_send(net, peer->link, msg, len, flags);
 }
@@ -58,21 +58,21 @@ static void net_lane_put(void *net, struct tq_lane *lane)
 }
 
 static int net_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
-		       const struct tq_sg *sg, int nsg, unsigned flags, void *token)
+		      const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	if (flags & TQ_DIRECT_BULK)
 		return tq_rdma_direct(net, peer->link, srqn, sg, nsg, flags, token);
 	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
 }
 
-static int net_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
-		     uint64_t addr, uint32_t rkey, void *token)
+static int net_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+		    uint32_t rkey, void *token)
 {
 	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
 }
 
 static int net_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
-		      uint64_t addr, uint32_t rkey, void *token)
+		     uint64_t addr, uint32_t rkey, void *token)
 {
 	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
@@ -82,8 +82,7 @@ static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
 	return tq_srq_get(net, srqn);
 }
 
-static int net_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
-			 void *token)
+static int net_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
 {
 	return tq_srq_post(net, srq, sg, nsg, token);
 }
@@ -190,10 +189,14 @@ static const struct {
 	int (*open)(struct tq_net *net);
 	void (*close)(struct tq_net *net);
 } parts[] = {
-	{tq_device_open, tq_device_close},   {limits_open, NULL},
-	{tq_xrcd_open, tq_xrcd_close},       {tq_cqs_open, tq_cqs_close},
-	{tq_mem_open, tq_mem_close},         {tq_srqs_open, tq_srqs_close},
-	{tq_control_open, tq_control_close}, {tq_rdma_open, tq_rdma_close},
+	{tq_device_open, tq_device_close},
+	{limits_open, NULL},
+	{tq_xrcd_open, tq_xrcd_close},
+	{tq_cqs_open, tq_cqs_close},
+	{tq_mem_open, tq_mem_close},
+	{tq_srqs_open, tq_srqs_close},
+	{tq_control_open, tq_control_close},
+	{tq_rdma_open, tq_rdma_close},
 	{tq_connections_open, tq_connections_close},
 };
 

@@ -64,7 +64,8 @@ void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
 {
 	uint64_t most = (uint64_t)core->params->tuple_records;
 
-	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most && core->rx_tuple_lru) {
+	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most &&
+	       core->rx_tuple_lru) {
 		struct tq_rx_tuple *k = core->rx_tuple_lru;
 
 		if (tq_rx_tuple_quiet(k))
@@ -155,7 +156,8 @@ static bool offer(struct tq_rx_tuple *k, uint32_t tx_tuple)
 void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
-	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0), .tx_tuple = tq_put32(tx_tuple)};
+	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
+				  .tx_tuple = tq_put32(tx_tuple)};
 	uint32_t after;
 
 	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
@@ -179,7 +181,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_sh
 
 /* ---- direct ---- */
 
-struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer, uint32_t handle)
+struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer,
+				      uint32_t handle)
 {
 	struct tq_rx_tuple *k = tq_handle_get(&core->rx_tuples, handle);
 

@@ -26,8 +26,8 @@ static inline bool may_become(enum tq_tx_tuple_state from, enum tq_tx_tuple_stat
 	static const uint8_t legal[TQ_TX_TUPLE_STATES] = {
 		[TQ_TX_TUPLE_CONTROL] = 1u << TQ_TX_TUPLE_ASKED,
 		[TQ_TX_TUPLE_ASKED] = 1u << TQ_TX_TUPLE_OFFERED | 1u << TQ_TX_TUPLE_CONTROL,
-		[TQ_TX_TUPLE_OFFERED] =
-			1u << TQ_TX_TUPLE_DIRECT | 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
+		[TQ_TX_TUPLE_OFFERED] = 1u << TQ_TX_TUPLE_DIRECT | 1u << TQ_TX_TUPLE_RECALLING |
+					1u << TQ_TX_TUPLE_CONTROL,
 		[TQ_TX_TUPLE_DIRECT] = 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
 		[TQ_TX_TUPLE_RECALLING] = 1u << TQ_TX_TUPLE_CONTROL,
 	};
@@ -50,7 +50,8 @@ static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
 		t->pair->peer->nasked += (uint32_t)change;
 		TQ_LEVEL(core->stats, asked, change);
 	}
-	core->ntx_tuples_queued += (uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (t->state != TQ_TX_TUPLE_CONTROL));
+	core->ntx_tuples_queued +=
+		(uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (t->state != TQ_TX_TUPLE_CONTROL));
 	t->state = to;
 	if (to == TQ_TX_TUPLE_CONTROL)
 		tq_tx_tuple_rest(t);

@@ -67,7 +67,8 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 	uint64_t most = (uint64_t)core->params->tuple_records;
 	int spared = 0;
 
-	while ((uint64_t)core->ntx_tuples - core->ntx_tuples_parked + more > most && core->tx_tuple_lru) {
+	while ((uint64_t)core->ntx_tuples - core->ntx_tuples_parked + more > most &&
+	       core->tx_tuple_lru) {
 		struct tq_tx_tuple *t = core->tx_tuple_lru;
 
 		if (!tq_tx_tuple_quiet(t)) {

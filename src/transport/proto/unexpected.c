@@ -11,8 +11,8 @@
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
-struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *k, enum tq_unexpected_kind kind,
-			    uint64_t length)
+struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *k,
+					enum tq_unexpected_kind kind, uint64_t length)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unexpected *u = core->free_unexpected;
@@ -164,7 +164,8 @@ static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
 static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *k)
 {
 	struct tq_ctx *ctx = k->pair->ctx;
-	struct tq_unexpected_tag *same = k->unexpected ? k->unexpected->same : find_tag(ctx, k->tag);
+	struct tq_unexpected_tag *same =
+		k->unexpected ? k->unexpected->same : find_tag(ctx, k->tag);
 
 	if (same)
 		return same;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pending_event.h"
+
+#include "epoch.h"
+#include "event.h"
+#include "proc.h"
+#include "table.h"
+#include "xrc_life.h"
+
+/* In shca_exec.owed; 0 is nothing. */
+static uint32_t word_of(enum ibv_event_type type)
+{
+	return (uint32_t)((int)type + 2);
+}
+
+static enum ibv_event_type type_of(uint32_t word)
+{
+	return (enum ibv_event_type)((int)word - 2);
+}
+
+void shca_pending_event_note(const struct shca_fabric *f, const struct shca_hca *hca,
+			     enum ibv_event_type type, uint32_t number)
+{
+	struct shca_exec *x = shca_exec_self();
+
+	x->pending_event_hca = shca_hca_index(f, hca);
+	x->pending_event_number = number;
+	atomic_store_explicit(&x->pending_event, word_of(type), memory_order_release);
+}
+
+void shca_pending_event_clear(void)
+{
+	atomic_store_explicit(&shca_exec_self()->pending_event, 0, memory_order_release);
+}
+
+/* ---- telling ---- */
+
+static void tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+		 unsigned proc, uint32_t channel, enum ibv_event_type type)
+{
+	struct shca_event ev = {
+		.kind = type,
+		.idx = shca_table_index(f, &hca->tables[SHCA_QP], e),
+		.number = shca_table_number(e),
+	};
+
+	shca_event_send(f, hca, proc, channel, &ev);
+}
+
+void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+			enum ibv_event_type type)
+{
+	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
+
+	if (e->type != IBV_QPT_XRC_RECV) {
+		tell(f, hca, e, owner, e->async_channel, type);
+		return;
+	}
+	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
+		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
+
+		/* Its creator hears of it in the context in which it was made. */
+		if (p == owner)
+			channel = e->async_channel + 1;
+		if (shca_opened_by(e->openers, p) && channel)
+			tell(f, hca, e, p, channel - 1, type);
+	}
+}
+
+/* Nobody owns a target QP's queue. */
+static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
+{
+	unsigned proc = shca_life_proc(atomic_load(&e->life));
+
+	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
+		return;
+	atomic_fetch_or(&f->hdr->procs[proc].attention, SHCA_ATTENTION_QP);
+	shca_proc_notify(f, &f->hdr->procs[proc]);
+}
+
+/* ---- paying ---- */
+
+/* `inherited`: whether the change was made isn't known, and has to be looked for. */
+static void send_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			enum ibv_event_type type, bool inherited)
+{
+	const struct shca_qp_entry *e = shca_table_find(f, hca, SHCA_QP, number, NULL);
+	bool fails = type != IBV_EVENT_COMM_EST;
+
+	if (!e)
+		return;
+	if (inherited &&
+	    !(fails ? atomic_load(&e->state) == IBV_QPS_ERR : atomic_load(&e->comm_est)))
+		return;
+	if (type != SHCA_NO_EVENT)
+		shca_event_send_qp(f, hca, e, type);
+	if (fails)
+		request_flush(f, e);
+}
+
+static void send_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			 bool inherited)
+{
+	struct shca_event ev = {.kind = IBV_EVENT_SRQ_LIMIT_REACHED, .number = number};
+	const struct shca_srq_entry *s = shca_table_find(f, hca, SHCA_SRQ, number, &ev.idx);
+
+	if (s && !(inherited && atomic_load(&s->rq.limit)))
+		shca_event_send(f, hca, shca_life_proc(atomic_load(&s->life)), s->async_channel,
+				&ev);
+}
+
+static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
+			bool inherited)
+{
+	struct shca_event ev = {.kind = IBV_EVENT_CQ_ERR, .number = number};
+	const struct shca_cq_entry *c = shca_table_find(f, hca, SHCA_CQ, number, &ev.idx);
+
+	if (c && !(inherited && !atomic_load(&c->overrun)))
+		shca_event_send(f, hca, shca_life_proc(atomic_load(&c->life)), c->async_channel,
+				&ev);
+}
+
+static void send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+		 uint32_t number, bool inherited)
+{
+	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		send_for_srq(f, hca, number, inherited);
+	else if (type == IBV_EVENT_CQ_ERR)
+		send_for_cq(f, hca, number, inherited);
+	else
+		send_for_qp(f, hca, number, type, inherited);
+}
+
+void shca_pending_event_send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
+			     uint32_t number)
+{
+	send(f, hca, type, number, false);
+	shca_pending_event_clear();
+}
+
+void shca_pending_event_reap(struct shca_fabric *f, unsigned proc)
+{
+	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
+		struct shca_exec *x = &f->hdr->procs[proc].exec[i];
+		uint32_t word = atomic_load_explicit(&x->pending_event, memory_order_acquire);
+
+		if (!word)
+			continue;
+		send(f, &f->hdr->hcas[x->pending_event_hca], type_of(word), x->pending_event_number,
+		     true);
+		/* If we die first, the next reaper does it again. */
+		atomic_store_explicit(&x->pending_event, 0, memory_order_relaxed);
+	}
+}

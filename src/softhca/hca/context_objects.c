@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* context_objects.c - the lists of contexts and of their objects, all under one lock. */
+#include "context_objects.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shca_context *contexts;
+
+void shca_context_objects_open(struct shca_context *ctx)
+{
+	pthread_mutex_lock(&lock);
+	ctx->life = shca_self.life;
+	ctx->next = contexts;
+	contexts = ctx;
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_context_objects_close(struct shca_context *ctx)
+{
+	struct shca_context **p = &contexts;
+
+	pthread_mutex_lock(&lock);
+	while (*p && *p != ctx)
+		p = &(*p)->next;
+	if (*p)
+		*p = ctx->next;
+	ctx->life = SHCA_CLOSED;
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_object *o,
+			      enum shca_object_kind kind, void *object)
+{
+	struct shca_context *ctx = shca_ctx(ibctx);
+
+	o->kind = kind;
+	o->object = object;
+	pthread_mutex_lock(&lock);
+	o->at = &ctx->objects;
+	o->next = ctx->objects;
+	if (o->next)
+		o->next->at = &o->next;
+	ctx->objects = o;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Needs the lock. */
+static void take_out(struct shca_context_object *o)
+{
+	*o->at = o->next;
+	if (o->next)
+		o->next->at = o->at;
+}
+
+void shca_context_objects_remove(struct shca_context_object *o)
+{
+	pthread_mutex_lock(&lock);
+	take_out(o);
+	pthread_mutex_unlock(&lock);
+}
+
+bool shca_context_objects_any(struct shca_context *ctx)
+{
+	bool owns;
+
+	pthread_mutex_lock(&lock);
+	owns = ctx->objects != NULL;
+	pthread_mutex_unlock(&lock);
+	return owns;
+}
+
+void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind)
+{
+	struct shca_context_object *o;
+
+	pthread_mutex_lock(&lock);
+	for (o = ctx->objects; o && o->kind != kind; o = o->next)
+		;
+	if (o)
+		take_out(o);
+	pthread_mutex_unlock(&lock);
+	return o ? o->object : NULL;
+}
+
+void shca_context_objects_each(struct shca_context *ctx,
+			       void (*fn)(enum shca_object_kind kind, void *object))
+{
+	pthread_mutex_lock(&lock);
+	for (struct shca_context_object *o = ctx->objects; o; o = o->next)
+		fn(o->kind, o->object);
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_context_objects_fork_prepare(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void shca_context_objects_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx))
+{
+	struct shca_context *inherited = contexts;
+
+	pthread_mutex_init(&lock, NULL);
+	contexts = NULL;
+	shca_self.life++;
+	for (; inherited; inherited = inherited->next)
+		fn(inherited);
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "engine.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock/clock.h"
+#include "fabric/options_parse.h"
+#include "fabric/proc.h"
+#include "hca/memory/peer_copy.h"
+#include "hca/memory/segment.h"
+#include "hca/object_index.h"
+#include "hca/queues/qp.h"
+#include "hca/timers.h"
+
+/* When peers don't answer, the process table is looked through this often (ns). */
+#define LIVENESS_EACH 50000000u
+
+/* Events of completions that may not be seen yet. */
+struct due_event {
+	struct shca_timer timer;
+	struct shca_hca *hca;
+	struct shca_cq_entry *cq;
+	uint32_t number;
+	bool solicited;
+};
+
+/*
+ * `lock` protects the list, the heap and the transitions to and from READY and TIMED. It is the
+ * innermost lock.
+ */
+static struct {
+	/* What handing a QP over touches is one cache line. */
+	pthread_mutex_t lock SHCA_ALIGNED;
+	struct shca_qp *first, *last; /* READY */
+	_Atomic uint32_t ready;       /* length of the list */
+	bool was_timer;               /* the QP that was taken last came from its heap */
+
+	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
+	struct shca_timers events;
+	_Atomic uint64_t next_timer; /* earliest of both heaps, UINT64_MAX = none */
+	_Atomic uint32_t rnr_wakes;  /* how often bells brought RNR waits forward */
+	_Atomic bool suspicious;     /* some peer did not answer: is it alive? */
+	_Atomic bool stop;
+	bool running;
+	pthread_t thread;
+	bool alive_locked;
+	pthread_cond_t alive_locked_cond;
+} eng = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	 .next_timer = UINT64_MAX,
+	 .alive_locked_cond = PTHREAD_COND_INITIALIZER};
+
+uint32_t shca_engine_rnr_wakes(void)
+{
+	return atomic_load_explicit(&eng.rnr_wakes, memory_order_acquire);
+}
+
+static uint64_t sooner_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void note_next_timer(void)
+{
+	uint64_t a = sooner_of(shca_timers_next(&eng.qp_timers), shca_timers_next(&eng.events));
+
+	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
+		atomic_store(&eng.next_timer, a);
+	if (shca_clk)
+		shca_clock_due(shca_self.slot, eng.first || atomic_load(&shca_self.proc->attention)
+						       ? shca_now()
+						       : a);
+}
+
+/* ---------------------------------------------------------------- the list of ready QPs */
+
+static void list_add(struct shca_qp *qp)
+{
+	qp->ready_next = NULL;
+	qp->ready_prev = eng.last;
+	if (eng.last)
+		eng.last->ready_next = qp;
+	else
+		eng.first = qp;
+	eng.last = qp;
+	atomic_fetch_add(&eng.ready, 1);
+}
+
+static void list_del(struct shca_qp *qp)
+{
+	if (qp->ready_prev)
+		qp->ready_prev->ready_next = qp->ready_next;
+	else
+		eng.first = qp->ready_next;
+	if (qp->ready_next)
+		qp->ready_next->ready_prev = qp->ready_prev;
+	else
+		eng.last = qp->ready_prev;
+	atomic_fetch_sub_explicit(&eng.ready, 1, memory_order_relaxed);
+}
+
+static void wake(void)
+{
+	/* Virtual time: note_next_timer() has told the clock. */
+	if (shca_clk)
+		return;
+	/* Pairs with the exchange before the engine sleeps: it sees our work (`ready` or
+	 * `next_timer`, which are written in sequentially consistent order, too), or we see it
+	 * sleeping. */
+	if (atomic_load(&shca_self.proc->sleeping))
+		shca_proc_wake(shca_self.proc);
+}
+
+void shca_engine_queue(struct shca_qp *qp)
+{
+	pthread_mutex_lock(&eng.lock);
+	shca_sched_set(qp, SHCA_SCHED_READY);
+	list_add(qp);
+	if (shca_clk)
+		note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+	wake();
+}
+
+void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
+{
+	bool ok, sooner;
+
+	pthread_mutex_lock(&eng.lock);
+	qp->rnr_wait = rnr;
+	/* A bell that rang since it found no receive would have come too early for it. */
+	if (rnr && qp->rnr_seen != atomic_load(&eng.rnr_wakes))
+		when = sooner_of(when, shca_req_rnr_due(qp));
+	sooner = when < atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
+	qp->timer.when = when;
+	ok = shca_timers_add(&eng.qp_timers, &qp->timer);
+	shca_sched_set(qp, ok ? SHCA_SCHED_TIMED : SHCA_SCHED_READY);
+	if (!ok) /* no memory for the heap: look at it again at once */
+		list_add(qp);
+	note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+	if (sooner || !ok)
+		wake();
+}
+
+void shca_engine_remove(struct shca_qp *qp)
+{
+	for (;;) {
+		bool idle;
+
+		pthread_mutex_lock(&qp->sq_lock);
+		pthread_mutex_lock(&eng.lock);
+		if (qp->sched == SHCA_SCHED_READY)
+			list_del(qp);
+		else if (qp->sched == SHCA_SCHED_TIMED)
+			shca_timers_del(&eng.qp_timers, &qp->timer);
+		if (qp->sched != SHCA_SCHED_RUNNING)
+			shca_sched_set(qp, SHCA_SCHED_IDLE);
+		idle = qp->sched == SHCA_SCHED_IDLE;
+		note_next_timer();
+		pthread_mutex_unlock(&eng.lock);
+		pthread_mutex_unlock(&qp->sq_lock);
+		if (idle)
+			return;
+		sched_yield();
+	}
+}
+
+/* ---------------------------------------------------------------- events that are due later */
+
+void shca_engine_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when,
+			  bool solicited)
+{
+	struct due_event *d = calloc(1, sizeof(*d));
+	bool ok = false;
+
+	if (d) {
+		d->hca = hca;
+		d->cq = e;
+		d->number = shca_table_number(e);
+		d->solicited = solicited;
+		d->timer.when = when;
+		pthread_mutex_lock(&eng.lock);
+		ok = shca_timers_add(&eng.events, &d->timer);
+		note_next_timer();
+		pthread_mutex_unlock(&eng.lock);
+	}
+	if (ok) {
+		wake();
+		return;
+	}
+	/* Better early than never: who is woken polls, finds nothing yet, and arms again. */
+	free(d);
+	shca_cq_fire(hca, e, solicited);
+}
+
+static bool fire_due_event(uint64_t now)
+{
+	struct shca_timer *t;
+	struct shca_exec *x = shca_exec_self();
+	struct due_event *d;
+	uint64_t life;
+
+	pthread_mutex_lock(&eng.lock);
+	t = shca_timers_pop(&eng.events, now);
+	note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+	if (!t)
+		return false;
+	d = (struct due_event *)t;
+	shca_epoch_enter(x);
+	life = atomic_load(&d->cq->life);
+	/* We may be late: what was polled since, perhaps before the queue was armed, is no event.
+	 */
+	if (shca_life_state(life) == SHCA_LIVE && shca_life_number(life) == d->number &&
+	    shca_cq_holds(d->cq))
+		shca_cq_fire(d->hca, d->cq, d->solicited);
+	shca_epoch_exit(x);
+	free(d);
+	return true;
+}
+
+/* ---------------------------------------------------------------- executing */
+
+static struct shca_qp *qp_of(struct shca_timer *t)
+{
+	return (struct shca_qp *)(void *)((char *)t - offsetof(struct shca_qp, timer));
+}
+
+/*
+ * Takes a QP that has work to do now: one whose timer is due and one that is ready in turn. Where
+ * many wait for receives, some timer is always due, and where many send, some QP is always ready;
+ * neither may starve the other.
+ */
+static struct shca_qp *take(uint64_t now)
+{
+	struct shca_timer *t = NULL;
+	struct shca_qp *qp = NULL;
+
+	pthread_mutex_lock(&eng.lock);
+	if (!eng.was_timer || !eng.first)
+		t = shca_timers_pop(&eng.qp_timers, now);
+	if (t) {
+		qp = qp_of(t);
+		note_next_timer();
+	} else if (eng.first) {
+		qp = eng.first;
+		list_del(qp);
+		if (shca_clk)
+			note_next_timer();
+	}
+	eng.was_timer = t != NULL;
+	if (qp)
+		shca_sched_set(qp, SHCA_SCHED_RUNNING);
+	pthread_mutex_unlock(&eng.lock);
+	return qp;
+}
+
+static void run(struct shca_qp *qp)
+{
+	pthread_mutex_lock(&qp->sq_lock);
+	shca_sq_run(qp, SHCA_BY_ENGINE);
+	pthread_mutex_unlock(&qp->sq_lock);
+}
+
+static bool timer_due(uint64_t *now)
+{
+	uint64_t next = atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
+
+	*now = 0;
+	if (next == UINT64_MAX)
+		return false;
+	*now = shca_now();
+	return next <= *now;
+}
+
+/* Executes one thing that is due, if there is one. */
+static bool work(void)
+{
+	struct shca_qp *qp;
+	uint64_t now;
+	bool due = timer_due(&now);
+
+	if (!due && !atomic_load_explicit(&eng.ready, memory_order_relaxed))
+		return false;
+	if (due && fire_due_event(now))
+		return true;
+	qp = take(due ? now : 0);
+	if (qp)
+		run(qp);
+	return qp != NULL;
+}
+
+/* ---------------------------------------------------------------- attention */
+
+/* A receive was posted for some QP that an RNR NAK holds: all of those look at the end of their
+ * timers. */
+static void end_rnr_waits(void)
+{
+	pthread_mutex_lock(&eng.lock);
+	for (uint32_t i = 0; i < eng.qp_timers.n; i++) {
+		struct shca_timer *t = eng.qp_timers.heap[i];
+
+		if (qp_of(t)->rnr_wait)
+			t->when = sooner_of(t->when, shca_req_rnr_due(qp_of(t)));
+	}
+	shca_timers_rebuild(&eng.qp_timers);
+	atomic_fetch_add(&eng.rnr_wakes, 1);
+	note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+}
+
+void shca_engine_attend(void)
+{
+	uint32_t a = atomic_exchange(&shca_self.proc->attention, 0);
+
+	if (a & SHCA_ATTENTION_RNR)
+		end_rnr_waits();
+	if (a & SHCA_ATTENTION_QP)
+		shca_qp_flush_failed();
+	if (a & SHCA_ATTENTION_MR)
+		shca_segment_sweep();
+}
+
+/* ---------------------------------------------------------------- the thread */
+
+void shca_engine_suspect(void)
+{
+	atomic_store_explicit(&eng.suspicious, true, memory_order_relaxed);
+}
+
+/* Frees what a dead peer left. The launcher's monitor does that too; this is for when it is not
+ * there. */
+static void look_at_peers(uint64_t now, uint64_t *last)
+{
+	if (!atomic_load_explicit(&eng.suspicious, memory_order_relaxed) ||
+	    now - *last < LIVENESS_EACH)
+		return;
+	atomic_store_explicit(&eng.suspicious, false, memory_order_relaxed);
+	*last = now;
+	shca_proc_reap_all(&shca_self.fabric);
+}
+
+/* Sleeps until the bell or the next timer. */
+static void sleep_until_woken(void)
+{
+	struct shca_proc *p = shca_self.proc;
+	uint32_t seen = atomic_load(&p->wake_word);
+	uint64_t now = shca_now(), next;
+
+	atomic_exchange(&p->sleeping, 1);
+	next = atomic_load(&eng.next_timer);
+	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_peer_copy_asked() &&
+	    !atomic_load(&eng.stop) && next > now) {
+		uint64_t ns = next - now;
+		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, next == UINT64_MAX ? NULL : &ts,
+			NULL, 0);
+	}
+	atomic_store(&p->sleeping, 0);
+}
+
+/* Its peers see by it that this process runs. */
+static void lock_alive(void)
+{
+	shca_lock(&shca_self.proc->alive_lock);
+	pthread_mutex_lock(&eng.lock);
+	eng.alive_locked = true;
+	pthread_cond_signal(&eng.alive_locked_cond);
+	pthread_mutex_unlock(&eng.lock);
+}
+
+/* Virtual time: executes what is due, in whichever thread of this process has the turn. */
+static void execute_due(void)
+{
+	if (atomic_load(&shca_self.proc->attention))
+		shca_engine_attend();
+	while (work())
+		;
+	pthread_mutex_lock(&eng.lock);
+	note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+}
+
+/* Virtual time: sleeps until the turn is the adapters', or somebody wants a copy. */
+static void await_turn(void)
+{
+	struct shca_proc *p = shca_self.proc;
+	_Atomic uint32_t *granted = &shca_clk->actors[shca_self.slot].granted;
+	uint32_t bell = atomic_load(&p->wake_word);
+
+	atomic_exchange(&p->sleeping, 1);
+	if (!atomic_load(granted) && !shca_peer_copy_asked() && !atomic_load(&eng.stop))
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, bell, NULL, NULL, 0);
+	atomic_store(&p->sleeping, 0);
+	if (!atomic_exchange(granted, 0))
+		return;
+	/* The process was stopped, and the clock went on without it. */
+	if (atomic_load(&shca_clk->actors[shca_self.slot].state) == SHCA_ACTOR_OUT)
+		shca_clock_due(shca_self.slot, shca_now());
+	while (shca_turn_step(shca_self.slot))
+		execute_due();
+}
+
+/* The thread of this process's adapters in virtual time: all that it does by itself is to copy for
+ * others. */
+static void serve_in_virtual_time(void)
+{
+	shca_clock_exclude();
+	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
+		if (!shca_peer_copy_serve())
+			await_turn();
+	}
+}
+
+static void serve(void)
+{
+	uint64_t spin = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ENGINE_SPIN);
+	uint64_t last_work = shca_now(), last_look = 0;
+
+	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
+		uint64_t now;
+		bool did = shca_peer_copy_serve();
+
+		if (atomic_load_explicit(&shca_self.proc->attention, memory_order_relaxed)) {
+			shca_engine_attend();
+			did = true;
+		}
+		did |= work();
+		if (did) {
+			last_work = shca_now();
+			continue;
+		}
+		now = shca_now();
+		look_at_peers(now, &last_look);
+		if (now - last_work < spin)
+			sched_yield();
+		else
+			sleep_until_woken();
+	}
+}
+
+static void *engine_main(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_NAME, "softhca-engine");
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	lock_alive();
+	if (shca_clk)
+		serve_in_virtual_time();
+	else
+		serve();
+	shca_unlock(&shca_self.proc->alive_lock);
+	return NULL;
+}
+
+/* The option was checked when the fabric was made; a CPU that this machine lacks is left to the
+ * scheduler. */
+static void pin(pthread_attr_t *attr)
+{
+	cpu_set_t cpus;
+
+	if (!shca_parse_cpus(shca_self.fabric.hdr->config.text[SHCA_O_ENGINE_CPUS], &cpus) &&
+	    CPU_COUNT(&cpus))
+		pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
+}
+
+int shca_engine_start(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int r = 0;
+
+	pthread_mutex_lock(&eng.lock);
+	if (!eng.running) {
+		atomic_store(&eng.stop, false);
+		/* The application's signals are not for this thread. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		pthread_attr_init(&attr);
+		pin(&attr);
+		shca_epoch_waiting = shca_peer_copy_serve;
+		shca_clock_adapter = execute_due;
+		r = -pthread_create(&eng.thread, &attr, engine_main, NULL);
+		pthread_attr_destroy(&attr);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		eng.running = !r;
+		while (eng.running && !eng.alive_locked)
+			pthread_cond_wait(&eng.alive_locked_cond, &eng.lock);
+	}
+	pthread_mutex_unlock(&eng.lock);
+	return r;
+}
+
+void shca_engine_stop(void)
+{
+	bool was;
+
+	pthread_mutex_lock(&eng.lock);
+	was = eng.running;
+	eng.running = eng.alive_locked = false;
+	pthread_mutex_unlock(&eng.lock);
+	if (!was)
+		return;
+	atomic_store(&eng.stop, true);
+	shca_proc_wake(shca_self.proc);
+	pthread_join(eng.thread, NULL);
+}
+
+void shca_engine_reset(void)
+{
+	memset(&eng, 0, sizeof(eng));
+	pthread_mutex_init(&eng.lock, NULL);
+	pthread_cond_init(&eng.alive_locked_cond, NULL);
+	atomic_store(&eng.next_timer, UINT64_MAX);
+}

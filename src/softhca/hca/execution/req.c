@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * req.c - the requester: executes a send queue in order, one message at a time, with the retries
+ * that the transport asks for. What each opcode does to the target is in req_ops.c.
+ */
+#include "req.h"
+
+#include <errno.h>
+
+#include "clock/clock.h"
+#include "hca/fault.h"
+#include "hca/memory/mr.h"
+#include "link.h"
+
+#define SHORT_WAIT 2000u /* ns */
+/* A wait for a receive looks this often (ns) for what rings no bell: a target QP that has ended or
+ * failed, a process that has died. */
+#define RNR_PATIENCE 20000000u
+
+/* min_rnr_timer code -> us (IBA table 45). */
+static const uint32_t rnr_timer_us[32] = {
+	655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
+	480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,
+	20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
+
+static const uint8_t wc_opcode[] = {
+	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_SEND] = IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+};
+
+static const enum shca_counter status_counter[] = {
+	[IBV_WC_LOC_LEN_ERR] = SHCA_C_LOC_LEN_ERR,
+	[IBV_WC_LOC_PROT_ERR] = SHCA_C_LOC_PROT_ERR,
+	[IBV_WC_WR_FLUSH_ERR] = SHCA_C_FLUSHED,
+	[IBV_WC_REM_INV_REQ_ERR] = SHCA_C_REM_INV_REQ,
+	[IBV_WC_REM_ACCESS_ERR] = SHCA_C_REM_ACCESS,
+	[IBV_WC_REM_OP_ERR] = SHCA_C_REM_OP,
+	[IBV_WC_RETRY_EXC_ERR] = SHCA_C_RETRY_EXC,
+	[IBV_WC_RNR_RETRY_EXC_ERR] = SHCA_C_RNR_RETRY_EXC,
+};
+
+/* ---------------------------------------------------------------- completing */
+
+static uint64_t send_visible_at(struct shca_qp *qp, bool error)
+{
+	uint64_t at = 0, delay = shca_reorder_delay();
+
+	if (qp->cur.arrives_at && !error)
+		at = qp->cur.arrives_at + (qp->cur.to_us ? 0 : shca_link_latency());
+	else if (delay || qp->last_visible)
+		at = shca_now();
+	if (!at)
+		return 0;
+	at += delay;
+	if (at < qp->last_visible)
+		at = qp->last_visible;
+	qp->last_visible = at;
+	return at;
+}
+
+static void produce(struct shca_qp *qp, const struct shca_swqe *w, enum ibv_wc_status status,
+		    uint32_t byte_len)
+{
+	struct shca_cqe c = {
+		.visible_at = send_visible_at(qp, status != IBV_WC_SUCCESS),
+		.rsc = qp->idx,
+		.wqe = qp->exec,
+		.byte_len = byte_len,
+		.qp_num = qp->ibv.qp_base.qp_num,
+		.opcode = wc_opcode[w->opcode],
+		.status = (uint8_t)status,
+	};
+
+	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &c, NULL))
+		shca_qp_fail(qp->ctx->hca, qp->entry, IBV_EVENT_QP_FATAL);
+}
+
+/* An error of the requester ends the service of its queue: RC goes to ERR, UC and UD stop sending
+ * (IBA 10.8.6). */
+static void requester_failed(struct shca_qp *qp)
+{
+	uint32_t rts = IBV_QPS_RTS;
+
+	if (qp->entry->type == IBV_QPT_UC || qp->entry->type == IBV_QPT_UD)
+		atomic_compare_exchange_strong(&qp->entry->state, &rts, IBV_QPS_SQE);
+	else
+		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
+}
+
+void shca_req_complete(struct shca_qp *qp, struct shca_swqe *w, enum ibv_wc_status status,
+		       uint32_t byte_len)
+{
+	if (status != IBV_WC_SUCCESS) {
+		shca_count(qp->ctx->hca, status_counter[status], 1);
+		if (status != IBV_WC_WR_FLUSH_ERR)
+			requester_failed(qp);
+	}
+	if (status != IBV_WC_SUCCESS || (w->flags & IBV_SEND_SIGNALED))
+		produce(qp, w, status, byte_len);
+	qp->exec++;
+	qp->cur = (struct shca_progress){0};
+}
+
+void shca_req_flush(struct shca_qp *qp)
+{
+	struct shca_exec *e = shca_exec_self();
+
+	shca_epoch_enter(e);
+	while (qp->exec != qp->head)
+		shca_req_complete(qp, shca_swqe(qp, qp->exec), IBV_WC_WR_FLUSH_ERR, 0);
+	shca_epoch_exit(e);
+}
+
+/* ---------------------------------------------------------------- one message */
+
+static enum shca_step wait_until(struct shca_req *r, uint64_t when)
+{
+	r->when = when;
+	return SHCA_STEP_WAIT;
+}
+
+/* The message is sent again at `when`, over the link too. */
+static enum shca_step resend_at(struct shca_req *r, uint64_t when)
+{
+	if (!r->qp->cur.started)
+		r->qp->cur.arrives_at = r->qp->cur.on_link = 0;
+	r->qp->link_floor = when;
+	return wait_until(r, when);
+}
+
+static enum shca_step failed(struct shca_req *r, enum ibv_wc_status status)
+{
+	shca_req_complete(r->qp, r->w, status, 0);
+	return SHCA_STEP_DONE;
+}
+
+/* Nobody answered: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence error counts
+ * even when there is no timer. */
+static enum shca_step no_answer(struct shca_req *r, bool counts)
+{
+	const struct ibv_qp_attr *a = &r->qp->entry->attr;
+	uint64_t timeout = 4096ULL << a->timeout;
+
+	shca_engine_suspect();
+	if (!r->qp->cur.tries)
+		r->qp->cur.tries = 1;
+	else if (counts && r->qp->cur.tries++ > a->retry_cnt)
+		return failed(r, IBV_WC_RETRY_EXC_ERR);
+	if (r->qp->cur.tries > 1)
+		shca_count(r->qp->ctx->hca, SHCA_C_RETRIES, 1);
+	/* A timeout of 0 means for ever; we still look again now and then, since no packet is under
+	 * way. */
+	return resend_at(r, shca_now() + (a->timeout ? timeout : 10000000u));
+}
+
+/*
+ * An adapter that may try for ever tries whenever the timer ends. Those tries that can only fail
+ * are left out here, as they would take the CPUs of the applications: a receive that is posted
+ * rings, and the message goes at the end of the timer that comes next.
+ */
+static uint64_t next_try(const struct shca_req *r)
+{
+	const struct shca_qp *qp = r->qp;
+	uint64_t tries = 1;
+
+	if (r->t.wakes_us && qp->entry->attr.rnr_retry == 7 && qp->cur.rnr_period < RNR_PATIENCE)
+		tries = RNR_PATIENCE / qp->cur.rnr_period;
+	return qp->cur.rnr_since + tries * qp->cur.rnr_period;
+}
+
+uint64_t shca_req_rnr_due(const struct shca_qp *qp)
+{
+	uint64_t waited = shca_now() - qp->cur.rnr_since;
+
+	if (shca_opt(&shca_self.fabric, SHCA_O_RNR_WAKE))
+		return 0;
+	return qp->cur.rnr_since + (waited / qp->cur.rnr_period + 1) * qp->cur.rnr_period;
+}
+
+/* The wait for a receive is over: the message leaves at the end of the timer that came last, or now
+ * if none did; and the tries that were left out are counted. Where tries are limited, none was:
+ * what is late then is this process. */
+static void rnr_over(struct shca_qp *qp)
+{
+	uint64_t waited = shca_now() - qp->cur.rnr_since;
+	uint64_t tries = waited / qp->cur.rnr_period;
+
+	if (tries > 1 && qp->entry->attr.rnr_retry == 7)
+		shca_count(qp->cur.rnr_from, SHCA_C_RNR_NAKS, tries - 1);
+	qp->link_floor = qp->cur.rnr_since + (tries ? tries * qp->cur.rnr_period : waited);
+	qp->cur.rnr_since = 0;
+}
+
+static enum shca_step not_ready(struct shca_req *r)
+{
+	const struct ibv_qp_attr *a = &r->qp->entry->attr;
+	uint64_t now = shca_now();
+
+	/* Under the link model the message is not there yet: its receive may still be posted in
+	 * time. */
+	if (r->qp->cur.first_at > now)
+		return wait_until(r, r->qp->cur.first_at);
+	shca_engine_suspect();
+	shca_count(r->t.hca, SHCA_C_RNR_NAKS, 1);
+	if (r->qp->cur.rnr_tries < 8)
+		r->qp->cur.rnr_tries++;
+	if (a->rnr_retry != 7 && r->qp->cur.rnr_tries > a->rnr_retry)
+		return failed(r, IBV_WC_RNR_RETRY_EXC_ERR);
+	r->qp->rnr_wait = true;
+	r->qp->cur.rnr_since = now;
+	r->qp->cur.rnr_period = 1000 * rnr_timer_us[r->t.qp->attr.min_rnr_timer & 31];
+	r->qp->cur.rnr_from = r->t.hca;
+	return resend_at(r, next_try(r));
+}
+
+enum shca_step shca_req_answer(struct shca_req *r, enum shca_answer a)
+{
+	static const enum ibv_wc_status status[] = {
+		[SHCA_NAK_INV] = IBV_WC_REM_INV_REQ_ERR,
+		[SHCA_NAK_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[SHCA_NAK_OP] = IBV_WC_REM_OP_ERR,
+	};
+
+	/* An unreliable connection has no answers: what the responder drops is lost, and the send
+	 * is done. */
+	if (r->qp->entry->type == IBV_QPT_UC && a != SHCA_ACK) {
+		shca_count(r->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
+		shca_req_complete(r->qp, r->w, IBV_WC_SUCCESS, r->w->length);
+		return SHCA_STEP_DONE;
+	}
+	switch (a) {
+	case SHCA_ACK:
+		return SHCA_STEP_DONE;
+	case SHCA_SILENT:
+		return no_answer(r, r->qp->entry->attr.timeout);
+	case SHCA_NAK_SEQ:
+		return no_answer(r, true);
+	case SHCA_RNR:
+		return not_ready(r);
+	default:
+		return failed(r, status[a]);
+	}
+}
+
+/* Our own memory: its runs, checked. Local reads need no access flag; what is written to must allow
+ * it. */
+static bool local_runs(struct shca_req *r, uint32_t access, struct shca_run *runs, unsigned *n)
+{
+	struct shca_swqe *w = r->w;
+	uint64_t left = w->length;
+	unsigned proc;
+
+	*n = 0;
+	if (w->flags & IBV_SEND_INLINE) {
+		runs[0] = (struct shca_run){
+			.addr = (uintptr_t)shca_swqe_inline(w),
+			.len = w->length,
+		};
+		*n = 1;
+		return true;
+	}
+	for (unsigned i = 0; left && i < w->num_sge; i++) {
+		const struct ibv_sge *s = &shca_swqe_sges(w)[i];
+
+		if (!s->length)
+			continue;
+		if (shca_mr_check(r->qp->ctx->hca, s->lkey, r->qp->pdn, s->addr, s->length, access,
+				  &runs[*n], &proc) ||
+		    proc != shca_self.slot)
+			return false;
+		left -= s->length;
+		(*n)++;
+	}
+	return true;
+}
+
+static bool over_limit(const struct shca_req *r)
+{
+	return r->w->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_MSG_SZ);
+}
+
+/* Injected faults and random delays of a message that was not looked at before. */
+static bool held_back(struct shca_req *r, enum shca_step *step)
+{
+	struct shca_hca *hca = r->qp->ctx->hca;
+	uint64_t wait = 0;
+
+	if (r->qp->cur.unblocked)
+		return false;
+	r->qp->cur.unblocked = true;
+	if (shca_fault_hits(SHCA_O_FAULT_DELAY, hca))
+		wait = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_DELAY_TIME);
+	if (shca_opt(&shca_self.fabric, SHCA_O_REORDER) && (shca_reorder_delay() & 3) == 0)
+		wait += shca_reorder_delay();
+	if (!wait)
+		return false;
+	*step = resend_at(r, shca_now() + wait);
+	return true;
+}
+
+static enum shca_step step_connected(struct shca_req *r)
+{
+	struct shca_qp *qp = r->qp;
+	enum shca_answer a;
+
+	/* A lost packet: found out by the timer, as in no_answer(). */
+	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
+		return shca_req_answer(r, SHCA_SILENT);
+	a = shca_resp_find(qp, r->w, &r->t);
+	if (a == SHCA_ACK)
+		shca_epoch_narrow(r->exec, r->t.owner);
+	if (a == SHCA_ACK)
+		a = shca_resp_psn(qp, r->w, &r->t);
+	if (a != SHCA_ACK)
+		return shca_req_answer(r, a);
+	qp->cur.tries = 0;
+	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
+		shca_qp_fail(r->t.hca, r->t.qp, IBV_EVENT_QP_FATAL);
+		return shca_req_answer(r, SHCA_NAK_OP);
+	}
+	return shca_req_ops[r->w->opcode](r);
+}
+
+static enum shca_step step(struct shca_req *r)
+{
+	struct shca_qp *qp = r->qp;
+	struct shca_copy *c = &qp->copy;
+	/* Or an atomic: the answer comes to our memory. */
+	bool reads = r->w->opcode >= IBV_WR_RDMA_READ;
+	enum shca_step s;
+
+	if (held_back(r, &s))
+		return s;
+	if (!local_runs(r, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? c->dst : c->src,
+			reads ? &c->ndst : &c->nsrc))
+		return failed(r, IBV_WC_LOC_PROT_ERR);
+	if (qp->entry->type == IBV_QPT_UD) {
+		enum ibv_wc_status status;
+
+		r->when = 0;
+		status = shca_ud_send(qp, r->w, c->src, &r->when);
+		if (r->when)
+			return SHCA_STEP_WAIT;
+		shca_req_complete(qp, r->w, status, r->w->length);
+		return SHCA_STEP_DONE;
+	}
+	if (over_limit(r))
+		return failed(r, IBV_WC_LOC_LEN_ERR);
+	return step_connected(r);
+}
+
+/* ---------------------------------------------------------------- the queue */
+
+static void drained(struct shca_qp *qp)
+{
+	if (!qp->drain_event)
+		return;
+	qp->drain_event = false;
+	shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
+}
+
+/* May the head of the queue be worked on in this state? */
+static bool may_send(struct shca_qp *qp)
+{
+	switch (shca_qp_state(qp->entry)) {
+	case IBV_QPS_RTS:
+		return true;
+	case IBV_QPS_SQD:
+		/* What has begun is finished; the rest waits (IBA 10.3.1.5). */
+		if (qp->cur.started || qp->cur.tries || qp->cur.rnr_tries)
+			return true;
+		drained(qp);
+		return false;
+	case IBV_QPS_ERR:
+	case IBV_QPS_SQE:
+		shca_req_flush(qp);
+		return false;
+	default:
+		return false;
+	}
+}
+
+static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe *w)
+{
+	bool send = w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM;
+
+	/* Under the link model the last bytes of a WRITE or READ come at their time, which the
+	 * caller doesn't wait for. */
+	return w->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CALLER_LIMIT) ||
+	       (!send && shca_link_on()) || qp->cur.offset;
+}
+
+/* Link model: until a message is at a target that has no receive for it yet. To wait that long
+ * costs the caller less than to wake the engine would. */
+static bool waited(uint64_t when)
+{
+	uint64_t now = shca_now();
+
+	if (when > now + SHORT_WAIT || shca_clk)
+		return false;
+	while (shca_now() < when)
+		;
+	return true;
+}
+
+enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when)
+{
+	static const enum shca_counter counter[] = {
+		[SHCA_BY_CALLER] = SHCA_C_EXEC_CALLER,
+		[SHCA_BY_ENGINE] = SHCA_C_EXEC_ENGINE,
+	};
+	struct shca_req r = {.qp = qp, .by = by, .exec = shca_exec_self()};
+	unsigned turns = 0;
+
+	while (qp->exec != qp->head) {
+		enum shca_step s;
+
+		if (!may_send(qp))
+			return SHCA_TURN_EMPTY;
+		r.w = shca_swqe(qp, qp->exec);
+		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, r.w))
+			return SHCA_TURN_MORE;
+		qp->rnr_wait = false;
+		if (qp->cur.rnr_since)
+			rnr_over(qp);
+		qp->rnr_seen = shca_engine_rnr_wakes();
+		shca_epoch_enter(r.exec);
+		s = step(&r);
+		shca_epoch_exit(r.exec);
+		if (s == SHCA_STEP_DONE)
+			shca_add(&qp->entry->counters[counter[by]], 1);
+		if (s == SHCA_STEP_WAIT && by == SHCA_BY_CALLER && waited(r.when))
+			continue;
+		if (s == SHCA_STEP_WAIT) {
+			*when = r.when;
+			return SHCA_TURN_WAIT;
+		}
+		/* Others' queues get their turn too. */
+		if (s == SHCA_STEP_MORE || (by != SHCA_BY_CALLER && ++turns == 16))
+			return SHCA_TURN_MORE;
+	}
+	/* SQD with nothing left is drained as well. */
+	if (shca_qp_state(qp->entry) == IBV_QPS_SQD)
+		drained(qp);
+	return SHCA_TURN_EMPTY;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sq.c - posting: from the user's work request to a WQE, and the decision who executes it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "clock/clock.h"
+#include "hca/fault.h"
+#include "hca/queues/qp.h"
+#include "link.h"
+
+#define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+/* Per opcode: the QP types that have it, as bits, and whether it sends data (so that it may be
+ * inline). */
+static const struct {
+	uint32_t types;
+	bool sends;
+} opcodes[] = {
+#define T(type)   (1u << IBV_QPT_##type)
+#define CONNECTED (T(RC) | T(UC) | T(XRC_SEND))
+#define RELIABLE  (T(RC) | T(XRC_SEND))
+	[IBV_WR_RDMA_WRITE] = {CONNECTED, true},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {CONNECTED, true},
+	[IBV_WR_SEND] = {CONNECTED | T(UD), true},
+	[IBV_WR_SEND_WITH_IMM] = {CONNECTED | T(UD), true},
+	[IBV_WR_RDMA_READ] = {RELIABLE, false},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {RELIABLE, false},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {RELIABLE, false},
+#undef T
+#undef CONNECTED
+#undef RELIABLE
+};
+
+static bool is_atomic(enum ibv_wr_opcode op)
+{
+	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+int shca_sq_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
+{
+	if ((unsigned)op >= sizeof(opcodes) / sizeof(*opcodes) ||
+	    !(opcodes[op].types & 1u << qp->ibv.qp_base.qp_type))
+		return EINVAL;
+	return is_atomic(op) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS) ? EOPNOTSUPP : 0;
+}
+
+uint64_t shca_sq_complete(struct shca_qp *qp, uint32_t n)
+{
+	uint64_t wr_id = shca_swqe(qp, n)->wr_id;
+
+	/* release: the poster may write over the slots that this gives back. */
+	atomic_store_explicit(&qp->tail, n + 1, memory_order_release);
+	/* If the engine had it, it has this line now, and the next post will want it. */
+	shca_prefetch_write(&qp->sq_lock);
+	return wr_id;
+}
+
+struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err)
+{
+	if (shca_qp_state(qp->entry) < IBV_QPS_RTS) {
+		*err = EINVAL;
+		return NULL;
+	}
+	if (qp->head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->max_wr) {
+		*err = ENOMEM;
+		return NULL;
+	}
+	return shca_swqe(qp, qp->head);
+}
+
+void shca_sq_set_ud(struct shca_swqe *w, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
+{
+	const struct shca_ah *ah = (const struct shca_ah *)ibah;
+
+	w->ud = (struct shca_ud_dest){.hca = ah->hca,
+				      .multicast = ah->multicast,
+				      .global = ah->attr.is_global,
+				      .sl = ah->attr.sl,
+				      .traffic_class = ah->attr.grh.traffic_class,
+				      .hop_limit = ah->attr.grh.hop_limit,
+				      .sgid_index = ah->attr.grh.sgid_index,
+				      .flow_label = ah->attr.grh.flow_label,
+				      .qpn = qpn,
+				      .qkey = qkey,
+				      .dgid = ah->attr.grh.dgid};
+}
+
+static int copy_inline(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_wr *wr)
+{
+	uint32_t len = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		if (wr->sg_list[i].length > qp->max_inline - len)
+			return ENOMEM;
+		memcpy(shca_swqe_inline(w) + len, (const void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		len += wr->sg_list[i].length;
+	}
+	w->length = len;
+	w->num_sge = 0;
+	return 0;
+}
+
+static int copy_sges(struct shca_swqe *w, const struct ibv_send_wr *wr)
+{
+	uint64_t len = 0;
+
+	for (int i = 0; i < wr->num_sge; i++) {
+		shca_swqe_sges(w)[i] = wr->sg_list[i];
+		len += wr->sg_list[i].length;
+	}
+	if (len > UINT32_MAX)
+		return EINVAL;
+	w->num_sge = (uint16_t)wr->num_sge;
+	w->length = (uint32_t)len;
+	return 0;
+}
+
+static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_wr *wr)
+{
+	bool inl = wr->send_flags & IBV_SEND_INLINE;
+	int r = shca_sq_check_opcode(qp, wr->opcode);
+
+	if (r)
+		return r;
+	if ((wr->send_flags & ~(unsigned)FLAGS_KNOWN) || (inl && !opcodes[wr->opcode].sends) ||
+	    wr->num_sge < 0)
+		return EINVAL;
+	if ((uint32_t)wr->num_sge > qp->max_sge) /* as mlx5, also of inline data */
+		return ENOMEM;
+	w->wr_id = wr->wr_id;
+	w->posted_at = shca_link_on() ? shca_now() : 0;
+	w->opcode = (uint8_t)wr->opcode;
+	w->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? IBV_SEND_SIGNALED : 0));
+	w->imm = wr->imm_data;
+	if (is_atomic(wr->opcode)) {
+		w->remote_addr = wr->wr.atomic.remote_addr;
+		w->rkey = wr->wr.atomic.rkey;
+		w->compare_add = wr->wr.atomic.compare_add;
+		w->swap = wr->wr.atomic.swap;
+	} else if (qp->ibv.qp_base.qp_type == IBV_QPT_UD) {
+		if (!wr->wr.ud.ah)
+			return EINVAL;
+		shca_sq_set_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	} else {
+		w->remote_addr = wr->wr.rdma.remote_addr;
+		w->rkey = wr->wr.rdma.rkey;
+	}
+	w->srqn = wr->qp_type.xrc.remote_srqn;
+	return inl ? copy_inline(qp, w, wr) : copy_sges(w, wr);
+}
+
+void shca_sq_run(struct shca_qp *qp, enum shca_runner by)
+{
+	uint64_t when = 0;
+
+	switch (shca_req_run(qp, by, &when)) {
+	case SHCA_TURN_EMPTY:
+		shca_sched_set(qp, SHCA_SCHED_IDLE);
+		break;
+	case SHCA_TURN_MORE:
+		shca_engine_queue(qp);
+		break;
+	case SHCA_TURN_WAIT:
+		shca_engine_queue_at(qp, when, qp->rnr_wait);
+		break;
+	}
+}
+
+void shca_sq_kick(struct shca_qp *qp)
+{
+	if (qp->sched != SHCA_SCHED_IDLE || qp->exec == qp->head)
+		return;
+	shca_sched_set(qp, SHCA_SCHED_RUNNING);
+	/* Virtual time: the thread that has the turn does the adapters' work, which costs it
+	 * nothing. */
+	shca_sq_run(qp, shca_clk ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
+}
+
+int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	int r = 0;
+
+	if (!qp->sq) { /* a target QP has no send queue */
+		*bad = wr;
+		return EINVAL;
+	}
+	shca_fault_kill(qp->ctx->hca);
+	pthread_mutex_lock(&qp->sq_lock);
+	__builtin_prefetch(qp->ahead.position);
+	__builtin_prefetch(qp->ahead.wqe);
+	for (; wr; wr = wr->next) {
+		struct shca_swqe *w = shca_sq_next(qp, &r);
+
+		if (w)
+			r = build(qp, w, wr);
+		if (r)
+			break;
+		qp->head++;
+	}
+	shca_sq_kick(qp);
+	/* The engine may have read it last. */
+	shca_prefetch_write(shca_swqe(qp, qp->head));
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (r)
+		*bad = wr;
+	return r;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "fabric/proc.h"
+#include "peer_copy.h"
+#include "segment.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define MAX_VEC     128
+#define MAX_PAYLOAD 4096 /* of --cqe-payload */
+
+/* How often an atomic tries for its lock before it lets others have their turn. */
+#define LOCK_TRIES 2048
+
+static const char zeros[64 << 10];
+
+bool shca_runs_on_demand(const struct shca_run *runs, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (runs[i].on_demand)
+			return true;
+	return false;
+}
+
+int shca_mem_populate(uint64_t addr, uint64_t len, bool write)
+{
+	uint64_t first = addr & ~4095ULL;
+	uint64_t bytes = ((addr + len + 4095) & ~4095ULL) - first;
+
+	if (addr + len < addr)
+		return -EFAULT;
+	if (!madvise((void *)(uintptr_t)first, bytes,
+		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		return 0;
+	/* EINVAL is also said of a mapping that may not be written. */
+	if (errno != EINVAL ||
+	    (write && !madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_READ)))
+		return -EFAULT;
+	/* A kernel before 5.14, or a mapping that can't be populated: then at least it must be
+	 * mapped. */
+	for (uint64_t at = first; at < first + bytes; at += 4096) {
+		unsigned char in;
+
+		if (mincore((void *)(uintptr_t)at, 1, &in))
+			return -EFAULT;
+	}
+	return 0;
+}
+
+void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len)
+{
+	char *p = to;
+
+	for (; len; runs++) {
+		uint64_t n = runs->len < len ? runs->len : len;
+
+		if (runs->null)
+			memset(p, 0, n);
+		else
+			memcpy(p, (const void *)(uintptr_t)runs->addr, n);
+		p += n;
+		len -= n;
+	}
+}
+
+void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t len)
+{
+	const char *p = from;
+
+	for (; len; runs++) {
+		uint64_t n = runs->len < len ? runs->len : len;
+
+		if (!runs->null)
+			memcpy((void *)(uintptr_t)runs->addr, p, n);
+		p += n;
+		len -= n;
+	}
+}
+
+/* Walks two run lists side by side. */
+struct walk {
+	const struct shca_run *r;
+	uint64_t at; /* within *r */
+};
+
+static struct walk walk_to(const struct shca_run *r, uint64_t off)
+{
+	while (off >= r->len) {
+		off -= r->len;
+		r++;
+	}
+	return (struct walk){r, off};
+}
+
+static void walk_on(struct walk *w, uint64_t n, bool more)
+{
+	w->at += n;
+	while (more && w->at == w->r->len) {
+		w->r++;
+		w->at = 0;
+	}
+}
+
+/* Only requests that a completion could carry: for that little, own memory is touched here too, and
+ * if it isn't there that is a SIGSEGV. `there` is all that the request names. */
+static bool directly(const struct shca_run *there, uint64_t len, const struct shca_run *own,
+		     unsigned n)
+{
+	return there->mr && len <= there->len && !shca_runs_on_demand(own, n) &&
+	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
+}
+
+static bool copy_directly(const struct shca_copy *c, bool write, unsigned other, uint64_t len)
+{
+	const struct shca_run *there = write ? c->dst : c->src;
+	char flat[MAX_PAYLOAD];
+	bool did;
+
+	if (!directly(there, len, write ? c->src : c->dst, write ? c->nsrc : c->ndst) ||
+	    len > sizeof(flat))
+		return false;
+	if (write)
+		shca_mem_gather(flat, c->src, len);
+	did = write ? shca_segment_write(there, other, flat, len)
+		    : shca_segment_read(there, other, flat, len);
+	if (did && !write)
+		shca_mem_scatter(c->dst, flat, len);
+	if (did && c->direct)
+		shca_add(c->direct, 1);
+	return did;
+}
+
+/*
+ * The pages of a region on demand are asked for as it was registered: one with write access brings
+ * in no page that may only be read, not even to send it. (Of another's memory it can't be told.)
+ */
+static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
+{
+	return !own->on_demand || !own->writable || !shca_mem_populate(own->addr + at, len, true);
+}
+
+int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
+{
+	bool write = c->src_proc == shca_self.slot;
+	unsigned other = write ? c->dst_proc : c->src_proc;
+	struct iovec own[MAX_VEC + 1], theirs[MAX_VEC];
+	struct walk s, d;
+	unsigned n = 0;
+
+	if (!len)
+		return 0;
+	if (!off && copy_directly(c, write, other, len))
+		return 0;
+	s = walk_to(c->src, off);
+	d = walk_to(c->dst, off);
+	while (len) {
+		uint64_t part = s.r->len - s.at;
+
+		if (part > d.r->len - d.at)
+			part = d.r->len - d.at;
+		if (part > len)
+			part = len;
+		if (s.r->null && part > sizeof(zeros))
+			part = sizeof(zeros);
+		if (write && !paged_in(s.r, s.at, part))
+			return -EFAULT;
+		/*
+		 * Zeros come from our own memory, so a read of a null source becomes a local fill.
+		 */
+		if (!d.r->null && s.r->null && !write) {
+			memset((void *)(uintptr_t)(d.r->addr + d.at), 0, part);
+		} else if (!d.r->null) {
+			struct iovec from = {s.r->null ? (void *)(uintptr_t)zeros
+						       : (void *)(uintptr_t)(s.r->addr + s.at),
+					     part};
+			struct iovec to = {(void *)(uintptr_t)(d.r->addr + d.at), part};
+
+			own[n] = write ? from : to;
+			theirs[n++] = write ? to : from;
+		}
+		len -= part;
+		walk_on(&s, part, len);
+		walk_on(&d, part, len);
+		if (n == MAX_VEC || !len) {
+			int r = shca_peer_copy(other, write, own, theirs, n);
+
+			if (r)
+				return r;
+			n = 0;
+		}
+	}
+	return 0;
+}
+
+/*
+ * The lock names its holder, so one that was killed is found and passed over: at worst its
+ * operation did not happen, or did and was never answered, which a requester that is gone can't
+ * tell apart. Memory that hashes elsewhere has another lock, so a holder that is stopped holds up
+ * few; nobody waits for it for long.
+ */
+static bool atomic_unit_lock(_Atomic uint32_t *lock)
+{
+	uint32_t me = shca_self.slot + 1;
+
+	for (unsigned tries = 1; tries <= LOCK_TRIES; tries++) {
+		uint32_t holder = 0;
+
+		if (atomic_compare_exchange_strong(lock, &holder, me))
+			return true;
+		if (tries % 64)
+			continue;
+		/* The holder may have asked us to copy for it. */
+		if (!shca_peer_copy_serve())
+			sched_yield();
+		if (tries % 512 == 0 && holder &&
+		    !shca_proc_running(&shca_self.fabric, holder - 1) &&
+		    atomic_compare_exchange_strong(lock, &holder, me))
+			return true;
+	}
+	return false;
+}
+
+/* Fetches the word of an atomic or, with `write`, stores it. */
+static int move_word(const struct shca_run *word, unsigned proc, bool write, uint64_t *own,
+		     _Atomic uint64_t *direct)
+{
+	struct iovec mine[2] = {{own, 8}}, theirs = {(void *)(uintptr_t)word->addr, 8};
+
+	if (!directly(word, 8, NULL, 0) || !(write ? shca_segment_write(word, proc, own, 8)
+						   : shca_segment_read(word, proc, own, 8)))
+		return shca_peer_copy(proc, write, mine, &theirs, 1);
+	if (!write)
+		shca_add(direct, 1);
+	return 0;
+}
+
+int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
+		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
+		    _Atomic uint64_t *direct)
+{
+	/* The same memory may be mapped and registered at several places, by several processes:
+	 * what all of these have in common is the place within a page. */
+	uint64_t hash = ((word->addr & 4095) >> 3) * 0x9e3779b97f4a7c15ULL;
+	_Atomic uint32_t *lock = &hca->atomic_locks[hash >> 58];
+	uint64_t now = 0;
+	int r;
+
+	static_assert(SHCA_ATOMIC_LOCKS == 64, "six bits of the hash");
+	if (!atomic_unit_lock(lock))
+		return -EAGAIN;
+	r = move_word(word, proc, false, old, direct);
+	if (!r && (op == SHCA_FETCH_ADD || *old == compare_add)) {
+		now = op == SHCA_FETCH_ADD ? *old + compare_add : swap;
+		r = move_word(word, proc, true, &now, direct);
+	}
+	atomic_store(lock, 0);
+	return r;
+}

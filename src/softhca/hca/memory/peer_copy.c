@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peer_copy.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fabric/arena.h"
+#include "fabric/proc.h"
+#include "hca/objects.h"
+
+#define BOUNCE_BYTES (256u << 10)
+
+/* How long a target may take to begin a copy that it is asked for. */
+#define ANSWER_NS 200000000u
+
+/* Set once the kernel refused process_vm_writev: every later copy goes through shared memory. */
+static _Atomic bool refused;
+
+/* Bounce buffer of each executor slot of this process, made on first use. */
+static _Atomic uint64_t bounce[SHCA_MAX_EXEC];
+
+void shca_peer_copy_reset(void)
+{
+	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++)
+		atomic_store(&bounce[i], 0);
+}
+
+static bool own_memory_there(const struct iovec *v, unsigned n)
+{
+	char byte;
+
+	for (unsigned i = 0; i < n; i++) {
+		const char *p = v[i].iov_base;
+		struct iovec to = {&byte, 1};
+
+		for (size_t at = 0; at < v[i].iov_len; at += 4096) {
+			struct iovec from = {(void *)(uintptr_t)(p + at), 1};
+
+			if (process_vm_readv(shca_self.proc->pid, &to, 1, &from, 1, 0) != 1)
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Adapters place data in order of address, and who polls the last byte counts on that. A string
+ * operation, by which the kernel copies, may show its stores in any order, but not before those of
+ * an earlier one. So the last word is copied apart. This is how long what comes before it is.
+ */
+static size_t before_last_word(const void *to, size_t len)
+{
+	uintptr_t start = (uintptr_t)to, last = (start + len - 1) & ~(uintptr_t)7;
+
+	assert(len);
+	return last > start ? last - start : 0;
+}
+
+/* The same where the kernel doesn't copy. */
+static void copy_in_order(char *to, const char *from, size_t len)
+{
+	size_t first = before_last_word(to, len);
+	char last[8];
+
+	memcpy(last, from + first, len - first);
+	memmove(to, from, first);
+	atomic_thread_fence(memory_order_release);
+	memcpy(to + first, last, len - first);
+}
+
+/* Splits the last of n vectors, for which there is room. How many there are then. */
+static unsigned split_last(struct iovec *v, unsigned n, const void *to)
+{
+	size_t len = v[n - 1].iov_len, first = before_last_word(to, len);
+
+	if (!first)
+		return n;
+	v[n - 1].iov_len = first;
+	v[n] = (struct iovec){(char *)v[n - 1].iov_base + first, len - first};
+	return n + 1;
+}
+
+/* Moves whole vectors by one system call; they have the same total length. There is room for one
+ * more at own[n]. */
+static int vm_move(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
+{
+	size_t last = own[n - 1].iov_len;
+	unsigned nown;
+	int pid =
+		atomic_load_explicit(&shca_self.fabric.hdr->procs[other].pid, memory_order_relaxed);
+	ssize_t want = 0, got;
+
+	for (unsigned i = 0; i < n; i++)
+		want += (ssize_t)own[i].iov_len;
+	nown = split_last(own, n, write ? theirs[n - 1].iov_base : own[n - 1].iov_base);
+	got = write ? process_vm_writev(pid, own, nown, theirs, n, 0)
+		    : process_vm_readv(pid, own, nown, theirs, n, 0);
+	own[n - 1].iov_len = last;
+	if (got == want)
+		return 0;
+	if (got < 0 && errno != EFAULT)
+		return -errno;
+	return own_memory_there(own, n) ? -EREMOTEIO : -EFAULT;
+}
+
+static uint64_t own_bounce(struct shca_exec *e)
+{
+	unsigned i = (unsigned)(e - shca_self.proc->exec);
+	uint64_t off = atomic_load(&bounce[i]);
+
+	if (!off) {
+		off = shca_arena_alloc(&shca_self.fabric, shca_self.slot, BOUNCE_BYTES);
+		atomic_store(&bounce[i], off);
+	}
+	return off;
+}
+
+/* Asks process `other` to copy between our bounce buffer and its memory, and waits. */
+static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, uint64_t len)
+{
+	struct shca_proc *p = &shca_self.fabric.hdr->procs[other];
+	uint64_t life = atomic_load(&p->state); /* its generation too: a slot may be used again */
+	uint32_t to = SHCA_TAG(other, life) << 8, asked = to | SHCA_COPY_ASKED;
+	uint64_t start = shca_real_now();
+
+	e->copy_write = write;
+	e->copy_addr = addr;
+	e->copy_len = len;
+	atomic_store(&e->copy, asked);
+	atomic_fetch_or(&p->copy_asked[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
+	shca_proc_wake(p);
+	for (unsigned spins = 1;; spins++) {
+		uint32_t s = atomic_load(&e->copy);
+
+		if (s == (to | SHCA_COPY_DONE))
+			return 0;
+		if (s == (to | SHCA_COPY_FAILED))
+			return -EREMOTEIO;
+		/* It may be waiting for us in the same way: serve it, or both wait for ever. */
+		if (!shca_peer_copy_serve())
+			sched_yield();
+		if (spins % 256)
+			continue;
+		if (atomic_load(&p->state) != life || !shca_proc_running(&shca_self.fabric, other))
+			return -ESRCH;
+		/* A target that is stopped does not answer; one that has begun has to finish. */
+		if (shca_real_now() - start > ANSWER_NS &&
+		    atomic_compare_exchange_strong(&e->copy, &asked, SHCA_COPY_IDLE))
+			return -ETIMEDOUT;
+		asked = to | SHCA_COPY_ASKED;
+	}
+}
+
+static int double_move(unsigned other, bool write, const struct iovec *own,
+		       const struct iovec *theirs, unsigned n)
+{
+	struct shca_exec *e = shca_exec_self();
+	uint64_t off = own_bounce(e);
+	char *buf = off ? shca_arena(&shca_self.fabric, shca_self.slot, off, BOUNCE_BYTES) : NULL;
+
+	if (!buf)
+		return -ENOMEM;
+	e->copy_bounce = off;
+	for (unsigned i = 0; i < n; i++)
+		for (size_t at = 0; at < own[i].iov_len;) {
+			size_t part = own[i].iov_len - at;
+			char *mine = (char *)own[i].iov_base + at;
+			int r;
+
+			if (part > BOUNCE_BYTES)
+				part = BOUNCE_BYTES;
+			if (write)
+				memcpy(buf, mine, part);
+			r = ask(e, other, write, (uintptr_t)theirs[i].iov_base + at, part);
+			if (r)
+				return r;
+			if (!write)
+				memcpy(mine, buf, part);
+			at += part;
+		}
+	return 0;
+}
+
+static void say_refused(int err)
+{
+	if (!atomic_exchange(&refused, true))
+		fprintf(stderr,
+			"softhca: the kernel does not let processes of this fabric reach each "
+			"other's "
+			"memory (process_vm_writev: %s); data is copied twice through shared "
+			"memory "
+			"instead. Allow ptrace among them (kernel.yama.ptrace_scope, container "
+			"seccomp) for full speed.\n",
+			strerror(err));
+}
+
+int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
+{
+	int64_t mode = shca_opt(&shca_self.fabric, SHCA_O_COPY);
+	int r;
+
+	if (!n)
+		return 0;
+	/* A process may have replaced its program: these addresses are another program's then. */
+	if (other != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[other]))
+		return -ESRCH;
+	if (other == shca_self.slot || (mode != SHCA_COPY_DOUBLE && !atomic_load(&refused))) {
+		r = vm_move(other, write, own, theirs, n);
+		if ((r != -EPERM && r != -ENOSYS) || mode == SHCA_COPY_VM)
+			return r;
+		if (other == shca_self.slot) {
+			for (unsigned i = 0; i < n; i++)
+				copy_in_order(write ? theirs[i].iov_base : own[i].iov_base,
+					      write ? own[i].iov_base : theirs[i].iov_base,
+					      own[i].iov_len);
+			return 0;
+		}
+		say_refused(-r);
+	}
+	return double_move(other, write, own, theirs, n);
+}
+
+bool shca_peer_copy_asked(void)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = 0; shca_self.proc && i < SHCA_MAX_PROCS / 64; i++)
+		any |= atomic_load_explicit(&shca_self.proc->copy_asked[i], memory_order_relaxed);
+	return any;
+}
+
+/*
+ * ThreadSanitizer can't see that what is copied for another process is ordered by that process: it
+ * found the receive after it was posted, and it completes it after this.
+ */
+#ifdef __SANITIZE_THREAD__
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateIgnoreWritesBegin(const char *file, int line);
+void AnnotateIgnoreWritesEnd(const char *file, int line);
+static void ordered_by_peer(bool on)
+{
+	(on ? AnnotateIgnoreReadsBegin : AnnotateIgnoreReadsEnd)(__FILE__, __LINE__);
+	(on ? AnnotateIgnoreWritesBegin : AnnotateIgnoreWritesEnd)(__FILE__, __LINE__);
+}
+#else
+static void ordered_by_peer(bool on)
+{
+	(void)on;
+}
+#endif
+
+/* One request of another process: its bounce buffer is in its arena. */
+static void serve(unsigned proc, struct shca_exec *e)
+{
+	struct shca_fabric *f = &shca_self.fabric;
+	char *theirs = shca_arena(f, proc, e->copy_bounce, BOUNCE_BYTES);
+	struct iovec mine[2] = {{(void *)(uintptr_t)e->copy_addr, e->copy_len}};
+	struct iovec buf = {theirs, e->copy_len};
+	int r;
+
+	ordered_by_peer(true);
+	r = theirs ? vm_move(shca_self.slot, !e->copy_write, mine, &buf, 1) : -ENOMEM;
+	if (r == -EPERM || r == -ENOSYS) {
+		copy_in_order(e->copy_write ? mine->iov_base : buf.iov_base,
+			      e->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);
+		r = 0;
+	}
+	ordered_by_peer(false);
+	shca_count(&f->hdr->hcas[shca_self.node * f->hdr->devices], SHCA_C_DOUBLE_COPY, 1);
+	atomic_store(&e->copy, shca_self.tag << 8 | (r ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
+}
+
+bool shca_peer_copy_serve(void)
+{
+	bool did = false;
+
+	if (!shca_peer_copy_asked())
+		return false;
+	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
+		_Atomic uint64_t *word = &shca_self.proc->copy_asked[p / 64];
+		uint64_t bit = 1ULL << (p % 64);
+
+		/* The bit goes first: who asks from now on sets it again. */
+		if (!(atomic_load(word) & bit) || !(atomic_fetch_and(word, ~bit) & bit))
+			continue;
+		for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
+			struct shca_exec *e = &shca_self.fabric.hdr->procs[p].exec[i];
+			uint32_t asked = shca_self.tag << 8 | SHCA_COPY_ASKED;
+
+			/* One word says of whom it is asked too: what is taken is what was seen. */
+			if (atomic_compare_exchange_strong(&e->copy, &asked,
+							   shca_self.tag << 8 | SHCA_COPY_TAKEN)) {
+				serve(p, e);
+				did = true;
+			}
+		}
+	}
+	return did;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE 1
+#include "segment.h"
+
+#include <fcntl.h>
+#include <linux/types.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "fabric/cancel.h"
+#include "fabric/proc.h"
+
+/* Segments that are attached at a time. */
+#define ATTACHMENTS 256
+
+/* What <linux/fs.h> of Linux 6.11 and later says: a question about the mapping at an address. */
+struct map_query {
+	__u64 size, query_flags, query_addr;
+	__u64 vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
+	__u32 dev_major, dev_minor, vma_name_size, build_id_size;
+	__u64 vma_name_addr, build_id_addr;
+};
+#define MAP_QUERY        _IOWR('f', 17, struct map_query)
+#define MAP_QUERY_SHARED 0x08
+
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* A segment has one place, by its number. */
+struct attachment {
+	bool used;
+	int id;
+	uint64_t ns; /* IPC namespace: numbers are by these */
+	char *base;  /* NULL: this process may not attach it */
+	size_t size;
+	unsigned pins;                  /* regions of this process in it */
+	const struct shca_mr_entry *mr; /* a peer's, through which it was used last */
+	uint32_t number;                /* of that */
+};
+
+/* The lock is held for the moment of an access too, which so never meets a detaching. */
+static struct attachment attachments[ATTACHMENTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---------------------------------------------------------------- attachments */
+
+static uint64_t own_ns(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/ipc", &st) ? 0 : st.st_ino;
+}
+
+static struct attachment *place_of(int id)
+{
+	return &attachments[(unsigned)id % ATTACHMENTS];
+}
+
+static bool is(const struct attachment *a, uint64_t ns, int id)
+{
+	return a->used && a->id == id && a->ns == ns;
+}
+
+static bool needed(const struct attachment *a)
+{
+	uint64_t life;
+
+	if (a->pins || !a->mr)
+		return a->pins;
+	life = shca_table_life(a->mr);
+	return shca_life_number(life) == a->number && shca_life_state(life) == SHCA_LIVE;
+}
+
+/* Past hooks that a program may have in shmdt(): it doesn't know this attachment, and they may read
+ * all mappings. */
+static void detach(char *base)
+{
+#ifdef SYS_shmdt
+	syscall(SYS_shmdt, base);
+#else
+	shmdt(base);
+#endif
+}
+
+static void drop(struct attachment *a)
+{
+	if (a->base)
+		detach(a->base);
+	*a = (struct attachment){0};
+}
+
+static void drop_unneeded(struct attachment *a)
+{
+	if (a->used && !needed(a))
+		drop(a);
+}
+
+static void attach(struct attachment *a, uint64_t ns, int id)
+{
+	struct shmid_ds ds;
+	void *base;
+
+	*a = (struct attachment){.used = true, .id = id, .ns = ns};
+	if (!ns || own_ns() != ns)
+		return;
+	base = shmat(id, NULL, 0);
+	if (base == (void *)-1)
+		return;
+	a->base = base;
+	a->size = shmctl(id, IPC_STAT, &ds) ? 0 : ds.shm_segsz;
+}
+
+/* NULL: another segment that is needed has the place. Needs the lock. */
+static struct attachment *take(uint64_t ns, int id)
+{
+	struct attachment *a = place_of(id);
+
+	if (is(a, ns, id))
+		return a;
+	drop_unneeded(a);
+	if (a->used)
+		return NULL;
+	attach(a, ns, id);
+	return a;
+}
+
+void shca_segment_sweep(void)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < ATTACHMENTS; i++)
+		drop_unneeded(&attachments[i]);
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_segment_reset(void)
+{
+	for (unsigned i = 0; i < ATTACHMENTS; i++)
+		drop(&attachments[i]);
+	pthread_mutex_init(&lock, NULL);
+}
+
+/* ---------------------------------------------------------------- the owner */
+
+/* What is mapped there? Only mappings with a name as short as a segment's are found. */
+static bool ask(int maps, uint64_t addr, struct map_query *q)
+{
+	char name[sizeof("/SYSV00000000 (deleted)")] = "";
+
+	*q = (struct map_query){.size = sizeof(*q),
+				.query_addr = addr,
+				.vma_name_size = sizeof(name),
+				.vma_name_addr = (uintptr_t)name};
+	return !ioctl(maps, MAP_QUERY, q) && (q->vma_flags & MAP_QUERY_SHARED) &&
+	       !strncmp(name, "/SYSV", 5);
+}
+
+/* The highest index is told at once, but 0 also where there is none; SHM_INFO goes through all
+ * segments. */
+static bool any_segment(void)
+{
+	struct shminfo limits;
+	struct shm_info info;
+
+	if (shmctl(0, IPC_INFO, (struct shmid_ds *)(void *)&limits) > 0)
+		return true;
+	return shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) >= 0 && info.used_ids > 0;
+}
+
+static bool wanted(const struct shca_mr_entry *e)
+{
+	return (e->access & REMOTE_ACCESS) && !(e->access & IBV_ACCESS_ON_DEMAND) &&
+	       shca_opt(&shca_self.fabric, SHCA_O_COPY) == SHCA_COPY_AUTO && any_segment();
+}
+
+/* A file may have such a name, and the number of a segment: so what was attached is compared. */
+static bool same(int maps, const struct attachment *a, const struct map_query *q)
+{
+	struct map_query own;
+
+	return a->base && ask(maps, (uintptr_t)a->base, &own) && own.inode == q->inode &&
+	       own.dev_major == q->dev_major && own.dev_minor == q->dev_minor;
+}
+
+static void hold(int maps, struct shca_mr_entry *e)
+{
+	uint64_t ns = own_ns();
+	struct attachment *a;
+	struct map_query q;
+
+	if (!ask(maps, e->va, &q) || e->va + e->length > q.vma_end)
+		return;
+	pthread_mutex_lock(&lock);
+	a = take(ns, (int)q.inode);
+	if (a && same(maps, a, &q)) {
+		a->pins++;
+		e->shmid = a->id;
+		e->shm_ns = ns;
+		e->shm_at = q.vma_offset + (e->va - q.vma_start);
+		e->flags |= SHCA_MR_SEGMENT;
+	} else if (a) {
+		drop_unneeded(a);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void shca_segment_hold(struct shca_mr_entry *e)
+{
+	int maps, cancel;
+
+	if (!wanted(e))
+		return;
+	cancel = shca_cancel_hold();
+	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	if (maps >= 0) {
+		hold(maps, e);
+		close(maps);
+	}
+	shca_cancel_restore(cancel);
+}
+
+void shca_segment_release(const struct shca_mr_entry *e)
+{
+	struct attachment *a = place_of(e->shmid);
+
+	if (!(e->flags & SHCA_MR_SEGMENT))
+		return;
+	pthread_mutex_lock(&lock);
+	a->pins--;
+	drop_unneeded(a);
+	pthread_mutex_unlock(&lock);
+	shca_proc_segments_gone(&shca_self.fabric, shca_self.slot);
+}
+
+/* ---------------------------------------------------------------- the requester */
+
+/* Who holds a peer's segment is told when its region goes. */
+static void note_use(struct attachment *a, const struct shca_mr_entry *e, unsigned proc)
+{
+	struct shca_proc *owner = &shca_self.fabric.hdr->procs[proc];
+
+	if (a->mr == e && a->number == shca_table_number(e))
+		return;
+	atomic_fetch_or(&owner->attached[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
+	a->mr = e;
+	a->number = shca_table_number(e);
+}
+
+/* Where that memory is in this process, or NULL. Needs the lock. */
+static char *reach(const struct shca_run *run, unsigned proc, uint64_t len)
+{
+	const struct shca_mr_entry *e = run->mr;
+	uint64_t at = e->shm_at + (run->addr - e->va);
+	struct attachment *a = place_of(e->shmid);
+
+	if (!is(a, e->shm_ns, e->shmid)) {
+		int cancel = shca_cancel_hold();
+
+		a = take(e->shm_ns, e->shmid);
+		shca_cancel_restore(cancel);
+	}
+	if (!a)
+		return NULL;
+	if (proc != shca_self.slot)
+		note_use(a, e, proc);
+	return a->base && at <= a->size && len <= a->size - at ? a->base + at : NULL;
+}
+
+/* The largest aligned piece of n bytes from there on. */
+static unsigned unit(const char *at, uint64_t n)
+{
+	unsigned u = 8;
+
+	while ((uintptr_t)at % u || n < u)
+		u /= 2;
+	return u;
+}
+
+static void store(char *to, const char *from, unsigned u)
+{
+	union {
+		uint64_t u8;
+		uint32_t u4;
+		uint16_t u2;
+		char u1;
+	} v;
+
+	memcpy(&v, from, u);
+	switch (u) {
+	case 8:
+		__atomic_store_n((uint64_t *)(void *)to, v.u8, __ATOMIC_RELEASE);
+		return;
+	case 4:
+		__atomic_store_n((uint32_t *)(void *)to, v.u4, __ATOMIC_RELEASE);
+		return;
+	case 2:
+		__atomic_store_n((uint16_t *)(void *)to, v.u2, __ATOMIC_RELEASE);
+		return;
+	default:
+		__atomic_store_n(to, v.u1, __ATOMIC_RELEASE);
+	}
+}
+
+static void load(char *to, const char *from, unsigned u)
+{
+	union {
+		uint64_t u8;
+		uint32_t u4;
+		uint16_t u2;
+		char u1;
+	} v;
+
+	switch (u) {
+	case 8:
+		v.u8 = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		break;
+	case 4:
+		v.u4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		break;
+	case 2:
+		v.u2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		break;
+	default:
+		v.u1 = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+	}
+	memcpy(to, &v, u);
+}
+
+/* Where a run is in this process, with the lock; or NULL, without. */
+static char *enter(const struct shca_run *run, unsigned proc, uint64_t len)
+{
+	char *there;
+
+	/* A segment may outlive its process, and what that had registered is not to be used then.
+	 */
+	if (proc != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[proc]))
+		return NULL;
+	pthread_mutex_lock(&lock);
+	there = reach(run, proc, len);
+	if (!there)
+		pthread_mutex_unlock(&lock);
+	return there;
+}
+
+bool shca_segment_write(const struct shca_run *to, unsigned proc, const void *from, uint64_t len)
+{
+	char *there = enter(to, proc, len);
+	const char *own = from;
+
+	if (!there)
+		return false;
+	for (unsigned u; len; there += u, own += u, len -= u) {
+		u = unit(there, len);
+		store(there, own, u);
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+bool shca_segment_read(const struct shca_run *from, unsigned proc, void *to, uint64_t len)
+{
+	char *there = enter(from, proc, len), *own = to;
+
+	if (!there)
+		return false;
+	for (unsigned u; len; there += u, own += u, len -= u) {
+		u = unit(there, len);
+		load(own, there, u);
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * qp_create.c - creating and opening queue pairs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock/clock.h"
+#include "fabric/xrc_life.h"
+#include "hca/context_objects.h"
+#include "hca/ops.h"
+#include "qp_make.h"
+
+#define OPS_CONNECTED                                                                           \
+	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_ATOMIC   (IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+#define OPS_RELIABLE (OPS_CONNECTED | IBV_QP_EX_WITH_RDMA_READ | OPS_ATOMIC)
+
+/* What a type of QP has. */
+struct qp_type {
+	bool sends, receives, needs_pd;
+	uint64_t ops; /* of the ibv_wr_* interface */
+};
+
+static const struct qp_type types[] = {
+	[IBV_QPT_RC] = {true, true, true, OPS_RELIABLE},
+	[IBV_QPT_UC] = {true, true, true, OPS_CONNECTED},
+	[IBV_QPT_UD] = {true, true, true, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM},
+	[IBV_QPT_XRC_SEND] = {true, false, true, OPS_RELIABLE},
+	[IBV_QPT_XRC_RECV] = {false, false, false, 0},
+};
+
+static const struct qp_type *type_of(enum ibv_qp_type t)
+{
+	if ((unsigned)t >= sizeof(types) / sizeof(*types) ||
+	    (!types[t].sends && t != IBV_QPT_XRC_RECV))
+		return NULL;
+	if ((t == IBV_QPT_XRC_SEND || t == IBV_QPT_XRC_RECV) &&
+	    !shca_opt(&shca_self.fabric, SHCA_O_XRC))
+		return NULL;
+	return &types[t];
+}
+
+static int check_caps(const struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+{
+	const struct shca_fabric *f = &shca_self.fabric;
+	const struct ibv_qp_cap *c = &a->cap;
+	uint32_t max_wr = (uint32_t)shca_opt(f, SHCA_O_MAX_QP_WR);
+	uint32_t max_sge = (uint32_t)shca_opt(f, SHCA_O_MAX_SGE);
+
+	if (t->sends && (c->max_send_wr > max_wr || c->max_send_sge > max_sge ||
+			 c->max_inline_data > (uint32_t)shca_opt(f, SHCA_O_MAX_INLINE)))
+		return EINVAL;
+	if (t->receives && !a->srq && (c->max_recv_wr > max_wr || c->max_recv_sge > max_sge))
+		return EINVAL;
+	return 0;
+}
+
+static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *a)
+{
+	const struct qp_type *t = type_of(a->qp_type);
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint32_t flags = a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+	uint64_t ops = a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? a->send_ops_flags : 0;
+
+	if (!shca_ours(ctx))
+		return EIO;
+	if (!t || (a->comp_mask & ~known))
+		return EOPNOTSUPP;
+	if (flags && (flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB || a->qp_type != IBV_QPT_UD))
+		return EOPNOTSUPP;
+	if ((ops & ~t->ops) || (ops && !shca_opt(&shca_self.fabric, SHCA_O_WR_API)) ||
+	    ((ops & OPS_ATOMIC) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS)))
+		return EOPNOTSUPP;
+	if (t->needs_pd &&
+	    (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->pd->context != ctx))
+		return EINVAL;
+	if (a->qp_type == IBV_QPT_XRC_RECV &&
+	    (!(a->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !a->xrcd || a->xrcd->context != ctx))
+		return EINVAL;
+	if ((t->sends && (!a->send_cq || a->send_cq->context != ctx)) ||
+	    (t->receives && (!a->recv_cq || a->recv_cq->context != ctx)))
+		return EINVAL;
+	if (a->srq && (!t->receives || a->srq->context != ctx ||
+		       ((struct shca_srq *)a->srq)->entry->type != IBV_SRQT_BASIC))
+		return EINVAL;
+	return check_caps(a, t);
+}
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
+{
+	uint32_t sge_bytes, bytes;
+
+	qp->max_sge = cap->max_send_sge ? cap->max_send_sge : 1;
+	sge_bytes = qp->max_sge * (uint32_t)sizeof(struct ibv_sge);
+	bytes = sge_bytes > cap->max_inline_data ? sge_bytes : cap->max_inline_data;
+	qp->sq_stride =
+		((uint32_t)sizeof(struct shca_swqe) + bytes + SHCA_LINE - 1) & ~(SHCA_LINE - 1u);
+	qp->max_inline = cap->max_inline_data;
+	qp->sq_size = pow2_at_least(cap->max_send_wr);
+	qp->sq = aligned_alloc(SHCA_LINE, (size_t)qp->sq_size * qp->sq_stride);
+	if (!qp->sq)
+		return -ENOMEM;
+	/* The ring may be larger than what the device offers. */
+	qp->max_wr = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_QP_WR);
+	if (qp->max_wr > qp->sq_size)
+		qp->max_wr = qp->sq_size;
+	/* None were asked for, and none can be posted. */
+	if (!cap->max_send_wr)
+		qp->max_wr = 0;
+	cap->max_send_wr = qp->max_wr;
+	cap->max_send_sge = qp->max_sge;
+	return 0;
+}
+
+static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+{
+	if (t->sends && make_sq(qp, &a->cap))
+		return -ENOMEM;
+	if (!t->sends)
+		a->cap.max_send_wr = a->cap.max_send_sge = a->cap.max_inline_data = 0;
+	if (!t->receives || a->srq) {
+		a->cap.max_recv_wr = a->cap.max_recv_sge = 0;
+		return 0;
+	}
+	if (!a->cap.max_recv_sge)
+		a->cap.max_recv_sge = 1;
+	return shca_rq_init(&qp->rq, &qp->entry->rq, false, &a->cap.max_recv_wr,
+			    a->cap.max_recv_sge);
+}
+
+/* Takes the references that shca_qp_release() drops. */
+static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+{
+	struct ibv_qp *ib = &qp->ibv.qp_base;
+	struct shca_qp_entry *e = qp->entry;
+
+	/* As libibverbs fills it in: also with what this type of QP has no use for. */
+	ib->pd = a->pd;
+	ib->send_cq = a->send_cq;
+	ib->recv_cq = a->recv_cq;
+	ib->srq = a->srq;
+	if (t->needs_pd) {
+		qp->pd = (struct shca_pd *)a->pd;
+		qp->pdn = e->pdn = ((struct shca_pd *)a->pd)->pdn;
+		atomic_fetch_add(&qp->pd->refs, 1);
+	} else {
+		qp->xrcd = (struct shca_xrcd *)a->xrcd;
+		e->xrcd = qp->xrcd->idx;
+		atomic_fetch_add(&qp->xrcd->refs, 1);
+	}
+	if (t->sends) {
+		qp->send_cq = (struct shca_cq *)a->send_cq;
+		e->send_cq = qp->send_cq->idx;
+		atomic_fetch_add(&qp->send_cq->refs, 1);
+	}
+	if (t->receives) {
+		qp->recv_cq = (struct shca_cq *)a->recv_cq;
+		e->recv_cq = qp->recv_cq->idx;
+		atomic_fetch_add(&qp->recv_cq->refs, 1);
+		shca_cq_receives(qp->recv_cq);
+	}
+	if (a->srq) {
+		qp->srq = (struct shca_srq *)a->srq;
+		e->srq = qp->srq->idx + 1;
+		atomic_fetch_add(&qp->srq->refs, 1);
+	}
+	shca_context_objects_add(ib->context, &qp->context_node, SHCA_OBJECT_QP, qp);
+}
+
+void shca_qp_release(struct shca_qp *qp)
+{
+	if (qp->pd)
+		atomic_fetch_sub(&qp->pd->refs, 1);
+	if (qp->xrcd)
+		atomic_fetch_sub(&qp->xrcd->refs, 1);
+	if (qp->send_cq)
+		atomic_fetch_sub(&qp->send_cq->refs, 1);
+	if (qp->recv_cq)
+		atomic_fetch_sub(&qp->recv_cq->refs, 1);
+	if (qp->srq)
+		atomic_fetch_sub(&qp->srq->refs, 1);
+	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp->sq);
+	free(qp);
+}
+
+static struct shca_qp *qp_alloc(struct ibv_context *ibctx, enum ibv_qp_type type, void *user)
+{
+	struct shca_qp *qp =
+		aligned_alloc(SHCA_LINE, (sizeof(*qp) + SHCA_LINE - 1) & ~(SHCA_LINE - 1ul));
+
+	if (!qp)
+		return NULL;
+	*qp = (struct shca_qp){.ctx = shca_ctx(ibctx)};
+	qp->ibv.qp_base.context = ibctx;
+	qp->ibv.qp_base.qp_context = user;
+	qp->ibv.qp_base.qp_type = type;
+	pthread_mutex_init(&qp->ibv.qp_base.mutex, NULL);
+	pthread_cond_init(&qp->ibv.qp_base.cond, NULL);
+	pthread_mutex_init(&qp->sq_lock, NULL);
+	return qp;
+}
+
+static void number(struct shca_qp *qp, uint32_t idx)
+{
+	qp->idx = idx;
+	qp->entry = shca_table_entry(&shca_self.fabric, &qp->ctx->hca->tables[SHCA_QP], idx);
+	qp->copy.direct = &qp->entry->counters[SHCA_C_DIRECT];
+	qp->ibv.qp_base.qp_num = shca_table_number(qp->entry);
+	qp->ibv.qp_base.handle = idx;
+	qp->ibv.qp_base.state = IBV_QPS_RESET;
+}
+
+/* Events of target QPs go to a channel of each process that has one open. */
+static void note_tgt_channel(struct shca_context *ctx)
+{
+	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
+}
+
+struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *a)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_context *ctx = shca_ctx(ibctx);
+	struct shca_qp *qp;
+	int64_t idx;
+
+	errno = check(ibctx, a);
+	if (errno)
+		return NULL;
+	qp = qp_alloc(ibctx, a->qp_type, a->qp_context);
+	if (!qp)
+		return NULL;
+	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_QP, shca_self.slot);
+	if (idx < 0)
+		goto free_qp;
+	number(qp, (uint32_t)idx);
+	if (make_queues(qp, a, &types[a->qp_type]))
+		goto free_entry;
+	qp->sig_all = a->sq_sig_all;
+	qp->entry->type = a->qp_type;
+	qp->entry->cap = a->cap;
+	qp->entry->sq_sig_all = (uint32_t)a->sq_sig_all;
+	qp->entry->create_flags =
+		a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+	qp->entry->async_channel = ctx->async_channel;
+	atomic_store(&qp->entry->state, IBV_QPS_RESET);
+	shca_lock_init(&qp->entry->tgt_lock);
+	if (shca_qp_add_handle(qp))
+		goto free_entry;
+	bind(qp, a, &types[a->qp_type]);
+	if (a->qp_type == IBV_QPT_XRC_RECV) {
+		note_tgt_channel(ctx);
+		shca_openers_add(qp->entry->openers, shca_self.slot);
+	} else if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		shca_wr_api_init(qp);
+	}
+	shca_table_publish(qp->entry);
+	return &qp->ibv.qp_base;
+free_entry:
+	shca_rq_fini(&qp->rq);
+	shca_table_free(ctx->hca, SHCA_QP, qp->entry);
+free_qp:
+	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp->sq);
+	free(qp);
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex a = {.qp_context = attr->qp_context,
+					.send_cq = attr->send_cq,
+					.recv_cq = attr->recv_cq,
+					.srq = attr->srq,
+					.cap = attr->cap,
+					.qp_type = attr->qp_type,
+					.sq_sig_all = attr->sq_sig_all,
+					.comp_mask = IBV_QP_INIT_ATTR_PD,
+					.pd = pd};
+	struct ibv_qp *qp = shca_create_qp_ex(pd->context, &a);
+
+	if (qp)
+		attr->cap = a.cap;
+	return qp;
+}
+
+struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *a)
+{
+	SHCA_CLOCKED(VERB, 1);
+	const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct shca_context *ctx = shca_ctx(ibctx);
+	struct shca_xrcd *xrcd = (struct shca_xrcd *)a->xrcd;
+	struct shca_qp *qp;
+	int64_t idx;
+
+	if ((a->comp_mask & need) != need || (a->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) ||
+	    a->qp_type != IBV_QPT_XRC_RECV || !xrcd || xrcd->ibv.context != ibctx) {
+		errno = EINVAL;
+		return NULL;
+	}
+	qp = qp_alloc(ibctx, a->qp_type,
+		      a->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? a->qp_context : NULL);
+	if (!qp)
+		return NULL;
+	note_tgt_channel(ctx);
+	idx = shca_tgt_open(&shca_self.fabric, ctx->hca, shca_self.slot, xrcd->idx, a->qp_num);
+	if (idx < 0) {
+		errno = (int)-idx;
+		goto free_qp;
+	}
+	number(qp, (uint32_t)idx);
+	/* libibverbs doesn't ask: ibv_query_qp() tells. */
+	qp->ibv.qp_base.state = IBV_QPS_UNKNOWN;
+	if (shca_qp_add_handle(qp)) {
+		shca_tgt_close(&shca_self.fabric, ctx->hca, qp->entry, shca_self.slot);
+		errno = ENOMEM;
+		goto free_qp;
+	}
+	qp->xrcd = xrcd;
+	atomic_fetch_add(&xrcd->refs, 1);
+	shca_context_objects_add(ibctx, &qp->context_node, SHCA_OBJECT_QP, qp);
+	return &qp->ibv.qp_base;
+free_qp:
+	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp);
+	return NULL;
+}

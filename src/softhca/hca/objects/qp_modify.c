@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * qp_modify.c - the state machine of queue pairs (IBA 10.3.1) and its attributes (tables 91 to 97,
+ * as the kernel's ib_modify_qp_is_ok() applies them).
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "clock/clock.h"
+#include "fabric/address.h"
+#include "hca/execution/req.h"
+#include "qp_make.h"
+
+#define S(state) IBV_QPS_##state
+#define Q(name)  IBV_QP_##name
+
+enum type_idx { RC, UC, UD, INI, TGT, TYPES };
+
+/* A legal transition: what must and what may be set, per type. RESET and ERR are reached from
+ * anywhere. */
+static const struct transition {
+	enum ibv_qp_state from, to;
+	int required[TYPES];
+	int optional[TYPES];
+} transitions[] = {
+	{S(RESET),
+	 S(INIT),
+	 {[RC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [UC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [UD] = Q(PKEY_INDEX) | Q(PORT) | Q(QKEY),
+	  [INI] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [TGT] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS)},
+	 {0}},
+	{S(INIT),
+	 S(INIT),
+	 {0},
+	 {[RC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [UC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [UD] = Q(PKEY_INDEX) | Q(PORT) | Q(QKEY),
+	  [INI] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
+	  [TGT] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS)}},
+	{S(INIT),
+	 S(RTR),
+	 {[RC] = Q(AV) | Q(PATH_MTU) | Q(DEST_QPN) | Q(RQ_PSN) | Q(MAX_DEST_RD_ATOMIC) |
+		 Q(MIN_RNR_TIMER),
+	  [UC] = Q(AV) | Q(PATH_MTU) | Q(DEST_QPN) | Q(RQ_PSN),
+	  [INI] = Q(AV) | Q(PATH_MTU) | Q(DEST_QPN) | Q(RQ_PSN),
+	  [TGT] = Q(AV) | Q(PATH_MTU) | Q(DEST_QPN) | Q(RQ_PSN) | Q(MAX_DEST_RD_ATOMIC) |
+		  Q(MIN_RNR_TIMER)},
+	 {[RC] = Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX),
+	  [UC] = Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX),
+	  [UD] = Q(PKEY_INDEX) | Q(QKEY),
+	  [INI] = Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX),
+	  [TGT] = Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX)}},
+	{S(RTR),
+	 S(RTS),
+	 {[RC] = Q(TIMEOUT) | Q(RETRY_CNT) | Q(RNR_RETRY) | Q(SQ_PSN) | Q(MAX_QP_RD_ATOMIC),
+	  [UC] = Q(SQ_PSN),
+	  [UD] = Q(SQ_PSN),
+	  [INI] = Q(TIMEOUT) | Q(RETRY_CNT) | Q(RNR_RETRY) | Q(SQ_PSN) | Q(MAX_QP_RD_ATOMIC),
+	  [TGT] = Q(TIMEOUT) | Q(SQ_PSN)},
+	 {[RC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
+		 Q(PATH_MIG_STATE),
+	  [UC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
+	  [UD] = Q(CUR_STATE) | Q(QKEY),
+	  [INI] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
+	  [TGT] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
+		  Q(PATH_MIG_STATE)}},
+	{S(RTS),
+	 S(RTS),
+	 {0},
+	 {[RC] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE) |
+		 Q(MIN_RNR_TIMER),
+	  [UC] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE),
+	  [UD] = Q(CUR_STATE) | Q(QKEY),
+	  [INI] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE),
+	  [TGT] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE) |
+		  Q(MIN_RNR_TIMER)}},
+	{S(RTS),
+	 S(SQD),
+	 {0},
+	 {[RC] = Q(EN_SQD_ASYNC_NOTIFY),
+	  [UC] = Q(EN_SQD_ASYNC_NOTIFY),
+	  [UD] = Q(EN_SQD_ASYNC_NOTIFY),
+	  [INI] = Q(EN_SQD_ASYNC_NOTIFY),
+	  [TGT] = Q(EN_SQD_ASYNC_NOTIFY)}},
+	{S(SQD),
+	 S(RTS),
+	 {0},
+	 {[RC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
+		 Q(PATH_MIG_STATE),
+	  [UC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
+	  [UD] = Q(CUR_STATE) | Q(QKEY),
+	  [INI] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
+	  [TGT] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
+		  Q(PATH_MIG_STATE)}},
+	{S(SQD),
+	 S(SQD),
+	 {0},
+	 {[RC] = Q(PORT) | Q(AV) | Q(TIMEOUT) | Q(RETRY_CNT) | Q(RNR_RETRY) | Q(MAX_QP_RD_ATOMIC) |
+		 Q(MAX_DEST_RD_ATOMIC) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX) |
+		 Q(MIN_RNR_TIMER) | Q(PATH_MIG_STATE),
+	  [UC] = Q(AV) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX) | Q(PATH_MIG_STATE),
+	  [UD] = Q(PKEY_INDEX) | Q(QKEY),
+	  [INI] = Q(PORT) | Q(AV) | Q(TIMEOUT) | Q(RETRY_CNT) | Q(RNR_RETRY) | Q(MAX_QP_RD_ATOMIC) |
+		  Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PKEY_INDEX) | Q(PATH_MIG_STATE),
+	  [TGT] = Q(PORT) | Q(AV) | Q(TIMEOUT) | Q(MAX_DEST_RD_ATOMIC) | Q(ALT_PATH) |
+		  Q(ACCESS_FLAGS) | Q(PKEY_INDEX) | Q(MIN_RNR_TIMER) | Q(PATH_MIG_STATE)}},
+	{S(SQE),
+	 S(RTS),
+	 {0},
+	 {[UC] = Q(CUR_STATE) | Q(ACCESS_FLAGS), [UD] = Q(CUR_STATE) | Q(QKEY)}},
+};
+
+static enum type_idx type_idx(enum ibv_qp_type t)
+{
+	switch (t) {
+	case IBV_QPT_RC:
+		return RC;
+	case IBV_QPT_UC:
+		return UC;
+	case IBV_QPT_UD:
+		return UD;
+	case IBV_QPT_XRC_SEND:
+		return INI;
+	default:
+		return TGT;
+	}
+}
+
+static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type, int mask)
+{
+	enum type_idx t = type_idx(type);
+	int rest = mask & ~(Q(STATE) | Q(CUR_STATE));
+
+	/* SQE is for the types that have it. */
+	if (from == S(SQE) && to == S(RTS) && t != UC && t != UD)
+		return false;
+	/* As in the kernel's table: RESET is left for INIT alone. */
+	if (to == S(ERR) && from == S(RESET))
+		return false;
+	if (to == S(RESET) || to == S(ERR))
+		return !(mask & ~Q(STATE));
+	for (unsigned i = 0; i < sizeof(transitions) / sizeof(*transitions); i++) {
+		const struct transition *x = &transitions[i];
+
+		if (x->from != from || x->to != to)
+			continue;
+		return (rest & x->required[t]) == x->required[t] &&
+		       !(rest & ~(x->required[t] | x->optional[t])) &&
+		       (!(mask & Q(CUR_STATE)) || (x->optional[t] & Q(CUR_STATE)));
+	}
+	return false;
+}
+
+static bool values_ok(const struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	uint8_t max_rd = (uint8_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_RD_ATOMIC);
+	enum ibv_mtu active = (enum ibv_mtu)(shca_opt(&shca_self.fabric, SHCA_O_MTU) + IBV_MTU_256);
+
+	return !(((mask & Q(PORT)) && a->port_num != 1) ||
+		 ((mask & Q(PKEY_INDEX)) && a->pkey_index >= qp->ctx->hca->npkeys) ||
+		 ((mask & Q(PATH_MTU)) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > active)) ||
+		 ((mask & Q(TIMEOUT)) && a->timeout > 31) ||
+		 ((mask & Q(RETRY_CNT)) && a->retry_cnt > 7) ||
+		 ((mask & Q(RNR_RETRY)) && a->rnr_retry > 7) ||
+		 ((mask & Q(MIN_RNR_TIMER)) && a->min_rnr_timer > 31) ||
+		 ((mask & Q(MAX_QP_RD_ATOMIC)) && a->max_rd_atomic > max_rd) ||
+		 ((mask & Q(MAX_DEST_RD_ATOMIC)) && a->max_dest_rd_atomic > max_rd) ||
+		 ((mask & Q(DEST_QPN)) && a->dest_qp_num > 0xffffff) ||
+		 (mask & (Q(CAP) | Q(ALT_PATH) | Q(PATH_MIG_STATE) | Q(RATE_LIMIT))));
+}
+
+static void set_path(struct shca_qp *qp, const struct ibv_qp_attr *a)
+{
+	struct shca_qp_entry *e = qp->entry;
+	int hca = shca_address_by_path(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr);
+
+	e->attr.ah_attr = a->ah_attr;
+	/* A path to nowhere is no error here: sends find out. */
+	e->dest_hca = hca < 0 ? UINT32_MAX : (uint32_t)hca;
+}
+
+static void apply(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct shca_qp_entry *e = qp->entry;
+
+	if (mask & Q(PKEY_INDEX)) {
+		e->attr.pkey_index = a->pkey_index;
+		e->pkey = qp->ctx->hca->pkeys[a->pkey_index];
+	}
+	if (mask & Q(PORT))
+		e->attr.port_num = a->port_num;
+	if (mask & Q(QKEY))
+		e->qkey = e->attr.qkey = a->qkey;
+	if (mask & Q(ACCESS_FLAGS))
+		e->access = e->attr.qp_access_flags = a->qp_access_flags;
+	if (mask & Q(AV))
+		set_path(qp, a);
+	if (mask & Q(PATH_MTU))
+		e->attr.path_mtu = a->path_mtu;
+	if (mask & Q(DEST_QPN))
+		e->dest_qpn = e->attr.dest_qp_num = a->dest_qp_num;
+	if (mask & Q(RQ_PSN)) {
+		e->attr.rq_psn = a->rq_psn & 0xffffff;
+		atomic_store(&e->epsn, e->attr.rq_psn);
+	}
+	if (mask & Q(SQ_PSN))
+		qp->psn = e->attr.sq_psn = a->sq_psn & 0xffffff;
+	if (mask & Q(MAX_DEST_RD_ATOMIC))
+		e->attr.max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & Q(MAX_QP_RD_ATOMIC))
+		e->attr.max_rd_atomic = a->max_rd_atomic;
+	if (mask & Q(MIN_RNR_TIMER))
+		e->attr.min_rnr_timer = a->min_rnr_timer;
+	if (mask & Q(TIMEOUT))
+		e->attr.timeout = a->timeout;
+	if (mask & Q(RETRY_CNT))
+		e->attr.retry_cnt = a->retry_cnt;
+	if (mask & Q(RNR_RETRY))
+		e->attr.rnr_retry = a->rnr_retry;
+}
+
+/* ---------------------------------------------------------------- entering a state */
+
+static void enter_reset(struct shca_qp *qp)
+{
+	struct shca_qp_entry *e = qp->entry;
+
+	/* Nobody sends to it or executes it any more; then all that was posted is forgotten. */
+	shca_qp_no_flush(qp);
+	shca_engine_remove(qp);
+	shca_epoch_sync(&shca_self.fabric);
+	shca_qp_drop_held(qp);
+	shca_qp_purge(qp);
+	pthread_mutex_lock(&qp->sq_lock);
+	qp->head = qp->exec = 0;
+	atomic_store(&qp->tail, 0);
+	qp->cur = (struct shca_progress){0};
+	qp->last_visible = qp->link_floor = 0;
+	qp->drain_event = false;
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (qp->rq.shared)
+		shca_rq_reset(&qp->rq);
+	atomic_store(&e->last_visible, 0);
+	atomic_store(&e->comm_est, 0);
+	memset(&e->attr, 0, sizeof(e->attr));
+	e->access = e->qkey = e->dest_qpn = 0;
+	atomic_store(&qp->flushed, false);
+}
+
+static void enter_sqd(struct shca_qp *qp, bool notify)
+{
+	pthread_mutex_lock(&qp->sq_lock);
+	qp->drain_event = notify;
+	/* Whoever executes it says so when it stops; if nobody does, nothing is under way. */
+	if (qp->sched == SHCA_SCHED_IDLE && notify) {
+		qp->drain_event = false;
+		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
+				   IBV_EVENT_SQ_DRAINED);
+	}
+	pthread_mutex_unlock(&qp->sq_lock);
+}
+
+static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
+{
+	switch (to) {
+	case S(RESET):
+		enter_reset(qp);
+		break;
+	case S(ERR):
+		shca_qp_flush(qp, UINT64_MAX);
+		break;
+	case S(SQD):
+		enter_sqd(qp, notify);
+		break;
+	case S(RTS):
+		/* What was posted while it was drained. */
+		pthread_mutex_lock(&qp->sq_lock);
+		if (qp->sq)
+			shca_sq_kick(qp);
+		pthread_mutex_unlock(&qp->sq_lock);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Half of the attributes of a reliable QP mean nothing to either half of an XRC connection; the
+ * kernel takes them out before it looks, so that programs may set both halves up alike. */
+static int without_other_half(enum ibv_qp_type type, int mask)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return mask & ~(Q(MAX_DEST_RD_ATOMIC) | Q(MIN_RNR_TIMER));
+	if (type == IBV_QPT_XRC_RECV)
+		return mask & ~(Q(MAX_QP_RD_ATOMIC) | Q(RETRY_CNT) | Q(RNR_RETRY));
+	return mask;
+}
+
+static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct shca_qp_entry *e = qp->entry;
+	uint32_t now = atomic_load(&e->state);
+	enum ibv_qp_state from = now, to = mask & Q(STATE) ? a->qp_state : from;
+	int rc;
+
+	if ((mask & Q(CUR_STATE)) && a->cur_qp_state != from)
+		return EINVAL;
+	if ((unsigned)to > S(ERR) || to == S(SQE) ||
+	    !masks_ok(from, to, qp->ibv.qp_base.qp_type, mask) || !values_ok(qp, a, mask))
+		return EINVAL;
+	rc = mask & Q(AV) ? shca_address_check(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr) : 0;
+	if (rc)
+		return rc;
+	apply(qp, a, mask);
+	/* release: peers that see the state see the attributes. An error may have come in between:
+	 * it stays. */
+	while (!atomic_compare_exchange_weak(&e->state, &now, to)) {
+		if (now == S(ERR) && to != S(RESET) && to != S(ERR))
+			return EINVAL;
+	}
+	/* The public struct follows what its user asks for, not what others do with a shared QP. */
+	if (mask & Q(STATE))
+		qp->ibv.qp_base.state = to;
+	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && a->en_sqd_async_notify);
+	return 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	struct shca_exec *x;
+	int r;
+
+	if (!shca_ours(ibqp->context))
+		return EIO;
+	mask = without_other_half(ibqp->qp_type, mask);
+	if (ibqp->qp_type != IBV_QPT_XRC_RECV)
+		return modify(qp, a, mask);
+	/* Several processes may hold it open. */
+	shca_lock(&qp->entry->tgt_lock);
+	r = modify(qp, a, mask);
+	if (!r && (mask & Q(STATE)) && a->qp_state == S(ERR)) {
+		x = shca_exec_self();
+		shca_epoch_enter(x);
+		shca_resp_flush_held(qp->ctx->hca, qp->entry);
+		shca_epoch_exit(x);
+	}
+	shca_unlock(&qp->entry->tgt_lock);
+	return r;
+}
+
+int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	struct shca_qp_entry *e = qp->entry;
+
+	if (!shca_ours(ibqp->context))
+		return EIO;
+	/* All attributes are cheap, as with mlx5: the mask matters to the public struct alone. */
+	*a = e->attr;
+	a->qp_state = a->cur_qp_state = shca_qp_state(e);
+	a->rq_psn = atomic_load(&e->epsn);
+	a->sq_psn = qp->psn;
+	a->cap = e->cap;
+	pthread_mutex_lock(&qp->sq_lock);
+	a->sq_draining = a->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (mask & Q(STATE))
+		ibqp->state = a->qp_state;
+	*init = (struct ibv_qp_init_attr){.qp_context = ibqp->qp_context,
+					  .send_cq = ibqp->send_cq,
+					  .recv_cq = ibqp->recv_cq,
+					  .srq = ibqp->srq,
+					  .cap = e->cap,
+					  .qp_type = ibqp->qp_type,
+					  .sq_sig_all = (int)e->sq_sig_all};
+	return 0;
+}

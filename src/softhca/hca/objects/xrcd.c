@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * xrcd.c - XRC domains: the handles of this process; the domains themselves are in
+ * fabric/xrc_life.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "clock/clock.h"
+#include "fabric/xrc_life.h"
+#include "hca/context_objects.h"
+#include "hca/objects.h"
+#include "hca/ops.h"
+#include "xrcd.h"
+
+/* A process counts once in a domain, however many handles it has: they are counted here. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t *handles[SHCA_MAX_HCAS]; /* by table index */
+
+void shca_xrcd_reset(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	for (unsigned i = 0; i < SHCA_MAX_HCAS; i++)
+		handles[i] = NULL; /* the parent's; the child has opened none */
+}
+
+static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
+{
+	uint32_t **h = &handles[ctx->hca_idx];
+
+	if (!*h)
+		*h = calloc(ctx->hca->tables[SHCA_XRCD].size, sizeof(**h));
+	return *h ? *h + idx : NULL;
+}
+
+struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *a)
+{
+	SHCA_CLOCKED(VERB, 1);
+	const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct shca_context *ctx = shca_ctx(ibctx);
+	struct shca_xrcd *x;
+	struct stat st = {0};
+	uint32_t *count;
+	int64_t idx;
+
+	if (a->comp_mask != need || (a->oflags & ~(O_CREAT | O_EXCL)) ||
+	    (a->fd == -1 && !(a->oflags & O_CREAT))) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (a->fd != -1 && fstat(a->fd, &st)) {
+		errno = EBADF;
+		return NULL;
+	}
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	count = count_of(ctx, 0);
+	idx = count ? shca_xrcd_open(&shca_self.fabric, ctx->hca, shca_self.slot, st.st_dev,
+				     st.st_ino, a->oflags)
+		    : -ENOMEM;
+	if (idx >= 0)
+		count[idx]++;
+	pthread_mutex_unlock(&lock);
+	if (idx < 0) {
+		free(x);
+		errno = (int)-idx;
+		return NULL;
+	}
+	x->ibv.context = ibctx;
+	x->idx = (uint32_t)idx;
+	x->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_XRCD], x->idx);
+	shca_context_objects_add(ibctx, &x->context_node, SHCA_OBJECT_XRCD, x);
+	return &x->ibv;
+}
+
+void shca_xrcd_end(struct shca_xrcd *x)
+{
+	struct shca_context *ctx = shca_ctx(x->ibv.context);
+
+	pthread_mutex_lock(&lock);
+	if (!--*count_of(ctx, x->idx))
+		shca_xrcd_close(&shca_self.fabric, ctx->hca, x->entry, shca_self.slot);
+	pthread_mutex_unlock(&lock);
+}
+
+int shca_close_xrcd(struct ibv_xrcd *ibx)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_xrcd *x = (struct shca_xrcd *)ibx;
+
+	if (!shca_ours(ibx->context))
+		return EIO;
+	if (atomic_load(&x->refs))
+		return EBUSY;
+	shca_context_objects_remove(&x->context_node);
+	shca_xrcd_end(x);
+	free(x);
+	return 0;
+}

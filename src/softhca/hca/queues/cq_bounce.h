@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_bounce.h - room for messages that come with their completion but are too large for its slot.
+ *
+ * A CQ that receives has a few pockets in its owner's arena. A producer that has such a message
+ * takes the pocket that comes next by the ring's tail, if it is empty (the system call of a copy
+ * costs ten times as much as the two copies through a pocket; if it is not, the message is copied
+ * all the same). Whoever takes the completion out of the ring empties it.
+ *
+ * A producer that is killed between FULL and the completion leaves its pocket full for the rest of
+ * the CQ's life. One that is killed before has its pocket taken over.
+ */
+#ifndef SHCA_CQ_BOUNCE_H
+#define SHCA_CQ_BOUNCE_H
+
+#include "cq.h"
+
+#define SHCA_CQ_BOUNCES 128 /* per CQ, at most; a power of two */
+
+struct shca_cq_bounce {
+	_Atomic uint32_t state; /* SHCA_CQ_BOUNCE_*, or the tag of the process that fills it, + 2 */
+	uint8_t data[];
+};
+
+enum { SHCA_CQ_BOUNCE_EMPTY, SHCA_CQ_BOUNCE_FULL, SHCA_CQ_BOUNCE_TAG };
+
+/* The bytes of one pocket, for messages of up to `room` bytes. */
+static inline uint32_t shca_cq_bounce_stride(uint32_t room)
+{
+	return (uint32_t)(sizeof(struct shca_cq_bounce) + room + SHCA_LINE - 1) &
+	       ~(uint32_t)(SHCA_LINE - 1);
+}
+
+/* Pocket `nr` of the CQ, from 1, whose owner has slot `proc`. NULL: it has none (yet), or this
+ * process can't map them. */
+static inline struct shca_cq_bounce *shca_cq_bounce_at(const struct shca_cq_entry *e, unsigned proc,
+						       unsigned nr)
+{
+	/* acquire: then `pockets` says where they are. */
+	uint32_t n = atomic_load_explicit(&e->nbounces, memory_order_acquire);
+	uint64_t stride = shca_cq_bounce_stride(e->room);
+	char *first = n ? shca_arena(&shca_self.fabric, proc, e->bounces, n * stride) : NULL;
+
+	return first ? (struct shca_cq_bounce *)(void *)(first + (nr - 1) * stride) : NULL;
+}
+
+/* Takes the pocket of ring position `pos`; 0: there is none, or it isn't empty. */
+static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *e, unsigned proc,
+					   uint64_t pos)
+{
+	uint32_t n = atomic_load_explicit(&e->nbounces, memory_order_relaxed);
+	unsigned nr = (unsigned)(pos & (n - 1)) + 1;
+	struct shca_cq_bounce *p = n ? shca_cq_bounce_at(e, proc, nr) : NULL;
+	uint32_t was;
+
+	if (!p)
+		return 0;
+	was = atomic_load_explicit(&p->state, memory_order_relaxed);
+
+	if (was == SHCA_CQ_BOUNCE_FULL ||
+	    (was != SHCA_CQ_BOUNCE_EMPTY && shca_tag_alive(was - SHCA_CQ_BOUNCE_TAG)))
+		return 0;
+	return atomic_compare_exchange_strong_explicit(&p->state, &was,
+						       shca_self.tag + SHCA_CQ_BOUNCE_TAG,
+						       memory_order_acquire, memory_order_relaxed)
+		       ? nr
+		       : 0;
+}
+
+/* One of an own CQ, which was read. */
+static inline void shca_cq_bounce_empty(const struct shca_cq_entry *e, unsigned nr)
+{
+	/* release: it was read before others write to it. */
+	atomic_store_explicit(&shca_cq_bounce_at(e, shca_self.slot, nr)->state,
+			      SHCA_CQ_BOUNCE_EMPTY, memory_order_release);
+}
+
+/* How many bytes of a message the slot itself has room for. */
+static inline uint32_t shca_slot_room(const struct shca_cq_entry *e)
+{
+	return e->stride - (uint32_t)offsetof(struct shca_cqe, data);
+}
+
+/* Where the payload of a completion of an own CQ is. */
+static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *c)
+{
+	if (!c->bounce)
+		return c->data;
+	return shca_cq_bounce_at(cq->entry, shca_self.slot, c->bounce)->data;
+}
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cq_heap.h"
+
+#include "cq_bounce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool before(const struct shca_cq_pending *a, const struct shca_cq_pending *b)
+{
+	return a->visible_at != b->visible_at ? a->visible_at < b->visible_at : a->order < b->order;
+}
+
+static void swap(struct shca_cq_pending *a, struct shca_cq_pending *b)
+{
+	struct shca_cq_pending t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
+{
+	uint32_t i = cq->npending;
+	struct shca_cqe *copy = malloc(sizeof(*copy) + c->payload);
+
+	if (copy && i == cq->pending_room) {
+		uint32_t room = i ? i * 2 : 64;
+		struct shca_cq_pending *p = realloc(cq->pending, room * sizeof(*p));
+
+		if (p) {
+			cq->pending = p;
+			cq->pending_room = room;
+		}
+	}
+	if (!copy || i == cq->pending_room) {
+		free(copy);
+		return false;
+	}
+	/* Without the slot's word, which a producer with an old tail may still try to claim. */
+	memcpy(&copy->visible_at, &c->visible_at,
+	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
+	memcpy(copy->data, shca_cq_data(cq, c), c->payload);
+	copy->bounce = 0;
+	cq->pending[i] = (struct shca_cq_pending){c->visible_at, cq->order++, copy};
+	for (; i && before(&cq->pending[i], &cq->pending[(i - 1) / 2]); i = (i - 1) / 2)
+		swap(&cq->pending[i], &cq->pending[(i - 1) / 2]);
+	__atomic_store_n(&cq->npending, cq->npending + 1, __ATOMIC_RELAXED);
+	return true;
+}
+
+void shca_cq_heap_pop(struct shca_cq *cq)
+{
+	uint32_t n = cq->npending - 1, i = 0;
+
+	free((void *)cq->pending[0].cqe);
+	cq->pending[0] = cq->pending[n];
+	__atomic_store_n(&cq->npending, n, __ATOMIC_RELAXED);
+	for (;;) {
+		uint32_t least = i, l = 2 * i + 1, r = l + 1;
+
+		if (l < n && before(&cq->pending[l], &cq->pending[least]))
+			least = l;
+		if (r < n && before(&cq->pending[r], &cq->pending[least]))
+			least = r;
+		if (least == i)
+			return;
+		swap(&cq->pending[i], &cq->pending[least]);
+		i = least;
+	}
+}
+
+void shca_cq_heap_rebuild(struct shca_cq *cq, uint32_t n)
+{
+	/* A sorted array is a heap. */
+	for (uint32_t i = 1; i < n; i++)
+		for (uint32_t j = i; j && before(&cq->pending[j], &cq->pending[j - 1]); j--)
+			swap(&cq->pending[j], &cq->pending[j - 1]);
+	__atomic_store_n(&cq->npending, n, __ATOMIC_RELAXED);
+}
+
+void shca_cq_heap_free(struct shca_cq *cq)
+{
+	while (cq->npending)
+		shca_cq_heap_pop(cq);
+	free(cq->pending);
+	cq->pending = NULL;
+}

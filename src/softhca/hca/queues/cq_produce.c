@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_produce.c - completions going into a queue, from any process.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cq_bounce.h"
+#include "cq_ring.h"
+#include "clock/clock.h"
+#include "fabric/cancel.h"
+#include "fabric/pending_event.h"
+#include "hca/execution/engine.h"
+
+static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
+{
+	uint32_t number = shca_table_number(e);
+
+	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
+	if (!atomic_exchange(&e->overrun, 1)) {
+		shca_count(hca, SHCA_C_CQ_OVERRUN, 1);
+		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
+	} else {
+		shca_pending_event_clear();
+	}
+	return -ENOSPC;
+}
+
+static void move_tail(struct shca_cq_ring *r, uint64_t t)
+{
+	atomic_compare_exchange_strong_explicit(&r->tail, &t, t + 1, memory_order_relaxed,
+						memory_order_relaxed);
+}
+
+/* How many completions the queue holds if t is the next position; `guess`: by what a producer last
+ * saw of the polls. */
+static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint64_t t, bool guess)
+{
+	uint64_t polled = guess ? atomic_load_explicit(&e->polled_cache, memory_order_relaxed)
+				: atomic_load_explicit(&e->polled, memory_order_acquire);
+
+	if (!guess)
+		atomic_store_explicit(&e->polled_cache, polled, memory_order_relaxed);
+	return (int64_t)(t - atomic_load_explicit(&r->bias, memory_order_relaxed) - polled);
+}
+
+static unsigned owner_of(const struct shca_cq_entry *e)
+{
+	return shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
+}
+
+/* NULL: this process can't map it. */
+static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, uint64_t desc)
+{
+	return (struct shca_cq_ring *)(void *)shca_arena(
+		&shca_self.fabric, owner_of(e), desc >> 8,
+		shca_cq_ring_len(1ULL << (desc & 0xff), e->stride));
+}
+
+bool shca_cq_holds(struct shca_cq_entry *e)
+{
+	const struct shca_cq_ring *r =
+		ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
+
+	return r && held(e, r, atomic_load(&r->tail), false) > 0;
+}
+
+/* Bytes by which the memory of a ring grows. */
+#define RING_STEP (256u << 10)
+
+/* Puts memory behind the slots up to the one after slot i, and some more. False: there is none. */
+static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+		       uint64_t i)
+{
+	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
+	uint64_t to = i + 2 + RING_STEP / e->stride, slots = 1ULL << (desc & 0xff);
+	uint64_t has = shca_cq_ring_len(backed, e->stride), wants;
+	int cancel, rc;
+
+	if (to > slots)
+		to = slots;
+	wants = shca_cq_ring_len(to, e->stride);
+	cancel = shca_cancel_hold();
+	rc = shca_arena_back(&shca_self.fabric, owner_of(e), desc >> 8, has, wants);
+	shca_cancel_restore(cancel);
+	if (rc)
+		return false;
+	shca_cq_ring_free_slots((char *)r, e->stride, backed, to);
+	/* Others may have come as far, or farther. */
+	while (backed < to) {
+		/* release: who sees that they are backed sees them free. */
+		if (!atomic_compare_exchange_weak_explicit(
+			    &r->backed, &backed, to, memory_order_release, memory_order_relaxed))
+			continue;
+		shca_arena_count(&shca_self.fabric, owner_of(e),
+				 shca_cq_ring_len(backed, e->stride), wants);
+		break;
+	}
+	return true;
+}
+
+/* Have slot i and the one after it memory? The consumer looks at that too. */
+static bool is_backed(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+		      uint64_t i)
+{
+	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
+
+	return i + 2 <= backed || backed == 1ULL << (desc & 0xff) || back_slots(e, r, desc, i);
+}
+
+/*
+ * Claims the next slot. The caller moves the tail on when it has written the completion: a consumer
+ * that polls takes the slot's line as soon as it changes, so nothing but the writing comes between.
+ */
+static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+			      uint64_t *pos)
+{
+	int64_t limit = atomic_load_explicit(&e->limit, memory_order_relaxed);
+	uint64_t passed = 0, t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	for (;;) {
+		struct shca_cqe *s = shca_slot_at((char *)r, t, desc & 0xff, e->stride);
+		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
+
+		if (held(e, r, t, true) >= limit && held(e, r, t, false) >= limit)
+			return NULL;
+		if (!is_backed(e, r, desc, t & ((1ULL << (desc & 0xff)) - 1)))
+			return NULL;
+		if (atomic_compare_exchange_strong_explicit(
+			    &s->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
+			    memory_order_acquire, memory_order_acquire)) {
+			*pos = t;
+			return s;
+		}
+		/*
+		 * Taken (or taken and polled since) by one who did not move the tail, or died
+		 * first. Or a hole that the consumer left in the last round, as the queue is not
+		 * full: its position is passed by.
+		 */
+		if (passed++ >> (desc & 0xff))
+			return NULL;
+		move_tail(r, t);
+		t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	}
+}
+
+/* Does a queue that is armed so raise an event for such a completion? */
+static bool fires(uint64_t arm, bool solicited)
+{
+	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
+}
+
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
+{
+	uint64_t arm = atomic_load(&e->arm);
+	uint64_t life = atomic_load(&e->life);
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_life_number(life)};
+
+	if (!fires(arm, solicited))
+		return;
+	/* FIRING with our slot: should we die before the event is written, the reaper writes it. */
+	if (!atomic_compare_exchange_strong(&e->arm, &arm,
+					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
+		return;
+	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
+	atomic_fetch_add_explicit(&e->events, 1, memory_order_relaxed);
+	shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->channel - 1, &ev);
+	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
+	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
+}
+
+bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
+		     uint16_t *bounce)
+{
+	const struct shca_cq_ring *r;
+	uint64_t tail;
+
+	*bounce = 0;
+	if (len > e->room)
+		return false;
+	if (len > SHCA_CQ_SHORT &&
+	    (shca_runs_on_demand(c->src, c->nsrc) || shca_runs_on_demand(c->dst, c->ndst)))
+		return false;
+	if (len <= shca_slot_room(e))
+		return true;
+	r = ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
+	if (!r)
+		return false;
+	tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	*bounce = (uint16_t)shca_cq_bounce_take(e, owner_of(e), tail);
+	return *bounce;
+}
+
+static void fill_bounce(const struct shca_cq_entry *e, const struct shca_cqe *c,
+			const struct shca_run *runs)
+{
+	struct shca_cq_bounce *p = shca_cq_bounce_at(e, owner_of(e), c->bounce);
+
+	shca_mem_gather(p->data, runs, c->payload);
+	/* Nobody's to take over any more: the completion that comes next says where it is. */
+	atomic_store_explicit(&p->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
+}
+
+/* A thread that polls this queue in vain goes on when it may see the completion. */
+static void tell_clock(const struct shca_cq_entry *e, const struct shca_cqe *c, uint64_t visible_at)
+{
+	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
+
+	shca_clock_hash(shca_clk, (at - shca_clk->zero) << 8 ^ c->byte_len ^
+					  (uint64_t)(c->status << 4 | (c->opcode & 15)) << 48);
+	shca_actors_stir(shca_clk, owner_of(e), at);
+}
+
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
+		    const struct shca_run *runs)
+{
+	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire), pos;
+	struct shca_cq_ring *r = ring_of(e, desc);
+	struct shca_cqe *s;
+
+	if (!r || atomic_load_explicit(&e->overrun, memory_order_relaxed))
+		return -ENOSPC;
+	if (c->bounce)
+		fill_bounce(e, c, runs);
+	s = claim(e, r, desc, &pos);
+	if (!s)
+		return overrun(hca, e);
+	memcpy(&s->visible_at, &c->visible_at,
+	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
+	/* The time from which it may be seen is its time stamp. */
+	if (e->stamps && !c->visible_at)
+		s->visible_at = shca_now();
+	if (c->payload && !c->bounce)
+		shca_mem_gather(s->data, runs, c->payload);
+	/* release: the completion is written before it is seen to be there. */
+	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
+			      memory_order_release);
+	/* Whoever finds the slot taken before we get here moves the tail for us. */
+	move_tail(r, pos);
+	if (shca_clk)
+		tell_clock(e, c, s->visible_at);
+	/* The consumer wrote the next slot last, and we shall next. */
+	shca_prefetch_write(shca_slot_at((char *)r, pos + 1, desc & 0xff, e->stride));
+	if (e->channel) {
+		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
+		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the
+		 * order of the arm word and sees our completion, or before it and we see it armed.
+		 */
+		uint64_t arm = atomic_fetch_or(&e->arm, 0);
+
+		if (!fires(arm, solicited))
+			return 0;
+		if (c->visible_at && c->visible_at > shca_now())
+			shca_engine_event_at(hca, e, c->visible_at, solicited);
+		else
+			shca_cq_fire(hca, e, solicited);
+	}
+	return 0;
+}

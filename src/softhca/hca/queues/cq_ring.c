@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_ring.c - completions leaving a queue: its owner's side of the ring.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cq_bounce.h"
+#include "cq_heap.h"
+#include "cq_ring.h"
+
+/* How often the consumer looks at a slot that is being written before it goes on without it. */
+#define HOLE_PATIENCE 2000
+
+/* In how many polls a slot that is being written gets more than a glance. */
+#define LOOK_AT_CLAIMED 32
+
+static void step_on(struct shca_cq *cq)
+{
+	__atomic_store_n(&cq->next, cq->next + 1, __ATOMIC_RELAXED);
+}
+
+/* Frees the slot at cq->next for the producers' next round. `polled` counts separately: a slot that
+ * moved to the heap is still a completion that the queue holds. */
+static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
+{
+	atomic_store_explicit(
+		&s->word, SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE),
+		memory_order_release);
+	step_on(cq);
+}
+
+/* The message of a completion that leaves the ring was read, or isn't wanted. */
+static void empty_bounce(const struct shca_cq *cq, const struct shca_cqe *s)
+{
+	if (s->bounce)
+		shca_cq_bounce_empty(cq->entry, s->bounce);
+}
+
+static bool push(struct shca_cq *cq, const struct shca_cqe *s)
+{
+	if (!shca_cq_heap_push(cq, s))
+		return false;
+	empty_bounce(cq, s);
+	return true;
+}
+
+static void count_polled(struct shca_cq *cq)
+{
+	uint64_t n = atomic_load_explicit(&cq->entry->polled, memory_order_relaxed);
+
+	atomic_store_explicit(&cq->entry->polled, n + 1, memory_order_release);
+}
+
+static uint64_t ring_tail(const struct shca_cq *cq)
+{
+	return atomic_load(&((struct shca_cq_ring *)(void *)cq->ring)->tail);
+}
+
+/* Is the slot at `pos` neither free nor left over from the last round? */
+static bool taken(const struct shca_cq *cq, uint64_t pos)
+{
+	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&s->word, memory_order_relaxed);
+
+	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
+}
+
+/* Behind the last completion: a producer that died may not have moved the tail. */
+static uint64_t ring_end(const struct shca_cq *cq)
+{
+	uint64_t end = ring_tail(cq);
+
+	if ((int64_t)(cq->next - end) > 0)
+		end = cq->next;
+	while (taken(cq, end))
+		end++;
+	return end;
+}
+
+/* The first position at or after `pos` that a hole's slot may be used for again. */
+static uint64_t next_round(const struct shca_cq *cq, uint64_t pos)
+{
+	uint64_t round = 1ULL << cq->log2_slots;
+
+	return pos >= cq->next ? pos : pos + (cq->next - pos + round - 1) / round * round;
+}
+
+/* Holes that were filled meanwhile go to the heap; those whose producer died are closed. */
+static void look_at_holes(struct shca_cq *cq)
+{
+	for (uint32_t i = 0; i < cq->nholes;) {
+		struct shca_cqe *s =
+			shca_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
+			i++;
+			continue;
+		}
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, s))
+			return;
+		if (SHCA_WORD_STATE(w) != SHCA_SLOT_VALID)
+			count_polled(cq);
+		atomic_store_explicit(
+			&s->word, SHCA_SLOT_WORD(next_round(cq, cq->holes[i]), 0, SHCA_SLOT_FREE),
+			memory_order_release);
+		cq->holes[i] = cq->holes[--cq->nholes];
+	}
+}
+
+/* A slot at cq->next that is being written: waits for it a little if there is something behind it,
+ * then leaves it behind. */
+static bool leave_hole(struct shca_cq *cq, const struct shca_cqe *s)
+{
+	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&behind->word, memory_order_acquire);
+
+	if (!SHCA_WORD_IS_AT(w, cq->next + 1) || SHCA_WORD_STATE(w) == SHCA_SLOT_FREE ||
+	    cq->nholes == SHCA_CQ_HOLES)
+		return false;
+	for (unsigned n = 0; n < HOLE_PATIENCE; n++) {
+		w = atomic_load_explicit(&s->word, memory_order_acquire);
+		if (SHCA_WORD_STATE(w) != SHCA_SLOT_CLAIMED)
+			return true;
+	}
+	cq->holed = true;
+	cq->holes[cq->nholes++] = cq->next;
+	step_on(cq);
+	return true;
+}
+
+/*
+ * Producers that come round to a hole's slot pass that position by. Is cq->next such a position?
+ * Then steps on. The slot may have been freed for this very position since: whoever still claims it
+ * wins.
+ */
+static bool passed_by(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
+{
+	if ((int64_t)(ring_tail(cq) - cq->next) <= 0)
+		return false;
+	if (w == SHCA_SLOT_WORD(cq->next, 0, SHCA_SLOT_FREE) &&
+	    !atomic_compare_exchange_strong(
+		    &s->word, &w,
+		    SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE)))
+		return true;
+	step_on(cq);
+	count_polled(cq);
+	return true;
+}
+
+/* The slot at cq->next if it is valid; steps over what was voided, over dead producers and over
+ * holes. */
+static struct shca_cqe *ring_head(struct shca_cq *cq)
+{
+	for (;;) {
+		struct shca_cqe *s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
+			if (!cq->holed || !passed_by(cq, s, w))
+				return NULL;
+			continue;
+		}
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
+			/* It is freed when it has been read: until then its line may have come for
+			 * writing. */
+			shca_prefetch_write(s);
+			return s;
+		}
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
+			if (!leave_hole(cq, s))
+				return NULL;
+			continue;
+		}
+		free_slot(cq, s);
+		count_polled(cq);
+	}
+}
+
+bool shca_cq_maybe(struct shca_cq *cq)
+{
+	struct shca_cqe *s;
+	uint64_t next;
+
+	if (__atomic_load_n(&cq->npending, __ATOMIC_RELAXED) ||
+	    __atomic_load_n(&cq->holed, __ATOMIC_RELAXED))
+		return true;
+	next = __atomic_load_n(&cq->next, __ATOMIC_RELAXED);
+	s = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
+	switch (SHCA_WORD_STATE(atomic_load_explicit(&s->word, memory_order_relaxed))) {
+	case SHCA_SLOT_FREE:
+		return false;
+	case SHCA_SLOT_CLAIMED:
+		/* It will be there soon, unless its producer died or was stopped: then there are
+		 * others behind it, or it is looked into now and then. */
+		return taken(cq, next + 1) ||
+		       __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) % LOOK_AT_CLAIMED == 0;
+	default:
+		return true;
+	}
+}
+
+void shca_cq_ring_to_heap(struct shca_cq *cq)
+{
+	struct shca_cqe *s;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	while ((s = ring_head(cq)) && push(cq, s))
+		free_slot(cq, s);
+}
+
+struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
+{
+	struct shca_cqe *s;
+	uint64_t now = 0;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	s = ring_head(cq);
+
+	if (s && !cq->npending && !s->visible_at)
+		return s;
+	if (s || cq->npending)
+		now = shca_now();
+	if (s && !cq->npending && s->visible_at <= now)
+		return s;
+	if (s || cq->npending)
+		shca_cq_ring_to_heap(cq);
+	if (cq->npending && cq->pending[0].visible_at <= now)
+		return cq->pending[0].cqe;
+	return NULL;
+}
+
+void shca_cq_pop(struct shca_cq *cq)
+{
+	struct shca_cqe *s;
+
+	if (cq->npending) {
+		shca_cq_heap_pop(cq);
+	} else {
+		s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		empty_bounce(cq, s);
+		free_slot(cq, s);
+	}
+	count_polled(cq);
+}
+
+static bool is_of_qp(const struct shca_cqe *c, uint32_t qp_idx, uint32_t qpn)
+{
+	return c->flags & SHCA_CQE_SRQ ? c->qp_num == qpn : c->rsc == qp_idx && c->qp_num == qpn;
+}
+
+void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
+		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *c))
+{
+	uint32_t kept = 0, n;
+	uint64_t end;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
+		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
+		    !is_of_qp(s, qp_idx, qpn))
+			continue;
+		dropped(cq, s);
+		empty_bounce(cq, s);
+		atomic_store(&s->word, SHCA_SLOT_WORD(pos, 0, SHCA_SLOT_VOID));
+	}
+	n = cq->npending;
+	for (uint32_t i = 0; i < n; i++) {
+		struct shca_cqe *c = cq->pending[i].cqe;
+
+		if (!is_of_qp(c, qp_idx, qpn)) {
+			cq->pending[kept++] = cq->pending[i];
+			continue;
+		}
+		dropped(cq, c);
+		free((void *)c);
+		count_polled(cq);
+	}
+	shca_cq_heap_rebuild(cq, kept);
+}
+
+/* When an arming is to fire for it: 0 = not at all, 1 = now. */
+static uint64_t fires_at(const struct shca_cqe *c, bool solicited_only, uint64_t now)
+{
+	if (solicited_only && !(c->flags & SHCA_CQE_SOLICITED) && c->status == IBV_WC_SUCCESS)
+		return 0;
+	return c->visible_at <= now ? 1 : c->visible_at;
+}
+
+uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
+{
+	uint64_t now = shca_now(), least = UINT64_MAX, at, end;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; least > 1 && (int64_t)(end - pos) > 0; pos++) {
+		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+			continue;
+		at = fires_at(s, solicited_only, now);
+		if (at && at < least)
+			least = at;
+	}
+	for (uint32_t i = 0; least > 1 && i < cq->npending; i++) {
+		at = fires_at(cq->pending[i].cqe, solicited_only, now);
+		if (at && at < least)
+			least = at;
+	}
+	return least == UINT64_MAX ? 0 : least;
+}
+
+static void close_slot(struct shca_cq *cq, uint64_t pos)
+{
+	struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+	/* Voided, passed by, or left by a producer that died: nothing that a poll will return. */
+	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
+		count_polled(cq);
+		return;
+	}
+	if (!shca_cq_heap_push(cq, s))
+		count_polled(cq);
+	empty_bounce(cq, s);
+}
+
+void shca_cq_repair_tail(struct shca_cq *cq)
+{
+	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)cq->ring;
+
+	atomic_store(&r->tail, ring_end(cq));
+}
+
+void shca_cq_close_ring(struct shca_cq *cq)
+{
+	for (uint32_t i = 0; i < cq->nholes; i++)
+		close_slot(cq, cq->holes[i]);
+	for (uint64_t pos = cq->next; (int64_t)(ring_tail(cq) - pos) > 0; pos++)
+		close_slot(cq, pos);
+	cq->nholes = 0;
+	cq->holed = false;
+}
+
+void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
+		  void *arg)
+{
+	uint64_t end;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	end = ring_end(cq);
+	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
+		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+
+		if (w == SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+			fn(cq, s, arg);
+	}
+	for (uint32_t i = 0; i < cq->npending; i++)
+		fn(cq, cq->pending[i].cqe, arg);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "rq.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/arena.h"
+#include "fabric/proc.h"
+
+/*
+ * A zero-length SGE in an SRQ WQE: mlx5 writes byte_count 0, which its hardware reads as 2 GiB. On
+ * an RQ the driver leaves such entries out.
+ */
+#define ZERO_LENGTH_TRAP 0x80000000u
+
+static uint32_t round_up_pow2(uint32_t n)
+{
+	uint32_t p = 1;
+
+	while (p < n)
+		p <<= 1;
+	return p;
+}
+
+int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
+		 uint32_t max_sge)
+{
+	struct shca_fabric *f = &shca_self.fabric;
+	uint32_t size = round_up_pow2(is_srq ? *max_wr + 1 : *max_wr ? *max_wr : 1);
+	uint32_t most = (uint32_t)shca_opt(f, is_srq ? SHCA_O_MAX_SRQ_WR : SHCA_O_MAX_QP_WR);
+	uint64_t ring_bytes, off;
+	char *mem;
+
+	shared->size = size;
+	shared->max_wr = is_srq ? size - 1 : *max_wr ? size : 0;
+	if (shared->max_wr > most)
+		shared->max_wr = most;
+	shared->max_sge = max_sge ? max_sge : 1;
+	shared->stride = (uint32_t)((sizeof(struct shca_rwqe) +
+				     shared->max_sge * sizeof(struct ibv_sge) + SHCA_LINE - 1) &
+				    ~(SHCA_LINE - 1ul));
+	ring_bytes = ((uint64_t)size * sizeof(uint64_t) + SHCA_LINE - 1) & ~(SHCA_LINE - 1ull);
+	rq->ring_len = ring_bytes + (uint64_t)size * shared->stride;
+	/* Requesters look at any position, but only at WQEs that are posted. */
+	rq->backed = ring_bytes + SHCA_ARENA_FIRST < rq->ring_len ? ring_bytes + SHCA_ARENA_FIRST
+								  : rq->ring_len;
+	off = shca_arena_reserve(f, shca_self.slot, rq->ring_len, rq->backed);
+	if (!off)
+		return -ENOMEM;
+	rq->free_list = malloc(size * sizeof(*rq->free_list));
+	mem = shca_arena(f, shca_self.slot, off, rq->ring_len);
+	if (!rq->free_list || !mem) {
+		free(rq->free_list);
+		shca_arena_unreserve(f, shca_self.slot, off, rq->ring_len, rq->backed);
+		return -ENOMEM;
+	}
+	rq->ring_off = off;
+	rq->shared = shared;
+	rq->ring = (_Atomic uint64_t *)(void *)mem;
+	rq->wqes = mem + ring_bytes;
+	rq->mask = size - 1;
+	rq->is_srq = is_srq;
+	shared->ring = off;
+	shared->wqes = off + ring_bytes;
+	rq->nfree = shared->max_wr;
+	for (uint32_t i = 0; i < rq->nfree; i++)
+		rq->free_list[i] = rq->nfree - 1 - i;
+	pthread_mutex_init(&rq->lock, NULL);
+	*max_wr = shared->max_wr;
+	return 0;
+}
+
+void shca_rq_fini(struct shca_rq_local *rq)
+{
+	if (!rq->shared)
+		return;
+	shca_arena_unreserve(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->ring_len,
+			     rq->backed);
+	free(rq->free_list);
+	pthread_mutex_destroy(&rq->lock);
+	rq->shared = NULL;
+}
+
+static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struct ibv_recv_wr *wr)
+{
+	uint32_t n = 0;
+
+	w->wr_id = wr->wr_id;
+	for (int i = 0; i < wr->num_sge; i++) {
+		struct ibv_sge s = wr->sg_list[i];
+
+		if (!s.length && !rq->is_srq)
+			continue;
+		if (!s.length)
+			s.length = ZERO_LENGTH_TRAP;
+		w->sge[n++] = s;
+	}
+	w->num_sge = n;
+}
+
+/* Rings who found the queue empty. Each bit is cleared before its process is rung, so none is
+ * missed. */
+void shca_rq_wake_waiters(struct shca_rq *rq)
+{
+	/* Pairs with the fence in shca_rq_wait(): either the waiter finds what was posted, or we
+	 * see that it waits. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&rq->rnr_waiting, memory_order_relaxed))
+		return;
+	atomic_exchange(&rq->rnr_waiting, false);
+	for (unsigned i = 0; i < SHCA_MAX_PROCS / 64; i++) {
+		uint64_t bits = atomic_exchange(&rq->rnr_waiters[i], 0);
+
+		for (; bits; bits &= bits - 1) {
+			unsigned proc = i * 64 + (unsigned)__builtin_ctzll(bits);
+			struct shca_proc *p = &shca_self.fabric.hdr->procs[proc];
+
+			atomic_fetch_or(&p->attention, SHCA_ATTENTION_RNR);
+			shca_proc_notify(&shca_self.fabric, p);
+		}
+	}
+}
+
+/* Bytes by which the memory of the WQEs grows. */
+#define WQES_STEP (256u << 10)
+
+/* Sees to memory behind the WQE of a slot. False: there is none. Holding rq->lock. */
+static bool wqe_backed(struct shca_rq_local *rq, uint32_t slot)
+{
+	uint64_t ring_bytes = rq->ring_len - ((uint64_t)rq->mask + 1) * rq->shared->stride;
+	uint64_t end = ring_bytes + (slot + 1ull) * rq->shared->stride;
+
+	if (end <= rq->backed)
+		return true;
+	end = end + WQES_STEP < rq->ring_len ? end + WQES_STEP : rq->ring_len;
+	if (shca_arena_back(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->backed, end))
+		return false;
+	shca_arena_count(&shca_self.fabric, shca_self.slot, rq->backed, end);
+	rq->backed = end;
+	return true;
+}
+
+int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct shca_rq *shared = rq->shared;
+	uint64_t tail;
+	int r = 0;
+
+	pthread_mutex_lock(&rq->lock);
+	tail = atomic_load_explicit(&shared->tail, memory_order_relaxed);
+	for (; wr; wr = wr->next) {
+		uint32_t slot;
+
+		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > shared->max_sge) {
+			r = EINVAL;
+			break;
+		}
+		if (!rq->nfree) {
+			r = ENOMEM;
+			break;
+		}
+		slot = rq->free_list[rq->nfree - 1];
+		if (!wqe_backed(rq, slot)) {
+			r = ENOMEM;
+			break;
+		}
+		rq->nfree--;
+		write_wqe(rq, shca_rq_own_wqe(rq, slot), wr);
+		/* release: who finds this position finds the WQE written. */
+		atomic_store_explicit(&rq->ring[tail & rq->mask], (tail + 1) << 32 | slot,
+				      memory_order_release);
+		tail++;
+	}
+	atomic_store_explicit(&shared->tail, tail, memory_order_release);
+	pthread_mutex_unlock(&rq->lock);
+	shca_rq_wake_waiters(shared);
+	if (r)
+		*bad = wr;
+	return r;
+}
+
+void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
+{
+	uint64_t tail;
+
+	pthread_mutex_lock(&rq->lock);
+	assert(rq->nfree < rq->shared->max_wr);
+	rq->free_list[rq->nfree++] = slot;
+	pthread_mutex_unlock(&rq->lock);
+	/* The next post writes there, and a requester read it last. */
+	tail = atomic_load_explicit(&rq->shared->tail, memory_order_relaxed);
+	shca_prefetch_write(shca_rq_own_wqe(rq, slot));
+	shca_prefetch_write(&rq->ring[tail & rq->mask]);
+}
+
+void shca_rq_reset(struct shca_rq_local *rq)
+{
+	pthread_mutex_lock(&rq->lock);
+	memset((void *)rq->ring, 0, ((size_t)rq->mask + 1) * sizeof(*rq->ring));
+	atomic_store(&rq->shared->head, 0);
+	atomic_store(&rq->shared->tail, 0);
+	rq->nfree = rq->shared->max_wr;
+	for (uint32_t i = 0; i < rq->nfree; i++)
+		rq->free_list[i] = rq->nfree - 1 - i;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
+{
+	uint64_t tail = atomic_load(&rq->shared->tail);
+
+	for (uint32_t i = 0; i < rq->nfree; i++)
+		slots[rq->free_list[i]] = true;
+	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
+		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
+}
+
+/* Where ring and WQEs of a queue of process proc are. NULL: this process can't map them. */
+static char *reach(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq)
+{
+	return shca_arena(f, proc, rq->ring, rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
+}
+
+int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot)
+{
+	char *mem = reach(f, proc, rq);
+	_Atomic uint64_t *ring;
+	uint64_t head;
+
+	if (!mem)
+		return -ESRCH;
+	ring = (_Atomic uint64_t *)(void *)mem;
+	head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+	for (;;) {
+		uint64_t e =
+			atomic_load_explicit(&ring[head & (rq->size - 1)], memory_order_acquire);
+
+		if ((uint32_t)(e >> 32) != (uint32_t)(head + 1)) {
+			uint64_t again = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+			if (again == head)
+				return -EAGAIN;
+			head = again;
+			continue;
+		}
+		if (atomic_compare_exchange_weak_explicit(&rq->head, &head, head + 1,
+							  memory_order_acq_rel,
+							  memory_order_relaxed)) {
+			*slot = (uint32_t)e & (rq->size - 1);
+			/*
+			 * The owner wrote it last: fetch the next one while this message goes on.
+			 */
+			e = atomic_load_explicit(&ring[(head + 1) & (rq->size - 1)],
+						 memory_order_relaxed);
+			if ((uint32_t)(e >> 32) == (uint32_t)(head + 2))
+				__builtin_prefetch(mem + (rq->wqes - rq->ring) +
+						   (e & UINT32_MAX) * rq->stride);
+			return 0;
+		}
+	}
+}
+
+void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+			uint32_t slot, struct shca_rq_ahead *ahead)
+{
+	/* The slot was claimed: so the queue was reached. */
+	const char *mem = reach(f, proc, rq);
+	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
+	ahead->wqe = mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
+}
+
+struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+			      uint32_t slot)
+{
+	return (struct shca_rwqe *)(void *)(reach(f, proc, rq) + (rq->wqes - rq->ring) +
+					    (uint64_t)slot * rq->stride);
+}
+
+void shca_rq_wait(struct shca_rq *rq)
+{
+	atomic_fetch_or(&rq->rnr_waiters[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
+	atomic_store(&rq->rnr_waiting, true);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+uint32_t shca_rq_posted(const struct shca_rq *rq)
+{
+	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+	uint64_t tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
+
+	return tail > head ? (uint32_t)(tail - head) : 0;
+}

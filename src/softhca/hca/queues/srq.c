@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * srq.c - shared receive queues, basic and XRC.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock/clock.h"
+#include "cq.h"
+#include "hca/context_objects.h"
+#include "hca/event_ack.h"
+#include "hca/execution/resp.h"
+#include "hca/object_index.h"
+#include "hca/ops.h"
+#include "rq.h"
+
+static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *a,
+		 enum ibv_srq_type type)
+{
+	const struct shca_fabric *f = &shca_self.fabric;
+	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if (!shca_ours(ctx))
+		return EIO;
+	if (a->comp_mask & ~(uint32_t)(xrc | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+		return EOPNOTSUPP;
+	if ((type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) ||
+	    (type == IBV_SRQT_XRC && !shca_opt(f, SHCA_O_XRC)))
+		return EOPNOTSUPP;
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd || a->pd->context != ctx)
+		return EINVAL;
+	if (type == IBV_SRQT_XRC && ((a->comp_mask & xrc) != xrc || !a->xrcd || !a->cq ||
+				     a->xrcd->context != ctx || a->cq->context != ctx))
+		return EINVAL;
+	if (!a->attr.max_wr || a->attr.max_wr > (uint32_t)shca_opt(f, SHCA_O_MAX_SRQ_WR) ||
+	    a->attr.max_sge > (uint32_t)shca_opt(f, SHCA_O_MAX_SRQ_SGE))
+		return EINVAL;
+	return 0;
+}
+
+static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *a, enum ibv_srq_type type)
+{
+	srq->ibv.pd = a->pd;
+	atomic_fetch_add(&((struct shca_pd *)a->pd)->refs, 1);
+	srq->entry->pdn = ((struct shca_pd *)a->pd)->pdn;
+	srq->entry->type = type;
+	if (type != IBV_SRQT_XRC)
+		return;
+	srq->cq = (struct shca_cq *)a->cq;
+	srq->xrcd = (struct shca_xrcd *)a->xrcd;
+	srq->entry->cq = srq->cq->idx;
+	srq->entry->xrcd = srq->xrcd->idx;
+	atomic_fetch_add(&srq->cq->refs, 1);
+	shca_cq_receives(srq->cq);
+	atomic_fetch_add(&srq->xrcd->refs, 1);
+}
+
+struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *a)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_context *ctx = shca_ctx(ibctx);
+	enum ibv_srq_type type =
+		a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? a->srq_type : IBV_SRQT_BASIC;
+	struct shca_srq *srq;
+	int64_t idx;
+
+	errno = check(ibctx, a, type);
+	if (errno)
+		return NULL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return NULL;
+	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_SRQ, shca_self.slot);
+	if (idx < 0)
+		goto free_srq;
+	srq->idx = (uint32_t)idx;
+	srq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_SRQ], srq->idx);
+	srq->number = shca_table_number(srq->entry);
+	if (!a->attr.max_sge)
+		a->attr.max_sge = 1;
+	if (shca_rq_init(&srq->rq, &srq->entry->rq, true, &a->attr.max_wr, a->attr.max_sge))
+		goto free_entry;
+	if (shca_object_index_set(ctx->hca_idx, SHCA_SRQ, srq->idx, srq))
+		goto free_rq;
+	srq->ibv.context = ibctx;
+	srq->ibv.srq_context = a->srq_context;
+	srq->ibv.handle = srq->idx;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+	srq->entry->async_channel = ctx->async_channel;
+	bind(srq, a, type);
+	shca_context_objects_add(ibctx, &srq->context_node, SHCA_OBJECT_SRQ, srq);
+	shca_table_publish(srq->entry);
+	return &srq->ibv;
+free_rq:
+	shca_rq_fini(&srq->rq);
+free_entry:
+	shca_table_free(ctx->hca, SHCA_SRQ, srq->entry);
+free_srq:
+	free(srq);
+	errno = ENOMEM;
+	return NULL;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex a = {.srq_context = attr->srq_context,
+					 .attr = attr->attr,
+					 .comp_mask = IBV_SRQ_INIT_ATTR_PD,
+					 .pd = pd};
+	struct ibv_srq *srq = shca_create_srq_ex(pd->context, &a);
+
+	if (srq)
+		attr->attr = a.attr;
+	return srq;
+}
+
+int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_srq *srq = (struct shca_srq *)ibsrq;
+	struct shca_exec *x = shca_exec_self();
+
+	if (!shca_ours(ibsrq->context))
+		return EIO;
+	/* mlx5 can't resize an SRQ. */
+	if (mask & ~IBV_SRQ_LIMIT)
+		return EINVAL;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > srq->entry->rq.max_wr)
+		return EINVAL;
+	atomic_store(&srq->entry->rq.limit, attr->srq_limit);
+	/* There may be fewer posted already. */
+	shca_epoch_enter(x);
+	shca_resp_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
+	shca_epoch_exit(x);
+	return 0;
+}
+
+int ibv_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct shca_srq *srq = (struct shca_srq *)ibsrq;
+
+	if (!shca_ours(ibsrq->context))
+		return EIO;
+	attr->max_wr = srq->entry->rq.max_wr;
+	attr->max_sge = srq->entry->rq.max_sge;
+	attr->srq_limit = atomic_load(&srq->entry->rq.limit);
+	return 0;
+}
+
+int shca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
+{
+	struct shca_srq *srq = (struct shca_srq *)ibsrq;
+
+	if (srq->entry->type != IBV_SRQT_XRC)
+		return EINVAL;
+	*num = srq->number;
+	return 0;
+}
+
+int shca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return shca_rq_post(&((struct shca_srq *)ibsrq)->rq, wr, bad);
+}
+
+struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
+{
+	struct shca_srq *srq = shca_object_index_get(ctx->hca_idx, SHCA_SRQ, idx);
+
+	return srq && srq->number == number ? &srq->ibv : NULL;
+}
+
+void shca_srq_end(struct shca_srq *srq)
+{
+	struct shca_context *ctx = shca_ctx(srq->ibv.context);
+
+	shca_table_retire(srq->entry);
+	/* Who waits for a receive learns that none will come. */
+	shca_rq_wake_waiters(&srq->entry->rq);
+	shca_epoch_sync(&shca_self.fabric);
+	/* Its completions stay in the CQ, and polling them fails from here on: so it is with mlx5.
+	 * The CQ's lock keeps us from freeing it under a poll. */
+	shca_event_ack_lock();
+	if (srq->cq)
+		pthread_mutex_lock(&srq->cq->lock);
+	shca_object_index_set(ctx->hca_idx, SHCA_SRQ, srq->idx, NULL);
+	if (srq->cq)
+		pthread_mutex_unlock(&srq->cq->lock);
+	shca_event_ack_unlock();
+	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, srq->idx,
+			  srq->number);
+	shca_rq_fini(&srq->rq);
+	shca_table_free(ctx->hca, SHCA_SRQ, srq->entry);
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibsrq)
+{
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_srq *srq = (struct shca_srq *)ibsrq;
+
+	if (!shca_ours(ibsrq->context))
+		return EIO;
+	if (atomic_load(&srq->refs))
+		return EBUSY;
+	shca_context_objects_remove(&srq->context_node);
+	shca_srq_end(srq);
+	shca_wait_srq_acks(srq);
+	atomic_fetch_sub(&((struct shca_pd *)ibsrq->pd)->refs, 1);
+	if (srq->cq) {
+		atomic_fetch_sub(&srq->cq->refs, 1);
+		atomic_fetch_sub(&srq->xrcd->refs, 1);
+	}
+	free(srq);
+	return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_bounce.c - messages that come with their completion: more of them than a CQ has room for,
+ * and rooms that are free again whichever way a completion leaves the queue.
+ */
+#include "util.h"
+
+enum {
+	LEN = 1000,
+	MANY = 300, /* more than a CQ has pockets */
+	POCKETS = 128,
+};
+
+/* b receives message i at i * LEN, into a CQ that holds them all. */
+struct side {
+	struct ibv_cq *cq;
+	struct t_pair p;
+};
+
+static struct side open_side(struct t_dev *d, int cq_depth)
+{
+	struct t_spec s = {.cap = {MANY, MANY, 1, 1, 0}, .cq_depth = MANY};
+	struct side side = {.cq = ibv_create_cq(d->ctx, cq_depth, NULL, NULL, 0)};
+
+	t_true(side.cq, "ibv_create_cq: %s", strerror(errno));
+	s.rcq = side.cq;
+	side.p = t_pair(d, &s, NULL, MANY * LEN);
+	return side;
+}
+
+static void close_side(struct side *s)
+{
+	t_pair_free(&s->p);
+	t_ok(ibv_destroy_cq(s->cq));
+}
+
+/* Message i of a is in b's queue. */
+static void message(struct side *s, unsigned i)
+{
+	struct ibv_sge in = t_sge(&s->p.bb, i * LEN, LEN);
+
+	t_fill(s->p.ba.addr, LEN, i);
+	memset(s->p.bb.addr + i * LEN, 0, LEN);
+	t_recv(s->p.b, i, &in, 1);
+	t_send(s->p.a, i, t_sge(&s->p.ba, 0, LEN));
+	t_next(s->p.a->scq, i, IBV_WC_SUCCESS);
+}
+
+static void poll_them(struct side *s, unsigned from, unsigned to)
+{
+	for (unsigned i = from; i < to; i++) {
+		t_eq(t_next(s->cq, i, IBV_WC_SUCCESS).byte_len, LEN);
+		t_check(s->p.bb.addr + i * LEN, LEN, i);
+	}
+}
+
+/* How many of the first n messages wait in their completions. */
+static unsigned waiting(const struct side *s, unsigned n)
+{
+	unsigned w = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		char last[LEN];
+
+		t_fill(last, LEN, i);
+		w += memcmp(s->p.bb.addr + i * LEN, last, LEN) != 0;
+	}
+	return w;
+}
+
+/* n messages, as many as the CQ has rooms: all of them are free. */
+static void all_free(struct side *s, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		message(s, i);
+	t_eq(waiting(s, n), n);
+	poll_them(s, 0, n);
+}
+
+/* What has no room goes to its buffer at once. */
+static void test_full(void **state)
+{
+	struct side s = open_side(*state, MANY);
+
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < MANY; i++)
+			message(&s, i);
+		t_eq(waiting(&s, MANY), POCKETS);
+		poll_them(&s, 0, MANY);
+	}
+	t_none(s.cq, 1);
+	close_side(&s);
+}
+
+/* Rooms of completions that go with their QP. */
+static void test_purged(void **state)
+{
+	struct t_dev *d = *state;
+	struct side s = open_side(d, MANY);
+	struct t_spec other = {.cap = {MANY, MANY, 1, 1, 0}, .cq_depth = MANY, .rcq = s.cq};
+
+	for (unsigned i = 0; i < POCKETS; i++)
+		message(&s, i);
+	t_pair_free(&s.p);
+	t_none(s.cq, 1);
+	s.p = t_pair(d, &other, NULL, MANY * LEN);
+	all_free(&s, POCKETS);
+	close_side(&s);
+}
+
+/* A resize takes the messages along, and their rooms are free. */
+static void test_resized(void **state)
+{
+	struct side s = open_side(*state, POCKETS);
+
+	for (unsigned i = 0; i < POCKETS; i++)
+		message(&s, i);
+	t_ok(ibv_resize_cq(s.cq, MANY));
+	for (unsigned i = POCKETS; i < MANY; i++)
+		message(&s, i);
+	t_eq(waiting(&s, MANY), 2 * POCKETS);
+	poll_them(&s, 0, MANY);
+	close_side(&s);
+}
+
+/* Memory that is deregistered has its messages. */
+static void test_deregistered(void **state)
+{
+	struct t_dev *d = *state;
+	struct side s = open_side(d, MANY);
+	struct ibv_mr *mr;
+
+	for (unsigned i = 0; i < POCKETS; i++)
+		message(&s, i);
+	mr = ibv_reg_mr(d->pd, s.p.ba.addr, LEN, 0);
+	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
+	t_ok(ibv_dereg_mr(mr));
+	t_eq(waiting(&s, POCKETS), 0);
+	poll_them(&s, 0, POCKETS);
+	all_free(&s, POCKETS);
+	close_side(&s);
+}
+
+/* A CQ of a few completions has a few rooms. */
+static void test_few(void **state)
+{
+	struct side s = open_side(*state, 3);
+
+	for (unsigned round = 0; round < 5; round++)
+		all_free(&s, 3);
+	close_side(&s);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_full),         TEST(test_purged), TEST(test_resized),
+		TEST(test_deregistered), TEST(test_few),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
