@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "actors.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -72,6 +73,7 @@ static void wake(_Atomic uint32_t *futex)
 
 static void wake_actor(struct shca_fabric *f, uint32_t actor)
 {
+	assert(actor < SHCA_MAX_ACTORS);
 	if (actor < SHCA_MAX_ADAPTERS)
 		shca_proc_wake(&f->hdr->procs[actor]);
 	else
