@@ -73,11 +73,13 @@ static void wake(_Atomic uint32_t *futex)
 
 static void wake_actor(struct shca_fabric *f, uint32_t actor)
 {
+	struct shca_actor *to = f->hdr->clock.actors + actor;
+
 	assert(actor < SHCA_MAX_ACTORS);
 	if (actor < SHCA_MAX_ADAPTERS)
 		shca_proc_wake(&f->hdr->procs[actor]);
 	else
-		wake(&f->hdr->clock.actors[actor].granted);
+		wake(&to->granted);
 }
 
 void shca_clock_lock(struct shca_fabric *f)
