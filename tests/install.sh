@@ -11,7 +11,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 # As a user without the build tree's environment would have it.
-unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
 files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
@@ -62,6 +62,16 @@ loads() {
 	case $info in *"mca:$framework:tupleq:"*) ;; *) fail "ompi_info doesn't know the $framework component of $root" ;; esac
 }
 
+# runs ROOT: mpirun under softhca's launcher finds the components by itself, and nothing complains.
+runs() {
+	local root=$1 info
+
+	info=$("$root/bin/softhca" run -- env LD_LIBRARY_PATH="$root/lib" \
+		mpirun --allow-run-as-root -n 1 ompi_info --parsable 2>"$dir/complaints")
+	case $info in *mca:pml:tupleq:*mca:*) ;; *) fail "softhca run doesn't tell mpirun where the components of $root are" ;; esac
+	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
+}
+
 # finds COMPONENT: it knows itself where libtupleq will be, with the build's prefix.
 finds() {
 	local prefix
@@ -93,6 +103,7 @@ check() {
 		finds "$root/lib/openmpi/mca_${framework}_tupleq.so"
 		loads "$root" "$framework"
 	done
+	[ ${#frameworks[@]} -eq 0 ] || runs "$root"
 	"$top/tests/examples.sh" "$root"
 }
 

@@ -135,6 +135,8 @@ surroundings() {
 	check "fabric is removed" gone "$d"
 	lib=$(sed -n 4p "$tmp/out")
 	check "library is preloaded" test -r "$lib"
+	check "a path of Open MPI's components that is set stays" test \
+		"$(OMPI_MCA_mca_base_component_path=/mine "$SOFTHCA" run -- sh -c 'echo "$OMPI_MCA_mca_base_component_path"')" = /mine
 	check "LD_PRELOAD keeps what was there" test \
 		"$(LD_PRELOAD=libm.so.6 "$SOFTHCA" run -- sh -c 'echo "$LD_PRELOAD"')" = "$lib:libm.so.6"
 	check "no descriptor leaks into the command" test \

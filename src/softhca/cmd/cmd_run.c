@@ -16,6 +16,7 @@
 #include "fabrics.h"
 #include "library.h"
 #include "monitor.h"
+#include "openmpi.h"
 #include "settings.h"
 
 /* A link of today, for virtual time. */
@@ -99,8 +100,13 @@ static void other_child(void *arg, pid_t pid, bool killed)
 
 static int set_environment(const struct run *r)
 {
+	int rc;
+
 	if (setenv(SHCA_ENV_FABRIC, r->dir, 1))
 		return -errno;
+	rc = shca_openmpi_environment(r->library);
+	if (rc)
+		return rc;
 	return shca_library_preload(r->library,
 				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
