@@ -26,4 +26,6 @@ says 1 "there is no group nothing; there are: lint unit" tests/run.sh --long not
 says 1 "there is no option --nothing" tests/run.sh --nothing
 says 1 "there is no option --nothing" tests/run.sh lint --nothing
 says 1 "--build wants a directory" tests/run.sh --build
+says 0 "runs: unit" tests/debian13.sh --help
+says 1 "there is no option --nothing" tests/debian13.sh --nothing
 exit "$bad"

@@ -58,11 +58,30 @@ static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 	seq += N;
 }
 
+/* Puts a number into the right neighbour's window, whose messages have negative tags. */
+static void window_inside(MPI_Comm comm)
+{
+	int n = -1, rc;
+	MPI_Win win;
+
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	rc = MPI_Win_create(&n, sizeof(n), sizeof(n), MPI_INFO_NULL, comm, &win);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);
+	if (rc != MPI_SUCCESS) {
+		t_skip("assertions: a window", "no osc component for this pml");
+		return;
+	}
+	MPI_Win_fence(0, win);
+	MPI_Put(&t_rank, 1, MPI_INT, right, 0, 1, MPI_INT, win);
+	MPI_Win_fence(0, win);
+	MPI_Win_free(&win);
+	t_eq(n, left);
+}
+
 /* Collectives, and one-sided operations, do inside what the user has promised not to do. */
 static void library_inside(MPI_Comm comm)
 {
-	int n, i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
-	MPI_Win win;
+	int i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
 
 	MPI_Allreduce(&t_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
 	t_eq(sum, t_size * (t_size - 1) / 2);
@@ -70,13 +89,7 @@ static void library_inside(MPI_Comm comm)
 		all[i] = t_rank == 0 ? i : -1;
 	MPI_Scatter(all, 100, MPI_INT, t_rank == 0 ? MPI_IN_PLACE : all, 100, MPI_INT, 0, comm);
 	t_eq(all[t_rank == 0 ? 99 : 0], t_rank == 0 ? 99 : 100 * t_rank);
-	n = -1;
-	MPI_Win_create(&n, sizeof(n), sizeof(n), MPI_INFO_NULL, comm, &win);
-	MPI_Win_fence(0, win);
-	MPI_Put(&t_rank, 1, MPI_INT, right, 0, 1, MPI_INT, win);
-	MPI_Win_fence(0, win);
-	MPI_Win_free(&win);
-	t_eq(n, left);
+	window_inside(comm);
 	free(all);
 }
 
