@@ -230,7 +230,7 @@ mca_pml_base_module_t mca_pml_tupleq_module = {
 	SERIES_PML_MODULE,
 	.pml_max_contextid = INT32_MAX,
 	.pml_max_tag = INT32_MAX,
-	.pml_flags = 0, /* processes are looked up when a communicator needs them */
+	.pml_flags = SERIES_PML_FLAGS, /* processes are looked up when a communicator needs them */
 };
 
 mca_pml_base_component_t mca_pml_tupleq_component = {

@@ -27,6 +27,8 @@ static inline int series_ft_event(int state)
 /* Members of the PML's module that other series don't have. */
 #define SERIES_PML_MODULE .pml_ft_event = series_ft_event
 
+#define SERIES_PML_FLAGS 0
+
 /* Returns the number of the communicator in messages. */
 static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 {

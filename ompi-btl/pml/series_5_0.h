@@ -30,13 +30,27 @@ static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 	return OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Members of the PML's module that other series don't have. */
+/* Members of the PML's module that other series don't have. There is no pml_get_transports, as
+ * Open MPI prints what that returns under UCX's name. */
 #define SERIES_PML_MODULE .pml_revoke_comm = series_revoke_comm
 
-/* Returns the number of the communicator in messages. */
+#define SERIES_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+
+/*
+ * Returns the number of the communicator in messages. One that was made of a group (MPI_Session)
+ * has an index of its own in each process, and an id of 128 bits that all have. Its number is a
+ * hash of that above all indices. Two such communicators of one number are refused when the second
+ * is made, as tq_ctx_add() refuses a number that is in use.
+ */
 static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 {
-	return comm->c_index;
+	const ompi_comm_extended_cid_t *id = &comm->c_contextid;
+	uint64_t hash;
+
+	if (OMPI_COMM_IS_GLOBAL_INDEX(comm))
+		return comm->c_index;
+	hash = (id->cid_base ^ id->cid_sub.u64 * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
+	return 1u << 31 | (uint32_t)(hash >> 33);
 }
 
 #endif

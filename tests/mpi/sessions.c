@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sessions.c - sessions [alone]: communicators that are made of a group, as MPI 4's sessions do,
+ * several at once, and their descendants. alone: without MPI_Init. Two ranks or more.
+ */
+#include "check.h"
+
+#ifdef MPI_SESSION_NULL /* a macro of Open MPI, which counts as MPI 3.1 */
+
+enum { TAG = 4, BYTES = 5000, COMMS = 5, MESSAGES = 12 };
+
+static MPI_Session session;
+static MPI_Group group;
+static int rank, size;
+static unsigned char *out, *in[COMMS];
+
+static MPI_Comm from_group(int number)
+{
+	MPI_Comm comm;
+	char name[32];
+
+	snprintf(name, sizeof(name), "tupleq.test.%d", number);
+	t_ok(MPI_Comm_create_from_group(group, name, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm));
+	return comm;
+}
+
+/* The receives of all communicators are posted before any message is sent, with the same source and
+ * tag: only the communicator tells them apart. */
+static void crossed(MPI_Comm *comm, int n, unsigned int seq)
+{
+	int right = (rank + 1) % size, left = (rank + size - 1) % size;
+	MPI_Request requests[COMMS];
+
+	for (int i = 0; i < n; i++)
+		MPI_Irecv(in[i], BYTES, MPI_BYTE, seq % 3 ? left : MPI_ANY_SOURCE, TAG, comm[i],
+			  &requests[i]);
+	for (int i = n - 1; i >= 0; i--) {
+		t_fill(out, BYTES, (struct t_msg){rank, i, seq});
+		MPI_Send(out, BYTES, MPI_BYTE, right, TAG, comm[i]);
+	}
+	MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < n; i++)
+		t_verify(in[i], BYTES, (struct t_msg){left, i, seq});
+}
+
+static void all_of(void)
+{
+	MPI_Comm comm[COMMS];
+	int sum;
+
+	for (int i = 0; i < COMMS; i++)
+		comm[i] = i % 2 ? MPI_COMM_NULL : from_group(i);
+	for (int i = 1; i < COMMS; i += 2)
+		MPI_Comm_dup(comm[i - 1], &comm[i]);
+	for (unsigned int seq = 0; seq < MESSAGES; seq++)
+		crossed(comm, COMMS, seq);
+	for (int i = 0; i < COMMS; i++) {
+		MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm[i]);
+		t_eq(sum, size * (size - 1) / 2);
+	}
+	for (int i = 0; i < COMMS; i++)
+		MPI_Comm_free(&comm[i]);
+}
+
+static void open_session(void)
+{
+	t_ok(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session));
+	t_ok(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
+	MPI_Group_rank(group, &rank);
+	MPI_Group_size(group, &size);
+	out = t_alloc(BYTES);
+	for (int i = 0; i < COMMS; i++)
+		in[i] = t_alloc(BYTES);
+}
+
+static void close_session(void)
+{
+	MPI_Group_free(&group);
+	MPI_Session_finalize(&session);
+	free(out);
+	for (int i = 0; i < COMMS; i++)
+		free(in[i]);
+}
+
+/* check.h's checks need MPI_COMM_WORLD: a fault here ends the process, and what is printed is the
+ * result. */
+static int alone(void)
+{
+	open_session();
+	all_of();
+	if (rank == 0)
+		puts("ok sessions: without MPI_Init");
+	close_session();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "alone"))
+		return alone();
+	t_init(&argc, &argv, 2);
+	t_begin("sessions: communicators of a group beside MPI_COMM_WORLD");
+	open_session();
+	all_of();
+	close_session();
+	t_end();
+	return t_finish();
+}
+
+#else
+
+int main(int argc, char **argv)
+{
+	t_init(&argc, &argv, 2);
+	t_skip("sessions", "this MPI has none");
+	return t_finish();
+}
+
+#endif
