@@ -94,6 +94,7 @@ static int open_endpoint(void)
 		.name = mca_pml_tupleq.name,
 		.log = mca_pml_tupleq_log,
 		.complete = mca_pml_tupleq_complete,
+		.send_pending = mca_pml_tupleq_isend_pending,
 	};
 	struct tq_params *params;
 	int rc;

@@ -6,6 +6,7 @@ takes virtual 120
 
 group_virtual() {
 	# Not the threads that post to full queues for as long as those are full: each try is a turn.
+	# shellcheck disable=SC2034 # run_list leaves these out
 	local clients=$top/tests/clients without='test_threads*'
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
 	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s

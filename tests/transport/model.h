@@ -4,7 +4,7 @@
  * one process. What a real network does by itself happens here one step at a time, when the driver
  * says so: a control message arrives, the HCA fills the head of an SRQ, software polls a completion
  * of one QP. Data really move. Whatever the contract of proto/net_ops.h or the InfiniBand
- * specification forbids is a violation (sim_fail()).
+ * specification forbids is a violation (t_fail()).
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H

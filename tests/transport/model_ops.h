@@ -16,7 +16,7 @@ static inline struct model_ep *model_enter(void *net)
 {
 	struct model_ep *ep = net;
 
-	SIM_MUST(!ep->eager, "an operation between eager_buf() and eager_send()");
+	t_true(!ep->eager, "an operation between eager_buf() and eager_send()");
 	return ep;
 }
 

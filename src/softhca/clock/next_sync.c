@@ -58,7 +58,7 @@ static _Atomic unsigned waiting;
 /* Gives the turn away for a call that waits. */
 static void out(void)
 {
-	shca_program_enter();
+	shca_program_enter_free();
 	shca_program_out();
 }
 
@@ -94,15 +94,23 @@ static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
 
 /* ---------------------------------------------------------------- mutexes */
 
+/* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
+ * clock. */
+static bool is_contended(const pthread_mutex_t *m)
+{
+	return m->__data.__lock > 1;
+}
+
 /* Waits for a mutex that another thread holds, until a time. */
 static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
 {
 	int r;
 
-	shca_program_enter();
-	/* The thread that holds the mutex may be parked. */
-	shca_program_contends();
+	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
+	/* The thread that holds the mutex may be parked, or on its way without a clock. */
+	if (!shca_program_has_clock(m->__data.__owner))
+		shca_program_stirs();
 	for (;;) {
 		shca_program_watches();
 		r = pthread_mutex_trylock(m);
@@ -112,6 +120,9 @@ static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
 			r = ETIMEDOUT;
 			break;
 		}
+		if (shca_program_settles())
+			continue;
+		shca_program_contends();
 		shca_program_sleep(until, false);
 	}
 	atomic_fetch_sub(&waiting, 1);
@@ -166,11 +177,28 @@ int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
 	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
 }
 
+/* What a thread without a clock was asked for it does before the program goes on, which may look at
+ * its memory next. */
+static void settle(void)
+{
+	int error = errno;
+
+	shca_program_enter_free();
+	shca_program_settles();
+	shca_program_leave();
+	errno = error;
+}
+
 int shca_pthread_mutex_unlock(pthread_mutex_t *m)
 {
+	bool clocked = shca_program_is_clocked(), contended = clocked && is_contended(m);
 	int r = NEXT(pthread_mutex_unlock)(m);
 
+	if (contended)
+		shca_program_stirs();
 	wake();
+	if (clocked && shca_program_is_stirred())
+		settle();
 	return r;
 }
 
@@ -186,16 +214,19 @@ static int wait_for_signal(pthread_mutex_t *m, uint64_t until)
 	bool over;
 	int r;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches();
+	if (is_contended(m))
+		shca_program_stirs();
 	r = NEXT(pthread_mutex_unlock)(m);
 	if (r) {
 		atomic_fetch_sub(&waiting, 1);
 		shca_program_leave();
 		return r;
 	}
-	shca_program_sleep(until, false);
+	if (!shca_program_settles())
+		shca_program_sleep(until, false);
 	atomic_fetch_sub(&waiting, 1);
 	over = until != SHCA_FOREVER && shca_program_now() >= until;
 	shca_program_leave();
@@ -288,7 +319,7 @@ static int wait_for_post(sem_t *s, uint64_t until)
 {
 	int r, error = errno;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
 	for (;;) {
 		shca_program_watches();
@@ -299,7 +330,8 @@ static int wait_for_post(sem_t *s, uint64_t until)
 			error = ETIMEDOUT;
 			break;
 		}
-		shca_program_sleep(until, false);
+		if (!shca_program_settles())
+			shca_program_sleep(until, false);
 	}
 	atomic_fetch_sub(&waiting, 1);
 	shca_program_leave();
@@ -358,14 +390,15 @@ static long futex_wait(const struct futex *f)
 	uint64_t until;
 	long r = -1;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	until = futex_deadline(f);
 	shca_program_contends();
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches();
 	errno = EAGAIN;
 	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
-		shca_program_sleep(until, false);
+		if (!shca_program_settles())
+			shca_program_sleep(until, false);
 		errno = ETIMEDOUT;
 		r = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
 	}

@@ -63,8 +63,16 @@ struct tq_req *tq_core_ended_unfailed(struct tq_core *core);
 void tq_core_release(struct tq_req *req);
 /* Nothing that was sent is still needed here. */
 bool tq_core_idle(const struct tq_core *core);
-/* For the files of proto/: the peer fails by the protocol's own decision. */
-void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why);
+/*
+ * For the files of proto/: marks the peer as failed, because it did what can't be or can't be told
+ * what it must know. Nothing of the peer ends before the next tq_core_poll() or
+ * tq_core_peer_failed(), so the caller may go on with its requests and queues. Messages of the peer
+ * are dropped from here on.
+ */
+void tq_peer_fail(struct tq_peer *peer, const char *why);
+/* For the files of proto/: sends a control message that must not be lost. Fails the peer, and
+ * returns a negative error, if that can't be done. */
+int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);
 /* For the files of proto/: a request has ended with this error. Puts it on the list, or frees a
  * detached one. */
 void tq_req_end(struct tq_req *req, int error);
@@ -154,8 +162,12 @@ static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
-/* Will a short message to there go eagerly when its tuple is back from its queue? Sees to that. */
-bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag);
+/* Returns true if a short message gains from a start that is put off until its tuple is back from a
+ * crowded queue: the message goes eagerly then. */
+bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag);
+/* Asks the receiver to take back the queue of that tuple, if the queue is crowded and was not given
+ * back already. */
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status);
 /* Returns true if the network should be polled before this receive is posted: a NOTICE that has
