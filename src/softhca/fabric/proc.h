@@ -60,4 +60,13 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */
 void shca_proc_wake(struct shca_proc *p);
 
+/* Wakes a process's engine like shca_proc_wake(), but only reads if the engine is awake. The work
+ * must be stored in sequentially consistent order: either the engine sees it when it looks once
+ * more, or the engine is seen sleeping here. */
+static inline void shca_proc_wake_sleeper(struct shca_proc *p)
+{
+	if (atomic_load(&p->sleeping))
+		shca_proc_wake(p);
+}
+
 #endif

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* channel.c - completion channels: the descriptor on which an application waits for armed CQs. */
+/*
+ * channel.c - completion channels: the descriptor on which an application waits for armed CQs.
+ */
 #include "verbs.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "fabric/event.h"
 #include "hca/context_objects.h"
 #include "hca/event_ack.h"
-#include "hca/ops.h"
+#include "hca/queues/cq.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {

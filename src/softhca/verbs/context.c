@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* context.c - opening and closing devices, and the tables of operations that inline verbs go
- * through. */
+/*
+ * context.c - opening and closing devices, and the tables of operations that inline verbs go
+ * through.
+ */
 #include "verbs.h"
 
 #include <errno.h>
@@ -9,8 +11,13 @@
 #include <unistd.h>
 
 #include "fabric/cancel.h"
+#include "fabric/event.h"
 #include "hca/context_objects.h"
-#include "hca/ops.h"
+#include "hca/execution/post.h"
+#include "hca/objects/mr_register.h"
+#include "hca/objects/qp.h"
+#include "hca/objects/xrcd.h"
+#include "hca/queues/srq.h"
 
 #define MAX_COMP_VECTORS 64
 
