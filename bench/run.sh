@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|all] [OPTION...]. Sets up
+# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|all] [OPTION...]. Sets up
 # and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts: see README.md,
 # or bench/run.sh PART --help.
+# Packages of Debian that it needs are installed by apt-get if you are root; else they are named, and nothing runs.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
@@ -29,7 +30,7 @@ for_all() {
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | verbs)
+overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | verbs | picture)
 	parts=("$1")
 	shift
 	;;
@@ -44,7 +45,7 @@ all)
 	exit 0
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture all" ;;
 esac
 
 # Help needs no set-up, where there is Python.

@@ -13,7 +13,8 @@ trap 'rm -rf "$dir"' EXIT
 # As a user without the build tree's environment would have it.
 unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path
 
-files=(bin/softhca lib/softhca/libsofthca.so share/man/man1/softhca.1 share/man/man7/softhca.7
+files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
+	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
 	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
 frameworks=() # Open MPI's, for each of which there is a component
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
@@ -92,6 +93,7 @@ check() {
 		finds "$root/lib/openmpi/mca_${framework}_tupleq.so"
 		loads "$root" "$framework"
 	done
+	"$top/tests/examples.sh" "$root"
 }
 
 if [ $# -gt 1 ]; then

@@ -19,7 +19,7 @@ need_packages() {
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0
 	[ "$(id -u)" = 0 ] || die "packages are missing; run: sudo apt-get install ${missing[*]}"
-	echo "Installing ${missing[*]}"
+	echo "These packages are missing, and are installed now by apt-get: ${missing[*]}"
 	export DEBIAN_FRONTEND=noninteractive
 	apt-get -qq update </dev/null &&
 		apt-get -qq install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null ||
@@ -31,12 +31,13 @@ need_packages() {
 	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client)
-	mpi_packages=(openmpi-bin openssh-client libjemalloc2 libtcmalloc-minimal4)
+	mpi_packages=(openmpi-bin openssh-client libjemalloc2 libtcmalloc-minimal4 gnuplot-nox)
 	client_packages=(ibverbs-providers ibverbs-utils infiniband-diags perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-14-dev)
-	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc)
+	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
+	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc chrpath debhelper dpkg-dev fakeroot)
 }
 
 # logged FILE COMMAND...: runs it quietly; its output is shown when it fails.

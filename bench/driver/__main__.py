@@ -13,6 +13,7 @@ import latency
 import memory
 import overlap
 import patterns
+import picture
 import place
 import rate
 import sp
@@ -28,11 +29,12 @@ PARTS = {
     "sp": sp.main,
     "patterns": patterns.main,
     "barrier": barrier.main,
+    "picture": picture.main,
 }
 # Of parts whose runs are short: more than the others.
-ROUNDS = {"patterns": 15}
+ROUNDS = {"patterns": 15, "picture": 7}
 # Those of which one program takes options of its own.
-TAKES_ARGUMENTS = ("overlap", "depth", "rate", "halo", "patterns")
+TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns")
 
 
 def parse():
@@ -41,7 +43,7 @@ def parse():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, patterns: 15, quick: 2)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, patterns: 15, picture: 7, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once, and peers that post late, too")
@@ -51,6 +53,8 @@ def parse():
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
     parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4); patterns: on two nodes in turn (2)")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw what is in this JSON file, and measure nothing")
+    parser.add_argument("--output", metavar="FILE", help="picture: draw it there, rather than in doc/overlap.svg")
     parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
     parser.add_argument(
         "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="one word of options, for mpirun in every column"
@@ -66,6 +70,10 @@ def parse():
         parser.error("--variants is for overlap alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
         parser.error("--class and --npb are for sp alone")
+    if settings.part != "picture" and (settings.source or settings.output):
+        parser.error("--from and --output are for picture alone")
+    if settings.part == "picture" and settings.hostfile:
+        parser.error("the picture is one of softhca, so it takes no --hostfile")
     if settings.part not in ("sp", "patterns") and settings.ranks:
         parser.error("--ranks is for sp and patterns alone")
     if settings.npb:

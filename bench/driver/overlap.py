@@ -60,6 +60,17 @@ def _values(tasks, field, factor):
     return {side: of(side) for side in TITLES}
 
 
+def availability(tasks):
+    """In percent: {side: {size: {column: [value per round]}}}"""
+    return _values(tasks, "availability", 100)
+
+
+def tasks(settings):
+    """A task for each column that the settings choose."""
+    default = columns.DEVICE + (columns.SHARED_MEMORY if settings.variants else [])
+    return [_task(settings, column) for column in columns.choose(settings.columns, default, list(columns.COLUMNS))]
+
+
 def _ahead(by_column, others, slack):
     """Whether tupleq is at least as good as the others, but for the spread when there is slack."""
     best = max(others, key=lambda name: report.median(by_column[name]))
@@ -110,20 +121,19 @@ def _judge(availability, variants):
 def main(settings):
     """Measures, prints and writes it all. Returns the tasks."""
     report.print_head(settings)
-    default = columns.DEVICE + (columns.SHARED_MEMORY if settings.variants else [])
-    tasks = [_task(settings, column) for column in columns.choose(settings.columns, default, list(columns.COLUMNS))]
-    take_turns(tasks, settings.rounds)
-    availability = _values(tasks, "availability", 100)
+    runs = tasks(settings)
+    take_turns(runs, settings.rounds)
+    available = availability(runs)
     for side, title in TITLES.items():
-        by_size.print_table(f"{title}: availability in percent", tasks, availability[side], "{:.1f}".format)
+        by_size.print_table(f"{title}: availability in percent", runs, available[side], "{:.1f}".format)
     if settings.details:
         for field, what in (("base_us", "transfer time in us"), ("overhead_us", "overhead in us")):
-            by_side = _values(tasks, field, 1)
+            by_side = _values(runs, field, 1)
             for side, title in TITLES.items():
-                by_size.print_table(f"{title}: {what}", tasks, by_side[side])
-    report.print_skipped(tasks)
-    _judge(availability, settings.variants)
-    stem = report.write_json(settings, "overlap", tasks)
-    panels = [(title, availability[side]) for side, title in TITLES.items() if availability[side]]
-    by_size.plot(stem, tasks, panels, "set yrange [-10:110]; set ylabel 'availability (%)'; set key bottom right")
-    return tasks
+                by_size.print_table(f"{title}: {what}", runs, by_side[side])
+    report.print_skipped(runs)
+    _judge(available, settings.variants)
+    stem = report.write_json(settings, "overlap", runs)
+    panels = [(title, available[side]) for side, title in TITLES.items() if available[side]]
+    by_size.plot(stem, runs, panels, "set yrange [-10:110]; set ylabel 'availability (%)'; set key bottom right")
+    return runs

@@ -140,8 +140,8 @@ def write_json(settings, name, tasks):
     return stem
 
 
-def _gnuplot(script):
-    """Returns what went wrong, or nothing."""
+def gnuplot(script):
+    """Runs a script. Returns what went wrong, or nothing."""
     try:
         done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -151,5 +151,5 @@ def _gnuplot(script):
 
 def draw(stem, lines):
     """Draws a plot beside the JSON file, by a script that is given line by line."""
-    failure = _gnuplot("\n".join([*lines, ""]))
+    failure = gnuplot("\n".join([*lines, ""]))
     print(f"The plot can't be drawn: {failure}" if failure else f"Plot: {os.path.relpath(stem)}.png")

@@ -4,12 +4,12 @@
  * once; of one tag, or of several in turn. One JSON object per size and number of tags: bytes and
  * messages per time.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "options.h"
 #include "pair.h"
 #include "sample.h"
 
@@ -108,39 +108,18 @@ static void run(const struct settings *s, size_t bytes, long tags)
 /* ---------------------------------------------------------------- options */
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 1M", 0},
 	{"window", 'n', "N", 0, "messages under way, each way; 64", 0},
 	{"both-ways", 'b', NULL, 0, "both ranks send and receive", 0},
 	{"tags", 'g', "LIST", 0, "numbers of tags, which a window's messages have in turn; 1", 0},
-	{"ms", 't', "MS", 0, "time for one size; 500", 0},
-	{"least", 'l', "N", 0, "but at least N windows; 10", 0},
-	{"most", 'm', "N", 0, "and at most N; 10000", 0},
-	{"warm-up", 'w', "N", 0, "windows before the first counts; 3", 0},
 	{"samples", 'r', NULL, 0, "print each window's time too", 0},
 	{0},
 };
-
-static void parse_tags(struct settings *s, const char *text)
-{
-	char *list = strdup(text), *rest = list, *word;
-
-	s->ntags = 0;
-	while ((word = strsep(&rest, ","))) {
-		if (s->ntags == MAX_COUNTS)
-			die("--tags takes no more than %d numbers", MAX_COUNTS);
-		s->tags[s->ntags++] = parse_number("tags", word, 1, MAX_TAGS);
-	}
-	free(list);
-}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct settings *s = state->input;
 
 	switch (key) {
-	case 's':
-		pair_sizes(&s->pair, arg);
-		return 0;
 	case 'n':
 		s->window = parse_number("window", arg, 1, MAX_WINDOW);
 		return 0;
@@ -148,30 +127,34 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		s->both_ways = true;
 		return 0;
 	case 'g':
-		parse_tags(s, arg);
+		s->ntags = parse_numbers("tags", arg, 1, MAX_TAGS, s->tags, MAX_COUNTS);
 		return 0;
 	case 'r':
 		s->samples = true;
 		return 0;
 	default:
-		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
+	struct settings s = {
+		.window = 64,
+		.tags = {1},
+		.ntags = 1,
+		.effort = {.what = "windows", .ms = 500, .least = 10, .most = 10000, .warm_up = 3}};
+	const struct program program = {
+		.doc = "Bandwidth and message rate between two MPI ranks, one way or both ways.",
 		.options = options,
 		.parser = parse_option,
-		.doc = "Bandwidth and message rate between two MPI ranks, one way or both ways."};
-	struct settings s = {.window = 64,
-			     .tags = {1},
-			     .ntags = 1,
-			     .effort = {.ms = 500, .least = 10, .most = 10000, .warm_up = 3}};
+		.pair = &s.pair,
+		.sizes = "1M",
+		.effort = &s.effort,
+	};
 
 	pair_start(&s.pair, &argc, &argv);
-	pair_sizes(&s.pair, "1M");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
 		for (unsigned k = 0; s.pair.size[i] && k < s.ntags; k++)

@@ -5,11 +5,11 @@
  * around, so that no rank runs ahead of the others, and once around is one repeat: its time is
  * divided by the ranks, since rank 0 is in a hurry as the root of a bcast, and waits otherwise.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "clock.h"
+#include "options.h"
 #include "pair.h"
 #include "sample.h"
 
@@ -86,10 +86,6 @@ static const struct argp_option options[] = {
 	 0},
 	{"bcast", 'b', "LIST", 0, "the same with doubles from each rank in turn", 0},
 	{"reduce", 'r', "LIST", 0, "the same with sums to each rank in turn", 0},
-	{"ms", 't', "MS", 0, "time for one size; 100", 0},
-	{"least", 'l', "N", 0, "but at least N; 20", 0},
-	{"most", 'm', "N", 0, "and at most N; 100000", 0},
-	{"warm-up", 'w', "N", 0, "so many before the first counts; 200", 0},
 	{0},
 };
 
@@ -105,22 +101,29 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		pair_sizes(&s->pair, arg);
 		return 0;
 	default:
-		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "Barriers or small collectives of all MPI ranks."};
-	struct settings s = {.effort = {.ms = 100, .least = 20, .most = 100000, .warm_up = 200}};
+	struct settings s = {.effort = {.what = "operations",
+					.ms = 100,
+					.least = 20,
+					.most = 100000,
+					.warm_up = 200}};
+	const struct program program = {
+		.doc = "Barriers or small collectives of all MPI ranks.",
+		.options = options,
+		.parser = parse_option,
+		.effort = &s.effort,
+	};
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &s.pair.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &s.ranks);
 	s.pair.nsizes = 1; /* a barrier's, of nothing */
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
 		run(&s, s.pair.size[i]);

@@ -3,11 +3,11 @@
  * depth.c - latency while receives of other tags are posted, or while unexpected messages of other
  * tags are queued, against latency while nothing is, taken in turn. One JSON object per depth.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "options.h"
 #include "pair.h"
 #include "pingpong.h"
 #include "sample.h"
@@ -19,7 +19,7 @@
 struct settings {
 	struct pair pair;
 	long depth[MAX_DEPTHS];
-	int ndepths;
+	unsigned ndepths;
 	bool unexpected, random;
 	long pairs, repeats;
 };
@@ -135,20 +135,6 @@ static void run(const struct settings *s, long depth)
 		print(s, depth, &r);
 }
 
-static void parse_depths(struct settings *s, char *list)
-{
-	char *rest, *one;
-
-	s->ndepths = 0;
-	for (one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-		if (s->ndepths == MAX_DEPTHS)
-			die("--depths wants at most %d numbers", MAX_DEPTHS);
-		s->depth[s->ndepths++] = parse_number("depths", one, 0, MAX_DEPTH);
-	}
-	if (!s->ndepths)
-		die("--depths wants numbers, as 0,64,1024");
-}
-
 static const struct argp_option options[] = {
 	{"depths", 'n', "LIST", 0, "other receives, each of its own tag, as 0,64,1024; 4096", 0},
 	{"unexpected", 'u', NULL, 0,
@@ -165,7 +151,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'n':
-		parse_depths(s, arg);
+		s->ndepths = parse_numbers("depths", arg, 0, MAX_DEPTH, s->depth, MAX_DEPTHS);
 		return 0;
 	case 'u':
 		s->unexpected = true;
@@ -186,17 +172,19 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "Latency between two MPI ranks while other "
-						"receives are posted, or messages queued."};
 	struct settings s = {.depth = {4096}, .ndepths = 1, .pairs = 15, .repeats = 1000};
+	const struct program program = {
+		.doc = "Latency between two MPI ranks while other "
+		       "receives are posted, or messages queued.",
+		.options = options,
+		.parser = parse_option,
+	};
 
 	pair_start(&s.pair, &argc, &argv);
 	pair_sizes(&s.pair, "8");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
-	for (int i = 0; i < s.ndepths; i++)
+	for (unsigned i = 0; i < s.ndepths; i++)
 		run(&s, s.depth[i]);
 	pair_end(&s.pair);
 	return 0;

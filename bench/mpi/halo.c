@@ -3,12 +3,12 @@
  * halo.c - the step of a sweep of SP, between two ranks: receive and send posted, work, both
  * waited for. What does the exchange add to the work? One JSON object per size and work.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "options.h"
 #include "pair.h"
 #include "sample.h"
 
@@ -79,60 +79,41 @@ static void measure(const struct settings *s, size_t bytes, long work_us, uint64
 /* ---------------------------------------------------------------- options */
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0,
-	 "message sizes, as 1,8K,64K-4M (a range: powers of two); "
-	 "16K,76880,169136,1M",
-	 0},
 	{"work", 'k', "LIST", 0, "work of a step in us; 0,25,50,100,200,400,800,1600", 0},
-	{"step-ms", 't', "MS", 0, "time for one size and work; 20", 0},
-	{"least", 'l', "N", 0, "but at least N steps; 15", 0},
-	{"most", 'm', "N", 0, "and at most N; 1000", 0},
-	{"warm-up", 'w', "N", 0, "steps before the first counts; 20", 0},
 	{0},
 };
-
-static void parse_works(struct settings *s, const char *text)
-{
-	char *list = strdup(text), *rest = list, *word;
-
-	s->nworks = 0;
-	while ((word = strsep(&rest, ","))) {
-		if (s->nworks == MAX_WORKS)
-			die("--work takes no more than %d amounts", MAX_WORKS);
-		s->work_us[s->nworks++] = parse_number("work", word, 0, 1000000);
-	}
-	free(list);
-}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct settings *s = state->input;
 
 	switch (key) {
-	case 's':
-		pair_sizes(&s->pair, arg);
-		return 0;
 	case 'k':
-		parse_works(s, arg);
+		s->nworks = parse_numbers("work", arg, 0, 1000000, s->work_us, MAX_WORKS);
 		return 0;
 	default:
-		return effort_option(&s->effort, "step-ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
+	struct settings s = {
+		.work_us = {0, 25, 50, 100, 200, 400, 800, 1600},
+		.nworks = 8,
+		.effort = {.what = "steps", .ms = 20, .least = 15, .most = 1000, .warm_up = 20}};
+	const struct program program = {
+		.doc = "What an exchange of halos adds to a step of two MPI ranks that work.",
 		.options = options,
 		.parser = parse_option,
-		.doc = "What an exchange of halos adds to a step of two MPI ranks that work."};
-	struct settings s = {.effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 20}};
+		.pair = &s.pair,
+		.sizes = "16K,76880,169136,1M",
+		.effort = &s.effort,
+	};
 	uint64_t per_us;
 
 	pair_start(&s.pair, &argc, &argv);
-	pair_sizes(&s.pair, "16K,76880,169136,1M");
-	parse_works(&s, "0,25,50,100,200,400,800,1600");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
 	/* One calibration for both, since they are to do the same. */
 	per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate()));

@@ -2,10 +2,10 @@
 /*
  * latency.c - half a round trip of blocking sends and receives. One JSON object per size.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "options.h"
 #include "pair.h"
 #include "pingpong.h"
 #include "sample.h"
@@ -48,11 +48,6 @@ static void run(const struct settings *s, size_t bytes)
 }
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 8", 0},
-	{"ms", 't', "MS", 0, "time for one size; 100", 0},
-	{"least", 'l', "N", 0, "but at least N round trips; 20", 0},
-	{"most", 'm', "N", 0, "and at most N; 100000", 0},
-	{"warm-up", 'w', "N", 0, "round trips before the first counts; 200", 0},
 	{"samples", 'r', NULL, 0, "print each round trip's half too", 0},
 	{0},
 };
@@ -61,28 +56,34 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct settings *s = state->input;
 
+	(void)arg;
 	switch (key) {
-	case 's':
-		pair_sizes(&s->pair, arg);
-		return 0;
 	case 'r':
 		s->samples = true;
 		return 0;
 	default:
-		return effort_option(&s->effort, "ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "Half a round trip between two MPI ranks."};
-	struct settings s = {.effort = {.ms = 100, .least = 20, .most = 100000, .warm_up = 200}};
+	struct settings s = {.effort = {.what = "round trips",
+					.ms = 100,
+					.least = 20,
+					.most = 100000,
+					.warm_up = 200}};
+	const struct program program = {
+		.doc = "Half a round trip between two MPI ranks.",
+		.options = options,
+		.parser = parse_option,
+		.pair = &s.pair,
+		.sizes = "8",
+		.effort = &s.effort,
+	};
 
 	pair_start(&s.pair, &argc, &argv);
-	pair_sizes(&s.pair, "8");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
 	for (unsigned i = 0; i < s.pair.nsizes; i++)
 		run(&s, s.pair.size[i]);

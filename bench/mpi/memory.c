@@ -7,7 +7,6 @@
  * All steps are one process's, each with more peers or tags than the last. Nothing else is
  * communicated, as collectives have peers of their own: who looks says when to go on by a signal.
  */
-#include <argp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "pair.h"
 
 #define MAX_LIST 32
@@ -25,7 +25,7 @@
 struct settings {
 	int rank, ranks;
 	long peers[MAX_LIST], tags[MAX_LIST];
-	int npeers, ntags;
+	unsigned npeers, ntags;
 	long messages;
 	char *counter[MAX_LIST];
 	int ncounters;
@@ -201,19 +201,6 @@ static void step(const struct settings *s, long peers, long tags, const sigset_t
 	traffic_free(&t);
 }
 
-static int parse_list(const char *name, char *list, long min, long max, long *number)
-{
-	char *rest, *one;
-	int n = 0;
-
-	for (one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-		if (n == MAX_LIST)
-			die("--%s wants at most %d numbers", name, MAX_LIST);
-		number[n++] = parse_number(name, one, min, max);
-	}
-	return n;
-}
-
 static void parse_names(struct settings *s, char *list)
 {
 	char *rest, *one;
@@ -242,10 +229,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		s->npeers = parse_list("peers", arg, 0, 65535, s->peers);
+		s->npeers = parse_numbers("peers", arg, 0, 65535, s->peers, MAX_LIST);
 		return 0;
 	case 't':
-		s->ntags = parse_list("tags", arg, 1, MAX_TAGS, s->tags);
+		s->ntags = parse_numbers("tags", arg, 1, MAX_TAGS, s->tags, MAX_LIST);
 		return 0;
 	case 'm':
 		s->messages = parse_number("messages", arg, 1, 1000000);
@@ -263,10 +250,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "What MPI ranks need for peers and tags."};
 	struct settings s = {.peers = {1}, .npeers = 1, .tags = {1}, .ntags = 1, .messages = 16};
+	const struct program program = {
+		.doc = "What MPI ranks need for peers and tags.",
+		.options = options,
+		.parser = parse_option,
+	};
 	sigset_t signals;
 	int provided;
 
@@ -278,11 +267,11 @@ int main(int argc, char **argv)
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &s.ranks);
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	if (s.ranks & (s.ranks - 1))
 		die("this program wants a power of two of ranks, not %d", s.ranks);
-	for (int i = 0; i < s.npeers; i++)
-		for (int k = 0; k < s.ntags; k++)
+	for (unsigned i = 0; i < s.npeers; i++)
+		for (unsigned k = 0; k < s.ntags; k++)
 			step(&s, s.peers[i], s.tags[k], &signals);
 	MPI_T_finalize();
 	MPI_Finalize();

@@ -5,13 +5,13 @@
  * both; and its peer posts in time, or late, when rank 0 already works. One JSON object per size
  * and side.
  */
-#include <argp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "options.h"
 #include "pair.h"
 #include "sample.h"
 
@@ -334,8 +334,6 @@ static void run(const struct side *side, const struct settings *s, size_t bytes)
 /* ---------------------------------------------------------------- options */
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two); 1-4M",
-	 0},
 	{"side", 'd', "LIST", 0,
 	 "of send, recv, both (at once), late-recv (the sender is measured, the receiver late), "
 	 "late-send; send,recv",
@@ -343,11 +341,7 @@ static const struct argp_option options[] = {
 	{"late", 'p', "PERCENT", 0, "of the work is done when a late peer posts; 50", 0},
 	{"base-threshold", 'b', "X", 0, "a loop within X times the base is base too; 1.02", 0},
 	{"end-threshold", 'e', "X", 0, "stop when the loop exceeds X times the base; 1.5", 0},
-	{"step-ms", 't', "MS", 0, "time for one amount of work; 20", 0},
 	{"overhead-ms", 'o', "MS", 0, "time for the overhead at the last amount of work; 160", 0},
-	{"least", 'l', "N", 0, "but at least N iterations; 15", 0},
-	{"most", 'm', "N", 0, "and at most N; 1000", 0},
-	{"warm-up", 'w', "N", 0, "iterations before the first counts; 30", 0},
 	{"samples", 'r', NULL, 0, "print each iteration's time too", 0},
 	{0},
 };
@@ -384,9 +378,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct settings *s = state->input;
 
 	switch (key) {
-	case 's':
-		pair_sizes(&s->pair, arg);
-		return 0;
 	case 'd':
 		parse_sides(s, arg);
 		return 0;
@@ -406,27 +397,32 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		s->samples = true;
 		return 0;
 	default:
-		return effort_option(&s->effort, "step-ms", key, arg) ? 0 : ARGP_ERR_UNKNOWN;
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {
+	struct settings s = {
+		.sides = MAIN_SIDES,
+		.base_threshold = 1.02,
+		.end_threshold = 1.5,
+		.late = 0.5,
+		.overhead_ms = 160,
+		.effort = {
+			.what = "iterations", .ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
+	const struct program program = {
+		.doc = "Sandia's host-overhead method between two MPI ranks, of which rank 0 is "
+		       "measured.",
 		.options = options,
 		.parser = parse_option,
-		.doc = "Sandia's host-overhead method between two MPI ranks, of which rank 0 is "
-		       "measured."};
-	struct settings s = {.sides = MAIN_SIDES,
-			     .base_threshold = 1.02,
-			     .end_threshold = 1.5,
-			     .late = 0.5,
-			     .overhead_ms = 160,
-			     .effort = {.ms = 20, .least = 15, .most = 1000, .warm_up = 30}};
+		.pair = &s.pair,
+		.sizes = "1-4M",
+		.effort = &s.effort,
+	};
 
 	pair_start(&s.pair, &argc, &argv);
-	pair_sizes(&s.pair, "1-4M");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	pair_allocate(&s.pair);
 	s.work_ns = work_calibrate();
 	for (unsigned i = 0; i < s.pair.nsizes; i++)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pair.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,38 +32,6 @@ double *pair_samples(long n)
 	if (!room)
 		die("no memory for %ld samples", n);
 	return room;
-}
-
-long parse_number(const char *option, const char *text, long min, long max)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || *end || end == text || v < min || v > max)
-		die("--%s wants a number from %ld to %ld, not \"%s\"", option, min, max, text);
-	return v;
-}
-
-bool effort_option(struct effort *e, const char *ms_option, int key, const char *arg)
-{
-	switch (key) {
-	case 't':
-		e->ms = parse_number(ms_option, arg, 1, 100000);
-		return true;
-	case 'l':
-		e->least = parse_number("least", arg, 1, 1000000);
-		return true;
-	case 'm':
-		e->most = parse_number("most", arg, 1, 1000000);
-		return true;
-	case 'w':
-		e->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return true;
-	default:
-		return false;
-	}
 }
 
 static size_t parse_size(const char **at)

@@ -31,18 +31,6 @@ void pair_sizes(struct pair *p, const char *text);
 /* Room for n timings; free() takes it back. */
 double *pair_samples(long n);
 
-/* Whole numbers of options: ends the program when it isn't one, or out of range. */
-long parse_number(const char *option, const char *text, long min, long max);
-
-/* How long a thing is measured: for a time, but at least and at most so often, after a warm-up. */
-struct effort {
-	long ms, least, most, warm_up;
-};
-
-/* Takes the options that all programs have for it: -t, whose long name is `ms_option`, -l, -m and
- * -w. False: it is another one. */
-bool effort_option(struct effort *e, const char *ms_option, int key, const char *arg);
-
 /* Starts MPI, for a program of two ranks. */
 void pair_start(struct pair *p, int *argc, char ***argv);
 /* Buffers for the largest size, touched; ends the program if it is for another number of ranks.

@@ -3,12 +3,12 @@
  * patterns.c - the time of a step of communication patterns, at rank 0. One JSON object per pattern
  * and size.
  */
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
+#include "options.h"
 #include "pair.h"
 #include "pattern.h"
 #include "sample.h"
@@ -175,7 +175,6 @@ static void allocate(struct settings *s)
 /* ---------------------------------------------------------------- options */
 
 static const struct argp_option options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 256,16K-64K; 256,1K,6000,8K,12K,16K,256K", 0},
 	{"patterns", 'p', "LIST", 0, "only these, as halo,late", 0},
 	{"list", 'L', NULL, 0, "name the patterns, and end", 0},
 	{"ms", 't', "MS", 0, "time for one pattern and size; 100", 0},
@@ -198,9 +197,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	struct settings *s = state->input;
 
 	switch (key) {
-	case 's':
-		pair_sizes(&s->pair, arg);
-		return 0;
 	case 'p':
 		parse_patterns(s, arg);
 		return 0;
@@ -226,14 +222,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	static const struct argp argp = {.options = options,
-					 .parser = parse_option,
-					 .doc = "Communication patterns between MPI ranks."};
 	struct settings s = {.ms = 100, .block_us = 1000, .warm_up = 20, .settle = 40};
+	const struct program program = {
+		.doc = "Communication patterns between MPI ranks.",
+		.options = options,
+		.parser = parse_option,
+		.pair = &s.pair,
+		.sizes = "256,1K,6000,8K,12K,16K,256K",
+	};
 
 	start(&s, &argc, &argv);
-	pair_sizes(&s.pair, "256,1K,6000,8K,12K,16K,256K");
-	argp_parse(&argp, argc, argv, 0, NULL, &s);
+	options_parse(&program, argc, argv, &s);
 	if (s.world.ranks < 2 || s.world.ranks > PATTERN_SLOTS)
 		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS, s.world.ranks);
 	allocate(&s);

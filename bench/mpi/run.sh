@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier [--link|--no-link] [OPTION...]: one part of the
+# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|picture [--link|--no-link] [OPTION...]: one part of the
 # MPI benchmarks on softhca, on two virtual nodes, with the time of a link or with that of the CPU alone.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns or barrier}
+part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier or picture}
 
 # The driver knows these options too, but it runs within the fabric.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # of the paper's adapter
@@ -74,7 +74,7 @@ free_cores=$(IFS=, && echo "${core[*]:2:2}")
 no_room=(--engine-cpus "$all_cores" --engine-spin 0)
 
 case $part in
-overlap)
+overlap | picture)
 	# The measured rank has a core to itself, as it would have beside a real adapter. The engines have others; with
 	# two cores the other rank shares its own with them, so who waits lets others run. An adapter moves messages
 	# itself: only what goes with its completion is left to who posts it. And it never sleeps, however long the work.

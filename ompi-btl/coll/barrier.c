@@ -2,15 +2,16 @@
 /* MPI_Barrier and MPI_Ibarrier. */
 #include "coll.h"
 
-int tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
+int mca_coll_tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
 	bool ready;
-	int rc = tupleq_ready(c, 0, &ready);
+	int rc = mca_coll_tupleq_ready(c, 0, &ready);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	return ready ? tupleq_run(c, NULL) : c->next.barrier.fn(comm, c->next.barrier.module);
+	return ready ? mca_coll_tupleq_run(c, NULL)
+		     : c->next.barrier.fn(comm, c->next.barrier.module);
 }
 
 /* ---- nonblocking ---- */
@@ -30,7 +31,7 @@ static int request_cancel(ompi_request_t *request, int complete)
 	return MPI_ERR_REQUEST;
 }
 
-static void request_construct(struct tupleq_request *request)
+static void request_construct(struct mca_coll_tupleq_request *request)
 {
 	request->super.req_type = OMPI_REQUEST_COLL;
 	request->super.req_free = request_free;
@@ -38,32 +39,33 @@ static void request_construct(struct tupleq_request *request)
 	request->exchange.blocks = NULL;
 }
 
-static void request_destruct(struct tupleq_request *request)
+static void request_destruct(struct mca_coll_tupleq_request *request)
 {
 	OMPI_REQUEST_FINI(&request->super);
 }
 
-typedef struct tupleq_request tupleq_request_t;
-OBJ_CLASS_INSTANCE(tupleq_request_t, ompi_request_t, request_construct, request_destruct);
+typedef struct mca_coll_tupleq_request mca_coll_tupleq_request_t;
+OBJ_CLASS_INSTANCE(mca_coll_tupleq_request_t, ompi_request_t, request_construct, request_destruct);
 
-int tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **out, mca_coll_base_module_t *module)
+int mca_coll_tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **out,
+			     mca_coll_base_module_t *module)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
-	struct tupleq_request *request;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
+	struct mca_coll_tupleq_request *request;
 
-	request = OBJ_NEW(tupleq_request_t);
+	request = OBJ_NEW(mca_coll_tupleq_request_t);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	OMPI_REQUEST_INIT(&request->super, false);
 	request->super.req_mpi_object.comm = comm;
 	series_request_pending(&request->super);
-	request->op = (struct tupleq_op){.phase = TUPLEQ_ENTER, .request = request};
+	request->op = (struct mca_coll_tupleq_op){.phase = TUPLEQ_ENTER, .request = request};
 	/* Drawn now, and always, so that all processes draw the same. */
 	request->tag = series_take_tags(comm, 1);
 	/* A freed communicator stays until its operations have ended. */
 	request->comm = comm;
 	OBJ_RETAIN(comm);
 	*out = &request->super;
-	tupleq_start(c, &request->op);
+	mca_coll_tupleq_start(c, &request->op);
 	return OMPI_SUCCESS;
 }

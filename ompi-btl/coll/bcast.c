@@ -10,11 +10,11 @@ static size_t bytes_of(int count, const ompi_datatype_t *type)
 	return (size_t)count * type->super.size;
 }
 
-static int run(struct tupleq_coll *c, void *data, size_t len, int root)
+static int run(struct mca_coll_tupleq_module *c, void *data, size_t len, int root)
 {
 	bool mine = ompi_comm_rank(c->comm) == root;
 	char nothing;
-	struct tupleq_data d;
+	struct mca_coll_tupleq_data d;
 
 	if (!len)
 		data = &nothing;
@@ -24,11 +24,11 @@ static int run(struct tupleq_coll *c, void *data, size_t len, int root)
 	d.out = mine ? NULL : data;
 	d.len = len;
 	d.bytes = len;
-	return tupleq_run(c, &d);
+	return mca_coll_tupleq_run(c, &d);
 }
 
 /* Elements with gaps, or where only Open MPI knows how to copy from and to. */
-static int run_packed(struct tupleq_coll *c, void *buf, int count, ompi_datatype_t *type,
+static int run_packed(struct mca_coll_tupleq_module *c, void *buf, int count, ompi_datatype_t *type,
 		      size_t len, int root)
 {
 	bool mine = ompi_comm_rank(c->comm) == root;
@@ -44,24 +44,24 @@ static int run_packed(struct tupleq_coll *c, void *buf, int count, ompi_datatype
 	return rc;
 }
 
-int tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
-		 mca_coll_base_module_t *module)
+int mca_coll_tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root,
+			  ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
 	ptrdiff_t true_lb, true_extent;
 	size_t len = bytes_of(count, type);
-	struct tupleq_elsewhere outer;
+	struct mca_coll_tupleq_elsewhere outer;
 	bool ready;
-	int rc = tupleq_ready(c, len ? len : 1, &ready);
+	int rc = mca_coll_tupleq_ready(c, len ? len : 1, &ready);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	if (!ready) {
-		rc = tupleq_elsewhere_begin(c, TUPLEQ_BCAST, root, len, &outer);
+		rc = mca_coll_tupleq_elsewhere_begin(c, TUPLEQ_BCAST, root, len, &outer);
 		if (rc != OMPI_SUCCESS)
 			return rc;
 		rc = c->next.bcast.fn(buf, count, type, root, comm, c->next.bcast.module);
-		return tupleq_elsewhere_end(c, &outer, rc);
+		return mca_coll_tupleq_elsewhere_end(c, &outer, rc);
 	}
 	if (!series_datatype_is_contiguous(type, (size_t)count) ||
 	    series_is_gpu_buffer(buf, (size_t)count, type))

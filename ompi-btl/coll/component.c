@@ -9,14 +9,14 @@
 /* Each word of a message has a stamp. */
 _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
-struct tupleq_component tupleq_component = {.lock = OPAL_MUTEX_STATIC_INIT};
+struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* As the user gave them. */
-static const char *priority_text = "40", *limit_text = "1024";
+static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4";
 /* A sentence on one that isn't one. */
 static char bad_value[256];
 
-void tupleq_say(ompi_communicator_t *comm, const char *format, ...)
+void mca_coll_tupleq_say(ompi_communicator_t *comm, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -42,12 +42,12 @@ static int register_pattern(const mca_base_component_t *version)
 
 	if (rc != OPAL_SUCCESS)
 		return rc;
-	tupleq_component.pattern = TUPLEQ_AUTO;
+	mca_coll_tupleq.pattern = TUPLEQ_AUTO;
 	rc = mca_base_component_var_register(
 		version, "barrier",
 		"Between nodes: recursive doubling, dissemination, or whichever takes fewer steps",
 		MCA_BASE_VAR_TYPE_INT, values, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
-		&tupleq_component.pattern);
+		&mca_coll_tupleq.pattern);
 	OBJ_RELEASE(values);
 	return rc < 0 ? rc : OPAL_SUCCESS;
 }
@@ -70,15 +70,32 @@ static int component_register(void)
 		"by RDMA write; 0: none; rounded up to a multiple of 64",
 		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
 		&limit_text);
+	if (rc < 0)
+		return rc;
+	rc = mca_base_component_var_register(
+		version, "ring",
+		"Nonblocking MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), "
+		"MPI_Iscatter(v) "
+		"and MPI_Ineighbor_... of one communicator that can be under way at once (0 to "
+		"64), "
+		"the same on all processes; each entry takes a queue for each peer, and what "
+		"exceeds "
+		"them starts later. 0: another component does these operations",
+		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&ring_text);
+	if (rc < 0)
+		return rc;
+	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
 
 static int component_close(void)
 {
-	if (tupleq_component.progressing)
-		opal_progress_unregister(tupleq_progress);
-	tupleq_component.progressing = false;
-	tupleq_watch_stop();
+	if (mca_coll_tupleq.progressing)
+		opal_progress_unregister(mca_coll_tupleq_progress);
+	mca_coll_tupleq.progressing = false;
+	mca_coll_tupleq_round_close();
+	mca_coll_tupleq_watch_stop();
 	return OMPI_SUCCESS;
 }
 
@@ -87,13 +104,15 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
 	/* Said, where it matters, by comm_query(). */
-	if (!tupleq_value("coll_tupleq_priority", priority_text, 100, &tupleq_component.priority,
-			  bad_value, sizeof(bad_value)) ||
-	    !tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
-			  &tupleq_component.limit, bad_value, sizeof(bad_value)))
+	if (!mca_pml_tupleq_value("coll_tupleq_priority", priority_text, 100,
+				  &mca_coll_tupleq.priority, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
+				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
+				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole lines, so that what fits is the same everywhere. */
-	tupleq_component.limit = (tupleq_component.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
+	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
 }
 
@@ -117,7 +136,7 @@ static mca_coll_base_module_t *retain(mca_coll_base_module_t *module)
 
 static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
 	if (!below->coll_barrier || !below->coll_allreduce || !below->coll_bcast ||
@@ -131,7 +150,7 @@ static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *co
 	return OMPI_SUCCESS;
 }
 
-static void module_construct(struct tupleq_coll *c)
+static void module_construct(struct mca_coll_tupleq_module *c)
 {
 	c->comm = NULL;
 	memset(&c->next, 0, sizeof(c->next));
@@ -145,27 +164,30 @@ static void module_construct(struct tupleq_coll *c)
 	c->ops = NULL;
 	c->nonblocking = 0;
 	c->elsewhere = false;
-	c->watched_op = c->watched_elsewhere = (struct tupleq_watched){0};
+	c->nrounds = 0;
+	memset(c->ring, 0, sizeof(c->ring));
+	c->watched_op = c->watched_elsewhere = (struct mca_coll_tupleq_watched){0};
 }
 
-static void module_destruct(struct tupleq_coll *c)
+static void module_destruct(struct mca_coll_tupleq_module *c)
 {
-	if (tupleq_state(c) == TUPLEQ_READY)
-		tupleq_watch_remove(c);
-	tupleq_teardown(c);
+	if (mca_coll_tupleq_state(c) == TUPLEQ_READY)
+		mca_coll_tupleq_watch_remove(c);
+	mca_coll_tupleq_teardown(c);
 	GIVE_BACK(c, barrier);
 	GIVE_BACK(c, allreduce);
 	GIVE_BACK(c, bcast);
 	GIVE_BACK(c, reduce);
 }
 
-OBJ_CLASS_INSTANCE(tupleq_coll_t, mca_coll_base_module_t, module_construct, module_destruct);
+OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_construct,
+		   module_destruct);
 
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority)
 {
-	struct tupleq_coll *c;
+	struct mca_coll_tupleq_module *c;
 
-	*priority = tupleq_component.priority;
+	*priority = mca_coll_tupleq.priority;
 	if (bad_value[0] && tq_find(series_job_key())) {
 		opal_output(0, "coll tupleq, rank %u: %s.", series_rank(ompi_proc_local()),
 			    bad_value);
@@ -174,20 +196,24 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
 		return NULL;
 	if (!tq_find(series_job_key())) {
-		tupleq_say(comm,
-			   "this process doesn't use the PML tupleq, whose endpoint it needs");
+		mca_coll_tupleq_say(
+			comm, "this process doesn't use the PML tupleq, whose endpoint it needs");
 		return NULL;
 	}
-	c = OBJ_NEW(tupleq_coll_t);
+	c = OBJ_NEW(mca_coll_tupleq_module_t);
 	if (!c)
 		return NULL;
 	c->super.coll_module_enable = module_enable;
-	c->super.coll_barrier = tupleq_barrier;
-	c->super.coll_ibarrier = tupleq_ibarrier;
+	c->super.coll_barrier = mca_coll_tupleq_barrier;
+	c->super.coll_ibarrier = mca_coll_tupleq_ibarrier;
 	/* Whatever the limit is here: the least of all counts, which the set-up finds out. */
-	c->super.coll_allreduce = tupleq_allreduce;
-	c->super.coll_bcast = tupleq_bcast;
-	c->super.coll_reduce = tupleq_reduce;
+	c->super.coll_allreduce = mca_coll_tupleq_allreduce;
+	c->super.coll_bcast = mca_coll_tupleq_bcast;
+	c->super.coll_reduce = mca_coll_tupleq_reduce;
+	if (mca_coll_tupleq.ring) {
+		mca_coll_tupleq_round_dense(&c->super);
+		mca_coll_tupleq_round_neighbor(&c->super);
+	}
 	return &c->super;
 }
 

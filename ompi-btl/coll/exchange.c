@@ -26,16 +26,16 @@ static int to(int have, int rank, int size)
 	return (int)(((unsigned)rank + (unsigned)(size - have)) % (unsigned)size);
 }
 
-void tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int have)
+void mca_coll_tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int have)
 {
 	int rank = ompi_comm_rank(comm), size = ompi_comm_size(comm);
-	struct tupleq_exchange_head *head = malloc(sizeof(*head));
+	struct mca_coll_tupleq_exchange_head *head = malloc(sizeof(*head));
 	ompi_request_t *request;
 
 	if (!head)
 		return;
 	/* It stays: nobody waits for the ends of these messages. */
-	*head = (struct tupleq_exchange_head){members_of(comm), 1};
+	*head = (struct mca_coll_tupleq_exchange_head){members_of(comm), 1};
 	for (; have < size; have += step_of(have, size)) {
 		if (MCA_PML_CALL(isend(head, sizeof(*head), MPI_BYTE, to(have, rank, size), tag,
 				       MCA_PML_BASE_SEND_STANDARD, comm, &request)) == OMPI_SUCCESS)
@@ -43,13 +43,13 @@ void tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int have)
 	}
 }
 
-int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, int tag,
-			  const void *mine, size_t bytes)
+int mca_coll_tupleq_exchange_start(struct mca_coll_tupleq_exchange *x, ompi_communicator_t *comm,
+				   int tag, const void *mine, size_t bytes)
 {
-	const size_t unit = sizeof(struct tupleq_exchange_head);
+	const size_t unit = sizeof(struct mca_coll_tupleq_exchange_head);
 	size_t all, most;
 
-	*x = (struct tupleq_exchange){
+	*x = (struct mca_coll_tupleq_exchange){
 		.comm = comm,
 		.tag = tag,
 		.rank = ompi_comm_rank(comm),
@@ -63,50 +63,51 @@ int tupleq_exchange_start(struct tupleq_exchange *x, ompi_communicator_t *comm, 
 	most = 1 + ((size_t)x->size / 2 * bytes + unit - 1) / unit;
 	x->blocks = calloc(all + 2 * most, unit);
 	if (!x->blocks) {
-		tupleq_exchange_refuse(comm, tag, 1);
+		mca_coll_tupleq_exchange_refuse(comm, tag, 1);
 		return -ENOMEM;
 	}
-	x->in = (struct tupleq_exchange_head *)(void *)x->blocks + all;
+	x->in = (struct mca_coll_tupleq_exchange_head *)(void *)x->blocks + all;
 	x->out = x->in + most;
 	memcpy(x->blocks, mine, bytes);
 	return 0;
 }
 
 /* Bytes of the step's blocks. */
-static size_t step_bytes(const struct tupleq_exchange *x)
+static size_t step_bytes(const struct mca_coll_tupleq_exchange *x)
 {
 	return (size_t)step_of(x->have, x->size) * x->bytes;
 }
 
-static bool post_receive(struct tupleq_exchange *x)
+static bool post_receive(struct mca_coll_tupleq_exchange *x)
 {
 	int from = (int)(((unsigned)x->rank + (unsigned)x->have) % (unsigned)x->size);
 
 	x->requests[0] = MPI_REQUEST_NULL;
-	*x->in = (struct tupleq_exchange_head){0, 0};
+	*x->in = (struct mca_coll_tupleq_exchange_head){0, 0};
 	return MCA_PML_CALL(irecv(x->in, sizeof(*x->in) + step_bytes(x), MPI_BYTE, from, x->tag,
 				  x->comm, &x->requests[0])) == OMPI_SUCCESS;
 }
 
-static bool post(struct tupleq_exchange *x)
+static bool post(struct mca_coll_tupleq_exchange *x)
 {
 	x->requests[1] = MPI_REQUEST_NULL;
 	if (!post_receive(x))
 		return false;
 	/* From here on the memory is the receive's, whatever becomes of the send. */
 	x->posted = true;
-	*x->out = (struct tupleq_exchange_head){x->members, 0};
+	*x->out = (struct mca_coll_tupleq_exchange_head){x->members, 0};
 	memcpy(x->out + 1, x->blocks, step_bytes(x));
 	return MCA_PML_CALL(isend(x->out, sizeof(*x->out) + step_bytes(x), MPI_BYTE,
 				  to(x->have, x->rank, x->size), x->tag, MCA_PML_BASE_SEND_STANDARD,
 				  x->comm, &x->requests[1])) == OMPI_SUCCESS;
 }
 
-static int fail(struct tupleq_exchange *x)
+static int fail(struct mca_coll_tupleq_exchange *x)
 {
 	bool sent = x->posted && x->requests[1] != MPI_REQUEST_NULL;
 
-	tupleq_exchange_refuse(x->comm, x->tag, x->have + (sent ? step_of(x->have, x->size) : 0));
+	mca_coll_tupleq_exchange_refuse(x->comm, x->tag,
+					x->have + (sent ? step_of(x->have, x->size) : 0));
 	return -EIO;
 }
 
@@ -122,7 +123,7 @@ static int has_ended(ompi_request_t *request)
 }
 
 /* The step's message, but not one that was left over. 0: not yet; 1; or -EIO. */
-static int received(struct tupleq_exchange *x)
+static int received(struct mca_coll_tupleq_exchange *x)
 {
 	for (;;) {
 		int rc = has_ended(x->requests[0]);
@@ -138,7 +139,7 @@ static int received(struct tupleq_exchange *x)
 	}
 }
 
-int tupleq_exchange_poll(struct tupleq_exchange *x)
+int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *x)
 {
 	int in, out;
 
@@ -160,14 +161,14 @@ int tupleq_exchange_poll(struct tupleq_exchange *x)
 	return 1;
 }
 
-const void *tupleq_exchange_of(const struct tupleq_exchange *x, int rank)
+const void *mca_coll_tupleq_exchange_of(const struct mca_coll_tupleq_exchange *x, int rank)
 {
 	int behind = rank < x->rank ? rank - x->rank + x->size : rank - x->rank;
 
 	return x->blocks + (size_t)behind * x->bytes;
 }
 
-void tupleq_exchange_end(struct tupleq_exchange *x)
+void mca_coll_tupleq_exchange_end(struct mca_coll_tupleq_exchange *x)
 {
 	/* What is still under way after a failure needs its memory. */
 	if (!x->posted)

@@ -9,7 +9,7 @@
 /* What others write, and the number of the communicator that has each word, 0: none. The memory
  * stays: component_close() may come before the endpoint's end. */
 static struct table {
-	struct tupleq_mark_words words[TUPLEQ_MARKS];
+	struct mca_coll_tupleq_mark_words words[TUPLEQ_MARKS];
 	_Atomic uint64_t ids[TUPLEQ_MARKS];
 } * table;
 static uint32_t table_key;
@@ -36,12 +36,12 @@ static int make_table(struct tq_ep *ep)
 	return 0;
 }
 
-static size_t index_of(const struct tupleq_mark *mark)
+static size_t index_of(const struct mca_coll_tupleq_mark *mark)
 {
 	return (mark->addr - (uintptr_t)table->words) / sizeof(table->words[0]);
 }
 
-int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark)
+int mca_coll_tupleq_mark_take(struct tq_ep *ep, struct mca_coll_tupleq_mark *mark)
 {
 	int rc = table ? 0 : make_table(ep);
 	size_t i;
@@ -62,7 +62,7 @@ int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark)
 	return -ENOSPC;
 }
 
-void tupleq_mark_give_back(struct tupleq_mark *mark)
+void mca_coll_tupleq_mark_give_back(struct mca_coll_tupleq_mark *mark)
 {
 	if (!mark->id)
 		return;
@@ -70,18 +70,20 @@ void tupleq_mark_give_back(struct tupleq_mark *mark)
 	mark->id = 0;
 }
 
-bool tupleq_marked(const struct tupleq_mark *mark, bool *differ)
+bool mca_coll_tupleq_marked(const struct mca_coll_tupleq_mark *mark, bool *differ)
 {
 	uint64_t word;
 
 	if (!mark->id)
 		return false;
 	word = atomic_load_explicit(&table->words[index_of(mark)].failed, memory_order_relaxed);
-	*differ = word == tupleq_mark_failed(mark, true);
-	return *differ || word == tupleq_mark_failed(mark, false);
+	*differ = word == mca_coll_tupleq_mark_failed(mark, true);
+	return *differ || word == mca_coll_tupleq_mark_failed(mark, false);
 }
 
-bool tupleq_mark_news(const struct tupleq_mark *mark, struct tupleq_told *told)
+bool mca_coll_tupleq_mark_news(const struct mca_coll_tupleq_mark *mark,
+			       struct mca_coll_tupleq_told *told)
 {
-	return mark->id && tupleq_news_take(&table->words[index_of(mark)].news, mark->id, told);
+	return mark->id &&
+	       mca_coll_tupleq_news_take(&table->words[index_of(mark)].news, mark->id, told);
 }

@@ -21,29 +21,31 @@
 enum { TUPLEQ_MARKS = 4096 };
 
 /* The memory that is lent, as the others have to know it: they write to `addr` with `key`. */
-struct tupleq_mark {
+struct mca_coll_tupleq_mark {
 	uint64_t addr, id; /* id 0: none */
 	uint32_t key;
 };
 
 /* What is there. */
-struct tupleq_mark_words {
-	_Atomic uint64_t failed; /* tupleq_mark_failed() */
-	struct tupleq_news news;
+struct mca_coll_tupleq_mark_words {
+	_Atomic uint64_t failed; /* mca_coll_tupleq_mark_failed() */
+	struct mca_coll_tupleq_news news;
 };
 
 /* The mark that is written where a communicator has failed. */
-static inline uint64_t tupleq_mark_failed(const struct tupleq_mark *mark, bool differ)
+static inline uint64_t mca_coll_tupleq_mark_failed(const struct mca_coll_tupleq_mark *mark,
+						   bool differ)
 {
 	return mark->id | (uint64_t)differ << 63;
 }
 
 /* Called with component.lock. 0; -ENOSPC: all are lent; or what tq_mr_register() says. */
-int tupleq_mark_take(struct tq_ep *ep, struct tupleq_mark *mark);
-void tupleq_mark_give_back(struct tupleq_mark *mark);
+int mca_coll_tupleq_mark_take(struct tq_ep *ep, struct mca_coll_tupleq_mark *mark);
+void mca_coll_tupleq_mark_give_back(struct mca_coll_tupleq_mark *mark);
 /* *differ: as its processes are in different operations, not as one is gone. */
-bool tupleq_marked(const struct tupleq_mark *mark, bool *differ);
+bool mca_coll_tupleq_marked(const struct mca_coll_tupleq_mark *mark, bool *differ);
 /* The last announcement. False: nothing since the last call. */
-bool tupleq_mark_news(const struct tupleq_mark *mark, struct tupleq_told *told);
+bool mca_coll_tupleq_mark_news(const struct mca_coll_tupleq_mark *mark,
+			       struct mca_coll_tupleq_told *told);
 
 #endif

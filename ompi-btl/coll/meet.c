@@ -19,7 +19,7 @@
 
 #include <errno.h>
 
-static bool reached(const struct tupleq_line *line, uint64_t number)
+static bool reached(const struct mca_coll_tupleq_line *line, uint64_t number)
 {
 	/* acquire: what was done before it was written is seen after this. The numbers wrap. */
 	uint64_t word = atomic_load_explicit(&line->word, memory_order_acquire);
@@ -27,7 +27,7 @@ static bool reached(const struct tupleq_line *line, uint64_t number)
 	return (int64_t)(word - number) >= 0;
 }
 
-static void announce(struct tupleq_line *line, const struct tupleq_op *op)
+static void announce(struct mca_coll_tupleq_line *line, const struct mca_coll_tupleq_op *op)
 {
 	atomic_store_explicit(&line->stamps[op->place], op->stamp, memory_order_relaxed);
 	atomic_store_explicit(&line->word, op->number, memory_order_release);
@@ -38,36 +38,39 @@ static void announce(struct tupleq_line *line, const struct tupleq_op *op)
  * differ all stay in step: a broadcast goes on with the root's, of a reduction nothing but that
  * goes on. 0; -EPROTO: it is another operation.
  */
-static int settle(const struct tupleq_group *g, struct tupleq_op *op, uint32_t stamp)
+static int settle(const struct mca_coll_tupleq_group *g, struct mca_coll_tupleq_op *op,
+		  uint32_t stamp)
 {
-	if (!op->data || !tupleq_stamps_fit(stamp, op->stamp) ||
-	    tupleq_stamp_bytes(stamp) > g->shape.limit)
+	if (!op->data || !mca_coll_tupleq_stamps_fit(stamp, op->stamp) ||
+	    mca_coll_tupleq_stamp_bytes(stamp) > g->shape.limit)
 		return -EPROTO;
 	op->differs = true;
-	op->stamp = op->data->kind == TUPLEQ_BCAST ? stamp : tupleq_stamp_void(stamp);
-	op->len = tupleq_stamp_bytes(op->stamp);
+	op->stamp = op->data->kind == TUPLEQ_BCAST ? stamp : mca_coll_tupleq_stamp_void(stamp);
+	op->len = mca_coll_tupleq_stamp_bytes(op->stamp);
 	return 0;
 }
 
-static inline int compare(const struct tupleq_group *g, struct tupleq_op *op, uint32_t stamp)
+static inline int compare(const struct mca_coll_tupleq_group *g, struct mca_coll_tupleq_op *op,
+			  uint32_t stamp)
 {
 	return OPAL_LIKELY(stamp == op->stamp) ? 0 : settle(g, op, stamp);
 }
 
 /* With that of who wrote the line. */
-static inline int compare_line(const struct tupleq_group *g, struct tupleq_op *op,
-			       const struct tupleq_line *line)
+static inline int compare_line(const struct mca_coll_tupleq_group *g, struct mca_coll_tupleq_op *op,
+			       const struct mca_coll_tupleq_line *line)
 {
 	return compare(g, op, atomic_load_explicit(&line->stamps[op->place], memory_order_relaxed));
 }
 
 /* Bytes of the result that this process takes. */
-static size_t taken(const struct tupleq_op *op)
+static size_t taken(const struct mca_coll_tupleq_op *op)
 {
 	return op->len < op->data->len ? op->len : op->data->len;
 }
 
-static const struct tupleq_path *path_of(const struct tupleq_group *g, const struct tupleq_op *op)
+static const struct mca_coll_tupleq_path *path_of(const struct mca_coll_tupleq_group *g,
+						  const struct mca_coll_tupleq_op *op)
 {
 	if (!op->data)
 		return &g->barrier;
@@ -78,7 +81,8 @@ static const struct tupleq_path *path_of(const struct tupleq_group *g, const str
 
 /* What comes from the same node is reduced by its leader alone; what comes from another node by
  * both, in the same order, so that all have the same bits. */
-static void reduce(struct tupleq_group *g, const struct tupleq_data *d, bool other_first)
+static void reduce(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_data *d,
+		   bool other_first)
 {
 	void *first = other_first ? g->other : g->sum, *second = other_first ? g->sum : g->other;
 
@@ -87,24 +91,25 @@ static void reduce(struct tupleq_group *g, const struct tupleq_data *d, bool oth
 	g->sum = second;
 }
 
-static void reduce_local(struct tupleq_group *g, const struct tupleq_op *op)
+static void reduce_local(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *d = op->data;
 
 	if (OPAL_UNLIKELY(op->differs))
 		return;
 	memcpy(g->sum, d->in, d->len);
 	for (int i = 1; i < g->shape.nlocal; i++) {
-		memcpy(g->other, tupleq_brought(g->segment, &g->shape, i, op->place), d->len);
+		memcpy(g->other, mca_coll_tupleq_brought(g->segment, &g->shape, i, op->place),
+		       d->len);
 		reduce(g, d, false);
 	}
 }
 
 /* What the node has to give, and to whom. */
-static void gather(struct tupleq_group *g, const struct tupleq_op *op)
+static void gather(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_op *op)
 {
-	struct tupleq_data *d = op->data;
-	const struct tupleq_where *root;
+	struct mca_coll_tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_where *root;
 
 	if (d->kind == TUPLEQ_ALLREDUCE) {
 		reduce_local(g, op);
@@ -112,47 +117,52 @@ static void gather(struct tupleq_group *g, const struct tupleq_op *op)
 	}
 	root = &g->where[d->root];
 	if (d->kind == TUPLEQ_REDUCE) {
-		d->path.nsteps = tupleq_tree_up(g->nnodes, g->node, root->node, d->path.steps);
+		d->path.nsteps =
+			mca_coll_tupleq_tree_up(g->nnodes, g->node, root->node, d->path.steps);
 		reduce_local(g, op);
 		return;
 	}
-	d->path.nsteps = tupleq_tree_down(g->nnodes, g->node, root->node, d->path.steps);
+	d->path.nsteps = mca_coll_tupleq_tree_down(g->nnodes, g->node, root->node, d->path.steps);
 	if (d->in)
 		memcpy(g->sum, d->in, d->len);
 	else if (root->node == g->node)
-		memcpy(g->sum, tupleq_brought(g->segment, &g->shape, root->local, op->place),
+		memcpy(g->sum,
+		       mca_coll_tupleq_brought(g->segment, &g->shape, root->local, op->place),
 		       op->len);
 }
 
 /* ---- between nodes ---- */
 
 /* Where an operation's data lie in a slot. */
-static int slot_of(const struct tupleq_group *g, const struct tupleq_op *op, int slot)
+static int slot_of(const struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_op *op,
+		   int slot)
 {
-	return op->data->kind == TUPLEQ_ALLREDUCE ? tupleq_doubling_slot(g->nnodes, slot) : slot;
+	return op->data->kind == TUPLEQ_ALLREDUCE ? mca_coll_tupleq_doubling_slot(g->nnodes, slot)
+						  : slot;
 }
 
-static int write_slot(struct tupleq_group *g, const struct tupleq_step *step,
-		      const struct tupleq_op *op)
+static int write_slot(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_step *step,
+		      const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_node *node = &g->nodes[step->to];
+	const struct mca_coll_tupleq_node *node = &g->nodes[step->to];
 	size_t offset;
 
 	if (!op->data) {
-		offset = offsetof(struct tupleq_segment, slots) +
-			 (size_t)step->to_slot * sizeof(struct tupleq_line);
+		offset = offsetof(struct mca_coll_tupleq_segment, slots) +
+			 (size_t)step->to_slot * sizeof(struct mca_coll_tupleq_line);
 		return tq_put(node->leader, &op->number, sizeof(op->number), node->addr + offset,
 			      node->key);
 	}
-	offset = tupleq_message_offset(&g->shape, slot_of(g, op, step->to_slot), op->place);
-	tupleq_words_put(g->words, g->sum, op->len, op->stamp);
-	return tq_put(node->leader, g->words, tupleq_words_size(op->len), node->addr + offset,
-		      node->key);
+	offset =
+		mca_coll_tupleq_message_offset(&g->shape, slot_of(g, op, step->to_slot), op->place);
+	mca_coll_tupleq_words_put(g->words, g->sum, op->len, op->stamp);
+	return tq_put(node->leader, g->words, mca_coll_tupleq_words_size(op->len),
+		      node->addr + offset, node->key);
 }
 
 /* 1: it is; 0: not yet; -EPROTO. */
-static int slot_written(struct tupleq_group *g, const struct tupleq_step *step,
-			struct tupleq_op *op)
+static int slot_written(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_step *step,
+			struct mca_coll_tupleq_op *op)
 {
 	uint64_t *words;
 	uint32_t stamp;
@@ -161,33 +171,34 @@ static int slot_written(struct tupleq_group *g, const struct tupleq_step *step,
 
 	if (!op->data)
 		return reached(&g->segment->slots[step->from_slot], op->number);
-	words = tupleq_message(g->segment, &g->shape, slot_of(g, op, step->from_slot), op->place);
-	stamp = tupleq_words_stamp(words);
+	words = mca_coll_tupleq_message(g->segment, &g->shape, slot_of(g, op, step->from_slot),
+					op->place);
+	stamp = mca_coll_tupleq_words_stamp(words);
 	if (!stamp)
 		return 0;
 	rc = compare(g, op, stamp);
 	if (OPAL_UNLIKELY(rc))
 		return rc;
-	len = tupleq_stamp_bytes(stamp);
-	if (!tupleq_words_here(words, len, &op->got))
+	len = mca_coll_tupleq_stamp_bytes(stamp);
+	if (!mca_coll_tupleq_words_here(words, len, &op->got))
 		return 0;
 	op->got = 0;
 	if (op->data->kind == TUPLEQ_BCAST || step->from_slot == TUPLEQ_SLOT_EXIT) {
-		tupleq_words_take(words, g->sum, len);
+		mca_coll_tupleq_words_take(words, g->sum, len);
 		return 1;
 	}
-	tupleq_words_take(words, g->other, len);
+	mca_coll_tupleq_words_take(words, g->other, len);
 	if (OPAL_LIKELY(!op->differs))
 		reduce(g, op->data, step->from < g->node);
 	return 1;
 }
 
-static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
+static int meet_nodes(struct mca_coll_tupleq_group *g, struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_path *path = path_of(g, op);
+	const struct mca_coll_tupleq_path *path = path_of(g, op);
 
 	for (; op->at < path->nsteps; op->at++, op->wrote = false) {
-		const struct tupleq_step *step = &path->steps[op->at];
+		const struct mca_coll_tupleq_step *step = &path->steps[op->at];
 		int rc;
 
 		if (!op->wrote && step->to >= 0) {
@@ -207,15 +218,15 @@ static int meet_nodes(struct tupleq_group *g, struct tupleq_op *op)
 
 /* ---- on a node ---- */
 
-static void enter(struct tupleq_group *g, const struct tupleq_op *op)
+static void enter(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_op *op)
 {
 	if (op->data && op->data->in)
-		memcpy(tupleq_brought(g->segment, &g->shape, g->me, op->place), op->data->in,
-		       op->data->len);
-	announce(tupleq_entered(g->segment, &g->shape, g->me), op);
+		memcpy(mca_coll_tupleq_brought(g->segment, &g->shape, g->me, op->place),
+		       op->data->in, op->data->len);
+	announce(mca_coll_tupleq_entered(g->segment, &g->shape, g->me), op);
 }
 
-static int leave(struct tupleq_group *g, struct tupleq_op *op)
+static int leave(struct mca_coll_tupleq_group *g, struct mca_coll_tupleq_op *op)
 {
 	int rc;
 
@@ -228,31 +239,33 @@ static int leave(struct tupleq_group *g, struct tupleq_op *op)
 	if (OPAL_UNLIKELY(rc))
 		return rc;
 	if (op->data)
-		memcpy(op->data->out, tupleq_result(g->segment, &g->shape, op->place), taken(op));
+		memcpy(op->data->out, mca_coll_tupleq_result(g->segment, &g->shape, op->place),
+		       taken(op));
 	return 1;
 }
 
 /* Is there a process besides the leader that gets the result? */
-static bool others_get(const struct tupleq_group *g, const struct tupleq_data *d)
+static bool others_get(const struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_data *d)
 {
 	if (d->kind == TUPLEQ_REDUCE)
 		return g->where[d->root].node == g->node && g->where[d->root].local;
 	return g->shape.nlocal > 1;
 }
 
-static void release(struct tupleq_group *g, const struct tupleq_op *op)
+static void release(struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *d = op->data;
 
 	if (d && d->out)
 		memcpy(d->out, g->sum, taken(op));
 	if (d && others_get(g, d))
-		memcpy(tupleq_result(g->segment, &g->shape, op->place), g->sum, op->len);
+		memcpy(mca_coll_tupleq_result(g->segment, &g->shape, op->place), g->sum, op->len);
 	announce(&g->segment->release, op);
 }
 
 /* Does the leader wait until this process has entered? */
-static bool is_needed(const struct tupleq_group *g, const struct tupleq_data *d, int process)
+static bool is_needed(const struct mca_coll_tupleq_group *g, const struct mca_coll_tupleq_data *d,
+		      int process)
 {
 	if (!process)
 		return false;
@@ -261,9 +274,9 @@ static bool is_needed(const struct tupleq_group *g, const struct tupleq_data *d,
 	return g->where[d->root].node == g->node && g->where[d->root].local == process;
 }
 
-int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
+int mca_coll_tupleq_meet(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op)
 {
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *g = &c->group;
 	int rc;
 
 	switch (op->phase) {
@@ -274,11 +287,11 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
 			return leave(g, op);
 		}
 		for (; op->at < g->shape.nlocal; op->at++) {
-			const struct tupleq_line *line;
+			const struct mca_coll_tupleq_line *line;
 
 			if (!is_needed(g, op->data, op->at))
 				continue;
-			line = tupleq_entered(g->segment, &g->shape, op->at);
+			line = mca_coll_tupleq_entered(g->segment, &g->shape, op->at);
 			if (!reached(line, op->number))
 				return 0;
 			rc = compare_line(g, op, line);
@@ -301,9 +314,10 @@ int tupleq_meet(struct tupleq_coll *c, struct tupleq_op *op)
 	return 0;
 }
 
-struct tq_peer *tupleq_awaits(const struct tupleq_coll *c, const struct tupleq_op *op)
+struct tq_peer *mca_coll_tupleq_awaits(const struct mca_coll_tupleq_module *c,
+				       const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_group *g = &c->group;
+	const struct mca_coll_tupleq_group *g = &c->group;
 
 	switch (op->phase) {
 	case TUPLEQ_ENTER:

@@ -11,29 +11,29 @@
 #include <utlist.h>
 
 /* Looks at the word that is waited for between looks at everything else; and calls of
- * tupleq_progress() between looks at whether the others are still there. */
+ * mca_coll_tupleq_progress() between looks at whether the others are still there. */
 enum { SPINS = 256, CALLS = 256 };
 
 static void lock(void)
 {
-	OPAL_THREAD_LOCK(&tupleq_component.lock);
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.lock);
 }
 
 static void unlock(void)
 {
-	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
 }
 
 static void count_nonblocking(int n)
 {
-	atomic_fetch_add_explicit(&tupleq_component.nonblocking, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&mca_coll_tupleq.nonblocking, n, memory_order_relaxed);
 }
 
 /* Takes the first operation out. Called with the lock; a nonblocking one is then to be completed
  * without it, by complete(). */
-static void end_first(struct tupleq_coll *c, int rc, struct tupleq_op **ended)
+static void end_first(struct mca_coll_tupleq_module *c, int rc, struct mca_coll_tupleq_op **ended)
 {
-	struct tupleq_op *op = c->ops;
+	struct mca_coll_tupleq_op *op = c->ops;
 
 	DL_DELETE(c->ops, op);
 	op->rc = rc < 0 ? rc : 0;
@@ -41,28 +41,28 @@ static void end_first(struct tupleq_coll *c, int rc, struct tupleq_op **ended)
 		DL_APPEND(*ended, op);
 		count_nonblocking(-1);
 		if (--c->nonblocking == 0)
-			DL_DELETE2(tupleq_component.active, c, active_prev, active_next);
+			DL_DELETE2(mca_coll_tupleq.active, c, active_prev, active_next);
 	} else {
 		/* release: its caller's stack may be gone after this. */
 		atomic_store_explicit(&op->ended, true, memory_order_release);
 	}
 }
 
-static void complete(struct tupleq_op *ended)
+static void complete(struct mca_coll_tupleq_op *ended)
 {
-	struct tupleq_op *op, *next;
+	struct mca_coll_tupleq_op *op, *next;
 
 	DL_FOREACH_SAFE(ended, op, next) {
-		struct tupleq_request *request = op->request;
+		struct mca_coll_tupleq_request *request = op->request;
 		ompi_communicator_t *comm = request->comm;
 
-		request->super.req_status.MPI_ERROR = tupleq_error(op->rc);
+		request->super.req_status.MPI_ERROR = mca_coll_tupleq_error(op->rc);
 		ompi_request_complete(&request->super, true);
 		OBJ_RELEASE(comm);
 	}
 }
 
-int tupleq_error(int rc)
+int mca_coll_tupleq_error(int rc)
 {
 	switch (rc) {
 	case 0:
@@ -80,9 +80,9 @@ int tupleq_error(int rc)
 /* Some process of the communicator is gone, or is in another operation: nobody shall wait for it.
  * A process that waits for one that is still there, and waits itself, learns it from us; in the
  * set-up, too, as far as that has come: others may be further. */
-void tupleq_fail(struct tupleq_coll *c, int why)
+void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *c, int why)
 {
-	const struct tupleq_group *g = &c->group;
+	const struct mca_coll_tupleq_group *g = &c->group;
 	uint64_t word;
 
 	c->failed = why;
@@ -91,91 +91,93 @@ void tupleq_fail(struct tupleq_coll *c, int why)
 				      memory_order_release);
 	for (int i = 0; g->nodes && i < g->nnodes; i++) {
 		struct tq_peer *leader = g->nodes[i].leader;
-		const struct tupleq_mark *mark = &g->nodes[i].mark;
+		const struct mca_coll_tupleq_mark *mark = &g->nodes[i].mark;
 
-		word = tupleq_mark_failed(mark, why == -EPROTO);
+		word = mca_coll_tupleq_mark_failed(mark, why == -EPROTO);
 		if (i != g->node && leader && !tq_peer_error(leader))
 			tq_put(leader, &word, sizeof(word), mark->addr, mark->key);
 	}
 }
 
 /* A nonblocking barrier where there is no memory to write to. Nothing else is started there. */
-static int meet_by_messages(struct tupleq_coll *c, struct tupleq_request *request)
+static int meet_by_messages(struct mca_coll_tupleq_module *c,
+			    struct mca_coll_tupleq_request *request)
 {
-	struct tupleq_exchange *x = &request->exchange;
+	struct mca_coll_tupleq_exchange *x = &request->exchange;
 	const char nothing = 0;
 	int rc = 0;
 
 	if (!x->blocks)
-		rc = tupleq_exchange_start(x, c->comm, request->tag, &nothing, sizeof(nothing));
+		rc = mca_coll_tupleq_exchange_start(x, c->comm, request->tag, &nothing,
+						    sizeof(nothing));
 	if (!rc)
-		rc = tupleq_exchange_poll(x);
+		rc = mca_coll_tupleq_exchange_poll(x);
 	if (rc)
-		tupleq_exchange_end(x);
+		mca_coll_tupleq_exchange_end(x);
 	return rc;
 }
 
-static int meet(struct tupleq_coll *c, struct tupleq_op *op)
+static int meet(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op)
 {
-	bool ready = tupleq_state(c) == TUPLEQ_READY;
+	bool ready = mca_coll_tupleq_state(c) == TUPLEQ_READY;
 
 	if (!c->failed)
-		return ready ? tupleq_meet(c, op) : meet_by_messages(c, op->request);
+		return ready ? mca_coll_tupleq_meet(c, op) : meet_by_messages(c, op->request);
 	if (!ready && op->request)
-		tupleq_exchange_refuse(c->comm, op->request->tag, 1);
+		mca_coll_tupleq_exchange_refuse(c->comm, op->request->tag, 1);
 	return c->failed;
 }
 
-static uint64_t what_of(const struct tupleq_op *op)
+static uint64_t what_of(const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *d = op->data;
 
-	return d ? tupleq_call_what(d->kind, false, d->root, d->bytes)
-		 : tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
+	return d ? mca_coll_tupleq_call_what(d->kind, false, d->root, d->bytes)
+		 : mca_coll_tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
 }
 
 /* Those that were started before there was memory to record them in. */
-static void record_all(struct tupleq_coll *c)
+static void record_all(struct mca_coll_tupleq_module *c)
 {
-	const struct tupleq_op *op;
+	const struct mca_coll_tupleq_op *op;
 
 	DL_FOREACH(c->ops, op) {
-		tupleq_watch_record(c, op->number, what_of(op));
+		mca_coll_tupleq_watch_record(c, op->number, what_of(op));
 	}
 }
 
 /* Before anything else on a communicator. */
-static bool set_up(struct tupleq_coll *c)
+static bool set_up(struct mca_coll_tupleq_module *c)
 {
 	int rc = 0;
 
 	if (c->failed)
 		return true;
-	if (tupleq_state(c) == TUPLEQ_NEW)
-		rc = tupleq_setup_start(c);
-	if (!rc && tupleq_state(c) == TUPLEQ_SETTING)
-		rc = tupleq_setup_poll(c);
+	if (mca_coll_tupleq_state(c) == TUPLEQ_NEW)
+		rc = mca_coll_tupleq_setup_start(c);
+	if (!rc && mca_coll_tupleq_state(c) == TUPLEQ_SETTING)
+		rc = mca_coll_tupleq_setup_poll(c);
 	if (rc < 0)
-		tupleq_fail(c, -EIO);
-	else if (tupleq_state(c) == TUPLEQ_READY)
+		mca_coll_tupleq_fail(c, -EIO);
+	else if (mca_coll_tupleq_state(c) == TUPLEQ_READY)
 		record_all(c);
-	return c->failed || tupleq_state(c) > TUPLEQ_SETTING;
+	return c->failed || mca_coll_tupleq_state(c) > TUPLEQ_SETTING;
 }
 
-static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
+static void advance(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op **ended)
 {
 	int rc;
 
-	if (OPAL_UNLIKELY(tupleq_state(c) < TUPLEQ_READY) && !set_up(c))
+	if (OPAL_UNLIKELY(mca_coll_tupleq_state(c) < TUPLEQ_READY) && !set_up(c))
 		return;
 	while (c->ops) {
 		rc = meet(c, c->ops);
 		if (rc == 0)
 			return;
 		if (rc == -EPROTO && !c->failed)
-			tupleq_watch_say(c, c->ops->number);
+			mca_coll_tupleq_watch_say(c, c->ops->number);
 		if (rc < 0 && !c->failed)
-			tupleq_fail(c, rc == -EPROTO ? rc : -EIO);
+			mca_coll_tupleq_fail(c, rc == -EPROTO ? rc : -EIO);
 		if (rc > 0 && OPAL_UNLIKELY(c->ops->differs))
 			rc = -EMSGSIZE;
 		end_first(c, rc, ended);
@@ -183,42 +185,43 @@ static void advance(struct tupleq_coll *c, struct tupleq_op **ended)
 }
 
 /* Has another process failed? It may die before it has told all: passed on, once. */
-bool tupleq_was_told(struct tupleq_coll *c)
+bool mca_coll_tupleq_was_told(struct mca_coll_tupleq_module *c)
 {
 	uint64_t word = atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed);
 	bool differ = false;
 
 	if (word)
-		tupleq_fail(c, -(int)word);
-	else if (tupleq_marked(&c->group.mark, &differ))
-		tupleq_fail(c, differ ? -EPROTO : -EIO);
+		mca_coll_tupleq_fail(c, -(int)word);
+	else if (mca_coll_tupleq_marked(&c->group.mark, &differ))
+		mca_coll_tupleq_fail(c, differ ? -EPROTO : -EIO);
 	return c->failed;
 }
 
 /* Is it worth while to wait on? */
-static void look(struct tupleq_coll *c, struct tupleq_op **ended)
+static void look(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op **ended)
 {
-	struct tupleq_op *op = c->ops;
+	struct mca_coll_tupleq_op *op = c->ops;
 	struct tq_peer *awaited;
 
-	if (!op || c->failed || tupleq_state(c) != TUPLEQ_READY || tupleq_was_told(c))
+	if (!op || c->failed || mca_coll_tupleq_state(c) != TUPLEQ_READY ||
+	    mca_coll_tupleq_was_told(c))
 		return;
-	awaited = tupleq_awaits(c, op);
+	awaited = mca_coll_tupleq_awaits(c, op);
 	if (!tq_peer_error(awaited))
 		return;
 	/* It may have left since, having done all that we wait for: that is here then. */
 	advance(c, ended);
-	if (c->ops == op && tupleq_awaits(c, op) == awaited)
-		tupleq_fail(c, -EIO);
+	if (c->ops == op && mca_coll_tupleq_awaits(c, op) == awaited)
+		mca_coll_tupleq_fail(c, -EIO);
 }
 
-static bool keeps_together(const struct tupleq_data *data)
+static bool keeps_together(const struct mca_coll_tupleq_data *data)
 {
 	return !data || data->kind == TUPLEQ_ALLREDUCE;
 }
 
 /* All processes start the same operations in the same order, so all come to the same places. */
-static int take_place(struct tupleq_coll *c, const struct tupleq_data *data)
+static int take_place(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_data *data)
 {
 	if (!keeps_together(data))
 		return c->turn++;
@@ -227,33 +230,33 @@ static int take_place(struct tupleq_coll *c, const struct tupleq_data *data)
 	return TUPLEQ_TURNS + c->odd;
 }
 
-static uint32_t stamp_of(const struct tupleq_op *op)
+static uint32_t stamp_of(const struct mca_coll_tupleq_op *op)
 {
-	const struct tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *d = op->data;
 
-	return d ? tupleq_stamp(d->kind, d->len, d->root, op->number)
-		 : tupleq_stamp(TUPLEQ_BARRIER, 0, 0, op->number);
+	return d ? mca_coll_tupleq_stamp(d->kind, d->len, d->root, op->number)
+		 : mca_coll_tupleq_stamp(TUPLEQ_BARRIER, 0, 0, op->number);
 }
 
-void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
+void mca_coll_tupleq_start(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op)
 {
-	struct tupleq_op *ended = NULL;
+	struct mca_coll_tupleq_op *ended = NULL;
 
 	lock();
 	op->number = ++c->number;
 	op->place = take_place(c, op->data);
 	op->stamp = stamp_of(op);
 	op->len = op->data ? op->data->len : 0;
-	if (OPAL_LIKELY(tupleq_state(c) == TUPLEQ_READY))
-		tupleq_watch_record(c, op->number, what_of(op));
+	if (OPAL_LIKELY(mca_coll_tupleq_state(c) == TUPLEQ_READY))
+		mca_coll_tupleq_watch_record(c, op->number, what_of(op));
 	DL_APPEND(c->ops, op);
 	if (op->request)
 		count_nonblocking(1);
 	if (op->request && c->nonblocking++ == 0) {
-		DL_APPEND2(tupleq_component.active, c, active_prev, active_next);
-		if (!tupleq_component.progressing) {
-			tupleq_component.progressing = true;
-			opal_progress_register(tupleq_progress);
+		DL_APPEND2(mca_coll_tupleq.active, c, active_prev, active_next);
+		if (!mca_coll_tupleq.progressing) {
+			mca_coll_tupleq.progressing = true;
+			opal_progress_register(mca_coll_tupleq_progress);
 		}
 	}
 	advance(c, &ended);
@@ -261,12 +264,12 @@ void tupleq_start(struct tupleq_coll *c, struct tupleq_op *op)
 	complete(ended);
 }
 
-int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
+int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *c, size_t len, bool *ready)
 {
-	struct tupleq_op *ended = NULL;
+	struct mca_coll_tupleq_op *ended = NULL;
 	int failed = 0;
 
-	while (OPAL_UNLIKELY(tupleq_state(c) < TUPLEQ_READY) && !failed) {
+	while (OPAL_UNLIKELY(mca_coll_tupleq_state(c) < TUPLEQ_READY) && !failed) {
 		lock();
 		advance(c, &ended);
 		failed = c->failed;
@@ -277,13 +280,13 @@ int tupleq_ready(struct tupleq_coll *c, size_t len, bool *ready)
 			sched_yield();
 		opal_progress();
 	}
-	*ready = tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
-	return tupleq_error(failed);
+	*ready = mca_coll_tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
+	return mca_coll_tupleq_error(failed);
 }
 
-static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
+static int wait_for(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_op *op)
 {
-	struct tupleq_op *ended = NULL;
+	struct mca_coll_tupleq_op *ended = NULL;
 
 	for (int i = 0; !atomic_load_explicit(&op->ended, memory_order_acquire); i++) {
 		lock();
@@ -303,18 +306,18 @@ static int wait_for(struct tupleq_coll *c, const struct tupleq_op *op)
 			sched_yield();
 		opal_progress();
 	}
-	return tupleq_error(op->rc);
+	return mca_coll_tupleq_error(op->rc);
 }
 
-static int run(struct tupleq_coll *c, struct tupleq_data *data)
+static int run(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_data *data)
 {
-	struct tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
+	struct mca_coll_tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
 
-	tupleq_start(c, &op);
+	mca_coll_tupleq_start(c, &op);
 	return wait_for(c, &op);
 }
 
-int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data)
+int mca_coll_tupleq_run(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_data *data)
 {
 	/* All places are taken: who has left a barrier knows that they have been read. */
 	if (!keeps_together(data) && c->turn == TUPLEQ_TURNS) {
@@ -330,29 +333,32 @@ int tupleq_run(struct tupleq_coll *c, struct tupleq_data *data)
 
 /* For those of the node that are in an operation here: not before all that came before have ended.
  */
-static void show(struct tupleq_coll *c)
+static void show(struct mca_coll_tupleq_module *c)
 {
-	struct tupleq_group *g = &c->group;
-	struct tupleq_line *line =
-		g->me ? tupleq_entered(g->segment, &g->shape, g->me) : &g->segment->release;
+	struct mca_coll_tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_line *line =
+		g->me ? mca_coll_tupleq_entered(g->segment, &g->shape, g->me)
+		      : &g->segment->release;
 
 	if (!c->ops)
 		atomic_store_explicit(&line->word, c->number, memory_order_release);
 }
 
-int tupleq_elsewhere_begin(struct tupleq_coll *c, enum tupleq_kind kind, int root, size_t bytes,
-			   struct tupleq_elsewhere *outer)
+int mca_coll_tupleq_elsewhere_begin(struct mca_coll_tupleq_module *c,
+				    enum mca_coll_tupleq_kind kind, int root, size_t bytes,
+				    struct mca_coll_tupleq_elsewhere *outer)
 {
 	int rc = 0;
 
 	/* Without memory nobody would know. */
-	if (tupleq_state(c) != TUPLEQ_READY)
+	if (mca_coll_tupleq_state(c) != TUPLEQ_READY)
 		return OMPI_SUCCESS;
 	lock();
-	*outer = (struct tupleq_elsewhere){c->elsewhere, c->elsewhere_number};
+	*outer = (struct mca_coll_tupleq_elsewhere){c->elsewhere, c->elsewhere_number};
 	c->number++;
-	tupleq_watch_record(c, c->number, tupleq_call_what(kind, true, root, bytes));
-	if (c->failed || tupleq_was_told(c)) {
+	mca_coll_tupleq_watch_record(c, c->number,
+				     mca_coll_tupleq_call_what(kind, true, root, bytes));
+	if (c->failed || mca_coll_tupleq_was_told(c)) {
 		rc = c->failed;
 	} else {
 		c->elsewhere = true;
@@ -360,14 +366,15 @@ int tupleq_elsewhere_begin(struct tupleq_coll *c, enum tupleq_kind kind, int roo
 		show(c);
 	}
 	unlock();
-	return tupleq_error(rc);
+	return mca_coll_tupleq_error(rc);
 }
 
-int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *outer, int rc)
+int mca_coll_tupleq_elsewhere_end(struct mca_coll_tupleq_module *c,
+				  const struct mca_coll_tupleq_elsewhere *outer, int rc)
 {
 	int failed;
 
-	if (tupleq_state(c) != TUPLEQ_READY)
+	if (mca_coll_tupleq_state(c) != TUPLEQ_READY)
 		return rc;
 	lock();
 	c->elsewhere = outer->elsewhere;
@@ -376,22 +383,22 @@ int tupleq_elsewhere_end(struct tupleq_coll *c, const struct tupleq_elsewhere *o
 	unlock();
 	/* The other component's result comes of messages that were given up, or is a success with
 	 * data that nobody sent. */
-	return failed == -EPROTO ? tupleq_error(failed) : rc;
+	return failed == -EPROTO ? mca_coll_tupleq_error(failed) : rc;
 }
 
-int tupleq_progress(void)
+int mca_coll_tupleq_progress(void)
 {
-	struct tupleq_op *ended = NULL, *op;
-	struct tupleq_coll *c, *next;
+	struct mca_coll_tupleq_op *ended = NULL, *op;
+	struct mca_coll_tupleq_module *c, *next;
 	int events;
 
 	/* What is missed now is seen by the next call. */
-	if (!atomic_load_explicit(&tupleq_component.nonblocking, memory_order_relaxed) ||
-	    OPAL_THREAD_TRYLOCK(&tupleq_component.lock))
+	if (!atomic_load_explicit(&mca_coll_tupleq.nonblocking, memory_order_relaxed) ||
+	    OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
-	tupleq_component.polls++;
-	DL_FOREACH_SAFE2(tupleq_component.active, c, next, active_next) {
-		if (tupleq_component.polls % CALLS == 0)
+	mca_coll_tupleq.polls++;
+	DL_FOREACH_SAFE2(mca_coll_tupleq.active, c, next, active_next) {
+		if (mca_coll_tupleq.polls % CALLS == 0)
 			look(c, &ended);
 		advance(c, &ended);
 	}

@@ -25,11 +25,12 @@ static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, s
 
 /* If it can be done here, `d` says what is to be reduced; the kind, and who gets it, are the
  * caller's to say. */
-static int begin(struct tupleq_coll *c, const void *in, void *out, int count, ompi_datatype_t *type,
-		 struct ompi_op_t *op, struct tupleq_data *d, bool *ready)
+static int begin(struct mca_coll_tupleq_module *c, const void *in, void *out, int count,
+		 ompi_datatype_t *type, struct ompi_op_t *op, struct mca_coll_tupleq_data *d,
+		 bool *ready)
 {
 	bool here = fits(count, type, op, &d->len);
-	int rc = tupleq_ready(c, d->len, ready);
+	int rc = mca_coll_tupleq_ready(c, d->len, ready);
 
 	*ready = *ready && here;
 	d->bytes = (size_t)count * type->super.size;
@@ -43,48 +44,49 @@ static int begin(struct tupleq_coll *c, const void *in, void *out, int count, om
 	return rc;
 }
 
-int tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
-		     struct ompi_op_t *op, ompi_communicator_t *comm,
-		     mca_coll_base_module_t *module)
+int mca_coll_tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
+			      struct ompi_op_t *op, ompi_communicator_t *comm,
+			      mca_coll_base_module_t *module)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
-	struct tupleq_elsewhere outer;
-	struct tupleq_data data;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
+	struct mca_coll_tupleq_elsewhere outer;
+	struct mca_coll_tupleq_data data;
 	bool ready;
 	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
 	if (rc == OMPI_SUCCESS && !ready)
-		rc = tupleq_elsewhere_begin(c, TUPLEQ_ALLREDUCE, 0, data.bytes, &outer);
+		rc = mca_coll_tupleq_elsewhere_begin(c, TUPLEQ_ALLREDUCE, 0, data.bytes, &outer);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	if (!ready) {
 		rc = c->next.allreduce.fn(in, out, count, type, op, comm, c->next.allreduce.module);
-		return tupleq_elsewhere_end(c, &outer, rc);
+		return mca_coll_tupleq_elsewhere_end(c, &outer, rc);
 	}
 	data.kind = TUPLEQ_ALLREDUCE;
-	return tupleq_run(c, &data);
+	return mca_coll_tupleq_run(c, &data);
 }
 
-int tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type, struct ompi_op_t *op,
-		  int root, ompi_communicator_t *comm, mca_coll_base_module_t *module)
+int mca_coll_tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type,
+			   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
+			   mca_coll_base_module_t *module)
 {
-	struct tupleq_coll *c = (struct tupleq_coll *)module;
-	struct tupleq_elsewhere outer;
-	struct tupleq_data data;
+	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
+	struct mca_coll_tupleq_elsewhere outer;
+	struct mca_coll_tupleq_data data;
 	bool ready;
 	int rc = begin(c, in, out, count, type, op, &data, &ready);
 
 	if (rc == OMPI_SUCCESS && !ready)
-		rc = tupleq_elsewhere_begin(c, TUPLEQ_REDUCE, root, data.bytes, &outer);
+		rc = mca_coll_tupleq_elsewhere_begin(c, TUPLEQ_REDUCE, root, data.bytes, &outer);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	if (!ready) {
 		rc = c->next.reduce.fn(in, out, count, type, op, root, comm, c->next.reduce.module);
-		return tupleq_elsewhere_end(c, &outer, rc);
+		return mca_coll_tupleq_elsewhere_end(c, &outer, rc);
 	}
 	data.kind = TUPLEQ_REDUCE;
 	data.root = root;
 	if (ompi_comm_rank(comm) != root)
 		data.out = NULL;
-	return tupleq_run(c, &data);
+	return mca_coll_tupleq_run(c, &data);
 }

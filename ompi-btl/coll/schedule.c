@@ -7,7 +7,7 @@
  * 1988), round k goes to the node 2^k further on, around a ring: one step more. For a power of two
  * both take the same steps, but with doubling they are exchanges of pairs.
  */
-static int doubling(int n, int me, struct tupleq_step *steps)
+static int doubling(int n, int me, struct mca_coll_tupleq_step *steps)
 {
 	int power = 1, count = 0, k, partner;
 
@@ -15,21 +15,21 @@ static int doubling(int n, int me, struct tupleq_step *steps)
 		power *= 2;
 	if (me >= power) {
 		partner = me - power;
-		steps[count++] =
-			(struct tupleq_step){partner, TUPLEQ_SLOT_ENTER, partner, TUPLEQ_SLOT_EXIT};
+		steps[count++] = (struct mca_coll_tupleq_step){partner, TUPLEQ_SLOT_ENTER, partner,
+							       TUPLEQ_SLOT_EXIT};
 		return count;
 	}
 	partner = me + power < n ? me + power : -1;
 	if (partner >= 0)
-		steps[count++] = (struct tupleq_step){-1, 0, partner, TUPLEQ_SLOT_ENTER};
+		steps[count++] = (struct mca_coll_tupleq_step){-1, 0, partner, TUPLEQ_SLOT_ENTER};
 	for (k = 0; 1 << k < power; k++)
-		steps[count++] = (struct tupleq_step){me ^ 1 << k, k, me ^ 1 << k, k};
+		steps[count++] = (struct mca_coll_tupleq_step){me ^ 1 << k, k, me ^ 1 << k, k};
 	if (partner >= 0)
-		steps[count++] = (struct tupleq_step){partner, TUPLEQ_SLOT_EXIT, -1, 0};
+		steps[count++] = (struct mca_coll_tupleq_step){partner, TUPLEQ_SLOT_EXIT, -1, 0};
 	return count;
 }
 
-static int dissemination(int n, int me, struct tupleq_step *steps)
+static int dissemination(int n, int me, struct mca_coll_tupleq_step *steps)
 {
 	int count = 0, k;
 
@@ -37,7 +37,7 @@ static int dissemination(int n, int me, struct tupleq_step *steps)
 		int to = (int)(((unsigned)me + (1u << k)) % (unsigned)n);
 		int from = (int)(((unsigned)me + (unsigned)n - (1u << k)) % (unsigned)n);
 
-		steps[count++] = (struct tupleq_step){to, k, from, k};
+		steps[count++] = (struct mca_coll_tupleq_step){to, k, from, k};
 	}
 	return count;
 }
@@ -51,17 +51,18 @@ static int rounds(int n)
 	return k;
 }
 
-int tupleq_doubling_slots(int n)
+int mca_coll_tupleq_doubling_slots(int n)
 {
 	return rounds(n) + (n & (n - 1) ? TUPLEQ_SLOTS - TUPLEQ_ROUNDS : 0);
 }
 
-int tupleq_doubling_slot(int n, int slot)
+int mca_coll_tupleq_doubling_slot(int n, int slot)
 {
 	return slot < TUPLEQ_ROUNDS ? slot : slot - TUPLEQ_ROUNDS + rounds(n);
 }
 
-int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps)
+int mca_coll_tupleq_schedule(enum mca_coll_tupleq_pattern pattern, int n, int me,
+			     struct mca_coll_tupleq_step *steps)
 {
 	if (pattern == TUPLEQ_AUTO)
 		pattern = n & (n - 1) ? TUPLEQ_DISSEMINATION : TUPLEQ_DOUBLING;
@@ -70,7 +71,7 @@ int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_st
 
 /* ---- trees ---- */
 
-int tupleq_tree_slots(int n)
+int mca_coll_tupleq_tree_slots(int n)
 {
 	int k = 0;
 
@@ -113,28 +114,28 @@ static int child(const struct place *p, int k)
 	return p->n - p->v > 1 << k ? node_at(p, p->v + (1 << k)) : -1;
 }
 
-int tupleq_tree_down(int n, int me, int root, struct tupleq_step *steps)
+int mca_coll_tupleq_tree_down(int n, int me, int root, struct mca_coll_tupleq_step *steps)
 {
 	struct place p = place_of(n, me, root);
 	int count = 0, k;
 
 	if (p.v)
-		steps[count++] = (struct tupleq_step){-1, 0, parent(&p), p.first - 1};
+		steps[count++] = (struct mca_coll_tupleq_step){-1, 0, parent(&p), p.first - 1};
 	for (k = p.first; k < TUPLEQ_ROUNDS && child(&p, k) >= 0; k++)
-		steps[count++] = (struct tupleq_step){child(&p, k), k, -1, 0};
+		steps[count++] = (struct mca_coll_tupleq_step){child(&p, k), k, -1, 0};
 	return count;
 }
 
-int tupleq_tree_up(int n, int me, int root, struct tupleq_step *steps)
+int mca_coll_tupleq_tree_up(int n, int me, int root, struct mca_coll_tupleq_step *steps)
 {
 	struct place p = place_of(n, me, root);
 	int count = 0, k;
 
-	for (k = tupleq_tree_slots(n) - 1; k >= p.first; k--) {
+	for (k = mca_coll_tupleq_tree_slots(n) - 1; k >= p.first; k--) {
 		if (child(&p, k) >= 0)
-			steps[count++] = (struct tupleq_step){-1, 0, child(&p, k), k};
+			steps[count++] = (struct mca_coll_tupleq_step){-1, 0, child(&p, k), k};
 	}
 	if (p.v)
-		steps[count++] = (struct tupleq_step){parent(&p), p.first - 1, -1, 0};
+		steps[count++] = (struct mca_coll_tupleq_step){parent(&p), p.first - 1, -1, 0};
 	return count;
 }

@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_COLL_SCHEDULE_H
 #define TUPLEQ_COLL_SCHEDULE_H
 
-enum tupleq_pattern {
+enum mca_coll_tupleq_pattern {
 	TUPLEQ_AUTO, /* recursive doubling for powers of two, else dissemination: the fewest steps
 		      */
 	TUPLEQ_DOUBLING,
@@ -21,22 +21,23 @@ enum {
 
 /* First write to node `to`, into its slot `to_slot`; then wait for what node `from` writes into the
  * own slot `from_slot`. -1: no such node. */
-struct tupleq_step {
+struct mca_coll_tupleq_step {
 	int to, to_slot;
 	int from, from_slot;
 };
 
 /* Recursive doubling among n nodes: how many slots it uses, and which of them `slot` is. */
-int tupleq_doubling_slots(int n);
-int tupleq_doubling_slot(int n, int slot);
+int mca_coll_tupleq_doubling_slots(int n);
+int mca_coll_tupleq_doubling_slot(int n, int slot);
 
 /* The steps of node `me` of `n`; returns how many. */
-int tupleq_schedule(enum tupleq_pattern pattern, int n, int me, struct tupleq_step *steps);
+int mca_coll_tupleq_schedule(enum mca_coll_tupleq_pattern pattern, int n, int me,
+			     struct mca_coll_tupleq_step *steps);
 
 /* A binomial tree with the root `root`, from it and towards it. The nodes that meet are the same
  * ones as in dissemination. */
-int tupleq_tree_slots(int n);
-int tupleq_tree_down(int n, int me, int root, struct tupleq_step *steps);
-int tupleq_tree_up(int n, int me, int root, struct tupleq_step *steps);
+int mca_coll_tupleq_tree_slots(int n);
+int mca_coll_tupleq_tree_down(int n, int me, int root, struct mca_coll_tupleq_step *steps);
+int mca_coll_tupleq_tree_up(int n, int me, int root, struct mca_coll_tupleq_step *steps);
 
 #endif

@@ -12,10 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-size_t tupleq_segment_size(const struct tupleq_shape *shape)
+size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = tupleq_calls_offset(shape, shape->nlocal);
+	size_t bytes = mca_coll_tupleq_calls_offset(shape, shape->nlocal);
 
 	return (bytes + page - 1) / page * page;
 }
@@ -31,7 +31,7 @@ static uint64_t name_of(int id)
 	return (uint64_t)random << 32 | (uint32_t)id;
 }
 
-static int attach(int id, struct tupleq_segment **segment)
+static int attach(int id, struct mca_coll_tupleq_segment **segment)
 {
 	void *mem = shmat(id, NULL, 0);
 
@@ -41,11 +41,11 @@ static int attach(int id, struct tupleq_segment **segment)
 	return 0;
 }
 
-int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
-			  struct tupleq_segment **segment)
+int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
+				   uint64_t *name, struct mca_coll_tupleq_segment **segment)
 {
-	int id = shmget(IPC_PRIVATE, tupleq_segment_size(shape), IPC_CREAT | 0600);
-	struct tupleq_segment *s = NULL;
+	int id = shmget(IPC_PRIVATE, mca_coll_tupleq_segment_size(shape), IPC_CREAT | 0600);
+	struct mca_coll_tupleq_segment *s = NULL;
 	uint64_t k;
 	int rc, i;
 
@@ -60,36 +60,36 @@ int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uin
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
 		atomic_init(&s->slots[i].word, number);
 	for (i = 0; i < shape->nlocal; i++) {
-		atomic_init(&tupleq_entered(s, shape, i)->word, number);
+		atomic_init(&mca_coll_tupleq_entered(s, shape, i)->word, number);
 		for (k = 0; k < TUPLEQ_CALLS; k++)
-			atomic_init(&tupleq_call_of(s, shape, i, k)->number, number);
+			atomic_init(&mca_coll_tupleq_call_of(s, shape, i, k)->number, number);
 	}
 	*name = s->name = name_of(id);
 	*segment = s;
 	return 0;
 }
 
-int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
-			  struct tupleq_segment **segment)
+int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
+				   struct mca_coll_tupleq_segment **segment)
 {
 	struct shmid_ds ds;
 	int id = (int)(uint32_t)name, rc;
 
 	if (shmctl(id, IPC_STAT, &ds))
 		return -errno;
-	if (ds.shm_perm.cuid != geteuid() || ds.shm_segsz != tupleq_segment_size(shape))
+	if (ds.shm_perm.cuid != geteuid() || ds.shm_segsz != mca_coll_tupleq_segment_size(shape))
 		return -EPERM;
 	rc = attach(id, segment);
 	if (rc || (*segment)->name == name)
 		return rc;
-	tupleq_segment_detach(*segment);
+	mca_coll_tupleq_segment_detach(*segment);
 	*segment = NULL;
 	return -ESTALE;
 }
 
 /* Open MPI's hook in shmdt() reads all mappings to learn how much goes; nobody has a registration
  * of this in a cache. */
-void tupleq_segment_detach(struct tupleq_segment *segment)
+void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment)
 {
 #ifdef SYS_shmdt
 	syscall(SYS_shmdt, segment);

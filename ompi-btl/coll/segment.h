@@ -23,22 +23,24 @@
  */
 enum { TUPLEQ_TURNS = 8, TUPLEQ_PLACES = TUPLEQ_TURNS + 2 };
 
-struct tupleq_line {
+struct mca_coll_tupleq_line {
 	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
 	/* The node's: of the operation that had each place last, by the process that wrote the
 	 * word. */
 	_Atomic uint32_t stamps[TUPLEQ_PLACES];
 };
 
-_Static_assert(sizeof(struct tupleq_line) == TUPLEQ_LINE, "what is read together is one line");
+_Static_assert(sizeof(struct mca_coll_tupleq_line) == TUPLEQ_LINE,
+	       "what is read together is one line");
 
-struct tupleq_segment {
-	struct tupleq_line failed;  /* not 0: why nobody is waited for any more (an errno).
-				     * Written on the node only: see marks.h */
-	struct tupleq_line release; /* the leader's: the operation of that number is done */
-	_Alignas(TUPLEQ_LINE) uint64_t name;    /* what it was made under */
-	struct tupleq_news news;                /* for the leader, to be passed on */
-	struct tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
+struct mca_coll_tupleq_segment {
+	struct mca_coll_tupleq_line failed; /* not 0: why nobody is waited for any more (an errno).
+					     * Written on the node only: see marks.h */
+	struct mca_coll_tupleq_line
+		release; /* the leader's: the operation of that number is done */
+	_Alignas(TUPLEQ_LINE) uint64_t name;             /* what it was made under */
+	struct mca_coll_tupleq_news news;                /* for the leader, to be passed on */
+	struct mca_coll_tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
 	/*
 	 * What the shape says: messages of other nodes; the results; of each process of the node
 	 * (by its number there) the data that it brings, the number of the operation that it
@@ -48,7 +50,7 @@ struct tupleq_segment {
 };
 
 /* Of nodes of a communicator only the number of processes may differ, which comes last. */
-struct tupleq_shape {
+struct mca_coll_tupleq_shape {
 	int nslots;   /* for data that all bring and all get */
 	int ntree;    /* for data on a tree */
 	size_t limit; /* bytes of data, a multiple of the line */
@@ -56,77 +58,86 @@ struct tupleq_shape {
 };
 
 /* Other nodes write here; the offset is the same at all of them. */
-static inline size_t tupleq_message_offset(const struct tupleq_shape *shape, int slot, int place)
+static inline size_t mca_coll_tupleq_message_offset(const struct mca_coll_tupleq_shape *shape,
+						    int slot, int place)
 {
 	int before = place < TUPLEQ_TURNS
 			     ? slot * TUPLEQ_TURNS + place
 			     : shape->ntree * TUPLEQ_TURNS + slot * (TUPLEQ_PLACES - TUPLEQ_TURNS) +
 				       place - TUPLEQ_TURNS;
 
-	return offsetof(struct tupleq_segment, rest) +
-	       (size_t)before * tupleq_words_size(shape->limit);
+	return offsetof(struct mca_coll_tupleq_segment, rest) +
+	       (size_t)before * mca_coll_tupleq_words_size(shape->limit);
 }
 
-static inline size_t tupleq_result_offset(const struct tupleq_shape *shape, int place)
+static inline size_t mca_coll_tupleq_result_offset(const struct mca_coll_tupleq_shape *shape,
+						   int place)
 {
 	/* Behind the messages. */
-	return tupleq_message_offset(shape, shape->nslots, TUPLEQ_TURNS) +
+	return mca_coll_tupleq_message_offset(shape, shape->nslots, TUPLEQ_TURNS) +
 	       (size_t)place * shape->limit;
 }
 
-static inline size_t tupleq_brought_offset(const struct tupleq_shape *shape, int process, int place)
+static inline size_t mca_coll_tupleq_brought_offset(const struct mca_coll_tupleq_shape *shape,
+						    int process, int place)
 {
 	/* Behind the results. */
-	return tupleq_result_offset(shape, (1 + process) * TUPLEQ_PLACES + place);
+	return mca_coll_tupleq_result_offset(shape, (1 + process) * TUPLEQ_PLACES + place);
 }
 
-static inline size_t tupleq_entered_offset(const struct tupleq_shape *shape, int process)
+static inline size_t mca_coll_tupleq_entered_offset(const struct mca_coll_tupleq_shape *shape,
+						    int process)
 {
-	return tupleq_brought_offset(shape, shape->nlocal, 0) +
-	       (size_t)process * sizeof(struct tupleq_line);
+	return mca_coll_tupleq_brought_offset(shape, shape->nlocal, 0) +
+	       (size_t)process * sizeof(struct mca_coll_tupleq_line);
 }
 
-static inline size_t tupleq_calls_offset(const struct tupleq_shape *shape, int process)
+static inline size_t mca_coll_tupleq_calls_offset(const struct mca_coll_tupleq_shape *shape,
+						  int process)
 {
-	return tupleq_entered_offset(shape, shape->nlocal) +
-	       (size_t)process * TUPLEQ_CALLS * sizeof(struct tupleq_call);
+	return mca_coll_tupleq_entered_offset(shape, shape->nlocal) +
+	       (size_t)process * TUPLEQ_CALLS * sizeof(struct mca_coll_tupleq_call);
 }
 
-static inline void *tupleq_at(struct tupleq_segment *segment, size_t offset)
+static inline void *mca_coll_tupleq_at(struct mca_coll_tupleq_segment *segment, size_t offset)
 {
 	return (unsigned char *)segment + offset;
 }
 
-static inline uint64_t *tupleq_message(struct tupleq_segment *s, const struct tupleq_shape *shape,
-				       int slot, int place)
+static inline uint64_t *mca_coll_tupleq_message(struct mca_coll_tupleq_segment *s,
+						const struct mca_coll_tupleq_shape *shape, int slot,
+						int place)
 {
-	return tupleq_at(s, tupleq_message_offset(shape, slot, place));
+	return mca_coll_tupleq_at(s, mca_coll_tupleq_message_offset(shape, slot, place));
 }
 
-static inline void *tupleq_result(struct tupleq_segment *s, const struct tupleq_shape *shape,
-				  int place)
+static inline void *mca_coll_tupleq_result(struct mca_coll_tupleq_segment *s,
+					   const struct mca_coll_tupleq_shape *shape, int place)
 {
-	return tupleq_at(s, tupleq_result_offset(shape, place));
+	return mca_coll_tupleq_at(s, mca_coll_tupleq_result_offset(shape, place));
 }
 
-static inline void *tupleq_brought(struct tupleq_segment *s, const struct tupleq_shape *shape,
-				   int process, int place)
+static inline void *mca_coll_tupleq_brought(struct mca_coll_tupleq_segment *s,
+					    const struct mca_coll_tupleq_shape *shape, int process,
+					    int place)
 {
-	return tupleq_at(s, tupleq_brought_offset(shape, process, place));
+	return mca_coll_tupleq_at(s, mca_coll_tupleq_brought_offset(shape, process, place));
 }
 
-static inline struct tupleq_line *tupleq_entered(struct tupleq_segment *s,
-						 const struct tupleq_shape *shape, int process)
+static inline struct mca_coll_tupleq_line *
+mca_coll_tupleq_entered(struct mca_coll_tupleq_segment *s,
+			const struct mca_coll_tupleq_shape *shape, int process)
 {
-	return tupleq_at(s, tupleq_entered_offset(shape, process));
+	return mca_coll_tupleq_at(s, mca_coll_tupleq_entered_offset(shape, process));
 }
 
 /* The process's entry for the call of that number. */
-static inline struct tupleq_call *tupleq_call_of(struct tupleq_segment *s,
-						 const struct tupleq_shape *shape, int process,
-						 uint64_t number)
+static inline struct mca_coll_tupleq_call *
+mca_coll_tupleq_call_of(struct mca_coll_tupleq_segment *s,
+			const struct mca_coll_tupleq_shape *shape, int process, uint64_t number)
 {
-	struct tupleq_call *calls = tupleq_at(s, tupleq_calls_offset(shape, process));
+	struct mca_coll_tupleq_call *calls =
+		mca_coll_tupleq_at(s, mca_coll_tupleq_calls_offset(shape, process));
 
 	return &calls[number % TUPLEQ_CALLS];
 }
@@ -136,13 +147,13 @@ static inline struct tupleq_call *tupleq_call_of(struct tupleq_segment *s,
  * attach it by, as long as a process has it. 0, or -errno; -ESTALE: what has that number here is
  * another one, as in a container that shares no IPC namespace with the one that made it.
  */
-int tupleq_segment_create(const struct tupleq_shape *shape, uint64_t number, uint64_t *name,
-			  struct tupleq_segment **segment);
-int tupleq_segment_attach(const struct tupleq_shape *shape, uint64_t name,
-			  struct tupleq_segment **segment);
-void tupleq_segment_detach(struct tupleq_segment *segment);
+int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
+				   uint64_t *name, struct mca_coll_tupleq_segment **segment);
+int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
+				   struct mca_coll_tupleq_segment **segment);
+void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment);
 
 /* Bytes that are mapped, and registered. */
-size_t tupleq_segment_size(const struct tupleq_shape *shape);
+size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape);
 
 #endif

@@ -23,7 +23,7 @@ struct card {
 struct offer {
 	uint64_t name; /* of the segment */
 	uint64_t addr;
-	struct tupleq_mark mark;
+	struct mca_coll_tupleq_mark mark;
 	uint32_t key;
 	uint32_t ok; /* of all */
 };
@@ -34,12 +34,12 @@ struct place {
 	int rank;
 };
 
-struct tupleq_setup {
-	struct tupleq_coll *c;
+struct mca_coll_tupleq_setup {
+	struct mca_coll_tupleq_module *c;
 	struct tq_ep *ep;
 	int size, rank;
 	enum { CARDS, OFFERS, VERDICTS, EXCHANGES } stage;
-	struct tupleq_exchange exchange[EXCHANGES];
+	struct mca_coll_tupleq_exchange exchange[EXCHANGES];
 	struct place *places;
 	int *leaders;        /* ranks, ascending */
 	int leader;          /* of this process's node */
@@ -53,25 +53,25 @@ static int tag_of(int stage)
 	return SERIES_SETUP_TAG - stage;
 }
 
-static int share(struct tupleq_setup *s, const void *mine, size_t bytes)
+static int share(struct mca_coll_tupleq_setup *s, const void *mine, size_t bytes)
 {
-	return tupleq_exchange_start(&s->exchange[s->stage], s->c->comm, tag_of((int)s->stage),
-				     mine, bytes);
+	return mca_coll_tupleq_exchange_start(&s->exchange[s->stage], s->c->comm,
+					      tag_of((int)s->stage), mine, bytes);
 }
 
-static const struct card *card_of(const struct tupleq_setup *s, int rank)
+static const struct card *card_of(const struct mca_coll_tupleq_setup *s, int rank)
 {
-	return tupleq_exchange_of(&s->exchange[CARDS], rank);
+	return mca_coll_tupleq_exchange_of(&s->exchange[CARDS], rank);
 }
 
-static const struct offer *offer_of(const struct tupleq_setup *s, int rank)
+static const struct offer *offer_of(const struct mca_coll_tupleq_setup *s, int rank)
 {
-	return tupleq_exchange_of(&s->exchange[OFFERS], rank);
+	return mca_coll_tupleq_exchange_of(&s->exchange[OFFERS], rank);
 }
 
-static int share_cards(struct tupleq_setup *s)
+static int share_cards(struct mca_coll_tupleq_setup *s)
 {
-	struct card mine = {.limit = (uint32_t)tupleq_component.limit};
+	struct card mine = {.limit = (uint32_t)mca_coll_tupleq.limit};
 	const void *address = NULL;
 	size_t len = 0;
 
@@ -87,7 +87,7 @@ static int share_cards(struct tupleq_setup *s)
 	return share(s, &mine, sizeof(mine));
 }
 
-static bool all_have_cards(const struct tupleq_setup *s)
+static bool all_have_cards(const struct mca_coll_tupleq_setup *s)
 {
 	for (int i = 0; i < s->size; i++) {
 		if (!card_of(s, i)->len)
@@ -109,7 +109,7 @@ static int compare_ranks(const void *a, const void *b)
 	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
 
-static struct tq_peer *find_peer(struct tupleq_setup *s, int rank)
+static struct tq_peer *find_peer(struct mca_coll_tupleq_setup *s, int rank)
 {
 	const struct card *card = card_of(s, rank);
 	struct tq_peer *peer = tq_peer_find(s->ep, card->address, card->len);
@@ -120,9 +120,9 @@ static struct tq_peer *find_peer(struct tupleq_setup *s, int rank)
 }
 
 /* The group's processes of this node, and the leaders. */
-static void find_places(struct tupleq_setup *s)
+static void find_places(struct mca_coll_tupleq_setup *s)
 {
-	struct tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *g = &s->c->group;
 	int i, mine = 0;
 
 	for (i = 0; i < s->size; i++) {
@@ -165,30 +165,31 @@ static void find_places(struct tupleq_setup *s)
 }
 
 /* The same on all nodes, but for the number of processes. */
-static void find_shape(struct tupleq_setup *s)
+static void find_shape(struct mca_coll_tupleq_setup *s)
 {
-	struct tupleq_shape *shape = &s->c->group.shape;
+	struct mca_coll_tupleq_shape *shape = &s->c->group.shape;
 	uint32_t limit = UINT32_MAX;
 
 	for (int i = 0; i < s->size; i++)
 		limit = card_of(s, i)->limit < limit ? card_of(s, i)->limit : limit;
 	shape->limit = limit;
-	shape->nslots = tupleq_doubling_slots(s->c->group.nnodes);
-	shape->ntree = tupleq_tree_slots(s->c->group.nnodes);
+	shape->nslots = mca_coll_tupleq_doubling_slots(s->c->group.nnodes);
+	shape->ntree = mca_coll_tupleq_tree_slots(s->c->group.nnodes);
 }
 
-static void make_segment(struct tupleq_setup *s, struct offer *offer)
+static void make_segment(struct mca_coll_tupleq_setup *s, struct offer *offer)
 {
-	struct tupleq_group *g = &s->c->group;
-	int rc = tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
+	struct mca_coll_tupleq_group *g = &s->c->group;
+	int rc = mca_coll_tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
 
 	if (rc) {
 		s->problem = "there is no shared memory left";
 		return;
 	}
-	rc = tq_mr_register(s->ep, g->segment, tupleq_segment_size(&g->shape), true, &g->mr);
+	rc = tq_mr_register(s->ep, g->segment, mca_coll_tupleq_segment_size(&g->shape), true,
+			    &g->mr);
 	if (!rc)
-		rc = tupleq_mark_take(s->ep, &g->mark);
+		rc = mca_coll_tupleq_mark_take(s->ep, &g->mark);
 	if (rc == -ENOSPC) {
 		s->problem = "this process leads too many communicators";
 		return;
@@ -203,7 +204,7 @@ static void make_segment(struct tupleq_setup *s, struct offer *offer)
 	offer->mark = g->mark;
 }
 
-static int share_offers(struct tupleq_setup *s)
+static int share_offers(struct mca_coll_tupleq_setup *s)
 {
 	struct offer mine = {.ok = 0};
 
@@ -216,7 +217,7 @@ static int share_offers(struct tupleq_setup *s)
 	return share(s, &mine, sizeof(mine));
 }
 
-static bool all_have_offers(const struct tupleq_setup *s)
+static bool all_have_offers(const struct mca_coll_tupleq_setup *s)
 {
 	for (int i = 0; i < s->size; i++) {
 		if (!offer_of(s, i)->ok)
@@ -225,18 +226,19 @@ static bool all_have_offers(const struct tupleq_setup *s)
 	return true;
 }
 
-static void attach(struct tupleq_setup *s)
+static void attach(struct mca_coll_tupleq_setup *s)
 {
-	struct tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *g = &s->c->group;
 
-	if (g->me && tupleq_segment_attach(&g->shape, offer_of(s, s->leader)->name, &g->segment))
+	if (g->me &&
+	    mca_coll_tupleq_segment_attach(&g->shape, offer_of(s, s->leader)->name, &g->segment))
 		s->problem = "the shared memory of the node can't be attached";
 }
 
 /* Of each rank; leaders are sorted by rank. */
-static void find_ranks(struct tupleq_setup *s)
+static void find_ranks(struct mca_coll_tupleq_setup *s)
 {
-	struct tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *g = &s->c->group;
 	int first = 0, node = 0;
 
 	for (int i = 0; i < s->size; i++) {
@@ -249,19 +251,19 @@ static void find_ranks(struct tupleq_setup *s)
 			first = i;
 			node = (int)(leader - s->leaders);
 		}
-		g->where[s->places[i].rank] = (struct tupleq_where){node, i - first};
+		g->where[s->places[i].rank] = (struct mca_coll_tupleq_where){node, i - first};
 	}
 }
 
-static void find_nodes(struct tupleq_setup *s)
+static void find_nodes(struct mca_coll_tupleq_setup *s)
 {
-	struct tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *g = &s->c->group;
 
 	g->nodes = calloc((size_t)g->nnodes, sizeof(*g->nodes));
 	g->where = calloc((size_t)s->size, sizeof(*g->where));
 	g->sum = malloc(g->shape.limit);
 	g->other = malloc(g->shape.limit);
-	g->words = malloc(tupleq_words_size(g->shape.limit));
+	g->words = malloc(mca_coll_tupleq_words_size(g->shape.limit));
 	if (!g->nodes || !g->where || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
 		s->problem = "there is no memory left";
 		return;
@@ -272,20 +274,22 @@ static void find_nodes(struct tupleq_setup *s)
 
 		if (s->leaders[i] == s->rank)
 			g->node = i;
-		g->nodes[i] = (struct tupleq_node){
+		g->nodes[i] = (struct mca_coll_tupleq_node){
 			.leader = find_peer(s, s->leaders[i]),
 			.addr = offer->addr,
 			.key = offer->key,
 			.mark = offer->mark,
 		};
 	}
-	g->barrier.nsteps = tupleq_schedule((enum tupleq_pattern)tupleq_component.pattern,
-					    g->nnodes, g->node, g->barrier.steps);
+	g->barrier.nsteps =
+		mca_coll_tupleq_schedule((enum mca_coll_tupleq_pattern)mca_coll_tupleq.pattern,
+					 g->nnodes, g->node, g->barrier.steps);
 	g->reduction.nsteps =
-		tupleq_schedule(TUPLEQ_DOUBLING, g->nnodes, g->node, g->reduction.steps);
+		mca_coll_tupleq_schedule(TUPLEQ_DOUBLING, g->nnodes, g->node, g->reduction.steps);
 }
 
-static void connect_path(const struct tupleq_group *g, const struct tupleq_path *path)
+static void connect_path(const struct mca_coll_tupleq_group *g,
+			 const struct mca_coll_tupleq_path *path)
 {
 	for (int i = 0; i < path->nsteps; i++) {
 		if (path->steps[i].to >= 0)
@@ -296,9 +300,9 @@ static void connect_path(const struct tupleq_group *g, const struct tupleq_path 
 }
 
 /* With all that are waited for, so that their death is noticed. */
-static void connect_all(const struct tupleq_group *g)
+static void connect_all(const struct mca_coll_tupleq_group *g)
 {
-	struct tupleq_path trees;
+	struct mca_coll_tupleq_path trees;
 
 	if (g->me) {
 		tq_peer_connect(g->local[0]);
@@ -309,11 +313,12 @@ static void connect_all(const struct tupleq_group *g)
 	connect_path(g, &g->barrier);
 	connect_path(g, &g->reduction);
 	/* Those on all trees. */
-	trees.nsteps = tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, trees.steps);
+	trees.nsteps =
+		mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, trees.steps);
 	connect_path(g, &trees);
 }
 
-static int share_verdict(struct tupleq_setup *s)
+static int share_verdict(struct mca_coll_tupleq_setup *s)
 {
 	bool mine;
 
@@ -324,19 +329,19 @@ static int share_verdict(struct tupleq_setup *s)
 	return share(s, &mine, sizeof(mine));
 }
 
-static bool all_agree(const struct tupleq_setup *s)
+static bool all_agree(const struct mca_coll_tupleq_setup *s)
 {
 	for (int i = 0; i < s->size; i++) {
-		if (!*(const bool *)tupleq_exchange_of(&s->exchange[VERDICTS], i))
+		if (!*(const bool *)mca_coll_tupleq_exchange_of(&s->exchange[VERDICTS], i))
 			return false;
 	}
 	return true;
 }
 
-static void free_setup(struct tupleq_setup *s)
+static void free_setup(struct mca_coll_tupleq_setup *s)
 {
 	for (int i = 0; i < EXCHANGES; i++)
-		tupleq_exchange_end(&s->exchange[i]);
+		mca_coll_tupleq_exchange_end(&s->exchange[i]);
 	free(s->leaders);
 	free(s->places);
 	free(s);
@@ -348,12 +353,12 @@ static void free_setup(struct tupleq_setup *s)
 static void refuse(ompi_communicator_t *comm, int stage)
 {
 	for (; stage < EXCHANGES; stage++)
-		tupleq_exchange_refuse(comm, tag_of(stage), 1);
+		mca_coll_tupleq_exchange_refuse(comm, tag_of(stage), 1);
 }
 
-int tupleq_setup_start(struct tupleq_coll *c)
+int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *c)
 {
-	struct tupleq_setup *s = calloc(1, sizeof(*s));
+	struct mca_coll_tupleq_setup *s = calloc(1, sizeof(*s));
 	int rc = -ENOMEM;
 
 	if (!s) {
@@ -375,12 +380,12 @@ int tupleq_setup_start(struct tupleq_coll *c)
 		return rc;
 	}
 	c->setup = s;
-	tupleq_set_state(c, TUPLEQ_SETTING);
+	mca_coll_tupleq_set_state(c, TUPLEQ_SETTING);
 	return 0;
 }
 
 /* All have given what belongs to the stage. 1: that settles it; 0: the next has begun; -errno. */
-static int next_stage(struct tupleq_setup *s, bool *agreed)
+static int next_stage(struct mca_coll_tupleq_setup *s, bool *agreed)
 {
 	switch (s->stage) {
 	case CARDS:
@@ -399,36 +404,37 @@ static int next_stage(struct tupleq_setup *s, bool *agreed)
 	}
 }
 
-static void settle(struct tupleq_setup *s, bool agreed)
+static void settle(struct mca_coll_tupleq_setup *s, bool agreed)
 {
-	struct tupleq_coll *c = s->c;
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_module *c = s->c;
+	struct mca_coll_tupleq_group *g = &c->group;
 
 	if (s->problem)
-		tupleq_say(c->comm, "%s", s->problem);
+		mca_coll_tupleq_say(c->comm, "%s", s->problem);
 	if (agreed) {
-		g->calls = tupleq_call_of(g->segment, &g->shape, g->me, 0);
+		g->calls = mca_coll_tupleq_call_of(g->segment, &g->shape, g->me, 0);
 		connect_all(g);
-		tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
-			   g->shape.nlocal, tq_device_text(s->ep));
+		mca_coll_tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
+				    g->shape.nlocal, tq_device_text(s->ep));
 	} else {
-		tupleq_teardown(c);
-		tupleq_say(c->comm, "not every process can take part: barriers are messages, and "
+		mca_coll_tupleq_teardown(c);
+		mca_coll_tupleq_say(c->comm,
+				    "not every process can take part: barriers are messages, and "
 				    "other components do the other collectives");
 	}
 	if (agreed)
-		tupleq_watch_add(c);
-	tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
+		mca_coll_tupleq_watch_add(c);
+	mca_coll_tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 
-int tupleq_setup_poll(struct tupleq_coll *c)
+int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *c)
 {
-	struct tupleq_setup *s = c->setup;
+	struct mca_coll_tupleq_setup *s = c->setup;
 	bool agreed = false;
 	int rc;
 
 	do {
-		rc = tupleq_exchange_poll(&s->exchange[s->stage]);
+		rc = mca_coll_tupleq_exchange_poll(&s->exchange[s->stage]);
 		if (rc > 0)
 			rc = next_stage(s, &agreed);
 		else if (!rc)
@@ -443,9 +449,9 @@ int tupleq_setup_poll(struct tupleq_coll *c)
 	return rc;
 }
 
-void tupleq_teardown(struct tupleq_coll *c)
+void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *c)
 {
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *g = &c->group;
 
 	/* All that was written to us was waited for; but where that failed, more may come, and it
 	 * needs the memory. */
@@ -454,8 +460,8 @@ void tupleq_teardown(struct tupleq_coll *c)
 	else if (g->mr)
 		tq_mr_deregister(g->mr);
 	if (g->segment && !(c->failed && g->mr))
-		tupleq_segment_detach(g->segment);
-	tupleq_mark_give_back(&g->mark);
+		mca_coll_tupleq_segment_detach(g->segment);
+	mca_coll_tupleq_mark_give_back(&g->mark);
 	free(g->words);
 	free(g->other);
 	free(g->sum);

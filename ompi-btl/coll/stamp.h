@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tupleq_kind {
+enum mca_coll_tupleq_kind {
 	TUPLEQ_BARRIER,
 	TUPLEQ_ALLREDUCE,
 	TUPLEQ_BCAST, /* from here on nobody waits for all others */
@@ -22,27 +22,28 @@ enum tupleq_kind {
 #define TUPLEQ_STAMP_LEN (UINT32_C(0x1fff) << 16)
 
 /* `len`: up to 4096. */
-static inline uint32_t tupleq_stamp(enum tupleq_kind kind, size_t len, int root, uint64_t number)
+static inline uint32_t mca_coll_tupleq_stamp(enum mca_coll_tupleq_kind kind, size_t len, int root,
+					     uint64_t number)
 {
 	return UINT32_C(1) << 31 | (uint32_t)kind << 29 | (uint32_t)len << 16 |
 	       ((uint32_t)root & 0xff) << 8 | ((uint32_t)number & 0xff);
 }
 
 /* The stamp of the same operation whose processes differ in their lengths: there are no data. */
-static inline uint32_t tupleq_stamp_void(uint32_t stamp)
+static inline uint32_t mca_coll_tupleq_stamp_void(uint32_t stamp)
 {
 	return stamp | TUPLEQ_STAMP_LEN;
 }
 
 /* Bytes of data that come with it. */
-static inline size_t tupleq_stamp_bytes(uint32_t stamp)
+static inline size_t mca_coll_tupleq_stamp_bytes(uint32_t stamp)
 {
 	return (stamp & TUPLEQ_STAMP_LEN) == TUPLEQ_STAMP_LEN ? 0
 							      : (stamp & TUPLEQ_STAMP_LEN) >> 16;
 }
 
 /* Do they differ in the length alone? */
-static inline bool tupleq_stamps_fit(uint32_t a, uint32_t b)
+static inline bool mca_coll_tupleq_stamps_fit(uint32_t a, uint32_t b)
 {
 	return !((a ^ b) & ~TUPLEQ_STAMP_LEN);
 }

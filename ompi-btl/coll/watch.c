@@ -16,7 +16,8 @@
 #include <time.h>
 #include <utlist.h>
 
-/* Between looks at all communicators; and calls of tupleq_watch() between looks at the clock. */
+/* Between looks at all communicators; and calls of mca_coll_tupleq_watch() between looks at the
+ * clock. */
 enum { INTERVAL_MS = 100, CALLS = 8 };
 
 /* The operations that the next component may be in. */
@@ -29,7 +30,7 @@ static const int tags[] = {
 
 /* ---- what is said ---- */
 
-void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
+void mca_coll_tupleq_watch_say(struct mca_coll_tupleq_module *c, uint64_t number)
 {
 	static const char *const names[] = {
 		[TUPLEQ_BARRIER] = "MPI_Barrier",
@@ -37,18 +38,18 @@ void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
 		[TUPLEQ_BCAST] = "MPI_Bcast",
 		[TUPLEQ_REDUCE] = "MPI_Reduce",
 	};
-	enum tupleq_kind kind;
+	enum mca_coll_tupleq_kind kind;
 	char more[64] = "";
 	uint64_t what;
 
-	if (!tupleq_call_read(&c->group.calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&c->group.calls[number % TUPLEQ_CALLS], number, &what))
 		return;
-	kind = tupleq_call_kind(what);
+	kind = mca_coll_tupleq_call_kind(what);
 	if (kind >= TUPLEQ_BCAST)
-		snprintf(more, sizeof(more), " of %u bytes, root %d", tupleq_call_bytes(what),
-			 tupleq_call_root(what));
+		snprintf(more, sizeof(more), " of %u bytes, root %d",
+			 mca_coll_tupleq_call_bytes(what), mca_coll_tupleq_call_root(what));
 	else if (kind == TUPLEQ_ALLREDUCE)
-		snprintf(more, sizeof(more), " of %u bytes", tupleq_call_bytes(what));
+		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(what));
 	opal_output(
 		0,
 		"coll tupleq, %s: rank %d is in %s%s, and another rank in another operation, or "
@@ -57,32 +58,36 @@ void tupleq_watch_say(struct tupleq_coll *c, uint64_t number)
 		c->comm->c_name, ompi_comm_rank(c->comm), names[kind], more);
 }
 
-static void differ(struct tupleq_coll *c, uint64_t number)
+static void differ(struct mca_coll_tupleq_module *c, uint64_t number)
 {
-	tupleq_watch_say(c, number);
-	tupleq_fail(c, -EPROTO);
+	mca_coll_tupleq_watch_say(c, number);
+	mca_coll_tupleq_fail(c, -EPROTO);
 }
 
 /* ---- announcements ---- */
 
-static void tell(struct tupleq_coll *c, int node, const struct tupleq_told *told)
+static void tell(struct mca_coll_tupleq_module *c, int node,
+		 const struct mca_coll_tupleq_told *told)
 {
-	const struct tupleq_node *to = &c->group.nodes[node];
-	const uint64_t words[] = {told->number, tupleq_news_rest(told, to->mark.id)};
+	const struct mca_coll_tupleq_node *to = &c->group.nodes[node];
+	const uint64_t words[] = {told->number, mca_coll_tupleq_news_rest(told, to->mark.id)};
 
-	_Static_assert(sizeof(words) == sizeof(struct tupleq_news), "what the other one reads");
+	_Static_assert(sizeof(words) == sizeof(struct mca_coll_tupleq_news),
+		       "what the other one reads");
 	if (!tq_peer_error(to->leader))
 		tq_put(to->leader, words, sizeof(words),
-		       to->mark.addr + offsetof(struct tupleq_mark_words, news), to->mark.key);
+		       to->mark.addr + offsetof(struct mca_coll_tupleq_mark_words, news),
+		       to->mark.key);
 }
 
 /* To some other nodes, which pass it on: those that are connected in any case. */
-static void announce(struct tupleq_coll *c, const struct tupleq_told *told)
+static void announce(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_told *told)
 {
-	const struct tupleq_group *g = &c->group;
-	struct tupleq_path path;
+	const struct mca_coll_tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_path path;
 
-	path.nsteps = tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, path.steps);
+	path.nsteps =
+		mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, path.steps);
 	for (int i = 0; i < path.nsteps; i++) {
 		tell(c, path.steps[i].to, told);
 		if (path.steps[i].from != path.steps[i].to)
@@ -91,17 +96,17 @@ static void announce(struct tupleq_coll *c, const struct tupleq_told *told)
 }
 
 /* Is a process of this node in an operation of that number that is another one? */
-static bool is_other_here(struct tupleq_coll *c, const struct tupleq_told *told)
+static bool is_other_here(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_told *told)
 {
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *g = &c->group;
 
 	for (int i = 0; i < g->shape.nlocal; i++) {
-		const struct tupleq_call *call =
-			tupleq_call_of(g->segment, &g->shape, i, told->number);
+		const struct mca_coll_tupleq_call *call =
+			mca_coll_tupleq_call_of(g->segment, &g->shape, i, told->number);
 		uint64_t what;
 
-		if (tupleq_call_read(call, told->number, &what) &&
-		    tupleq_call_digest(what) != told->digest)
+		if (mca_coll_tupleq_call_read(call, told->number, &what) &&
+		    mca_coll_tupleq_call_digest(what) != told->digest)
 			return true;
 	}
 	return false;
@@ -111,10 +116,11 @@ static bool is_other_here(struct tupleq_coll *c, const struct tupleq_told *told)
  * the same words, so more than one would be written over. */
 struct next {
 	bool any;
-	struct tupleq_told told;
+	struct mca_coll_tupleq_told told;
 };
 
-static void choose(struct tupleq_coll *c, struct next *next, const struct tupleq_told *told)
+static void choose(struct mca_coll_tupleq_module *c, struct next *next,
+		   const struct mca_coll_tupleq_told *told)
 {
 	if (c->failed)
 		return;
@@ -128,51 +134,53 @@ static void choose(struct tupleq_coll *c, struct next *next, const struct tupleq
 	next->told = *told;
 }
 
-static void hear(struct tupleq_coll *c, struct next *next)
+static void hear(struct mca_coll_tupleq_module *c, struct next *next)
 {
-	struct tupleq_told told;
+	struct mca_coll_tupleq_told told;
 
-	if (tupleq_mark_news(&c->group.mark, &told) && told.hops--)
+	if (mca_coll_tupleq_mark_news(&c->group.mark, &told) && told.hops--)
 		choose(c, next, &told);
 	/* Entries of this node's processes. */
-	if (!c->group.me && tupleq_news_take(&c->group.segment->news, 0, &told))
+	if (!c->group.me && mca_coll_tupleq_news_take(&c->group.segment->news, 0, &told))
 		choose(c, next, &told);
 }
 
 /* ---- an operation that takes long ---- */
 
 /* Is it the one of the last look? */
-static void look_at(struct tupleq_coll *c, struct tupleq_watched *w, bool is_in, uint64_t number,
-		    struct next *next)
+static void look_at(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_watched *w, bool is_in,
+		    uint64_t number, struct next *next)
 {
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *g = &c->group;
 	bool long_in = is_in && w->is_in && w->number == number;
-	struct tupleq_told told = {.number = number};
+	struct mca_coll_tupleq_told told = {.number = number};
 	uint64_t what;
 
-	*w = (struct tupleq_watched){is_in, number};
+	*w = (struct mca_coll_tupleq_watched){is_in, number};
 	if (!long_in)
 		return;
 	/* Else it was written over by those behind one that doesn't block. */
-	if (!tupleq_call_read(&g->calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&g->calls[number % TUPLEQ_CALLS], number, &what))
 		return;
-	told.digest = tupleq_call_digest(what);
-	told.hops = (unsigned)tupleq_tree_slots(g->nnodes);
+	told.digest = mca_coll_tupleq_call_digest(what);
+	told.hops = (unsigned)mca_coll_tupleq_tree_slots(g->nnodes);
 	choose(c, next, &told);
 }
 
-static void tell_leader(struct tupleq_segment *segment, const struct tupleq_told *told)
+static void tell_leader(struct mca_coll_tupleq_segment *segment,
+			const struct mca_coll_tupleq_told *told)
 {
 	atomic_store_explicit(&segment->news.number, told->number, memory_order_relaxed);
-	atomic_store_explicit(&segment->news.rest, tupleq_news_rest(told, 0), memory_order_release);
+	atomic_store_explicit(&segment->news.rest, mca_coll_tupleq_news_rest(told, 0),
+			      memory_order_release);
 }
 
-static void look(struct tupleq_coll *c)
+static void look(struct mca_coll_tupleq_module *c)
 {
-	struct tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *g = &c->group;
 	struct next next = {.any = false};
 
-	if (c->failed || tupleq_was_told(c))
+	if (c->failed || mca_coll_tupleq_was_told(c))
 		return;
 	hear(c, &next);
 	look_at(c, &c->watched_op, c->ops, c->ops ? c->ops->number : 0, &next);
@@ -199,7 +207,7 @@ static void drop_message(ompi_communicator_t *comm, int source, int tag)
 		ompi_request_free(&request);
 }
 
-static void give_up(struct tupleq_coll *c)
+static void give_up(struct mca_coll_tupleq_module *c)
 {
 	/* In MPI_Finalize the PML forgets communicators first. */
 	if (!c->comm->c_pml_comm)
@@ -236,11 +244,11 @@ static bool is_time(void)
 static int watch(void)
 {
 	static bool giving_up;
-	struct tupleq_coll *c, *next, *failed = NULL;
+	struct mca_coll_tupleq_module *c, *next, *failed = NULL;
 
-	if (!is_time() || OPAL_THREAD_TRYLOCK(&tupleq_component.lock))
+	if (!is_time() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
-	DL_FOREACH2(tupleq_component.ready, c, ready_next) {
+	DL_FOREACH2(mca_coll_tupleq.ready, c, ready_next) {
 		look(c);
 		if (c->failed != -EPROTO || giving_up)
 			continue;
@@ -248,7 +256,7 @@ static int watch(void)
 		LL_PREPEND2(failed, c, failed_next);
 	}
 	giving_up |= failed != NULL;
-	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
 	if (!failed)
 		return 0;
 	/* Without the lock: what ends meanwhile may be the last that some communicator waited for.
@@ -260,31 +268,31 @@ static int watch(void)
 		give_up(c);
 		OBJ_RELEASE(comm);
 	}
-	OPAL_THREAD_LOCK(&tupleq_component.lock);
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.lock);
 	giving_up = false;
-	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
 	return 0;
 }
 
-void tupleq_watch_add(struct tupleq_coll *c)
+void mca_coll_tupleq_watch_add(struct mca_coll_tupleq_module *c)
 {
-	DL_APPEND2(tupleq_component.ready, c, ready_prev, ready_next);
-	if (tupleq_component.watching)
+	DL_APPEND2(mca_coll_tupleq.ready, c, ready_prev, ready_next);
+	if (mca_coll_tupleq.watching)
 		return;
-	tupleq_component.watching = true;
+	mca_coll_tupleq.watching = true;
 	opal_progress_register_lp(watch);
 }
 
-void tupleq_watch_remove(struct tupleq_coll *c)
+void mca_coll_tupleq_watch_remove(struct mca_coll_tupleq_module *c)
 {
-	OPAL_THREAD_LOCK(&tupleq_component.lock);
-	DL_DELETE2(tupleq_component.ready, c, ready_prev, ready_next);
-	OPAL_THREAD_UNLOCK(&tupleq_component.lock);
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.lock);
+	DL_DELETE2(mca_coll_tupleq.ready, c, ready_prev, ready_next);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
 }
 
-void tupleq_watch_stop(void)
+void mca_coll_tupleq_watch_stop(void)
 {
-	if (tupleq_component.watching)
+	if (mca_coll_tupleq.watching)
 		opal_progress_unregister(watch);
-	tupleq_component.watching = false;
+	mca_coll_tupleq.watching = false;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Whole words have a loop of their own: their four bytes are then moved by one instruction. */
-void tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp)
+void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp)
 {
 	const uint64_t high = (uint64_t)stamp << 32;
 	const unsigned char *from = data;
@@ -23,9 +23,9 @@ void tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t st
 	}
 }
 
-bool tupleq_words_here(const uint64_t *words, size_t len, size_t *got)
+bool mca_coll_tupleq_words_here(const uint64_t *words, size_t len, size_t *got)
 {
-	size_t n = tupleq_words_size(len) / sizeof(*words);
+	size_t n = mca_coll_tupleq_words_size(len) / sizeof(*words);
 
 	/* acquire: what the writer had seen before is seen after this. */
 	while (*got < n && __atomic_load_n(&words[*got], __ATOMIC_ACQUIRE))
@@ -33,7 +33,7 @@ bool tupleq_words_here(const uint64_t *words, size_t len, size_t *got)
 	return *got == n;
 }
 
-void tupleq_words_take(uint64_t *words, void *data, size_t len)
+void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len)
 {
 	unsigned char *to = data;
 	uint32_t piece;

@@ -12,23 +12,23 @@
 #include <stdint.h>
 
 /* Bytes that `len` bytes of data take. */
-static inline size_t tupleq_words_size(size_t len)
+static inline size_t mca_coll_tupleq_words_size(size_t len)
 {
 	return (len + 3 + !len) / 4 * sizeof(uint64_t);
 }
 
-void tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp);
+void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp);
 
 /* The first word's stamp; 0: it isn't there yet. */
-static inline uint32_t tupleq_words_stamp(const uint64_t *words)
+static inline uint32_t mca_coll_tupleq_words_stamp(const uint64_t *words)
 {
 	return (uint32_t)(__atomic_load_n(words, __ATOMIC_ACQUIRE) >> 32);
 }
 
 /* Is all of it there? *got: words that are known to be; 0 at first. */
-bool tupleq_words_here(const uint64_t *words, size_t len, size_t *got);
+bool mca_coll_tupleq_words_here(const uint64_t *words, size_t len, size_t *got);
 
 /* Takes it out. */
-void tupleq_words_take(uint64_t *words, void *data, size_t len);
+void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len);
 
 #endif

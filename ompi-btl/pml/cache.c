@@ -63,13 +63,13 @@ static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
 	struct registration *r = (struct registration *)reg;
-	int rc = tq_mr_register(tupleq_pml.ep, base, size, true, &r->mr);
+	int rc = tq_mr_register(mca_pml_tupleq.ep, base, size, true, &r->mr);
 
 	(void)arg;
 	if (!rc)
 		reg->access_flags = READ_WRITE;
 	else if (rc != -ENOMEM && reg->access_flags == READ)
-		rc = tq_mr_register(tupleq_pml.ep, base, size, false, &r->mr);
+		rc = tq_mr_register(mca_pml_tupleq.ep, base, size, false, &r->mr);
 	r->uses = 0;
 	r->recent = false;
 	/* Out of resource: the cache gives up an idle registration and tries again. */
@@ -162,7 +162,7 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 	lock_freed();
 	note_freed(range);
 	unlock_freed();
-	tupleq_gpu_forget(range.base, range.bound);
+	mca_pml_tupleq_gpu_forget(range.base, range.bound);
 	return OPAL_SUCCESS;
 }
 
@@ -381,11 +381,11 @@ static bool hears_all(void)
 		 "Open MPI's memory hooks don't report %s(), so buffers are registered for each "
 		 "message.",
 		 call);
-	tupleq_log(NULL, TQ_LOG_INFO, text);
+	mca_pml_tupleq_log(NULL, TQ_LOG_INFO, text);
 	return false;
 }
 
-const struct tq_mr_cache *tupleq_cache_open(void)
+const struct tq_mr_cache *mca_pml_tupleq_cache_open(void)
 {
 	static const struct tq_mr_cache cache = {.get = cache_get, .put = cache_put};
 	mca_rcache_base_resources_t resources = {
@@ -401,14 +401,14 @@ const struct tq_mr_cache *tupleq_cache_open(void)
 	invalidate_registrations = rcache->rcache_invalidate_range;
 	rcache->rcache_invalidate_range = invalidate_range;
 	if (!hears_all()) {
-		tupleq_cache_close();
+		mca_pml_tupleq_cache_close();
 		return NULL;
 	}
-	tupleq_gpu_remember();
+	mca_pml_tupleq_gpu_remember();
 	return &cache;
 }
 
-void tupleq_cache_close(void)
+void mca_pml_tupleq_cache_close(void)
 {
 	mca_rcache_base_module_t *module = rcache;
 

@@ -6,9 +6,9 @@
 #include <tupleq/tupleq.h>
 
 /* For tq_open(); NULL: there is no cache (the library then registers by itself). */
-const struct tq_mr_cache *tupleq_cache_open(void);
+const struct tq_mr_cache *mca_pml_tupleq_cache_open(void);
 
 /* Drops all registrations. Nothing may be under way; the endpoint is still there. */
-void tupleq_cache_close(void);
+void mca_pml_tupleq_cache_close(void);
 
 #endif

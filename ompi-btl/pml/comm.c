@@ -35,13 +35,13 @@ static int add_comm(ompi_communicator_t *comm)
 		goto out;
 	}
 	for (i = 0; i < n && rc == OMPI_SUCCESS; i++)
-		rc = tupleq_proc_peer(ompi_comm_peer_lookup(comm, i), &peers[i]);
+		rc = mca_pml_tupleq_proc_peer(ompi_comm_peer_lookup(comm, i), &peers[i]);
 	if (rc != OMPI_SUCCESS)
 		goto out;
 
 	series_subscribe_assertions(comm);
 	pc->assertions = series_assertions(comm);
-	rc = tq_ctx_add(tupleq_pml.ep, comm->c_contextid, peers, n, comm->c_my_rank,
+	rc = tq_ctx_add(mca_pml_tupleq.ep, comm->c_contextid, peers, n, comm->c_my_rank,
 			ctx_flags(pc->assertions), &pc->ctx);
 	if (rc == -EINVAL) {
 		char text[160];
@@ -50,10 +50,10 @@ static int add_comm(ompi_communicator_t *comm)
 			 "Open MPI gave two communicators the context id %u (were they made by "
 			 "several threads or nonblocking calls at once?).",
 			 (unsigned)comm->c_contextid);
-		tupleq_log(NULL, TQ_LOG_ERROR, text);
+		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, text);
 	}
 	if (rc) {
-		rc = rc == -EINVAL ? MPI_ERR_INTERN : tupleq_mpi_error(rc);
+		rc = rc == -EINVAL ? MPI_ERR_INTERN : mca_pml_tupleq_mpi_error(rc);
 		goto out;
 	}
 	comm->c_pml_comm = pc;
@@ -64,7 +64,7 @@ out:
 	return rc;
 }
 
-int tupleq_add_comm(ompi_communicator_t *comm)
+int mca_pml_tupleq_add_comm(ompi_communicator_t *comm)
 {
 	int rc;
 
@@ -76,14 +76,14 @@ int tupleq_add_comm(ompi_communicator_t *comm)
 	return rc;
 }
 
-int tupleq_del_comm(ompi_communicator_t *comm)
+int mca_pml_tupleq_del_comm(ompi_communicator_t *comm)
 {
 	struct mca_pml_comm_t *pc = comm->c_pml_comm;
 
 	/* MPI_Finalize ends these first, and then all others that there are: also those that the
 	 * user has freed, and that are there for operations under way. */
 	if (series_is_predefined(comm))
-		tupleq_pml.finalizing = true;
+		mca_pml_tupleq.finalizing = true;
 	if (!pc)
 		return OMPI_SUCCESS;
 	comm->c_pml_comm = NULL;
@@ -92,7 +92,7 @@ int tupleq_del_comm(ompi_communicator_t *comm)
 	return OMPI_SUCCESS;
 }
 
-void tupleq_comm_update_assertions(ompi_communicator_t *comm)
+void mca_pml_tupleq_comm_update_assertions(ompi_communicator_t *comm)
 {
 	comm->c_pml_comm->assertions = series_assertions(comm);
 	tq_ctx_set_flags(comm->c_pml_comm->ctx, ctx_flags(comm->c_pml_comm->assertions));

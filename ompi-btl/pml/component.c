@@ -13,7 +13,7 @@
 #include "request.h"
 #include "value.h"
 
-struct tupleq_pml tupleq_pml;
+struct mca_pml_tupleq mca_pml_tupleq;
 
 /* As the user gave it. */
 static const char *priority_text = "5";
@@ -30,17 +30,17 @@ static int component_register(void)
 					     MCA_BASE_VAR_SCOPE_READONLY, &priority_text);
 	if (rc < 0)
 		return rc;
-	tupleq_pml.stats = false;
+	mca_pml_tupleq.stats = false;
 	rc = mca_base_component_var_register(version, "stats",
 					     "At the end of the job rank 0 prints how much the HCA "
 					     "has matched, which tuples, and "
 					     "what fell back and why.",
 					     MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2,
-					     MCA_BASE_VAR_SCOPE_READONLY, &tupleq_pml.stats);
+					     MCA_BASE_VAR_SCOPE_READONLY, &mca_pml_tupleq.stats);
 	if (rc < 0)
 		return rc;
-	rc = tupleq_params_register();
-	return rc == OPAL_SUCCESS ? tupleq_pvars_register() : rc;
+	rc = mca_pml_tupleq_params_register();
+	return rc == OPAL_SUCCESS ? mca_pml_tupleq_pvars_register() : rc;
 }
 
 /* Is this component named in --mca pml, rather than tried because it is there? */
@@ -75,51 +75,55 @@ static void explain(const char *why, bool no_device)
 
 	/* The other processes of a host mostly have the same to say, which needs no second page. */
 	if (!series_is_first_on_host()) {
-		tupleq_log(NULL, TQ_LOG_ERROR, why);
+		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, why);
 		return;
 	}
 	snprintf(text, sizeof(text),
 		 "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n%s",
-		 tupleq_pml.name, why, no_device ? needs : "");
-	tupleq_explain(text);
+		 mca_pml_tupleq.name, why, no_device ? needs : "");
+	mca_pml_tupleq_explain(text);
 }
 
-/* 0, or a negative number with the reason in tupleq_pml.open_error; -ENODEV: no adapter will do. */
+/* 0, or a negative number with the reason in mca_pml_tupleq.open_error; -ENODEV: no adapter will
+ * do. */
 static int open_endpoint(void)
 {
 	struct tq_job job = {
 		.key = series_job_key(),
 		.dir = series_job_dir(),
-		.name = tupleq_pml.name,
-		.log = tupleq_log,
-		.complete = tupleq_complete,
+		.name = mca_pml_tupleq.name,
+		.log = mca_pml_tupleq_log,
+		.complete = mca_pml_tupleq_complete,
+		.send_pending = mca_pml_tupleq_isend_pending,
 	};
 	struct tq_params *params;
 	int rc;
 
-	if (!tupleq_value("pml_tupleq_priority", priority_text, 100, &tupleq_pml.priority,
-			  tupleq_pml.open_error, sizeof(tupleq_pml.open_error)))
+	if (!mca_pml_tupleq_value("pml_tupleq_priority", priority_text, 100,
+				  &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
+				  sizeof(mca_pml_tupleq.open_error)))
 		return -1;
-	params = tupleq_params(tupleq_pml.open_error, sizeof(tupleq_pml.open_error));
+	params =
+		mca_pml_tupleq_params(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
 	if (!params)
 		return -1;
-	tupleq_pml.opening = true;
-	rc = tq_open(params, &job, tupleq_cache_open(), &tupleq_pml.ep);
-	tupleq_pml.opening = false;
+	mca_pml_tupleq.opening = true;
+	rc = tq_open(params, &job, mca_pml_tupleq_cache_open(), &mca_pml_tupleq.ep);
+	mca_pml_tupleq.opening = false;
 	tq_params_free(params);
 	if (!rc)
 		return 0;
-	tupleq_pml.ep = NULL;
-	if (!tupleq_pml.open_error[0])
-		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s.",
+	mca_pml_tupleq.ep = NULL;
+	if (!mca_pml_tupleq.open_error[0])
+		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s.",
 			 strerror(-rc));
-	tupleq_cache_close();
+	mca_pml_tupleq_cache_close();
 	return rc;
 }
 
 static int progress(void)
 {
-	return tq_progress(tupleq_pml.ep);
+	return tq_progress(mca_pml_tupleq.ep);
 }
 
 static int publish_address(void)
@@ -127,18 +131,18 @@ static int publish_address(void)
 	const void *address;
 	size_t len;
 
-	address = tq_address(tupleq_pml.ep, &len);
+	address = tq_address(mca_pml_tupleq.ep, &len);
 	return series_modex_send(&mca_pml_tupleq_component.pmlm_version, address, len);
 }
 
 static void close_endpoint(void)
 {
 	/* Registrations go before what they are made on, and after their last use. */
-	tq_flush(tupleq_pml.ep);
-	tupleq_cache_close();
-	tupleq_pvars_keep();
-	tq_close(tupleq_pml.ep);
-	tupleq_pml.ep = NULL;
+	tq_flush(mca_pml_tupleq.ep);
+	mca_pml_tupleq_cache_close();
+	mca_pml_tupleq_pvars_keep();
+	tq_close(mca_pml_tupleq.ep);
+	mca_pml_tupleq.ep = NULL;
 }
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
@@ -147,23 +151,24 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
-	tupleq_proc_name(ompi_proc_local(), tupleq_pml.name, sizeof(tupleq_pml.name));
+	mca_pml_tupleq_proc_name(ompi_proc_local(), mca_pml_tupleq.name,
+				 sizeof(mca_pml_tupleq.name));
 	rc = open_endpoint();
-	*priority = tupleq_pml.priority;
+	*priority = mca_pml_tupleq.priority;
 	if (rc) {
 		if (asked_for())
-			explain(tupleq_pml.open_error, rc == -ENODEV);
+			explain(mca_pml_tupleq.open_error, rc == -ENODEV);
 		else
-			tupleq_log(NULL, TQ_LOG_INFO, tupleq_pml.open_error);
+			mca_pml_tupleq_log(NULL, TQ_LOG_INFO, mca_pml_tupleq.open_error);
 		return NULL;
 	}
-	tupleq_log(NULL, TQ_LOG_INFO, tq_device_text(tupleq_pml.ep));
+	mca_pml_tupleq_log(NULL, TQ_LOG_INFO, tq_device_text(mca_pml_tupleq.ep));
 	if (publish_address() != OPAL_SUCCESS) {
-		tupleq_log(NULL, TQ_LOG_ERROR, "The address can't be published.");
+		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, "The address can't be published.");
 		close_endpoint();
 		return NULL;
 	}
-	return &tupleq_module;
+	return &mca_pml_tupleq_module;
 }
 
 /* Called when this component has been chosen. */
@@ -173,32 +178,32 @@ static int enable(bool on)
 
 	if (!on)
 		return OMPI_SUCCESS;
-	OBJ_CONSTRUCT(&tupleq_pml.requests, opal_free_list_t);
-	rc = opal_free_list_init(&tupleq_pml.requests, sizeof(tupleq_request_t),
-				 opal_cache_line_size, OBJ_CLASS(tupleq_request_t), 0,
+	OBJ_CONSTRUCT(&mca_pml_tupleq.requests, opal_free_list_t);
+	rc = opal_free_list_init(&mca_pml_tupleq.requests, sizeof(mca_pml_tupleq_request_t),
+				 opal_cache_line_size, OBJ_CLASS(mca_pml_tupleq_request_t), 0,
 				 opal_cache_line_size, 32, -1, 128, NULL, 0, NULL, NULL, NULL);
 	if (rc != OPAL_SUCCESS)
 		return rc;
-	tupleq_pml.enabled = true;
+	mca_pml_tupleq.enabled = true;
 	opal_progress_register(progress);
-	return tupleq_pml.stats ? tupleq_report_open() : OMPI_SUCCESS;
+	return mca_pml_tupleq.stats ? mca_pml_tupleq_report_open() : OMPI_SUCCESS;
 }
 
 /* Called for each component that gave a module, also for one that wasn't chosen. */
 static int component_finalize(void)
 {
-	if (!tupleq_pml.ep)
+	if (!mca_pml_tupleq.ep)
 		return OMPI_SUCCESS;
-	if (tupleq_pml.enabled) {
-		if (tupleq_pml.stats)
-			tupleq_report_close();
+	if (mca_pml_tupleq.enabled) {
+		if (mca_pml_tupleq.stats)
+			mca_pml_tupleq_report_close();
 		opal_progress_unregister(progress);
 	}
 	close_endpoint();
-	tupleq_procs_close();
-	if (tupleq_pml.enabled)
-		OBJ_DESTRUCT(&tupleq_pml.requests);
-	tupleq_pml.enabled = false;
+	mca_pml_tupleq_procs_close();
+	if (mca_pml_tupleq.enabled)
+		OBJ_DESTRUCT(&mca_pml_tupleq.requests);
+	mca_pml_tupleq.enabled = false;
 	return OMPI_SUCCESS;
 }
 
@@ -208,26 +213,26 @@ static int ft_event(int state)
 	return OMPI_ERR_NOT_SUPPORTED;
 }
 
-mca_pml_base_module_t tupleq_module = {
-	.pml_add_procs = tupleq_add_procs,
-	.pml_del_procs = tupleq_del_procs,
+mca_pml_base_module_t mca_pml_tupleq_module = {
+	.pml_add_procs = mca_pml_tupleq_add_procs,
+	.pml_del_procs = mca_pml_tupleq_del_procs,
 	.pml_enable = enable,
-	.pml_add_comm = tupleq_add_comm,
-	.pml_del_comm = tupleq_del_comm,
-	.pml_irecv_init = tupleq_irecv_init,
-	.pml_irecv = tupleq_irecv,
-	.pml_recv = tupleq_recv,
-	.pml_isend_init = tupleq_isend_init,
-	.pml_isend = tupleq_isend,
-	.pml_send = tupleq_send,
-	.pml_iprobe = tupleq_iprobe,
-	.pml_probe = tupleq_probe,
-	.pml_start = tupleq_start,
-	.pml_improbe = tupleq_improbe,
-	.pml_mprobe = tupleq_mprobe,
-	.pml_imrecv = tupleq_imrecv,
-	.pml_mrecv = tupleq_mrecv,
-	.pml_dump = tupleq_dump,
+	.pml_add_comm = mca_pml_tupleq_add_comm,
+	.pml_del_comm = mca_pml_tupleq_del_comm,
+	.pml_irecv_init = mca_pml_tupleq_irecv_init,
+	.pml_irecv = mca_pml_tupleq_irecv,
+	.pml_recv = mca_pml_tupleq_recv,
+	.pml_isend_init = mca_pml_tupleq_isend_init,
+	.pml_isend = mca_pml_tupleq_isend,
+	.pml_send = mca_pml_tupleq_send,
+	.pml_iprobe = mca_pml_tupleq_iprobe,
+	.pml_probe = mca_pml_tupleq_probe,
+	.pml_start = mca_pml_tupleq_start,
+	.pml_improbe = mca_pml_tupleq_improbe,
+	.pml_mprobe = mca_pml_tupleq_mprobe,
+	.pml_imrecv = mca_pml_tupleq_imrecv,
+	.pml_mrecv = mca_pml_tupleq_mrecv,
+	.pml_dump = mca_pml_tupleq_dump,
 	.pml_ft_event = ft_event,
 	.pml_max_contextid = INT32_MAX,
 	.pml_max_tag = INT32_MAX,

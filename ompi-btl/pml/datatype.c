@@ -16,7 +16,7 @@ static void position(opal_convertor_t *convertor, uint64_t offset)
 }
 
 /* At most `len` bytes, and whole elements only. */
-static size_t pack_elements(struct tupleq_buf *buf, void *to, size_t len)
+static size_t pack_elements(struct mca_pml_tupleq_buf *buf, void *to, size_t len)
 {
 	struct iovec iov = {.iov_base = to, .iov_len = len};
 	uint32_t n = 1;
@@ -32,7 +32,7 @@ static size_t pack_elements(struct tupleq_buf *buf, void *to, size_t len)
  */
 static void pack(void *arg, uint64_t offset, void *to, size_t len)
 {
-	struct tupleq_buf *buf = arg;
+	struct mca_pml_tupleq_buf *buf = arg;
 	size_t n;
 
 	if (offset == 0) {
@@ -60,7 +60,7 @@ static void pack(void *arg, uint64_t offset, void *to, size_t len)
 
 static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
 {
-	struct tupleq_buf *buf = arg;
+	struct mca_pml_tupleq_buf *buf = arg;
 	struct iovec iov = {.iov_base = (void *)from, .iov_len = len};
 	uint32_t n = 1;
 	size_t max = len;
@@ -71,7 +71,7 @@ static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
 }
 
 /* Appends a piece, or makes the last one longer. false: they are too many. */
-static bool add_piece(struct tupleq_buf *buf, const struct iovec *iov, unsigned most)
+static bool add_piece(struct mca_pml_tupleq_buf *buf, const struct iovec *iov, unsigned most)
 {
 	struct tq_piece *last = buf->tq.npieces ? &buf->pieces[buf->tq.npieces - 1] : NULL;
 
@@ -91,7 +91,7 @@ static bool add_piece(struct tupleq_buf *buf, const struct iovec *iov, unsigned 
  * may be one behind the other; so as not to go through all of a large type, it is asked only for
  * so many.
  */
-static void find_pieces(struct tupleq_buf *buf, unsigned most)
+static void find_pieces(struct mca_pml_tupleq_buf *buf, unsigned most)
 {
 	struct iovec iov[4 * TQ_MAX_PIECES];
 	uint32_t n = sizeof(iov) / sizeof(iov[0]), i;
@@ -107,8 +107,8 @@ static void find_pieces(struct tupleq_buf *buf, unsigned most)
 
 static const struct tq_buf_ops gaps_ops = {.pack = pack, .unpack = unpack};
 
-int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
-			 ompi_datatype_t *type, bool send)
+int mca_pml_tupleq_buf_init_gaps(struct mca_pml_tupleq_buf *buf, const void *addr, size_t count,
+				 ompi_datatype_t *type, bool send)
 {
 	unsigned most;
 	size_t len;
@@ -129,27 +129,27 @@ int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
 	OMPI_DATATYPE_RETAIN(type);
 	buf->type = type;
 	buf->tq = (struct tq_buf){.len = len, .ops = &gaps_ops, .arg = buf, .pieces = buf->pieces};
-	most = tq_max_pieces(tupleq_pml.ep, len);
+	most = tq_max_pieces(mca_pml_tupleq.ep, len);
 	/* Elements with gaps are a piece each at least. */
 	if (count <= most)
 		find_pieces(buf, most);
 	return OMPI_SUCCESS;
 }
 
-void tupleq_buf_fini_gaps(struct tupleq_buf *buf)
+void mca_pml_tupleq_buf_fini_gaps(struct mca_pml_tupleq_buf *buf)
 {
 	OBJ_DESTRUCT(&buf->convertor);
 	OMPI_DATATYPE_RELEASE(buf->type);
 	buf->tq.ops = NULL;
 }
 
-int tupleq_refuse_gpu(void)
+int mca_pml_tupleq_refuse_gpu(void)
 {
 	static bool said;
 
 	/* A program that goes on after errors may have many of these. */
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-		tupleq_log(
+		mca_pml_tupleq_log(
 			NULL, TQ_LOG_ERROR,
 			"A message's buffer lies in a GPU's memory (or in managed memory), which "
 			"TupleQ doesn't support: copy it to the host's memory, or use another PML "

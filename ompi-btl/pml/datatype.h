@@ -14,7 +14,7 @@
  * if it is a few pieces, else read and written through Open MPI's convertor, and the type is kept
  * until that is over.
  */
-struct tupleq_buf {
+struct mca_pml_tupleq_buf {
 	struct tq_buf tq;
 	ompi_datatype_t *type;
 	opal_convertor_t convertor;
@@ -24,22 +24,24 @@ struct tupleq_buf {
 	struct tq_piece pieces[TQ_MAX_PIECES];
 };
 
-int tupleq_buf_init_gaps(struct tupleq_buf *buf, const void *addr, size_t count,
-			 ompi_datatype_t *type, bool send);
-void tupleq_buf_fini_gaps(struct tupleq_buf *buf);
-int tupleq_refuse_gpu(void);
+int mca_pml_tupleq_buf_init_gaps(struct mca_pml_tupleq_buf *buf, const void *addr, size_t count,
+				 ompi_datatype_t *type, bool send);
+void mca_pml_tupleq_buf_fini_gaps(struct mca_pml_tupleq_buf *buf);
+int mca_pml_tupleq_refuse_gpu(void);
 
 /* Of a message's memory the first piece is asked about. */
-static inline bool tupleq_buf_is_gpu(const void *addr, size_t count, const ompi_datatype_t *type)
+static inline bool mca_pml_tupleq_buf_is_gpu(const void *addr, size_t count,
+					     const ompi_datatype_t *type)
 {
-	return tupleq_is_gpu((const char *)addr + type->super.true_lb) && count && type->super.size;
+	return mca_pml_tupleq_is_gpu((const char *)addr + type->super.true_lb) && count &&
+	       type->super.size;
 }
 
 /* Memory without gaps; false: it is not that. */
-static inline bool tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
-				    ompi_datatype_t *type)
+static inline bool mca_pml_tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
+					    ompi_datatype_t *type)
 {
-	if (OPAL_UNLIKELY(tupleq_buf_is_gpu(addr, count, type)))
+	if (OPAL_UNLIKELY(mca_pml_tupleq_buf_is_gpu(addr, count, type)))
 		return false;
 	if (OPAL_UNLIKELY(count && !series_datatype_is_contiguous(type, count)))
 		return false;
@@ -51,20 +53,20 @@ static inline bool tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t
 }
 
 /* 0 or an OMPI error. */
-static inline int tupleq_buf_init(struct tupleq_buf *buf, const void *addr, size_t count,
-				  ompi_datatype_t *type, bool send)
+static inline int mca_pml_tupleq_buf_init(struct mca_pml_tupleq_buf *buf, const void *addr,
+					  size_t count, ompi_datatype_t *type, bool send)
 {
-	if (OPAL_LIKELY(tupleq_buf_plain(&buf->tq, addr, count, type)))
+	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&buf->tq, addr, count, type)))
 		return OMPI_SUCCESS;
-	if (tupleq_buf_is_gpu(addr, count, type))
-		return tupleq_refuse_gpu();
-	return tupleq_buf_init_gaps(buf, addr, count, type, send);
+	if (mca_pml_tupleq_buf_is_gpu(addr, count, type))
+		return mca_pml_tupleq_refuse_gpu();
+	return mca_pml_tupleq_buf_init_gaps(buf, addr, count, type, send);
 }
 
-static inline void tupleq_buf_fini(struct tupleq_buf *buf)
+static inline void mca_pml_tupleq_buf_fini(struct mca_pml_tupleq_buf *buf)
 {
 	if (OPAL_UNLIKELY(buf->tq.ops != NULL))
-		tupleq_buf_fini_gaps(buf);
+		mca_pml_tupleq_buf_fini_gaps(buf);
 }
 
 #endif

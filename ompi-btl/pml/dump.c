@@ -7,7 +7,7 @@
 
 enum { TUPLES = 64 };
 
-int tupleq_dump(ompi_communicator_t *comm, int verbose)
+int mca_pml_tupleq_dump(ompi_communicator_t *comm, int verbose)
 {
 	struct tq_tuple_info *info = calloc(TUPLES, sizeof(*info));
 	const struct tq_counter_desc *desc;
@@ -15,9 +15,9 @@ int tupleq_dump(ompi_communicator_t *comm, int verbose)
 
 	if (!info)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	opal_output(0, "tupleq, %s: %s; communicator %s, context %u", tupleq_pml.name,
-		    tq_device_text(tupleq_pml.ep), comm->c_name, comm->c_contextid);
-	n = tq_tuple_infos(tupleq_pml.ep, info, TUPLES);
+	opal_output(0, "tupleq, %s: %s; communicator %s, context %u", mca_pml_tupleq.name,
+		    tq_device_text(mca_pml_tupleq.ep), comm->c_name, comm->c_contextid);
+	n = tq_tuple_infos(mca_pml_tupleq.ep, info, TUPLES);
 	for (i = 0; i < n; i++) {
 		if (info[i].ctx != comm->c_contextid)
 			continue;
@@ -28,7 +28,7 @@ int tupleq_dump(ompi_communicator_t *comm, int verbose)
 			    info[i].promotions, info[i].recalls);
 	}
 	for (i = 0; verbose && (desc = tq_counter_desc(i)); i++)
-		opal_output(0, "  %s %" PRIu64, desc->name, tq_counter(tupleq_pml.ep, i));
+		opal_output(0, "  %s %" PRIu64, desc->name, tq_counter(mca_pml_tupleq.ep, i));
 	free(info);
 	return OMPI_SUCCESS;
 }

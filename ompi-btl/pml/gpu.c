@@ -80,7 +80,7 @@ static const struct library {
 
 enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
 
-uintptr_t tupleq_host_pages[TUPLEQ_HOST_PAGES];
+uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded[LIBRARIES], any; /* of them; read with the lock */
@@ -124,10 +124,10 @@ static void find_libraries(void)
 		any = any || loaded[i];
 	}
 	if (any)
-		tupleq_gpu_forget(0, UINTPTR_MAX);
+		mca_pml_tupleq_gpu_forget(0, UINTPTR_MAX);
 }
 
-bool tupleq_gpu_ask(const void *addr)
+bool mca_pml_tupleq_gpu_ask(const void *addr)
 {
 	uintptr_t ptr = (uintptr_t)addr, page = ptr >> TUPLEQ_PAGE_BITS;
 	bool ask[LIBRARIES], is_gpu = false;
@@ -137,7 +137,7 @@ bool tupleq_gpu_ask(const void *addr)
 	for (int i = 0; i < LIBRARIES; i++)
 		ask[i] = loaded[i];
 	if (remembers && !any)
-		__atomic_store_n(&tupleq_host_pages[page % TUPLEQ_HOST_PAGES], page,
+		__atomic_store_n(&mca_pml_tupleq_host_pages[page % TUPLEQ_HOST_PAGES], page,
 				 __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < LIBRARIES && !is_gpu; i++)
@@ -145,7 +145,7 @@ bool tupleq_gpu_ask(const void *addr)
 	return is_gpu;
 }
 
-void tupleq_gpu_remember(void)
+void mca_pml_tupleq_gpu_remember(void)
 {
 	pthread_mutex_lock(&lock);
 	remembers = true;
@@ -153,13 +153,14 @@ void tupleq_gpu_remember(void)
 }
 
 /* A thread's stack is unmapped when ThreadSanitizer has let go of the thread. */
-__attribute__((no_sanitize("thread"))) void tupleq_gpu_forget(uintptr_t base, uintptr_t bound)
+__attribute__((no_sanitize("thread"))) void mca_pml_tupleq_gpu_forget(uintptr_t base,
+								      uintptr_t bound)
 {
 	uintptr_t first = base >> TUPLEQ_PAGE_BITS, last = bound >> TUPLEQ_PAGE_BITS, page;
 
 	for (int i = 0; i < TUPLEQ_HOST_PAGES; i++) {
-		page = __atomic_load_n(&tupleq_host_pages[i], __ATOMIC_RELAXED);
+		page = __atomic_load_n(&mca_pml_tupleq_host_pages[i], __ATOMIC_RELAXED);
 		if (page >= first && page <= last)
-			__atomic_store_n(&tupleq_host_pages[i], NO_PAGE, __ATOMIC_RELAXED);
+			__atomic_store_n(&mca_pml_tupleq_host_pages[i], NO_PAGE, __ATOMIC_RELAXED);
 	}
 }

@@ -18,22 +18,22 @@
 
 /* Numbers of pages of host memory, as long as no GPU's library is loaded; after that none is
  * remembered. */
-extern uintptr_t tupleq_host_pages[TUPLEQ_HOST_PAGES];
+extern uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
-bool tupleq_gpu_ask(const void *addr);
+bool mca_pml_tupleq_gpu_ask(const void *addr);
 /* Pages may be remembered, as each that is unmapped will be forgotten. */
-void tupleq_gpu_remember(void);
+void mca_pml_tupleq_gpu_remember(void);
 /* From memory hooks: these are unmapped. */
-void tupleq_gpu_forget(uintptr_t base, uintptr_t bound);
+void mca_pml_tupleq_gpu_forget(uintptr_t base, uintptr_t bound);
 
-static inline bool tupleq_is_gpu(const void *addr)
+static inline bool mca_pml_tupleq_is_gpu(const void *addr)
 {
 	uintptr_t page = (uintptr_t)addr >> TUPLEQ_PAGE_BITS;
 
-	if (OPAL_LIKELY(__atomic_load_n(&tupleq_host_pages[page % TUPLEQ_HOST_PAGES],
+	if (OPAL_LIKELY(__atomic_load_n(&mca_pml_tupleq_host_pages[page % TUPLEQ_HOST_PAGES],
 					__ATOMIC_RELAXED) == page))
 		return false;
-	return tupleq_gpu_ask(addr);
+	return mca_pml_tupleq_gpu_ask(addr);
 }
 
 #endif

@@ -32,7 +32,7 @@ static bool is_first_to_warn(void)
 	return true;
 }
 
-void tupleq_log(void *arg, enum tq_log_level level, const char *text)
+void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 {
 	int output = ompi_pml_base_framework.framework_output;
 
@@ -40,16 +40,16 @@ void tupleq_log(void *arg, enum tq_log_level level, const char *text)
 	if (level == TQ_LOG_WARN_HOST && !is_first_to_warn())
 		return;
 	/* A component that isn't chosen has nothing to complain of: component.c decides. */
-	if (tupleq_pml.opening && level == TQ_LOG_ERROR)
-		snprintf(tupleq_pml.open_error, sizeof(tupleq_pml.open_error), "%s", text);
+	if (mca_pml_tupleq.opening && level == TQ_LOG_ERROR)
+		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s", text);
 	else if (!verbosity[level])
-		opal_output(0, "tupleq, %s: %s", tupleq_pml.name, text);
+		opal_output(0, "tupleq, %s: %s", mca_pml_tupleq.name, text);
 	else
-		opal_output_verbose(verbosity[level], output, "tupleq, %s: %s", tupleq_pml.name,
+		opal_output_verbose(verbosity[level], output, "tupleq, %s: %s", mca_pml_tupleq.name,
 				    text);
 }
 
-void tupleq_explain(const char *text)
+void mca_pml_tupleq_explain(const char *text)
 {
 	static const char line[] = "------------------------------------------------------------"
 				   "--------------";
@@ -58,7 +58,7 @@ void tupleq_explain(const char *text)
 	fprintf(stderr, "%s\n%s%s\n", line, text, line);
 }
 
-int tupleq_mpi_error(int err)
+int mca_pml_tupleq_mpi_error(int err)
 {
 	switch (err) {
 	case 0:

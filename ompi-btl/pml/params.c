@@ -34,7 +34,7 @@ static int register_one(unsigned i, const struct tq_param_desc *desc)
 	return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
-int tupleq_params_register(void)
+int mca_pml_tupleq_params_register(void)
 {
 	const struct tq_param_desc *desc;
 	unsigned i;
@@ -49,7 +49,7 @@ int tupleq_params_register(void)
 	return OPAL_SUCCESS;
 }
 
-struct tq_params *tupleq_params(char *why, size_t size)
+struct tq_params *mca_pml_tupleq_params(char *why, size_t size)
 {
 	struct tq_params *params = tq_params_new();
 	const struct tq_param_desc *desc;

@@ -7,9 +7,9 @@
 #include <tupleq/tupleq.h>
 
 /* Called from the component's register function. 0 or an OPAL error. */
-int tupleq_params_register(void);
+int mca_pml_tupleq_params_register(void);
 
 /* The values that the user has chosen. NULL: `why` says which isn't understood. */
-struct tq_params *tupleq_params(char *why, size_t size);
+struct tq_params *mca_pml_tupleq_params(char *why, size_t size);
 
 #endif

@@ -8,17 +8,18 @@
 static void set_status(ompi_status_public_t *to, const struct tq_status *from)
 {
 	if (to != MPI_STATUS_IGNORE)
-		tupleq_status_set(to, from, UINT64_MAX);
+		mca_pml_tupleq_status_set(to, from, UINT64_MAX);
 }
 
-int tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
-		  ompi_status_public_t *status)
+int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
+			  ompi_status_public_t *status)
 {
 	struct tq_status found;
-	int rc = tq_probe(tupleq_ctx(comm), tupleq_source(src), tupleq_tag(tag), &found);
+	int rc = tq_probe(mca_pml_tupleq_ctx(comm), mca_pml_tupleq_source(src),
+			  mca_pml_tupleq_tag(tag), &found);
 
 	if (rc < 0)
-		return tupleq_mpi_error(rc);
+		return mca_pml_tupleq_mpi_error(rc);
 	*matched = rc;
 	if (rc)
 		set_status(status, &found);
@@ -27,18 +28,18 @@ int tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
 	return OMPI_SUCCESS;
 }
 
-int tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
 	int matched = 0, rc;
 
 	do
-		rc = tupleq_iprobe(src, tag, comm, &matched, status);
+		rc = mca_pml_tupleq_iprobe(src, tag, comm, &matched, status);
 	while (rc == OMPI_SUCCESS && !matched);
 	return rc;
 }
 
-int tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
-		   ompi_message_t **message, ompi_status_public_t *status)
+int mca_pml_tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
+			   ompi_message_t **message, ompi_status_public_t *status)
 {
 	ompi_message_t *handle = ompi_message_alloc();
 	struct tq_status found;
@@ -48,11 +49,12 @@ int tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
 	if (!handle)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	*matched = 0;
-	rc = tq_mprobe(tupleq_ctx(comm), tupleq_source(src), tupleq_tag(tag), &found, &msg);
+	rc = tq_mprobe(mca_pml_tupleq_ctx(comm), mca_pml_tupleq_source(src),
+		       mca_pml_tupleq_tag(tag), &found, &msg);
 	if (rc <= 0) {
 		ompi_message_return(handle);
 		if (rc < 0)
-			return tupleq_mpi_error(rc);
+			return mca_pml_tupleq_mpi_error(rc);
 		opal_progress();
 		return OMPI_SUCCESS;
 	}
@@ -68,13 +70,13 @@ int tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
 	return OMPI_SUCCESS;
 }
 
-int tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
-		  ompi_status_public_t *status)
+int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+			  ompi_status_public_t *status)
 {
 	int matched = 0, rc;
 
 	do
-		rc = tupleq_improbe(src, tag, comm, &matched, message, status);
+		rc = mca_pml_tupleq_improbe(src, tag, comm, &matched, message, status);
 	while (rc == OMPI_SUCCESS && !matched);
 	return rc;
 }

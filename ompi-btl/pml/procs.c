@@ -25,7 +25,7 @@ _Static_assert(sizeof(opal_process_name_t) == 2 * sizeof(uint32_t), "a key has n
 static struct proc *procs_known;
 static opal_mutex_t procs_lock = OPAL_MUTEX_STATIC_INIT;
 
-void tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
+void mca_pml_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
 {
 	snprintf(name, size, "rank %u on host %s", series_rank(proc),
 		 opal_get_proc_hostname(&proc->super));
@@ -36,7 +36,7 @@ static void say(enum tq_log_level level, const char *name, const char *what)
 	char text[512];
 
 	snprintf(text, sizeof(text), "%s %s", name, what);
-	tupleq_log(NULL, level, text);
+	mca_pml_tupleq_log(NULL, level, text);
 }
 
 static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
@@ -46,7 +46,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	size_t len = 0;
 	int rc;
 
-	tupleq_proc_name(proc, name, sizeof(name));
+	mca_pml_tupleq_proc_name(proc, name, sizeof(name));
 	if (proc->super.proc_arch != opal_local_arch) {
 		say(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
 		return series_peer_error();
@@ -58,7 +58,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 		    "everywhere?).");
 		return series_peer_error();
 	}
-	rc = tq_peer_add(tupleq_pml.ep, address, len, name, peer);
+	rc = tq_peer_add(mca_pml_tupleq.ep, address, len, name, peer);
 	free(address);
 	if (rc == -ENOMEM)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -98,7 +98,7 @@ static int find_or_add(ompi_proc_t *proc, struct proc **found)
 	return OMPI_SUCCESS;
 }
 
-int tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
+int mca_pml_tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
 {
 	void **endpoint = &proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
 	struct proc *known = NULL;
@@ -115,13 +115,13 @@ int tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
 	return rc;
 }
 
-int tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
+int mca_pml_tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
 {
 	/* Their addresses are fetched by the first communicator that has them in it. */
 	return mca_pml_base_pml_check_selected("tupleq", procs, nprocs);
 }
 
-int tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
+int mca_pml_tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 {
 	struct tq_peer **peers = malloc(nprocs * sizeof(*peers));
 	struct proc *known;
@@ -145,7 +145,7 @@ int tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 	return OMPI_SUCCESS;
 }
 
-void tupleq_procs_close(void)
+void mca_pml_tupleq_procs_close(void)
 {
 	struct proc *known, *next;
 

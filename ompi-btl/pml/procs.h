@@ -8,16 +8,16 @@
 struct ompi_proc_t;
 struct tq_peer;
 
-int tupleq_add_procs(struct ompi_proc_t **procs, size_t nprocs);
-int tupleq_del_procs(struct ompi_proc_t **procs, size_t nprocs);
+int mca_pml_tupleq_add_procs(struct ompi_proc_t **procs, size_t nprocs);
+int mca_pml_tupleq_del_procs(struct ompi_proc_t **procs, size_t nprocs);
 
 /* The peer, made if it isn't known yet. 0 or an OMPI error, with a sentence to the log. */
-int tupleq_proc_peer(struct ompi_proc_t *proc, struct tq_peer **peer);
+int mca_pml_tupleq_proc_peer(struct ompi_proc_t *proc, struct tq_peer **peer);
 
 /* Forgets all; the peers themselves go with the endpoint. */
-void tupleq_procs_close(void);
+void mca_pml_tupleq_procs_close(void);
 
 /* "rank 3 on host n1" */
-void tupleq_proc_name(const struct ompi_proc_t *proc, char *name, size_t size);
+void mca_pml_tupleq_proc_name(const struct ompi_proc_t *proc, char *name, size_t size);
 
 #endif

@@ -10,11 +10,11 @@
  * MPI_Init. */
 static uint64_t last[TUPLEQ_COUNTERS], last_high[TUPLEQ_COUNTERS];
 
-void tupleq_pvars_keep(void)
+void mca_pml_tupleq_pvars_keep(void)
 {
 	for (unsigned i = 0; i < TUPLEQ_COUNTERS && tq_counter_desc(i); i++) {
-		last[i] = tq_counter(tupleq_pml.ep, i);
-		last_high[i] = tq_counter_high(tupleq_pml.ep, i);
+		last[i] = tq_counter(mca_pml_tupleq.ep, i);
+		last_high[i] = tq_counter_high(mca_pml_tupleq.ep, i);
 	}
 }
 
@@ -23,7 +23,8 @@ static int get_value(const mca_base_pvar_t *pvar, void *value, void *obj)
 	unsigned i = (unsigned)(uintptr_t)pvar->ctx;
 
 	(void)obj;
-	*(unsigned long long *)value = tupleq_pml.ep ? tq_counter(tupleq_pml.ep, i) : last[i];
+	*(unsigned long long *)value =
+		mca_pml_tupleq.ep ? tq_counter(mca_pml_tupleq.ep, i) : last[i];
 	return OPAL_SUCCESS;
 }
 
@@ -33,7 +34,7 @@ static int get_high(const mca_base_pvar_t *pvar, void *value, void *obj)
 
 	(void)obj;
 	*(unsigned long long *)value =
-		tupleq_pml.ep ? tq_counter_high(tupleq_pml.ep, i) : last_high[i];
+		mca_pml_tupleq.ep ? tq_counter_high(mca_pml_tupleq.ep, i) : last_high[i];
 	return OPAL_SUCCESS;
 }
 
@@ -47,7 +48,7 @@ static int register_one(unsigned i, const char *name, const char *help, int var_
 		(void *)(uintptr_t)i);
 }
 
-int tupleq_pvars_register(void)
+int mca_pml_tupleq_pvars_register(void)
 {
 	const struct tq_counter_desc *desc;
 	char name[128];

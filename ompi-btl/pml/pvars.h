@@ -7,8 +7,8 @@
 enum { TUPLEQ_COUNTERS = 256 };
 
 /* Called from the component's register function. 0 or an OPAL error. */
-int tupleq_pvars_register(void);
+int mca_pml_tupleq_pvars_register(void);
 /* The endpoint is about to be closed: they keep their values. */
-void tupleq_pvars_keep(void);
+void mca_pml_tupleq_pvars_keep(void);
 
 #endif

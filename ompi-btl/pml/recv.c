@@ -18,8 +18,8 @@ static inline int start(struct from *from, const struct tq_buf *buf, void *user,
 	int rc;
 
 	if (!from->msg)
-		return tq_recv(tupleq_ctx(from->comm), tupleq_source(from->source),
-			       tupleq_tag(from->tag), buf, user, req, status);
+		return tq_recv(mca_pml_tupleq_ctx(from->comm), mca_pml_tupleq_source(from->source),
+			       mca_pml_tupleq_tag(from->tag), buf, user, req, status);
 	rc = tq_mrecv(from->msg, buf, user, req, status);
 	if (rc >= 0)
 		from->msg = NULL;
@@ -30,23 +30,23 @@ static int blocking(struct from *from, void *addr, size_t count, ompi_datatype_t
 		    ompi_status_public_t *status)
 {
 	struct tq_status ended;
-	struct tupleq_op op;
+	struct mca_pml_tupleq_op op;
 	struct tq_req *tq;
 	int rc;
 
-	rc = tupleq_buf_init(&op.buf, addr, count, type, false);
+	rc = mca_pml_tupleq_buf_init(&op.buf, addr, count, type, false);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	tupleq_op_init_blocking(&op);
+	mca_pml_tupleq_op_init_blocking(&op);
 	rc = start(from, &op.buf.tq, &op, &tq, &ended);
 	if (rc < 0) {
-		tupleq_buf_fini(&op.buf);
-		return tupleq_mpi_error(rc);
+		mca_pml_tupleq_buf_fini(&op.buf);
+		return mca_pml_tupleq_mpi_error(rc);
 	}
 	if (rc)
-		tupleq_ended(&op, &ended);
+		mca_pml_tupleq_ended(&op, &ended);
 	else
-		tupleq_wait(&op.ompi);
+		mca_pml_tupleq_wait(&op.ompi);
 	if (status != MPI_STATUS_IGNORE)
 		OMPI_COPY_STATUS(status, op.ompi.req_status, false);
 	return op.ompi.req_status.MPI_ERROR;
@@ -55,14 +55,14 @@ static int blocking(struct from *from, void *addr, size_t count, ompi_datatype_t
 static inline int nonblocking(struct from *from, void *addr, size_t count, ompi_datatype_t *type,
 			      ompi_request_t **out)
 {
-	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
 	struct tq_status ended;
 	int rc;
 
 	*out = MPI_REQUEST_NULL;
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	rc = tupleq_buf_init(&request->op.buf, addr, count, type, false);
+	rc = mca_pml_tupleq_buf_init(&request->op.buf, addr, count, type, false);
 	if (rc != OMPI_SUCCESS)
 		goto undo;
 	/* Before it is started: after that it may be completed by another thread. */
@@ -70,19 +70,19 @@ static inline int nonblocking(struct from *from, void *addr, size_t count, ompi_
 	rc = start(from, &request->op.buf.tq, request, &request->op.tq, &ended);
 	if (rc < 0) {
 		*out = MPI_REQUEST_NULL;
-		rc = tupleq_mpi_error(rc);
+		rc = mca_pml_tupleq_mpi_error(rc);
 		goto undo;
 	}
 	if (rc)
-		tupleq_ended(&request->op, &ended);
+		mca_pml_tupleq_ended(&request->op, &ended);
 	return OMPI_SUCCESS;
 undo:
-	tupleq_request_undo(request);
+	mca_pml_tupleq_request_undo(request);
 	return rc;
 }
 
-int tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
-		ompi_communicator_t *comm, ompi_status_public_t *status)
+int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+			ompi_communicator_t *comm, ompi_status_public_t *status)
 {
 	struct from from = {.comm = comm, .source = src, .tag = tag};
 
@@ -94,8 +94,8 @@ int tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int ta
 	return blocking(&from, addr, count, type, status);
 }
 
-int tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
-		 ompi_communicator_t *comm, ompi_request_t **request)
+int mca_pml_tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+			 ompi_communicator_t *comm, ompi_request_t **request)
 {
 	struct from from = {.comm = comm, .source = src, .tag = tag};
 
@@ -121,8 +121,8 @@ static void hand_in(ompi_message_t **message, struct from *from)
 	*message = MPI_MESSAGE_NULL;
 }
 
-int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
-		 ompi_status_public_t *status)
+int mca_pml_tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+			 ompi_status_public_t *status)
 {
 	struct from from = taken(*message);
 	int rc = blocking(&from, addr, count, type, status);
@@ -131,8 +131,8 @@ int tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t
 	return rc;
 }
 
-int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
-		  ompi_request_t **request)
+int mca_pml_tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
+			  ompi_request_t **request)
 {
 	struct from from = taken(*message);
 	int rc = nonblocking(&from, addr, count, type, request);
@@ -141,11 +141,11 @@ int tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_
 	return rc;
 }
 
-int tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
-		      ompi_communicator_t *comm, ompi_request_t **out)
+int mca_pml_tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
+			      ompi_communicator_t *comm, ompi_request_t **out)
 {
-	tupleq_request_t *request =
-		tupleq_request_new_persistent(TUPLEQ_OP_RECV, addr, count, type, src, tag, comm);
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new_persistent(
+		TUPLEQ_OP_RECV, addr, count, type, src, tag, comm);
 
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -153,21 +153,22 @@ int tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, int src, 
 	return OMPI_SUCCESS;
 }
 
-int tupleq_recv_start(tupleq_request_t *request)
+int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request)
 {
 	struct from from = {.comm = request->comm, .source = request->peer, .tag = request->tag};
 	struct tq_status ended;
 	int rc;
 
-	rc = tupleq_buf_init(&request->op.buf, request->addr, request->count, request->type, false);
+	rc = mca_pml_tupleq_buf_init(&request->op.buf, request->addr, request->count, request->type,
+				     false);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	rc = start(&from, &request->op.buf.tq, request, &request->op.tq, &ended);
 	if (rc < 0) {
-		tupleq_buf_fini(&request->op.buf);
-		return tupleq_mpi_error(rc);
+		mca_pml_tupleq_buf_fini(&request->op.buf);
+		return mca_pml_tupleq_mpi_error(rc);
 	}
 	if (rc)
-		tupleq_ended(&request->op, &ended);
+		mca_pml_tupleq_ended(&request->op, &ended);
 	return OMPI_SUCCESS;
 }

@@ -41,7 +41,7 @@ static struct tq_tuple_info *get_tuples(int *count)
 		if (!bigger)
 			break;
 		info = bigger;
-		n = tq_tuple_infos(tupleq_pml.ep, info, size);
+		n = tq_tuple_infos(mca_pml_tupleq.ep, info, size);
 		*count = n;
 		if (n < size)
 			return info;
@@ -64,8 +64,8 @@ static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int
 	mine->tuples = n;
 	free(info);
 	for (i = 0; i < TUPLEQ_COUNTERS && tq_counter_desc(i); i++) {
-		mine->counter[i] = tq_counter(tupleq_pml.ep, i);
-		high[i] = tq_counter_high(tupleq_pml.ep, i);
+		mine->counter[i] = tq_counter(mca_pml_tupleq.ep, i);
+		high[i] = tq_counter_high(mca_pml_tupleq.ep, i);
 	}
 }
 
@@ -195,7 +195,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	if (!out)
 		return;
 	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
-		tq_device_text(tupleq_pml.ep));
+		tq_device_text(mca_pml_tupleq.ep));
 	fprintf(out,
 		"Of %" PRIu64 " messages the HCA matched %" PRIu64
 		" (%.1f %%, and %.1f %% of the bytes), software %" PRIu64 "; %" PRIu64
@@ -222,7 +222,7 @@ static void report(void)
 	int rank, nprocs;
 
 	/* MPI_Finalize in a process that hasn't called MPI_Init gets here, too. */
-	if (!tupleq_pml.ep)
+	if (!mca_pml_tupleq.ep)
 		return;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &nprocs);
@@ -250,12 +250,12 @@ static ompi_hook_base_component_t hook = {
 	.hookm_mpi_finalize_top = report,
 };
 
-int tupleq_report_open(void)
+int mca_pml_tupleq_report_open(void)
 {
 	return ompi_hook_base_register_callbacks(&hook);
 }
 
-void tupleq_report_close(void)
+void mca_pml_tupleq_report_close(void)
 {
 	ompi_hook_base_deregister_callbacks(&hook);
 }

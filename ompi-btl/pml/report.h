@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_PML_REPORT_H
 #define TUPLEQ_PML_REPORT_H
 
-int tupleq_report_open(void);
-void tupleq_report_close(void);
+int mca_pml_tupleq_report_open(void);
+void mca_pml_tupleq_report_close(void);
 
 #endif

@@ -10,7 +10,7 @@ enum { SPINS = 64 };
 
 static int bsends;
 
-static int add_refs(tupleq_request_t *request, int n)
+static int add_refs(mca_pml_tupleq_request_t *request, int n)
 {
 	if (!opal_using_threads())
 		return request->refs += n;
@@ -19,11 +19,11 @@ static int add_refs(tupleq_request_t *request, int n)
 
 static int request_free(ompi_request_t **ompi)
 {
-	tupleq_request_t *request = (tupleq_request_t *)*ompi;
+	mca_pml_tupleq_request_t *request = (mca_pml_tupleq_request_t *)*ompi;
 
 	OMPI_REQUEST_FINI(&request->op.ompi);
 	*ompi = MPI_REQUEST_NULL;
-	tupleq_request_put(request);
+	mca_pml_tupleq_request_put(request);
 	return OMPI_SUCCESS;
 }
 
@@ -33,7 +33,7 @@ static int request_free(ompi_request_t **ompi)
  */
 static int request_cancel(ompi_request_t *ompi, int flag)
 {
-	struct tupleq_op *op = (struct tupleq_op *)ompi;
+	struct mca_pml_tupleq_op *op = (struct mca_pml_tupleq_op *)ompi;
 	struct tq_req *tq;
 
 	(void)flag;
@@ -48,7 +48,7 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 	return OMPI_SUCCESS;
 }
 
-static void await_cancel(struct tupleq_op *op)
+static void await_cancel(struct mca_pml_tupleq_op *op)
 {
 	if (!opal_using_threads()) {
 		op->tq = NULL;
@@ -58,24 +58,25 @@ static void await_cancel(struct tupleq_op *op)
 		;
 }
 
-static void request_construct(tupleq_request_t *request)
+static void request_construct(mca_pml_tupleq_request_t *request)
 {
 	ompi_request_t *ompi = &request->op.ompi;
 
 	ompi->req_type = OMPI_REQUEST_PML;
-	ompi->req_start = tupleq_start;
+	ompi->req_start = mca_pml_tupleq_start;
 	ompi->req_free = request_free;
 	ompi->req_cancel = request_cancel;
 	request->op.buf.tq.ops = NULL;
 	request->op.tq = NULL;
 }
 
-OBJ_CLASS_INSTANCE(tupleq_request_t, ompi_request_t, request_construct, NULL);
+OBJ_CLASS_INSTANCE(mca_pml_tupleq_request_t, ompi_request_t, request_construct, NULL);
 
-static tupleq_request_t *request_get(enum tupleq_op_kind kind, ompi_communicator_t *comm,
-				     bool persistent)
+static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind,
+					     ompi_communicator_t *comm, bool persistent)
 {
-	tupleq_request_t *request = (tupleq_request_t *)opal_free_list_get(&tupleq_pml.requests);
+	mca_pml_tupleq_request_t *request =
+		(mca_pml_tupleq_request_t *)opal_free_list_get(&mca_pml_tupleq.requests);
 
 	if (!request)
 		return NULL;
@@ -91,9 +92,10 @@ static tupleq_request_t *request_get(enum tupleq_op_kind kind, ompi_communicator
 	return request;
 }
 
-tupleq_request_t *tupleq_request_new(enum tupleq_op_kind kind, ompi_communicator_t *comm)
+mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind,
+						     ompi_communicator_t *comm)
 {
-	tupleq_request_t *request = request_get(kind, comm, false);
+	mca_pml_tupleq_request_t *request = request_get(kind, comm, false);
 
 	if (request) {
 		request->refs = 2;
@@ -102,11 +104,12 @@ tupleq_request_t *tupleq_request_new(enum tupleq_op_kind kind, ompi_communicator
 	return request;
 }
 
-tupleq_request_t *tupleq_request_new_persistent(enum tupleq_op_kind kind, void *addr, size_t count,
-						ompi_datatype_t *type, int peer, int tag,
-						ompi_communicator_t *comm)
+mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tupleq_op_kind kind,
+								void *addr, size_t count,
+								ompi_datatype_t *type, int peer,
+								int tag, ompi_communicator_t *comm)
 {
-	tupleq_request_t *request = request_get(kind, comm, true);
+	mca_pml_tupleq_request_t *request = request_get(kind, comm, true);
 
 	if (request) {
 		request->refs = 1;
@@ -120,7 +123,7 @@ tupleq_request_t *tupleq_request_new_persistent(enum tupleq_op_kind kind, void *
 	return request;
 }
 
-void tupleq_request_put(tupleq_request_t *request)
+void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
 {
 	ompi_communicator_t *comm = request->comm;
 
@@ -130,20 +133,21 @@ void tupleq_request_put(tupleq_request_t *request)
 	if (request->type)
 		OMPI_DATATYPE_RELEASE(request->type);
 	series_handed_over(request);
-	opal_free_list_return(&tupleq_pml.requests, &request->op.ompi.super);
-	if (OPAL_LIKELY(!tupleq_pml.finalizing))
+	opal_free_list_return(&mca_pml_tupleq.requests, &request->op.ompi.super);
+	if (OPAL_LIKELY(!mca_pml_tupleq.finalizing))
 		OBJ_RELEASE(comm);
 }
 
-void tupleq_request_undo(tupleq_request_t *request)
+void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request)
 {
-	tupleq_buf_fini(&request->op.buf);
+	mca_pml_tupleq_buf_fini(&request->op.buf);
 	OMPI_REQUEST_FINI(&request->op.ompi);
 	request->refs = 1;
-	tupleq_request_put(request);
+	mca_pml_tupleq_request_put(request);
 }
 
-void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, uint64_t room)
+void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
+			       uint64_t room)
 {
 	to->MPI_SOURCE = from->source;
 	to->MPI_TAG = from->tag;
@@ -156,52 +160,52 @@ void tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from, u
 	}
 }
 
-void tupleq_bsend_began(void)
+void mca_pml_tupleq_bsend_began(void)
 {
 	__atomic_add_fetch(&bsends, 1, __ATOMIC_RELAXED);
 }
 
-void tupleq_bsend_ended(void *copy)
+void mca_pml_tupleq_bsend_ended(void *copy)
 {
 	mca_pml_base_bsend_request_free(copy);
 	__atomic_sub_fetch(&bsends, 1, __ATOMIC_RELEASE);
 }
 
-bool tupleq_bsends_pending(void)
+bool mca_pml_tupleq_bsends_pending(void)
 {
 	return __atomic_load_n(&bsends, __ATOMIC_ACQUIRE) != 0;
 }
 
-static void end_request(tupleq_request_t *request, const struct tq_status *status)
+static void end_request(mca_pml_tupleq_request_t *request, const struct tq_status *status)
 {
-	struct tupleq_op *op = &request->op;
+	struct mca_pml_tupleq_op *op = &request->op;
 
-	op->ompi.req_status.MPI_ERROR = tupleq_mpi_error(status->error);
+	op->ompi.req_status.MPI_ERROR = mca_pml_tupleq_mpi_error(status->error);
 	if (op->kind == TUPLEQ_OP_RECV)
-		tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
-	tupleq_buf_fini(&op->buf);
+		mca_pml_tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
+	mca_pml_tupleq_buf_fini(&op->buf);
 	if (op->kind == TUPLEQ_OP_BSEND) {
-		tupleq_bsend_ended(request->bsend_copy);
+		mca_pml_tupleq_bsend_ended(request->bsend_copy);
 	} else {
 		series_handed_over(&op->ompi);
 		ompi_request_complete(&op->ompi, true);
 	}
-	tupleq_request_put(request);
+	mca_pml_tupleq_request_put(request);
 }
 
 /* The end of a blocking operation: the caller's stack may be gone after this. */
-static void end_blocking(struct tupleq_op *op, const struct tq_status *status)
+static void end_blocking(struct mca_pml_tupleq_op *op, const struct tq_status *status)
 {
-	op->ompi.req_status.MPI_ERROR = tupleq_mpi_error(status->error);
+	op->ompi.req_status.MPI_ERROR = mca_pml_tupleq_mpi_error(status->error);
 	/* Of a send nobody looks at it. */
-	tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
-	tupleq_buf_fini(&op->buf);
+	mca_pml_tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
+	mca_pml_tupleq_buf_fini(&op->buf);
 	series_stack_request_end(&op->ompi);
 }
 
-void tupleq_complete(void *user, const struct tq_status *status)
+void mca_pml_tupleq_complete(void *user, const struct tq_status *status)
 {
-	struct tupleq_op *op = user;
+	struct mca_pml_tupleq_op *op = user;
 
 	if (op->kind == TUPLEQ_OP_BLOCKING) {
 		end_blocking(op, status);
@@ -212,21 +216,21 @@ void tupleq_complete(void *user, const struct tq_status *status)
 	end_request(user, status);
 }
 
-void tupleq_ended(struct tupleq_op *op, const struct tq_status *status)
+void mca_pml_tupleq_ended(struct mca_pml_tupleq_op *op, const struct tq_status *status)
 {
 	if (op->kind == TUPLEQ_OP_BLOCKING)
 		end_blocking(op, status);
 	else
-		end_request((tupleq_request_t *)op, status);
+		end_request((mca_pml_tupleq_request_t *)op, status);
 }
 
-void tupleq_wait(ompi_request_t *request)
+void mca_pml_tupleq_wait(ompi_request_t *request)
 {
 	int i;
 
 	while (!series_stack_request_has_ended(request)) {
 		for (i = 0; i < SPINS; i++) {
-			tq_progress(tupleq_pml.ep);
+			tq_progress(mca_pml_tupleq.ep);
 			if (series_stack_request_has_ended(request))
 				return;
 		}
@@ -238,29 +242,29 @@ void tupleq_wait(ompi_request_t *request)
 }
 
 /* A persistent operation could not be started. */
-static void end_unstarted(tupleq_request_t *request, int error)
+static void end_unstarted(mca_pml_tupleq_request_t *request, int error)
 {
 	request->op.ompi.req_status.MPI_ERROR = ompi_errcode_get_mpi_code(error);
 	request->op.ompi.req_status._ucount = 0;
 	series_handed_over(&request->op.ompi);
 	ompi_request_complete(&request->op.ompi, true);
-	tupleq_request_put(request);
+	mca_pml_tupleq_request_put(request);
 }
 
 /* Returns the first error; but Open MPI's MPI_Startall drops that, and its MPI_Start calls no error
  * handler for it. So what can't be started ends with its error, too, and the others are started. */
-int tupleq_start(size_t count, ompi_request_t **requests)
+int mca_pml_tupleq_start(size_t count, ompi_request_t **requests)
 {
-	tupleq_request_t *request;
+	mca_pml_tupleq_request_t *request;
 	int first = OMPI_SUCCESS, rc;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		request = (tupleq_request_t *)requests[i];
+		request = (mca_pml_tupleq_request_t *)requests[i];
 		add_refs(request, 1);
 		series_request_pending(&request->op.ompi);
-		rc = request->op.kind == TUPLEQ_OP_RECV ? tupleq_recv_start(request)
-							: tupleq_send_start(request);
+		rc = request->op.kind == TUPLEQ_OP_RECV ? mca_pml_tupleq_recv_start(request)
+							: mca_pml_tupleq_send_start(request);
 		if (rc != OMPI_SUCCESS)
 			end_unstarted(request, rc);
 		if (first == OMPI_SUCCESS)

@@ -23,7 +23,7 @@ static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 }
 
 /* MPI leaves a send's status undefined, but osc/pt2pt reads it: it is what pml/ob1 makes it. */
-static void set_status(tupleq_request_t *request, int tag)
+static void set_status(mca_pml_tupleq_request_t *request, int tag)
 {
 	ompi_status_public_t *status = &request->op.ompi.req_status;
 
@@ -55,7 +55,7 @@ static void *bsend_room(size_t len)
 		return room;
 	until = now_ms() + BSEND_WAIT_MS;
 	while (!room && pending && now_ms() < until) {
-		pending = tupleq_bsends_pending();
+		pending = mca_pml_tupleq_bsends_pending();
 		room = mca_pml_base_bsend_request_alloc_buf(len);
 		if (!room)
 			sched_yield(); /* whom we wait for may need this core */
@@ -81,15 +81,15 @@ static void *bsend_copy(const struct tq_buf *buf)
 static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
 		 ompi_communicator_t *comm)
 {
-	tupleq_request_t *request = tupleq_request_new(TUPLEQ_OP_BSEND, comm);
-	struct tupleq_buf *buf;
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_BSEND, comm);
+	struct mca_pml_tupleq_buf *buf;
 	void *copy;
 	int rc;
 
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	buf = &request->op.buf;
-	rc = tupleq_buf_init(buf, addr, count, type, true);
+	rc = mca_pml_tupleq_buf_init(buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		goto undo;
 	copy = bsend_copy(&buf->tq);
@@ -97,26 +97,26 @@ static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 		rc = OMPI_ERR_BUFFER;
 		goto undo;
 	}
-	tupleq_buf_fini(buf);
+	mca_pml_tupleq_buf_fini(buf);
 	buf->tq = (struct tq_buf){.addr = copy, .len = buf->tq.len};
 	request->bsend_copy = copy;
 	request->refs = 1; /* nobody else has it */
-	tupleq_bsend_began();
-	rc = tq_send(tupleq_ctx(comm), dst, tag, &buf->tq,
+	mca_pml_tupleq_bsend_began();
+	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &buf->tq,
 		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED), request, &request->op.tq);
 	if (!rc)
 		return OMPI_SUCCESS;
-	tupleq_bsend_ended(copy);
-	rc = rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+	mca_pml_tupleq_bsend_ended(copy);
+	rc = rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
 undo:
-	tupleq_request_undo(request);
+	mca_pml_tupleq_request_undo(request);
 	return rc;
 }
 
-int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-		mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+			mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-	struct tupleq_op op;
+	struct mca_pml_tupleq_op op;
 	struct tq_req *tq;
 	int rc;
 
@@ -124,36 +124,65 @@ int tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, 
 		return OMPI_SUCCESS;
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
-	rc = tupleq_buf_init(&op.buf, addr, count, type, true);
+	rc = mca_pml_tupleq_buf_init(&op.buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	tupleq_op_init_blocking(&op);
-	while ((rc = tq_send(tupleq_ctx(comm), dst, tag, &op.buf.tq,
-			     send_flags(tag, mode) | TQ_SEND_PATIENT, &op, &tq)) == -EAGAIN)
-		opal_progress();
+	mca_pml_tupleq_op_init_blocking(&op);
+	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &op.buf.tq,
+		     send_flags(tag, mode) | TQ_SEND_PATIENT, &op, &tq);
 	if (rc) {
-		tupleq_buf_fini(&op.buf);
-		return rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+		mca_pml_tupleq_buf_fini(&op.buf);
+		return rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
 	}
-	tupleq_wait(&op.ompi);
+	mca_pml_tupleq_wait(&op.ompi);
 	return op.ompi.req_status.MPI_ERROR;
 }
 
-/* A short message has gone when it is started, as a rule: then it needs no request. */
-static bool send_now(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-		     mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
-{
+/* An MPI_Isend of memory without gaps, which has no request yet. */
+struct isend {
+	ompi_communicator_t *comm;
 	struct tq_buf buf;
+	int tag;
+	ompi_request_t **out;
+	mca_pml_tupleq_request_t *request; /* NULL: none was needed */
+};
 
-	return mode != MCA_PML_BASE_SEND_SYNCHRONOUS && tupleq_buf_plain(&buf, addr, count, type) &&
-	       tq_send(tupleq_ctx(comm), dst, tag, &buf, send_flags(tag, mode) | TQ_SEND_NOW, NULL,
-		       NULL) == 1;
+void *mca_pml_tupleq_isend_pending(void *user)
+{
+	struct isend *isend = user;
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, isend->comm);
+
+	if (!request)
+		return NULL;
+	request->op.buf.tq = isend->buf;
+	set_status(request, isend->tag);
+	/* Before the send is started: after that another thread may complete it. */
+	*isend->out = &request->op.ompi;
+	return isend->request = request;
 }
 
-int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-		 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **out)
+/* Starts a send of memory without gaps. Most short ones end when they are started, and need no
+ * request. */
+static int isend_plain(struct isend *isend, int dst, unsigned flags)
 {
-	tupleq_request_t *request;
+	struct tq_req *tq;
+	int rc = tq_send(mca_pml_tupleq_ctx(isend->comm), dst, isend->tag, &isend->buf,
+			 flags | TQ_SEND_DEFER_USER, isend, &tq);
+
+	if (OPAL_LIKELY(rc >= 0))
+		return OMPI_SUCCESS;
+	*isend->out = &ompi_request_empty;
+	if (isend->request)
+		mca_pml_tupleq_request_undo(isend->request);
+	return mca_pml_tupleq_mpi_error(rc);
+}
+
+int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+			 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+			 ompi_request_t **out)
+{
+	struct isend isend = {.comm = comm, .tag = tag, .out = out};
+	mca_pml_tupleq_request_t *request;
 	int rc;
 
 	*out = &ompi_request_empty;
@@ -161,34 +190,34 @@ int tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 		return OMPI_SUCCESS;
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
-	if (send_now(addr, count, type, dst, tag, mode, comm))
-		return OMPI_SUCCESS;
-	request = tupleq_request_new(TUPLEQ_OP_SEND, comm);
+	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&isend.buf, addr, count, type)))
+		return isend_plain(&isend, dst, send_flags(tag, mode));
+	request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, comm);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	rc = tupleq_buf_init(&request->op.buf, addr, count, type, true);
+	rc = mca_pml_tupleq_buf_init(&request->op.buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		goto undo;
 	set_status(request, tag);
 	/* Before it is started: after that it may be completed by another thread. */
 	*out = &request->op.ompi;
-	rc = tq_send(tupleq_ctx(comm), dst, tag, &request->op.buf.tq, send_flags(tag, mode),
+	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &request->op.buf.tq, send_flags(tag, mode),
 		     request, &request->op.tq);
 	if (!rc)
 		return OMPI_SUCCESS;
 	*out = &ompi_request_empty;
-	rc = rc < 0 ? tupleq_mpi_error(rc) : OMPI_SUCCESS;
+	rc = rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
 undo:
-	tupleq_request_undo(request);
+	mca_pml_tupleq_request_undo(request);
 	return rc;
 }
 
-int tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-		      mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
-		      ompi_request_t **out)
+int mca_pml_tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *type, int dst,
+			      int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+			      ompi_request_t **out)
 {
-	tupleq_request_t *request = tupleq_request_new_persistent(TUPLEQ_OP_SEND, (void *)addr,
-								  count, type, dst, tag, comm);
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new_persistent(
+		TUPLEQ_OP_SEND, (void *)addr, count, type, dst, tag, comm);
 
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -197,34 +226,34 @@ int tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *type, int
 	return OMPI_SUCCESS;
 }
 
-int tupleq_send_start(tupleq_request_t *request)
+int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request)
 {
 	static const struct tq_status ended;
 	unsigned flags = send_flags(request->tag, request->mode);
-	struct tupleq_op *op = &request->op;
+	struct mca_pml_tupleq_op *op = &request->op;
 	int rc;
 
 	if (request->mode == MCA_PML_BASE_SEND_BUFFERED) {
 		rc = bsend(request->addr, request->count, request->type, request->peer,
 			   request->tag, request->comm);
 		if (rc == OMPI_SUCCESS)
-			tupleq_ended(op, &ended);
+			mca_pml_tupleq_ended(op, &ended);
 		return rc;
 	}
 	/* osc/pt2pt's: each with a fresh tag, and what is sent after it may not overtake it. */
 	if (op->ompi.req_complete_cb)
 		flags |= TQ_SEND_NOTUP;
-	rc = tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
+	rc = mca_pml_tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	set_status(request, request->tag);
-	rc = tq_send(tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq, flags,
-		     request, &op->tq);
+	rc = tq_send(mca_pml_tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq,
+		     flags, request, &op->tq);
 	if (rc < 0) {
-		tupleq_buf_fini(&op->buf);
-		return tupleq_mpi_error(rc);
+		mca_pml_tupleq_buf_fini(&op->buf);
+		return mca_pml_tupleq_mpi_error(rc);
 	}
 	if (rc)
-		tupleq_ended(op, &ended);
+		mca_pml_tupleq_ended(op, &ended);
 	return OMPI_SUCCESS;
 }

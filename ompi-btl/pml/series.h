@@ -260,7 +260,22 @@ static inline bool series_is_gpu_buffer(const void *addr, size_t count, const om
 #define SERIES_SETUP_TAG  (MCA_COLL_BASE_TAG_HCOLL_END + SERIES_SETUP_TAGS - 1)
 #define SERIES_SETUP_TAGS 8
 
-/* Nonblocking collectives take a fresh tag each time; the other collectives' tags are fixed. */
+/*
+ * The request of a nonblocking collective with datatypes. Behind the request Open MPI's own
+ * functions keep the datatypes that they retain until its end (ompi_coll_base_nbc_request_t, whose
+ * header needs one that Debian lacks). They must be NULL before the request is given to the user.
+ */
+struct series_coll_request {
+	ompi_request_t ompi;
+	void *retained[4];
+};
+
+/* The tags of coll/tupleq's nonblocking collectives, which take the same ones again and again. */
+#define SERIES_RING_TAGS       64
+#define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
+
+/* libnbc's nonblocking collectives take a fresh tag each time; the other collectives' tags are
+ * fixed. */
 static inline bool series_tag_is_used_once(int tag)
 {
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&

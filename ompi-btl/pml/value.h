@@ -13,8 +13,8 @@
 
 /* Takes a whole number from 0 to `max`. Returns false, with a sentence in `why`, for another text.
  */
-static inline bool tupleq_value(const char *parameter, const char *text, int max, int *value,
-				char *why, size_t size)
+static inline bool mca_pml_tupleq_value(const char *parameter, const char *text, int max,
+					int *value, char *why, size_t size)
 {
 	char *end;
 	long n;

@@ -20,8 +20,6 @@ for test in ib_send_bw ib_send_lat; do
 	pair "$test-RC" 1 $test -F -n 1000
 	pair "$test-XRC" 1 $test -c XRC -F -n 1000
 	pair "$test-SRQ" 2 $test --use-srq -F -n 1000
-	pair "$test-RC-all-sizes" 2 $test -a -F -n 10
-	pair "$test-XRC-all-sizes" 2 $test -c XRC -a -F -n 10
 done
 for transport in RC UD XRC; do
 	pair "ib_send_bw-$transport-events" 2 ib_send_bw -c $transport -e -F -n 200
@@ -38,7 +36,6 @@ for test in ib_write_bw ib_write_lat; do
 	for transport in RC UC XRC; do
 		pair "$test-$transport" 2 $test -c $transport -F -n 1000
 	done
-	pair "$test-RC-all-sizes" 2 $test -a -F -n 10
 done
 pair ib_write_bw-RC-both-ways 2 ib_write_bw -b -F -n 1000
 
@@ -46,7 +43,6 @@ for test in ib_read_bw ib_read_lat; do
 	for transport in RC XRC; do
 		pair "$test-$transport" 2 $test -c $transport -F -n 1000
 	done
-	pair "$test-RC-all-sizes" 2 $test -a -F -n 10
 done
 pair ib_read_bw-RC-events 2 ib_read_bw -e -F -n 200
 latency_with_events ib_read_lat-RC-events ib_read_lat -e -F -n 200
@@ -63,3 +59,12 @@ done
 for transport in RC UC UD XRC; do
 	alone "ib_send_bw-$transport-RoCE" --nodes 2 --link-layer ethernet -- "$clients/pair" 1 ib_send_bw -c $transport -F -n 1000
 done
+
+if in_full "perftest's programs with messages of all sizes"; then
+	for test in ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat; do
+		pair "$test-RC-all-sizes" 2 $test -a -F -n 10
+	done
+	for test in ib_send_bw ib_send_lat; do
+		pair "$test-XRC-all-sizes" 2 $test -c XRC -a -F -n 10
+	done
+fi

@@ -16,19 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../expect.h"
 #include "input.h"
 #include "peers.h"
 #include "verbs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MUST(cond, what)                                          \
-	do {                                                      \
-		if (!(cond)) {                                    \
-			fprintf(stderr, "violation: %s\n", what); \
-			abort();                                  \
-		}                                                 \
-	} while (0)
 
 #define NAMED      2 /* so many of those that talk to it, the first, are its peers */
 #define OPS        200
@@ -79,7 +72,7 @@ static void cache_put(void *arg, void *cookie)
 static void complain(void *arg, enum tq_log_level level, const char *text)
 {
 	(void)arg;
-	MUST(*text, "an empty sentence");
+	t_true(*text, "an empty sentence");
 	run.complaints += level == TQ_LOG_ERROR || level == TQ_LOG_DEBUG;
 	if (getenv("TRACE"))
 		printf("log: %s\n", text);
@@ -87,7 +80,7 @@ static void complain(void *arg, enum tq_log_level level, const char *text)
 
 static void op_end(struct op *op, int error)
 {
-	MUST(op->started && !op->ended, "a request ended twice");
+	t_true(op->started && !op->ended, "a request ended twice");
 	run.failed |= error && error != -EMSGSIZE && error != -ECANCELED;
 	op->ended = true;
 	op->req = NULL;
@@ -134,7 +127,7 @@ static struct op *op_new(struct input *in, struct tq_buf *buf, bool is_recv)
 
 static void started(struct op *op, int rc, const struct tq_status *status)
 {
-	MUST(rc == 0 || rc == 1 || rc == -EIO, "a request is refused");
+	t_true(rc == 0 || rc == 1 || rc == -EIO, "a request is refused");
 	if (rc)
 		op_end(op, rc < 0 ? rc : status->error);
 }
@@ -295,17 +288,17 @@ static void open_endpoint(struct input *in)
 	p->rendezvous = b / 32 % 2;
 	p->eager_limit = p->eager_max = b & 64 ? 128 : 4096;
 	p->copy_pool = 262144;
-	MUST(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
+	t_true(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
 	tq_params_free(p);
 	peers_start(tq_address(run.ep, &len));
 	for (unsigned i = 0; i < NAMED; i++) {
 		struct tq_address a = peers_address(i);
 
-		MUST(!tq_peer_add(run.ep, &a, sizeof(a), i ? "peer 1" : "peer 0", &run.peers[i]),
-		     "a peer can't be added");
+		t_true(!tq_peer_add(run.ep, &a, sizeof(a), i ? "peer 1" : "peer 0", &run.peers[i]),
+		       "a peer can't be added");
 	}
-	MUST(!tq_ctx_add(run.ep, PEERS_CTX, run.peers, NAMED, 0, 0, &run.ctx),
-	     "the context can't be added");
+	t_true(!tq_ctx_add(run.ep, PEERS_CTX, run.peers, NAMED, 0, 0, &run.ctx),
+	       "the context can't be added");
 }
 
 /* However many lanes a peer asks for, it gets so many. */
@@ -316,8 +309,8 @@ static void check_targets(void)
 
 	for (i = 0; (desc = tq_counter_desc(i)) && strcmp(desc->name, "targets"); i++)
 		;
-	MUST(desc && tq_counter_high(run.ep, i) <= NAMED * (2 + 2 * HOLD_LANES),
-	     "peers have more target QPs than they can need");
+	t_true(desc && tq_counter_high(run.ep, i) <= NAMED * (2 + 2 * HOLD_LANES),
+	       "peers have more target QPs than they can need");
 }
 
 static void close_endpoint(void)
@@ -344,12 +337,12 @@ static void close_endpoint(void)
 		tq_mr_deregister(run.mrs[i]);
 	tq_close(run.ep);
 	for (unsigned i = 0; i < run.nops; i++) {
-		MUST(run.ops[i].ended || run.ops[i].is_recv, "a send has not ended");
+		t_true(run.ops[i].ended || run.ops[i].is_recv, "a send has not ended");
 		free(run.ops[i].mem);
 	}
 	fake_nothing_left();
-	MUST(!run.failed || run.complaints,
-	     "a request ended with an error that no sentence explains");
+	t_true(!run.failed || run.complaints,
+	       "a request ended with an error that no sentence explains");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

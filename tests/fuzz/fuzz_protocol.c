@@ -45,7 +45,7 @@ static void choose_network(struct input *in, struct model_conf *conf)
 static void choose_params(struct input *in, struct world *w)
 {
 	struct tq_params p;
-	struct tq_wire_limits limits;
+	struct tq_net_limits limits;
 
 	world_defaults(&p);
 	p.protocol = (int)INPUT_ONE_OF(in, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_TUPLEQ,
@@ -57,7 +57,7 @@ static void choose_params(struct input *in, struct world *w)
 	p.wild_backoff = INPUT_ONE_OF(in, 0, 1, 4);
 	p.tuples = INPUT_ONE_OF(in, 1000, 1, 2);
 	p.unexpected_limit = INPUT_ONE_OF(in, 1 << 20, 60, 300);
-	limits = (struct tq_wire_limits){
+	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)INPUT_ONE_OF(in, 16, 0, 4),
 		.eager_max = (uint32_t)(p.eager_limit + INPUT_ONE_OF(in, 4, 16)),
 		.max_direct = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 0, 40, 100),
@@ -238,7 +238,7 @@ static struct tq_msg_env envelope(struct input *in, const struct world *w)
 		.tag = tq_put32(b & 0x20 ? input_number(in) : (uint32_t)tags[b % 4]),
 		.cseq = tq_put32(input_number(in)),
 		.seq = tq_put32(input_number(in)),
-		.ask = b & 0x10 ? handle(in, &w->m.ep[MODEL_HOSTILE].core.stups) : tq_put32(0),
+		.ask = b & 0x10 ? handle(in, &w->m.ep[MODEL_HOSTILE].core.tx_tuples) : tq_put32(0),
 	};
 }
 
@@ -277,15 +277,15 @@ static uint32_t forge_as_sender(struct input *in, const struct world *w, union m
 		m->rts.env = envelope(in, w);
 		m->rts.length = tq_put64(input_long(in));
 		remote(in, there, &m->rts.addr, &m->rts.rkey);
-		m->rts.sreq = handle(in, &there->core.sreqs);
+		m->rts.send_req = handle(in, &there->core.send_reqs);
 		return sizeof(m->rts);
 	case TQ_MSG_SWITCH:
-		m->sw.rtup = handle(in, &here->core.rtups);
+		m->sw.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->sw.seq = tq_put32(input_number(in));
 		return sizeof(m->sw);
 	case TQ_MSG_HELD:
 		m->hdr.flags = (uint8_t)(1 + m->hdr.flags % TQ_HELD_MAX);
-		m->held.rtup = handle(in, &here->core.rtups);
+		m->held.rx_tuple = handle(in, &here->core.rx_tuples);
 		for (unsigned i = 0; i < m->hdr.flags; i++)
 			m->held.one[i] = (struct tq_msg_held_one){
 				.seq = tq_put32(input_number(in)),
@@ -295,24 +295,24 @@ static uint32_t forge_as_sender(struct input *in, const struct world *w, union m
 		return (uint32_t)(offsetof(struct tq_msg_held, one) +
 				  m->hdr.flags * sizeof(m->held.one[0]));
 	case TQ_MSG_RECALLED:
-		m->recalled.rtup = handle(in, &here->core.rtups);
+		m->recalled.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->recalled.held = tq_put32(input_number(in));
 		m->recalled.delivered = tq_put32(input_number(in));
 		m->recalled.next = tq_put32(input_number(in));
 		return sizeof(m->recalled);
 	case TQ_MSG_GIVEBACK:
-		m->giveback.rtup = handle(in, &here->core.rtups);
+		m->giveback.rx_tuple = handle(in, &here->core.rx_tuples);
 		return sizeof(m->giveback);
 	case TQ_MSG_NOTICE:
-		m->notice.rtup = handle(in, &here->core.rtups);
+		m->notice.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->notice.seq = tq_put32(input_number(in));
 		return sizeof(m->notice);
 	case TQ_MSG_DATA:
-		m->data.rreq = handle(in, &here->core.rreqs);
+		m->data.recv_req = handle(in, &here->core.recv_reqs);
 		m->data.offset = tq_put64(input_long(in));
 		return (uint32_t)sizeof(m->data) + input_below(in, DATA_MAX);
 	case TQ_MSG_WRITTEN:
-		m->written.rreq = handle(in, &here->core.rreqs);
+		m->written.recv_req = handle(in, &here->core.recv_reqs);
 		m->written.failed = tq_put32(input_number(in));
 		return sizeof(m->written);
 	}
@@ -326,36 +326,36 @@ static uint32_t forge_as_receiver(struct input *in, const struct world *w, union
 
 	switch (m->hdr.type) {
 	case TQ_MSG_SRQN:
-		m->srqn.stup = handle(in, &here->core.stups);
-		m->srqn.rtup = handle(in, &there->core.rtups);
+		m->srqn.tx_tuple = handle(in, &here->core.tx_tuples);
+		m->srqn.rx_tuple = handle(in, &there->core.rx_tuples);
 		m->srqn.srqn = tq_put32(input_number(in));
 		m->srqn.max_len = tq_put64(input_long(in));
 		return sizeof(m->srqn);
 	case TQ_MSG_REFUSE:
-		m->refuse.stup = handle(in, &here->core.stups);
+		m->refuse.tx_tuple = handle(in, &here->core.tx_tuples);
 		m->refuse.after = tq_put32(input_number(in));
 		return sizeof(m->refuse);
 	case TQ_MSG_RECALL:
-		m->recall.stup = handle(in, &here->core.stups);
-		m->recall.rtup = handle(in, &there->core.rtups);
+		m->recall.tx_tuple = handle(in, &here->core.tx_tuples);
+		m->recall.rx_tuple = handle(in, &there->core.rx_tuples);
 		m->recall.position = tq_put32(input_number(in));
 		m->recall.after = tq_put32(input_number(in));
 		return sizeof(m->recall);
 	case TQ_MSG_FIN:
 	case TQ_MSG_CTS_DIRECT:
-		m->answer.sreq = handle(in, &here->core.sreqs);
+		m->answer.send_req = handle(in, &here->core.send_reqs);
 		return sizeof(m->answer);
 	case TQ_MSG_CTS:
 	case TQ_MSG_CTS_PIECES:
-		m->cts.sreq = handle(in, &here->core.sreqs);
-		m->cts.rreq = handle(in, &there->core.rreqs);
+		m->cts.send_req = handle(in, &here->core.send_reqs);
+		m->cts.recv_req = handle(in, &there->core.recv_reqs);
 		m->cts.length = tq_put64(input_long(in));
 		remote(in, there, &m->cts.addr, &m->cts.rkey);
 		return sizeof(m->cts);
 	case TQ_MSG_CTS_HELD:
-		m->cts_held.stup = handle(in, &here->core.stups);
+		m->cts_held.tx_tuple = handle(in, &here->core.tx_tuples);
 		m->cts_held.seq = tq_put32(input_number(in));
-		m->cts_held.rreq = handle(in, &there->core.rreqs);
+		m->cts_held.recv_req = handle(in, &there->core.recv_reqs);
 		m->cts_held.length = tq_put64(input_long(in));
 		return sizeof(m->cts_held);
 	}
@@ -387,10 +387,10 @@ static void stray(struct input *in, struct world *w)
 
 	for (uint32_t i = 0; i < w->m.nsrqs; i++) {
 		struct tq_srq *srq = w->m.srqs[(i + n) % w->m.nsrqs];
-		const struct tq_rreq *r = srq->recvs ? srq->recvs->token : NULL;
+		const struct tq_recv_req *r = srq->recvs ? srq->recvs->token : NULL;
 
 		if (srq->ep == MODEL_VICTIM && srq->used && r &&
-		    r->rtup->pair->rank == MODEL_HOSTILE &&
+		    r->rx_tuple->pair->rank == MODEL_HOSTILE &&
 		    len <= w->m.ep[MODEL_VICTIM].limits.max_direct) {
 			hca_stray(&w->m, MODEL_HOSTILE, srq, len);
 			return;

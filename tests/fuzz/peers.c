@@ -179,7 +179,7 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 		[TQ_MSG_CTS_DIRECT] = sizeof(struct tq_msg_answer),
 		[TQ_MSG_CTS_HELD] = sizeof(struct tq_msg_cts_held),
 		[TQ_MSG_CREDIT] = sizeof(struct tq_msg_hdr),
-		[TQ_MSG_PRESS] = sizeof(struct tq_msg_press),
+		[TQ_MSG_BACKPRESSURE] = sizeof(struct tq_msg_backpressure),
 	};
 
 	if (type == TQ_MSG_HELD)

@@ -3,6 +3,7 @@
 #include "verbs_state.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -14,6 +15,19 @@
 
 struct fake fake;
 
+/* The fuzzer keeps the input that ends in a signal. */
+void t_fail_at(const char *file, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("violation: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, " (%s:%d)\n", file, line);
+	abort();
+}
+
 /* ---- completions ---- */
 
 static void push(struct ibv_cq *ibv, const struct ibv_wc *wc)
@@ -21,7 +35,7 @@ static void push(struct ibv_cq *ibv, const struct ibv_wc *wc)
 	struct cq *cq = (struct cq *)ibv;
 	struct completion *c = malloc(sizeof(*c));
 
-	MUST(cq->n < cq->ibv.cqe, "a completion queue overruns");
+	t_true(cq->n < cq->ibv.cqe, "a completion queue overruns");
 	c->wc = *wc;
 	DL_APPEND(cq->done, c);
 	cq->n++;
@@ -80,10 +94,10 @@ static void check_memory(const struct ibv_sge *sge)
 {
 	const struct mr *mr = find_mr(sge->lkey);
 
-	MUST(mr, "memory that isn't registered is used");
-	MUST(mr->null || (sge->addr >= (uintptr_t)mr->ibv.addr &&
-			  sge->addr + sge->length <= (uintptr_t)mr->ibv.addr + mr->ibv.length),
-	     "memory outside of its registration is used");
+	t_true(mr, "memory that isn't registered is used");
+	t_true(mr->null || (sge->addr >= (uintptr_t)mr->ibv.addr &&
+			    sge->addr + sge->length <= (uintptr_t)mr->ibv.addr + mr->ibv.length),
+	       "memory outside of its registration is used");
 }
 
 /* Of a receive that was withdrawn the registration may have gone. */
@@ -107,7 +121,7 @@ static struct recv *recv_new(const struct ibv_recv_wr *wr)
 {
 	struct recv *r = calloc(1, sizeof(*r));
 
-	MUST(wr->num_sge <= MAX_SGE, "a receive has too many pieces");
+	t_true(wr->num_sge <= MAX_SGE, "a receive has too many pieces");
 	r->wr_id = wr->wr_id;
 	r->n = wr->num_sge;
 	for (int i = 0; i < r->n; i++) {
@@ -276,7 +290,7 @@ int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct qp *qp = (struct qp *)ibv;
 	struct recv *r;
 
-	MUST(!wr->next, "receives of a queue pair come one by one");
+	t_true(!wr->next, "receives of a queue pair come one by one");
 	*bad = wr;
 	if (qp->nrecvs == qp->max_recvs)
 		return ENOMEM;
@@ -324,7 +338,7 @@ ssize_t fuzz_getrandom(void *to, size_t len, unsigned int flags)
 
 int fuzz_sched_yield(void)
 {
-	MUST(++fake.yields < MANY, "waiting doesn't come to an end");
+	t_true(++fake.yields < MANY, "waiting doesn't come to an end");
 	fake.now += 50000000;
 	return 0;
 }
@@ -366,5 +380,5 @@ void fake_start(void (*datagram)(const uint8_t *bytes, uint32_t len))
 
 void fake_nothing_left(void)
 {
-	MUST(!fake.nobjects, "an object of the device's is left");
+	t_true(!fake.nobjects, "an object of the device's is left");
 }

@@ -13,7 +13,7 @@ static void *make(size_t size)
 {
 	void *object = calloc(1, size);
 
-	MUST(object, "no memory");
+	t_true(object, "no memory");
 	fake.nobjects++;
 	return object;
 }
@@ -164,7 +164,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 
 int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 {
-	MUST(((struct cq *)ibv)->n <= cqe, "a completion queue is made smaller than what it holds");
+	t_true(((struct cq *)ibv)->n <= cqe,
+	       "a completion queue is made smaller than what it holds");
 	ibv->cqe = cqe;
 	return 0;
 }

@@ -9,17 +9,10 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "../expect.h"
 #include "verbs.h"
 
 #define MAX_SGE 4
-
-#define MUST(cond, what)                                          \
-	do {                                                      \
-		if (!(cond)) {                                    \
-			fprintf(stderr, "violation: %s\n", what); \
-			abort();                                  \
-		}                                                 \
-	} while (0)
 
 struct recv {
 	uint64_t wr_id;

@@ -76,6 +76,12 @@ part "'--link latency=' in file['settings']['softhca_options'] and len(runs['rge
 part "{o['side'] for o in runs['tupleq']['rounds'][0]} == {'late-recv', 'both'} and
 	file['settings']['softhca_options'].endswith('--link off')" \
 	overlap --variants --no-link --rounds 1 --columns tupleq -- --side late-recv,both --sizes 64K --step-ms 1 "${short[@]}"
+# The picture of the README, elsewhere; and again from what was measured.
+picture="open('$dir/picture.svg').read().startswith('<?xml')"
+part "len(runs['tupleq']['rounds']) == 1 and $picture" \
+	picture --rounds 1 --columns tupleq --output "$dir/picture.svg" -- --sizes 16K,64K --step-ms 1 "${short[@]}"
+rm -f "$dir/picture.svg"
+part "$picture" picture --from "$(echo "$dir"/results/picture-*.json)" --output "$dir/picture.svg"
 
 for kind in posted unexpected; do
 	for order in tags random; do

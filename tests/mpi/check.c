@@ -114,7 +114,7 @@ void t_doing(const char *what)
 	doing = what;
 }
 
-void t_fail(const char *fmt, ...)
+void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
 	char why[768];
 	va_list ap;
@@ -122,15 +122,9 @@ void t_fail(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	say("not ok %s - rank %d: %s", name, t_rank, why);
+	say("not ok %s - rank %d: %s (%s:%d)", name, t_rank, why, file, line);
 	MPI_Abort(MPI_COMM_WORLD, 1);
 	abort();
-}
-
-void t_eq_at(long long a, long long b, const char *sa, const char *sb, int line)
-{
-	if (a != b)
-		t_fail("line %d: %s is %lld, not %s = %lld", line, sa, a, sb, b);
 }
 
 static uint64_t mix(uint64_t x)

@@ -19,6 +19,8 @@
 
 #include <mpi.h>
 
+#include "../expect.h"
+
 #define T_DEADLINE_S 50
 #define T_ENOUGH_S   10
 
@@ -38,16 +40,6 @@ void t_end(void);
 void t_skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What this rank does now, for the report of a hang; the string must stay. */
 void t_doing(const char *what);
-void t_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-/* cond holds; the rest is a message in printf form. */
-#define t_true(cond, ...)                    \
-	do {                                 \
-		if (!(cond))                 \
-			t_fail(__VA_ARGS__); \
-	} while (0)
-/* Two integers are equal. */
-#define t_eq(a, b) t_eq_at((long long)(a), (long long)(b), #a, #b, __LINE__)
-void t_eq_at(long long a, long long b, const char *sa, const char *sb, int line);
 
 /* Whose contents they are: the sender's rank in MPI_COMM_WORLD, the tag, a number of the message.
  */

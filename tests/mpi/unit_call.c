@@ -16,39 +16,46 @@ static void check(const char *name, int ok)
 
 static void stamps(void)
 {
-	uint32_t stamp = tupleq_stamp(TUPLEQ_BCAST, 4096, 3, UINT64_MAX);
+	uint32_t stamp = mca_coll_tupleq_stamp(TUPLEQ_BCAST, 4096, 3, UINT64_MAX);
 
-	check("a stamp has the length", tupleq_stamp_bytes(stamp) == 4096);
-	check("a stamp is never 0", tupleq_stamp(TUPLEQ_BARRIER, 0, 0, 0) != 0);
-	check("a void one has none", tupleq_stamp_bytes(tupleq_stamp_void(stamp)) == 0);
+	check("a stamp has the length", mca_coll_tupleq_stamp_bytes(stamp) == 4096);
+	check("a stamp is never 0", mca_coll_tupleq_stamp(TUPLEQ_BARRIER, 0, 0, 0) != 0);
+	check("a void one has none",
+	      mca_coll_tupleq_stamp_bytes(mca_coll_tupleq_stamp_void(stamp)) == 0);
 	check("lengths alone may differ",
-	      tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 1, 3, UINT64_MAX)) &&
-		      tupleq_stamps_fit(stamp, tupleq_stamp_void(stamp)));
+	      mca_coll_tupleq_stamps_fit(stamp,
+					 mca_coll_tupleq_stamp(TUPLEQ_BCAST, 1, 3, UINT64_MAX)) &&
+		      mca_coll_tupleq_stamps_fit(stamp, mca_coll_tupleq_stamp_void(stamp)));
 	check("but not the kind",
-	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_REDUCE, 4096, 3, UINT64_MAX)));
+	      !mca_coll_tupleq_stamps_fit(
+		      stamp, mca_coll_tupleq_stamp(TUPLEQ_REDUCE, 4096, 3, UINT64_MAX)));
 	check("nor the root",
-	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 4096, 2, UINT64_MAX)));
+	      !mca_coll_tupleq_stamps_fit(
+		      stamp, mca_coll_tupleq_stamp(TUPLEQ_BCAST, 4096, 2, UINT64_MAX)));
 	check("nor the operation",
-	      !tupleq_stamps_fit(stamp, tupleq_stamp(TUPLEQ_BCAST, 4096, 3, 0)));
+	      !mca_coll_tupleq_stamps_fit(stamp, mca_coll_tupleq_stamp(TUPLEQ_BCAST, 4096, 3, 0)));
 }
 
 static void calls(void)
 {
-	uint64_t what = tupleq_call_what(TUPLEQ_REDUCE, true, 70000, 1234567);
+	uint64_t what = mca_coll_tupleq_call_what(TUPLEQ_REDUCE, true, 70000, 1234567);
 
-	check("a call has all that it is",
-	      tupleq_call_kind(what) == TUPLEQ_REDUCE && tupleq_call_elsewhere(what) &&
-		      tupleq_call_root(what) == 70000 && tupleq_call_bytes(what) == 1234567);
+	check("a call has all that it is", mca_coll_tupleq_call_kind(what) == TUPLEQ_REDUCE &&
+						   mca_coll_tupleq_call_elsewhere(what) &&
+						   mca_coll_tupleq_call_root(what) == 70000 &&
+						   mca_coll_tupleq_call_bytes(what) == 1234567);
 	check("other calls have other digests",
-	      tupleq_call_digest(what) != tupleq_call_digest(tupleq_call_what(TUPLEQ_REDUCE, false,
-									      70000, 1234567)) &&
-		      tupleq_call_digest(what) != tupleq_call_digest(tupleq_call_what(
-							  TUPLEQ_REDUCE, true, 70000, 1234568)));
+	      mca_coll_tupleq_call_digest(what) !=
+			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_what(
+				      TUPLEQ_REDUCE, false, 70000, 1234567)) &&
+		      mca_coll_tupleq_call_digest(what) !=
+			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_what(
+				      TUPLEQ_REDUCE, true, 70000, 1234568)));
 }
 
 /* ---- a call that is written over while another process reads it ---- */
 
-static struct tupleq_call shared;
+static struct mca_coll_tupleq_call shared;
 static atomic_bool enough;
 
 static uint64_t what_of(uint64_t number)
@@ -60,7 +67,7 @@ static void *write_over(void *arg)
 {
 	for (uint64_t n = 0; !atomic_load_explicit(&enough, memory_order_relaxed);
 	     n += TUPLEQ_CALLS)
-		tupleq_call_write(&shared, n, what_of(n));
+		mca_coll_tupleq_call_write(&shared, n, what_of(n));
 	return arg;
 }
 
@@ -71,7 +78,7 @@ static void overwritten(void)
 	int wrong = 0, whole = 0;
 	pthread_t writer;
 
-	tupleq_call_write(&shared, 0, what_of(0));
+	mca_coll_tupleq_call_write(&shared, 0, what_of(0));
 	if (pthread_create(&writer, NULL, write_over, NULL)) {
 		check("there is a second thread", 0);
 		return;
@@ -79,7 +86,7 @@ static void overwritten(void)
 	/* Processes ask for numbers that belong to the place only. */
 	for (int i = 0; i < READS || !whole; i++) {
 		number = atomic_load(&shared.number) / TUPLEQ_CALLS * TUPLEQ_CALLS;
-		if (!tupleq_call_read(&shared, number, &what))
+		if (!mca_coll_tupleq_call_read(&shared, number, &what))
 			continue;
 		whole++;
 		wrong += what != what_of(number);
@@ -91,21 +98,23 @@ static void overwritten(void)
 
 static void announcements(void)
 {
-	const struct tupleq_told told = {.number = 5, .digest = 77, .hops = 3};
-	struct tupleq_news news = {0, 0};
-	struct tupleq_told got;
+	const struct mca_coll_tupleq_told told = {.number = 5, .digest = 77, .hops = 3};
+	struct mca_coll_tupleq_news news = {0, 0};
+	struct mca_coll_tupleq_told got;
 
-	check("nothing is announced at first", !tupleq_news_take(&news, 9, &got));
+	check("nothing is announced at first", !mca_coll_tupleq_news_take(&news, 9, &got));
 	atomic_store(&news.number, told.number);
-	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
-	check("an announcement comes whole", tupleq_news_take(&news, 9, &got) && got.number == 5 &&
-						     got.digest == 77 && got.hops == 3);
-	check("and once", !tupleq_news_take(&news, 9, &got));
-	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
-	check("that of another communicator is none", !tupleq_news_take(&news, 8, &got));
-	atomic_store(&news.rest, tupleq_news_rest(&told, 9));
+	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
+	check("an announcement comes whole", mca_coll_tupleq_news_take(&news, 9, &got) &&
+						     got.number == 5 && got.digest == 77 &&
+						     got.hops == 3);
+	check("and once", !mca_coll_tupleq_news_take(&news, 9, &got));
+	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
+	check("that of another communicator is none", !mca_coll_tupleq_news_take(&news, 8, &got));
+	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
 	atomic_store(&news.number, told.number + 1);
-	check("that of which one half was written over is none", !tupleq_news_take(&news, 9, &got));
+	check("that of which one half was written over is none",
+	      !mca_coll_tupleq_news_take(&news, 9, &got));
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 enum { NODES = 40 };
 
 static struct {
-	struct tupleq_step steps[NODES][TUPLEQ_STEPS];
+	struct mca_coll_tupleq_step steps[NODES][TUPLEQ_STEPS];
 	int nsteps[NODES], at[NODES], writes[NODES];
 	uint64_t heard[NODES];               /* of which nodes; each of itself */
 	uint64_t slots[NODES][TUPLEQ_SLOTS]; /* what the writer had heard; 0: not written */
@@ -33,7 +33,7 @@ static void begin(int n)
 		game.heard[i] = UINT64_C(1) << i;
 }
 
-static int write_to(int node, const struct tupleq_step *step)
+static int write_to(int node, const struct mca_coll_tupleq_step *step)
 {
 	uint64_t *slot = &game.slots[step->to][step->to_slot];
 
@@ -48,7 +48,7 @@ static int write_to(int node, const struct tupleq_step *step)
 static int advance(int node, int *moved)
 {
 	for (; game.at[node] < game.nsteps[node]; game.at[node]++, *moved = 1) {
-		const struct tupleq_step *step = &game.steps[node][game.at[node]];
+		const struct mca_coll_tupleq_step *step = &game.steps[node][game.at[node]];
 		uint64_t *slot;
 
 		if (step->to >= 0) {
@@ -102,15 +102,15 @@ static int log2_down(int n)
 	return n > 1 ? 1 + log2_down(n / 2) : 0;
 }
 
-static int all_meet(enum tupleq_pattern pattern)
+static int all_meet(enum mca_coll_tupleq_pattern pattern)
 {
 	for (int n = 1; n <= NODES; n++) {
-		int most =
-			pattern == TUPLEQ_DISSEMINATION ? tupleq_tree_slots(n) : log2_down(n) + 2;
+		int most = pattern == TUPLEQ_DISSEMINATION ? mca_coll_tupleq_tree_slots(n)
+							   : log2_down(n) + 2;
 
 		begin(n);
 		for (int i = 0; i < n; i++)
-			game.nsteps[i] = tupleq_schedule(pattern, n, i, game.steps[i]);
+			game.nsteps[i] = mca_coll_tupleq_schedule(pattern, n, i, game.steps[i]);
 		if (!play(n))
 			return 0;
 		for (int i = 0; i < n; i++) {
@@ -124,16 +124,16 @@ static int all_meet(enum tupleq_pattern pattern)
 static int slots_fit(int n, int i)
 {
 	for (int k = 0; k < game.nsteps[i]; k++) {
-		const struct tupleq_step *step = &game.steps[i][k];
+		const struct mca_coll_tupleq_step *step = &game.steps[i][k];
 
-		if ((step->to >= 0 && step->to_slot >= tupleq_tree_slots(n)) ||
-		    (step->from >= 0 && step->from_slot >= tupleq_tree_slots(n)))
+		if ((step->to >= 0 && step->to_slot >= mca_coll_tupleq_tree_slots(n)) ||
+		    (step->from >= 0 && step->from_slot >= mca_coll_tupleq_tree_slots(n)))
 			return 0;
 	}
 	return 1;
 }
 
-static int trees(int (*tree)(int, int, int, struct tupleq_step *), int up)
+static int trees(int (*tree)(int, int, int, struct mca_coll_tupleq_step *), int up)
 {
 	for (int n = 1; n <= NODES; n++) {
 		for (int root = 0; root < n; root++) {
@@ -161,16 +161,16 @@ static int slots_are_dense(void)
 		int used = log2_down(n);
 
 		for (int k = 0; k < used; k++) {
-			if (tupleq_doubling_slot(n, k) != k)
+			if (mca_coll_tupleq_doubling_slot(n, k) != k)
 				return 0;
 		}
 		if (n & (n - 1)) {
-			if (tupleq_doubling_slot(n, TUPLEQ_SLOT_ENTER) != used ||
-			    tupleq_doubling_slot(n, TUPLEQ_SLOT_EXIT) != used + 1)
+			if (mca_coll_tupleq_doubling_slot(n, TUPLEQ_SLOT_ENTER) != used ||
+			    mca_coll_tupleq_doubling_slot(n, TUPLEQ_SLOT_EXIT) != used + 1)
 				return 0;
 			used += 2;
 		}
-		if (tupleq_doubling_slots(n) != used)
+		if (mca_coll_tupleq_doubling_slots(n) != used)
 			return 0;
 	}
 	return 1;
@@ -181,8 +181,8 @@ int main(void)
 	check("recursive doubling", all_meet(TUPLEQ_DOUBLING));
 	check("dissemination", all_meet(TUPLEQ_DISSEMINATION));
 	check("whichever is shorter", all_meet(TUPLEQ_AUTO));
-	check("down a tree", trees(tupleq_tree_down, 0));
-	check("up a tree", trees(tupleq_tree_up, 1));
+	check("down a tree", trees(mca_coll_tupleq_tree_down, 0));
+	check("up a tree", trees(mca_coll_tupleq_tree_up, 1));
 	check("slots", slots_are_dense());
 	return failed;
 }

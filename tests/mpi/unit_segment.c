@@ -8,7 +8,7 @@
 
 enum { NUMBER = 7 };
 
-static const struct tupleq_shape shape = {
+static const struct mca_coll_tupleq_shape shape = {
 	.nslots = 2, .ntree = 1, .limit = TUPLEQ_LINE, .nlocal = 3};
 static int failed;
 
@@ -20,30 +20,31 @@ static void check(const char *name, int ok)
 
 int main(void)
 {
-	struct tupleq_segment *own = NULL, *other = NULL;
-	struct tupleq_shape larger = shape;
+	struct mca_coll_tupleq_segment *own = NULL, *other = NULL;
+	struct mca_coll_tupleq_shape larger = shape;
 	uint64_t name = 0;
 	int rc;
 
 	larger.limit *= 1024;
-	rc = tupleq_segment_create(&shape, NUMBER, &name, &own);
+	rc = mca_coll_tupleq_segment_create(&shape, NUMBER, &name, &own);
 	check("is made", !rc);
 	if (rc)
 		return 1;
 	check("has the number in its lines",
-	      own->release.word == NUMBER && tupleq_entered(own, &shape, 2)->word == NUMBER &&
-		      !own->failed.word);
-	check("is attached by its name", !tupleq_segment_attach(&shape, name, &other));
-	memcpy(tupleq_result(own, &shape, 1), "data", 5);
+	      own->release.word == NUMBER &&
+		      mca_coll_tupleq_entered(own, &shape, 2)->word == NUMBER && !own->failed.word);
+	check("is attached by its name", !mca_coll_tupleq_segment_attach(&shape, name, &other));
+	memcpy(mca_coll_tupleq_result(own, &shape, 1), "data", 5);
 	check("is the same there",
-	      other != own && !strcmp(tupleq_result(other, &shape, 1), "data"));
-	tupleq_segment_detach(other);
+	      other != own && !strcmp(mca_coll_tupleq_result(other, &shape, 1), "data"));
+	mca_coll_tupleq_segment_detach(other);
 	check("of another shape is refused",
-	      tupleq_segment_attach(&larger, name, &other) == -EPERM);
+	      mca_coll_tupleq_segment_attach(&larger, name, &other) == -EPERM);
 	/* As where another container has given that number. */
 	check("of the same number and another name is refused",
-	      tupleq_segment_attach(&shape, name ^ UINT64_C(1) << 40, &other) == -ESTALE);
-	tupleq_segment_detach(own);
-	check("goes with the last that has it", tupleq_segment_attach(&shape, name, &other) != 0);
+	      mca_coll_tupleq_segment_attach(&shape, name ^ UINT64_C(1) << 40, &other) == -ESTALE);
+	mca_coll_tupleq_segment_detach(own);
+	check("goes with the last that has it",
+	      mca_coll_tupleq_segment_attach(&shape, name, &other) != 0);
 	return failed;
 }

@@ -45,30 +45,6 @@ void t_fail_at(const char *file, int line, const char *fmt, ...)
 	abort();
 }
 
-void t_rc_at(int rc, int want, const char *what, const char *file, int line)
-{
-	if (rc != want)
-		t_fail_at(file, line, "%s: returned %d (%s), not %d (%s)", what, rc, strerror(rc),
-			  want, strerror(want));
-}
-
-void t_eq_at(uint64_t a, uint64_t b, const char *sa, const char *sb, const char *file, int line)
-{
-	if (a != b)
-		t_fail_at(file, line, "%s is %llu (0x%llx), not %s = %llu (0x%llx)", sa,
-			  (unsigned long long)a, (unsigned long long)a, sb, (unsigned long long)b,
-			  (unsigned long long)b);
-}
-
-void t_null_at(bool null, int err, int want, const char *what, const char *file, int line)
-{
-	if (!null)
-		t_fail_at(file, line, "%s: succeeded, should fail with %s", what, strerror(want));
-	if (err != want)
-		t_fail_at(file, line, "%s: errno %d (%s), not %d (%s)", what, err, strerror(err),
-			  want, strerror(want));
-}
-
 uint64_t t_now(void)
 {
 	struct timespec ts;

@@ -23,8 +23,8 @@ struct shca_config u_config(enum shca_opt o, int64_t value)
 {
 	static struct shca_config c;
 
-	assert_int_equal(shca_config_defaults(&c), 0);
-	assert_int_equal(shca_config_finish(&c, u_err, sizeof(u_err)), 0);
+	t_eq(shca_config_defaults(&c), 0);
+	t_eq(shca_config_finish(&c, u_err, sizeof(u_err)), 0);
 	c.value[o] = value;
 	return c;
 }
@@ -34,15 +34,15 @@ void u_start_with(enum shca_opt o, int64_t value)
 	struct shca_config c = u_config(o, value);
 	char root[64];
 
-	assert_int_equal(shca_fabric_root(root, sizeof(root)), 0);
+	t_eq(shca_fabric_root(root, sizeof(root)), 0);
 	/* Beside it, not in it: there nobody holds its lock, and who lists fabrics removes those.
 	 */
 	snprintf(u_dir, sizeof(u_dir), "%s-unit-%d", root, (int)getpid());
-	assert_int_equal(shca_fabric_create(u_dir, &c, "unit test", u_err, sizeof(u_err)), 0);
-	assert_int_equal(shca_fabric_attach(u_dir, &u_fab, u_err, sizeof(u_err)), 0);
+	t_eq(shca_fabric_create(u_dir, &c, "unit test", u_err, sizeof(u_err)), 0);
+	t_eq(shca_fabric_attach(u_dir, &u_fab, u_err, sizeof(u_err)), 0);
 	u_hca = &u_fab.hdr->hcas[0];
 	u_slot = shca_proc_attach(&u_fab);
-	assert_true(u_slot >= 0);
+	t_holds(u_slot >= 0);
 }
 
 int u_start(void **state)
@@ -67,9 +67,9 @@ struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg)
 	struct u_child c;
 	int pipefd[2], slot;
 
-	assert_int_equal(pipe(pipefd), 0);
+	t_eq(pipe(pipefd), 0);
 	c.pid = fork();
-	assert_true(c.pid >= 0);
+	t_holds(c.pid >= 0);
 	if (!c.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no child */
 		slot = shca_proc_attach(&u_fab);
@@ -82,7 +82,7 @@ struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg)
 			pause();
 	}
 	close(pipefd[1]);
-	assert_int_equal(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
+	t_eq(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
 	close(pipefd[0]);
 	c.slot = (unsigned)slot;
 	return c;
@@ -91,7 +91,7 @@ struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg)
 void u_kill(struct u_child c)
 {
 	kill(c.pid, SIGKILL);
-	assert_int_equal(waitpid(c.pid, NULL, 0), c.pid);
+	t_eq(waitpid(c.pid, NULL, 0), c.pid);
 }
 
 void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx)

@@ -6,14 +6,12 @@
 #ifndef T_FIXTURE_H
 #define T_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
+#include "check.h"
 
 #include "fabric/fabric.h"
 

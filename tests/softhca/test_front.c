@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -56,13 +56,13 @@ static void test_pd(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	assert_non_null(a);
-	assert_ptr_equal(a->context, ctx);
+	t_holds(a != NULL);
+	t_holds(a->context == ctx);
 	ah = ibv_create_ah(a, &attr);
-	assert_non_null(ah);
+	t_holds(ah != NULL);
 	/* An AH is the user's memory only. */
-	assert_int_equal(ibv_dealloc_pd(a), 0);
-	assert_int_equal(ibv_destroy_ah(ah), 0);
+	t_eq(ibv_dealloc_pd(a), 0);
+	t_eq(ibv_destroy_ah(ah), 0);
 }
 
 static void test_parent_domain(void **state)
@@ -74,34 +74,34 @@ static void test_parent_domain(void **state)
 	struct ibv_pd *domain;
 
 	(void)state;
-	assert_non_null(plain);
-	assert_non_null(td);
+	t_holds(plain != NULL);
+	t_holds(td != NULL);
 	errno = 0;
-	assert_null(ibv_alloc_parent_domain(ctx, &attr));
-	assert_int_equal(errno, EINVAL);
+	t_holds(ibv_alloc_parent_domain(ctx, &attr) == NULL);
+	t_eq(errno, EINVAL);
 	attr.pd = plain;
 	attr.td = td;
 	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	assert_null(ibv_alloc_parent_domain(ctx, &attr));
-	assert_int_equal(errno, EOPNOTSUPP);
+	t_holds(ibv_alloc_parent_domain(ctx, &attr) == NULL);
+	t_eq(errno, EOPNOTSUPP);
 	attr.comp_mask = 0;
 	domain = ibv_alloc_parent_domain(ctx, &attr);
-	assert_non_null(domain);
-	assert_int_equal(ibv_dealloc_pd(plain), EBUSY);
-	assert_int_equal(ibv_dealloc_td(td), EBUSY);
-	assert_int_equal(ibv_dealloc_pd(domain), 0);
-	assert_int_equal(ibv_dealloc_td(td), 0);
-	assert_int_equal(ibv_dealloc_pd(plain), 0);
+	t_holds(domain != NULL);
+	t_eq(ibv_dealloc_pd(plain), EBUSY);
+	t_eq(ibv_dealloc_td(td), EBUSY);
+	t_eq(ibv_dealloc_pd(domain), 0);
+	t_eq(ibv_dealloc_td(td), 0);
+	t_eq(ibv_dealloc_pd(plain), 0);
 	td_attr.comp_mask = 1;
-	assert_null(ibv_alloc_td(ctx, &td_attr));
-	assert_int_equal(errno, EINVAL);
+	t_holds(ibv_alloc_td(ctx, &td_attr) == NULL);
+	t_eq(errno, EINVAL);
 }
 
 static void refuse_ah(struct ibv_ah_attr *attr)
 {
 	errno = 0;
-	assert_null(ibv_create_ah(pd, attr));
-	assert_int_equal(errno, EINVAL);
+	t_holds(ibv_create_ah(pd, attr) == NULL);
+	t_eq(errno, EINVAL);
 }
 
 static void test_ah(void **state)
@@ -112,10 +112,10 @@ static void test_ah(void **state)
 	(void)state;
 	/* Nobody has that LID: only sending will tell. */
 	ah = ibv_create_ah(pd, &attr);
-	assert_non_null(ah);
-	assert_ptr_equal(ah->pd, pd);
-	assert_ptr_equal(ah->context, ctx);
-	assert_int_equal(ibv_destroy_ah(ah), 0);
+	t_holds(ah != NULL);
+	t_holds(ah->pd == pd);
+	t_holds(ah->context == ctx);
+	t_eq(ibv_destroy_ah(ah), 0);
 	attr.port_num = 0;
 	refuse_ah(&attr);
 	attr.port_num = 2;
@@ -132,8 +132,8 @@ static void test_ah(void **state)
 	attr.grh.sgid_index = 0;
 	attr.grh.dgid.raw[0] = 0xff;
 	ah = ibv_create_ah(pd, &attr);
-	assert_non_null(ah);
-	assert_int_equal(ibv_destroy_ah(ah), 0);
+	t_holds(ah != NULL);
+	t_eq(ibv_destroy_ah(ah), 0);
 }
 
 static void test_ah_from_wc(void **state)
@@ -144,41 +144,41 @@ static void test_ah_from_wc(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &wc, NULL, &attr), 0);
-	assert_int_equal(attr.dlid, 0x123);
-	assert_int_equal(attr.sl, 3);
-	assert_int_equal(attr.port_num, 1);
-	assert_int_equal(attr.is_global, 0);
+	t_eq(ibv_init_ah_from_wc(ctx, 1, &wc, NULL, &attr), 0);
+	t_eq(attr.dlid, 0x123);
+	t_eq(attr.sl, 3);
+	t_eq(attr.port_num, 1);
+	t_eq(attr.is_global, 0);
 
 	wc.wc_flags = IBV_WC_GRH;
 	grh.version_tclass_flow = htobe32(6u << 28 | 0x5au << 20 | 0x12345);
 	grh.sgid.raw[15] = 7;
-	assert_int_equal(ibv_query_gid(ctx, 1, 0, &grh.dgid), 0);
-	assert_int_equal(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr), 0);
-	assert_int_equal(attr.is_global, 1);
-	assert_memory_equal(&attr.grh.dgid, &grh.sgid, sizeof(grh.sgid));
-	assert_int_equal(attr.grh.sgid_index, 0);
-	assert_int_equal(attr.grh.traffic_class, 0x5a);
-	assert_int_equal(attr.grh.flow_label, 0x12345);
-	assert_int_equal(attr.grh.hop_limit, 64);
+	t_eq(ibv_query_gid(ctx, 1, 0, &grh.dgid), 0);
+	t_eq(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr), 0);
+	t_eq(attr.is_global, 1);
+	t_mem_eq(&attr.grh.dgid, &grh.sgid, sizeof(grh.sgid));
+	t_eq(attr.grh.sgid_index, 0);
+	t_eq(attr.grh.traffic_class, 0x5a);
+	t_eq(attr.grh.flow_label, 0x12345);
+	t_eq(attr.grh.hop_limit, 64);
 
 	ah = ibv_create_ah_from_wc(pd, &wc, &grh, 1);
-	assert_non_null(ah);
-	assert_int_equal(ibv_destroy_ah(ah), 0);
-	assert_null(ibv_create_ah_from_wc(pd, &wc, &grh, 2));
+	t_holds(ah != NULL);
+	t_eq(ibv_destroy_ah(ah), 0);
+	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 2) == NULL);
 	/* It came to a GID that is not ours. */
 	grh.dgid.raw[15] ^= 1;
-	assert_int_not_equal(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr), 0);
-	assert_null(ibv_create_ah_from_wc(pd, &wc, &grh, 1));
+	t_holds(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr) != 0);
+	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 1) == NULL);
 }
 
-static void assert_idle(int fd)
+static void expect_idle(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	assert_int_equal(poll(&p, 1, 0), 0);
-	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
-	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+	t_eq(poll(&p, 1, 0), 0);
+	t_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	t_eq(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
 }
 
 static void test_async_fd(void **state)
@@ -187,12 +187,12 @@ static void test_async_fd(void **state)
 	struct ibv_async_event event;
 
 	(void)state;
-	assert_non_null(c);
-	assert_idle(c->async_fd);
+	t_holds(c != NULL);
+	expect_idle(c->async_fd);
 	errno = 0;
-	assert_int_equal(ibv_get_async_event(c, &event), -1);
-	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(ibv_close_device(c), 0);
+	t_eq(ibv_get_async_event(c, &event), -1);
+	t_eq(errno, EAGAIN);
+	t_eq(ibv_close_device(c), 0);
 }
 
 static void test_channel(void **state)
@@ -202,19 +202,19 @@ static void test_channel(void **state)
 	void *event_context;
 
 	(void)state;
-	assert_non_null(channel);
-	assert_ptr_equal(channel->context, ctx);
-	assert_int_equal(channel->refcnt, 0);
-	assert_idle(channel->fd);
+	t_holds(channel != NULL);
+	t_holds(channel->context == ctx);
+	t_eq(channel->refcnt, 0);
+	expect_idle(channel->fd);
 	errno = 0;
-	assert_int_equal(ibv_get_cq_event(channel, &event_cq, &event_context), -1);
-	assert_int_equal(errno, EAGAIN);
+	t_eq(ibv_get_cq_event(channel, &event_cq, &event_context), -1);
+	t_eq(errno, EAGAIN);
 
 	cq = ibv_create_cq(ctx, 4, NULL, channel, 0);
-	assert_non_null(cq);
-	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+	t_holds(cq != NULL);
+	t_eq(ibv_destroy_comp_channel(channel), EBUSY);
+	t_eq(ibv_destroy_cq(cq), 0);
+	t_eq(ibv_destroy_comp_channel(channel), 0);
 }
 
 static struct ibv_qp *make_qp(struct ibv_cq *cq, enum ibv_qp_type type)
@@ -237,28 +237,28 @@ static void test_mcast(void **state)
 	struct ibv_qp *ud, *rc;
 
 	(void)state;
-	assert_non_null(cq);
+	t_holds(cq != NULL);
 	ud = make_qp(cq, IBV_QPT_UD);
 	rc = make_qp(cq, IBV_QPT_RC);
-	assert_non_null(ud);
-	assert_non_null(rc);
-	assert_int_equal(ibv_attach_mcast(ud, &unicast, 0xc001), EINVAL);
-	assert_int_equal(ibv_attach_mcast(rc, &group, 0xc001), EINVAL);
-	assert_int_equal(ibv_detach_mcast(ud, &group, 0xc001), EINVAL);
-	assert_int_equal(ibv_attach_mcast(ud, &group, 0xc001), 0);
-	assert_int_equal(ibv_attach_mcast(ud, &group, 0xc001), 0);
-	assert_int_equal(ibv_destroy_qp(ud), EBUSY);
-	assert_int_equal(ibv_detach_mcast(ud, &group, 0xc001), 0);
-	assert_int_equal(ibv_detach_mcast(ud, &group, 0xc001), EINVAL);
-	assert_int_equal(ibv_destroy_qp(ud), 0);
-	assert_int_equal(ibv_destroy_qp(rc), 0);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
+	t_holds(ud != NULL);
+	t_holds(rc != NULL);
+	t_eq(ibv_attach_mcast(ud, &unicast, 0xc001), EINVAL);
+	t_eq(ibv_attach_mcast(rc, &group, 0xc001), EINVAL);
+	t_eq(ibv_detach_mcast(ud, &group, 0xc001), EINVAL);
+	t_eq(ibv_attach_mcast(ud, &group, 0xc001), 0);
+	t_eq(ibv_attach_mcast(ud, &group, 0xc001), 0);
+	t_eq(ibv_destroy_qp(ud), EBUSY);
+	t_eq(ibv_detach_mcast(ud, &group, 0xc001), 0);
+	t_eq(ibv_detach_mcast(ud, &group, 0xc001), EINVAL);
+	t_eq(ibv_destroy_qp(ud), 0);
+	t_eq(ibv_destroy_qp(rc), 0);
+	t_eq(ibv_destroy_cq(cq), 0);
 }
 
-static void assert_refused(const void *object)
+static void expect_refused(const void *object)
 {
-	assert_null(object);
-	assert_int_equal(errno, EOPNOTSUPP);
+	t_holds(object == NULL);
+	t_eq(errno, EOPNOTSUPP);
 	errno = 0;
 }
 
@@ -272,18 +272,18 @@ static void test_refused_objects(void **state)
 
 	(void)state;
 	errno = 0;
-	assert_refused(ibv_import_device(0));
-	assert_refused(ibv_import_pd(ctx, 0));
-	assert_refused(ibv_import_mr(pd, 0));
-	assert_refused(ibv_import_dm(ctx, 0));
-	assert_refused(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
-	assert_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
-	assert_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_2));
-	assert_refused(ibv_alloc_dm(ctx, &dm));
-	assert_refused(ibv_create_wq(ctx, &wq));
-	assert_refused(ibv_create_rwq_ind_table(ctx, &table));
-	assert_refused(ibv_create_counters(ctx, &counters));
-	assert_refused(ibv_create_flow_action_esp(ctx, &esp));
+	expect_refused(ibv_import_device(0));
+	expect_refused(ibv_import_pd(ctx, 0));
+	expect_refused(ibv_import_mr(pd, 0));
+	expect_refused(ibv_import_dm(ctx, 0));
+	expect_refused(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
+	expect_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
+	expect_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+	expect_refused(ibv_alloc_dm(ctx, &dm));
+	expect_refused(ibv_create_wq(ctx, &wq));
+	expect_refused(ibv_create_rwq_ind_table(ctx, &table));
+	expect_refused(ibv_create_counters(ctx, &counters));
+	expect_refused(ibv_create_flow_action_esp(ctx, &esp));
 }
 
 static void test_refused_calls(void **state)
@@ -299,24 +299,24 @@ static void test_refused_calls(void **state)
 	uint16_t vid;
 
 	(void)state;
-	assert_int_equal(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
-	assert_int_equal(ibv_dealloc_mw(&mw), EOPNOTSUPP);
-	assert_int_equal(ibv_set_ece(&qp, &ece), EOPNOTSUPP);
-	assert_int_equal(ibv_query_ece(&qp, &ece), EOPNOTSUPP);
-	assert_int_equal(ece.vendor_id, 0);
-	assert_int_equal(ibv_modify_qp_rate_limit(&qp, &rate), EOPNOTSUPP);
-	assert_int_equal(ibv_resolve_eth_l2_from_gid(ctx, &ah, mac, &vid), EOPNOTSUPP);
+	t_eq(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
+	t_eq(ibv_dealloc_mw(&mw), EOPNOTSUPP);
+	t_eq(ibv_set_ece(&qp, &ece), EOPNOTSUPP);
+	t_eq(ibv_query_ece(&qp, &ece), EOPNOTSUPP);
+	t_eq(ece.vendor_id, 0);
+	t_eq(ibv_modify_qp_rate_limit(&qp, &rate), EOPNOTSUPP);
+	t_eq(ibv_resolve_eth_l2_from_gid(ctx, &ah, mac, &vid), EOPNOTSUPP);
 	errno = 0;
-	assert_refused(ibv_create_flow(&qp, &flow));
+	expect_refused(ibv_create_flow(&qp, &flow));
 }
 
 static void test_fork_api(void **state)
 {
 	(void)state;
-	assert_int_equal(ibv_fork_init(), 0);
-	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
-	assert_int_equal(ibv_dontfork_range(&port, sizeof(port)), 0);
-	assert_int_equal(ibv_dofork_range(&port, sizeof(port)), 0);
+	t_eq(ibv_fork_init(), 0);
+	t_eq(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+	t_eq(ibv_dontfork_range(&port, sizeof(port)), 0);
+	t_eq(ibv_dofork_range(&port, sizeof(port)), 0);
 }
 
 /* Exit status of a child that opens a device of its own and uses it. */
@@ -340,14 +340,14 @@ static void test_fork(void **state)
 
 	(void)state;
 	child = fork();
-	assert_true(child >= 0);
+	t_holds(child >= 0);
 	if (child == 0)
 		_exit(use_device());
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
+	t_eq(waitpid(child, &status, 0), child);
+	t_holds(WIFEXITED(status));
+	t_eq(WEXITSTATUS(status), 0);
 	/* The parent is as before. */
-	assert_int_equal(use_device(), 0);
+	t_eq(use_device(), 0);
 }
 
 static void *open_and_close(void *failures)
@@ -365,10 +365,10 @@ static void test_threads(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, open_and_close, &failures), 0);
+		t_eq(pthread_create(&threads[i], NULL, open_and_close, &failures), 0);
 	for (size_t i = 0; i < 4; i++)
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	assert_int_equal(failures, 0);
+		t_eq(pthread_join(threads[i], NULL), 0);
+	t_eq(failures, 0);
 }
 
 int main(void)

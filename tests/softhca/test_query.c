@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <dlfcn.h>
 #include <endian.h>
@@ -59,17 +59,17 @@ static void test_list(void **state)
 	(void)state;
 	a = ibv_get_device_list(&n);
 	b = ibv_get_device_list(NULL);
-	assert_non_null(a);
-	assert_non_null(b);
-	assert_int_equal(n, 1);
-	assert_non_null(a[0]);
-	assert_null(a[1]);
-	assert_ptr_equal(a[0], b[0]);
+	t_holds(a != NULL);
+	t_holds(b != NULL);
+	t_eq(n, 1);
+	t_holds(a[0] != NULL);
+	t_holds(a[1] == NULL);
+	t_holds(a[0] == b[0]);
 	ibv_free_device_list(a);
 	/* Still valid: b has it, and the context holds it. */
-	assert_ptr_equal(b[0], ctx->device);
+	t_holds(b[0] == ctx->device);
 	ibv_free_device_list(b);
-	assert_string_equal(ibv_get_device_name(ctx->device), "softhca0");
+	t_str_eq(ibv_get_device_name(ctx->device), "softhca0");
 }
 
 static void test_device(void **state)
@@ -79,20 +79,20 @@ static void test_device(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_string_equal(dev->name, "softhca0");
-	assert_string_equal(dev->dev_name, "uverbs0");
-	assert_int_equal(dev->node_type, IBV_NODE_CA);
-	assert_int_equal(dev->transport_type, IBV_TRANSPORT_IB);
-	assert_int_equal(ibv_get_device_index(dev), 0);
-	assert_true(ibv_get_device_guid(dev) != 0);
+	t_str_eq(dev->name, "softhca0");
+	t_str_eq(dev->dev_name, "uverbs0");
+	t_eq(dev->node_type, IBV_NODE_CA);
+	t_eq(dev->transport_type, IBV_TRANSPORT_IB);
+	t_eq(ibv_get_device_index(dev), 0);
+	t_holds(ibv_get_device_guid(dev) != 0);
 
 	snprintf(path, sizeof(path), "%s/class/infiniband", ibv_get_sysfs_path());
-	assert_int_equal(stat(path, &st), 0);
-	assert_true(S_ISDIR(st.st_mode));
-	assert_int_equal(strncmp(dev->ibdev_path, path, strlen(path)), 0);
-	assert_string_equal(dev->ibdev_path + strlen(path), "/softhca0");
-	assert_int_equal(stat(dev->ibdev_path, &st), 0);
-	assert_int_equal(stat(dev->dev_path, &st), 0);
+	t_eq(stat(path, &st), 0);
+	t_holds(S_ISDIR(st.st_mode));
+	t_eq(strncmp(dev->ibdev_path, path, strlen(path)), 0);
+	t_str_eq(dev->ibdev_path + strlen(path), "/softhca0");
+	t_eq(stat(dev->ibdev_path, &st), 0);
+	t_eq(stat(dev->dev_path, &st), 0);
 }
 
 static void test_device_node(void **state)
@@ -100,22 +100,22 @@ static void test_device_node(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(stat("/dev/infiniband/uverbs0", &st), 0);
-	assert_true(S_ISCHR(st.st_mode));
-	assert_int_equal(major(st.st_rdev), 231);
-	assert_int_equal(access("/dev/infiniband/uverbs0", R_OK | W_OK), 0);
-	assert_int_equal(access("/dev/infiniband/uverbs0", X_OK), -1);
-	assert_int_equal(errno, EACCES);
+	t_eq(stat("/dev/infiniband/uverbs0", &st), 0);
+	t_holds(S_ISCHR(st.st_mode));
+	t_eq(major(st.st_rdev), 231);
+	t_eq(access("/dev/infiniband/uverbs0", R_OK | W_OK), 0);
+	t_eq(access("/dev/infiniband/uverbs0", X_OK), -1);
+	t_eq(errno, EACCES);
 	/* What is not ours is asked of the system. */
-	assert_int_equal(stat("/dev/infiniband/uverbs0x", &st), -1);
-	assert_int_equal(errno, ENOENT);
-	assert_int_equal(access("/dev/infiniband/uverbs0x", R_OK), -1);
-	assert_int_equal(errno, ENOENT);
-	assert_int_equal(access("/dev/null", R_OK | W_OK), 0);
-	assert_int_equal(stat("/dev/null", &st), 0);
-	assert_int_equal(major(st.st_rdev), 1);
-	assert_int_equal(stat("/", &st), 0);
-	assert_true(S_ISDIR(st.st_mode));
+	t_eq(stat("/dev/infiniband/uverbs0x", &st), -1);
+	t_eq(errno, ENOENT);
+	t_eq(access("/dev/infiniband/uverbs0x", R_OK), -1);
+	t_eq(errno, ENOENT);
+	t_eq(access("/dev/null", R_OK | W_OK), 0);
+	t_eq(stat("/dev/null", &st), 0);
+	t_eq(major(st.st_rdev), 1);
+	t_eq(stat("/", &st), 0);
+	t_holds(S_ISDIR(st.st_mode));
 }
 
 static void test_context(void **state)
@@ -124,18 +124,18 @@ static void test_context(void **state)
 	struct ibv_context *more[3];
 
 	(void)state;
-	assert_true(fcntl(ctx->cmd_fd, F_GETFD) >= 0);
-	assert_true(fcntl(ctx->async_fd, F_GETFD) >= 0);
-	assert_true(ctx->num_comp_vectors >= 2);
-	assert_ptr_equal(ctx->abi_compat, __VERBS_ABI_IS_EXTENDED);
+	t_holds(fcntl(ctx->cmd_fd, F_GETFD) >= 0);
+	t_holds(fcntl(ctx->async_fd, F_GETFD) >= 0);
+	t_holds(ctx->num_comp_vectors >= 2);
+	t_holds(ctx->abi_compat == __VERBS_ABI_IS_EXTENDED);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
 		more[i] = ibv_open_device(list[0]);
-		assert_non_null(more[i]);
-		assert_ptr_not_equal(more[i], ctx);
-		assert_int_not_equal(more[i]->async_fd, ctx->async_fd);
+		t_holds(more[i] != NULL);
+		t_holds(more[i] != ctx);
+		t_holds(more[i]->async_fd != ctx->async_fd);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(more); i++)
-		assert_int_equal(ibv_close_device(more[i]), 0);
+		t_eq(ibv_close_device(more[i]), 0);
 	ibv_free_device_list(list);
 }
 
@@ -149,42 +149,42 @@ static void test_query_device(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	assert_int_equal(ibv_query_device(ctx, &a), 0);
-	assert_true(strlen(a.fw_ver) > 0 && strlen(a.fw_ver) < sizeof(a.fw_ver));
-	assert_true(a.node_guid == ibv_get_device_guid(ctx->device));
-	assert_true(a.sys_image_guid == a.node_guid);
-	assert_true(a.max_mr_size == UINT64_MAX);
-	assert_true(a.page_size_cap & 4096);
-	assert_int_equal(a.vendor_id, 0x02c9);
-	assert_int_equal(a.vendor_part_id, 4119);
-	assert_int_equal(a.hw_ver, 0);
-	assert_int_equal(a.max_qp, 131072);
-	assert_int_equal(a.max_qp_wr, 32768);
-	assert_int_equal(a.device_cap_flags, flags);
-	assert_int_equal(a.max_sge, 30);
-	assert_int_equal(a.max_sge_rd, 30);
-	assert_int_equal(a.max_cq, 65536);
-	assert_int_equal(a.max_cqe, 4194303);
-	assert_int_equal(a.max_mr, 1048576);
-	assert_int_equal(a.max_pd, 8388608);
-	assert_int_equal(a.max_qp_rd_atom, 16);
-	assert_int_equal(a.max_qp_init_rd_atom, 16);
-	assert_int_equal(a.max_res_rd_atom, 16 * 131072);
-	assert_int_equal(a.atomic_cap, IBV_ATOMIC_HCA);
-	assert_int_equal(a.max_mcast_grp, 1024);
-	assert_int_equal(a.max_mcast_qp_attach, 1024);
-	assert_int_equal(a.max_total_mcast_qp_attach, 1024);
-	assert_int_equal(a.max_ah, INT_MAX);
-	assert_int_equal(a.max_srq, 131072);
-	assert_int_equal(a.max_srq_wr, 32767);
-	assert_int_equal(a.max_srq_sge, 31);
-	assert_int_equal(a.max_pkeys, 1);
-	assert_int_equal(a.phys_port_cnt, 1);
+	t_eq(ibv_query_device(ctx, &a), 0);
+	t_holds(strlen(a.fw_ver) > 0 && strlen(a.fw_ver) < sizeof(a.fw_ver));
+	t_holds(a.node_guid == ibv_get_device_guid(ctx->device));
+	t_holds(a.sys_image_guid == a.node_guid);
+	t_holds(a.max_mr_size == UINT64_MAX);
+	t_holds(a.page_size_cap & 4096);
+	t_eq(a.vendor_id, 0x02c9);
+	t_eq(a.vendor_part_id, 4119);
+	t_eq(a.hw_ver, 0);
+	t_eq(a.max_qp, 131072);
+	t_eq(a.max_qp_wr, 32768);
+	t_eq(a.device_cap_flags, flags);
+	t_eq(a.max_sge, 30);
+	t_eq(a.max_sge_rd, 30);
+	t_eq(a.max_cq, 65536);
+	t_eq(a.max_cqe, 4194303);
+	t_eq(a.max_mr, 1048576);
+	t_eq(a.max_pd, 8388608);
+	t_eq(a.max_qp_rd_atom, 16);
+	t_eq(a.max_qp_init_rd_atom, 16);
+	t_eq(a.max_res_rd_atom, 16 * 131072);
+	t_eq(a.atomic_cap, IBV_ATOMIC_HCA);
+	t_eq(a.max_mcast_grp, 1024);
+	t_eq(a.max_mcast_qp_attach, 1024);
+	t_eq(a.max_total_mcast_qp_attach, 1024);
+	t_eq(a.max_ah, INT_MAX);
+	t_eq(a.max_srq, 131072);
+	t_eq(a.max_srq_wr, 32767);
+	t_eq(a.max_srq_sge, 31);
+	t_eq(a.max_pkeys, 1);
+	t_eq(a.phys_port_cnt, 1);
 	/* Not there, so not said to be. */
-	assert_int_equal(a.max_mw, 0);
-	assert_int_equal(a.max_fmr, 0);
-	assert_int_equal(a.max_ee | a.max_ee_rd_atom | a.max_ee_init_rd_atom | a.max_rdd, 0);
-	assert_int_equal(a.max_raw_ipv6_qp | a.max_raw_ethy_qp, 0);
+	t_eq(a.max_mw, 0);
+	t_eq(a.max_fmr, 0);
+	t_eq(a.max_ee | a.max_ee_rd_atom | a.max_ee_init_rd_atom | a.max_rdd, 0);
+	t_eq(a.max_raw_ipv6_qp | a.max_raw_ethy_qp, 0);
 }
 
 static void test_query_device_ex(void **state)
@@ -199,25 +199,25 @@ static void test_query_device_ex(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	assert_int_equal(ibv_query_device_ex(ctx, NULL, &a), 0);
-	assert_int_equal(ibv_query_device(ctx, &orig), 0);
-	assert_memory_equal(&a.orig_attr, &orig, sizeof(orig));
-	assert_int_equal(a.comp_mask, 0);
-	assert_true(a.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
-	assert_int_equal(a.odp_caps.per_transport_caps.rc_odp_caps, rc);
-	assert_int_equal(a.odp_caps.per_transport_caps.uc_odp_caps,
-			 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE);
-	assert_int_equal(a.odp_caps.per_transport_caps.ud_odp_caps,
-			 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
-	assert_int_equal(a.xrc_odp_caps, xrc);
-	assert_true(a.completion_timestamp_mask == UINT64_MAX);
-	assert_true(a.hca_core_clock == 1000000);
-	assert_true(a.device_cap_flags_ex == orig.device_cap_flags);
-	assert_int_equal(a.phys_port_cnt_ex, 1);
-	assert_true(a.max_dm_size == 0);
-	assert_int_equal(a.tm_caps.max_num_tags, 0);
-	assert_int_equal(a.tso_caps.max_tso, 0);
-	assert_int_equal(a.max_wq_type_rq, 0);
+	t_eq(ibv_query_device_ex(ctx, NULL, &a), 0);
+	t_eq(ibv_query_device(ctx, &orig), 0);
+	t_mem_eq(&a.orig_attr, &orig, sizeof(orig));
+	t_eq(a.comp_mask, 0);
+	t_holds(a.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
+	t_eq(a.odp_caps.per_transport_caps.rc_odp_caps, rc);
+	t_eq(a.odp_caps.per_transport_caps.uc_odp_caps,
+	     IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE);
+	t_eq(a.odp_caps.per_transport_caps.ud_odp_caps,
+	     IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV);
+	t_eq(a.xrc_odp_caps, xrc);
+	t_holds(a.completion_timestamp_mask == UINT64_MAX);
+	t_holds(a.hca_core_clock == 1000000);
+	t_holds(a.device_cap_flags_ex == orig.device_cap_flags);
+	t_eq(a.phys_port_cnt_ex, 1);
+	t_holds(a.max_dm_size == 0);
+	t_eq(a.tm_caps.max_num_tags, 0);
+	t_eq(a.tso_caps.max_tso, 0);
+	t_eq(a.max_wq_type_rq, 0);
 }
 
 /* Programs that were built with an older or a newer header give the size of their struct. */
@@ -234,18 +234,17 @@ static void test_query_device_ex_sizes(void **state)
 
 	(void)state;
 	memset(&buf, 0xa5, sizeof(buf));
-	assert_int_equal(v->query_device_ex(ctx, NULL, &buf.a, old), 0);
-	assert_true(buf.a.hca_core_clock == 1000000);
+	t_eq(v->query_device_ex(ctx, NULL, &buf.a, old), 0);
+	t_holds(buf.a.hca_core_clock == 1000000);
 	for (size_t i = old; i < sizeof(buf); i++)
-		assert_int_equal(bytes[i], 0xa5);
+		t_eq(bytes[i], 0xa5);
 
-	assert_int_equal(v->query_device_ex(ctx, NULL, &buf.a, sizeof(buf)), 0);
+	t_eq(v->query_device_ex(ctx, NULL, &buf.a, sizeof(buf)), 0);
 	for (size_t i = 0; i < sizeof(buf.future); i++)
-		assert_int_equal(buf.future[i], 0);
+		t_eq(buf.future[i], 0);
 
-	assert_int_equal(v->query_device_ex(ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)),
-			 EINVAL);
-	assert_int_equal(ibv_query_device_ex(ctx, &input, &buf.a), EINVAL);
+	t_eq(v->query_device_ex(ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)), EINVAL);
+	t_eq(ibv_query_device_ex(ctx, &input, &buf.a), EINVAL);
 }
 
 static uint64_t now_ns(void)
@@ -262,12 +261,13 @@ static void test_clock(void **state)
 	uint64_t before = now_ns();
 
 	(void)state;
-	assert_int_equal(ibv_query_rt_values_ex(ctx, &v), 0);
-	assert_int_equal(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
-	assert_int_equal(v.raw_clock.tv_sec, 0);
-	assert_in_range((uint64_t)v.raw_clock.tv_nsec, before, now_ns());
+	t_eq(ibv_query_rt_values_ex(ctx, &v), 0);
+	t_eq(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	t_eq(v.raw_clock.tv_sec, 0);
+	t_holds(((uint64_t)v.raw_clock.tv_nsec) >= before &&
+		((uint64_t)v.raw_clock.tv_nsec) <= now_ns());
 	v.comp_mask = IBV_VALUES_MASK_RESERVED;
-	assert_int_equal(ibv_query_rt_values_ex(ctx, &v), EINVAL);
+	t_eq(ibv_query_rt_values_ex(ctx, &v), EINVAL);
 }
 
 static void test_query_port(void **state)
@@ -276,30 +276,30 @@ static void test_query_port(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
-	assert_int_equal(a.state, IBV_PORT_ACTIVE);
-	assert_int_equal(a.max_mtu, IBV_MTU_4096);
-	assert_int_equal(a.active_mtu, IBV_MTU_4096);
-	assert_int_equal(a.gid_tbl_len, 8);
-	assert_int_equal(a.max_msg_sz, 1u << 30);
-	assert_int_equal(a.bad_pkey_cntr, 0);
-	assert_int_equal(a.qkey_viol_cntr, 0);
-	assert_int_equal(a.pkey_tbl_len, 1);
-	assert_in_range(a.lid, 1, 0xbfff);
-	assert_in_range(a.sm_lid, 1, 0xbfff);
-	assert_int_equal(a.lmc, 0);
-	assert_int_equal(a.max_vl_num, 4);
-	assert_int_equal(a.sm_sl, 0);
-	assert_int_equal(a.subnet_timeout, 18);
-	assert_int_equal(a.active_width, 2);
-	assert_int_equal(a.active_speed, 32);
-	assert_int_equal(a.phys_state, 5);
-	assert_int_equal(a.link_layer, IBV_LINK_LAYER_INFINIBAND);
-	assert_int_equal(a.flags, 0);
+	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(a.state, IBV_PORT_ACTIVE);
+	t_eq(a.max_mtu, IBV_MTU_4096);
+	t_eq(a.active_mtu, IBV_MTU_4096);
+	t_eq(a.gid_tbl_len, 8);
+	t_eq(a.max_msg_sz, 1u << 30);
+	t_eq(a.bad_pkey_cntr, 0);
+	t_eq(a.qkey_viol_cntr, 0);
+	t_eq(a.pkey_tbl_len, 1);
+	t_holds(a.lid >= 1 && a.lid <= 0xbfff);
+	t_holds(a.sm_lid >= 1 && a.sm_lid <= 0xbfff);
+	t_eq(a.lmc, 0);
+	t_eq(a.max_vl_num, 4);
+	t_eq(a.sm_sl, 0);
+	t_eq(a.subnet_timeout, 18);
+	t_eq(a.active_width, 2);
+	t_eq(a.active_speed, 32);
+	t_eq(a.phys_state, 5);
+	t_eq(a.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	t_eq(a.flags, 0);
 
-	assert_int_equal(ibv_query_port(ctx, 0, &a), EINVAL);
-	assert_int_equal(ibv_query_port(ctx, 2, &a), EINVAL);
-	assert_int_equal(ibv_query_port(ctx, 255, &a), EINVAL);
+	t_eq(ibv_query_port(ctx, 0, &a), EINVAL);
+	t_eq(ibv_query_port(ctx, 2, &a), EINVAL);
+	t_eq(ibv_query_port(ctx, 255, &a), EINVAL);
 }
 
 /* The symbol, unlike the inline function, fills a struct that ends before port_cap_flags2. */
@@ -312,14 +312,14 @@ static void test_query_port_symbol(void **state)
 
 	(void)state;
 	*(void **)&query = dlsym(RTLD_DEFAULT, "ibv_query_port");
-	assert_non_null(query);
+	t_holds(query != NULL);
 	memset(bytes, 0xa5, sizeof(bytes));
-	assert_int_equal(query(ctx, 1, bytes), 0);
-	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
-	assert_memory_equal(bytes, &a, old);
+	t_eq(query(ctx, 1, bytes), 0);
+	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_mem_eq(bytes, &a, old);
 	for (size_t i = old; i < sizeof(bytes); i++)
-		assert_int_equal(bytes[i], 0xa5);
-	assert_int_equal(query(ctx, 2, bytes), EINVAL);
+		t_eq(bytes[i], 0xa5);
+	t_eq(query(ctx, 2, bytes), EINVAL);
 }
 
 static void test_gids(void **state)
@@ -329,22 +329,22 @@ static void test_gids(void **state)
 	unsigned int type = 1;
 
 	(void)state;
-	assert_int_equal(ibv_query_gid(ctx, 1, 0, &gid), 0);
-	assert_true(gid.global.subnet_prefix == htobe64(0xfe80000000000000ULL));
-	assert_true(gid.global.interface_id == ibv_get_device_guid(ctx->device));
+	t_eq(ibv_query_gid(ctx, 1, 0, &gid), 0);
+	t_holds(gid.global.subnet_prefix == htobe64(0xfe80000000000000ULL));
+	t_holds(gid.global.interface_id == ibv_get_device_guid(ctx->device));
 	for (int i = 1; i < 8; i++) {
 		memset(&gid, 0xa5, sizeof(gid));
-		assert_int_equal(ibv_query_gid(ctx, 1, i, &gid), 0);
-		assert_memory_equal(&gid, &zero, sizeof(gid));
+		t_eq(ibv_query_gid(ctx, 1, i, &gid), 0);
+		t_mem_eq(&gid, &zero, sizeof(gid));
 	}
-	assert_int_not_equal(ibv_query_gid(ctx, 1, 8, &gid), 0);
-	assert_int_not_equal(ibv_query_gid(ctx, 1, -1, &gid), 0);
-	assert_int_not_equal(ibv_query_gid(ctx, 2, 0, &gid), 0);
+	t_holds(ibv_query_gid(ctx, 1, 8, &gid) != 0);
+	t_holds(ibv_query_gid(ctx, 1, -1, &gid) != 0);
+	t_holds(ibv_query_gid(ctx, 2, 0, &gid) != 0);
 
-	assert_int_equal(ibv_query_gid_type(ctx, 1, 0, &type), 0);
-	assert_int_equal(type, 0);
-	assert_int_not_equal(ibv_query_gid_type(ctx, 1, 8, &type), 0);
-	assert_int_not_equal(ibv_query_gid_type(ctx, 2, 0, &type), 0);
+	t_eq(ibv_query_gid_type(ctx, 1, 0, &type), 0);
+	t_eq(type, 0);
+	t_holds(ibv_query_gid_type(ctx, 1, 8, &type) != 0);
+	t_holds(ibv_query_gid_type(ctx, 2, 0, &type) != 0);
 }
 
 static void test_gid_entries(void **state)
@@ -353,25 +353,25 @@ static void test_gid_entries(void **state)
 	union ibv_gid gid;
 
 	(void)state;
-	assert_int_equal(ibv_query_gid(ctx, 1, 0, &gid), 0);
+	t_eq(ibv_query_gid(ctx, 1, 0, &gid), 0);
 	memset(e, 0xa5, sizeof(e));
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, 0, e, 0), 0);
-	assert_memory_equal(&e[0].gid, &gid, sizeof(gid));
-	assert_int_equal(e[0].gid_index, 0);
-	assert_int_equal(e[0].port_num, 1);
-	assert_int_equal(e[0].gid_type, IBV_GID_TYPE_IB);
-	assert_int_equal(e[0].ndev_ifindex, 0);
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, 1, e, 0), ENODATA);
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, 8, e, 0), EINVAL);
-	assert_int_equal(ibv_query_gid_ex(ctx, 2, 0, e, 0), EINVAL);
-	assert_int_equal(ibv_query_gid_ex(ctx, 1, 0, e, 1), EINVAL);
+	t_eq(ibv_query_gid_ex(ctx, 1, 0, e, 0), 0);
+	t_mem_eq(&e[0].gid, &gid, sizeof(gid));
+	t_eq(e[0].gid_index, 0);
+	t_eq(e[0].port_num, 1);
+	t_eq(e[0].gid_type, IBV_GID_TYPE_IB);
+	t_eq(e[0].ndev_ifindex, 0);
+	t_eq(ibv_query_gid_ex(ctx, 1, 1, e, 0), ENODATA);
+	t_eq(ibv_query_gid_ex(ctx, 1, 8, e, 0), EINVAL);
+	t_eq(ibv_query_gid_ex(ctx, 2, 0, e, 0), EINVAL);
+	t_eq(ibv_query_gid_ex(ctx, 1, 0, e, 1), EINVAL);
 
 	memset(e, 0xa5, sizeof(e));
-	assert_int_equal(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 0), 1);
-	assert_memory_equal(&e[0].gid, &gid, sizeof(gid));
-	assert_int_equal(e[1].port_num, 0xa5a5a5a5);
-	assert_int_equal(ibv_query_gid_table(ctx, e, 0, 0), -EINVAL);
-	assert_int_equal(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 1), -EINVAL);
+	t_eq(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 0), 1);
+	t_mem_eq(&e[0].gid, &gid, sizeof(gid));
+	t_eq(e[1].port_num, 0xa5a5a5a5);
+	t_eq(ibv_query_gid_table(ctx, e, 0, 0), -EINVAL);
+	t_eq(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 1), -EINVAL);
 }
 
 static void test_pkeys(void **state)
@@ -379,14 +379,14 @@ static void test_pkeys(void **state)
 	__be16 pkey = 0;
 
 	(void)state;
-	assert_int_equal(ibv_query_pkey(ctx, 1, 0, &pkey), 0);
-	assert_int_equal(be16toh(pkey), 0xffff);
-	assert_int_not_equal(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
-	assert_int_not_equal(ibv_query_pkey(ctx, 1, -1, &pkey), 0);
-	assert_int_not_equal(ibv_query_pkey(ctx, 2, 0, &pkey), 0);
-	assert_int_equal(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)), 0);
-	assert_true(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)) < 0);
-	assert_true(ibv_get_pkey_index(ctx, 2, htobe16(0xffff)) < 0);
+	t_eq(ibv_query_pkey(ctx, 1, 0, &pkey), 0);
+	t_eq(be16toh(pkey), 0xffff);
+	t_holds(ibv_query_pkey(ctx, 1, 1, &pkey) != 0);
+	t_holds(ibv_query_pkey(ctx, 1, -1, &pkey) != 0);
+	t_holds(ibv_query_pkey(ctx, 2, 0, &pkey) != 0);
+	t_eq(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)), 0);
+	t_holds(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)) < 0);
+	t_holds(ibv_get_pkey_index(ctx, 2, htobe16(0xffff)) < 0);
 }
 
 int main(void)

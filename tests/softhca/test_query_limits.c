@@ -44,20 +44,20 @@ static void test_devices(void **state)
 
 	(void)state;
 	list = ibv_get_device_list(&n);
-	assert_non_null(list);
-	assert_int_equal(n, 2);
-	assert_null(list[2]);
-	assert_string_equal(ibv_get_device_name(list[0]), "softhca0");
-	assert_string_equal(ibv_get_device_name(list[1]), "softhca1");
-	assert_string_equal(list[1]->dev_name, "uverbs1");
-	assert_int_equal(ibv_get_device_index(list[1]), 1);
-	assert_true(ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]));
+	t_holds(list != NULL);
+	t_eq(n, 2);
+	t_holds(list[2] == NULL);
+	t_str_eq(ibv_get_device_name(list[0]), "softhca0");
+	t_str_eq(ibv_get_device_name(list[1]), "softhca1");
+	t_str_eq(list[1]->dev_name, "uverbs1");
+	t_eq(ibv_get_device_index(list[1]), 1);
+	t_holds(ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]));
 	other = ibv_open_device(list[1]);
-	assert_non_null(other);
-	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
-	assert_int_equal(ibv_query_port(other, 1, &b), 0);
-	assert_int_not_equal(a.lid, b.lid);
-	assert_int_equal(ibv_close_device(other), 0);
+	t_holds(other != NULL);
+	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(ibv_query_port(other, 1, &b), 0);
+	t_holds(a.lid != b.lid);
+	t_eq(ibv_close_device(other), 0);
 	ibv_free_device_list(list);
 }
 
@@ -66,26 +66,26 @@ static void test_limits(void **state)
 	struct ibv_device_attr a;
 
 	(void)state;
-	assert_int_equal(ibv_query_device(ctx, &a), 0);
-	assert_int_equal(a.max_qp, 8);
-	assert_int_equal(a.max_qp_wr, 60);
-	assert_int_equal(a.max_sge, 4);
-	assert_int_equal(a.max_sge_rd, 4);
-	assert_int_equal(a.max_qp_rd_atom, 2);
-	assert_int_equal(a.max_qp_init_rd_atom, 2);
-	assert_int_equal(a.max_res_rd_atom, 16);
-	assert_int_equal(a.max_cq, 6);
-	assert_int_equal(a.max_cqe, 100);
-	assert_int_equal(a.max_srq, 3);
-	assert_int_equal(a.max_srq_wr, 32);
-	assert_int_equal(a.max_srq_sge, 2);
-	assert_int_equal(a.max_mr, 9);
-	assert_true(a.max_mr_size == 1 << 20);
-	assert_int_equal(a.max_pd, 4);
-	assert_int_equal(a.max_mcast_grp, 2);
-	assert_int_equal(a.max_pkeys, 2);
-	assert_int_equal(a.atomic_cap, IBV_ATOMIC_NONE);
-	assert_false(a.device_cap_flags & IBV_DEVICE_XRC);
+	t_eq(ibv_query_device(ctx, &a), 0);
+	t_eq(a.max_qp, 8);
+	t_eq(a.max_qp_wr, 60);
+	t_eq(a.max_sge, 4);
+	t_eq(a.max_sge_rd, 4);
+	t_eq(a.max_qp_rd_atom, 2);
+	t_eq(a.max_qp_init_rd_atom, 2);
+	t_eq(a.max_res_rd_atom, 16);
+	t_eq(a.max_cq, 6);
+	t_eq(a.max_cqe, 100);
+	t_eq(a.max_srq, 3);
+	t_eq(a.max_srq_wr, 32);
+	t_eq(a.max_srq_sge, 2);
+	t_eq(a.max_mr, 9);
+	t_holds(a.max_mr_size == 1 << 20);
+	t_eq(a.max_pd, 4);
+	t_eq(a.max_mcast_grp, 2);
+	t_eq(a.max_pkeys, 2);
+	t_eq(a.atomic_cap, IBV_ATOMIC_NONE);
+	t_holds(!(a.device_cap_flags & IBV_DEVICE_XRC));
 }
 
 static void test_caps(void **state)
@@ -93,13 +93,13 @@ static void test_caps(void **state)
 	struct ibv_device_attr_ex a;
 
 	(void)state;
-	assert_int_equal(ibv_query_device_ex(ctx, NULL, &a), 0);
-	assert_true(a.odp_caps.general_caps == 0);
-	assert_int_equal(a.odp_caps.per_transport_caps.rc_odp_caps, 0);
-	assert_int_equal(a.odp_caps.per_transport_caps.uc_odp_caps, 0);
-	assert_int_equal(a.odp_caps.per_transport_caps.ud_odp_caps, 0);
-	assert_int_equal(a.xrc_odp_caps, 0);
-	assert_false(a.device_cap_flags_ex & IBV_DEVICE_XRC);
+	t_eq(ibv_query_device_ex(ctx, NULL, &a), 0);
+	t_holds(a.odp_caps.general_caps == 0);
+	t_eq(a.odp_caps.per_transport_caps.rc_odp_caps, 0);
+	t_eq(a.odp_caps.per_transport_caps.uc_odp_caps, 0);
+	t_eq(a.odp_caps.per_transport_caps.ud_odp_caps, 0);
+	t_eq(a.xrc_odp_caps, 0);
+	t_holds(!(a.device_cap_flags_ex & IBV_DEVICE_XRC));
 }
 
 static void test_port(void **state)
@@ -107,11 +107,11 @@ static void test_port(void **state)
 	struct ibv_port_attr a;
 
 	(void)state;
-	assert_int_equal(ibv_query_port(ctx, 1, &a), 0);
-	assert_int_equal(a.max_msg_sz, 65536);
-	assert_int_equal(a.active_mtu, IBV_MTU_1024);
-	assert_int_equal(a.max_mtu, IBV_MTU_4096);
-	assert_int_equal(a.pkey_tbl_len, 2);
+	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(a.max_msg_sz, 65536);
+	t_eq(a.active_mtu, IBV_MTU_1024);
+	t_eq(a.max_mtu, IBV_MTU_4096);
+	t_eq(a.pkey_tbl_len, 2);
 }
 
 static void test_pkeys(void **state)
@@ -119,12 +119,12 @@ static void test_pkeys(void **state)
 	__be16 pkey;
 
 	(void)state;
-	assert_int_equal(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
-	assert_int_equal(be16toh(pkey), 0x8001);
-	assert_int_equal(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
+	t_eq(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
+	t_eq(be16toh(pkey), 0x8001);
+	t_eq(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
 	/* The same partition with limited membership is another entry of the table. */
-	assert_true(ibv_get_pkey_index(ctx, 1, htobe16(0x0001)) < 0);
-	assert_int_not_equal(ibv_query_pkey(ctx, 1, 2, &pkey), 0);
+	t_holds(ibv_get_pkey_index(ctx, 1, htobe16(0x0001)) < 0);
+	t_holds(ibv_query_pkey(ctx, 1, 2, &pkey) != 0);
 }
 
 static void test_max_pd(void **state)
@@ -135,13 +135,13 @@ static void test_max_pd(void **state)
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 4; i++) {
 			pd[i] = ibv_alloc_pd(ctx);
-			assert_non_null(pd[i]);
+			t_holds(pd[i] != NULL);
 		}
 		errno = 0;
-		assert_null(ibv_alloc_pd(ctx));
-		assert_int_equal(errno, ENOMEM);
+		t_holds(ibv_alloc_pd(ctx) == NULL);
+		t_eq(errno, ENOMEM);
 		for (int i = 0; i < 4; i++)
-			assert_int_equal(ibv_dealloc_pd(pd[i]), 0);
+			t_eq(ibv_dealloc_pd(pd[i]), 0);
 	}
 }
 
@@ -156,18 +156,18 @@ static void test_refused(void **state)
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 
 	(void)state;
-	assert_non_null(pd);
+	t_holds(pd != NULL);
 	errno = 0;
-	assert_null(ibv_open_xrcd(ctx, &xrcd));
-	assert_int_equal(errno, EOPNOTSUPP);
+	t_holds(ibv_open_xrcd(ctx, &xrcd) == NULL);
+	t_eq(errno, EOPNOTSUPP);
 	errno = 0;
-	assert_null(ibv_open_qp(ctx, &open));
-	assert_int_equal(errno, EOPNOTSUPP);
+	t_holds(ibv_open_qp(ctx, &open) == NULL);
+	t_eq(errno, EOPNOTSUPP);
 	errno = 0;
-	assert_null(ibv_alloc_null_mr(pd));
-	assert_int_equal(errno, EOPNOTSUPP);
-	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	t_holds(ibv_alloc_null_mr(pd) == NULL);
+	t_eq(errno, EOPNOTSUPP);
+	t_eq(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	t_eq(ibv_dealloc_pd(pd), 0);
 }
 
 /* Without atomics none is posted, nor is a QP made for them. */
@@ -204,35 +204,35 @@ static void test_counts(void **state)
 	struct ibv_mr *mr[9];
 
 	(void)state;
-	assert_non_null(pd);
+	t_holds(pd != NULL);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 6; i++)
-			assert_non_null(cq[i] = ibv_create_cq(ctx, 10, NULL, NULL, 0));
-		assert_null(ibv_create_cq(ctx, 10, NULL, NULL, 0));
-		assert_int_equal(errno, ENOMEM);
+			t_holds((cq[i] = ibv_create_cq(ctx, 10, NULL, NULL, 0)) != NULL);
+		t_holds(ibv_create_cq(ctx, 10, NULL, NULL, 0) == NULL);
+		t_eq(errno, ENOMEM);
 		qa.send_cq = qa.recv_cq = cq[0];
 		for (int i = 0; i < 8; i++)
-			assert_non_null(qp[i] = ibv_create_qp(pd, &qa));
-		assert_null(ibv_create_qp(pd, &qa));
-		assert_int_equal(errno, ENOMEM);
+			t_holds((qp[i] = ibv_create_qp(pd, &qa)) != NULL);
+		t_holds(ibv_create_qp(pd, &qa) == NULL);
+		t_eq(errno, ENOMEM);
 		for (int i = 0; i < 3; i++)
-			assert_non_null(srq[i] = ibv_create_srq(pd, &sa));
-		assert_null(ibv_create_srq(pd, &sa));
-		assert_int_equal(errno, ENOMEM);
+			t_holds((srq[i] = ibv_create_srq(pd, &sa)) != NULL);
+		t_holds(ibv_create_srq(pd, &sa) == NULL);
+		t_eq(errno, ENOMEM);
 		for (int i = 0; i < 9; i++)
-			assert_non_null(mr[i] = ibv_reg_mr(pd, mem, sizeof(mem), 0));
-		assert_null(ibv_reg_mr(pd, mem, sizeof(mem), 0));
-		assert_int_equal(errno, ENOMEM);
+			t_holds((mr[i] = ibv_reg_mr(pd, mem, sizeof(mem), 0)) != NULL);
+		t_holds(ibv_reg_mr(pd, mem, sizeof(mem), 0) == NULL);
+		t_eq(errno, ENOMEM);
 		for (int i = 0; i < 9; i++)
-			assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+			t_eq(ibv_dereg_mr(mr[i]), 0);
 		for (int i = 0; i < 3; i++)
-			assert_int_equal(ibv_destroy_srq(srq[i]), 0);
+			t_eq(ibv_destroy_srq(srq[i]), 0);
 		for (int i = 0; i < 8; i++)
-			assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+			t_eq(ibv_destroy_qp(qp[i]), 0);
 		for (int i = 0; i < 6; i++)
-			assert_int_equal(ibv_destroy_cq(cq[i]), 0);
+			t_eq(ibv_destroy_cq(cq[i]), 0);
 	}
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	t_eq(ibv_dealloc_pd(pd), 0);
 }
 
 /* Nor is an object larger than what was advertised. */
@@ -255,43 +255,42 @@ static void test_sizes(void **state)
 	struct ibv_mr *mr;
 
 	(void)state;
-	assert_true(pd && cq);
-	assert_null(ibv_create_cq(ctx, 101, NULL, NULL, 0));
-	assert_int_equal(errno, EINVAL);
-	assert_non_null(qp = ibv_create_qp(pd, &qa));
+	t_holds(pd && cq);
+	t_holds(ibv_create_cq(ctx, 101, NULL, NULL, 0) == NULL);
+	t_eq(errno, EINVAL);
+	t_holds((qp = ibv_create_qp(pd, &qa)) != NULL);
 	/* Rounding up ends there too. */
-	assert_int_equal(qa.cap.max_send_wr, 60);
-	assert_int_equal(qa.cap.max_recv_wr, 60);
-	assert_int_equal(
-		ibv_modify_qp(qp, &init,
-			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-		0);
+	t_eq(qa.cap.max_send_wr, 60);
+	t_eq(qa.cap.max_recv_wr, 60);
+	t_eq(ibv_modify_qp(qp, &init,
+			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     0);
 	for (int i = 0; i < 60; i++)
-		assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), 0);
-	assert_int_equal(ibv_post_recv(qp, &recv, &bad_recv), ENOMEM);
-	assert_int_equal(ibv_destroy_qp(qp), 0);
-	assert_int_equal(cq->cqe, 100);
-	assert_int_equal(ibv_resize_cq(cq, 70), 0);
-	assert_int_equal(cq->cqe, 100);
+		t_eq(ibv_post_recv(qp, &recv, &bad_recv), 0);
+	t_eq(ibv_post_recv(qp, &recv, &bad_recv), ENOMEM);
+	t_eq(ibv_destroy_qp(qp), 0);
+	t_eq(cq->cqe, 100);
+	t_eq(ibv_resize_cq(cq, 70), 0);
+	t_eq(cq->cqe, 100);
 	for (int i = 0; i < 4; i++) {
 		qa.cap = bad[i];
 		errno = 0;
-		assert_null(ibv_create_qp(pd, &qa));
-		assert_true(errno == EINVAL || errno == ENOMEM);
+		t_holds(ibv_create_qp(pd, &qa) == NULL);
+		t_holds(errno == EINVAL || errno == ENOMEM);
 	}
 	errno = 0;
-	assert_null(ibv_create_srq(pd, &sa));
-	assert_true(errno == EINVAL || errno == ENOMEM);
+	t_holds(ibv_create_srq(pd, &sa) == NULL);
+	t_holds(errno == EINVAL || errno == ENOMEM);
 	sa.attr.max_wr = 32;
-	assert_non_null(srq = ibv_create_srq(pd, &sa));
-	assert_int_equal(sa.attr.max_wr, 32);
-	assert_int_equal(ibv_destroy_srq(srq), 0);
-	assert_non_null(mr = ibv_reg_mr(pd, mem, 1 << 20, 0));
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-	assert_null(ibv_reg_mr(pd, mem, (1 << 20) + 1, 0));
-	assert_int_equal(errno, EINVAL);
-	assert_int_equal(ibv_destroy_cq(cq), 0);
-	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	t_holds((srq = ibv_create_srq(pd, &sa)) != NULL);
+	t_eq(sa.attr.max_wr, 32);
+	t_eq(ibv_destroy_srq(srq), 0);
+	t_holds((mr = ibv_reg_mr(pd, mem, 1 << 20, 0)) != NULL);
+	t_eq(ibv_dereg_mr(mr), 0);
+	t_holds(ibv_reg_mr(pd, mem, (1 << 20) + 1, 0) == NULL);
+	t_eq(errno, EINVAL);
+	t_eq(ibv_destroy_cq(cq), 0);
+	t_eq(ibv_dealloc_pd(pd), 0);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
+#include "check.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -67,13 +67,13 @@ static void load(struct image *im)
 	size_t n;
 	int fd;
 
-	assert_non_null(handle);
-	assert_int_equal(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
+	t_holds(handle != NULL);
+	t_eq(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
 	fd = open(map->l_name, O_RDONLY);
-	assert_true(fd >= 0);
-	assert_int_equal(fstat(fd, &st), 0);
+	t_holds(fd >= 0);
+	t_eq(fstat(fd, &st), 0);
 	im->base = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	assert_ptr_not_equal(im->base, MAP_FAILED);
+	t_holds(im->base != MAP_FAILED);
 	close(fd);
 	sh = sections(im, &n);
 	for (size_t i = 0; i < n; i++) {
@@ -90,9 +90,9 @@ static void load(struct image *im)
 			im->nverdefs = sh[i].sh_info;
 		}
 	}
-	assert_non_null(im->syms);
-	assert_non_null(im->versions);
-	assert_non_null(im->verdefs);
+	t_holds(im->syms != NULL);
+	t_holds(im->versions != NULL);
+	t_holds(im->verdefs != NULL);
 }
 
 static const char *version_name(const struct image *im, size_t sym)
@@ -156,35 +156,34 @@ static void test_public(void **state)
 			missed++;
 		}
 	}
-	assert_int_equal(missed, 0);
+	t_eq(missed, 0);
 	/* libibverbs 44 has 95 such definitions of 59 names: were the walk wrong, there would be
 	 * few. */
-	assert_true(ours >= 59);
+	t_holds(ours >= 59);
 }
 
 static void test_private(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(privates) / sizeof(*privates); i++)
-		assert_non_null(strstr(provider(privates[i]), "libsofthca"));
+		t_holds(strstr(provider(privates[i]), "libsofthca") != NULL);
 }
 
 static void test_helpers(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(helpers) / sizeof(*helpers); i++)
-		assert_null(strstr(provider(helpers[i]), "libsofthca"));
-	assert_string_equal(ibv_wc_status_str(IBV_WC_RNR_RETRY_EXC_ERR),
-			    "RNR retry counter exceeded");
-	assert_int_equal(ibv_rate_to_mult(IBV_RATE_10_GBPS), 4);
+		t_holds(strstr(provider(helpers[i]), "libsofthca") == NULL);
+	t_str_eq(ibv_wc_status_str(IBV_WC_RNR_RETRY_EXC_ERR), "RNR retry counter exceeded");
+	t_eq(ibv_rate_to_mult(IBV_RATE_10_GBPS), 4);
 }
 
 /* This program's own references name a version (IBVERBS_1.1); ours has none and satisfies them. */
 static void test_references(void **state)
 {
 	(void)state;
-	assert_non_null(strstr(provider_of((void *)ibv_query_device), "libsofthca"));
-	assert_non_null(strstr(provider_of((void *)ibv_create_qp), "libsofthca"));
+	t_holds(strstr(provider_of((void *)ibv_query_device), "libsofthca") != NULL);
+	t_holds(strstr(provider_of((void *)ibv_create_qp), "libsofthca") != NULL);
 }
 
 int main(void)

@@ -64,7 +64,7 @@ static void test_values(void **state)
 	__be16 pkey;
 
 	(void)state;
-	assert_string_equal(line("fw_ver"), a->fw_ver);
+	t_str_eq(line("fw_ver"), a->fw_ver);
 	t_eq(strtoul(line("hw_rev"), NULL, 0), a->hw_ver);
 	t_eq(atoi(line("node_type")), dev->ctx->device->node_type);
 	t_eq(atoi(line("ports/1/state")), p->state);
@@ -74,17 +74,17 @@ static void test_values(void **state)
 	t_eq(strtoul(line("ports/1/sm_sl"), NULL, 0), p->sm_sl);
 	t_eq(strtoul(line("ports/1/lid_mask_count"), NULL, 0), p->lmc);
 	t_eq(strtoul(line("ports/1/cap_mask"), NULL, 0), p->port_cap_flags);
-	assert_string_equal(line("ports/1/link_layer"), dev->roce ? "Ethernet" : "InfiniBand");
+	t_str_eq(line("ports/1/link_layer"), dev->roce ? "Ethernet" : "InfiniBand");
 	/* Four lanes (code 2) of EDR (code 32). */
 	t_eq(p->active_width, 2);
 	t_eq(p->active_speed, 32);
-	assert_string_equal(line("ports/1/rate"), "100 Gb/sec (4X EDR)");
+	t_str_eq(line("ports/1/rate"), "100 Gb/sec (4X EDR)");
 	for (int i = 0; !ibv_query_gid(dev->ctx, 1, i, &gid) && gid.global.interface_id; i++) {
 		for (unsigned k = 0; k < 8; k++)
 			snprintf(text + 5 * k, sizeof(text) - 5 * k, "%02x%02x:", gid.raw[2 * k],
 				 gid.raw[2 * k + 1]);
 		text[39] = '\0';
-		assert_string_equal(line("ports/1/gids/%d", i), text);
+		t_str_eq(line("ports/1/gids/%d", i), text);
 	}
 	for (int i = 0; i < p->pkey_tbl_len; i++) {
 		t_ok(ibv_query_pkey(dev->ctx, 1, i, &pkey));
@@ -99,7 +99,7 @@ static void reads(int fd)
 
 	t_true(fd >= 0, "open: %s", strerror(errno));
 	t_eq(read(fd, text, 6), 6);
-	assert_string_equal(text, "1: CA\n");
+	t_str_eq(text, "1: CA\n");
 	close(fd);
 }
 

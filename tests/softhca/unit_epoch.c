@@ -36,12 +36,12 @@ static void sync_waits_for_who_is_inside(void **state)
 	pthread_t t;
 
 	(void)state;
-	assert_int_equal(pthread_create(&t, NULL, stay_inside, NULL), 0);
+	t_eq(pthread_create(&t, NULL, stay_inside, NULL), 0);
 	while (!atomic_load(&inside))
 		sched_yield();
 	atomic_store(&waiting, 1);
 	shca_epoch_sync(&u_fab);
-	assert_int_equal(atomic_load(&left), 1);
+	t_eq(atomic_load(&left), 1);
 	pthread_join(t, NULL);
 }
 
@@ -80,14 +80,14 @@ static void more_threads_than_executors(void **state)
 	(void)state;
 	pthread_barrier_init(&all_there, NULL, N);
 	for (i = 0; i < N; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, many, NULL), 0);
+		t_eq(pthread_create(&t[i], NULL, many, NULL), 0);
 	for (i = 0; i < N; i++) {
 		pthread_join(t[i], &rc);
 		sharing += !!rc;
 	}
 	pthread_barrier_destroy(&all_there);
-	assert_int_equal(sharing, N - (SHCA_MAX_EXEC - 1));
-	assert_int_equal(most_in_shared, 1);
+	t_eq(sharing, N - (SHCA_MAX_EXEC - 1));
+	t_eq(most_in_shared, 1);
 	shca_epoch_sync(&u_fab);
 }
 
@@ -103,15 +103,15 @@ static void death_inside_an_epoch(void **state)
 	struct u_child c = u_fork(enter_epoch, NULL);
 
 	(void)state;
-	assert_int_equal(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 1);
+	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 1);
 	kill(c.pid, SIGKILL);
-	assert_int_equal(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	t_eq(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
 	shca_epoch_sync(&u_fab); /* returns, though it is a zombie */
 	u_kill(c);
 	shca_epoch_sync(&u_fab);
 	shca_proc_reap(&u_fab, c.slot);
-	assert_int_equal(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 0);
-	assert_int_equal(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].tid), 0);
+	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 0);
+	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].tid), 0);
 }
 
 int main(void)

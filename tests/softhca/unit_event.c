@@ -45,21 +45,21 @@ static void events_cross_processes(void **state)
 	(void)state;
 	id = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd);
 	other = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd2);
-	assert_true(other > id);
-	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
-	assert_int_equal(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-	assert_false(readable(fd));
+	t_holds(other > id);
+	t_eq(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	t_eq(fcntl(fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	t_holds(!readable(fd));
 	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
-	assert_true(readable(fd));
-	assert_false(readable(fd2));
-	assert_int_equal(read(fd, &got, sizeof(got)), sizeof(got));
-	assert_memory_equal(&got, &ev, sizeof(ev));
+	t_holds(readable(fd));
+	t_holds(!readable(fd2));
+	t_eq(read(fd, &got, sizeof(got)), sizeof(got));
+	t_mem_eq(&got, &ev, sizeof(ev));
 
 	/* The child inherits the open writing end, and forgets it. */
 	c = u_fork(send_some, &id);
-	assert_int_equal(read(fd, &got, sizeof(got)), sizeof(got));
-	assert_int_equal(got.number, 42);
-	assert_int_equal(got.idx, c.slot);
+	t_eq(read(fd, &got, sizeof(got)), sizeof(got));
+	t_eq(got.number, 42);
+	t_eq(got.idx, c.slot);
 	u_kill(c);
 
 	/* Full: the sender goes on, and each that doesn't fit is counted. */
@@ -67,18 +67,18 @@ static void events_cross_processes(void **state)
 		shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
 		sent++;
 	}
-	assert_int_equal(lost(), 1);
+	t_eq(lost(), 1);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	for (n = 0; read(fd, &got, sizeof(got)) == sizeof(got); n++)
-		assert_memory_equal(&got, &ev, sizeof(ev));
-	assert_int_equal(n, sent - 1);
+		t_mem_eq(&got, &ev, sizeof(ev));
+	t_eq(n, sent - 1);
 	shca_event_destroy(&u_fab, (unsigned)u_slot, id, fd);
 	shca_event_destroy(&u_fab, (unsigned)u_slot, other, fd2);
 	shca_event_reset();
 	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev); /* gone */
-	assert_int_equal(lost(), 2);
+	t_eq(lost(), 2);
 	shca_event_send(&u_fab, u_hca, SHCA_NO_PROC, id, &ev);
-	assert_int_equal(lost(), 3);
+	t_eq(lost(), 3);
 }
 
 static void many_channels(void **state)
@@ -96,13 +96,13 @@ static void many_channels(void **state)
 		for (i = 0; i < N; i++) {
 			ev.idx = i;
 			shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id[i], &ev);
-			assert_int_equal(read(fd[i], &got, sizeof(got)), sizeof(got));
-			assert_int_equal(got.idx, i);
+			t_eq(read(fd[i], &got, sizeof(got)), sizeof(got));
+			t_eq(got.idx, i);
 		}
 	for (i = 0; i < N; i++)
 		shca_event_destroy(&u_fab, (unsigned)u_slot, id[i], fd[i]);
 	shca_event_reset();
-	assert_int_equal(lost(), 0);
+	t_eq(lost(), 0);
 }
 
 static void just_live(unsigned slot, void *arg)
@@ -151,10 +151,10 @@ static void reaping_wakes_who_may_wait_in_vain(void **state)
 	for (i = 0; i < 6; i++) {
 		bool wakes = i == 0 || i == 3 || i == 5;
 
-		assert_int_equal(readable(fd[i]), wakes);
-		assert_int_equal(atomic_load(&cq[i]->events), wakes);
+		t_eq(readable(fd[i]), wakes);
+		t_eq(atomic_load(&cq[i]->events), wakes);
 		if (wakes)
-			assert_int_equal(atomic_load(&cq[i]->arm), SHCA_ARM_NONE);
+			t_eq(atomic_load(&cq[i]->arm), SHCA_ARM_NONE);
 		close(fd[i]);
 	}
 }

@@ -40,30 +40,29 @@ static void arena_gives_zeroed_pages_apart(void **state)
 			uint64_t len = sizes[i % N];
 
 			off[i] = shca_arena_alloc(&u_fab, (unsigned)u_slot, len);
-			assert_true(off[i] && off[i] % 4096 == 0 && off[i] + len <= SHCA_ARENA);
+			t_holds(off[i] && off[i] % 4096 == 0 && off[i] + len <= SHCA_ARENA);
 			for (j = 0; j < i; j++)
-				assert_true(off[j] + sizes[j % N] <= off[i] ||
-					    off[i] + len <= off[j]);
+				t_holds(off[j] + sizes[j % N] <= off[i] || off[i] + len <= off[j]);
 			mem = shca_arena(&u_fab, (unsigned)u_slot, off[i], len);
-			assert_non_null(mem);
+			t_holds(mem != NULL);
 			for (j = 0; j < len; j++)
 				if (mem[j])
-					fail_msg("byte %lu of a block of %lu", j, len);
+					t_fail("byte %lu of a block of %lu", j, len);
 			memset(mem, 0xa5, len);
 		}
-		assert_true(atomic_load(&u_fab.hdr->procs[u_slot].arena_used) >= 3 * (4 << 20));
+		t_holds(atomic_load(&u_fab.hdr->procs[u_slot].arena_used) >= 3 * (4 << 20));
 		for (i = 0; i < 3 * N; i++) {
 			j = (i * 7 + round) % (3 * N);
 			shca_arena_free(&u_fab, (unsigned)u_slot, off[j], sizes[j % N]);
 		}
-		assert_int_equal(atomic_load(&u_fab.hdr->procs[u_slot].arena_used), 0);
+		t_eq(atomic_load(&u_fab.hdr->procs[u_slot].arena_used), 0);
 	}
 	/* Everything was given back, and so merged to big blocks and punched out, but for what
 	 * shares one with page 0. */
 	fstat(u_fab.fd, &after);
-	assert_true(after.st_blocks - before.st_blocks <= 2 * 64 * 1024 / 512);
-	assert_int_equal(shca_arena_alloc(&u_fab, (unsigned)u_slot, SHCA_ARENA), 0);
-	assert_int_equal(shca_arena_alloc(&u_fab, (unsigned)u_slot, 0), 0);
+	t_holds(after.st_blocks - before.st_blocks <= 2 * 64 * 1024 / 512);
+	t_eq(shca_arena_alloc(&u_fab, (unsigned)u_slot, SHCA_ARENA), 0);
+	t_eq(shca_arena_alloc(&u_fab, (unsigned)u_slot, 0), 0);
 }
 
 static void addresses_name_hcas(void **state)
@@ -77,18 +76,18 @@ static void addresses_name_hcas(void **state)
 
 		gid.global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
 		gid.global.interface_id = htobe64(h->guid);
-		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), i);
-		assert_int_equal(shca_address_by_lid(u_fab.hdr, h->lid), i);
-		assert_int_equal(h->guid >> 32, 0x0002c903);
+		t_eq(shca_address_by_gid(u_fab.hdr, &gid), i);
+		t_eq(shca_address_by_lid(u_fab.hdr, h->lid), i);
+		t_eq(h->guid >> 32, 0x0002c903);
 		gid.raw[13] ^= 1;
-		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), -1);
+		t_eq(shca_address_by_gid(u_fab.hdr, &gid), -1);
 		gid.raw[13] ^= 1;
 		gid.raw[0] = 0xff;
-		assert_int_equal(shca_address_by_gid(u_fab.hdr, &gid), -1);
+		t_eq(shca_address_by_gid(u_fab.hdr, &gid), -1);
 	}
-	assert_int_equal(i, 2);
-	assert_int_equal(shca_address_by_lid(u_fab.hdr, 0), -1);
-	assert_int_equal(shca_address_by_lid(u_fab.hdr, 3), -1);
+	t_eq(i, 2);
+	t_eq(shca_address_by_lid(u_fab.hdr, 0), -1);
+	t_eq(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
 /* The same fabric with Ethernet ports. */
@@ -104,27 +103,27 @@ static void ethernet_addresses_name_hcas(void **state)
 	for (unsigned i = 0; i < h->nhcas; i++) {
 		for (unsigned k = 0; k < SHCA_GID_TBL_LEN; k++) {
 			if (!shca_gid_at(h, &h->hcas[i], k, &gid, &type)) {
-				assert_int_equal(k, 4);
+				t_eq(k, 4);
 				break;
 			}
-			assert_int_equal(shca_gid_index(h, &h->hcas[i], &gid, type), k);
-			assert_int_equal(shca_gid_index(h, &h->hcas[!i], &gid, type), -1);
-			assert_int_equal(shca_address_by_gid(h, &gid), i);
+			t_eq(shca_gid_index(h, &h->hcas[i], &gid, type), k);
+			t_eq(shca_gid_index(h, &h->hcas[!i], &gid, type), -1);
+			t_eq(shca_address_by_gid(h, &gid), i);
 			path.grh.dgid = gid;
 			for (unsigned from = 0; from < 5; from++) {
 				path.grh.sgid_index = (uint8_t)from;
-				assert_int_equal(shca_address_by_path(h, &h->hcas[!i], &path),
-						 from < 4 && from / 2 == k / 2 ? (int)i : -1);
+				t_eq(shca_address_by_path(h, &h->hcas[!i], &path),
+				     from < 4 && from / 2 == k / 2 ? (int)i : -1);
 			}
 			gid.raw[14] ^= 1;
-			assert_int_equal(shca_address_by_gid(h, &gid), -1);
+			t_eq(shca_address_by_gid(h, &gid), -1);
 		}
-		assert_int_equal(shca_address_by_lid(h, (uint16_t)(1 + i)), -1);
+		t_eq(shca_address_by_lid(h, (uint16_t)(1 + i)), -1);
 	}
 	memset(&gid, 0, sizeof(gid));
-	assert_int_equal(shca_address_by_gid(h, &gid), -1);
+	t_eq(shca_address_by_gid(h, &gid), -1);
 	path.is_global = 0;
-	assert_int_equal(shca_address_by_path(h, &h->hcas[0], &path), -1);
+	t_eq(shca_address_by_path(h, &h->hcas[0], &path), -1);
 	h->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_INFINIBAND;
 }
 
@@ -135,11 +134,11 @@ static void has_line(const char *tree, const char *name, const char *line)
 
 	snprintf(path, sizeof(path), "%s/%s", tree, name);
 	file = fopen(path, "r");
-	assert_non_null(file);
-	assert_non_null(fgets(text, sizeof(text), file));
+	t_holds(file != NULL);
+	t_holds(fgets(text, sizeof(text), file) != NULL);
 	fclose(file);
 	text[strcspn(text, "\n")] = '\0';
-	assert_string_equal(text, line);
+	t_str_eq(text, line);
 }
 
 static void files_are_ours_alone(void **state)
@@ -149,9 +148,9 @@ static void files_are_ours_alone(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 2, tree, sizeof(tree)), -EINVAL);
-	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 1, tree, 3), -ENAMETOOLONG);
-	assert_int_equal(shca_fabric_sysfs_path(&u_fab, 1, tree, sizeof(tree)), 0);
+	t_eq(shca_fabric_sysfs_path(&u_fab, 2, tree, sizeof(tree)), -EINVAL);
+	t_eq(shca_fabric_sysfs_path(&u_fab, 1, tree, 3), -ENAMETOOLONG);
+	t_eq(shca_fabric_sysfs_path(&u_fab, 1, tree, sizeof(tree)), 0);
 	snprintf(guid, sizeof(guid), "0002:c903:%04x:%04x", (unsigned)(h->guid >> 16) & 0xffff,
 		 (unsigned)h->guid & 0xffff);
 	has_line(tree, "class/infiniband/softhca0/node_type", "1: CA");
@@ -162,15 +161,15 @@ static void files_are_ours_alone(void **state)
 	has_line(tree, "class/infiniband/softhca0/ports/1/gid_attrs/types/0", "IB/RoCE v1");
 	has_line(tree, "class/infiniband_verbs/abi_version", "6");
 	has_line(tree, "class/infiniband_verbs/uverbs0/ibdev", "softhca0");
-	assert_int_equal(stat(u_dir, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0700);
+	t_eq(stat(u_dir, &st), 0);
+	t_eq(st.st_mode & 0777, 0700);
 	snprintf(path, sizeof(path), "%s/seg", u_dir);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 0777, 0600);
-	assert_int_equal(fcntl(u_fab.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+	t_eq(stat(path, &st), 0);
+	t_eq(st.st_mode & 0777, 0600);
+	t_eq(fcntl(u_fab.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
 	for (unsigned i = 0; i < SHCA_C_COUNT; i++) {
-		assert_non_null(shca_counter_names[i]);
-		assert_non_null(shca_counter_help[i]);
+		t_holds(shca_counter_names[i] != NULL);
+		t_holds(shca_counter_help[i] != NULL);
 	}
 }
 
@@ -186,49 +185,49 @@ static void two_fabrics_and_their_ends(void **state)
 
 	(void)state;
 	snprintf(dir, sizeof(dir), "%s-2", u_dir);
-	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -ENOENT);
-	assert_non_null(strstr(u_err, "softhca run"));
-	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), 0);
-	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EEXIST);
-	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), 0);
+	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -ENOENT);
+	t_holds(strstr(u_err, "softhca run") != NULL);
+	t_eq(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), 0);
+	t_eq(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EEXIST);
+	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), 0);
 	e = u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL);
 	shca_table_publish(e);
 	number = shca_table_number(e);
-	assert_true(u_findable(u_hca, SHCA_MR, number));
-	assert_null(
-		shca_table_find(&second, &second.hdr->hcas[0], SHCA_MR, number, &(uint32_t){0}));
-	assert_true(second.hdr->seed != u_fab.hdr->seed);
+	t_holds(u_findable(u_hca, SHCA_MR, number));
+	t_holds(shca_table_find(&second, &second.hdr->hcas[0], SHCA_MR, number, &(uint32_t){0}) ==
+		NULL);
+	t_holds(second.hdr->seed != u_fab.hdr->seed);
 	shca_fabric_detach(&second);
 
 	/* Another version's, and one that isn't finished. */
 	snprintf(path, sizeof(path), "%s/seg", dir);
 	fd = open(path, O_RDWR);
-	assert_int_equal(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
-	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EPROTO);
-	assert_non_null(strstr(u_err, "version"));
+	t_eq(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
+	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EPROTO);
+	t_holds(strstr(u_err, "version") != NULL);
 	magic = 0;
-	assert_int_equal(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
-	assert_int_equal(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EINVAL);
+	t_eq(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
+	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EINVAL);
 	close(fd);
 
 	/* What isn't a fabric's stays. */
 	snprintf(path, sizeof(path), "%s/notes", dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
-	assert_int_equal(shca_fabric_remove(dir), -ENOTEMPTY);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(shca_fabric_remove(dir), 0);
-	assert_int_equal(access(dir, F_OK), -1);
-	assert_int_equal(shca_fabric_remove(dir), -ENOENT);
+	t_eq(shca_fabric_remove(dir), -ENOTEMPTY);
+	t_eq(unlink(path), 0);
+	t_eq(shca_fabric_remove(dir), 0);
+	t_eq(access(dir, F_OK), -1);
+	t_eq(shca_fabric_remove(dir), -ENOENT);
 
 	c.value[SHCA_O_NODES] = 64;
 	c.value[SHCA_O_DEVICES] = 2;
-	assert_int_equal(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EINVAL);
-	assert_int_equal(access(dir, F_OK), -1);
+	t_eq(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EINVAL);
+	t_eq(access(dir, F_OK), -1);
 	/* Whoever is attached goes on without the files. */
-	assert_int_equal(shca_fabric_remove(u_dir), 0);
-	assert_true(u_findable(u_hca, SHCA_MR, number));
-	assert_true(shca_arena_alloc(&u_fab, (unsigned)u_slot, 100000) != 0);
-	assert_int_equal(mkdir(u_dir, 0700), 0); /* for the teardown */
+	t_eq(shca_fabric_remove(u_dir), 0);
+	t_holds(u_findable(u_hca, SHCA_MR, number));
+	t_holds(shca_arena_alloc(&u_fab, (unsigned)u_slot, 100000) != 0);
+	t_eq(mkdir(u_dir, 0700), 0); /* for the teardown */
 }
 
 /* In a child with a mount namespace of its own; its exit code. */
@@ -275,17 +274,17 @@ static void full_memory_is_an_error_and_no_signal(void **state)
 	pid_t pid;
 
 	(void)state;
-	assert_non_null(mkdtemp(dir));
+	t_holds(mkdtemp(dir) != NULL);
 	pid = fork();
 	if (!pid)
 		_exit(use_small_tmpfs(dir));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	t_eq(waitpid(pid, &status, 0), pid);
 	rmdir(dir);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
 		print_message("skipped: mounting a small tmpfs needs more rights than we have\n");
 		skip();
 	}
-	assert_int_equal(status, 0);
+	t_eq(status, 0);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "check.h"
 
 #include "fabric/layout.h"
 #include "fabric/options.h"
@@ -49,21 +49,21 @@ static void choices(void **state)
 	int64_t v;
 
 	(void)state;
-	assert_int_equal(shca_parse_choice("off", "off|explicit|implicit", &v), 0);
-	assert_int_equal(v, SHCA_ODP_OFF);
-	assert_int_equal(shca_parse_choice("explicit", "off|explicit|implicit", &v), 0);
-	assert_int_equal(v, SHCA_ODP_EXPLICIT);
-	assert_int_equal(shca_parse_choice("implicit", "off|explicit|implicit", &v), 0);
-	assert_int_equal(v, SHCA_ODP_IMPLICIT);
+	t_eq(shca_parse_choice("off", "off|explicit|implicit", &v), 0);
+	t_eq(v, SHCA_ODP_OFF);
+	t_eq(shca_parse_choice("explicit", "off|explicit|implicit", &v), 0);
+	t_eq(v, SHCA_ODP_EXPLICIT);
+	t_eq(shca_parse_choice("implicit", "off|explicit|implicit", &v), 0);
+	t_eq(v, SHCA_ODP_IMPLICIT);
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(shca_parse_choice(bad[i], "off|explicit|implicit", &v), -EINVAL);
+		t_eq(shca_parse_choice(bad[i], "off|explicit|implicit", &v), -EINVAL);
 	/* The names that the code asks for by number are where the table has them. */
-	assert_int_equal(set(SHCA_O_CQ_ARM, "new"), 0);
-	assert_int_equal(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
-	assert_int_equal(set(SHCA_O_TGT_LIFETIME, "open"), 0);
-	assert_int_equal(config.value[SHCA_O_TGT_LIFETIME], SHCA_TGT_OPEN);
-	assert_int_equal(set(SHCA_O_COPY, "double"), 0);
-	assert_int_equal(config.value[SHCA_O_COPY], SHCA_COPY_DOUBLE);
+	t_eq(set(SHCA_O_CQ_ARM, "new"), 0);
+	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
+	t_eq(set(SHCA_O_TGT_LIFETIME, "open"), 0);
+	t_eq(config.value[SHCA_O_TGT_LIFETIME], SHCA_TGT_OPEN);
+	t_eq(set(SHCA_O_COPY, "double"), 0);
+	t_eq(config.value[SHCA_O_COPY], SHCA_COPY_DOUBLE);
 }
 
 static void ranges(void **state)
@@ -76,19 +76,19 @@ static void ranges(void **state)
 		if (d->type != SHCA_OPT_INT && d->type != SHCA_OPT_SIZE && d->type != SHCA_OPT_TIME)
 			continue;
 		snprintf(text, sizeof(text), "%lld", (long long)d->min);
-		assert_int_equal(set(o, text), 0);
-		assert_int_equal(config.value[o], d->min);
+		t_eq(set(o, text), 0);
+		t_eq(config.value[o], d->min);
 		snprintf(text, sizeof(text), "%lld", (long long)d->max);
-		assert_int_equal(set(o, text), 0);
-		assert_int_equal(config.value[o], d->max);
+		t_eq(set(o, text), 0);
+		t_eq(config.value[o], d->max);
 		snprintf(text, sizeof(text), "%lld", (long long)d->min - 1);
-		assert_int_equal(set(o, text), -EINVAL);
+		t_eq(set(o, text), -EINVAL);
 		if (d->max < INT64_MAX) {
 			snprintf(text, sizeof(text), "%lld", (long long)d->max + 1);
-			assert_int_equal(set(o, text), -EINVAL);
+			t_eq(set(o, text), -EINVAL);
 		}
 		/* A value that was refused changed nothing. */
-		assert_int_equal(config.value[o], d->max);
+		t_eq(config.value[o], d->max);
 	}
 }
 
@@ -101,21 +101,21 @@ static void pkeys(void **state)
 	uint32_t n;
 
 	(void)state;
-	assert_int_equal(config.npkeys, 1);
-	assert_int_equal(config.pkeys[0], 0xffff);
-	assert_int_equal(set(SHCA_O_PKEYS, "0xffff, 0x8001,2"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-	assert_int_equal(config.npkeys, 3);
-	assert_int_equal(config.pkeys[1], 0x8001);
-	assert_int_equal(config.pkeys[2], 2);
+	t_eq(config.npkeys, 1);
+	t_eq(config.pkeys[0], 0xffff);
+	t_eq(set(SHCA_O_PKEYS, "0xffff, 0x8001,2"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+	t_eq(config.npkeys, 3);
+	t_eq(config.pkeys[1], 0x8001);
+	t_eq(config.pkeys[2], 2);
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(set(SHCA_O_PKEYS, bad[i]), -EINVAL);
+		t_eq(set(SHCA_O_PKEYS, bad[i]), -EINVAL);
 	for (int i = 1; i < SHCA_MAX_PKEYS; i++)
 		strcat(many, ",1");
-	assert_int_equal(shca_parse_pkeys(many, keys, &n), 0);
-	assert_int_equal(n, SHCA_MAX_PKEYS);
+	t_eq(shca_parse_pkeys(many, keys, &n), 0);
+	t_eq(n, SHCA_MAX_PKEYS);
 	strcat(many, ",1");
-	assert_int_equal(shca_parse_pkeys(many, keys, &n), -EINVAL);
+	t_eq(shca_parse_pkeys(many, keys, &n), -EINVAL);
 }
 
 static void cpus(void **state)
@@ -125,13 +125,13 @@ static void cpus(void **state)
 	cpu_set_t got;
 
 	(void)state;
-	assert_int_equal(shca_parse_cpus("", &got), 0);
-	assert_int_equal(CPU_COUNT(&got), 0);
-	assert_int_equal(shca_parse_cpus("0,2-3", &got), 0);
-	assert_int_equal(CPU_COUNT(&got), 3);
-	assert_true(CPU_ISSET(0, &got) && CPU_ISSET(2, &got) && CPU_ISSET(3, &got));
+	t_eq(shca_parse_cpus("", &got), 0);
+	t_eq(CPU_COUNT(&got), 0);
+	t_eq(shca_parse_cpus("0,2-3", &got), 0);
+	t_eq(CPU_COUNT(&got), 3);
+	t_holds(CPU_ISSET(0, &got) && CPU_ISSET(2, &got) && CPU_ISSET(3, &got));
 	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(set(SHCA_O_ENGINE_CPUS, bad[i]), -EINVAL);
+		t_eq(set(SHCA_O_ENGINE_CPUS, bad[i]), -EINVAL);
 }
 
 static void memlock(void **state)
@@ -143,13 +143,13 @@ static void memlock(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
-		assert_int_equal(set(SHCA_O_MEMLOCK, good[i].text), 0);
-		assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-		assert_int_equal(config.memlock_mode, good[i].mode);
-		assert_int_equal(config.memlock_bytes, good[i].bytes);
+		t_eq(set(SHCA_O_MEMLOCK, good[i].text), 0);
+		t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+		t_eq(config.memlock_mode, good[i].mode);
+		t_eq(config.memlock_bytes, good[i].bytes);
 	}
-	assert_int_equal(set(SHCA_O_MEMLOCK, ""), -EINVAL);
-	assert_int_equal(set(SHCA_O_MEMLOCK, "none"), -EINVAL);
+	t_eq(set(SHCA_O_MEMLOCK, ""), -EINVAL);
+	t_eq(set(SHCA_O_MEMLOCK, "none"), -EINVAL);
 }
 
 static void link_model(void **state)
@@ -188,16 +188,16 @@ static void link_model(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
-		assert_int_equal(set(SHCA_O_LINK, good[i].text), 0);
-		assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-		assert_int_equal(config.link_on, good[i].on);
-		assert_int_equal(config.link_latency_ns, good[i].latency);
-		assert_int_equal(config.link_bytes_per_sec, good[i].bandwidth);
-		assert_int_equal(config.link_msgs_per_sec, good[i].rate);
+		t_eq(set(SHCA_O_LINK, good[i].text), 0);
+		t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+		t_eq(config.link_on, good[i].on);
+		t_eq(config.link_latency_ns, good[i].latency);
+		t_eq(config.link_bytes_per_sec, good[i].bandwidth);
+		t_eq(config.link_msgs_per_sec, good[i].rate);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		if (set(SHCA_O_LINK, bad[i]) != -EINVAL)
-			fail_msg("\"%s\" was taken", bad[i]);
+			t_fail("\"%s\" was taken", bad[i]);
 	}
 }
 
@@ -206,17 +206,17 @@ static void names(void **state)
 	char name[64];
 
 	(void)state;
-	assert_int_equal(shca_opt_find("cq-arm"), SHCA_O_CQ_ARM);
-	assert_int_equal(shca_opt_find("cq-ar"), -1);
-	assert_int_equal(shca_opt_find(""), -1);
+	t_eq(shca_opt_find("cq-arm"), SHCA_O_CQ_ARM);
+	t_eq(shca_opt_find("cq-ar"), -1);
+	t_eq(shca_opt_find(""), -1);
 	shca_opt_env_name(SHCA_O_CQ_ARM, name, sizeof(name));
-	assert_string_equal(name, "SOFTHCA_CQ_ARM");
-	assert_string_equal(shca_opts[SHCA_O_NODES].group, "Fabric");
-	assert_null(shca_opts[SHCA_O_DEVICES].group);
-	assert_non_null(shca_opts[SHCA_O_FAULT_SEED].group);
+	t_str_eq(name, "SOFTHCA_CQ_ARM");
+	t_str_eq(shca_opts[SHCA_O_NODES].group, "Fabric");
+	t_holds(shca_opts[SHCA_O_DEVICES].group == NULL);
+	t_holds(shca_opts[SHCA_O_FAULT_SEED].group != NULL);
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
-		assert_non_null(shca_opts[o].help);
-		assert_int_equal(shca_opt_find(shca_opts[o].name), o);
+		t_holds(shca_opts[o].help != NULL);
+		t_eq(shca_opt_find(shca_opts[o].name), o);
 	}
 }
 
@@ -228,10 +228,10 @@ static void round_trip(enum shca_opt o)
 
 	shca_config_format(&config, o, text, sizeof(text));
 	if (set(o, text))
-		fail_msg("%s can't read its own \"%s\": %s", shca_opts[o].name, text, err);
-	assert_int_equal(config.value[o], before.value[o]);
+		t_fail("%s can't read its own \"%s\": %s", shca_opts[o].name, text, err);
+	t_eq(config.value[o], before.value[o]);
 	if (shca_opts[o].type == SHCA_OPT_TEXT)
-		assert_string_equal(config.text[o], before.text[o]);
+		t_str_eq(config.text[o], before.text[o]);
 }
 
 static void formats(void **state)
@@ -244,7 +244,7 @@ static void formats(void **state)
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		shca_config_format(&config, o, text, sizeof(text));
 		/* Every default is written in the table as the program would write it. */
-		assert_string_equal(text, shca_opts[o].def);
+		t_str_eq(text, shca_opts[o].def);
 		round_trip(o);
 		if (shca_opts[o].type == SHCA_OPT_TEXT || shca_opts[o].type == SHCA_OPT_RATE ||
 		    shca_opts[o].type == SHCA_OPT_CHOICE)
@@ -258,12 +258,12 @@ static void formats(void **state)
 		config.value[SHCA_O_FAULT_DROP] = rates[i];
 		round_trip(SHCA_O_FAULT_DROP);
 	}
-	assert_int_equal(set(SHCA_O_FAULT_DROP, "1%"), 0);
+	t_eq(set(SHCA_O_FAULT_DROP, "1%"), 0);
 	shca_config_format(&config, SHCA_O_FAULT_DROP, text, sizeof(text));
-	assert_string_equal(text, "0.01");
-	assert_int_equal(set(SHCA_O_ENGINE_SPIN, "1.5ms"), 0);
+	t_str_eq(text, "0.01");
+	t_eq(set(SHCA_O_ENGINE_SPIN, "1.5ms"), 0);
 	shca_config_format(&config, SHCA_O_ENGINE_SPIN, text, sizeof(text));
-	assert_string_equal(text, "1500us");
+	t_str_eq(text, "1500us");
 }
 
 static void messages(void **state)
@@ -271,19 +271,16 @@ static void messages(void **state)
 	char long_text[SHCA_OPT_TEXT_LEN + 1], small[8];
 
 	(void)state;
-	assert_int_equal(shca_config_set(&config, SHCA_O_NODES, "65", "--nodes", err, sizeof(err)),
-			 -EINVAL);
-	assert_string_equal(
-		err, "--nodes: \"65\" is not a value of nodes: use a whole number from 1 to 64.");
-	assert_int_equal(set(SHCA_O_MTU, "1500"), -EINVAL);
-	assert_non_null(strstr(err, "256|512|1024|2048|4096"));
+	t_eq(shca_config_set(&config, SHCA_O_NODES, "65", "--nodes", err, sizeof(err)), -EINVAL);
+	t_str_eq(err, "--nodes: \"65\" is not a value of nodes: use a whole number from 1 to 64.");
+	t_eq(set(SHCA_O_MTU, "1500"), -EINVAL);
+	t_holds(strstr(err, "256|512|1024|2048|4096") != NULL);
 	memset(long_text, '1', sizeof(long_text) - 1);
 	long_text[sizeof(long_text) - 1] = '\0';
-	assert_int_equal(set(SHCA_O_PKEYS, long_text), -EINVAL);
-	assert_non_null(strstr(err, "longer than"));
-	assert_int_equal(shca_config_set(&config, SHCA_O_MTU, "x", "t", small, sizeof(small)),
-			 -EINVAL);
-	assert_int_equal(strlen(small), sizeof(small) - 1);
+	t_eq(set(SHCA_O_PKEYS, long_text), -EINVAL);
+	t_holds(strstr(err, "longer than") != NULL);
+	t_eq(shca_config_set(&config, SHCA_O_MTU, "x", "t", small, sizeof(small)), -EINVAL);
+	t_eq(strlen(small), sizeof(small) - 1);
 }
 
 static int load_text(const char *text, size_t len)
@@ -291,8 +288,8 @@ static int load_text(const char *text, size_t len)
 	char path[] = "/tmp/unit_options.XXXXXX";
 	int fd = mkstemp(path), rc;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, len), len);
+	t_holds(fd >= 0);
+	t_eq(write(fd, text, len), len);
 	close(fd);
 	rc = shca_config_load_file(&config, path, err, sizeof(err));
 	unlink(path);
@@ -316,22 +313,21 @@ static void files(void **state)
 		"nodes = 5\nlink = latency=1us,bandwidth=1GB/s";
 
 	(void)state;
-	assert_int_equal(load_text(good, strlen(good)), 0);
-	assert_int_equal(config.value[SHCA_O_NODES], 5);
-	assert_int_equal(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
-	assert_string_equal(config.text[SHCA_O_LINK], "latency=1us,bandwidth=1GB/s");
-	assert_int_equal(load_text("", 0), 0);
+	t_eq(load_text(good, strlen(good)), 0);
+	t_eq(config.value[SHCA_O_NODES], 5);
+	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
+	t_str_eq(config.text[SHCA_O_LINK], "latency=1us,bandwidth=1GB/s");
+	t_eq(load_text("", 0), 0);
 	for (size_t i = 0; i < COUNT(bad); i++) {
-		assert_int_equal(load_text(bad[i].text, strlen(bad[i].text)), -EINVAL);
+		t_eq(load_text(bad[i].text, strlen(bad[i].text)), -EINVAL);
 		if (!strstr(err, bad[i].error))
-			fail_msg("\"%s\" lacks \"%s\"", err, bad[i].error);
+			t_fail("\"%s\" lacks \"%s\"", err, bad[i].error);
 	}
-	assert_int_equal(load_text("nodes = 2\0\n", 11), -EINVAL);
-	assert_non_null(strstr(err, "not a text file"));
-	assert_int_equal(shca_config_load_file(&config, "/nonexistent/file", err, sizeof(err)),
-			 -EINVAL);
-	assert_non_null(strstr(err, "/nonexistent/file"));
-	assert_int_equal(shca_config_load_file(&config, "/", err, sizeof(err)), -EINVAL);
+	t_eq(load_text("nodes = 2\0\n", 11), -EINVAL);
+	t_holds(strstr(err, "not a text file") != NULL);
+	t_eq(shca_config_load_file(&config, "/nonexistent/file", err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "/nonexistent/file") != NULL);
+	t_eq(shca_config_load_file(&config, "/", err, sizeof(err)), -EINVAL);
 }
 
 static void environment(void **state)
@@ -340,13 +336,13 @@ static void environment(void **state)
 	setenv("SOFTHCA_NODES", "3", 1);
 	setenv("SOFTHCA_CQ_ARM", "new", 1);
 	setenv("SOFTHCA_MTU", "", 1);
-	assert_int_equal(shca_config_load_env(&config, err, sizeof(err)), 0);
-	assert_int_equal(config.value[SHCA_O_NODES], 3);
-	assert_int_equal(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
-	assert_int_equal(config.value[SHCA_O_MTU], 4);
+	t_eq(shca_config_load_env(&config, err, sizeof(err)), 0);
+	t_eq(config.value[SHCA_O_NODES], 3);
+	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
+	t_eq(config.value[SHCA_O_MTU], 4);
 	setenv("SOFTHCA_FAULT_DROP", "2", 1);
-	assert_int_equal(shca_config_load_env(&config, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "environment variable SOFTHCA_FAULT_DROP"));
+	t_eq(shca_config_load_env(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "environment variable SOFTHCA_FAULT_DROP") != NULL);
 }
 
 /* Loaded in the order of their rank, a later source wins, and only in what it names. */
@@ -357,35 +353,35 @@ static void precedence(void **state)
 	(void)state;
 	setenv("SOFTHCA_NODES", "3", 1);
 	setenv("SOFTHCA_DEVICES", "3", 1);
-	assert_int_equal(load_text(file, strlen(file)), 0);
-	assert_int_equal(shca_config_load_env(&config, err, sizeof(err)), 0);
-	assert_int_equal(set(SHCA_O_NODES, "4"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-	assert_int_equal(config.value[SHCA_O_NODES], 4);
-	assert_int_equal(config.value[SHCA_O_DEVICES], 3);
-	assert_int_equal(config.value[SHCA_O_XRC], 0);
-	assert_int_equal(config.value[SHCA_O_ATOMICS], 1);
+	t_eq(load_text(file, strlen(file)), 0);
+	t_eq(shca_config_load_env(&config, err, sizeof(err)), 0);
+	t_eq(set(SHCA_O_NODES, "4"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+	t_eq(config.value[SHCA_O_NODES], 4);
+	t_eq(config.value[SHCA_O_DEVICES], 3);
+	t_eq(config.value[SHCA_O_XRC], 0);
+	t_eq(config.value[SHCA_O_ATOMICS], 1);
 }
 
 static void finish_checks(void **state)
 {
 	(void)state;
-	assert_int_equal(set(SHCA_O_NODES, "32"), 0);
-	assert_int_equal(set(SHCA_O_DEVICES, "2"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-	assert_int_equal(set(SHCA_O_DEVICES, "3"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "32 nodes with 3 devices"));
-	assert_int_equal(set(SHCA_O_DEVICES, "1"), 0);
+	t_eq(set(SHCA_O_NODES, "32"), 0);
+	t_eq(set(SHCA_O_DEVICES, "2"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+	t_eq(set(SHCA_O_DEVICES, "3"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "32 nodes with 3 devices") != NULL);
+	t_eq(set(SHCA_O_DEVICES, "1"), 0);
 	strcpy(config.text[SHCA_O_LINK], "fast");
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "link"));
+	t_eq(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "link") != NULL);
 	strcpy(config.text[SHCA_O_LINK], "off");
-	assert_int_equal(set(SHCA_O_LINK_LAYER, "ethernet"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), 0);
-	assert_int_equal(set(SHCA_O_PKEYS, "0xffff,0x8001"), 0);
-	assert_int_equal(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "an Ethernet port has the P_Key 0xffff alone"));
+	t_eq(set(SHCA_O_LINK_LAYER, "ethernet"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+	t_eq(set(SHCA_O_PKEYS, "0xffff,0x8001"), 0);
+	t_eq(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "an Ethernet port has the P_Key 0xffff alone") != NULL);
 }
 
 int main(void)

@@ -3,13 +3,10 @@
  * unit_options_parse.c - each type of value, good and bad.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "check.h"
 #include "fabric/options_parse.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -25,8 +22,8 @@ static void check_good(int (*parse)(const char *, int64_t *), const struct sampl
 		int64_t v = -77;
 
 		if (parse(s[i].text, &v) || v != s[i].value)
-			fail_msg("\"%s\" gave %lld, not %lld", s[i].text, (long long)v,
-				 (long long)s[i].value);
+			t_fail("\"%s\" gave %lld, not %lld", s[i].text, (long long)v,
+			       (long long)s[i].value);
 	}
 }
 
@@ -36,7 +33,7 @@ static void check_bad(int (*parse)(const char *, int64_t *), const char *const *
 		int64_t v;
 
 		if (parse(s[i], &v) != -EINVAL)
-			fail_msg("\"%s\" was taken", s[i]);
+			t_fail("\"%s\" was taken", s[i]);
 	}
 }
 

@@ -36,16 +36,14 @@ static void slots_are_given_back(void **state)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	for (i = 0; i < 20; i++) {
 		shca_proc_detach(&u_fab, (unsigned)u_slot);
-		assert_null(shca_exec_self());
-		assert_false(shca_proc_alive(&u_fab, (unsigned)u_slot));
+		t_holds(shca_exec_self() == NULL);
+		t_holds(!shca_proc_alive(&u_fab, (unsigned)u_slot));
 		u_slot = shca_proc_attach(&u_fab);
-		assert_int_not_equal(u_slot, first); /* the one least used */
-		assert_int_equal(read(fd, &say, sizeof(say)), sizeof(say));
-		assert_int_equal(say, u_slot);
-		assert_ptr_equal(shca_exec_self(), &u_fab.hdr->procs[u_slot].exec[0]);
-		assert_int_equal(
-			strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15),
-			0);
+		t_holds(u_slot != first); /* the one least used */
+		t_eq(read(fd, &say, sizeof(say)), sizeof(say));
+		t_eq(say, u_slot);
+		t_holds(shca_exec_self() == &u_fab.hdr->procs[u_slot].exec[0]);
+		t_eq(strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15), 0);
 	}
 	close(fd);
 	/* As after exec: our own pid has a slot already, with an object and a thread inside an
@@ -54,9 +52,9 @@ static void slots_are_given_back(void **state)
 	shca_table_publish(u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL));
 	shca_epoch_enter(shca_exec_self());
 	u_slot = shca_proc_attach(&u_fab);
-	assert_int_not_equal(u_slot, first);
-	assert_false(shca_proc_alive(&u_fab, (unsigned)first));
-	assert_int_equal(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
+	t_holds(u_slot != first);
+	t_holds(!shca_proc_alive(&u_fab, (unsigned)first));
+	t_eq(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
 }
 
 static void *sleep_until_woken(void *arg)
@@ -79,12 +77,12 @@ static void a_wake_ends_a_sleep(void **state)
 	pthread_t t;
 
 	(void)state;
-	assert_int_equal(pthread_create(&t, NULL, sleep_until_woken, p), 0);
+	t_eq(pthread_create(&t, NULL, sleep_until_woken, p), 0);
 	while (!atomic_load(&asleep))
 		sched_yield();
 	shca_proc_wake(p);
-	assert_int_equal(pthread_join(t, NULL), 0);
-	assert_int_equal(atomic_load(&p->sleeping), 0);
+	t_eq(pthread_join(t, NULL), 0);
+	t_eq(atomic_load(&p->sleeping), 0);
 }
 
 static void *outlive_main(void *arg)
@@ -116,7 +114,7 @@ static void a_process_runs_without_its_first_thread(void **state)
 	char c;
 
 	(void)state;
-	assert_int_equal(pipe(pipefd), 0);
+	t_eq(pipe(pipefd), 0);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -127,13 +125,13 @@ static void a_process_runs_without_its_first_thread(void **state)
 		pthread_exit(NULL);
 	}
 	close(pipefd[1]);
-	assert_int_equal(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
-	assert_int_equal(read(pipefd[0], &c, 1), 1);
-	assert_true(shca_proc_running(&u_fab, (unsigned)slot));
+	t_eq(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
+	t_eq(read(pipefd[0], &c, 1), 1);
+	t_holds(shca_proc_running(&u_fab, (unsigned)slot));
 	shca_proc_reap_all(&u_fab);
-	assert_true(shca_proc_alive(&u_fab, (unsigned)slot));
+	t_holds(shca_proc_alive(&u_fab, (unsigned)slot));
 	u_kill((struct u_child){pid, (unsigned)slot});
-	assert_false(shca_proc_running(&u_fab, (unsigned)slot));
+	t_holds(!shca_proc_running(&u_fab, (unsigned)slot));
 	close(pipefd[0]);
 }
 
@@ -150,13 +148,13 @@ static void an_alive_lock_ends_with_its_process(void **state)
 	const struct shca_proc *p = &u_fab.hdr->procs[c.slot];
 
 	(void)state;
-	assert_false(shca_proc_engine_alive(&u_fab.hdr->procs[u_slot])); /* it has no engine */
-	assert_true(shca_proc_engine_alive(p));
+	t_holds(!shca_proc_engine_alive(&u_fab.hdr->procs[u_slot])); /* it has no engine */
+	t_holds(shca_proc_engine_alive(p));
 	u_kill(c);
-	assert_true(shca_proc_alive(&u_fab, c.slot));
-	assert_false(shca_proc_engine_alive(p));
+	t_holds(shca_proc_alive(&u_fab, c.slot));
+	t_holds(!shca_proc_engine_alive(p));
 	shca_proc_reap_all(&u_fab);
-	assert_false(shca_proc_engine_alive(p));
+	t_holds(!shca_proc_engine_alive(p));
 }
 
 static void a_replaced_program_does_not_run(void **state)
@@ -167,7 +165,7 @@ static void a_replaced_program_does_not_run(void **state)
 	char c;
 
 	(void)state;
-	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+	t_eq(pipe2(pipefd, O_CLOEXEC), 0);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -179,18 +177,18 @@ static void a_replaced_program_does_not_run(void **state)
 		_exit(1);
 	}
 	close(pipefd[1]);
-	assert_int_equal(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
+	t_eq(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
 	before = u_fab.hdr->procs[slot].image;
-	assert_int_not_equal(before, 0);
-	assert_true(shca_proc_running(&u_fab, (unsigned)slot));
-	assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
-	assert_int_equal(kill(pid, SIGCONT), 0);
-	assert_int_equal(read(pipefd[0], &c, 1), 0); /* the kernel closed it: exec is through */
+	t_holds(before != 0);
+	t_holds(shca_proc_running(&u_fab, (unsigned)slot));
+	t_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	t_eq(kill(pid, SIGCONT), 0);
+	t_eq(read(pipefd[0], &c, 1), 0); /* the kernel closed it: exec is through */
 	while (shca_proc_running(&u_fab, (unsigned)slot)) /* a hang is a failure */
 		sched_yield();
 	shca_proc_reap_all(&u_fab);
-	assert_false(shca_proc_alive(&u_fab, (unsigned)slot));
-	assert_int_equal(kill(pid, 0), 0);
+	t_holds(!shca_proc_alive(&u_fab, (unsigned)slot));
+	t_eq(kill(pid, 0), 0);
 	u_kill((struct u_child){pid, (unsigned)slot});
 	close(pipefd[0]);
 }
@@ -211,9 +209,9 @@ static void all_slots_taken(void **state)
 	}
 	/* They have ended, whoever has their pid now: attaching makes room. */
 	u_slot = shca_proc_attach(&u_fab);
-	assert_true(u_slot >= 0);
+	t_holds(u_slot >= 0);
 	for (i = 0; i < SHCA_MAX_PROCS; i++)
-		assert_int_equal(shca_proc_alive(&u_fab, i), i == (unsigned)u_slot);
+		t_eq(shca_proc_alive(&u_fab, i), i == (unsigned)u_slot);
 }
 
 int main(void)

@@ -72,32 +72,32 @@ static void death_leaves_nothing(void **state)
 	(void)state;
 	c = u_fork(own_everything, o);
 	for (k = 0; k < SHCA_KINDS; k++) {
-		assert_true(u_findable(u_hca, k, o->numbers[k]));
-		assert_int_equal(atomic_load(&u_hca->tables[k].count), 3);
+		t_holds(u_findable(u_hca, k, o->numbers[k]));
+		t_eq(atomic_load(&u_hca->tables[k].count), 3);
 	}
-	assert_int_equal(access(o->fifo, F_OK), 0);
-	assert_true(shca_proc_running(&u_fab, c.slot));
+	t_eq(access(o->fifo, F_OK), 0);
+	t_holds(shca_proc_running(&u_fab, c.slot));
 	kill(c.pid, SIGKILL);
-	assert_int_equal(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
-	assert_false(shca_proc_running(&u_fab, c.slot)); /* a zombie */
-	assert_true(shca_proc_alive(&u_fab, c.slot));
+	t_eq(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	t_holds(!shca_proc_running(&u_fab, c.slot)); /* a zombie */
+	t_holds(shca_proc_alive(&u_fab, c.slot));
 	fstat(u_fab.fd, &before);
 	shca_proc_reap_all(&u_fab);
 	fstat(u_fab.fd, &after);
 	u_kill(c);
-	assert_false(shca_proc_alive(&u_fab, c.slot));
+	t_holds(!shca_proc_alive(&u_fab, c.slot));
 	for (k = 0; k < SHCA_KINDS; k++) {
-		assert_false(u_findable(u_hca, k, o->numbers[k]));
-		assert_int_equal(atomic_load(&u_hca->tables[k].count), 0);
+		t_holds(!u_findable(u_hca, k, o->numbers[k]));
+		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	}
-	assert_int_equal(atomic_load(&u_fab.hdr->mcast[3].qpn), 0);
-	assert_int_equal(atomic_load(&u_hca->pds), 0);
-	assert_int_equal(atomic_load(&u_hca->atomic_locks[5]), 0);
-	assert_int_equal(access(o->fifo, F_OK), -1);
-	assert_true(before.st_blocks - after.st_blocks >= (1 << 20) / 512);
-	assert_true(shca_proc_alive(&u_fab, (unsigned)u_slot));
+	t_eq(atomic_load(&u_fab.hdr->mcast[3].qpn), 0);
+	t_eq(atomic_load(&u_hca->pds), 0);
+	t_eq(atomic_load(&u_hca->atomic_locks[5]), 0);
+	t_eq(access(o->fifo, F_OK), -1);
+	t_holds(before.st_blocks - after.st_blocks >= (1 << 20) / 512);
+	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
 	shca_proc_reap(&u_fab, (unsigned)u_slot); /* not one that runs */
-	assert_true(shca_proc_alive(&u_fab, (unsigned)u_slot));
+	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
 	munmap(o, sizeof(*o));
 }
 
@@ -125,9 +125,9 @@ static void a_reaper_that_dies_is_succeeded(void **state)
 	u_kill(reaper);
 	shca_proc_reap_all(&u_fab);
 	for (k = 0; k < SHCA_KINDS; k++)
-		assert_int_equal(atomic_load(&u_hca->tables[k].count), 0);
-	assert_false(shca_proc_alive(&u_fab, victim.slot));
-	assert_false(shca_proc_alive(&u_fab, reaper.slot));
+		t_eq(atomic_load(&u_hca->tables[k].count), 0);
+	t_holds(!shca_proc_alive(&u_fab, victim.slot));
+	t_holds(!shca_proc_alive(&u_fab, reaper.slot));
 	munmap(o, sizeof(*o));
 }
 

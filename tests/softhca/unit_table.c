@@ -26,7 +26,7 @@ static void scatter_is_a_bijection(void **state)
 			uint32_t y = shca_scatter(x, bits, seed);
 
 			if (y >> bits || seen[y]++ || shca_gather(y, bits, seed) != x)
-				fail_msg("%u bits: %#x -> %#x", bits, x, y);
+				t_fail("%u bits: %#x -> %#x", bits, x, y);
 		}
 	}
 	for (bits = 25; bits <= 32; bits++)
@@ -34,14 +34,14 @@ static void scatter_is_a_bijection(void **state)
 			uint32_t y = (x * 2654435761u) & (UINT32_MAX >> (32 - bits));
 
 			if (shca_gather(shca_scatter(y, bits, seed), bits, seed) != y)
-				fail_msg("%u bits: %#x", bits, y);
+				t_fail("%u bits: %#x", bits, y);
 		}
 	free(seen);
 }
 
 static void numbers_are_scattered_and_go_stale(void **state)
 {
-	uint32_t idx, again, number, last = 0, near = 0;
+	uint32_t idx, again = 0, number, last = 0, near = 0;
 	unsigned k, i;
 	void *e;
 
@@ -49,37 +49,37 @@ static void numbers_are_scattered_and_go_stale(void **state)
 	for (k = 0; k < SHCA_KINDS; k++) {
 		e = u_make(u_hca, k, (unsigned)u_slot, &idx);
 		number = shca_table_number(e);
-		assert_false(u_findable(u_hca, k, number));
+		t_holds(!u_findable(u_hca, k, number));
 		shca_table_publish(e);
-		assert_ptr_equal(shca_table_find(&u_fab, u_hca, k, number, &again), e);
-		assert_int_equal(again, idx);
-		assert_false(u_findable(u_hca, k, number ^ 1));
-		assert_false(u_findable(u_hca, k, 0));
+		t_holds(shca_table_find(&u_fab, u_hca, k, number, &again) == e);
+		t_eq(again, idx);
+		t_holds(!u_findable(u_hca, k, number ^ 1));
+		t_holds(!u_findable(u_hca, k, 0));
 		if (k != SHCA_MR) /* numbers of 24 bits: nothing above counts */
-			assert_false(u_findable(u_hca, k, number | 0x1000000));
-		assert_false(u_findable(&u_fab.hdr->hcas[1], k, number));
+			t_holds(!u_findable(u_hca, k, number | 0x1000000));
+		t_holds(!u_findable(&u_fab.hdr->hcas[1], k, number));
 		shca_table_retire(e);
-		assert_false(u_findable(u_hca, k, number));
+		t_holds(!u_findable(u_hca, k, number));
 		shca_table_free(u_hca, k, e);
 		shca_table_free(u_hca, k, e); /* a second time counts nothing */
-		assert_int_equal(atomic_load(&u_hca->tables[k].count), 0);
+		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	}
 	/* One entry again and again: it comes back zeroed, under another number. */
 	for (i = 0; i < 3000; i++) {
 		struct shca_mr_entry *mr = u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL);
 
-		assert_int_equal(mr->iova, 0);
+		t_eq(mr->iova, 0);
 		mr->iova = i + 1;
 		number = shca_table_number(mr);
-		assert_true(number != 0 && number != 0x100 && number != last);
+		t_holds(number != 0 && number != 0x100 && number != last);
 		near += number - last < 16 || last - number < 16;
 		last = number;
 		shca_table_publish(mr);
 		shca_table_retire(mr);
 		shca_table_free(u_hca, SHCA_MR, mr);
-		assert_false(u_findable(u_hca, SHCA_MR, number));
+		t_holds(!u_findable(u_hca, SHCA_MR, number));
 	}
-	assert_true(near < 30);
+	t_holds(near < 30);
 }
 
 static void a_table_grows_to_its_limit(void **state)
@@ -91,16 +91,16 @@ static void a_table_grows_to_its_limit(void **state)
 	u_hca->tables[SHCA_SRQ].limit = limit;
 	for (i = 0; i < limit; i++) {
 		e[i] = u_make(u_hca, SHCA_SRQ, (unsigned)u_slot, NULL);
-		assert_non_null(e[i]);
+		t_holds(e[i] != NULL);
 		shca_table_publish(e[i]);
 	}
-	assert_int_equal(shca_table_alloc(&u_fab, u_hca, SHCA_SRQ, (unsigned)u_slot), -ENOMEM);
+	t_eq(shca_table_alloc(&u_fab, u_hca, SHCA_SRQ, (unsigned)u_slot), -ENOMEM);
 	for (i = 0; i < limit; i++)
-		assert_true(u_findable(u_hca, SHCA_SRQ, shca_table_number(e[i])));
+		t_holds(u_findable(u_hca, SHCA_SRQ, shca_table_number(e[i])));
 	shca_table_retire(e[7]);
 	shca_table_free(u_hca, SHCA_SRQ, e[7]);
-	assert_non_null(u_make(u_hca, SHCA_SRQ, (unsigned)u_slot, NULL));
-	assert_int_equal(shca_table_alloc(&u_fab, u_hca, SHCA_SRQ, (unsigned)u_slot), -ENOMEM);
+	t_holds(u_make(u_hca, SHCA_SRQ, (unsigned)u_slot, NULL) != NULL);
+	t_eq(shca_table_alloc(&u_fab, u_hca, SHCA_SRQ, (unsigned)u_slot), -ENOMEM);
 }
 
 static void the_last_entry_of_a_table_is_used(void **state)
@@ -111,12 +111,12 @@ static void the_last_entry_of_a_table_is_used(void **state)
 	(void)state;
 	u_hca->tables[SHCA_XRCD].limit = 2 * size;
 	for (i = 0; i < size; i++)
-		assert_non_null(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL));
-	assert_null(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL));
-	assert_int_equal(atomic_load(&u_hca->tables[SHCA_XRCD].count), size);
+		t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) != NULL);
+	t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) == NULL);
+	t_eq(atomic_load(&u_hca->tables[SHCA_XRCD].count), size);
 	/* One free among all, far from the hint. */
 	shca_table_free(u_hca, SHCA_XRCD, &all[size / 2]);
-	assert_ptr_equal(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL), &all[size / 2]);
+	t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) == (&all[size / 2]));
 }
 
 static void *churn(void *arg)
@@ -155,14 +155,14 @@ static void threads_share_a_table(void **state)
 	(void)state;
 	u_hca->tables[SHCA_MR].limit = 3;
 	for (i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, churn, &wrong), 0);
+		t_eq(pthread_create(&t[i], NULL, churn, &wrong), 0);
 	for (i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
-	assert_int_equal(wrong, 0);
-	assert_int_equal(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
+	t_eq(wrong, 0);
+	t_eq(atomic_load(&u_hca->tables[SHCA_MR].count), 0);
 	/* Threads that ended gave their executors back. */
 	for (i = 0; i < SHCA_MAX_EXEC; i++)
-		assert_int_equal(atomic_load(&u_fab.hdr->procs[u_slot].exec[i].tid), 0);
+		t_eq(atomic_load(&u_fab.hdr->procs[u_slot].exec[i].tid), 0);
 }
 
 int main(void)

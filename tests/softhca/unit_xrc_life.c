@@ -49,27 +49,25 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 
 	u_start_with(knob, value);
 	c = u_fork(make_two_targets, t);
-	assert_int_equal(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, O_CREAT | O_EXCL),
-			 -EINVAL);
-	assert_int_equal(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 3, 0), -EAGAIN);
-	assert_int_equal(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, 0), t->xrcd);
+	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, O_CREAT | O_EXCL), -EINVAL);
+	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 3, 0), -EAGAIN);
+	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, 0), t->xrcd);
 	x = shca_table_entry(&u_fab, &u_hca->tables[SHCA_XRCD], t->xrcd);
-	assert_int_equal(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd + 1, t->opened),
-			 -EINVAL);
-	assert_true(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd, t->opened) >= 0);
+	t_eq(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd + 1, t->opened), -EINVAL);
+	t_holds(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd, t->opened) >= 0);
 	u_kill(c);
 	shca_proc_reap_all(&u_fab);
-	assert_int_equal(u_findable(u_hca, SHCA_QP, t->left), left_stays);
+	t_eq(u_findable(u_hca, SHCA_QP, t->left), left_stays);
 	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, t->opened, &idx);
-	assert_non_null(qp);
-	assert_int_equal(shca_life_proc(atomic_load(&qp->life)), SHCA_NO_PROC);
+	t_holds(qp != NULL);
+	t_eq(shca_life_proc(atomic_load(&qp->life)), SHCA_NO_PROC);
 	/* The domain is open once more than we need: nothing ends but by the last. */
-	assert_true(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
-	assert_false(u_findable(u_hca, SHCA_QP, t->opened));
+	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
+	t_holds(!u_findable(u_hca, SHCA_QP, t->opened));
 	shca_xrcd_close(&u_fab, u_hca, x, (unsigned)u_slot);
-	assert_false(u_findable(u_hca, SHCA_QP, t->left));
-	assert_int_equal(atomic_load(&u_hca->tables[SHCA_QP].count), 0);
-	assert_int_equal(atomic_load(&u_hca->tables[SHCA_XRCD].count), 0);
+	t_holds(!u_findable(u_hca, SHCA_QP, t->left));
+	t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 0);
+	t_eq(atomic_load(&u_hca->tables[SHCA_XRCD].count), 0);
 	munmap(t, sizeof(*t));
 }
 
@@ -112,22 +110,22 @@ static void last_one_out_ends_the_domain(void **state)
 	for (round = 0; round < 2; round++) {
 		maker = u_fork(leave_many_targets, xrcd);
 		holder = u_fork(open_domain, xrcd + 1);
-		assert_int_equal(xrcd[0], xrcd[1]);
+		t_eq(xrcd[0], xrcd[1]);
 		if (round)
 			shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 5, 6, 0);
 		u_kill(maker);
 		shca_proc_reap(&u_fab, maker.slot);
-		assert_int_equal(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
+		t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
 		u_kill(holder);
 		shca_proc_reap(&u_fab, holder.slot);
 		if (round) {
-			assert_int_equal(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
+			t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
 			shca_xrcd_close(&u_fab, u_hca,
 					shca_table_entry(&u_fab, &u_hca->tables[SHCA_XRCD], *xrcd),
 					(unsigned)u_slot);
 		}
-		assert_int_equal(atomic_load(&u_hca->tables[SHCA_QP].count), 0);
-		assert_int_equal(atomic_load(&u_hca->tables[SHCA_XRCD].count), 0);
+		t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 0);
+		t_eq(atomic_load(&u_hca->tables[SHCA_XRCD].count), 0);
 	}
 	munmap(xrcd, 4096);
 }

@@ -67,7 +67,7 @@ struct world *case_world(const struct small_case *c)
 			ep->params.giveback_after = c->giveback > 0 ? c->giveback : 0;
 		if (c->tuples)
 			ep->params.tuples = c->tuples;
-		ep->limits = (struct tq_wire_limits){
+		ep->limits = (struct tq_net_limits){
 			.max_inline = EAGER,
 			.eager_max = EAGER,
 			.max_direct = max_direct(c),

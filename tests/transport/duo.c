@@ -47,14 +47,17 @@ void duo_result(const char *name, const char *text)
 	fflush(stdout);
 }
 
-void duo_fail(const char *fmt, ...)
+void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
 	char text[WHY_ROOM];
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (n >= 0 && n < (int)sizeof(text))
+		snprintf(text + n, sizeof(text) - (size_t)n, " (%s:%d)", file, line);
 	if (!why[0])
 		strcpy(why, text);
 	_exit(1);
@@ -79,7 +82,7 @@ static void complete(void *user, const struct tq_status *status)
 {
 	struct duo_op *op = user;
 
-	DUO_MUST(!op->ended, "a request ended twice");
+	t_true(!op->ended, "a request ended twice");
 	op->ended = true;
 	op->status = *status;
 }
@@ -92,10 +95,10 @@ static struct tq_params *make_params(void)
 	for (int i = 0; i < nparams; i++) {
 		const char *value = strchr(params[i], '=');
 
-		DUO_MUST(value, "%s: NAME=VALUE is needed", params[i]);
+		t_true(value, "%s: NAME=VALUE is needed", params[i]);
 		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
-		DUO_MUST(!tq_param_set(p, name, value + 1, text, sizeof(text)), "%s: %s", params[i],
-			 text);
+		t_true(!tq_param_set(p, name, value + 1, text, sizeof(text)), "%s: %s", params[i],
+		       text);
 	}
 	return p;
 }
@@ -108,15 +111,15 @@ static void exchange(struct duo *d)
 	ssize_t n;
 	int rc;
 
-	DUO_MUST(len <= sizeof(mine), "an address of %zu bytes", len);
+	t_true(len <= sizeof(mine), "an address of %zu bytes", len);
 	memcpy(mine, address, len);
-	DUO_MUST(send(d->socket, mine, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
+	t_true(send(d->socket, mine, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
 	n = recv(d->socket, other, sizeof(other), 0);
-	DUO_MUST(n > 0, "the other process has ended");
+	t_true(n > 0, "the other process has ended");
 	rc = tq_peer_add(d->ep, mine, len, "itself", &d->peers[d->me]);
-	DUO_MUST(!rc, "peer_add: %d", rc);
+	t_true(!rc, "peer_add: %d", rc);
 	rc = tq_peer_add(d->ep, other, (size_t)n, "the other", &d->peers[!d->me]);
-	DUO_MUST(!rc, "peer_add: %d", rc);
+	t_true(!rc, "peer_add: %d", rc);
 }
 
 static void open_endpoint(struct duo *d, uint64_t key)
@@ -133,7 +136,7 @@ static void open_endpoint(struct duo *d, uint64_t key)
 	int rc;
 
 	rc = tq_open(p, &job, NULL, &d->ep);
-	DUO_MUST(!rc, "open: %d", rc);
+	t_true(!rc, "open: %d", rc);
 	tq_params_free(p);
 }
 
@@ -144,7 +147,7 @@ static void run(struct duo *d, duo_fn *fn)
 	open_endpoint(d, (uint64_t)getppid());
 	exchange(d);
 	rc = tq_ctx_add(d->ep, DUO_CTX, d->peers, 2, d->me, 0, &d->ctx);
-	DUO_MUST(!rc, "ctx_add: %d", rc);
+	t_true(!rc, "ctx_add: %d", rc);
 	fn(d);
 	tq_flush(d->ep);
 	duo_meet(d);
@@ -253,7 +256,7 @@ void duo_run_killed(const char *name, duo_fn *fn)
 
 static void started(struct duo_op *op, int rc)
 {
-	DUO_MUST(rc == 0 || rc == 1, "an operation was refused: %d", rc);
+	t_true(rc == 0 || rc == 1, "an operation was refused: %d", rc);
 	if (rc == 1)
 		op->ended = true;
 }
@@ -286,10 +289,10 @@ void duo_meet(struct duo *d)
 	struct pollfd fd = {.fd = d->socket, .events = POLLIN};
 	char c = 'm';
 
-	DUO_MUST(send(d->socket, &c, 1, MSG_NOSIGNAL) == 1, "the other process has ended");
+	t_true(send(d->socket, &c, 1, MSG_NOSIGNAL) == 1, "the other process has ended");
 	while (poll(&fd, 1, 0) == 0)
 		tq_progress(d->ep);
-	DUO_MUST(recv(d->socket, &c, 1, 0) == 1, "the other process has ended");
+	t_true(recv(d->socket, &c, 1, 0) == 1, "the other process has ended");
 }
 
 void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags)
@@ -311,7 +314,7 @@ void duo_gone(struct duo *d)
 
 	while (poll(&fd, 1, 0) == 0)
 		tq_progress(d->ep);
-	DUO_MUST(recv(d->socket, &c, 1, 0) <= 0, "the other process is still there");
+	t_true(recv(d->socket, &c, 1, 0) <= 0, "the other process is still there");
 }
 
 uint64_t duo_counter(struct duo *d, const char *name)
@@ -322,7 +325,7 @@ uint64_t duo_counter(struct duo *d, const char *name)
 		if (!strcmp(desc->name, name))
 			return tq_counter(d->ep, i);
 	}
-	duo_fail("there is no counter %s", name);
+	t_fail("there is no counter %s", name);
 }
 
 void duo_end(void)

@@ -10,6 +10,8 @@
 
 #include <tupleq/tupleq.h>
 
+#include "../expect.h"
+
 #define DUO_DEADLINE 60 /* seconds that a test may take */
 
 #define DUO_CTX 5 /* the number of the context */
@@ -47,14 +49,6 @@ void duo_run(const char *name, duo_fn *fn);
 /* The same with process 1 ending by SIGKILL. The other one closes its endpoint; nothing of the job
  * outlives the next one. */
 void duo_run_killed(const char *name, duo_fn *fn);
-
-/* In a test: it has failed. */
-void duo_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
-#define DUO_MUST(cond, ...)                    \
-	do {                                   \
-		if (!(cond))                   \
-			duo_fail(__VA_ARGS__); \
-	} while (0)
 
 void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
 	      struct duo_op *op);

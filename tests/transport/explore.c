@@ -107,7 +107,7 @@ bool explore_run(struct explore *x, struct world *w)
 	while ((n = actions(w, acts)) > 0) {
 		struct choice *c = &x->choices[x->depth];
 
-		SIM_MUST(x->depth < DEPTH, "a schedule of more than %d actions", DEPTH);
+		t_true(x->depth < DEPTH, "a schedule of more than %d actions", DEPTH);
 		memset(c, 0, sizeof(*c));
 		inherit(x, w, &c->sleep);
 		for (int i = 0; i < n; i++)
@@ -166,7 +166,7 @@ void explore_replay(struct world *w, const char *choices)
 		if (end == choices)
 			nth = 0;
 		choices = *end == '.' ? end + 1 : end;
-		SIM_MUST(nth >= 0 && nth < n, "these choices are of another case");
+		t_true(nth >= 0 && nth < n, "these choices are of another case");
 		world_act(w, acts[nth], false);
 	}
 }

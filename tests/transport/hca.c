@@ -52,7 +52,7 @@ void hca_control(struct model *m, int from, int to)
 		DL_APPEND(here->bounces, b);
 	}
 	kept = tq_core_control(&here->core, &here->peers[from], it->msg, it->len, b);
-	SIM_MUST(data || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
+	t_true(data || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
 	/* One that is not kept goes at once; one that is kept may have been put already. */
 	if (data && !kept)
 		model_ops.bounce_put(here, b);
@@ -102,8 +102,8 @@ bool hca_can_move(struct model *m, int ep, int qp)
 	srq = model_srq(m, it->srqn);
 	if (srq->recvs)
 		return true;
-	SIM_MUST(model_astray(m, ep, it->to) || qp % (MODEL_LANES + 1) != MODEL_BULK,
-		 "a direct message blocks the bulk lane");
+	t_true(model_astray(m, ep, it->to) || qp % (MODEL_LANES + 1) != MODEL_BULK,
+	       "a direct message blocks the bulk lane");
 	return false;
 }
 
@@ -146,9 +146,9 @@ static void deliver(struct model *m, int from, int qp, struct tq_srq *srq, const
 
 	for (int i = 0; i < r->nsg; i++)
 		fits += r->sg[i].len;
-	SIM_MUST(len <= fits || len <= there->limits.max_direct,
-		 "a message of %llu bytes breaks the connection: its receive has %llu and no sink",
-		 (unsigned long long)len, (unsigned long long)fits);
+	t_true(len <= fits || len <= there->limits.max_direct,
+	       "a message of %llu bytes breaks the connection: its receive has %llu and no sink",
+	       (unsigned long long)len, (unsigned long long)fits);
 	DL_DELETE(srq->recvs, r);
 	scatter(there, r, data, len);
 	srq->nrecvs--;
@@ -167,7 +167,7 @@ static void direct_arrives(struct model *m, struct model_ep *ep, struct model_it
 	struct tq_srq *srq = model_srq(m, it->srqn);
 	uint8_t *data = malloc(it->bytes + 1);
 
-	SIM_MUST(srq->used && srq->recvs, "a direct message to an SRQ that is gone");
+	t_true(srq->used && srq->recvs, "a direct message to an SRQ that is gone");
 	gather(ep, it, data);
 	srq->flying--;
 	deliver(m, ep->id, qp, srq, data, it->bytes);
@@ -188,10 +188,10 @@ static void rdma_runs(struct model *m, struct model_ep *ep, struct model_item *i
 	const struct model_reg *reg = remote_reg(m, it);
 	uint8_t *remote = (uint8_t *)(uintptr_t)it->addr;
 
-	SIM_MUST(reg, "%s: its rkey isn't valid (any more)", what);
-	SIM_MUST(it->kind == MODEL_READ || reg->write, "%s: to memory that is only read", what);
-	SIM_MUST(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
-		 "%s: outside of the remote registration", what);
+	t_true(reg, "%s: its rkey isn't valid (any more)", what);
+	t_true(it->kind == MODEL_READ || reg->write, "%s: to memory that is only read", what);
+	t_true(remote >= reg->addr && remote + it->bytes <= reg->addr + reg->len,
+	       "%s: outside of the remote registration", what);
 	for (int i = 0; i < it->nsg; remote += it->sg[i++].len) {
 		model_check_reg(ep, &it->sg[i], it->kind == MODEL_READ, what);
 		if (it->kind == MODEL_READ)
@@ -264,8 +264,8 @@ void hca_delivered(struct model *m, int id, int from, int qp)
 	if (d.srq->dead)
 		return;
 	tq_core_delivered(&ep->core, d.token, d.len, d.status ? "a receive for it failed" : NULL);
-	SIM_MUST(!d.status || ep->peers[from].failed,
-		 "%d goes on with %d, of which a receive failed", id, from);
+	t_true(!d.status || ep->peers[from].failed, "%d goes on with %d, of which a receive failed",
+	       id, from);
 }
 
 /* What is in an SRQ whose sender is lost may be filled by that to the last. */

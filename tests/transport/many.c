@@ -20,16 +20,14 @@ time_t many_deadline = 20;
 void (*many_completed)(struct many_op *op);
 static char dir[] = "/tmp/test_many.XXXXXX"; /* the job's */
 
-void many_must(bool cond, const char *fmt, ...)
+void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
 	va_list args;
 
-	if (cond)
-		return;
 	va_start(args, fmt);
 	fputs("# ", stderr);
 	vfprintf(stderr, fmt, args);
-	fputc('\n', stderr);
+	fprintf(stderr, " (%s:%d)\n", file, line);
 	va_end(args);
 	exit(1);
 }
@@ -60,7 +58,7 @@ void many_know(int i, int j)
 	size_t len;
 	const void *address = tq_address(many_eps[j], &len);
 
-	many_must(!tq_peer_add(many_eps[i], address, len, names[j], &many_peers[i][j]), "no peer");
+	t_true(!tq_peer_add(many_eps[i], address, len, names[j], &many_peers[i][j]), "no peer");
 }
 
 int many_open_one(int node, const char *const *params)
@@ -75,15 +73,15 @@ int many_open_one(int node, const char *const *params)
 	char why[200];
 
 	/* Who polls is the case's choice. */
-	many_must(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
+	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
 		const char *value = strchr(params[i], '=');
 
 		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
-		many_must(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
+		t_true(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
 	}
-	many_must(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
+	t_true(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
 	tq_params_free(p);
 	return many_neps++;
 }
@@ -116,7 +114,7 @@ void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
 
 		for (int j = 0; j < n; j++)
 			p[j] = many_peers[who[i]][who[j]];
-		many_must(!tq_ctx_add(many_eps[who[i]], id, p, n, i, 0, &ctx[i]), "no context");
+		t_true(!tq_ctx_add(many_eps[who[i]], id, p, n, i, 0, &ctx[i]), "no context");
 	}
 }
 
@@ -129,7 +127,7 @@ static unsigned counter_number(const char *name)
 		if (!strcmp(d->name, name))
 			return i;
 	}
-	many_must(false, "no counter %s", name);
+	t_true(false, "no counter %s", name);
 	return i;
 }
 
@@ -170,7 +168,7 @@ void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsi
 
 	*op = (struct many_op){0};
 	rc = tq_send(ctx, rank, tag, &buf, flags, op, &op->req);
-	many_must(rc >= 0, "send: %s", strerror(-rc));
+	t_true(rc >= 0, "send: %s", strerror(-rc));
 	op->ended |= rc == 1;
 }
 
@@ -188,7 +186,7 @@ void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_
 	memset(data, 0, size);
 	*op = (struct many_op){0};
 	rc = tq_recv(ctx, rank, tag, &buf, op, &op->req, &op->status);
-	many_must(rc >= 0, "receive: %s", strerror(-rc));
+	t_true(rc >= 0, "receive: %s", strerror(-rc));
 	op->ended |= rc == 1;
 }
 
@@ -200,8 +198,8 @@ void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_ran
 	many_recv(to, from_rank, MANY_TAG, data, &got);
 	many_spin(50);
 	many_send(from, to_rank, MANY_TAG, "in time", 0, &sent);
-	many_must(many_comes(&got) && many_comes(&sent) && !strcmp(data, "in time"),
-		  "a message didn't come");
+	t_true(many_comes(&got) && many_comes(&sent) && !strcmp(data, "in time"),
+	       "a message didn't come");
 	many_spin(300);
 }
 
@@ -233,7 +231,7 @@ static bool passes(void (*run)(void))
 	pid_t pid;
 
 	strcpy(strrchr(dir, '.'), ".XXXXXX");
-	many_must(mkdtemp(dir), "no directory");
+	t_true(mkdtemp(dir), "no directory");
 	pid = fork();
 	if (pid == 0) {
 		alarm((unsigned)(4 * many_deadline));

@@ -8,6 +8,7 @@
 
 #include <time.h>
 
+#include "../expect.h"
 #include "ep/ep.h"
 
 #define MANY_MOST 20
@@ -32,9 +33,6 @@ extern int many_errors;      /* that were logged, and the last of them */
 extern char many_error[512];
 /* NULL, or called for each request that ends. */
 extern void (*many_completed)(struct many_op *op);
-
-/* Else the case has failed: a sentence that says how. */
-void many_must(bool cond, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s.
  * They have no service thread, unless one asks for it. */

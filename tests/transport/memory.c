@@ -38,11 +38,11 @@ struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, b
 	if (!sg->len)
 		return NULL;
 	reg = reg_find(ep, sg->reg);
-	SIM_MUST(reg, "%s: its memory isn't registered (any more)", what);
-	SIM_MUST(!write || reg->write, "%s: its memory is registered to be read only", what);
-	SIM_MUST((uint8_t *)sg->addr >= reg->addr &&
-			 (uint8_t *)sg->addr + sg->len <= reg->addr + reg->len,
-		 "%s: outside of its registration", what);
+	t_true(reg, "%s: its memory isn't registered (any more)", what);
+	t_true(!write || reg->write, "%s: its memory is registered to be read only", what);
+	t_true((uint8_t *)sg->addr >= reg->addr &&
+		       (uint8_t *)sg->addr + sg->len <= reg->addr + reg->len,
+	       "%s: outside of its registration", what);
 	return reg;
 }
 
@@ -57,8 +57,8 @@ static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 			continue;
 		DL_FOREACH(m->srqs[i]->recvs, r) {
 			for (int k = 0; k < r->nsg; k++)
-				SIM_MUST(r->sg[k].reg != &reg->reg,
-					 "a registration is put that a receive in an SRQ uses");
+				t_true(r->sg[k].reg != &reg->reg,
+				       "a registration is put that a receive in an SRQ uses");
 		}
 	}
 	for (int qp = 0; qp < MODEL_QPS; qp++) {
@@ -66,8 +66,8 @@ static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 
 		DL_FOREACH(ep->sq[qp], it) {
 			for (int k = 0; k < it->nsg; k++)
-				SIM_MUST(it->inlined || it->sg[k].reg != &reg->reg,
-					 "a registration is put that a send queue uses");
+				t_true(it->inlined || it->sg[k].reg != &reg->reg,
+				       "a registration is put that a send queue uses");
 		}
 	}
 	DL_DELETE(ep->regs, reg);
@@ -91,7 +91,7 @@ void model_op_unreg(void *net, struct tq_reg *what, void *cookie)
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg = reg_find(ep, what);
 
-	SIM_MUST(reg && cookie == reg, "unreg() of what isn't registered");
+	t_true(reg && cookie == reg, "unreg() of what isn't registered");
 	reg_gone(ep, reg);
 }
 
@@ -114,8 +114,7 @@ bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
 
-	SIM_MUST(len <= ep->limits.eager_max, "reserve_get() of %llu bytes",
-		 (unsigned long long)len);
+	t_true(len <= ep->limits.eager_max, "reserve_get() of %llu bytes", (unsigned long long)len);
 	if (ep->reserve_used)
 		return false;
 	ep->reserve_used = true;
@@ -132,7 +131,7 @@ void model_op_copy_put(void *net, struct tq_sg *sg)
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg = reg_find(ep, sg->reg);
 
-	SIM_MUST(reg && reg->addr == sg->addr, "copy_put() of what isn't a copy");
+	t_true(reg && reg->addr == sg->addr, "copy_put() of what isn't a copy");
 	if (reg->reserve)
 		ep->reserve_used = false;
 	else

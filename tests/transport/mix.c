@@ -41,7 +41,7 @@ static struct op *next(bool recv, int32_t tag, size_t len, struct tq_buf *buf)
 {
 	struct op *op = &ops[nops];
 
-	DUO_MUST(nops < OPS, "too many operations");
+	t_true(nops < OPS, "too many operations");
 	*op = (struct op){.recv = recv, .tag = tag, .len = len};
 	*buf = (struct tq_buf){.addr = memory[nops++], .len = len};
 	memset(buf->addr, recv ? 0xee : tag, len);
@@ -52,7 +52,7 @@ static struct op *next(bool recv, int32_t tag, size_t len, struct tq_buf *buf)
 
 static void started(struct op *op, int rc)
 {
-	DUO_MUST(rc == 0 || rc == 1 || rc == -EIO, "an operation was refused: %d", rc);
+	t_true(rc == 0 || rc == 1 || rc == -EIO, "an operation was refused: %d", rc);
 	op->duo.ended = rc != 0;
 	if (rc == -EIO)
 		op->duo.status.error = rc;
@@ -103,11 +103,11 @@ static void wait_for(struct duo *d, struct op *op)
 	}
 	if (op->cancelled && op->duo.status.error == -ECANCELED)
 		return;
-	DUO_MUST(!op->duo.status.error, "tag %d ended with %d", op->tag, op->duo.status.error);
+	t_true(!op->duo.status.error, "tag %d ended with %d", op->tag, op->duo.status.error);
 	if (op->recv)
-		DUO_MUST(op->duo.status.length == op->len && data[0] == op->tag &&
-				 data[op->len - 1] == op->tag,
-			 "tag %d: wrong data", op->tag);
+		t_true(op->duo.status.length == op->len && data[0] == op->tag &&
+			       data[op->len - 1] == op->tag,
+		       "tag %d: wrong data", op->tag);
 }
 
 /* All of them; false: the other is dead. */
@@ -170,7 +170,7 @@ static bool probed(struct duo *d)
 	do {
 		rc = tq_probe(d->ctx, !d->me, 6, &status);
 	} while (rc == 0);
-	DUO_MUST(rc == 1 || rc == -EIO, "probe: %d", rc);
+	t_true(rc == 1 || rc == -EIO, "probe: %d", rc);
 	in(d, 6, SMALL);
 	return wait_all(d);
 }
@@ -191,23 +191,23 @@ void mix_until_failed(struct duo *d)
 {
 	for (unsigned i = 0; i < ROUNDS && mix_round(d, i); i++)
 		;
-	DUO_MUST(dead, "it didn't come to the point");
+	t_true(dead, "it didn't come to the point");
 }
 
 /* ---- afterwards ---- */
 
 void mix_check_failed(struct duo *d)
 {
-	DUO_MUST(d->errors == 1, "%u errors were logged", d->errors);
-	DUO_MUST(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
+	t_true(d->errors == 1, "%u errors were logged", d->errors);
+	t_true(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
 	in(d, 9, SMALL); /* with other tags there may be messages that came before */
 	out(d, 9, SMALL);
 	for (unsigned i = 0; i < nops; i++)
-		DUO_MUST(ops[i].duo.ended && ops[i].duo.status.error == -EIO,
-			 "an operation with the dead is started");
+		t_true(ops[i].duo.ended && ops[i].duo.status.error == -EIO,
+		       "an operation with the dead is started");
 	nops = 0;
 	dead = false;
 	in_from(d, d->me, 1, BIG);
 	out_to(d, d->me, 1, BIG);
-	DUO_MUST(wait_all(d), "what doesn't concern it failed");
+	t_true(wait_all(d), "what doesn't concern it failed");
 }

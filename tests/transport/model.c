@@ -11,7 +11,7 @@ static int addressee(struct model_ep *ep, struct tq_peer *peer)
 {
 	struct model_link *link = peer->link;
 
-	SIM_MUST(link->ep == ep, "a peer of another endpoint");
+	t_true(link->ep == ep, "a peer of another endpoint");
 	return link->to;
 }
 
@@ -58,11 +58,11 @@ static void check_asking(struct model_ep *ep, int to, const void *msg)
 	tag = (int32_t)tq_get32(m->env.tag);
 	s = sent_to(ep, to, tq_get32(m->env.ctx), tag);
 	if (tq_get32(m->env.ask)) {
-		SIM_MUST(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
-			 ep->params.protocol);
-		SIM_MUST(tag > MODEL_ONCE_TAG, "a tag that is used once asks for a tuple queue");
-		SIM_MUST(s->n >= ep->params.promote_after,
-			 "a tuple asks for its queue with message %lld", (long long)s->n + 1);
+		t_true(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
+		       ep->params.protocol);
+		t_true(tag > MODEL_ONCE_TAG, "a tag that is used once asks for a tuple queue");
+		t_true(s->n >= ep->params.promote_after,
+		       "a tuple asks for its queue with message %lld", (long long)s->n + 1);
 	}
 	s->n++;
 }
@@ -74,8 +74,8 @@ static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t
 	int to = addressee(ep, peer);
 	struct model_item *it;
 
-	SIM_MUST(len <= TQ_MSG_MAX && !tq_msg_check(msg, len), "control message malformed");
-	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "control(): flags");
+	t_true(len <= TQ_MSG_MAX && !tq_msg_check(msg, len), "control message malformed");
+	t_true(!(flags & ~TQ_CONTROL_SOLICITED), "control(): flags");
 	check_asking(ep, to, msg);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
@@ -92,8 +92,9 @@ static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
 	struct model_conf *conf = &ep->model->conf;
 	int to = addressee(ep, peer);
 
-	if (!ep->data_sure && (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].pressed ||
-			       model_fails(ep, conf->no_eager_buf)))
+	if (!ep->data_sure &&
+	    (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].backpressured ||
+	     model_fails(ep, conf->no_eager_buf)))
 		return NULL;
 	ep->data_sure = false;
 	ep->eager = malloc(len);
@@ -108,13 +109,12 @@ static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t le
 	uint8_t type = *(uint8_t *)buf;
 	struct model_item *it;
 
-	SIM_MUST(ep->eager && buf == ep->eager && len == ep->eager_len,
-		 "eager_send() of another buffer");
-	SIM_MUST(type == TQ_MSG_EAGER || type == TQ_MSG_DATA, "eager_send(): %s",
-		 tq_msg_name(type));
-	SIM_MUST(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
-		 "%s malformed or too long", tq_msg_name(type));
-	SIM_MUST(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
+	t_true(ep->eager && buf == ep->eager && len == ep->eager_len,
+	       "eager_send() of another buffer");
+	t_true(type == TQ_MSG_EAGER || type == TQ_MSG_DATA, "eager_send(): %s", tq_msg_name(type));
+	t_true(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
+	       "%s malformed or too long", tq_msg_name(type));
+	t_true(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
 	check_asking(ep, to, buf);
 	ep->eager = NULL;
 	if (ep->model->down[ep->id][to]) {
@@ -148,19 +148,19 @@ static void op_bounce_put(void *net, struct tq_bounce *bounce)
 		if (b == bounce)
 			break;
 	}
-	SIM_MUST(b, "bounce_put() of a buffer that isn't kept");
+	t_true(b, "bounce_put() of a buffer that isn't kept");
 	DL_DELETE(ep->bounces, b);
 	memset(b->msg, 0xdd, b->len);
 	free(b->msg);
 	free(b);
 }
 
-static void op_press(void *net, bool stop)
+static void op_backpressure(void *net, bool stop)
 {
 	struct model_ep *ep = model_enter(net);
 
-	SIM_MUST(ep->pressed != stop, "press() twice");
-	ep->pressed = stop;
+	t_true(ep->backpressured != stop, "backpressure() twice");
+	ep->backpressured = stop;
 }
 
 /* ---- lanes ---- */
@@ -195,17 +195,17 @@ static void op_lane_put(void *net, struct tq_lane *lane)
 {
 	struct model_ep *ep = model_enter(net);
 
-	SIM_MUST(lane->ep == ep->id && lane->taken, "lane_put() of a lane that isn't taken");
-	SIM_MUST(!lane->outstanding, "lane_put() with sends outstanding");
+	t_true(lane->ep == ep->id && lane->taken, "lane_put() of a lane that isn't taken");
+	t_true(!lane->outstanding, "lane_put() with sends outstanding");
 	lane->taken = false;
 }
 
 static void direct_lane(struct model_ep *ep, int to, struct tq_lane *lane, uint32_t srqn)
 {
-	SIM_MUST(lane && lane->ep == ep->id && lane->taken, "direct(): not a lane that is taken");
-	SIM_MUST(lane->node == ep->model->conf.node[to], "direct(): a lane to another node");
-	SIM_MUST(lane->confirmed & 1u << to, "direct(): a lane that the peer hasn't open");
-	SIM_MUST(!lane->outstanding || lane->srqn == srqn, "two tuples on one hold lane");
+	t_true(lane && lane->ep == ep->id && lane->taken, "direct(): not a lane that is taken");
+	t_true(lane->node == ep->model->conf.node[to], "direct(): a lane to another node");
+	t_true(lane->confirmed & 1u << to, "direct(): a lane that the peer hasn't open");
+	t_true(!lane->outstanding || lane->srqn == srqn, "two tuples on one hold lane");
 }
 
 static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
@@ -218,27 +218,26 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 	struct model_item *it;
 	uint64_t len = 0, at = 0;
 
-	SIM_MUST(!(flags & TQ_DIRECT_LAZY) ||
-			 (!bulk && flags & (TQ_DIRECT_INLINE | TQ_DIRECT_COPY)),
-		 "direct(): LAZY without INLINE or COPY, or on the bulk lane");
-	SIM_MUST(!(flags & TQ_DIRECT_COPY) || nsg <= 1, "direct(): a copy of %d pieces", nsg);
+	t_true(!(flags & TQ_DIRECT_LAZY) || (!bulk && flags & (TQ_DIRECT_INLINE | TQ_DIRECT_COPY)),
+	       "direct(): LAZY without INLINE or COPY, or on the bulk lane");
+	t_true(!(flags & TQ_DIRECT_COPY) || nsg <= 1, "direct(): a copy of %d pieces", nsg);
 	if (bulk)
-		SIM_MUST(!lane, "direct(): a lane and BULK");
+		t_true(!lane, "direct(): a lane and BULK");
 	else
 		direct_lane(ep, to, lane, srqn);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
-	SIM_MUST((srq && srq->used && srq->ep == to) || model_astray(ep->model, ep->id, to),
-		 "direct() to SRQ %u, which isn't there", srqn);
-	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "direct(): %d pieces", nsg);
+	t_true((srq && srq->used && srq->ep == to) || model_astray(ep->model, ep->id, to),
+	       "direct() to SRQ %u, which isn't there", srqn);
+	t_true(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "direct(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++) {
 		len += sg[i].len;
 		if (!(flags & TQ_DIRECT_INLINE))
 			model_check_reg(ep, &sg[i], false, "direct()");
 	}
-	SIM_MUST(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
-						conf->exact || model_astray(ep->model, ep->id, to)),
-		 "direct(): %llu bytes are too long", (unsigned long long)len);
+	t_true(len <= ep->limits.max_send && (len <= ep->model->ep[to].limits.max_direct ||
+					      conf->exact || model_astray(ep->model, ep->id, to)),
+	       "direct(): %llu bytes are too long", (unsigned long long)len);
 	if (!bulk && (lane->outstanding >= conf->lane_depth || model_fails(ep, conf->lane_full)))
 		return -EAGAIN;
 	it = append(&ep->sq[model_qp(conf->node[to], bulk ? MODEL_BULK : lane->idx)], MODEL_DIRECT,
@@ -250,7 +249,7 @@ static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint
 	for (int i = 0; i < nsg; i++)
 		it->sg[i] = sg[i];
 	if (flags & TQ_DIRECT_INLINE) {
-		SIM_MUST(len <= ep->limits.max_inline, "direct(): too long to be inlined");
+		t_true(len <= ep->limits.max_inline, "direct(): too long to be inlined");
 		it->inlined = malloc(len + 1);
 		for (int i = 0; i < nsg; at += sg[i++].len) {
 			if (sg[i].len)
@@ -276,7 +275,7 @@ static void op_report(void *net, struct tq_lane *lane)
 	struct model_item *it;
 	struct model_done *d;
 
-	SIM_MUST(lane->ep == ep->id && lane->taken, "report() of a lane that isn't taken");
+	t_true(lane->ep == ep->id && lane->taken, "report() of a lane that isn't taken");
 	for (it = ep->sq[qp]; it; it = it->next)
 		it->lazy = false;
 	for (d = ep->scq[qp]; d; d = d->next)
@@ -286,12 +285,12 @@ static void op_report(void *net, struct tq_lane *lane)
 static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
-	const struct tq_wire_limits *l = &ep->limits;
+	const struct tq_net_limits *l = &ep->limits;
 	int to = addressee(ep, peer);
 	struct model_item *it;
 
-	SIM_MUST(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
-		 "RDMA: %d pieces", nsg);
+	t_true(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
+	       "RDMA: %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
 		model_check_reg(ep, &sg[i], kind == MODEL_READ, "RDMA");
 	if (ep->model->down[ep->id][to])
@@ -329,14 +328,14 @@ static void op_give_up(void *net, struct tq_peer *peer, const char *why)
 	struct model_ep *ep = model_enter(net);
 	int to = addressee(ep, peer);
 
-	SIM_MUST(ep->model->down[ep->id][to] || ep->model->conf.gives_up ||
-			 model_astray(ep->model, ep->id, to),
-		 "%d gives %d up: %s", ep->id, to, why);
+	t_true(ep->model->down[ep->id][to] || ep->model->conf.gives_up ||
+		       model_astray(ep->model, ep->id, to),
+	       "%d gives %d up: %s", ep->id, to, why);
 	SIM_TRACE("      %d gives %d up: %s", ep->id, to, why);
 	hca_break(ep->model, ep->id, to);
 }
 
-const struct tq_wire_ops model_ops = {
+const struct tq_net_ops model_ops = {
 	.control = op_control,
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
@@ -357,7 +356,7 @@ const struct tq_wire_ops model_ops = {
 	.reg = model_op_reg,
 	.unreg = model_op_unreg,
 	.bounce_put = op_bounce_put,
-	.press = op_press,
+	.backpressure = op_backpressure,
 };
 
 /* ---- life ---- */
@@ -405,10 +404,10 @@ static void stop_ep(struct model_ep *ep)
 	LL_FOREACH_SAFE(ep->sent, s, snext) {
 		free(s);
 	}
-	SIM_MUST(!ep->regs, "%d: a registration is left", ep->id);
-	SIM_MUST(!ep->bounces, "%d: a control buffer is left", ep->id);
-	SIM_MUST(!ep->copied, "%d: a sender's copy is left", ep->id);
-	SIM_MUST(!ep->nsrqs, "%d: an SRQ is left", ep->id);
+	t_true(!ep->regs, "%d: a registration is left", ep->id);
+	t_true(!ep->bounces, "%d: a control buffer is left", ep->id);
+	t_true(!ep->copied, "%d: a sender's copy is left", ep->id);
+	t_true(!ep->nsrqs, "%d: an SRQ is left", ep->id);
 	for (int to = 0; to < MODEL_EPS; to++) {
 		DL_FOREACH_SAFE(ep->control[to], it, tmp) {
 			free(it->msg);
@@ -416,10 +415,10 @@ static void stop_ep(struct model_ep *ep)
 		}
 	}
 	for (int qp = 0; qp < MODEL_QPS; qp++)
-		SIM_MUST(!ep->sq[qp] && !ep->scq[qp], "%d: work is left in a send queue", ep->id);
+		t_true(!ep->sq[qp] && !ep->scq[qp], "%d: work is left in a send queue", ep->id);
 	for (int node = 0; node < MODEL_EPS; node++) {
 		for (int i = 0; i < MODEL_LANES; i++)
-			SIM_MUST(!ep->lanes[node][i].taken, "%d: a lane is left", ep->id);
+			t_true(!ep->lanes[node][i].taken, "%d: a lane is left", ep->id);
 	}
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model of the network that the protocol runs on (struct tq_wire_ops), with several endpoints in
+ * A model of the network that the protocol runs on (struct tq_net_ops), with several endpoints in
  * one process. What a real network does by itself happens here one step at a time, when the driver
  * says so: a control message arrives, the HCA fills the head of an SRQ, software polls a completion
- * of one QP. Data really move. Whatever the contract of proto/wire.h or the InfiniBand
- * specification forbids is a violation (sim_fail()).
+ * of one QP. Data really move. Whatever the contract of proto/net_ops.h or the InfiniBand
+ * specification forbids is a violation (t_fail()).
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
@@ -140,7 +140,7 @@ struct model_ep {
 	struct tq_core core;
 	struct tq_params params;
 	struct tq_stats stats;
-	struct tq_wire_limits limits;
+	struct tq_net_limits limits;
 	struct tq_peer peers[MODEL_EPS];
 	struct model_link links[MODEL_EPS];
 	char name[8];
@@ -150,7 +150,7 @@ struct model_ep {
 	struct model_done *scq[MODEL_QPS];            /* completions of sends */
 	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
 	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
-	struct tq_stup *idle_lanes[MODEL_EPS];        /* by node */
+	struct tq_tx_tuple *idle_lanes[MODEL_EPS];    /* by node */
 	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
 	struct model_reg *regs;
 	struct tq_bounce *bounces; /* kept by the protocol */
@@ -159,8 +159,8 @@ struct model_ep {
 	bool reserve_used;
 	uint8_t *eager; /* between eager_buf() and eager_send() */
 	uint32_t eager_len;
-	bool data_sure; /* data_ready() has said so */
-	bool pressed;   /* asks for no eager data */
+	bool data_sure;     /* data_ready() has said so */
+	bool backpressured; /* asks for no eager data */
 	struct model_sent *sent;
 };
 
@@ -176,7 +176,7 @@ struct model {
 	uint32_t nsrqs, srqs_room;
 };
 
-extern const struct tq_wire_ops model_ops;
+extern const struct tq_net_ops model_ops;
 
 /* model->conf and each endpoint's params and limits are set before. */
 void model_start(struct model *m, struct sim_rng *rng);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the model share: those of its operations (struct tq_wire_ops) that are not in
+/* What the files of the model share: those of its operations (struct tq_net_ops) that are not in
  * model.c. */
 #ifndef SIM_MODEL_OPS_H
 #define SIM_MODEL_OPS_H
@@ -16,7 +16,7 @@ static inline struct model_ep *model_enter(void *net)
 {
 	struct model_ep *ep = net;
 
-	SIM_MUST(!ep->eager, "an operation between eager_buf() and eager_send()");
+	t_true(!ep->eager, "an operation between eager_buf() and eager_send()");
 	return ep;
 }
 

@@ -30,8 +30,8 @@ static void guess(struct world *w, struct op *recv)
 			return;
 		}
 	}
-	sim_fail("receive %u at %d took a message that isn't there: source %d, tag %d", recv->order,
-		 recv->ep, recv->status.source, recv->status.tag);
+	t_fail("receive %u at %d took a message that isn't there: source %d, tag %d", recv->order,
+	       recv->ep, recv->status.source, recv->status.tag);
 }
 
 /* The receives of an endpoint in the order in which they were posted. */
@@ -55,15 +55,14 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 	const struct op *send = r->match;
 	const struct stream *s = &w->prog.sends[send->ep];
 
-	SIM_MUST(op_matches(r, send->ep, send->tag),
-		 "receive %u at %d took message %u: wrong envelope", r->order, r->ep, send->id);
+	t_true(op_matches(r, send->ep, send->tag),
+	       "receive %u at %d took message %u: wrong envelope", r->order, r->ep, send->id);
 	if (lost(w, send)) /* those before it may have ended with an error */
 		return;
 	if (r->promised)
-		SIM_MUST(r->expected.source == r->status.source &&
-				 r->expected.tag == r->status.tag &&
-				 r->expected.length == r->status.length,
-			 "a probe at %d promised another message than %u", r->ep, send->id);
+		t_true(r->expected.source == r->status.source && r->expected.tag == r->status.tag &&
+			       r->expected.length == r->status.length,
+		       "a probe at %d promised another message than %u", r->ep, send->id);
 	if (w->prog.ctx_flags & TQ_CTX_OVERTAKING && send->tag >= 0)
 		return;
 	/* An earlier receive that could take it has been given an earlier one. */
@@ -72,9 +71,9 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 
 		if (!x || !is_live(x) || x->ctx != r->ctx || !op_matches(x, send->ep, send->tag))
 			continue;
-		SIM_MUST(x->match && !(x->match->ep == send->ep && x->match->id > send->id),
-			 "message %u: receive %u at %d overtook receive %u", send->id, r->order,
-			 r->ep, x->order);
+		t_true(x->match && !(x->match->ep == send->ep && x->match->id > send->id),
+		       "message %u: receive %u at %d overtook receive %u", send->id, r->order,
+		       r->ep, x->order);
 	}
 	/* An earlier message of this sender that r could take has been taken by an earlier one. */
 	for (int i = 0; i < s->n && s->ops[i] != send; i++) {
@@ -83,9 +82,9 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 		if (x->peer != send->peer || x->ctx != send->ctx || !op_matches(r, x->ep, x->tag) ||
 		    lost(w, x))
 			continue;
-		SIM_MUST(x->match && x->match->order < r->order,
-			 "receive %u at %d: message %u overtook message %u", r->order, r->ep,
-			 send->id, x->id);
+		t_true(x->match && x->match->order < r->order,
+		       "receive %u at %d: message %u overtook message %u", r->order, r->ep,
+		       send->id, x->id);
 	}
 }
 
@@ -116,8 +115,8 @@ static void check_stalled(const struct world *w, const struct op *send)
 
 		if (is_live(r) && r->ctx == send->ctx && !r->ended &&
 		    op_matches(r, send->ep, send->tag))
-			sim_fail("stalled: message %u of %d (tag %d) and receive %u at %d",
-				 send->id, send->ep, send->tag, r->order, r->ep);
+			t_fail("stalled: message %u of %d (tag %d) and receive %u at %d", send->id,
+			       send->ep, send->tag, r->order, r->ep);
 	}
 }
 
@@ -130,18 +129,18 @@ static void check_send(const struct world *w, const struct op *send)
 	if (!send->started || lost(w, send))
 		return;
 	if (!send->match) {
-		SIM_MUST(!send->ended || !(send->flags & TQ_SEND_SYNC),
-			 "synchronous message %u ended without a receive", send->id);
+		t_true(!send->ended || !(send->flags & TQ_SEND_SYNC),
+		       "synchronous message %u ended without a receive", send->id);
 		check_stalled(w, send);
 	} else {
-		SIM_MUST(send->ended, "message %u was received, but its send didn't end", send->id);
-		SIM_MUST(!(send->flags & TQ_SEND_SYNC) || send->match->started_at <= send->ended_at,
-			 "synchronous message %u ended before its receive was posted", send->id);
+		t_true(send->ended, "message %u was received, but its send didn't end", send->id);
+		t_true(!(send->flags & TQ_SEND_SYNC) || send->match->started_at <= send->ended_at,
+		       "synchronous message %u ended before its receive was posted", send->id);
 	}
 	if (w->plenty && (copied || send->len <= (uint64_t)core->params->eager_limit) &&
 	    !(send->flags & TQ_SEND_SYNC))
-		SIM_MUST(send->at_once, "standard message %u of %llu bytes didn't end at once",
-			 send->id, (unsigned long long)send->len);
+		t_true(send->at_once, "standard message %u of %llu bytes didn't end at once",
+		       send->id, (unsigned long long)send->len);
 }
 
 /* Who was told that a peer is lost waits for nothing of it. */
@@ -154,9 +153,8 @@ static void check_lost(const struct world *w)
 		for (int k = 0; k < s->n && w->told[ep]; k++) {
 			const struct op *r = s->ops[k];
 
-			SIM_MUST(!is_live(r) || r->ended || r->peer != other,
-				 "receive %u at %d waits for %d, which is lost", r->order, ep,
-				 other);
+			t_true(!is_live(r) || r->ended || r->peer != other,
+			       "receive %u at %d waits for %d, which is lost", r->order, ep, other);
 		}
 	}
 }
@@ -167,9 +165,9 @@ void oracle_quiet(struct world *w)
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		check_recvs(w, e);
 		for (int i = 0; i < w->prog.recvs[e].n; i++)
-			SIM_MUST(!w->prog.recvs[e].ops[i]->cancelled ||
-					 w->prog.recvs[e].ops[i]->ended,
-				 "a receive at %d that was cancelled doesn't end", e);
+			t_true(!w->prog.recvs[e].ops[i]->cancelled ||
+				       w->prog.recvs[e].ops[i]->ended,
+			       "a receive at %d that was cancelled doesn't end", e);
 	}
 	for (int i = 1; i <= w->prog.nids; i++)
 		check_send(w, w->prog.ids[i]);
@@ -207,8 +205,8 @@ static void take(struct world *w, const struct op *send, unsigned how)
 			world_settle(w);
 		}
 	}
-	SIM_MUST(!op->missed, "probes at %d don't find message %u of %d", send->peer, send->id,
-		 send->ep);
+	t_true(!op->missed, "probes at %d don't find message %u of %d", send->peer, send->id,
+	       send->ep);
 }
 
 void oracle_take_rest(struct world *w)
@@ -232,22 +230,23 @@ static void check_core(struct world *w, int e)
 	struct tq_ctx *ctx;
 
 	if (w->broken[0] < 0)
-		SIM_MUST(tq_core_idle(core), "%d: %llu sends are outstanding", e,
-			 (unsigned long long)core->outstanding);
-	SIM_MUST(!core->copies && !core->pieces && !core->room && !core->lost,
-		 "%d: deferred work is left", e);
-	SIM_MUST(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
-	SIM_MUST(core->nstups - core->nstups_parked <= core->params->tuple_records,
-		 "%d: %u records as sender, of which %u are needed", e, core->nstups,
-		 core->nstups_parked);
-	SIM_MUST(core->nrtups - core->nrtups_parked <= core->params->tuple_records,
-		 "%d: %u records as receiver, of which %u are needed", e, core->nrtups,
-		 core->nrtups_parked);
+		t_true(tq_core_idle(core), "%d: %llu sends are outstanding", e,
+		       (unsigned long long)core->outstanding);
+	t_true(!core->copies && !core->pieces && !core->room && !core->lost,
+	       "%d: deferred work is left", e);
+	t_true(!core->nrecalling, "%d: a tuple is in RECALLING as sender", e);
+	t_true(core->ntx_tuples - core->ntx_tuples_parked <= core->params->tuple_records,
+	       "%d: %u records as sender, of which %u are needed", e, core->ntx_tuples,
+	       core->ntx_tuples_parked);
+	t_true(core->nrx_tuples - core->nrx_tuples_parked <= core->params->tuple_records,
+	       "%d: %u records as receiver, of which %u are needed", e, core->nrx_tuples,
+	       core->nrx_tuples_parked);
 	for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
 		ctx = w->ctx[e][c];
-		SIM_MUST(!ctx->fenced, "%d: a fence is open", e);
-		SIM_MUST(!ctx->wild, "%d: a wildcard is left", e);
-		SIM_MUST(!ctx->unex || w->broken[0] >= 0, "%d: an unexpected message is left", e);
+		t_true(!ctx->fenced, "%d: a fence is open", e);
+		t_true(!ctx->wild, "%d: a wildcard is left", e);
+		t_true(!ctx->unexpected || w->broken[0] >= 0, "%d: an unexpected message is left",
+		       e);
 	}
 }
 
@@ -258,14 +257,14 @@ void oracle_end(struct world *w)
 		for (int i = 0; i < w->prog.recvs[e].n; i++) {
 			struct op *op = w->prog.recvs[e].ops[i];
 
-			SIM_MUST(op->ended, "receive %u at %d doesn't end", op->order, e);
+			t_true(op->ended, "receive %u at %d doesn't end", op->order, e);
 			if (!world_unjudged(w, op))
 				op_still(op);
 		}
 		for (int i = 0; i < w->prog.sends[e].n; i++) {
 			struct op *op = w->prog.sends[e].ops[i];
 
-			SIM_MUST(op->ended, "message %u doesn't end", op->id);
+			t_true(op->ended, "message %u doesn't end", op->id);
 			if (!world_unjudged(w, op))
 				op_still(op);
 		}
@@ -277,17 +276,17 @@ void oracle_nothing_left(struct world *w)
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		struct tq_stats *st = &w->m.ep[e].stats;
 
-		SIM_MUST(!st->tuples, "%d: counts %lld tuples", e, (long long)st->tuples);
-		SIM_MUST(!st->unexpected, "%d: counts %lld unexpected messages", e,
-			 (long long)st->unexpected);
-		SIM_MUST(!st->unexpected_bytes, "%d: counts %lld unexpected bytes", e,
-			 (long long)st->unexpected_bytes);
-		SIM_MUST(!st->sender_tuples && !st->receiver_tuples && !st->asked,
-			 "%d: counts %lld and %lld records of tuples, %lld requests", e,
-			 (long long)st->sender_tuples, (long long)st->receiver_tuples,
-			 (long long)st->asked);
-		SIM_MUST(!st->contexts && !st->pairs && !st->unexpected_tags && !st->wild_tags,
-			 "%d: counts something of its contexts", e);
-		SIM_MUST(!st->early_messages && !st->held_known, "%d: counts messages", e);
+		t_true(!st->tuples, "%d: counts %lld tuples", e, (long long)st->tuples);
+		t_true(!st->unexpected, "%d: counts %lld unexpected messages", e,
+		       (long long)st->unexpected);
+		t_true(!st->unexpected_bytes, "%d: counts %lld unexpected bytes", e,
+		       (long long)st->unexpected_bytes);
+		t_true(!st->sender_tuples && !st->receiver_tuples && !st->asked,
+		       "%d: counts %lld and %lld records of tuples, %lld requests", e,
+		       (long long)st->sender_tuples, (long long)st->receiver_tuples,
+		       (long long)st->asked);
+		t_true(!st->contexts && !st->pairs && !st->unexpected_tags && !st->wild_tags,
+		       "%d: counts something of its contexts", e);
+		t_true(!st->early_messages && !st->held_known, "%d: counts messages", e);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold of a run, whatever its schedule was. Violations end in sim_fail(). */
+/* What must hold of a run, whatever its schedule was. Violations end in t_fail(). */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 

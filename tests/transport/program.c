@@ -100,10 +100,10 @@ static unsigned name_pieces(struct op *op)
 
 static void moved(struct op *op, uint64_t offset, size_t len)
 {
-	SIM_MUST(!op->core->service, "pack() or unpack() in service mode");
-	SIM_MUST(!op->ended, "pack() or unpack() of a request that has ended");
-	SIM_MUST(offset == op->moved || !offset, "pack() or unpack() out of order");
-	SIM_MUST(offset + len <= op->len, "pack() or unpack() beyond the end");
+	t_true(!op->core->service, "pack() or unpack() in service mode");
+	t_true(!op->ended, "pack() or unpack() of a request that has ended");
+	t_true(offset == op->moved || !offset, "pack() or unpack() out of order");
+	t_true(offset + len <= op->len, "pack() or unpack() beyond the end");
 	op->moved = offset + len;
 }
 
@@ -154,13 +154,13 @@ void op_sent(struct op *send)
 void op_still(const struct op *op)
 {
 	for (size_t k = 0; op->mem && k < room(op); k++)
-		SIM_MUST(op->mem[k] == AFTER, "a buffer was written after its operation had ended");
+		t_true(op->mem[k] == AFTER, "a buffer was written after its operation had ended");
 }
 
 void op_untouched(const struct op *recv)
 {
 	for (size_t k = 0; recv->mem && k < room(recv); k++)
-		SIM_MUST(recv->mem[k] == BEFORE, "a receive that took no message was written to");
+		t_true(recv->mem[k] == BEFORE, "a receive that took no message was written to");
 }
 
 uint64_t op_sum(const struct op *op)
@@ -178,16 +178,16 @@ static struct op *find(struct program *prog, const struct op *recv, int neps)
 	const struct tq_status *st = &recv->status;
 	struct op *send = prog->ids[*byte(recv, 0)];
 
-	SIM_MUST(send && send->started, "receive %u at %d has data of no message", recv->order,
-		 recv->ep);
-	SIM_MUST(!send->match, "message %u was received twice", send->id);
-	SIM_MUST(send->peer == recv->ep && send->ctx == recv->ctx,
-		 "message %u came to the wrong place", send->id);
-	SIM_MUST(st->source == program_rank(neps, send->ctx, send->ep) && st->tag == send->tag,
-		 "receive %u at %d has message %u of %d with tag %d, but says source %d, tag %d",
-		 recv->order, recv->ep, send->id, send->ep, send->tag, st->source, st->tag);
-	SIM_MUST(st->length == send->len, "message %u: %llu bytes, but the receive says %llu",
-		 send->id, (unsigned long long)send->len, (unsigned long long)st->length);
+	t_true(send && send->started, "receive %u at %d has data of no message", recv->order,
+	       recv->ep);
+	t_true(!send->match, "message %u was received twice", send->id);
+	t_true(send->peer == recv->ep && send->ctx == recv->ctx,
+	       "message %u came to the wrong place", send->id);
+	t_true(st->source == program_rank(neps, send->ctx, send->ep) && st->tag == send->tag,
+	       "receive %u at %d has message %u of %d with tag %d, but says source %d, tag %d",
+	       recv->order, recv->ep, send->id, send->ep, send->tag, st->source, st->tag);
+	t_true(st->length == send->len, "message %u: %llu bytes, but the receive says %llu",
+	       send->id, (unsigned long long)send->len, (unsigned long long)st->length);
 	return send;
 }
 
@@ -201,8 +201,8 @@ static void check_beside(const struct op *recv)
 	uint64_t n = received_bytes(recv);
 
 	for (uint64_t k = 0; k < room(recv); k++)
-		SIM_MUST(is_data(recv, k, n) || recv->mem[k] == BEFORE,
-			 "receive %u at %d: written beside its message", recv->order, recv->ep);
+		t_true(is_data(recv, k, n) || recv->mem[k] == BEFORE,
+		       "receive %u at %d: written beside its message", recv->order, recv->ep);
 }
 
 void op_received_foreign(struct op *recv)
@@ -221,8 +221,8 @@ void op_received(struct program *prog, struct op *recv, int neps)
 		recv->match->match = recv;
 	}
 	for (uint64_t k = 0; k < n; k++)
-		SIM_MUST(*byte(recv, k) == pattern(recv->match, k),
-			 "message %u: byte %llu is wrong", recv->match->id, (unsigned long long)k);
+		t_true(*byte(recv, k) == pattern(recv->match, k), "message %u: byte %llu is wrong",
+		       recv->match->id, (unsigned long long)k);
 	check_beside(recv);
 	memset(recv->mem, AFTER, room(recv));
 }

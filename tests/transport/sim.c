@@ -41,7 +41,7 @@ void sim_report_to(int fd)
 	report_fd = fd;
 }
 
-void sim_fail(const char *fmt, ...)
+void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -52,7 +52,7 @@ void sim_fail(const char *fmt, ...)
 	va_end(ap);
 	if (n >= (int)sizeof(text))
 		n = sizeof(text) - 1;
-	SIM_TRACE("VIOLATION: %s", text);
+	SIM_TRACE("VIOLATION: %s (%s:%d)", text, file, line);
 	if (report_fd < 0)
 		fprintf(stderr, "violation: %s\n", text);
 	else if (write(report_fd, text, (size_t)n) != n)

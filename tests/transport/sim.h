@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../expect.h"
+
 struct sim_rng {
 	uint64_t state;
 };
@@ -24,19 +26,10 @@ bool sim_chance(struct sim_rng *rng, uint32_t of_256);
 	(((const int64_t[]){__VA_ARGS__})[sim_below( \
 		(rng), sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])
 
-/* The protocol, or the use it makes of the network, is wrong. */
-void sim_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 /* A violation is a signal: for those who catch those. */
 extern bool sim_aborts;
-/* Where sim_fail() puts its sentence: a pipe of the runner's, or -1 for the terminal. */
+/* Where a failure puts its sentence: a pipe of the runner's, or -1 for the terminal. */
 void sim_report_to(int fd);
-
-/* Asserts of the check itself: the same, but its text tells them apart. */
-#define SIM_MUST(cond, ...)                    \
-	do {                                   \
-		if (!(cond))                   \
-			sim_fail(__VA_ARGS__); \
-	} while (0)
 
 /* Prints a line of the schedule if the trace is on. */
 extern bool sim_tracing;

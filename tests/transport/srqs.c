@@ -30,11 +30,10 @@ struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 	struct model *m = ep->model;
 	struct tq_srq *srq = NULL;
 
-	SIM_MUST(ep->params.protocol == TQ_PROTOCOL_TUPLEQ ||
-			 ep->params.protocol == TQ_PROTOCOL_COPY,
-		 "a tuple queue is made in protocol %d", ep->params.protocol);
-	SIM_MUST(ep->nsrqs < (uint64_t)ep->params.tuples, "more tuples have queues than may");
-	SIM_MUST(ep->limits.max_direct || m->conf.exact, "a tuple queue is made without a sink");
+	t_true(ep->params.protocol == TQ_PROTOCOL_TUPLEQ || ep->params.protocol == TQ_PROTOCOL_COPY,
+	       "a tuple queue is made in protocol %d", ep->params.protocol);
+	t_true(ep->nsrqs < (uint64_t)ep->params.tuples, "more tuples have queues than may");
+	t_true(ep->limits.max_direct || m->conf.exact, "a tuple queue is made without a sink");
 	if (ep->nsrqs >= m->conf.srqs || model_fails(ep, m->conf.no_srq))
 		return NULL;
 	for (uint32_t i = 0; i < m->nsrqs && !srq; i++) {
@@ -54,8 +53,8 @@ int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int
 	struct model_ep *ep = model_enter(net);
 	struct model_recv *r;
 
-	SIM_MUST(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
-	SIM_MUST(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
+	t_true(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
+	t_true(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
 		model_check_reg(ep, &sg[i], true, "srq_post()");
 	if (srq->nrecvs >= ep->limits.srq_depth || model_fails(ep, ep->model->conf.no_room))
@@ -95,12 +94,12 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
 	struct model_ep *ep = model_enter(net);
 
-	SIM_MUST(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
-	SIM_MUST(!srq->flying || ep->model->conf.hostile,
-		 "srq_put() while messages to it are under way");
+	t_true(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
+	t_true(!srq->flying || ep->model->conf.hostile,
+	       "srq_put() while messages to it are under way");
 	/* Only when a connection is lost: then those completions name nothing any more. */
-	SIM_MUST(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
-		 "srq_put() with completions of it in the CQ");
+	t_true(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
+	       "srq_put() with completions of it in the CQ");
 	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
 	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
 	srq->dead = !safe || srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;

@@ -19,14 +19,14 @@ static const char *const defaults[] = {NULL};
 
 static void is_within(int ep, const char *name, uint64_t limit)
 {
-	many_must(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu",
-		  name, ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
+	t_true(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu", name,
+	       ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
 }
 
 static void was_within(int ep, const char *name, uint64_t limit)
 {
-	many_must(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu",
-		  name, ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
+	t_true(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu", name,
+	       ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
 }
 
 /* What comes and goes in many rounds may be more at one time than at another, but not by what each
@@ -122,23 +122,23 @@ static void asked_early(void)
 	two(ctx, params);
 	for (int i = 0; i < 2; i++)
 		p[i] = many_peers[0][i];
-	many_must(!tq_ctx_add(many_eps[0], 9, p, 2, 0, 0, &late[0]), "no context");
+	t_true(!tq_ctx_add(many_eps[0], 9, p, 2, 0, 0, &late[0]), "no context");
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(late[0], 1, i, "early", 0, &sent[i]);
 		many_spin(1);
 	}
 	many_spin(1000);
-	many_must(many_counter(1, "early_messages") == MESSAGES, "%d messages are early",
-		  (int)many_counter(1, "early_messages"));
+	t_true(many_counter(1, "early_messages") == MESSAGES, "%d messages are early",
+	       (int)many_counter(1, "early_messages"));
 	was_within(0, "asked", ASKED);
 	is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES); /* those of RTS are needed */
 	for (int i = 0; i < 2; i++)
 		p[i] = many_peers[1][i];
-	many_must(!tq_ctx_add(many_eps[1], 9, p, 2, 1, 0, &late[1]), "no context");
+	t_true(!tq_ctx_add(many_eps[1], 9, p, 2, 1, 0, &late[1]), "no context");
 	is_within(1, "early_messages", 0);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(late[1], 0, i, data, &got);
-		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
 	falls(0, "asked", 0);
 	falls(0, "sender_tuples", RECORDS + 1024);
@@ -159,19 +159,18 @@ static void withdrawn(void)
 	core = &many_eps[1]->core;
 	tq_lock(&many_eps[1]->lock);
 	for (int i = 0; i < 10 * 8; i++) {
-		struct tq_srq *srq = core->wire->srq_get(core->net, &srqn);
+		struct tq_srq *srq = core->ops->srq_get(core->net, &srqn);
 
 		made += srq != NULL;
 		if (srq)
-			core->wire->srq_put(core->net, srq, false);
+			core->ops->srq_put(core->net, srq, false);
 	}
 	tq_unlock(&many_eps[1]->lock);
-	many_must(made == 8, "%d queues were made", made);
+	t_true(made == 8, "%d queues were made", made);
 	is_within(1, "srqs_withdrawn", 8);
 	falls(1, "srqs_withdrawn", 0);
 	tq_lock(&many_eps[1]->lock);
-	many_must(core->wire->srq_get(core->net, &srqn) != NULL,
-		  "none is made when those have gone");
+	t_true(core->ops->srq_get(core->net, &srqn) != NULL, "none is made when those have gone");
 	tq_unlock(&many_eps[1]->lock);
 }
 
@@ -191,7 +190,7 @@ static void lanes(void)
 			many_recv(ctx[1], 0, tag, data, &got);
 			many_spin(50);
 			many_send(ctx[0], 1, tag, "in time", 0, &sent[tag]);
-			many_must(many_comes(&got), "it didn't come");
+			t_true(many_comes(&got), "it didn't come");
 		}
 		many_spin(300);
 	}
@@ -204,7 +203,7 @@ static void lanes(void)
 	was_within(1, "targets", 2 + 2 + 1);
 	for (int tag = MANY - 1; tag >= 0; tag--) {
 		many_recv(ctx[1], 0, tag, data, &got);
-		many_must(many_comes(&got) && many_comes(&sent[tag]), "tag %d didn't come", tag);
+		t_true(many_comes(&got) && many_comes(&sent[tag]), "tag %d didn't come", tag);
 	}
 }
 
@@ -234,18 +233,18 @@ static void unexpected(size_t size, int n, uint64_t most)
 
 		sent[i] = (struct many_op){0};
 		rc = tq_send(ctx[0], 1, MANY_TAG, &buf, 0, &sent[i], &sent[i].req);
-		many_must(rc >= 0, "send: %d", rc);
+		t_true(rc >= 0, "send: %d", rc);
 		sent[i].ended |= rc == 1;
 		many_spin(2);
 	}
 	eager = many_counter(0, "sent_eager") - eager;
-	many_must(eager <= most, "%d messages were sent eagerly", (int)eager);
-	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unex)));
-	many_must(many_counter(1, "unexpected") == (uint64_t)n, "%d of %d are there",
-		  (int)many_counter(1, "unexpected"), n);
+	t_true(eager <= most, "%d messages were sent eagerly", (int)eager);
+	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unexpected)));
+	t_true(many_counter(1, "unexpected") == (uint64_t)n, "%d of %d are there",
+	       (int)many_counter(1, "unexpected"), n);
 	for (int i = 0; i < n; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
-		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
 	falls(1, "unexpected_bytes", 0);
 	is_within(1, "unexpected", 0);
@@ -262,7 +261,7 @@ static void unexpected_data(void)
 
 static void unexpected_empty(void)
 {
-	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unex) + 2 * 255);
+	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unexpected) + 2 * 255);
 }
 
 /* Messages wait for credit, and writes for a connection; then no more. */
@@ -280,25 +279,25 @@ static void waiting(void)
 	many_open(2, true, params);
 	many_know_all();
 	many_context(1, 2, both, ctx);
-	many_must(!tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr), "no registration");
+	t_true(!tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr), "no registration");
 	for (uint64_t i = 1; i <= MESSAGES; i++)
-		many_must(!tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)),
-			  "put");
+		t_true(!tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)),
+		       "put");
 	is_within(0, "puts_waiting", MESSAGES);
-	many_must(many_counter(0, "puts_waiting") == MESSAGES, "they don't wait");
+	t_true(many_counter(0, "puts_waiting") == MESSAGES, "they don't wait");
 	for (int i = 0; i < MESSAGES; i++)
 		many_send(ctx[0], 1, MANY_TAG, "waits", TQ_SEND_SYNC, &sent[i]);
-	many_must(many_counter(0, "waiting") > MESSAGES / 2, "messages don't wait");
+	t_true(many_counter(0, "waiting") > MESSAGES / 2, "messages don't wait");
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
-		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
 	is_within(0, "waiting", 0);
 	is_within(0, "puts_waiting", 0);
 	is_within(0, "connect_requests", 0);
-	many_must(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
-		  many_eps[0]->net.control->nfree);
-	many_must(word == MESSAGES, "the last write was number %d", (int)word);
+	t_true(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
+	       many_eps[0]->net.control->nfree);
+	t_true(word == MESSAGES, "the last write was number %d", (int)word);
 	falls(0, "requests", 2 * 4096);
 	falls(1, "requests", 2 * 4096);
 	tq_mr_deregister(mr);
@@ -316,10 +315,10 @@ static void puts_without_end(void)
 	for (int i = 0; i < 10 * MOST; i++) {
 		int rc = tq_put(many_peers[0][1], &word, sizeof(word), 64, 1);
 
-		many_must(rc == 0 || rc == -EAGAIN, "put: %d", rc);
+		t_true(rc == 0 || rc == -EAGAIN, "put: %d", rc);
 		taken += !rc;
 	}
-	many_must(taken == MOST, "%d writes wait", taken);
+	t_true(taken == MOST, "%d writes wait", taken);
 	was_within(0, "puts_waiting", MOST);
 }
 
@@ -337,15 +336,15 @@ static void told_while_away(void)
 	link = many_peers[1][0]->link;
 	for (int i = 0; i < 1001; i++) {
 		tq_lock(&many_eps[0]->lock);
-		core->wire->press(core->net, i % 2 == 0);
+		core->ops->backpressure(core->net, i % 2 == 0);
 		tq_unlock(&many_eps[0]->lock);
 		tq_progress(many_eps[0]);
 	}
 	was_within(0, "waiting", 1);
-	many_must(many_high(0, "waiting") == 1, "none waits");
+	t_true(many_high(0, "waiting") == 1, "none waits");
 	falls(0, "waiting", 0);
 	many_spin(1000);
-	many_must(link->pressed, "the last word didn't come");
+	t_true(link->backpressured, "the last word didn't come");
 }
 
 /* Announced messages, each registered: ten times as many operations as are kept for the next. */
@@ -365,13 +364,13 @@ static void operations(void)
 	}
 	many_spin(1000);
 	/* All are there: each receive starts its read at once. */
-	many_must(many_counter(1, "unexpected") == MESSAGES, "%d are there",
-		  (int)many_counter(1, "unexpected"));
+	t_true(many_counter(1, "unexpected") == MESSAGES, "%d are there",
+	       (int)many_counter(1, "unexpected"));
 	for (int i = 0; i < MESSAGES; i++)
 		many_recv_long(ctx[1], 0, MANY_TAG, data[i], SIZE, &got[i]);
 	for (int i = 0; i < MESSAGES; i++)
-		many_must(many_comes(&got[i]) && many_comes(&sent[i]) && !strcmp(data[i], text),
-			  "message %d didn't come", i);
+		t_true(many_comes(&got[i]) && many_comes(&sent[i]) && !strcmp(data[i], text),
+		       "message %d didn't come", i);
 	for (int i = 0; i < 2; i++) {
 		falls(i, "operations", 1024);
 		is_within(i, "registered", 0);
@@ -401,10 +400,10 @@ static void use(struct tq_ctx **ctx)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	many_send(ctx[0], 1, 1, "early", 0, &sent);
 	many_recv(ctx[1], TQ_ANY_SOURCE, 1, data, &got);
-	many_must(many_comes(&got), "a message didn't come");
+	t_true(many_comes(&got), "a message didn't come");
 	many_recv(ctx[0], 1, TQ_ANY_TAG, data, &got);
 	many_send(ctx[1], 0, 1, "back", 0, &sent);
-	many_must(many_comes(&got), "a message didn't come");
+	t_true(many_comes(&got), "a message didn't come");
 }
 
 static void contexts(void)
@@ -478,7 +477,7 @@ static void peers(void)
 		many_know(1, 1);
 		p[0] = many_peers[1][0];
 		p[1] = many_peers[1][1];
-		many_must(!tq_ctx_add(many_eps[1], 1, p, 2, 1, 0, &ctx[1]), "no context");
+		t_true(!tq_ctx_add(many_eps[1], 1, p, 2, 1, 0, &ctx[1]), "no context");
 		many_send(ctx[1], 0, 3, "who is it?", 0, &sent);
 		for (time_t end = time(NULL) + many_deadline;
 		     !many_counter(0, "unnamed") && time(NULL) < end;)
@@ -488,9 +487,9 @@ static void peers(void)
 		is_within(0, "unnamed", 0);
 		p[0] = many_peers[0][0];
 		p[1] = many_peers[0][1];
-		many_must(!tq_ctx_add(many_eps[0], 1, p, 2, 0, 0, &ctx[0]), "no context");
+		t_true(!tq_ctx_add(many_eps[0], 1, p, 2, 0, 0, &ctx[0]), "no context");
 		many_recv(ctx[0], 1, 3, data, &got);
-		many_must(many_comes(&got), "the first one didn't come");
+		t_true(many_comes(&got), "the first one didn't come");
 		use(ctx);
 		tq_ctx_remove(ctx[0]);
 		tq_ctx_remove(ctx[1]);
@@ -509,7 +508,7 @@ static void peers(void)
 	is_within(0, "peers", 1);
 	is_within(0, "nodes", 1);
 	is_within(0, "targets", 0);
-	many_must(!many_errors, "%d errors were logged", many_errors);
+	t_true(!many_errors, "%d errors were logged", many_errors);
 }
 
 /* ---- control buffers ---- */
@@ -552,11 +551,11 @@ static void smaller_bank(void)
 	}
 	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, n++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
-			many_must(bank->granted[cls] <= bank->depth[cls],
-				  "of %u buffers in bank %d, %u are promised", bank->depth[cls], n,
-				  bank->granted[cls]);
+			t_true(bank->granted[cls] <= bank->depth[cls],
+			       "of %u buffers in bank %d, %u are promised", bank->depth[cls], n,
+			       bank->granted[cls]);
 	}
-	many_must(n > 1, "no bank was made");
+	t_true(n > 1, "no bank was made");
 }
 
 static const struct many_case cases[] = {

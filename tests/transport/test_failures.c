@@ -35,8 +35,8 @@ static unsigned seed;
 /* The sentence says so: both share the file of the XRC domain. */
 static void died(struct duo *d)
 {
-	DUO_MUST(!strncmp(d->error, "the other has died", strlen("the other has died")),
-		 "what is said of its death is: %s", d->error);
+	t_true(!strncmp(d->error, "the other has died", strlen("the other has died")),
+	       "what is said of its death is: %s", d->error);
 	after(d);
 }
 
@@ -77,7 +77,7 @@ static void awaited_only(struct duo *d)
 static void killed_in_close(struct duo *d)
 {
 	for (unsigned i = 0; i < 8; i++)
-		DUO_MUST(mix_round(d, i), "it failed before");
+		t_true(mix_round(d, i), "it failed before");
 	tq_flush(d->ep);
 	duo_meet(d);
 	if (d->me) {
@@ -191,7 +191,7 @@ static void broken(struct duo *d)
 		inject_set(&point);
 	mix_until_failed(d);
 	mix_check_failed(d);
-	DUO_MUST(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
+	t_true(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
 	duo_meet(d); /* the other was told, and didn't notice that this one had gone */
 	duo_close(d);
 }
@@ -275,17 +275,17 @@ static void broken_when_full(struct duo *d)
 	for (int i = 0; i < SENDS && !d->me; i++)
 		duo_send(d, 1, 1, data, SMALL, 0, &ops[i]);
 	direct = duo_counter(d, "sent_direct") - direct;
-	DUO_MUST(d->me || direct >= SENDS / 2, "%llu messages went direct",
-		 (unsigned long long)direct);
+	t_true(d->me || direct >= SENDS / 2, "%llu messages went direct",
+	       (unsigned long long)direct);
 	if (!d->me)
 		inject_set(&point);
 	/* The second finds the queue pair in the error state. */
 	for (int i = 0; i < 2 && !d->me; i++) {
 		rc = tq_send(d->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
-		DUO_MUST(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
+		t_true(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
 	}
 	duo_wait(d, &waiting);
-	DUO_MUST(waiting.status.error == -EIO, "the receive ended with %d", waiting.status.error);
+	t_true(waiting.status.error == -EIO, "the receive ended with %d", waiting.status.error);
 	duo_meet(d);
 	duo_close(d);
 }
@@ -308,19 +308,19 @@ static void check_nothing_goes(struct duo *d, struct duo_op *waiting)
 	struct duo_op op;
 
 	duo_wait(d, waiting);
-	DUO_MUST(waiting->status.error == -EIO, "a receive from anybody ended with %d",
-		 waiting->status.error);
-	DUO_MUST(d->errors == 1, "%u errors were logged", d->errors);
-	DUO_MUST(strstr(d->error, "completion queue") && strstr(d->error, "process 0"),
-		 "the error doesn't say what failed: %s", d->error);
+	t_true(waiting->status.error == -EIO, "a receive from anybody ended with %d",
+	       waiting->status.error);
+	t_true(d->errors == 1, "%u errors were logged", d->errors);
+	t_true(strstr(d->error, "completion queue") && strstr(d->error, "process 0"),
+	       "the error doesn't say what failed: %s", d->error);
 	for (int rank = TQ_ANY_SOURCE; rank < 2; rank++) {
-		DUO_MUST(tq_recv(d->ctx, rank, 9, &buf, &op, &op.req, &op.status) == -EIO,
-			 "a receive from %d is started", rank);
-		DUO_MUST(tq_probe(d->ctx, rank, 9, &status) == -EIO, "%d is probed", rank);
-		DUO_MUST(rank < 0 || tq_send(d->ctx, rank, 9, &buf, 0, &op, &op.req) == -EIO,
-			 "a send to %d is started", rank);
+		t_true(tq_recv(d->ctx, rank, 9, &buf, &op, &op.req, &op.status) == -EIO,
+		       "a receive from %d is started", rank);
+		t_true(tq_probe(d->ctx, rank, 9, &status) == -EIO, "%d is probed", rank);
+		t_true(rank < 0 || tq_send(d->ctx, rank, 9, &buf, 0, &op, &op.req) == -EIO,
+		       "a send to %d is started", rank);
 	}
-	DUO_MUST(tq_flush(d->ep) == 0, "a failure was reported twice");
+	t_true(tq_flush(d->ep) == 0, "a failure was reported twice");
 }
 
 static void queue_broken(struct duo *d)
@@ -384,14 +384,14 @@ static void with_datagrams_lost(struct duo *d)
 {
 	inject_datagrams(2 * seed + (unsigned)d->me, 50, 0, 0);
 	for (unsigned i = 0; i < 12; i++)
-		DUO_MUST(mix_round(d, i), "it failed");
+		t_true(mix_round(d, i), "it failed");
 }
 
 static void with_datagrams_mixed_up(struct duo *d)
 {
 	inject_datagrams(2 * seed + (unsigned)d->me, 10, 30, 40);
 	for (unsigned i = 0; i < 12; i++)
-		DUO_MUST(mix_round(d, i), "it failed");
+		t_true(mix_round(d, i), "it failed");
 }
 
 static void run_datagrams(void)

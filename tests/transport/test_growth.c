@@ -53,16 +53,16 @@ static void many(struct duo *d)
 	for (int t = 0; t < TAGS; t++)
 		for (int i = 0; i < EACH; i++) {
 			duo_wait(d, &ops[t][i]);
-			DUO_MUST(data[t][i] == value(t, i), "tag %d: message %d was number %d", t,
-				 data[t][i] - value(t, 0), i);
+			t_true(data[t][i] == value(t, i), "tag %d: message %d was number %d", t,
+			       data[t][i] - value(t, 0), i);
 		}
 	if (!d->me)
 		return;
 	entries = duo_counter(d, "cq_entries");
-	DUO_MUST(limited ? entries == had : entries > 2 * had,
-		 "the completion queue had %llu entries, and has %llu", (unsigned long long)had,
-		 (unsigned long long)entries);
-	DUO_MUST(duo_counter(d, "recv_direct") > TAGS, "the tuples had no queues");
+	t_true(limited ? entries == had : entries > 2 * had,
+	       "the completion queue had %llu entries, and has %llu", (unsigned long long)had,
+	       (unsigned long long)entries);
+	t_true(duo_counter(d, "recv_direct") > TAGS, "the tuples had no queues");
 }
 
 int main(int argc, char **argv)

@@ -23,7 +23,7 @@ static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)
 		many_recv(ctx[rank], 0, tag, data, &got);
 		many_spin(50);
 		many_send(ctx[0], rank, tag, "in time", 0, &sent);
-		many_must(many_comes(&got) && many_comes(&sent), "tag %d: it didn't come", tag);
+		t_true(many_comes(&got) && many_comes(&sent), "tag %d: it didn't come", tag);
 		many_spin(100);
 	}
 }
@@ -50,9 +50,9 @@ static void full_queue(void)
 	taken = many_take_slots();
 	many_send(ctx[0], 1, MANY_TAG, "waits", 0, &sent);
 	many_spin(2000);
-	many_must(!got.ended, "it was posted without a slot");
+	t_true(!got.ended, "it was posted without a slot");
 	many_give_slots(taken);
-	many_must(many_comes(&got) && !strcmp(data, "waits"), "it didn't come");
+	t_true(many_comes(&got) && !strcmp(data, "waits"), "it didn't come");
 }
 
 /* The same for receives, where the queue can't grow. */
@@ -79,12 +79,12 @@ static void full_receive_queue(void)
 	rcq = &many_eps[1]->net.rcq;
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
-		many_must(rcq->used <= rcq->size, "%u receives are in a queue of %u", rcq->used,
-			  rcq->size);
+		t_true(rcq->used <= rcq->size, "%u receives are in a queue of %u", rcq->used,
+		       rcq->size);
 	}
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(ctx[0], 1, MANY_TAG, "fits", 0, &sent);
-		many_must(many_comes(&got[i]) && many_comes(&sent), "message %d didn't come", i);
+		t_true(many_comes(&got[i]) && many_comes(&sent), "message %d didn't come", i);
 	}
 }
 
@@ -106,16 +106,16 @@ static void held_part(void)
 	for (int i = 0; i < TAGS * EACH; i++) {
 		many_send(ctx[0], 1, i % TAGS, "held", 0, &sent);
 		many_spin(20);
-		many_must(many_eps[0]->net.scq.held <= many_eps[0]->net.scq.size / 4 + TAGS,
-			  "held messages take %u of %u slots", many_eps[0]->net.scq.held,
-			  many_eps[0]->net.scq.size);
+		t_true(many_eps[0]->net.scq.held <= many_eps[0]->net.scq.size / 4 + TAGS,
+		       "held messages take %u of %u slots", many_eps[0]->net.scq.held,
+		       many_eps[0]->net.scq.size);
 	}
 	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NOTUP, &sent);
 	many_recv(ctx[1], 0, 1000, data, &got);
-	many_must(many_comes(&got), "nothing passes those that are held");
+	t_true(many_comes(&got), "nothing passes those that are held");
 	for (int i = 0; i < TAGS * EACH; i++) {
 		many_recv(ctx[1], 0, i % TAGS, data, &got);
-		many_must(many_comes(&got), "message %d didn't come", i);
+		t_true(many_comes(&got), "message %d didn't come", i);
 	}
 }
 
@@ -138,10 +138,10 @@ static void hold_lanes(void)
 		many_spin(300);
 	}
 	HASH_ITER(hh, many_eps[0]->net.nodes, node, next)
-		many_must(node->nhold <= 2, "there are %u hold lanes", node->nhold);
+		t_true(node->nhold <= 2, "there are %u hold lanes", node->nhold);
 	for (int i = TAGS - 1; i >= 0; i--) {
 		many_recv(ctx[1], 0, i, data, &got);
-		many_must(many_comes(&got), "tag %d didn't come", i);
+		t_true(many_comes(&got), "tag %d didn't come", i);
 	}
 }
 
@@ -168,10 +168,10 @@ static void lanes_change(void)
 		for (int to = 1; to < 4; to++)
 			pass_tags_to(ctx, to, TAGS);
 	}
-	many_must(many_counter(0, "promotions") == 0 && many_counter(1, "promotions") == TAGS,
-		  "%d tuples have queues", (int)many_counter(1, "promotions"));
+	t_true(many_counter(0, "promotions") == 0 && many_counter(1, "promotions") == TAGS,
+	       "%d tuples have queues", (int)many_counter(1, "promotions"));
 	before = many_counter(0, "sent_rts") + many_counter(0, "sent_eager") - before;
-	many_must(!before, "%d messages found no lane", (int)before);
+	t_true(!before, "%d messages found no lane", (int)before);
 }
 
 /* Tuples of contexts that are gone leave a few queues for the next ones. */
@@ -186,7 +186,7 @@ static void kept_queues(void)
 	before = many_counter(1, "srqs");
 	many_context(1, 2, both, ctx);
 	pass_tags(ctx, 20);
-	many_must(many_counter(1, "srqs") > before + 4, "few tuples have queues");
+	t_true(many_counter(1, "srqs") > before + 4, "few tuples have queues");
 	tq_ctx_remove(ctx[1]);
 	tq_ctx_remove(ctx[0]);
 	for (time_t end = time(NULL) + many_deadline;
@@ -196,8 +196,8 @@ static void kept_queues(void)
 	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "srqs") > before + 4 && time(NULL) < end;)
 		many_spin(100);
-	many_must(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
-		  (int)(many_counter(1, "srqs") - before));
+	t_true(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
+	       (int)(many_counter(1, "srqs") - before));
 }
 
 static void copies(void)
@@ -216,12 +216,12 @@ static void copies(void)
 	many_context(1, 2, both, ctx);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent[i]);
-		many_must(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
-			  (unsigned long long)many_eps[0]->net.mem->copies);
+		t_true(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
+		       (unsigned long long)many_eps[0]->net.mem->copies);
 	}
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
-		many_must(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
+		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
 }
 
@@ -244,18 +244,17 @@ static void control_queues(void)
 	}
 	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, banks++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
-			many_must(bank->granted[cls] <= bank->depth[cls],
-				  "%u credits for %u buffers", bank->granted[cls],
-				  bank->depth[cls]);
+			t_true(bank->granted[cls] <= bank->depth[cls], "%u credits for %u buffers",
+			       bank->granted[cls], bank->depth[cls]);
 	}
-	many_must(banks > 1, "all four have room in one");
+	t_true(banks > 1, "all four have room in one");
 }
 
 static void depth_is(enum tq_lane_kind kind, const struct tq_lane *lane, uint32_t depth)
 {
-	many_must(lane && lane->depth == depth, "the depth of kind %d is %u", (int)kind,
-		  lane ? lane->depth : 0);
-	many_must(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
+	t_true(lane && lane->depth == depth, "the depth of kind %d is %u", (int)kind,
+	       lane ? lane->depth : 0);
+	t_true(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
 }
 
 /* All n tags get their queues, which the sender knows with one message more. */
@@ -264,8 +263,8 @@ static void promote(struct tq_ctx **ctx, int n)
 	time_t end = time(NULL) + many_deadline;
 
 	while ((int)many_counter(1, "promotions") < n) {
-		many_must(time(NULL) < end, "%d tuples have queues",
-			  (int)many_counter(1, "promotions"));
+		t_true(time(NULL) < end, "%d tuples have queues",
+		       (int)many_counter(1, "promotions"));
 		pass_tags(ctx, n);
 	}
 	pass_tags(ctx, n);
@@ -314,9 +313,9 @@ static void pass_away(struct tq_ctx **ctx, int n, int tags, size_t size)
 	for (int i = 0; i < n; i++)
 		many_send(ctx[0], 1, i % tags, text, 0, &sent[i]);
 	for (int i = 0; i < n; i++)
-		many_must(is_placed(data[i], text), "message %d didn't come", i);
+		t_true(is_placed(data[i], text), "message %d didn't come", i);
 	for (int i = 0; i < n; i++)
-		many_must(many_comes(&got[i]) && many_comes(&sent[i]), "message %d: no end", i);
+		t_true(many_comes(&got[i]) && many_comes(&sent[i]), "message %d: no end", i);
 }
 
 /* So do those for which there is no lane, were they more than the node's bulk lane takes at once.
@@ -334,7 +333,7 @@ static void beyond_lanes(void)
 	many_context(1, 2, both, ctx);
 	promote(ctx, TAGS);
 	pass_away(ctx, TAGS, TAGS, 64 << 10);
-	many_must(many_counter(0, "no_lane") > 0, "there are lanes for all");
+	t_true(many_counter(0, "no_lane") > 0, "there are lanes for all");
 	pass_away(ctx, TAGS, TAGS, AWAY_SIZE);
 }
 
@@ -350,7 +349,7 @@ static void beyond_depth(void)
 	many_context(1, 2, both, ctx);
 	promote(ctx, 1);
 	pass_away(ctx, AWAY_MOST, 1, 64 << 10);
-	many_must(many_counter(0, "sent_rts") > 0, "there is room for all");
+	t_true(many_counter(0, "sent_rts") > 0, "there is room for all");
 }
 
 /* What has no room on a connection goes later: by eager send here, and by RDMA there, which needs
@@ -373,7 +372,7 @@ static void depths(void)
 	here = many_peers[1][0]->link;
 	many_send(ctx[0], 1, MANY_TAG, texts[1], 0, &sent[0]);
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
-	many_must(many_comes(&got[0]), "the first one didn't come");
+	t_true(many_comes(&got[0]), "the first one didn't come");
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
 		depth_is(TQ_LANE_CONTROL, here->node->control, 16);
@@ -383,9 +382,9 @@ static void depths(void)
 		depth_is(TQ_LANE_CONTROL, there->node->control, 16);
 	}
 	for (int i = 0; i < MESSAGES; i++) {
-		many_must(many_comes(&got[i]) && many_comes(&sent[i]) &&
-				  !strcmp(data[i], texts[i % 2]),
-			  "message %d didn't come", i);
+		t_true(many_comes(&got[i]) && many_comes(&sent[i]) &&
+			       !strcmp(data[i], texts[i % 2]),
+		       "message %d didn't come", i);
 		depth_is(TQ_LANE_CONTROL, there->node->control, 16);
 		depth_is(TQ_LANE_BULK, here->node->bulk, 17);
 	}
@@ -406,7 +405,7 @@ static void asked_in_a_sweep(void)
 	for (time_t end = time(NULL) + many_deadline;
 	     !many_counter(0, "connect_retries") && time(NULL) < end;)
 		many_spin(100);
-	many_must(!many_counter(1, "targets"), "a request is answered");
+	t_true(!many_counter(1, "targets"), "a request is answered");
 	many_eps[1]->net.rcq.sweeping = false;
 	many_pass(ctx[0], ctx[1], 0, 1);
 }
@@ -436,7 +435,7 @@ static void goodbyes(void)
 			left += link->left;
 		}
 	}
-	many_must(left == ALL - 1 && !many_errors, "%d of %d know that it has left", left, ALL - 1);
+	t_true(left == ALL - 1 && !many_errors, "%d of %d know that it has left", left, ALL - 1);
 }
 
 static const struct many_case cases[] = {

@@ -29,18 +29,18 @@ static void lingering(struct duo *d)
 	for (int n = 0; n < TAGS * EACH; n++)
 		duo_wait(d, &ops[n]);
 	direct = duo_counter(d, "sent_direct") - direct;
-	DUO_MUST(d->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
-		 (unsigned long long)direct);
+	t_true(d->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
+	       (unsigned long long)direct);
 	/* Those with a completion of their own go back meanwhile, and others find room. */
 	for (int n = 0; n < OTHERS; n++)
 		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
-	DUO_MUST(duo_counter(d, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
-		 (unsigned long long)duo_counter(d, "copy_bytes"));
+	t_true(duo_counter(d, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
+	       (unsigned long long)duo_counter(d, "copy_bytes"));
 	rts = duo_counter(d, "sent_rts");
 	for (int n = 0; n < OTHERS; n++)
 		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
 	rts = duo_counter(d, "sent_rts") - rts;
-	DUO_MUST(rts == 0, "then %llu messages found no copy", (unsigned long long)rts);
+	t_true(rts == 0, "then %llu messages found no copy", (unsigned long long)rts);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/conn.h"
+#include "net/connections.h"
 #include "net/control.h"
 
 #define LONG 65536
@@ -37,10 +37,10 @@ static void dies(int ep)
 {
 	struct tq_bank *bank = many_eps[ep]->net.control->banks;
 
-	many_must(ep == many_neps - 1, "not the last one");
+	t_true(ep == many_neps - 1, "not the last one");
 	many_neps--;
 	for (int cls = 0; cls < TQ_CLASSES; cls++)
-		many_must(!ibv_destroy_srq(bank->srq[cls]), "an SRQ stays");
+		t_true(!ibv_destroy_srq(bank->srq[cls]), "an SRQ stays");
 }
 
 /* What was posted to others of its node behind what is refused comes, in its order. */
@@ -64,10 +64,9 @@ static void mate_dies(void)
 		many_send(ctx[0], 1, MANY_TAG, words[i], 0, &sent);
 	for (int i = 0; i < 3; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
-		many_must(many_comes(&got[i]) && !got[i].status.error, "\"%s\" didn't come",
-			  words[i]);
-		many_must(!strcmp(data[i], words[i]), "not \"%s\" came, but \"%s\"", words[i],
-			  data[i]);
+		t_true(many_comes(&got[i]) && !got[i].status.error, "\"%s\" didn't come", words[i]);
+		t_true(!strcmp(data[i], words[i]), "not \"%s\" came, but \"%s\"", words[i],
+		       data[i]);
 	}
 }
 
@@ -82,8 +81,8 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 
 		memset(from[i], 'a' + i, LONG);
 		memset(to[i], 0, LONG);
-		many_must(!tq_send(ctx[1 + i], 0, MANY_TAG, &buf, 0, &sent[i], &sent[i].req),
-			  "a long message has ended at once");
+		t_true(!tq_send(ctx[1 + i], 0, MANY_TAG, &buf, 0, &sent[i], &sent[i].req),
+		       "a long message has ended at once");
 	}
 	many_spin(1000);
 	if (!alive)
@@ -91,14 +90,14 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 	for (int i = 1; i >= 0; i--) {
 		struct tq_buf buf = {.addr = to[i], .len = LONG};
 
-		many_must(!tq_recv(ctx[0], 1 + i, MANY_TAG, &buf, &got[i], &got[i].req,
-				   &got[i].status),
-			  "a long message is here at once");
+		t_true(!tq_recv(ctx[0], 1 + i, MANY_TAG, &buf, &got[i], &got[i].req,
+				&got[i].status),
+		       "a long message is here at once");
 	}
-	many_must(many_comes(&got[1]) && !got[1].status.error == alive, "A's read ended with %d",
-		  got[1].status.error);
-	many_must(many_comes(&got[0]) && !got[0].status.error && to[0][LONG - 1] == 'a',
-		  "A2's message wasn't read");
+	t_true(many_comes(&got[1]) && !got[1].status.error == alive, "A's read ended with %d",
+	       got[1].status.error);
+	t_true(many_comes(&got[0]) && !got[0].status.error && to[0][LONG - 1] == 'a',
+	       "A2's message wasn't read");
 }
 
 /* A read behind one that is refused is repeated. */
@@ -131,11 +130,11 @@ static void held_for_who_died(void)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	direct = many_counter(0, "sent_direct");
 	many_send(ctx[0], 1, MANY_TAG, "held", TQ_SEND_SYNC, &held);
-	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
 	dies(1);
 	many_send(ctx[0], 1, MANY_TAG + 1, "to one who died", TQ_SEND_NOTUP, &sent);
-	many_must(many_comes(&held) && held.status.error == -EIO, "the send ended with %d",
-		  held.status.error);
+	t_true(many_comes(&held) && held.status.error == -EIO, "the send ended with %d",
+	       held.status.error);
 }
 
 /* A2's death is seen by A, which B asks: it has no look at the file of their node. */
@@ -155,13 +154,13 @@ static void mate_is_asked(void)
 	many_recv(ctx[0], 2, MANY_TAG, data, &got);
 	dies(2);
 	/* Which takes its mark away. */
-	many_must(!close(many_eps[2]->net.xrcd_fd), "the file is closed");
+	t_true(!close(many_eps[2]->net.xrcd_fd), "the file is closed");
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
-	many_must(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
-		  got.status.error);
-	many_must(!strncmp(many_error, "A2 has died", strlen("A2 has died")),
-		  "what is said of it is: %s", many_error);
-	many_must(many_counter(0, "deaths") == 1, "it isn't counted");
+	t_true(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
+	       got.status.error);
+	t_true(!strncmp(many_error, "A2 has died", strlen("A2 has died")),
+	       "what is said of it is: %s", many_error);
+	t_true(many_counter(0, "deaths") == 1, "it isn't counted");
 }
 
 /* What nobody knows isn't said: its node has nobody else, and no NAK is proof. */
@@ -180,12 +179,12 @@ static void nobody_knows(void)
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
 	dies(1);
 	many_send(ctx[0], 1, MANY_TAG, "to one who died", 0, &sent);
-	many_must(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
-		  got.status.error);
-	many_must(strstr(many_error, "connection to A failed: ") &&
-			  strstr(many_error, "has probably died"),
-		  "what is said of it is: %s", many_error);
-	many_must(many_counter(0, "deaths") == 0, "it is counted");
+	t_true(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
+	       got.status.error);
+	t_true(strstr(many_error, "connection to A failed: ") &&
+		       strstr(many_error, "has probably died"),
+	       "what is said of it is: %s", many_error);
+	t_true(many_counter(0, "deaths") == 0, "it is counted");
 }
 
 /* As long as nobody knows yet why one failed, what was sent to others ends nevertheless; and what
@@ -209,20 +208,20 @@ static void others_go_on(void)
 	dies(2);
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
 	for (time_t end = time(NULL) + many_deadline; !dead->failed;) {
-		many_must(time(NULL) < end, "the connection doesn't fail");
+		t_true(time(NULL) < end, "the connection doesn't fail");
 		many_spin(1);
 	}
 	dead->contact->fate_until = UINT64_MAX;
 	many_recv(ctx[1], 0, MANY_TAG + 1, data[1], &got);
 	many_send(ctx[0], 1, MANY_TAG + 1, "to another", TQ_SEND_SYNC, &sent);
-	many_must(many_comes(&sent) && !sent.status.error, "the send ended with %d",
-		  sent.status.error);
-	many_must(dead->contact->fate == TQ_FATE_INQUIRED && !many_errors, "it is known: %s",
-		  many_error);
-	many_must(!lost.ended, "a receive from the one that failed ended before it is known why");
+	t_true(many_comes(&sent) && !sent.status.error, "the send ended with %d",
+	       sent.status.error);
+	t_true(dead->contact->fate == TQ_FATE_INQUIRED && !many_errors, "it is known: %s",
+	       many_error);
+	t_true(!lost.ended, "a receive from the one that failed ended before it is known why");
 	dead->contact->fate_until = 0;
-	many_must(many_comes(&lost) && lost.status.error == -EIO, "the receive ended with %d",
-		  lost.status.error);
+	t_true(many_comes(&lost) && lost.status.error == -EIO, "the receive ended with %d",
+	       lost.status.error);
 }
 
 /* The file system of the marks fails to answer: who is waited for is not taken for dead. */
@@ -244,16 +243,16 @@ static void mark_unseen(void)
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
 	fd = net->xrcd_fd;
 	net->xrcd_fd = -1;
-	due = net->conns->check_due;
-	for (time_t end = time(NULL) + many_deadline; net->conns->check_due == due;) {
-		many_must(time(NULL) < end, "nobody checks the peers");
+	due = net->connections->check_due;
+	for (time_t end = time(NULL) + many_deadline; net->connections->check_due == due;) {
+		t_true(time(NULL) < end, "nobody checks the peers");
 		many_spin(64);
 	}
 	net->xrcd_fd = fd;
 	many_send(ctx[1], 0, MANY_TAG, "still there", 0, &sent);
-	many_must(many_comes(&got) && !got.status.error, "the receive ended with %d: %s",
-		  got.status.error, many_error);
-	many_must(!many_errors, "it is said: %s", many_error);
+	t_true(many_comes(&got) && !got.status.error, "the receive ended with %d: %s",
+	       got.status.error, many_error);
+	t_true(!many_errors, "it is said: %s", many_error);
 }
 
 /* One that is there, but whom nobody lets answer. */
@@ -269,10 +268,10 @@ static void never_answers(void)
 	many_context(1, 2, both, ctx);
 	many_neps = 1;
 	many_send(ctx[0], 1, MANY_TAG, "to one who is away", TQ_SEND_SYNC, &sent);
-	many_must(many_comes(&sent) && sent.status.error == -EIO, "the send ended with %d",
-		  sent.status.error);
-	many_must(strstr(many_error, "A has not answered") && strstr(many_error, "may have died"),
-		  "what is said of it is: %s", many_error);
+	t_true(many_comes(&sent) && sent.status.error == -EIO, "the send ended with %d",
+	       sent.status.error);
+	t_true(strstr(many_error, "A has not answered") && strstr(many_error, "may have died"),
+	       "what is said of it is: %s", many_error);
 }
 
 static struct tq_ctx *ctxs[3];
@@ -284,10 +283,10 @@ static void comes_meanwhile(void)
 	uint64_t direct = many_counter(0, "sent_direct");
 
 	many_send(ctxs[0], 1, MANY_TAG, "meanwhile", TQ_SEND_SYNC, &meanwhile);
-	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't sent to the SRQ");
+	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't sent to the SRQ");
 	for (time_t end = time(NULL) + many_deadline; !meanwhile.ended && time(NULL) < end;)
 		tq_progress(many_eps[0]);
-	many_must(meanwhile.ended && !meanwhile.status.error, "it isn't delivered");
+	t_true(meanwhile.ended && !meanwhile.status.error, "it isn't delivered");
 }
 
 /*
@@ -314,15 +313,15 @@ static void sends_to_destroyed(void)
 		many_recv(ctxs[1], 0, MANY_TAG, data[i], &got[i]);
 	many_spin(300);
 	broken = many_peers[1][0]->link;
-	many_must(!ibv_modify_qp(broken->ready[TQ_LANE_CONTROL]->qp, &attr, IBV_QP_STATE),
-		  "the lane stays");
+	t_true(!ibv_modify_qp(broken->ready[TQ_LANE_CONTROL]->qp, &attr, IBV_QP_STATE),
+	       "the lane stays");
 	before_destroyed = comes_meanwhile;
 	many_send(ctxs[1], 0, MANY_TAG, "by a broken lane", 0, &sent);
 	for (time_t end = time(NULL) + many_deadline; before_destroyed && time(NULL) < end;)
 		tq_progress(many_eps[1]);
-	many_must(meanwhile.ended, "the SRQ was not destroyed");
+	t_true(meanwhile.ended, "the SRQ was not destroyed");
 	for (int i = 0; i < 4; i++)
-		many_must(many_comes(&got[i]), "receive %d doesn't end", i);
+		t_true(many_comes(&got[i]), "receive %d doesn't end", i);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctxs[2], ctxs[1], 2, 1);
 }

@@ -41,7 +41,7 @@ static void held_for_who_forgot(void)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	direct = many_counter(0, "sent_direct");
 	many_send(ctx[0], 1, MANY_TAG, "of B", 0, &sent);
-	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
 	many_spin(500);
 	tq_ctx_remove(ctx[1]);
 	many_spin(1000);
@@ -58,8 +58,8 @@ static void held_for_who_forgot(void)
 			tq_progress(many_eps[1]);
 			tq_progress(many_eps[3]);
 		}
-		many_must(got.ended, "a message of C didn't come");
-		many_must(!strcmp(data, "of C"), "from C came \"%s\"", data);
+		t_true(got.ended, "a message of C didn't come");
+		t_true(!strcmp(data, "of C"), "from C came \"%s\"", data);
 	}
 }
 
@@ -83,18 +83,18 @@ static void freed_early(void)
 		tq_ctx_remove(ctx[1]);
 		for (int k = 0; k < 10; k++) {
 			many_send(ctx[0], 1, MANY_TAG, "late", 0, &sent);
-			many_must(many_comes(&sent), "a send doesn't end");
+			t_true(many_comes(&sent), "a send doesn't end");
 			many_spin(200);
 		}
 		tq_ctx_remove(ctx[0]);
 		for (int k = 0; k < 10; k++)
-			many_must(many_comes(&got[k]), "a message didn't come");
+			t_true(many_comes(&got[k]), "a message didn't come");
 	}
 	for (time_t end = time(NULL) + many_deadline;
 	     many_counter(1, "tuples") && time(NULL) < end;)
 		many_spin(100);
-	many_must(!many_counter(1, "tuples"), "%d queues of contexts that are gone stay",
-		  (int)many_counter(1, "tuples"));
+	t_true(!many_counter(1, "tuples"), "%d queues of contexts that are gone stay",
+	       (int)many_counter(1, "tuples"));
 }
 
 /*
@@ -125,7 +125,7 @@ static void granted_when_full(void)
 	many_send(ctx[0], 1, MANY_TAG, "first", 0, &sent);
 	taken = many_take_slots();
 	many_send(ctx[0], 1, MANY_TAG, "second", TQ_SEND_SYNC, &last);
-	many_must(many_counter(0, "sent_rts") == rts + 1, "the queue wasn't full");
+	t_true(many_counter(0, "sent_rts") == rts + 1, "the queue wasn't full");
 	many_give_slots(taken);
 	while (!many_counter(1, "cts_direct")) {
 		tq_progress(many_eps[0]);
@@ -136,7 +136,7 @@ static void granted_when_full(void)
 	for (int i = 0; i < 1000; i++)
 		tq_progress(many_eps[0]);
 	many_give_slots(taken);
-	many_must(many_comes(&last) && many_comes(&got[1]), "it is never posted");
+	t_true(many_comes(&last) && many_comes(&got[1]), "it is never posted");
 }
 
 /* A process that has not added B yet doesn't hold up what B sends to another of its node. */
@@ -157,20 +157,20 @@ static void slow_mate(void)
 	for (int i = 0; i < 3; i += 2) {
 		for (int j = 0; j < 3; j++)
 			p[j] = many_peers[i][all[j]];
-		many_must(!tq_ctx_add(many_eps[i], 1, p, 3, i, 0, &ctx[i]), "no context");
+		t_true(!tq_ctx_add(many_eps[i], 1, p, 3, i, 0, &ctx[i]), "no context");
 	}
 	many_send(ctx[0], 1, MANY_TAG, "to A", 0, &first);
 	many_spin(100);
 	many_recv(ctx[2], 0, MANY_TAG, data[1], &got[1]);
 	many_send(ctx[0], 2, MANY_TAG, "to A2", 0, &second);
-	many_must(many_comes(&got[1]), "what another process of the node is sent waits for it");
+	t_true(many_comes(&got[1]), "what another process of the node is sent waits for it");
 	for (int j = 0; j < 3; j++) {
 		many_know(1, j);
 		p[j] = many_peers[1][j];
 	}
-	many_must(!tq_ctx_add(many_eps[1], 1, p, 3, 1, 0, &ctx[1]), "no context");
+	t_true(!tq_ctx_add(many_eps[1], 1, p, 3, 1, 0, &ctx[1]), "no context");
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
-	many_must(many_comes(&got[0]) && !strcmp(data[0], "to A"), "and that one gets nothing");
+	t_true(many_comes(&got[0]) && !strcmp(data[0], "to A"), "and that one gets nothing");
 }
 
 /* A message that waits for credit is counted once, however often it is looked at. */
@@ -192,12 +192,11 @@ static void counts_waits(void)
 		many_send(ctx[0], 1, MANY_TAG, "waits", 0, &sent);
 	for (int i = 0; i < 100000; i++)
 		tq_progress(many_eps[0]);
-	many_must(many_counter(0, "no_credit") > before &&
-			  many_counter(0, "no_credit") <= before + 20,
-		  "%d of 20 messages waited", (int)(many_counter(0, "no_credit") - before));
+	t_true(many_counter(0, "no_credit") > before && many_counter(0, "no_credit") <= before + 20,
+	       "%d of 20 messages waited", (int)(many_counter(0, "no_credit") - before));
 	for (int i = 0; i < 20; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
-		many_must(many_comes(&got), "a message didn't come");
+		t_true(many_comes(&got), "a message didn't come");
 	}
 }
 
@@ -221,13 +220,13 @@ static void maker_leaves(void)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	direct = many_counter(0, "sent_direct");
 	many_send(ctx[0], 1, MANY_TAG, "of B", 0, &sent);
-	many_must(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
 	tq_close(many_eps[2]);
 	many_neps = 2;
 	many_spin(1000);
 	many_recv(ctx[1], 0, MANY_TAG, data, &got);
-	many_must(many_comes(&got) && !got.status.error && !strcmp(data, "of B"),
-		  "a message was lost with a process that it wasn't for");
+	t_true(many_comes(&got) && !got.status.error && !strcmp(data, "of B"),
+	       "a message was lost with a process that it wasn't for");
 }
 
 /* A short message doesn't pass longer ones that wait for credit of theirs. */
@@ -253,8 +252,8 @@ static void waits_in_order(void)
 	}
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
-		many_must(many_comes(&got), "message %d didn't come", i);
-		many_must(data[0] == 'a' + i, "message %d came as number %d", data[0] - 'a', i);
+		t_true(many_comes(&got), "message %d didn't come", i);
+		t_true(data[0] == 'a' + i, "message %d came as number %d", data[0] - 'a', i);
 	}
 }
 
@@ -286,22 +285,22 @@ static void closes_at_once(void)
 	for (int i = 0; i < MESSAGES; i++)
 		many_send(ctx[1], 0, MANY_TAG, "before it closes", 0, &sent);
 	many_neps = 1;
-	many_must(!pthread_create(&thread, NULL, closes, many_eps[1]), "no thread");
+	t_true(!pthread_create(&thread, NULL, closes, many_eps[1]), "no thread");
 	/* B is away for longer than a goodbye is waited for. */
 	for (time_t end = time(NULL) + 2; !closed && time(NULL) < end;)
 		usleep(1000);
-	many_must(!closed, "it has closed with messages that wait");
+	t_true(!closed, "it has closed with messages that wait");
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[0], 1, MANY_TAG, data, &got);
-		many_must(many_comes(&got) && !got.status.error, "message %d of %d didn't come", i,
-			  MESSAGES);
+		t_true(many_comes(&got) && !got.status.error, "message %d of %d didn't come", i,
+		       MESSAGES);
 	}
 	pthread_join(thread, NULL);
 	link = many_peers[0][1]->link;
 	for (time_t end = time(NULL) + many_deadline;
 	     !link->failed && !link->left && time(NULL) < end;)
 		many_spin(100);
-	many_must(link->left && !many_errors, "its end is an error");
+	t_true(link->left && !many_errors, "its end is an error");
 }
 
 /* Peers of which none answers a goodbye are waited for together. Each may take BYE_LIMIT, 250 ms.
@@ -328,8 +327,8 @@ static void removed_together(void)
 	tq_peers_remove(&many_peers[0][1], PEERS);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	ms = (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
-	many_must(ms >= LIMIT_MS, "nobody was waited for: it took %ld ms", ms);
-	many_must(ms < LIMIT_MS * PEERS / 2, "it took %ld ms", ms);
+	t_true(ms >= LIMIT_MS, "nobody was waited for: it took %ld ms", ms);
+	t_true(ms < LIMIT_MS * PEERS / 2, "it took %ld ms", ms);
 }
 
 static struct tq_ctx *callers[2];
@@ -339,7 +338,7 @@ static struct many_op answer;
 static void answers(struct many_op *op)
 {
 	many_completed = NULL;
-	many_must(!op->status.error, "a receive failed");
+	t_true(!op->status.error, "a receive failed");
 	many_send(callers[1], 0, MANY_TAG + 1, "from complete()", 0, &answer);
 }
 
@@ -357,7 +356,7 @@ static void complete_calls(void)
 	many_recv(callers[0], 1, MANY_TAG + 1, data[1], &got[1]);
 	many_completed = answers;
 	many_send(callers[0], 1, MANY_TAG, "a message", 0, &sent);
-	many_must(many_comes(&got[1]) && !strcmp(data[1], "from complete()"), "no answer came");
+	t_true(many_comes(&got[1]) && !strcmp(data[1], "from complete()"), "no answer came");
 }
 
 /* A context of 0 and 1, in which 1 has sent to 0 before. */
@@ -400,7 +399,7 @@ static void id_again(void)
 	char data[64];
 
 	removed(ctx, &got, data);
-	many_must(!add_again(0, &again), "the id is still in use");
+	t_true(!add_again(0, &again), "the id is still in use");
 }
 
 /* And the first message of the next one with that id is not taken for one of the last. */
@@ -411,12 +410,12 @@ static void id_again_for_message(void)
 	char data[64];
 
 	removed(ctx, &got, data);
-	many_must(!add_again(1, &again[1]), "the id is still in use at the sender");
+	t_true(!add_again(1, &again[1]), "the id is still in use at the sender");
 	many_send(again[1], 0, MANY_TAG, "first", 0, &sent);
 	many_spin(1);
-	many_must(!add_again(0, &again[0]), "the id is still in use at the receiver");
+	t_true(!add_again(0, &again[0]), "the id is still in use at the receiver");
 	many_recv(again[0], 1, MANY_TAG, data, &got);
-	many_must(many_comes(&got) && !strcmp(data, "first"), "the message was lost");
+	t_true(many_comes(&got) && !strcmp(data, "first"), "the message was lost");
 }
 
 /* Also if that ended when it was started, and nothing else goes on. */
@@ -436,8 +435,8 @@ static void id_again_after_mrecv(void)
 		many_spin(1);
 	tq_ctx_remove(ctx[0]);
 	many_spin(1000);
-	many_must(tq_mrecv(msg, &buf, NULL, &req, &status) == 1, "it isn't there");
-	many_must(!add_again(0, &again), "the id is still in use");
+	t_true(tq_mrecv(msg, &buf, NULL, &req, &status) == 1, "it isn't there");
+	t_true(!add_again(0, &again), "the id is still in use");
 }
 
 /* A message that is announced, and then granted, comes once. */
@@ -458,7 +457,7 @@ static void counts_granted(void)
 			many_recv(ctx[0], 1, tag, data, &got);
 			many_spin(50);
 			many_send(ctx[1], 0, tag, "in time", 0, &sent);
-			many_must(many_comes(&got), "a message didn't come");
+			t_true(many_comes(&got), "a message didn't come");
 			many_spin(300);
 		}
 	}
@@ -468,16 +467,15 @@ static void counts_granted(void)
 		many_recv(ctx[0], 1, OTHER, data, &got);
 		many_spin(50);
 		many_send(ctx[1], 0, OTHER, "is granted", 0, &sent);
-		many_must(many_comes(&got), "a message didn't come");
+		t_true(many_comes(&got), "a message didn't come");
 	}
-	many_must(many_counter(0, "cts_direct") >= MESSAGES, "only %d were granted",
-		  (int)many_counter(0, "cts_direct"));
+	t_true(many_counter(0, "cts_direct") >= MESSAGES, "only %d were granted",
+	       (int)many_counter(0, "cts_direct"));
 	n = tq_tuple_infos(many_eps[0], info, 8);
 	for (int i = 0; i < n; i++)
-		many_must(info[i].tag != OTHER ||
-				  info[i].direct + info[i].traditional == MESSAGES + 2,
-			  "%d messages are %d and %d", MESSAGES + 2, (int)info[i].direct,
-			  (int)info[i].traditional);
+		t_true(info[i].tag != OTHER || info[i].direct + info[i].traditional == MESSAGES + 2,
+		       "%d messages are %d and %d", MESSAGES + 2, (int)info[i].direct,
+		       (int)info[i].traditional);
 }
 
 static atomic_bool enough;
@@ -503,8 +501,8 @@ static void polls_and_calls(void)
 	two(ctx, defaults);
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
-	many_must(!sched_setaffinity(0, sizeof(cpus), &cpus), "it can't be held on one core");
-	many_must(!pthread_create(&thread, NULL, polls, many_eps[0]), "no thread");
+	t_true(!sched_setaffinity(0, sizeof(cpus), &cpus), "it can't be held on one core");
+	t_true(!pthread_create(&thread, NULL, polls, many_eps[0]), "no thread");
 	end = time(NULL) + many_deadline;
 	for (n = 0; n < CALLS && time(NULL) < end; n++) {
 		tq_ctx_set_flags(ctx[0], 0);
@@ -512,7 +510,7 @@ static void polls_and_calls(void)
 	}
 	enough = true;
 	pthread_join(thread, NULL);
-	many_must(n == CALLS, "%d of %d calls were made", n, CALLS);
+	t_true(n == CALLS, "%d of %d calls were made", n, CALLS);
 }
 
 static const struct many_case cases[] = {

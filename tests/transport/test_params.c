@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "many.h"
-#include "net/conn.h"
+#include "net/connections.h"
 
 static const int both[] = {0, 1};
 
@@ -17,18 +17,18 @@ static struct ibv_qp_attr ask(struct ibv_qp *qp)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	many_must(!ibv_query_qp(qp, &attr, mask, &init), "a QP can't be queried");
+	t_true(!ibv_query_qp(qp, &attr, mask, &init), "a QP can't be queried");
 	return attr;
 }
 
 /* Of the path that answers go as well as requests. */
 static void path_is(const struct ibv_qp_attr *qp, const char *which)
 {
-	many_must(qp->path_mtu == IBV_MTU_1024, "%s: the MTU is number %d", which, qp->path_mtu);
-	many_must(qp->ah_attr.sl == 2, "%s: the SL is %d", which, qp->ah_attr.sl);
-	many_must(qp->ah_attr.is_global && qp->ah_attr.grh.sgid_index == 0, "%s: no GRH", which);
-	many_must(qp->ah_attr.grh.traffic_class == 96, "%s: the traffic class is %d", which,
-		  qp->ah_attr.grh.traffic_class);
+	t_true(qp->path_mtu == IBV_MTU_1024, "%s: the MTU is number %d", which, qp->path_mtu);
+	t_true(qp->ah_attr.sl == 2, "%s: the SL is %d", which, qp->ah_attr.sl);
+	t_true(qp->ah_attr.is_global && qp->ah_attr.grh.sgid_index == 0, "%s: no GRH", which);
+	t_true(qp->ah_attr.grh.traffic_class == 96, "%s: the traffic class is %d", which,
+	       qp->ah_attr.grh.traffic_class);
 }
 
 static void attributes(void)
@@ -50,19 +50,18 @@ static void attributes(void)
 	link = many_peers[0][1]->link;
 	qp = ask(link->node->control->qp);
 	path_is(&qp, "INI");
-	many_must(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 &&
-			  qp.max_rd_atomic == 4,
-		  "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
-		  qp.max_rd_atomic);
-	HASH_ITER(hh, many_eps[1]->net.conns->targets, t, tmp) {
+	t_true(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 && qp.max_rd_atomic == 4,
+	       "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
+	       qp.max_rd_atomic);
+	HASH_ITER(hh, many_eps[1]->net.connections->targets, t, tmp) {
 		qp = ask(t->qp);
 		path_is(&qp, "TGT");
-		many_must(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,
-			  "the QP that receives has %d and %d", qp.min_rnr_timer,
-			  qp.max_dest_rd_atomic);
+		t_true(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,
+		       "the QP that receives has %d and %d", qp.min_rnr_timer,
+		       qp.max_dest_rd_atomic);
 		targets++;
 	}
-	many_must(targets > 0, "there are no targets");
+	t_true(targets > 0, "there are no targets");
 }
 
 /* Messages on a tuple that has its queue, before or after their receives; how often it is recalled
@@ -81,7 +80,7 @@ static uint64_t recalls(const char *giveback_after, size_t bytes, bool early)
 	many_context(1, 2, both, ctx);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
-	many_must(many_counter(1, "promotions") == 1, "the tuple has no queue");
+	t_true(many_counter(1, "promotions") == 1, "the tuple has no queue");
 	for (int i = 0; i < MESSAGES; i++) {
 		if (!early)
 			many_recv_long(ctx[1], 0, MANY_TAG, data, sizeof(data), &got);
@@ -89,36 +88,36 @@ static uint64_t recalls(const char *giveback_after, size_t bytes, bool early)
 		many_spin(300);
 		if (early)
 			many_recv_long(ctx[1], 0, MANY_TAG, data, sizeof(data), &got);
-		many_must(many_comes(&got) && many_comes(&sent), "message %d didn't come", i);
-		many_must(!memcmp(text, data, bytes), "message %d is wrong", i);
+		t_true(many_comes(&got) && many_comes(&sent), "message %d didn't come", i);
+		t_true(!memcmp(text, data, bytes), "message %d is wrong", i);
 	}
-	many_must(many_counter(1, "recalls_asked") == 0, "the sender gave it back");
+	t_true(many_counter(1, "recalls_asked") == 0, "the sender gave it back");
 	return many_counter(1, "recalls_early");
 }
 
 static void early_short(void)
 {
-	many_must(recalls("giveback_after=8", 64, true) > 0, "the tuple keeps its queue");
+	t_true(recalls("giveback_after=8", 64, true) > 0, "the tuple keeps its queue");
 }
 
 static void early_medium(void)
 {
-	many_must(recalls("giveback_after=8", 16000, true) > 0, "the tuple keeps its queue");
+	t_true(recalls("giveback_after=8", 16000, true) > 0, "the tuple keeps its queue");
 }
 
 static void early_but_kept(void)
 {
-	many_must(recalls("giveback_after=0", 64, true) == 0, "the tuple is recalled");
+	t_true(recalls("giveback_after=0", 64, true) == 0, "the tuple is recalled");
 }
 
 static void in_time(void)
 {
-	many_must(recalls("giveback_after=1", 64, false) == 0, "the tuple is recalled");
+	t_true(recalls("giveback_after=1", 64, false) == 0, "the tuple is recalled");
 }
 
 static void in_time_medium(void)
 {
-	many_must(recalls("giveback_after=1", 16000, false) == 0, "the tuple is recalled");
+	t_true(recalls("giveback_after=1", 16000, false) == 0, "the tuple is recalled");
 }
 
 /* Where the whole address space is registered, what may only be read can be sent as well. */
@@ -132,9 +131,9 @@ static void on_demand(void)
 	char *text;
 
 	text = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	many_must(text != MAP_FAILED, "no memory");
+	t_true(text != MAP_FAILED, "no memory");
 	memset(text, 'x', SIZE - 1);
-	many_must(!mprotect(text, SIZE, PROT_READ), "the memory can be written");
+	t_true(!mprotect(text, SIZE, PROT_READ), "the memory can be written");
 	many_open(2, true, params);
 	many_know_all();
 	many_context(1, 2, both, ctx);
@@ -143,9 +142,9 @@ static void on_demand(void)
 	many_recv_long(ctx[1], 0, MANY_TAG, data, SIZE, &got);
 	many_spin(300);
 	many_send(ctx[0], 1, MANY_TAG, text, 0, &sent);
-	many_must(many_comes(&got) && many_comes(&sent) && !strcmp(data, text), "it didn't come");
-	many_must(many_counter(0, "registrations") == 0, "buffers are registered");
-	many_must(many_counter(0, "sent_direct") > 0, "it isn't sent direct");
+	t_true(many_comes(&got) && many_comes(&sent) && !strcmp(data, text), "it didn't come");
+	t_true(many_counter(0, "registrations") == 0, "buffers are registered");
+	t_true(many_counter(0, "sent_direct") > 0, "it isn't sent direct");
 }
 
 static const struct many_case cases[] = {

@@ -31,10 +31,10 @@ static void window_open(struct duo *d, struct window *w, size_t size)
 	int rc;
 
 	w->mem = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
-	DUO_MUST(w->mem, "no memory");
+	t_true(w->mem, "no memory");
 	memset(w->mem, 0, size);
 	rc = tq_mr_register(d->ep, w->mem, size, true, &w->mr);
-	DUO_MUST(!rc, "register: %d", rc);
+	t_true(!rc, "register: %d", rc);
 	mine = (struct named){(uintptr_t)w->mem, tq_mr_key(w->mr)};
 	duo_recv(d, !d->me, 1, &other, sizeof(other), &r);
 	duo_send(d, !d->me, 1, &mine, sizeof(mine), 0, &s);
@@ -57,7 +57,7 @@ static void put(struct duo *d, int rank, const void *data, size_t len, uint64_t 
 {
 	int rc = tq_put(d->peers[rank], data, len, addr, key);
 
-	DUO_MUST(!rc, "put: %d", rc);
+	t_true(!rc, "put: %d", rc);
 }
 
 static void await(struct duo *d, const uint64_t *word, uint64_t value)
@@ -89,15 +89,15 @@ static void counted(struct duo *d)
 
 	window_open(d, &w, 12345);
 	now = duo_counter(d, "registered_bytes");
-	DUO_MUST(now == before + 12345, "%llu bytes registered, then %llu",
-		 (unsigned long long)before, (unsigned long long)now);
+	t_true(now == before + 12345, "%llu bytes registered, then %llu",
+	       (unsigned long long)before, (unsigned long long)now);
 	window_close(d, &w);
 	now = duo_counter(d, "registered_bytes");
-	DUO_MUST(now == before, "%llu bytes registered, and %llu are left",
-		 (unsigned long long)before, (unsigned long long)now);
+	t_true(now == before, "%llu bytes registered, and %llu are left",
+	       (unsigned long long)before, (unsigned long long)now);
 	/* A process that communicates has control buffers. */
 	now = duo_counter(d, "own_bytes");
-	DUO_MUST(now >= 65536, "%llu bytes of the library's own", (unsigned long long)now);
+	t_true(now >= 65536, "%llu bytes of the library's own", (unsigned long long)now);
 }
 
 /* More at once than a queue takes; each is there in the end. */
@@ -115,9 +115,9 @@ static void many(struct duo *d)
 	}
 	for (uint64_t i = 0; i < N; i++)
 		await(d, &w.mem[i], i ^ 0x5a5a);
-	DUO_MUST(!tq_flush(d->ep), "flush");
-	DUO_MUST(duo_counter(d, "puts") - before == N, "%llu puts",
-		 (unsigned long long)(duo_counter(d, "puts") - before));
+	t_true(!tq_flush(d->ep), "flush");
+	t_true(duo_counter(d, "puts") - before == N, "%llu puts",
+	       (unsigned long long)(duo_counter(d, "puts") - before));
 	window_close(d, &w);
 }
 
@@ -134,12 +134,12 @@ static void sizes(struct duo *d)
 		memset(data, 0xee, sizeof(data)); /* it was copied */
 		for (size_t i = 0; i < n; i++)
 			await(d, &w.mem[i], n << 32 | (i + 1));
-		DUO_MUST(!w.mem[WORDS], "written beyond the end");
+		t_true(!w.mem[WORDS], "written beyond the end");
 		/* The next one overwrites it. */
 		duo_meet(d);
 	}
-	DUO_MUST(tq_put(d->peers[!d->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
-		 "too long");
+	t_true(tq_put(d->peers[!d->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
+	       "too long");
 	window_close(d, &w);
 }
 
@@ -163,26 +163,26 @@ static void found(struct duo *d)
 	size_t len;
 	const void *own = tq_address(d->ep, &len);
 
-	DUO_MUST(len <= sizeof(address[0]), "an address of %zu bytes", len);
-	DUO_MUST(tq_find((uint64_t)getppid()) == d->ep, "the endpoint isn't found");
-	DUO_MUST(!tq_find(0), "another job's endpoint is found");
+	t_true(len <= sizeof(address[0]), "an address of %zu bytes", len);
+	t_true(tq_find((uint64_t)getppid()) == d->ep, "the endpoint isn't found");
+	t_true(!tq_find(0), "another job's endpoint is found");
 	memcpy(address[d->me], own, len);
 	duo_recv(d, !d->me, 1, address[!d->me], len, &r);
 	duo_send(d, !d->me, 1, own, len, 0, &s);
 	duo_wait(d, &r);
 	duo_wait(d, &s);
 	for (int i = 0; i < 2; i++) {
-		DUO_MUST(tq_peer_find(d->ep, address[i], len) == d->peers[i], "peer %d", i);
-		DUO_MUST(!tq_address_node(address[i], len, &node[i]), "node %d", i);
+		t_true(tq_peer_find(d->ep, address[i], len) == d->peers[i], "peer %d", i);
+		t_true(!tq_address_node(address[i], len, &node[i]), "node %d", i);
 	}
-	DUO_MUST(memcmp(&node[0], &node[1], sizeof(node[0])), "two nodes are one");
-	DUO_MUST(!tq_address_node(own, len, &again) && !memcmp(&node[d->me], &again, sizeof(again)),
-		 "one node is two");
-	DUO_MUST(!tq_peer_find(d->ep, garbage, len) && !tq_peer_find(d->ep, own, len - 1) &&
-			 tq_address_node(garbage, len, &again) == -EPROTO,
-		 "garbage is an address");
+	t_true(memcmp(&node[0], &node[1], sizeof(node[0])), "two nodes are one");
+	t_true(!tq_address_node(own, len, &again) && !memcmp(&node[d->me], &again, sizeof(again)),
+	       "one node is two");
+	t_true(!tq_peer_find(d->ep, garbage, len) && !tq_peer_find(d->ep, own, len - 1) &&
+		       tq_address_node(garbage, len, &again) == -EPROTO,
+	       "garbage is an address");
 	address[0][len - 1 - 15] ^= 1; /* of the nonce: a process that isn't a peer */
-	DUO_MUST(!tq_peer_find(d->ep, address[0], len), "a stranger is a peer");
+	t_true(!tq_peer_find(d->ep, address[0], len), "a stranger is a peer");
 }
 
 /* What is written late goes to memory that is still registered. */
@@ -215,9 +215,9 @@ static void dead_peer(struct duo *d)
 		rc = tq_put(d->peers[1], &value, sizeof(value), w.addr, w.key);
 		tq_progress(d->ep);
 	} while (!rc || rc == -EAGAIN);
-	DUO_MUST(rc == -EIO, "put: %d", rc);
-	DUO_MUST(tq_peer_error(d->peers[1]) == -EIO, "no error of the peer");
-	DUO_MUST(!tq_peer_error(d->peers[0]), "an error of this process");
+	t_true(rc == -EIO, "put: %d", rc);
+	t_true(tq_peer_error(d->peers[1]) == -EIO, "no error of the peer");
+	t_true(!tq_peer_error(d->peers[0]), "an error of this process");
 	duo_end();
 }
 

@@ -33,7 +33,7 @@ static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 	size_t len;
 
 	memcpy(&a, tq_address(many_eps[1], &len), sizeof(a));
-	many_must(len == sizeof(a), "an address has %d bytes", (int)len);
+	t_true(len == sizeof(a), "an address has %d bytes", (int)len);
 	memcpy(a.gid, gid->raw, sizeof(a.gid));
 	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", peer);
 }
@@ -47,10 +47,9 @@ static void addresses(void)
 
 	many_open(2, true, params);
 	gid = many_eps[1]->net.dev.gid;
-	many_must(gid.raw[11] == 0xff && gid.raw[12] == 10, "the GID is no IPv4 address");
-	many_must(!ibv_query_gid(many_eps[1]->net.dev.verbs, 1, 1, &gid), "no GID 1");
-	many_must(add_with(&gid, &peer) == -ENETUNREACH, "an IPv6 address: %d",
-		  add_with(&gid, &peer));
+	t_true(gid.raw[11] == 0xff && gid.raw[12] == 10, "the GID is no IPv4 address");
+	t_true(!ibv_query_gid(many_eps[1]->net.dev.verbs, 1, 1, &gid), "no GID 1");
+	t_true(add_with(&gid, &peer) == -ENETUNREACH, "an IPv6 address: %d", add_with(&gid, &peer));
 	many_know_all();
 }
 
@@ -67,14 +66,14 @@ static void unresolved(void)
 	many_open(2, true, params);
 	gid = many_eps[1]->net.dev.gid;
 	gid.raw[15] ^= 0x80;
-	many_must(!add_with(&gid, &peers[1]), "it isn't taken");
+	t_true(!add_with(&gid, &peers[1]), "it isn't taken");
 	many_know(0, 0);
 	peers[0] = many_peers[0][0];
-	many_must(!tq_ctx_add(many_eps[0], 1, peers, 2, 0, 0, &ctx), "no context");
+	t_true(!tq_ctx_add(many_eps[0], 1, peers, 2, 0, 0, &ctx), "no context");
 	many_recv(ctx, 1, MANY_TAG, data, &got);
 	many_send(ctx, 1, MANY_TAG, "to nobody", TQ_SEND_SYNC, &sent);
-	many_must(many_comes(&sent) && sent.status.error == -EIO && many_errors == 1,
-		  "error %d, %d sentences", sent.status.error, many_errors);
+	t_true(many_comes(&sent) && sent.status.error == -EIO && many_errors == 1,
+	       "error %d, %d sentences", sent.status.error, many_errors);
 }
 
 /* One whose owner answers late; and one handle serves all processes of a node. */
@@ -87,11 +86,11 @@ static void resolved_late(void)
 	unanswered = 1;
 	many_open(3, false, params);
 	many_know_all();
-	many_must(!handles, "an address was resolved before it was needed");
+	t_true(!handles, "an address was resolved before it was needed");
 	many_context(1, 3, all, ctx);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[i], ctx[(i + 1) % 3], i, (i + 1) % 3);
-	many_must(handles == unanswered + 3 && !many_errors, "%d address handles", handles);
+	t_true(handles == unanswered + 3 && !many_errors, "%d address handles", handles);
 }
 
 /* Short, promoted and long messages by the paths that GID makes. */
@@ -111,14 +110,14 @@ static void passes_by(const char *gid_index)
 		many_pass(ctx[1], ctx[0], 1, 0);
 	}
 	memset(from, 'x', sizeof(from));
-	many_must(tq_send(ctx[0], 1, MANY_TAG + 1, &buf, 0, &sent, &sent.req) == 0,
-		  "a long message has ended at once");
+	t_true(tq_send(ctx[0], 1, MANY_TAG + 1, &buf, 0, &sent, &sent.req) == 0,
+	       "a long message has ended at once");
 	buf.addr = to;
-	many_must(tq_recv(ctx[1], 0, MANY_TAG + 1, &buf, &got, &got.req, &got.status) == 0,
-		  "a long message is here at once");
-	many_must(many_comes(&got) && many_comes(&sent) && !memcmp(from, to, sizeof(from)),
-		  "a long message didn't come");
-	many_must(many_counter(1, "recv_direct") > 0, "no message was placed by the adapter");
+	t_true(tq_recv(ctx[1], 0, MANY_TAG + 1, &buf, &got, &got.req, &got.status) == 0,
+	       "a long message is here at once");
+	t_true(many_comes(&got) && many_comes(&sent) && !memcmp(from, to, sizeof(from)),
+	       "a long message didn't come");
+	t_true(many_counter(1, "recv_direct") > 0, "no message was placed by the adapter");
 }
 
 static void by_v1(void)

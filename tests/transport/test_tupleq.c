@@ -21,15 +21,15 @@ static void fill(unsigned char *data, size_t len, unsigned seed)
 static void check(const unsigned char *data, size_t len, unsigned seed)
 {
 	for (size_t i = 0; i < len; i++)
-		DUO_MUST(data[i] == (unsigned char)(seed * 37 + i * 11 + (i >> 8)),
-			 "%zu bytes, message %u: byte %zu is wrong", len, seed, i);
+		t_true(data[i] == (unsigned char)(seed * 37 + i * 11 + (i >> 8)),
+		       "%zu bytes, message %u: byte %zu is wrong", len, seed, i);
 }
 
 static void *memory(size_t len)
 {
 	void *p = malloc(len + 1);
 
-	DUO_MUST(p, "no memory");
+	t_true(p, "no memory");
 	return p;
 }
 
@@ -55,12 +55,12 @@ static void ping_pong(struct duo *d, size_t len, unsigned char *out, unsigned ch
 			duo_recv(d, !d->me, 1, in, len, &r);
 		duo_wait(d, &r);
 		duo_wait(d, &s);
-		DUO_MUST(!r.status.error && r.status.length == len && r.status.tag == 1 &&
-				 r.status.source == !d->me,
-			 "%zu bytes: error %d, length %llu, source %d, tag %d", len, r.status.error,
-			 (unsigned long long)r.status.length, r.status.source, r.status.tag);
+		t_true(!r.status.error && r.status.length == len && r.status.tag == 1 &&
+			       r.status.source == !d->me,
+		       "%zu bytes: error %d, length %llu, source %d, tag %d", len, r.status.error,
+		       (unsigned long long)r.status.length, r.status.source, r.status.tag);
 		check(in, len, i + (unsigned)!d->me);
-		DUO_MUST(in[len] == 0xee, "%zu bytes: written beyond the end", len);
+		t_true(in[len] == 0xee, "%zu bytes: written beyond the end", len);
 	}
 }
 
@@ -134,9 +134,9 @@ static void wildcards(struct duo *d)
 			 data[i], 64, &ops[i]);
 		duo_wait(d, &ops[i]);
 		memcpy(&got, data[i], sizeof(got));
-		DUO_MUST(!ops[i].status.error && got == 3 * next[got % 3] + got % 3 &&
-				 ops[i].status.tag == (int)(got % 3) && ops[i].status.source == 0,
-			 "receive %u: message %u with tag %d", i, got, ops[i].status.tag);
+		t_true(!ops[i].status.error && got == 3 * next[got % 3] + got % 3 &&
+			       ops[i].status.tag == (int)(got % 3) && ops[i].status.source == 0,
+		       "receive %u: message %u with tag %d", i, got, ops[i].status.tag);
 		next[got % 3]++;
 	}
 	for (unsigned i = 0; i < N; i++)
@@ -179,11 +179,11 @@ static void truncated(struct duo *d)
 		memset(data, 0xee, 100000);
 		duo_recv(d, 0, 2, data, i % 3 ? 100 : 0, &op);
 		duo_wait(d, &op);
-		DUO_MUST(op.status.error == -EMSGSIZE && op.status.length == len,
-			 "error %d, length %llu", op.status.error,
-			 (unsigned long long)op.status.length);
+		t_true(op.status.error == -EMSGSIZE && op.status.length == len,
+		       "error %d, length %llu", op.status.error,
+		       (unsigned long long)op.status.length);
 		check(data, i % 3 ? 100 : 0, i);
-		DUO_MUST(data[100] == 0xee, "written beyond the end");
+		t_true(data[100] == 0xee, "written beyond the end");
 	}
 	free(data);
 }
@@ -198,7 +198,7 @@ static void synchronous(struct duo *d)
 			duo_send(d, 1, 3, &c, 1, TQ_SEND_SYNC, &op);
 			for (int k = 0; k < 1000; k++)
 				tq_progress(d->ep);
-			DUO_MUST(!op.ended, "it ended without a receive");
+			t_true(!op.ended, "it ended without a receive");
 			duo_meet(d);
 		} else {
 			duo_meet(d);
@@ -228,15 +228,15 @@ static void probes(struct duo *d)
 		}
 		while ((rc = tq_probe(d->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &status)) == 0)
 			;
-		DUO_MUST(rc == 1 && status.length == len && status.tag == 4, "probe: %d, %llu", rc,
-			 (unsigned long long)status.length);
+		t_true(rc == 1 && status.length == len && status.tag == 4, "probe: %d, %llu", rc,
+		       (unsigned long long)status.length);
 		while ((rc = tq_mprobe(d->ctx, 0, 4, &status, &msg)) == 0)
 			;
-		DUO_MUST(rc == 1 && status.length == len, "mprobe: %d, %llu", rc,
-			 (unsigned long long)status.length);
+		t_true(rc == 1 && status.length == len, "mprobe: %d, %llu", rc,
+		       (unsigned long long)status.length);
 		op = (struct duo_op){0};
 		rc = tq_mrecv(msg, &buf, &op, &op.req, &op.status);
-		DUO_MUST(rc >= 0, "mrecv: %d", rc);
+		t_true(rc >= 0, "mrecv: %d", rc);
 		op.ended = rc;
 		duo_wait(d, &op);
 		check(data, len, i);
@@ -261,12 +261,12 @@ static void cancelled(struct duo *d)
 		duo_recv(d, i % 2 ? TQ_ANY_SOURCE : 0, 5, &a, 1, &first);
 		duo_recv(d, 0, 5, &b, 1, &second);
 		rc = tq_cancel(first.req);
-		DUO_MUST(!rc, "cancel: %d", rc);
+		t_true(!rc, "cancel: %d", rc);
 		duo_wait(d, &first);
-		DUO_MUST(first.status.error == -ECANCELED, "error %d", first.status.error);
+		t_true(first.status.error == -ECANCELED, "error %d", first.status.error);
 		duo_meet(d);
 		duo_wait(d, &second);
-		DUO_MUST(b == c, "message %d came as %d", c, b);
+		t_true(b == c, "message %d came as %d", c, b);
 	}
 }
 
@@ -296,16 +296,16 @@ static void ended(struct duo *d)
 		tq_end_receives(d->ep, DUO_CTX, 8, -EMSGSIZE);
 		for (k = 0; k < N; k++) {
 			duo_wait(d, &ops[k]);
-			DUO_MUST(ops[k].status.error == -EMSGSIZE, "receive %d: error %d", k,
-				 ops[k].status.error);
+			t_true(ops[k].status.error == -EMSGSIZE, "receive %d: error %d", k,
+			       ops[k].status.error);
 		}
 		tq_end_receives(d->ep, DUO_CTX + 1000, 9, -EMSGSIZE);
 		duo_meet(d);
 		duo_recv(d, 0, 8, &data[0], 1, &ops[0]);
 		duo_wait(d, &ops[0]);
 		duo_wait(d, &other);
-		DUO_MUST(!other.status.error && data[0] == c && last == c,
-			 "message %d came as %d and %d", c, data[0], last);
+		t_true(!other.status.error && data[0] == c && last == c,
+		       "message %d came as %d and %d", c, data[0], last);
 	}
 }
 
@@ -329,8 +329,8 @@ static void promoted(struct duo *d)
 		duo_wait(d, &op);
 	}
 	direct = duo_counter(d, d->me ? "recv_direct" : "sent_direct");
-	DUO_MUST(direct > 150, "only %llu of 200 messages went to the tuple's queue",
-		 (unsigned long long)direct);
+	t_true(direct > 150, "only %llu of 200 messages went to the tuple's queue",
+	       (unsigned long long)direct);
 }
 
 /* Receives any message of rank 0 while another tag has a queue, when one of tag 71 has come.
@@ -347,12 +347,12 @@ static uint64_t wild_beside_queue(struct duo *d)
 		duo_meet(d);
 		return 0;
 	}
-	DUO_MUST(duo_counter(d, "tuples") == 1, "the tuple has no queue");
+	t_true(duo_counter(d, "tuples") == 1, "the tuple has no queue");
 	while (!duo_counter(d, "unexpected"))
 		tq_progress(d->ep);
 	duo_recv(d, 0, TQ_ANY_TAG, &data, 1, &op);
 	duo_wait(d, &op);
-	DUO_MUST(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
+	t_true(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
 	duo_meet(d);
 	return duo_counter(d, "recalls") - before;
 }
@@ -374,11 +374,11 @@ static void overtaking(struct duo *d)
 	}
 	tq_ctx_set_flags(d->ctx, TQ_CTX_OVERTAKING);
 	n = wild_beside_queue(d);
-	DUO_MUST(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
-	DUO_MUST(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
+	t_true(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
+	t_true(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
 	tq_ctx_set_flags(d->ctx, 0);
 	n = wild_beside_queue(d);
-	DUO_MUST(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
+	t_true(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
 }
 
 /* A sender that computes finds its completions late, and takes them in several polls. That doesn't
@@ -404,8 +404,8 @@ static void computing(struct duo *d)
 			duo_wait(d, &ops[i]);
 	}
 	duo_meet(d);
-	DUO_MUST(!d->me || duo_counter(d, "recv_direct") > N, "the tuple had no queue");
-	DUO_MUST(!d->me || duo_counter(d, "recalls_asked") == 0, "the tuple was given back");
+	t_true(!d->me || duo_counter(d, "recv_direct") > N, "the tuple had no queue");
+	t_true(!d->me || duo_counter(d, "recalls_asked") == 0, "the tuple was given back");
 }
 
 /*
@@ -430,8 +430,8 @@ static void crowded(struct duo *d)
 			before = duo_counter(d, "sent_rts");
 	}
 	before = duo_counter(d, "sent_rts") - before;
-	DUO_MUST(before < N / 4, "%llu of the last %d messages went by rendezvous",
-		 (unsigned long long)before, N / 2);
+	t_true(before < N / 4, "%llu of the last %d messages went by rendezvous",
+	       (unsigned long long)before, N / 2);
 	for (int i = 0; i < OTHERS; i++) {
 		if (d->me)
 			duo_recv(d, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
@@ -473,7 +473,7 @@ static void dead_peer(struct duo *d)
 		tq_progress(d->ep);
 	}
 	duo_wait(d, &recv);
-	DUO_MUST(recv.status.error == -EIO, "a receive from it ends with %d", recv.status.error);
+	t_true(recv.status.error == -EIO, "a receive from it ends with %d", recv.status.error);
 	/* What doesn't concern it goes on. */
 	duo_recv(d, 0, 1, data, 1, &recv);
 	duo_send(d, 0, 1, data, 1, 0, &op);

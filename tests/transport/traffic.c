@@ -52,7 +52,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	static struct tq_params defaults;
 	bool mixed = sim_chance(rng, 8); /* each endpoint has its own protocol */
 	struct tq_params p;
-	struct tq_wire_limits limits;
+	struct tq_net_limits limits;
 
 	if (!defaults.tuple_depth)
 		world_defaults(&defaults);
@@ -70,7 +70,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
 	p.tuple_records = SIM_ONE_OF(rng, 1, 2, 4096);
 	p.unexpected_limit = SIM_ONE_OF(rng, 300, 1500, 1 << 20);
-	limits = (struct tq_wire_limits){
+	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
 		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
 		.max_direct = 1 << 20,

@@ -5,16 +5,16 @@
 
 #include <stdio.h>
 
-#include "proto/wire.h"
+#include "proto/net_ops.h"
 
-static const struct tq_wire_limits limits = {.max_inline = 64,
-					     .eager_max = 4096,
-					     .max_direct = 65536,
-					     .max_send = 65536,
-					     .max_sge = 1,
-					     .max_sge_rd = 1,
-					     .max_srq_sge = 1,
-					     .srq_depth = 16};
+static const struct tq_net_limits limits = {.max_inline = 64,
+					    .eager_max = 4096,
+					    .max_direct = 65536,
+					    .max_send = 65536,
+					    .max_sge = 1,
+					    .max_sge_rd = 1,
+					    .max_srq_sge = 1,
+					    .srq_depth = 16};
 
 static int failed;
 

@@ -33,7 +33,7 @@ static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len,
 
 	(void)net, (void)to, (void)len, (void)flags;
 	if (m->hdr.type == TQ_MSG_SRQN)
-		offered = tq_get32(m->rtup);
+		offered = tq_get32(m->rx_tuple);
 	if (m->hdr.type == TQ_MSG_REFUSE)
 		after = tq_get32(((const struct tq_msg_refuse *)msg)->after);
 	return 0;
@@ -53,7 +53,7 @@ static void srq_put(void *net, struct tq_srq *srq, bool safe)
 	queues--;
 }
 
-static void press(void *net, bool stop)
+static void backpressure(void *net, bool stop)
 {
 	(void)net, (void)stop;
 }
@@ -64,11 +64,11 @@ static void give_up(void *net, struct tq_peer *whom, const char *why)
 	given_up = why;
 }
 
-static const struct tq_wire_ops wire = {
+static const struct tq_net_ops wire = {
 	.control = control,
 	.srq_get = srq_get,
 	.srq_put = srq_put,
-	.press = press,
+	.backpressure = backpressure,
 	.give_up = give_up,
 };
 
@@ -182,7 +182,7 @@ static int held(void)
 	start();
 	if (!recalled())
 		return 0;
-	m.rtup = tq_put32(offered);
+	m.rx_tuple = tq_put32(offered);
 	for (uint32_t i = 0; i < HELD_MAX; i++) {
 		m.one[0].seq = m.one[0].cseq = tq_put32(i + 1);
 		tq_core_control(&core, &peer, &m, HELD_LEN, NULL);
@@ -253,7 +253,7 @@ static int given_back(void)
 {
 	struct tq_ctx ctx = {.core = &core};
 	struct tq_pair pair = {.ctx = &ctx};
-	struct tq_rtup k = {.pair = &pair};
+	struct tq_rx_tuple k = {.pair = &pair};
 
 	start();
 	for (int i = 0; i < 20; i++)

@@ -14,7 +14,7 @@ static struct tq_peer peers[PEERS];
 static struct tq_peer *const all[PEERS] = {&peers[0], &peers[1], &peers[2]};
 static struct tq_stats stats;
 
-static const struct tq_wire_ops wire = {0}; /* nothing is sent */
+static const struct tq_net_ops wire = {0}; /* nothing is sent */
 
 static struct tq_ctx *context(uint32_t id, int first, int n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which port is taken where there are several: net/choose.c and net/device.c, with verbs and a
- * net/near.c that are told here what adapters there are, and how near.
+ * net/locality.c that are told here what adapters there are, and how near.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "net/near.h"
+#include "net/locality.h"
 
 #define DEVICES 2
 #define PORTS   2
@@ -57,7 +57,7 @@ static const struct port *port_of(const struct ibv_context *context, unsigned po
 	return &adapter_of(context->device)->ports[port - 1];
 }
 
-int tq_near(const struct ibv_device *device)
+int tq_locality(const struct ibv_device *device)
 {
 	return adapter_of(device)->distance;
 }

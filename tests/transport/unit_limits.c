@@ -11,14 +11,14 @@
 #include "proto/send.h"
 #include "unit.h"
 
-#define CTX        5u
-#define RECORDS    4096 /* tuple_records */
-#define ASKED_MAX  1024
-#define QUEUED_MAX 65536
-#define EMPTY_MAX  16384
-#define WILD_TAGS  256
-#define UNEX_TAGS  256
-#define HELD_LEN   ((uint32_t)(offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one)))
+#define CTX             5u
+#define RECORDS         4096 /* tuple_records */
+#define ASKED_MAX       1024
+#define QUEUED_MAX      65536
+#define EMPTY_MAX       16384
+#define WILD_TAGS       256
+#define UNEXPECTED_TAGS 256
+#define HELD_LEN        ((uint32_t)(offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one)))
 
 static struct tq_core core;
 static struct tq_peer peer;
@@ -26,8 +26,8 @@ static struct tq_ctx *ctx;
 static struct tq_params *params;
 static struct tq_stats stats;
 static int queues;
-static bool no_eager; /* the peer takes nothing but announcements */
-static bool pressed;  /* it was told that this here takes nothing else */
+static bool no_eager;      /* the peer takes nothing but announcements */
+static bool backpressured; /* it was told that this here takes nothing else */
 static const char *given_up;
 /* Handles of requests and announcements that were sent and not answered. */
 static uint32_t asks[10 * QUEUED_MAX], rts[10 * EMPTY_MAX + 1], offers[RECORDS];
@@ -63,9 +63,9 @@ static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len,
 	(void)net, (void)to, (void)len, (void)flags;
 	if (hdr->type == TQ_MSG_RTS) {
 		note_ask(&((const struct tq_msg_rts *)msg)->env);
-		rts[nrts++] = tq_get32(((const struct tq_msg_rts *)msg)->sreq);
+		rts[nrts++] = tq_get32(((const struct tq_msg_rts *)msg)->send_req);
 	} else if (hdr->type == TQ_MSG_SRQN) {
-		offers[noffers++] = tq_get32(((const struct tq_msg_srqn *)msg)->rtup);
+		offers[noffers++] = tq_get32(((const struct tq_msg_srqn *)msg)->rx_tuple);
 	}
 	return 0;
 }
@@ -102,10 +102,10 @@ static void srq_put(void *net, struct tq_srq *srq, bool safe)
 	queues--;
 }
 
-static void press(void *net, bool stop)
+static void backpressure(void *net, bool stop)
 {
 	(void)net;
-	pressed = stop;
+	backpressured = stop;
 }
 
 static void give_up(void *net, struct tq_peer *whom, const char *why)
@@ -114,7 +114,7 @@ static void give_up(void *net, struct tq_peer *whom, const char *why)
 	given_up = why;
 }
 
-static const struct tq_wire_ops wire = {
+static const struct tq_net_ops wire = {
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
 	.control = control,
@@ -123,7 +123,7 @@ static const struct tq_wire_ops wire = {
 	.lane_get = lane_get,
 	.srq_get = srq_get,
 	.srq_put = srq_put,
-	.press = press,
+	.backpressure = backpressure,
 	.give_up = give_up,
 };
 
@@ -147,14 +147,14 @@ static void set(const char *name, const char *value)
 
 static void start(const char *promote_after)
 {
-	static struct tq_stup *idle;
+	static struct tq_tx_tuple *idle;
 
 	tq_params_free(params);
 	params = tq_params_new();
 	set("promote_after", promote_after);
 	stats = (struct tq_stats){0};
 	nasks = nrts = noffers = 0;
-	no_eager = pressed = false;
+	no_eager = backpressured = false;
 	given_up = NULL;
 	peer = (struct tq_peer){.idle_lanes = &idle};
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
@@ -187,8 +187,8 @@ static bool stop(void)
 	return !queues && !given_up && !stats.sender_tuples && !stats.receiver_tuples &&
 	       !stats.asked && !stats.unexpected_bytes && !stats.unexpected &&
 	       !stats.early_messages && !stats.held_known && !stats.contexts && !stats.pairs &&
-	       !stats.unexpected_tags && !stats.wild_tags && !peer.nasked && !peer.unex_rts &&
-	       !peer.unex_bytes;
+	       !stats.unexpected_tags && !stats.wild_tags && !peer.nasked && !peer.unexpected_rts &&
+	       !peer.unexpected_bytes;
 }
 
 /* And the peer was given up for having too much. */
@@ -210,14 +210,14 @@ static bool within(const char *what, uint64_t n, uint64_t limit)
 
 static bool sender_within(uint64_t needed)
 {
-	return within("records as sender", core.nstups, RECORDS + needed) &&
-	       core.nstups == stats.sender_tuples;
+	return within("records as sender", core.ntx_tuples, RECORDS + needed) &&
+	       core.ntx_tuples == stats.sender_tuples;
 }
 
 static bool receiver_within(uint64_t needed)
 {
-	return within("records as receiver", core.nrtups, RECORDS + needed) &&
-	       core.nrtups == stats.receiver_tuples;
+	return within("records as receiver", core.nrx_tuples, RECORDS + needed) &&
+	       core.nrx_tuples == stats.receiver_tuples;
 }
 
 /* ---- what users do ---- */
@@ -264,7 +264,7 @@ static void refuse_all(void)
 	struct tq_msg_refuse m = {.hdr = {.type = TQ_MSG_REFUSE}, .after = tq_put32(1000)};
 
 	for (uint32_t i = 0; i < nasks; i++) {
-		m.stup = tq_put32(asks[i]);
+		m.tx_tuple = tq_put32(asks[i]);
 		tq_core_control(&core, &peer, &m, sizeof(m), NULL);
 	}
 }
@@ -274,17 +274,17 @@ static void finish_all(void)
 	struct tq_msg_answer m = {.hdr = {.type = TQ_MSG_FIN}};
 
 	for (uint32_t i = 0; i < nrts; i++) {
-		m.sreq = tq_put32(rts[i]);
+		m.send_req = tq_put32(rts[i]);
 		tq_core_control(&core, &peer, &m, sizeof(m), NULL);
 	}
 }
 
-static void offer(uint32_t stup)
+static void offer(uint32_t tx_tuple)
 {
 	const struct tq_msg_srqn m = {
 		.hdr = {.type = TQ_MSG_SRQN},
-		.stup = tq_put32(stup),
-		.rtup = tq_put32(stup), /* any */
+		.tx_tuple = tq_put32(tx_tuple),
+		.rx_tuple = tq_put32(tx_tuple), /* any */
 		.srqn = tq_put32(7),
 		.max_len = tq_put64(65536),
 	};
@@ -292,12 +292,12 @@ static void offer(uint32_t stup)
 	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
 }
 
-static void recall(uint32_t stup)
+static void recall(uint32_t tx_tuple)
 {
 	const struct tq_msg_recall m = {
 		.hdr = {.type = TQ_MSG_RECALL},
-		.stup = tq_put32(stup),
-		.rtup = tq_put32(stup),
+		.tx_tuple = tq_put32(tx_tuple),
+		.rx_tuple = tq_put32(tx_tuple),
 		.after = tq_put32(1000),
 	};
 
@@ -383,12 +383,12 @@ static bool queues_kept(void)
 			offer(asks[answered++]);
 	}
 	poll_all();
-	ok &= sender_within(QUEUED_MAX) && within("queues", core.nstups_queued, QUEUED_MAX);
-	ok &= core.nstups_queued == QUEUED_MAX;
+	ok &= sender_within(QUEUED_MAX) && within("queues", core.ntx_tuples_queued, QUEUED_MAX);
+	ok &= core.ntx_tuples_queued == QUEUED_MAX;
 	for (uint32_t i = 0; i < nasks; i++)
 		recall(asks[i]);
 	poll_all();
-	ok &= sender_within(0) && !core.nstups_queued;
+	ok &= sender_within(0) && !core.ntx_tuples_queued;
 	return stop() && ok;
 }
 
@@ -405,7 +405,7 @@ static bool sender_fails(void)
 	}
 	tq_core_peer_failed(&core, &peer);
 	poll_all();
-	ok &= sender_within(0) && !stats.asked && !core.nstups_queued;
+	ok &= sender_within(0) && !stats.asked && !core.ntx_tuples_queued;
 	return stop() && ok;
 }
 
@@ -441,7 +441,7 @@ static bool messages_first(void)
 	for (int32_t tag = 0; ok && tag < 10 * RECORDS; tag++)
 		ok &= receives(0, tag, &req);
 	poll_all();
-	ok &= receiver_within(0) && within("tags", stats.unexpected_tags, UNEX_TAGS);
+	ok &= receiver_within(0) && within("tags", stats.unexpected_tags, UNEXPECTED_TAGS);
 	ok &= within("records of messages", stats.unexpected_records, TQ_FREE_MAX);
 	ok &= within("requests", stats.requests, TQ_FREE_MAX);
 	return stop() && ok;
@@ -517,11 +517,11 @@ static bool empty_unexpected(void)
 
 	start("4");
 	set("unexpected_limit", "64K");
-	while (!pressed && n * sizeof(struct tq_unex) < 10 * 65536u) {
+	while (!backpressured && n * sizeof(struct tq_unexpected) < 10 * 65536u) {
 		comes(CTX, 1, false);
 		n++;
 	}
-	ok = pressed && within("bytes", n * sizeof(struct tq_unex), 2 * 65536u);
+	ok = backpressured && within("bytes", n * sizeof(struct tq_unexpected), 2 * 65536u);
 	return stop() && ok;
 }
 
@@ -533,7 +533,7 @@ static bool never_stops(uint64_t data)
 		char data[4096];
 	} m = {.head = {.hdr = {.type = TQ_MSG_EAGER}, .env = {.ctx = {CTX}}}};
 	/* Twice what is beyond a correct one. */
-	const uint64_t most = 2 * (4 * 65536u + 16384 * sizeof(struct tq_unex) +
+	const uint64_t most = 2 * (4 * 65536u + 16384 * sizeof(struct tq_unexpected) +
 				   2048 * (uint64_t)limits.eager_max);
 	uint64_t kept = 0;
 
@@ -542,7 +542,7 @@ static bool never_stops(uint64_t data)
 	while (!given_up && kept < most) {
 		m.head.env.cseq = tq_put32(tq_get32(m.head.env.cseq) + 1);
 		tq_core_control(&core, &peer, &m, (uint32_t)(sizeof(m.head) + data), NULL);
-		kept += data + sizeof(struct tq_unex);
+		kept += data + sizeof(struct tq_unexpected);
 		tq_core_poll(&core);
 	}
 	return stop_excess() && within("bytes kept", kept, most / 2 + 8192);
@@ -576,11 +576,11 @@ static bool empty_early(void)
 
 	start("4");
 	set("unexpected_limit", "64K");
-	while (!pressed && n * sizeof(struct tq_msg_eager) < 10 * 65536u) {
+	while (!backpressured && n * sizeof(struct tq_msg_eager) < 10 * 65536u) {
 		comes(CTX + 1, 1, false);
 		n++;
 	}
-	ok = pressed && stats.early_messages == n;
+	ok = backpressured && stats.early_messages == n;
 	tq_core_ctx_remove(context(CTX + 1));
 	ok &= !stats.early_messages;
 	poll_all();
@@ -608,9 +608,10 @@ static bool empty_sends(void)
 /* ---- contexts ---- */
 
 /* The context's tuple that was offered a queue goes back: it has sent nothing there. */
-static void recalled(uint32_t rtup)
+static void recalled(uint32_t rx_tuple)
 {
-	const struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED}, .rtup = tq_put32(rtup)};
+	const struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED},
+					  .rx_tuple = tq_put32(rx_tuple)};
 
 	tq_core_control(&core, &peer, &m, sizeof(m), NULL);
 }

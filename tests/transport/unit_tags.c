@@ -47,7 +47,7 @@ static struct tq_reg *reg(void *net, void *addr, uint64_t len, bool write, void 
 	return NULL;
 }
 
-static const struct tq_wire_ops wire = {
+static const struct tq_net_ops wire = {
 	.eager_buf = eager_buf, .eager_send = eager_send, .control = control, .reg = reg};
 
 static void start(void)
@@ -73,8 +73,9 @@ static bool sent(int32_t tag)
 {
 	static char data[8];
 	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	struct tq_req *req;
 
-	return tq_core_send(ctx, 0, tag, &buf, TQ_SEND_NOW, NULL, NULL) == 1;
+	return tq_core_send(ctx, 0, tag, &buf, 0, NULL, &req) == 1;
 }
 
 /* By rendezvous, of which nobody answers the RTS. */
@@ -97,7 +98,7 @@ static bool used_once(void)
 	for (int32_t tag = 0; tag < 30000; tag++)
 		ok &= sent(tag) && !asked;
 	/* Some have got a record all the same. */
-	ok &= core.nstups < 3000;
+	ok &= core.ntx_tuples < 3000;
 	stop();
 	return ok;
 }
@@ -111,10 +112,10 @@ static bool used_twice(unsigned shift)
 	start();
 	for (int32_t i = 0; i < n; i++)
 		ok &= sent((int32_t)((uint32_t)i << shift));
-	ok &= core.nstups < (uint32_t)n / 4;
+	ok &= core.ntx_tuples < (uint32_t)n / 4;
 	for (int32_t i = 0; i < n; i++)
 		ok &= sent((int32_t)((uint32_t)i << shift));
-	ok &= core.nstups > (uint32_t)n / 10 * 9 && core.nstups <= (uint32_t)n;
+	ok &= core.ntx_tuples > (uint32_t)n / 10 * 9 && core.ntx_tuples <= (uint32_t)n;
 	stop();
 	return ok;
 }
@@ -128,7 +129,7 @@ static bool used_in_turn(void)
 	start();
 	for (int32_t i = 0; i < 150 * n; i++)
 		ok &= sent(i % n);
-	ok &= core.nstups == (uint32_t)n;
+	ok &= core.ntx_tuples == (uint32_t)n;
 	stop();
 	return ok;
 }
@@ -143,7 +144,7 @@ static bool not_sent(void)
 	for (int i = 0; i < 8; i++)
 		ok &= !sent(9);
 	peer.failed = 0;
-	ok &= sent(9) && !asked && core.nstups <= 1;
+	ok &= sent(9) && !asked && core.ntx_tuples <= 1;
 	stop();
 	return ok;
 }
@@ -155,11 +156,11 @@ static bool long_counts(void)
 
 	start();
 	ok &= sent(7) && sent(7);
-	core.stup_lru->long_counts = true;
-	core.stup_lru->ask_at = 1000;
-	core.stup_lru->sent = 0;
-	ok &= sent(7) && core.stup_lru->sent == 1;
-	ok &= sent_long(7) && core.stup_lru->sent == 33;
+	core.tx_tuple_lru->long_counts = true;
+	core.tx_tuple_lru->ask_at = 1000;
+	core.tx_tuple_lru->sent = 0;
+	ok &= sent(7) && core.tx_tuple_lru->sent == 1;
+	ok &= sent_long(7) && core.tx_tuple_lru->sent == 33;
 	tq_core_peer_failed(&core, &peer);
 	tq_core_release(tq_core_ended(&core));
 	peer.failed = 0;

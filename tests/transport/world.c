@@ -14,7 +14,7 @@ void world_defaults(struct tq_params *params)
 {
 	struct tq_params *p = tq_params_new();
 
-	SIM_MUST(p, "no parameters");
+	t_true(p, "no parameters");
 	*params = *p;
 	tq_params_free(p);
 }
@@ -146,7 +146,7 @@ static void add_ctxs(struct world *w, int ep)
 			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
 		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers, neps,
 				     program_rank(neps, c, ep), w->prog.ctx_flags, &w->ctx[ep][c]);
-		SIM_MUST(!rc, "ctx_add: %d", rc);
+		t_true(!rc, "ctx_add: %d", rc);
 	}
 }
 
@@ -242,21 +242,21 @@ static void check_unexpected(const struct model_ep *ep)
 {
 	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;
 
-	SIM_MUST(ep->pressed || now <= limit, "%d keeps %lld unexpected bytes and takes more",
-		 ep->id, (long long)now);
-	SIM_MUST(!ep->pressed || now >= limit / 4 * 3,
-		 "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
+	t_true(ep->backpressured || now <= limit, "%d keeps %lld unexpected bytes and takes more",
+	       ep->id, (long long)now);
+	t_true(!ep->backpressured || now >= limit / 4 * 3,
+	       "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
 }
 
-static void check_parked_stups(const struct model_ep *ep, const struct tq_ctx *ctx)
+static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ctx *ctx)
 {
-	const struct tq_stup *t;
+	const struct tq_tx_tuple *t;
 
 	for (int rank = 0; rank < ctx->npeers; rank++) {
-		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->stups : NULL; t; t = t->hh.next)
-			SIM_MUST(!t->parked || !tq_stup_quiet(t),
-				 "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-				 t->tag);
+		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL; t; t = t->hh.next)
+			t_true(!t->parked || !tq_tx_tuple_quiet(t),
+			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
+			       t->tag);
 	}
 }
 
@@ -264,15 +264,14 @@ static void check_parked_stups(const struct model_ep *ep, const struct tq_ctx *c
 static void check_records(const struct model_ep *ep)
 {
 	const struct tq_core *core = &ep->core;
-	const struct tq_rtup *k;
+	const struct tq_rx_tuple *k;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rtup_parked, k, anext)
-		SIM_MUST(!tq_rtup_quiet(k),
-			 "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
-			 k->tag);
+	DL_FOREACH2(core->rx_tuple_parked, k, anext)
+		t_true(!tq_rx_tuple_quiet(k),
+		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
-		check_parked_stups(ep, ctx);
+		check_parked_tx_tuples(ep, ctx);
 }
 
 /* Who is idle may leave: its queues go then. */
@@ -281,8 +280,8 @@ static void check_idle(const struct model_ep *ep)
 	if (!tq_core_idle(&ep->core))
 		return;
 	for (int qp = 0; qp < MODEL_QPS; qp++)
-		SIM_MUST(!ep->sq[qp] || ep->sq[qp]->kind == MODEL_READ,
-			 "%d is idle with work in a send queue", ep->id);
+		t_true(!ep->sq[qp] || ep->sq[qp]->kind == MODEL_READ,
+		       "%d is idle with work in a send queue", ep->id);
 }
 
 void world_act(struct world *w, int act, bool service)
@@ -314,7 +313,7 @@ void world_act(struct world *w, int act, bool service)
 	else
 		network_act(w, act);
 	if (service) {
-		SIM_MUST(before == sums(w, ep), "user data were written in service mode");
+		t_true(before == sums(w, ep), "user data were written in service mode");
 		w->m.ep[ep].core.service = false;
 	} else if (ep >= 0) {
 		users_collect(w, ep);
@@ -326,7 +325,7 @@ void world_act(struct world *w, int act, bool service)
 	}
 	if (w->broken[0] < 0 && users_any_broken(w))
 		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
-	SIM_MUST(w->step < MANY, "it doesn't come to an end");
+	t_true(w->step < MANY, "it doesn't come to an end");
 }
 
 void world_settle(struct world *w)
@@ -422,6 +421,7 @@ void world_start(struct world *w)
 	w->broken[0] = w->broken[1] = -1;
 	model_start(&w->m, &w->rng);
 	for (int e = 0; e < w->m.conf.neps; e++) {
+		w->m.ep[e].core.send_pending = users_send_pending;
 		if (sim_tracing)
 			w->m.ep[e].core.trace = trace_state;
 		if (!w->late_ctxs)
@@ -447,8 +447,8 @@ static void end_cores(struct world *w)
 		remove_ctxs(w, e);
 	world_settle(w);
 	for (int e = 0; e < w->m.conf.neps; e++) {
-		SIM_MUST(!w->m.ep[e].core.removed || w->broken[0] >= 0,
-			 "%d: a context that was removed stays", e);
+		t_true(!w->m.ep[e].core.removed || w->broken[0] >= 0,
+		       "%d: a context that was removed stays", e);
 		tq_core_destroy(&w->m.ep[e].core);
 	}
 	oracle_nothing_left(w);
@@ -460,15 +460,12 @@ static void end_away(struct world *w)
 {
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		for (int i = 0; i < w->prog.sends[e].n; i++)
-			SIM_MUST(!w->prog.sends[e].ops[i]->awaited ||
-					 w->prog.sends[e].ops[i]->ended,
-				 "message %u waits for one who is away",
-				 w->prog.sends[e].ops[i]->id);
+			t_true(!w->prog.sends[e].ops[i]->awaited || w->prog.sends[e].ops[i]->ended,
+			       "message %u waits for one who is away", w->prog.sends[e].ops[i]->id);
 		for (int i = 0; i < w->prog.recvs[e].n; i++)
-			SIM_MUST(!w->prog.recvs[e].ops[i]->awaited ||
-					 w->prog.recvs[e].ops[i]->ended,
-				 "receive %u at %d waits for one who is away",
-				 w->prog.recvs[e].ops[i]->order, e);
+			t_true(!w->prog.recvs[e].ops[i]->awaited || w->prog.recvs[e].ops[i]->ended,
+			       "receive %u at %d waits for one who is away",
+			       w->prog.recvs[e].ops[i]->order, e);
 	}
 	w->away = 0;
 }

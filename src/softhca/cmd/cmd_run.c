@@ -18,6 +18,8 @@
 #include "monitor.h"
 #include "settings.h"
 
+/* A link of today, for virtual time. */
+#define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
 #define MONITOR_RESTARTS 8 /* for one that was killed; more would be a loop */
 
 struct run {
@@ -99,7 +101,22 @@ static int set_environment(const struct run *r)
 {
 	if (setenv(SHCA_ENV_FABRIC, r->dir, 1))
 		return -errno;
-	return shca_library_preload(r->library);
+	return shca_library_preload(r->library,
+				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
+}
+
+static void report_clock(const struct run *r)
+{
+	const struct shca_clock *c = shca_clock_of(&r->fabric);
+
+	if (c && shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+		fprintf(stderr,
+			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash "
+			"%016llx\n",
+			(double)(atomic_load(&c->now) - c->zero) / 1e9,
+			(unsigned long long)atomic_load(&c->syncs),
+			(unsigned long long)atomic_load(&c->turns),
+			(unsigned long long)atomic_load(&c->hash));
 }
 
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
@@ -107,6 +124,7 @@ static void tear_down(struct run *r)
 {
 	int rc = shca_fabric_remove(r->dir);
 
+	report_clock(r);
 	if (rc && rc != -ENOENT)
 		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
 	if (r->monitor > 0) {
@@ -142,6 +160,17 @@ static int run_in_fabric(struct run *r)
 	return status;
 }
 
+/* In virtual time a message that takes none is no use. */
+static int take_link(struct shca_config *c, char *err, size_t errlen)
+{
+	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
+	    shca_config_finish(c, err, errlen))
+		return -EINVAL;
+	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
+			" is taken.\n");
+	return 0;
+}
+
 int shca_cmd_run(int argc, char **argv)
 {
 	static const char doc[] =
@@ -161,6 +190,9 @@ int shca_cmd_run(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
+	if (r.settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL &&
+	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);

@@ -99,15 +99,24 @@ static void add_counters(json_t *hca, const struct shca_fabric *f, const struct 
 	json_decref(rates);
 }
 
+static void add_processes(json_t *doc, const struct shca_fabric *f)
+{
+	json_object_set_new(doc, "procs", shca_snapshot_procs(f));
+	if (!shca_clock_of(f))
+		return;
+	json_object_set_new(doc, "clock", json_pack("[o]", shca_snapshot_clock(f)));
+	json_object_set_new(doc, "actors", shca_snapshot_actors(f));
+}
+
 static json_t *snapshot(const struct shca_fabric *f, const struct stat_args *a,
 			struct stat_before *before)
 {
-	uint64_t now = shca_now();
+	uint64_t now = shca_real_now();
 	double seconds = before->when ? (double)(now - before->when) / 1e9 : 0;
 	json_t *doc = shca_snapshot_fabric(f), *hcas = json_array();
 
 	if (a->objects)
-		json_object_set_new(doc, "procs", shca_snapshot_procs(f));
+		add_processes(doc, f);
 	for (unsigned h = 0; h < f->hdr->nhcas; h++) {
 		json_t *o = shca_snapshot_hca(&f->hdr->hcas[h]);
 

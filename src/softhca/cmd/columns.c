@@ -29,6 +29,40 @@ static const struct shca_column proc_columns[] = {
 	 "bytes of registered memory, which count against the memlock limit"},
 	{"ARENA", "arena", SHCA_COLUMN_NUMBER, "bytes of shared memory that its queues take"},
 };
+static const struct shca_column actor_columns[] = {
+	{"PID", "pid", SHCA_COLUMN_NUMBER, "the process"},
+	{"PROCESS", "comm", SHCA_COLUMN_TEXT, "the name of its program"},
+	{"THREAD", "tid", SHCA_COLUMN_NUMBER,
+	 "the thread; none: the adapters, as this process uses them"},
+	{"STATE", "state", SHCA_COLUMN_TEXT,
+	 "runs, ready (wants the turn), spins (polls in vain, and is parked), waits (sleeps, or "
+	 "waits "
+	 "for an event), out (waits in the real world) or computes (had its turn for too long, and "
+	 "goes on beside the others)"},
+	{"TURN", "turn", SHCA_COLUMN_TEXT, "yes: it has the turn"},
+	{"IN", "in", SHCA_COLUMN_TEXT, "the kind of call that it is in, or was in last"},
+	{"CLOCK", "clock", SHCA_COLUMN_NUMBER, "its clock (ns), at its last sync point"},
+	{"DUE", "due", SHCA_COLUMN_NUMBER, "when it wants the turn (ns)"},
+	{"CPU", "cpu", SHCA_COLUMN_NUMBER, "the CPU time (ns) that its program used"},
+	{"TURNS", "turns", SHCA_COLUMN_NUMBER, "how often it got the turn"},
+	{"PARKED", "parked", SHCA_COLUMN_NUMBER, "how often it was parked"},
+	{"OUTS", "outs", SHCA_COLUMN_NUMBER, "how often it waited in the real world"},
+};
+static const struct shca_column clock_columns[] = {
+	{"TIME", "time", SHCA_COLUMN_NUMBER, "the time (ns) since the clock began"},
+	{"SYNCS", "syncs", SHCA_COLUMN_NUMBER, "sync points so far"},
+	{"TURNS", "turns", SHCA_COLUMN_NUMBER,
+	 "turns given so far, each some microseconds of real time"},
+	{"OWN", "own", SHCA_COLUMN_NUMBER,
+	 "those of adapters that a thread of their process took, without a switch"},
+	{"WORLD", "world", SHCA_COLUMN_NUMBER, "how often time stood still for the real world"},
+	{"UNQUIET", "unquiet", SHCA_COLUMN_NUMBER,
+	 "how often it went on though the real world was busy"},
+	{"PACED", "paced", SHCA_COLUMN_NUMBER,
+	 "how often it went no faster than real time, because threads only looked"},
+	{"TAKEN", "taken", SHCA_COLUMN_NUMBER, "turns that were taken away"},
+	{"HASH", "hash", SHCA_COLUMN_TEXT, "a number made of all events so far"},
+};
 static const struct shca_column qp_columns[] = {
 	NODE_AND_HCA,
 	{"QPN", "number", SHCA_COLUMN_HEX, "its number"},
@@ -107,6 +141,8 @@ static const struct shca_column counter_columns[] = {
 
 const struct shca_section shca_sections[] = {
 	{"Processes", "procs", false, COLUMNS(proc_columns)},
+	{"Virtual time", "clock", false, COLUMNS(clock_columns)},
+	{"Threads and adapters in virtual time", "actors", false, COLUMNS(actor_columns)},
 	{"Queue pairs", "qps", true, COLUMNS(qp_columns)},
 	{"Shared receive queues", "srqs", true, COLUMNS(srq_columns)},
 	{"Completion queues", "cqs", true, COLUMNS(cq_columns)},

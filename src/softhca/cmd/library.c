@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIBRARY    "libsofthca.so"
-#define SEPARATORS " :" /* the dynamic loader's, in LD_PRELOAD */
+#define LIBRARY       "libsofthca.so"
+#define CLOCK_LIBRARY "libsofthca-clock.so"
+#define SEPARATORS    " :" /* the dynamic loader's, in LD_PRELOAD */
 
 /* realpath() of format filled in with dir, when it is a file that can be read. */
 static int try_path(const char *dir, const char *below, char *path)
@@ -94,21 +95,44 @@ static bool is_library(const char *entry)
 {
 	const char *slash = strrchr(entry, '/');
 
-	return strncmp(slash ? slash + 1 : entry, LIBRARY, strlen(LIBRARY)) == 0;
+	entry = slash ? slash + 1 : entry;
+	return strncmp(entry, LIBRARY, strlen(LIBRARY)) == 0 ||
+	       strncmp(entry, CLOCK_LIBRARY, strlen(CLOCK_LIBRARY)) == 0;
 }
 
-int shca_library_preload(const char *path)
+/* The library that stands in front of the C library's clocks lies beside the other one. */
+static int append_clock(char *list, size_t room, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char clock[PATH_MAX];
+
+	if (snprintf(clock, sizeof(clock), "%.*s" CLOCK_LIBRARY, (int)(slash + 1 - path), path) >=
+		    (int)sizeof(clock) ||
+	    access(clock, R_OK) || strlen(list) + strlen(clock) + 2 > room)
+		return -ENOENT;
+	strcat(list, ":");
+	strcat(list, clock);
+	return 0;
+}
+
+int shca_library_preload(const char *path, bool clock)
 {
 	const char *old = getenv("LD_PRELOAD");
 	char *copy = strdup(old ? old : ""), *list = NULL, *save = NULL;
+	size_t room;
 	int rc = -ENOMEM;
 
 	if (!copy)
 		return rc;
-	list = malloc(strlen(path) + strlen(copy) + 2);
+	room = 2 * strlen(path) + strlen(copy) + sizeof(CLOCK_LIBRARY) + 3;
+	list = malloc(room);
 	if (!list)
 		goto out;
 	strcpy(list, path);
+	if (clock && append_clock(list, room, path)) {
+		rc = -ENOENT;
+		goto out;
+	}
 	for (char *e = strtok_r(copy, SEPARATORS, &save); e;
 	     e = strtok_r(NULL, SEPARATORS, &save)) {
 		if (is_library(e))

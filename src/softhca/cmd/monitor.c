@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
+#include "watch.h"
+#include "world.h"
 
 #define LOOK_EACH_MS 500 /* at processes that run, whether they still are what attached */
 
@@ -95,6 +97,13 @@ static bool any_watched(const struct monitor *m)
 	return false;
 }
 
+static int patience(const struct monitor *m)
+{
+	if (!any_watched(m))
+		return -1;
+	return shca_clock_of(m->fabric) ? SHCA_WATCH_EACH_MS : LOOK_EACH_MS;
+}
+
 static void look_at_all(struct monitor *m)
 {
 	shca_proc_reap_all(m->fabric);
@@ -105,19 +114,27 @@ static void look_at_all(struct monitor *m)
 
 static void run(struct monitor *m)
 {
-	uint64_t looked = shca_now();
+	struct shca_watch watch_turn = {0};
+	bool answers = false;
+	uint64_t looked = shca_real_now();
 
 	/* Those that attached before a monitor that was killed could tell. */
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		watch(m, i);
 	for (;;) {
-		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, any_watched(m) ? LOOK_EACH_MS : -1);
+		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
 
+		if (any_watched(m) && shca_clock_of(m->fabric)) {
+			/* Before it is needed: a thread waits for the real world only once it has
+			 * joined. */
+			answers = answers || !shca_world_start(m->fabric);
+			shca_watch_look(m->fabric, &watch_turn);
+		}
 		if (n < 0)
 			continue;
-		if (n == 0 || shca_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
+		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
 			look_at_all(m);
-			looked = shca_now();
+			looked = shca_real_now();
 		}
 		if (m->fds[AT_ALIVE].revents)
 			return;

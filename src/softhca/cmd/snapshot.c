@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fabric/actors.h"
 #include "fabric/address.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
@@ -317,6 +318,68 @@ json_t *shca_snapshot_procs(const struct shca_fabric *f)
 		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+static void set_times(json_t *o, const struct shca_clock *c, uint32_t i)
+{
+	uint64_t due = atomic_load(&c->due[i]), clock = atomic_load(&c->actors[i].clock);
+
+	set_int(o, "clock", clock > c->zero ? clock - c->zero : 0);
+	json_object_set_new(
+		o, "due",
+		due == SHCA_NEVER ? json_null()
+				  : json_integer((json_int_t)(due > c->zero ? due - c->zero : 0)));
+}
+
+json_t *shca_snapshot_actors(const struct shca_fabric *f)
+{
+	const struct shca_clock *c = shca_clock_of(f);
+	uint32_t high = c ? atomic_load(&c->high) : 0;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < high; i++) {
+		const struct shca_actor *a = &c->actors[i];
+		uint32_t state = atomic_load(&a->state);
+		json_t *o;
+
+		if (state == SHCA_ACTOR_FREE || state >= SHCA_ACTOR_STATES)
+			continue;
+		o = json_object();
+		set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->procs[a->proc].pid));
+		json_object_set_new(o, "comm", shca_json_text(f->hdr->procs[a->proc].comm));
+		json_object_set_new(o, "tid",
+				    atomic_load(&a->tid) ? json_integer(atomic_load(&a->tid))
+							 : json_null());
+		set_name(o, "state", shca_actor_state_names[state]);
+		set_name(o, "turn", atomic_load(&c->holder) == i + 1 ? "yes" : NULL);
+		set_name(o, "in", NAME_OF(shca_call_names, atomic_load(&a->where)));
+		set_times(o, c, i);
+		set_int(o, "cpu", atomic_load(&a->cpu));
+		set_int(o, "turns", atomic_load(&a->turns));
+		set_int(o, "parked", atomic_load(&a->parked));
+		set_int(o, "outs", atomic_load(&a->outs));
+		json_array_append_new(list, o);
+	}
+	return list;
+}
+
+json_t *shca_snapshot_clock(const struct shca_fabric *f)
+{
+	const struct shca_clock *c = shca_clock_of(f);
+	json_t *o = json_object();
+	char hash[20];
+
+	set_int(o, "time", atomic_load(&c->now) - c->zero);
+	set_int(o, "syncs", atomic_load(&c->syncs));
+	set_int(o, "turns", atomic_load(&c->turns));
+	set_int(o, "own", atomic_load(&c->own));
+	set_int(o, "world", atomic_load(&c->waits_for_world));
+	set_int(o, "unquiet", atomic_load(&c->unquiet));
+	set_int(o, "paced", atomic_load(&c->paced));
+	set_int(o, "taken", atomic_load(&c->taken));
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)atomic_load(&c->hash));
+	json_object_set_new(o, "hash", json_string(hash));
+	return o;
 }
 
 json_t *shca_snapshot_fabric(const struct shca_fabric *f)

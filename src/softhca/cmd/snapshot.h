@@ -17,6 +17,9 @@ extern const char *const shca_snapshot_keys[SHCA_KINDS];
 json_t *shca_snapshot_fabric(const struct shca_fabric *f);
 /* slot, pid, comm, node, pinned, arena. */
 json_t *shca_snapshot_procs(const struct shca_fabric *f);
+/* Virtual time: threads and adapters; and the clock itself, of a fabric that has one. */
+json_t *shca_snapshot_actors(const struct shca_fabric *f);
+json_t *shca_snapshot_clock(const struct shca_fabric *f);
 /* Which HCA: name, node, device, lid, guid. */
 json_t *shca_snapshot_hca(const struct shca_hca *hca);
 /* An array of the HCA's live objects of a kind. */

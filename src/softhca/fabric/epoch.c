@@ -176,7 +176,7 @@ static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct sh
 		pause_a_while(n);
 		if (n < 2 * SPINS)
 			continue;
-		now = shca_now();
+		now = shca_real_now();
 		if (now >= deadline)
 			return false;
 		if (now - looked >= LOOK_AGAIN_NS) {
@@ -190,7 +190,7 @@ static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct sh
 
 bool shca_epoch_sync_for(struct shca_fabric *f, unsigned owner, uint64_t ns)
 {
-	uint64_t now = shca_now(), deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
+	uint64_t now = shca_real_now(), deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 	int cancel = shca_cancel_hold();
 	bool out = true;
 

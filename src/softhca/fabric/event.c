@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "cancel.h"
 #include "table.h"
 #include "xrc_life.h"
@@ -37,6 +38,25 @@ static struct {
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic uint32_t next_id = 1;
+
+/* The readable ends, a bit each; those of higher numbers are not known. */
+#define KNOWN_FDS 4096
+static _Atomic uint64_t channel_fds[KNOWN_FDS / 64];
+
+static void note_channel(int fd, bool is)
+{
+	if (fd < 0 || fd >= KNOWN_FDS)
+		return;
+	if (is)
+		atomic_fetch_or(&channel_fds[fd / 64], 1ULL << (fd % 64));
+	else
+		atomic_fetch_and(&channel_fds[fd / 64], ~(1ULL << (fd % 64)));
+}
+
+bool shca_event_is_channel(int fd)
+{
+	return fd >= 0 && fd < KNOWN_FDS && atomic_load(&channel_fds[fd / 64]) >> (fd % 64) & 1;
+}
 
 static void fifo_path(const struct shca_fabric *f, unsigned proc, uint32_t id, char *buf,
 		      size_t len)
@@ -68,6 +88,7 @@ int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
 	}
 	/* A user who has used up his share of pipe memory gets a smaller one. */
 	fcntl(*fd, F_SETPIPE_SZ, PIPE_SIZE);
+	note_channel(*fd, true);
 	return id;
 }
 
@@ -77,6 +98,7 @@ void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int f
 
 	fifo_path(f, proc, id, path, sizeof(path));
 	unlink(path);
+	note_channel(fd, false);
 	if (fd >= 0)
 		close(fd);
 }
@@ -134,6 +156,8 @@ void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc,
 	}
 	if (n != sizeof(*ev))
 		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
+	else if (shca_clock_of(f))
+		shca_actors_event(shca_clock_of(f), proc);
 }
 
 void shca_event_reset(void)

@@ -29,6 +29,8 @@ void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc,
  * in vain. */
 void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32_t idx,
 		       uint64_t number);
+/* Returns true if it is the readable end of a channel of this process. */
+bool shca_event_is_channel(int fd);
 /* Forgets cached descriptors (in a forked child). */
 void shca_event_reset(void);
 

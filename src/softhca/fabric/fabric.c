@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "address.h"
 #include "space.h"
 #include "sysfs.h"
@@ -143,6 +144,8 @@ static int fill_header(struct shca_fabric_header *h, const char *dir,
 	if (getrandom(&h->seed, sizeof(h->seed), 0) != sizeof(h->seed))
 		return -errno;
 	rc = shca_lock_init(&h->ctl_lock);
+	if (!rc && config->value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL)
+		rc = shca_clock_init(&h->clock, config);
 	if (!rc)
 		rc = fill_hcas(h);
 	h->size = place_tables(h->nhcas, h->hcas, config);
@@ -463,10 +466,24 @@ void shca_unlock(pthread_mutex_t *m)
 	pthread_mutex_unlock(m);
 }
 
-uint64_t shca_now(void)
+uint64_t shca_real_now(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+static struct shca_clock *followed;
+
+void shca_clock_follow(struct shca_clock *c)
+{
+	followed = c;
+}
+
+uint64_t shca_now(void)
+{
+	if (__builtin_expect(followed != NULL, 0))
+		return atomic_load_explicit(&followed->now, memory_order_relaxed);
+	return shca_real_now();
 }

@@ -139,6 +139,15 @@ void shca_counters_fold(struct shca_hca *hca, struct shca_qp_entry *qp);
 extern const char *const shca_counter_names[SHCA_C_COUNT];
 extern const char *const shca_counter_help[SHCA_C_COUNT]; /* for the manual */
 
-uint64_t shca_now(void); /* CLOCK_MONOTONIC, ns */
+uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
+/* The time of the adapters, ns: the real one, or after shca_clock_follow() that of a virtual clock.
+ */
+uint64_t shca_now(void);
+void shca_clock_follow(struct shca_clock *c);
+/* The virtual clock of a fabric; NULL: it has none. */
+static inline struct shca_clock *shca_clock_of(const struct shca_fabric *f)
+{
+	return shca_opt(f, SHCA_O_CLOCK) == SHCA_CLOCK_VIRTUAL ? &f->hdr->clock : NULL;
+}
 
 #endif

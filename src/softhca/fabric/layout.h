@@ -21,6 +21,7 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
+#include "layout_clock.h"
 #include "options.h"
 
 #define SHCA_MAGIC        0x3161636874666f73ULL /* "softhca1" */
@@ -165,7 +166,7 @@ enum shca_slot_state {
 
 struct shca_cqe {
 	_Atomic uint64_t word;
-	uint64_t visible_at; /* CLOCK_MONOTONIC ns from which a poll may return it; 0 = at once */
+	uint64_t visible_at; /* shca_now() from which a poll may return it; 0 = at once */
 	uint32_t rsc; /* table index of the QP (send; receive from its own RQ) or of the SRQ */
 	uint32_t wqe; /* send: posting counter; receive: WQE slot */
 	uint32_t byte_len;
@@ -453,6 +454,7 @@ struct shca_fabric_header {
 	_Atomic uint32_t ready;
 	pthread_mutex_t ctl_lock; /* robust: process slots, multicast */
 	struct shca_config config;
+	struct shca_clock clock;
 	struct shca_proc procs[SHCA_MAX_PROCS];
 	struct shca_mcast mcast[SHCA_MAX_MCAST];
 	struct shca_hca hcas[SHCA_MAX_HCAS];

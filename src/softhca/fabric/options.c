@@ -89,19 +89,21 @@ static void format_time(int64_t v, char *buf, size_t len)
 	format_units(v, factors, names, buf, len);
 }
 
-/* The shortest decimal that is read back as the same number of parts. */
-static void format_rate(int64_t parts, char *buf, size_t len)
+/* The shortest decimal that `parse` reads back as the same number of parts, `one` of which are 1.
+ */
+static void format_parts(int64_t parts, uint64_t one, int (*parse)(const char *s, int64_t *v),
+			 char *buf, size_t len)
 {
 	uint64_t power = 1;
 
 	for (int digits = 0; digits <= 10; digits++, power *= 10) {
-		unsigned __int128 scaled = (unsigned __int128)parts * power + SHCA_RATE_ONE / 2;
-		uint64_t v = (uint64_t)(scaled / SHCA_RATE_ONE);
+		unsigned __int128 scaled = (unsigned __int128)parts * power + one / 2;
+		uint64_t v = (uint64_t)(scaled / one);
 		int64_t back;
 
 		snprintf(buf, len, digits ? "%llu.%0*llu" : "%llu", (unsigned long long)(v / power),
 			 digits, (unsigned long long)(v % power));
-		if (shca_parse_rate(buf, &back) == 0 && back == parts)
+		if (parse(buf, &back) == 0 && back == parts)
 			return;
 	}
 }
@@ -126,7 +128,10 @@ static void format_value(enum shca_opt o, int64_t v, char *buf, size_t len)
 		format_time(v, buf, len);
 		break;
 	case SHCA_OPT_RATE:
-		format_rate(v, buf, len);
+		format_parts(v, SHCA_RATE_ONE, shca_parse_rate, buf, len);
+		break;
+	case SHCA_OPT_FACTOR:
+		format_parts(v, SHCA_FACTOR_ONE, shca_parse_factor, buf, len);
 		break;
 	case SHCA_OPT_CHOICE:
 		format_choice(shca_opts[o].unit, v, buf, len);
@@ -168,6 +173,9 @@ static void describe(enum shca_opt o, char *buf, size_t len)
 		break;
 	case SHCA_OPT_RATE:
 		snprintf(buf, len, "a rate from 0 to 1, as 0.01, 1%% or 1e-3");
+		break;
+	case SHCA_OPT_FACTOR:
+		snprintf(buf, len, "a number from %.40s to %.40s, as 1, 0.5 or 2.25", min, max);
 		break;
 	case SHCA_OPT_CHOICE:
 		snprintf(buf, len, "one of %s", d->unit);
@@ -233,6 +241,9 @@ static int parse_value(enum shca_opt o, const char *s, int64_t *v)
 		break;
 	case SHCA_OPT_TIME:
 		rc = shca_parse_time(s, v);
+		break;
+	case SHCA_OPT_FACTOR:
+		rc = shca_parse_factor(s, v);
 		break;
 	}
 	return rc || *v < d->min || *v > d->max ? -EINVAL : 0;

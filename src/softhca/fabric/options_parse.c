@@ -179,6 +179,15 @@ int shca_parse_rate(const char *s, int64_t *parts)
 	return 0;
 }
 
+int shca_parse_factor(const char *s, int64_t *parts)
+{
+	struct decimal d;
+
+	if (scan_decimal(&s, &d) || *s)
+		return -EINVAL;
+	return scale(&d, SHCA_FACTOR_ONE, parts);
+}
+
 int shca_parse_int(const char *s, int64_t *value)
 {
 	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');

@@ -11,10 +11,12 @@
 #include "options.h"
 
 /* A RATE of 1: rates are kept in parts per 2^32. */
-#define SHCA_RATE_ONE (INT64_C(1) << 32)
+#define SHCA_FACTOR_ONE (1LL << 20) /* parts of the factor 1 */
+#define SHCA_RATE_ONE   (INT64_C(1) << 32)
 
 /* "0.01", "1%", "1e-3" -> parts per 2^32; at most 1. */
 int shca_parse_rate(const char *s, int64_t *parts);
+int shca_parse_factor(const char *s, int64_t *parts);
 /* "42", "-1", "0x2a". */
 int shca_parse_int(const char *s, int64_t *value);
 /* yes, on, true, 1; no, off, false, 0; in either case of letters. */

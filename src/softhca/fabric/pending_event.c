@@ -44,7 +44,7 @@ static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
 	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
 		return;
 	atomic_fetch_or(&f->hdr->procs[proc].attention, SHCA_ATTENTION_QP);
-	shca_proc_wake(&f->hdr->procs[proc]);
+	shca_proc_notify(f, &f->hdr->procs[proc]);
 }
 
 /* ---- paying ---- */

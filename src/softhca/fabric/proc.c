@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
@@ -262,8 +263,18 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc)
 		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
 			continue;
 		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
-		shca_proc_wake(p);
+		shca_proc_notify(f, p);
 	}
+}
+
+void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p)
+{
+	struct shca_clock *c = shca_clock_of(f);
+
+	/* The adapter is due now. */
+	if (c)
+		shca_actor_sooner(c, (uint32_t)(p - f->hdr->procs), atomic_load(&c->now));
+	shca_proc_wake(p);
 }
 
 void shca_proc_wake(struct shca_proc *p)

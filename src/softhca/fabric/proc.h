@@ -59,6 +59,8 @@ void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
 /* Wakes a process's engine if it sleeps. What it is to find must be written before; the engine sets
  * `sleeping`, reads `bell`, looks for work once more, and then waits on the value that it read. */
 void shca_proc_wake(struct shca_proc *p);
+/* ... and, in virtual time, makes its adapters due now. */
+void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p);
 
 /* Wakes a process's engine like shca_proc_wake(), but only reads if the engine is awake. The work
  * must be stored in sequentially consistent order: either the engine sees it when it looks once

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actors.h"
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
@@ -202,6 +203,8 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	shca_arena_drop(f, proc);
 	remove_fifos(f, proc);
 	clear_executors(p);
+	if (shca_clock_of(f))
+		shca_actors_gone(f, proc);
 	atomic_store(&p->pinned, 0);
 	shca_proc_set_state(p, SHCA_PROC_FREE);
 }

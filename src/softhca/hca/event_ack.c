@@ -4,6 +4,8 @@
  */
 #include "event_ack.h"
 
+#include "clock/clock.h"
+
 static pthread_mutex_t lookups = PTHREAD_MUTEX_INITIALIZER;
 
 void shca_event_ack_lock(void)
@@ -45,12 +47,25 @@ static void wait_for_lookups(void)
 	shca_event_ack_unlock();
 }
 
+/* Waits for the condition. In virtual time another thread needs the turn to acknowledge. */
+static void wait_for_ack(pthread_cond_t *cond, pthread_mutex_t *mutex)
+{
+	if (shca_clk)
+		shca_clock_out();
+	pthread_cond_wait(cond, mutex);
+	if (shca_clk) {
+		pthread_mutex_unlock(mutex);
+		shca_clock_back();
+		pthread_mutex_lock(mutex);
+	}
+}
+
 void shca_event_ack_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
 			 const uint32_t *given)
 {
 	wait_for_lookups();
 	pthread_mutex_lock(mutex);
 	while (*completed != *given)
-		pthread_cond_wait(cond, mutex);
+		wait_for_ack(cond, mutex);
 	pthread_mutex_unlock(mutex);
 }

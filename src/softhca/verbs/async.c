@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "clock/clock.h"
 #include "fabric/event.h"
 #include "hca/event_ack.h"
 #include "hca/objects/qp.h"
@@ -91,6 +92,7 @@ static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
+	SHCA_CLOCKED(EVENT, 1);
 	struct shca_event ev;
 
 	if (!shca_ours(context)) {
@@ -98,6 +100,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		return -1;
 	}
 	do {
+		shca_clock_await_event(context->async_fd);
 		if (read(context->async_fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 	} while (!hand_out(shca_ctx(context), &ev, event));

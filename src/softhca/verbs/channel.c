@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "clock/clock.h"
 #include "fabric/event.h"
 #include "hca/context_objects.h"
 #include "hca/event_ack.h"
@@ -15,6 +16,7 @@
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_channel *channel;
 	int64_t id;
 
@@ -40,6 +42,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_channel *channel = (struct shca_channel *)ibchannel;
 	struct ibv_context *context = ibchannel->context;
 	int refs;
@@ -60,6 +63,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
+	SHCA_CLOCKED(EVENT, 1);
 	struct shca_context *ctx = shca_ctx(channel->context);
 	struct shca_event ev;
 	struct ibv_cq *found = NULL;
@@ -70,6 +74,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return -1;
 	}
 	while (!found) {
+		shca_clock_await_event(channel->fd);
 		if (read(channel->fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 		if (ev.kind != SHCA_EVENT_COMP)

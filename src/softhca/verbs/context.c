@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock/clock.h"
+#include "clocked.h"
 #include "fabric/cancel.h"
 #include "fabric/event.h"
 #include "hca/context_objects.h"
@@ -32,6 +34,7 @@ static void set_ops(struct ibv_context_ops *ops)
 	ops->post_srq_recv = shca_post_srq_recv;
 	ops->post_send = shca_post_send;
 	ops->post_recv = shca_post_recv;
+	shca_clocked_ops(ops);
 	ops->bind_mw = shca_bind_mw;
 	ops->dealloc_mw = shca_dealloc_mw;
 }
@@ -44,10 +47,10 @@ static void set_extended_ops(struct verbs_context *v, const struct shca_fabric *
 	v->alloc_td = shca_alloc_td;
 	v->dealloc_td = shca_dealloc_td;
 	v->alloc_parent_domain = shca_alloc_parent_domain;
-	v->create_cq_ex = shca_create_cq_ex;
+	v->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
 	v->modify_cq = shca_modify_cq;
 	v->create_srq_ex = shca_create_srq_ex;
-	v->create_qp_ex = shca_create_qp_ex;
+	v->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
 	if (shca_opt(f, SHCA_O_XRC)) {
 		v->open_xrcd = shca_open_xrcd;
 		v->close_xrcd = shca_close_xrcd;
@@ -138,6 +141,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 int ibv_close_device(struct ibv_context *context)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(context);
 	bool ours = shca_ours(context), leftovers = shca_context_objects_any(ctx);
 	int cancel;

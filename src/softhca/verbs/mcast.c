@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "clock/clock.h"
 #include "hca/objects/mcast.h"
 
 static int check(const struct ibv_qp *qp, const union ibv_gid *gid)
@@ -20,6 +21,7 @@ static int check(const struct ibv_qp *qp, const union ibv_gid *gid)
 
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
+	SHCA_CLOCKED(VERB, 1);
 	int ret = check(qp, gid);
 
 	(void)lid;
@@ -30,6 +32,7 @@ int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
+	SHCA_CLOCKED(VERB, 1);
 	int ret = check(qp, gid);
 
 	(void)lid;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "clock/clock.h"
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
 #include "hca/context_objects.h"
@@ -30,6 +31,8 @@ static void complain(const char *sentence)
 
 static void fork_prepare(void)
 {
+	if (shca_clk)
+		shca_clock_disturb(shca_clk);
 	pthread_mutex_lock(&lock);
 	shca_context_objects_fork_prepare();
 }
@@ -175,6 +178,7 @@ static int take_slot(void)
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
 	shca_self.proc->node = shca_self.node;
+	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
 	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -186,6 +190,7 @@ static void give_slot(void)
 {
 	unsigned slot = shca_self.slot;
 
+	shca_clock_detach();
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	shca_proc_detach(&shca_self.fabric, slot);
@@ -232,6 +237,9 @@ __attribute__((destructor)) static void at_exit(void)
 	if (contexts == 0 && shca_self.slot != SHCA_NO_PROC) {
 		shca_engine_stop();
 		give_slot();
+	} else if (shca_clk) {
+		/* The thread that ends the process needs no turn for what it still does. */
+		shca_clock_out();
 	}
 	pthread_mutex_unlock(&lock);
 }

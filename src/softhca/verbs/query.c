@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "clock/clock.h"
+
 #define PAGE_SIZES 0xfffffffffffff000ULL /* 4 KiB and all powers of two above */
 #define ACK_DELAY  16                    /* 4.096 us * 2^16: as the ConnectX has it */
 #define CLOCK_KHZ  1000000               /* timestamps count nanoseconds */
@@ -126,6 +128,8 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 /* The raw clock is a count of ticks: all of it is in tv_nsec, as mlx5 has it, whatever its size. */
 int shca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
+	SHCA_CLOCKED(TIME, 1);
+
 	(void)context;
 	if (values->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;

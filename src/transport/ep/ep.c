@@ -80,6 +80,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);
+	ep->core.send_pending = ep->job.send_pending;
 	if (ep->params.service_thread) {
 		error = tq_service_start(ep);
 		if (error)
@@ -98,7 +99,7 @@ free_ep:
 
 const void *tq_address(const struct tq_ep *ep, size_t *len)
 {
-	return tq_conn_address((struct tq_net *)&ep->net, len);
+	return tq_connections_address((struct tq_net *)&ep->net, len);
 }
 
 const char *tq_device_text(const struct tq_ep *ep)
@@ -129,7 +130,7 @@ static bool all_delivered(struct tq_ep *ep)
 	bool control = tq_control_idle(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
-	       tq_conn_settled(&ep->net);
+	       tq_connections_settled(&ep->net);
 }
 
 int tq_flush(struct tq_ep *ep)
@@ -160,8 +161,9 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_progress(ep);
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
 	 * node may still need. */
-	tq_conn_leave(&ep->net);
-	while (!tq_conn_left(&ep->net) || tq_srqs_withdrawn(&ep->net) || !tq_conn_settled(&ep->net))
+	tq_connections_leave(&ep->net);
+	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
+	       !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
@@ -169,7 +171,7 @@ void tq_close(struct tq_ep *ep)
 	ended = tq_core_ended(&ep->core);
 	if (ended)
 		tq_ep_tell(ep, ended);
-	tq_ep_release_told(ep);
+	tq_ep_release_completed(ep);
 	/* The protocol gives back what it has of the network; no completion is looked at any more.
 	 */
 	tq_core_destroy(&ep->core);
@@ -220,10 +222,10 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 /* Into their buffers the HCA writes. */
 static bool is_reading(const struct tq_pair *pair)
 {
-	const struct tq_rreq *r;
+	const struct tq_recv_req *r;
 
 	DL_FOREACH2(pair->active, r, pnext) {
-		if (r->state == TQ_RREQ_READING)
+		if (r->state == TQ_RECV_REQ_READING)
 			return true;
 	}
 	return false;
@@ -236,7 +238,7 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	bool control = tq_link_idle(&ep->net, peer->link);
 
 	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		if (pair->sreqs || is_reading(pair))
+		if (pair->send_reqs || is_reading(pair))
 			return false;
 	}
 	return control;

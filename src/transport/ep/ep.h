@@ -31,7 +31,7 @@ struct tq_ep {
 	struct tq_net net;
 	/* Requests whose complete() has been called; they are released when the lock is taken
 	 * anyway. */
-	_Atomic(struct tq_req *) told;
+	_Atomic(struct tq_req *) completed_list;
 	/* Calls of tq_progress(): the service thread sees by it whether the application looks after
 	 * things itself. */
 	_Atomic uint64_t progress;
@@ -59,7 +59,7 @@ void tq_ep_progress(struct tq_ep *ep);
 /* Calls complete() for a list of requests; several threads may be at it, each with its own. */
 void tq_ep_tell(struct tq_ep *ep, struct tq_req *list);
 /* The requests that complete() was called for go back. */
-void tq_ep_release_told(struct tq_ep *ep);
+void tq_ep_release_completed(struct tq_ep *ep);
 
 /*
  * Copies what the service thread took in, which came before what is polled or received now: that

@@ -5,13 +5,13 @@
 
 #include "ep/ep.h"
 
-void tq_ep_release_told(struct tq_ep *ep)
+void tq_ep_release_completed(struct tq_ep *ep)
 {
 	struct tq_req *req, *next;
 
-	if (!atomic_load_explicit(&ep->told, memory_order_relaxed))
+	if (!atomic_load_explicit(&ep->completed_list, memory_order_relaxed))
 		return;
-	for (req = atomic_exchange_explicit(&ep->told, NULL, memory_order_acquire); req;
+	for (req = atomic_exchange_explicit(&ep->completed_list, NULL, memory_order_acquire); req;
 	     req = next) {
 		next = req->next;
 		tq_core_release(req);
@@ -26,8 +26,8 @@ void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
 		ep->job.complete(req->user, &req->status);
 		last = req;
 	}
-	last->next = atomic_load_explicit(&ep->told, memory_order_relaxed);
-	while (!atomic_compare_exchange_weak_explicit(&ep->told, &last->next, list,
+	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&ep->completed_list, &last->next, list,
 						      memory_order_release, memory_order_relaxed))
 		;
 }
@@ -50,7 +50,7 @@ int tq_ep_poll(struct tq_ep *ep)
 		}
 	}
 	ep->quiet = 0;
-	tq_ep_release_told(ep);
+	tq_ep_release_completed(ep);
 	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
 }
 
@@ -67,9 +67,9 @@ static int progress_unlock(struct tq_ep *ep)
 	events = tq_ep_poll(ep);
 	if (ep->core.ended) {
 		/* The log has said what failed, and why, before the user is told that it did. */
-		tq_conn_report(&ep->net);
-		ended = tq_conn_settled(&ep->net) ? tq_core_ended(&ep->core)
-						  : tq_core_ended_unfailed(&ep->core);
+		tq_connections_report(&ep->net);
+		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
+							 : tq_core_ended_unfailed(&ep->core);
 	}
 	tq_ep_unlock(ep);
 	if (ended)

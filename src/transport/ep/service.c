@@ -42,7 +42,7 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
-		n += tq_conn_poll(&ep->net, next);
+		n += tq_connections_poll(&ep->net, next);
 	} while (n > 0);
 	ep->core.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
@@ -119,7 +119,7 @@ static void *run(void *arg)
 		tq_lock(&ep->lock);
 		TQ_COUNT(&ep->stats, service_wakeups);
 		serve(ep, &next);
-		if (!broken && !ep->net.broken && arm(ep)) {
+		if (!broken && !ep->net.broken_reason && arm(ep)) {
 			broken = true;
 			tq_log(&ep->job, TQ_LOG_WARN,
 			       "The service thread can't wait for completions: recalls are "

@@ -72,7 +72,7 @@ void tq_peer_connect(struct tq_peer *peer)
 	struct tq_ep *ep = tq_ep_of(peer->core);
 
 	tq_lock(&ep->lock);
-	tq_conn_lane(&ep->net, peer->link, TQ_LANE_CONTROL);
+	tq_lane_request(&ep->net, peer->link, TQ_LANE_CONTROL);
 	tq_ep_unlock(ep);
 }
 

@@ -413,8 +413,9 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 		b->link = NULL;
 		post_again(net, b); /* rule 3 of credit.c */
 		break;
-	case TQ_MSG_PRESS:
-		link->pressed = tq_get32(((const struct tq_msg_press *)b->buf)->stop) != 0;
+	case TQ_MSG_BACKPRESSURE:
+		link->backpressured =
+			tq_get32(((const struct tq_msg_backpressure *)b->buf)->stop) != 0;
 		use_again(net, b, link);
 		break;
 	default:

@@ -9,8 +9,8 @@
 
 #include "base/log.h"
 #include "net/address.h"
-#include "net/conn.h"
-#include "net/near.h"
+#include "net/connections.h"
+#include "net/locality.h"
 
 /*
  * How good a port is; what comes first decides. InfiniBand goes before RoCE, and an IPv4 address of
@@ -113,7 +113,7 @@ static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint
 	static const struct tq_job quiet = {.log = say_nothing};
 	const struct tq_job *job = net->job;
 	struct tq_device *dev = &net->dev;
-	struct merit merit = {.distance = tq_near(verbs->device)};
+	struct merit merit = {.distance = tq_locality(verbs->device)};
 
 	net->job = &quiet;
 	*dev = (struct tq_device){.verbs = verbs, .port_num = port};

@@ -142,8 +142,8 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	struct tq_backlog *b = link->backlog;
 
 	DL_DELETE(link->backlog, b);
-	if (link->press == b)
-		link->press = NULL;
+	if (link->backpressure == b)
+		link->backpressure = NULL;
 	if (b->copy.reg)
 		link->backlog_bytes -= b->len;
 	if (!link->backlog)
@@ -221,29 +221,29 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 	return rc == -EAGAIN ? enqueue(net, link, msg, len, NULL, flags) : rc;
 }
 
-void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop)
+void tq_control_send_backpressure(struct tq_net *net, struct tq_link *link, bool stop)
 {
-	struct tq_msg_press msg = {.hdr.type = TQ_MSG_PRESS, .stop = tq_put32(stop)};
+	struct tq_msg_backpressure msg = {.hdr.type = TQ_MSG_BACKPRESSURE, .stop = tq_put32(stop)};
 	const struct tq_backlog *last = link->backlog ? link->backlog->prev : NULL;
 
-	if (link->press) {
-		memcpy(link->press->data, &msg, sizeof(msg));
+	if (link->backpressure) {
+		memcpy(link->backpressure->data, &msg, sizeof(msg));
 		return;
 	}
 	/* A peer that can't be told has failed, or goes on as it was. */
 	if (!tq_control_send(net, link, &msg, sizeof(msg), 0) && link->backlog &&
 	    link->backlog->prev != last)
-		link->press = link->backlog->prev;
+		link->backpressure = link->backlog->prev;
 }
 
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct tq_control *control = net->control;
-	bool data = control->data_link == link; /* a receive waits for them, so no press */
+	bool data = control->data_link == link; /* a receive waits for them, so no BACKPRESSURE */
 	struct tq_lane *lane;
 
 	control->data_link = NULL;
-	if (!data && (link->pressed || link->backlog_bytes + len > BACKLOG_MAX))
+	if (!data && (link->backpressured || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
 	/* It is made where the lane keeps what is inline, as no other comes between. */
@@ -282,7 +282,7 @@ bool tq_control_waits(const struct tq_net *net)
 
 bool tq_control_moves(const struct tq_link *link)
 {
-	return link->backlog && !link->pressed && !link->failed;
+	return link->backlog && !link->backpressured && !link->failed;
 }
 
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)

@@ -24,7 +24,7 @@ struct tq_control {
 	/* credit.c */
 	struct tq_link *from;  /* links that have a bank (from_next) */
 	struct tq_link *owing; /* links to which CREDIT is due (next_owing) */
-	bool pressing;         /* unexpected data are at their limit */
+	bool backpressured;    /* unexpected data are at their limit */
 
 	/* control.c */
 	struct tq_link *waiting; /* links with a backlog (waiting_next) */
@@ -44,7 +44,7 @@ struct tq_control {
 /* control.c */
 /* Tells the link's process whether it may send eager data. One that can't be told yet, as it takes
  * nothing, is told the last word only: others may change that as often as they like. */
-void tq_control_say_press(struct tq_net *net, struct tq_link *link, bool stop);
+void tq_control_send_backpressure(struct tq_net *net, struct tq_link *link, bool stop);
 /* What was posted waits again, in front of what was not yet, and has its copy. false: there is no
  * memory for it, so the link has failed. */
 bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy);

@@ -191,7 +191,7 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
  * any more then. That is an event: it is looked after at once. */
 static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 {
-	int n = net->broken ? 0 : poll_one(net, cq, budget);
+	int n = net->broken_reason ? 0 : poll_one(net, cq, budget);
 
 	if (n >= 0)
 		return n;
@@ -211,7 +211,7 @@ int tq_cq_sweep(struct tq_net *net)
 	int events = 0, n = 1;
 
 	cq->sweeping = true;
-	for (uint32_t i = 0; n && i < cq->size && !net->broken; i++) {
+	for (uint32_t i = 0; n && i < cq->size && !net->broken_reason; i++) {
 		n = poll_one(net, cq, 1);
 		events += n != 0;
 	}

@@ -75,8 +75,8 @@ static int bank_give(struct tq_net *net, struct tq_link *link)
 	bank->granted[TQ_SMALL] += CREDIT_BUFFERS;
 	link->bank = bank;
 	DL_APPEND2(net->control->from, link, from_prev, from_next);
-	if (net->control->pressing)
-		tq_control_say_press(net, link, true);
+	if (net->control->backpressured)
+		tq_control_send_backpressure(net, link, true);
 	return 0;
 }
 
@@ -93,14 +93,14 @@ int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_contro
 	return rc;
 }
 
-void tq_control_press(struct tq_net *net, bool stop)
+void tq_control_backpressure(struct tq_net *net, bool stop)
 {
 	struct tq_link *link;
 
-	net->control->pressing = stop;
+	net->control->backpressured = stop;
 	DL_FOREACH2(net->control->from, link, from_next)
 		if (!link->failed && !link->left && !link->promised)
-			tq_control_say_press(net, link, stop);
+			tq_control_send_backpressure(net, link, stop);
 }
 
 static bool credit_is_due(struct tq_link *link)

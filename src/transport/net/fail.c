@@ -3,7 +3,7 @@
  * Failures: of a link, of a lane, of all; who else fails with it, and that the other process is
  * told.
  */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void start_cut(struct tq_net *net, struct tq_link *link)
 		return;
 	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	c->cut_backoff = FIRST_CUT_BACKOFF;
-	LL_PREPEND2(net->conns->cut, link, contact->next_cut);
+	LL_PREPEND2(net->connections->cut, link, contact->next_cut);
 	net->nrequests++;
 	say_cut(net, link, now);
 }
@@ -49,7 +49,7 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 	if (!link->contact->cut_until)
 		return;
 	link->contact->cut_until = 0;
-	LL_DELETE2(net->conns->cut, link, contact->next_cut);
+	LL_DELETE2(net->connections->cut, link, contact->next_cut);
 	net->nrequests--;
 }
 
@@ -66,8 +66,8 @@ static void link_fail(struct tq_net *net, struct tq_link *link, bool lost, const
 		tq_fate_inquire(link, tq_now());
 	link->contact->why = strdup(why);
 	start_cut(net, link);
-	link->contact->next_broken = net->conns->broken;
-	net->conns->broken = link;
+	link->contact->next_broken = net->connections->broken;
+	net->connections->broken = link;
 	tq_requests_drop(net, link);
 	/* What waits there for a receive of that process would wait for ever. */
 	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
@@ -103,9 +103,9 @@ static void fail_all(struct tq_net *net, const char *why)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp) {
+	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!link->failed)
-			link->contact->told = true;
+			link->contact->reported = true;
 		tq_link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link),
 			      why);
 	}
@@ -116,18 +116,18 @@ void tq_conn_break(struct tq_net *net)
 	struct tq_node *node, *tmp;
 	struct tq_lane *lane;
 
-	net->broke = true;
+	net->broken_handled = true;
 	net->rcq.drained = true; /* of what there will be */
 	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
-	       net->broken);
+	       net->broken_reason);
 	net->failures++;
-	fail_all(net, net->broken);
+	fail_all(net, net->broken_reason);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_node_retire_lanes(net, node);
 	/* What is posted still has no completion. */
-	DL_FOREACH(net->conns->failed, lane)
+	DL_FOREACH(net->connections->failed, lane)
 		tq_lane_flush(net, lane);
-	tq_conn_report(net);
+	tq_connections_report(net);
 	tq_core_broken(net->core);
 }
 
@@ -170,7 +170,7 @@ static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t
 	TQ_COUNT(net->stats, connections_renewed);
 	/* Also where nothing waits to be sent: it shows that they are still there. */
 	for (uint32_t i = 0; i < n; i++)
-		tq_conn_lane(net, others[i], lane->kind);
+		tq_lane_request(net, others[i], lane->kind);
 	free(others);
 }
 
@@ -195,7 +195,7 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 		if (link->failed)
 			continue;
 		link->contact->culprit = culprit->nonce;
-		link->contact->told = true;
+		link->contact->reported = true;
 		tq_link_failf(net, link, "The %s connection to %s failed with that to %s.", kind,
 			      tq_link_name(link), tq_link_name(culprit));
 	}
@@ -249,7 +249,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 			      tq_link_name(link));
 	} else {
 		/* Others of that node will say the same. */
-		link->contact->told = culprit->failed || culprit->contact->blamed;
+		link->contact->reported = culprit->failed || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_failf(net, link,
 			      "%s has cut the connection: it failed there with that to %s.",
@@ -281,7 +281,7 @@ void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due)
 {
 	struct tq_link *link, *next;
 
-	LL_FOREACH_SAFE2(net->conns->cut, link, next, contact->next_cut) {
+	LL_FOREACH_SAFE2(net->connections->cut, link, next, contact->next_cut) {
 		struct tq_contact *c = link->contact;
 
 		if (now >= c->cut_until) {

@@ -9,10 +9,10 @@
  *  - the peer itself, whose service thread acknowledges that its connection is cut.
  *
  * The answer takes a moment: a process that is killed loses its queues before its mark, or the
- * other way round. Until then the failure isn't reported (tq_conn_report()), so that the sentence
- * in the log, which comes before any request ends with the failure, gives the cause.
+ * other way round. Until then the failure isn't reported (tq_connections_report()), so that the
+ * sentence in the log, which comes before any request ends with the failure, gives the cause.
  */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #define PATIENCE     (250 * TQ_MS)
 #define ASK_INTERVAL (20 * TQ_MS)
@@ -55,7 +55,7 @@ static void ask_mates(struct tq_net *net, struct tq_link *link)
 	struct tq_link *mate, *tmp;
 	uint32_t i = 0, asked = 0;
 
-	HASH_ITER(hh, net->conns->links, mate, tmp) {
+	HASH_ITER(hh, net->connections->links, mate, tmp) {
 		struct tq_oob_hdr ask;
 
 		if (mate == link || mate->node != link->node || mate->failed || mate->left ||
@@ -77,7 +77,7 @@ bool tq_fate_is_open(struct tq_net *net, struct tq_link *link, uint64_t now)
 		return false;
 	if (tq_fate_has_died(net, link)) {
 		c->fate = TQ_FATE_DIED;
-	} else if (now >= c->fate_until || net->broken) {
+	} else if (now >= c->fate_until || net->broken_reason) {
 		c->fate = c->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN;
 	} else if (now >= c->fate_due) {
 		c->fate_due = now + ASK_INTERVAL;

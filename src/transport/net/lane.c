@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Posting on INI QPs: room, signalling, and direct sends on hold lanes. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <assert.h>
 #include <errno.h>

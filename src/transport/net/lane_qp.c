@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The INI QP of a lane: its states, and who has confirmed it. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "net/objects.h"
 
 /* ---- wire.c ---- */
-extern const struct tq_wire_ops tq_net_ops;
+extern const struct tq_net_ops tq_net_ops;
 
 /* params, job, cache, core and stats are set; all else is made here. */
 int tq_net_open(struct tq_net *net);
@@ -24,8 +24,8 @@ int tq_net_work(struct tq_net *net);
 /* The adapter, or a queue of it, has failed for good: at the next tq_net_work() all ends. */
 static inline void tq_net_broken(struct tq_net *net, const char *why)
 {
-	if (!net->broken)
-		net->broken = why;
+	if (!net->broken_reason)
+		net->broken_reason = why;
 }
 
 /* ---- device.c ---- */
@@ -134,7 +134,7 @@ uint64_t tq_control_copy_bytes(const struct tq_net *net, const struct tq_sg *cop
 /* Is there a reserve with nothing left? */
 bool tq_posts_dry(const struct tq_net *net);
 void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *bounce);
-void tq_control_press(struct tq_net *net, bool stop);
+void tq_control_backpressure(struct tq_net *net, bool stop);
 /* What a process that connects its control lane is told; its number here is link->here. */
 struct tq_control_terms {
 	uint32_t srqn[TQ_CLASSES];
@@ -240,49 +240,49 @@ int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uin
 int tq_put_poll(struct tq_net *net);
 void tq_put_forget(struct tq_net *net, struct tq_link *link);
 
-/* ---- conn.c, fail.c, conns.c, node.c: connections ---- */
-int tq_conns_open(struct tq_net *net);
-void tq_conns_close(struct tq_net *net);
+/* ---- lane_connect.c, fail.c, connections.c, node.c: connections ---- */
+int tq_connections_open(struct tq_net *net);
+void tq_connections_close(struct tq_net *net);
 /*
  * The node's control or bulk lane, usable towards the link's process: NULL: not yet; it is then
  * asked for, and when it is there tq_control_connected() or tq_rdma_poll() sees it. A failed
  * connection ends in tq_link_failf().
  */
-struct tq_lane *tq_conn_lane(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
+struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
 /* A free hold lane, usable towards it: it is taken then. NULL: none now; one is asked for within
  * the limits (tq_core_lane_ready()). */
-struct tq_lane *tq_conn_hold_get(struct tq_net *net, struct tq_link *link);
-void tq_conn_hold_put(struct tq_net *net, struct tq_lane *lane);
+struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link);
+void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane);
 /* A completion with an error on a lane (each one of a lane in TQ_LANE_FAILED may be reported, only
  * the first counts): fails the link that it was posted towards (of a control or bulk lane: the WQE
  * of that number), and if nobody knows what became of the others those that use it, with one
  * sentence that names the cause and the peer. */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
 /* All towards and from that process ends, with a sentence that names it; `what` says why. Once. May
- * be called within an operation: the protocol is told at the next tq_conn_report(). */
+ * be called within an operation: the protocol is told at the next tq_connections_report(). */
 void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what);
-/* All of them, with all that is under way: net->broken says why. */
+/* All of them, with all that is under way: net->broken_reason says why. */
 void tq_conn_break(struct tq_net *net);
 /*
  * The link, or all, are about to go: asks those that may still send us CREDIT to stop, since what
- * is late breaks their lane. tq_link_left(), tq_conn_left(): they have promised it, or a moment is
- * over; and no datagram is under way, whose address handle may go with its link.
+ * is late breaks their lane. tq_link_left(), tq_connections_left(): they have promised it, or a
+ * moment is over; and no datagram is under way, whose address handle may go with its link.
  */
 void tq_link_leave(struct tq_net *net, struct tq_link *link);
 bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
-void tq_conn_leave(struct tq_net *net);
-bool tq_conn_left(const struct tq_net *net);
-/* Logs what has failed, and tells the protocol; returns how many links. Part of tq_conn_poll(); to
- * be called before the user hears of it in another way. */
-int tq_conn_report(struct tq_net *net);
+void tq_connections_leave(struct tq_net *net);
+bool tq_connections_left(const struct tq_net *net);
+/* Logs what has failed, and tells the protocol; returns how many links. Part of
+ * tq_connections_poll(); to be called before the user hears of it in another way. */
+int tq_connections_report(struct tq_net *net);
 /* Returns true if all that has failed is reported. Else the user must not hear of a failure yet:
  * why a connection failed is being inquired, for a quarter of a second at most. */
-bool tq_conn_settled(const struct tq_net *net);
+bool tq_connections_settled(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
-int tq_conn_poll(struct tq_net *net, uint64_t *next);
+int tq_connections_poll(struct tq_net *net, uint64_t *next);
 /* An address as published; link by address. */
-const void *tq_conn_address(struct tq_net *net, size_t *len);
+const void *tq_connections_address(struct tq_net *net, size_t *len);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,
 		struct tq_link **link);
 /* The peer that was added with that address; NULL: none. */

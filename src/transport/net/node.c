@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes and links: who is where, and by which name. */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,13 +16,13 @@ struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce)
 {
 	struct tq_link *link;
 
-	HASH_FIND(hh, net->conns->links, &nonce, sizeof(nonce), link);
+	HASH_FIND(hh, net->connections->links, &nonce, sizeof(nonce), link);
 	return link;
 }
 
 struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn)
 {
-	return tq_handle_get(&net->conns->numbers, conn);
+	return tq_handle_get(&net->connections->numbers, conn);
 }
 
 const char *tq_link_name(const struct tq_link *link)
@@ -72,7 +72,7 @@ struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node)
 {
 	struct ibv_ah_attr path;
 
-	if (node->ah || net->broken || (node->ah_error && tq_now() < node->ah_due))
+	if (node->ah || net->broken_reason || (node->ah_error && tq_now() < node->ah_due))
 		return node->ah;
 	tq_address_path(net, &node->key.gid, node->lid, &path);
 	node->ah = ibv_create_ah(net->dev.pd, &path);
@@ -85,7 +85,7 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 {
 	struct tq_link *link;
 
-	if (net->broken)
+	if (net->broken_reason)
 		return -EIO;
 	link = calloc(1, sizeof(*link));
 	if (!link)
@@ -97,7 +97,7 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 	link->ud_qpn = tq_get32(a->ud_qpn);
 	link->ud_qkey = tq_get32(a->ud_qkey);
 	link->nonce = tq_get64(a->nonce);
-	link->here = tq_handle_new(&net->conns->numbers, link);
+	link->here = tq_handle_new(&net->connections->numbers, link);
 	if (!link->here)
 		goto free_contact;
 	link->node = node_get(net, a);
@@ -105,13 +105,13 @@ static int link_new(struct tq_net *net, const struct tq_address *a, struct tq_li
 		goto free_number;
 	link->node->nlinks++;
 	tq_fate_watch(net, link);
-	net->conns->nunnamed++;
+	net->connections->nunnamed++;
 	TQ_LEVEL(net->stats, unnamed, 1);
-	HASH_ADD(hh, net->conns->links, nonce, sizeof(link->nonce), link);
+	HASH_ADD(hh, net->connections->links, nonce, sizeof(link->nonce), link);
 	*made = link;
 	return 0;
 free_number:
-	tq_handle_free(&net->conns->numbers, link->here);
+	tq_handle_free(&net->connections->numbers, link->here);
 free_contact:
 	free(link->contact);
 free_link:
@@ -124,7 +124,7 @@ struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *byt
 	struct tq_address a;
 	struct tq_link *link;
 
-	if (net->conns->nunnamed >= MAX_UNNAMED ||
+	if (net->connections->nunnamed >= MAX_UNNAMED ||
 	    tq_address_check(net, bytes, sizeof(*bytes), &a) || link_new(net, &a, &link))
 		return NULL;
 	return link;
@@ -150,7 +150,7 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 			return error;
 	}
 	link->peer = peer;
-	net->conns->nunnamed--;
+	net->connections->nunnamed--;
 	TQ_LEVEL(net->stats, unnamed, -1);
 	TQ_LEVEL(net->stats, peers, 1);
 	*added = link;
@@ -186,7 +186,7 @@ static void unconfirm_all(struct tq_net *net, struct tq_link *link)
 		if (lane->user == link)
 			lane->user = NULL;
 	}
-	DL_FOREACH(net->conns->failed, lane) {
+	DL_FOREACH(net->connections->failed, lane) {
 		if (lane->user == link)
 			lane->user = NULL;
 	}
@@ -206,18 +206,18 @@ void tq_node_retire_lanes(struct tq_net *net, struct tq_node *node)
 
 static void link_free(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_conns *conns = net->conns;
+	struct tq_connections *connections = net->connections;
 	struct tq_contact *c = link->contact;
 	struct tq_link **p;
 
-	for (p = &conns->broken; *p; p = &(*p)->contact->next_broken) {
+	for (p = &connections->broken; *p; p = &(*p)->contact->next_broken) {
 		if (*p == link) {
 			*p = c->next_broken;
 			tq_link_say_why(net, link);
 			break;
 		}
 	}
-	for (p = &conns->wants_hold; *p; p = &(*p)->contact->next_hold) {
+	for (p = &connections->wants_hold; *p; p = &(*p)->contact->next_hold) {
 		if (*p == link) {
 			*p = c->next_hold;
 			break;
@@ -225,12 +225,12 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	}
 	tq_link_cut_end(net, link);
 	if (!link->peer)
-		conns->nunnamed--;
+		connections->nunnamed--;
 	TQ_LEVEL(net->stats, unnamed, -!link->peer);
 	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
-	conns->nacks_owed -= c->owed_ack;
-	HASH_DEL(conns->links, link);
-	tq_handle_free(&conns->numbers, link->here);
+	connections->nacks_owed -= c->owed_ack;
+	HASH_DEL(connections->links, link);
+	tq_handle_free(&connections->numbers, link->here);
 	free(c->why);
 	free(c);
 	free(link);
@@ -257,7 +257,7 @@ void tq_links_free(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
-	HASH_ITER(hh, net->conns->links, link, tmp) {
+	HASH_ITER(hh, net->connections->links, link, tmp) {
 		struct tq_node *node = link->node;
 
 		tq_control_forget(net, link);

@@ -76,7 +76,7 @@ struct tq_cq {
 	bool sweeping;      /* there may be completions of SRQs in it that are gone */
 };
 
-/* ---- conn.c: nodes, lanes, links ---- */
+/* ---- lane_connect.c: nodes, lanes, links ---- */
 
 #define TQ_LANE_BATCH 16 /* at least every so many sends on a lane one is signalled */
 
@@ -128,9 +128,9 @@ struct tq_lane {
 	struct tq_link *user;       /* and towards this process */
 	struct tq_link **confirmed; /* the processes that hold the TGT QP open: nconfirmed, room */
 	uint32_t nconfirmed, confirmed_room;
-	struct tq_request *requests; /* conn.c: that wait for its TGT QP, or for a process to open
-					it; the first asks for the TGT QP to be made */
-	/* Hold lanes: in its node's list; failed ones: in that of struct tq_conns. */
+	struct tq_request *requests; /* lane_connect.c: that wait for its TGT QP, or for a process
+					to open it; the first asks for the TGT QP to be made */
+	/* Hold lanes: in its node's list; failed ones: in that of struct tq_connections. */
 	struct tq_lane *next, *prev;
 	/*
 	 * Hold lane: how many of its WQEs were reported. Of direct sends that nobody waits for
@@ -157,11 +157,11 @@ struct tq_node {
 	struct tq_lane *control, *bulk; /* NULL: not asked for yet */
 	struct tq_lane *hold;           /* list */
 	uint32_t nhold;
-	struct tq_stup *idle_lanes;  /* list: the protocol's, of these (struct tq_peer) */
-	uint32_t nlinks, nlanes;     /* it goes with the last of them */
-	struct tq_rdma_op *bulk_ops; /* rdma.c: queue; those not all posted come last */
-	uint64_t bulk_bytes;         /* of what is posted */
-	bool bulk_busy;              /* in rdma.c's list */
+	struct tq_tx_tuple *idle_lanes; /* list: the protocol's, of these (struct tq_peer) */
+	uint32_t nlinks, nlanes;        /* it goes with the last of them */
+	struct tq_rdma_op *bulk_ops;    /* rdma.c: queue; those not all posted come last */
+	uint64_t bulk_bytes;            /* of what is posted */
+	bool bulk_busy;                 /* in rdma.c's list */
 	struct tq_node *bulk_next, *bulk_prev;
 	bool hold_full; /* a hold lane could not be made: no more are tried */
 	bool no_bulk;   /* nor the bulk lane: the control lane stands in */
@@ -198,7 +198,7 @@ struct tq_link {
 	struct tq_node *node;
 	uint32_t ud_qpn, ud_qkey; /* where it answers connection requests */
 	uint64_t nonce; /* a random number of its endpoint's: names it, and tells its lives apart */
-	struct tq_contact *contact; /* conn.h: its address, what waits */
+	struct tq_contact *contact; /* connections.h: its address, what waits */
 	struct tq_lane *ready[2]; /* its node's control and bulk lane, once it has confirmed them */
 
 	/* As sender to it; given by its answer for the control lane. */
@@ -209,9 +209,9 @@ struct tq_link {
 	uint32_t credits[TQ_CLASSES];
 	struct tq_backlog *backlog;                  /* FIFO */
 	uint64_t backlog_bytes;                      /* of its messages with data */
-	struct tq_backlog *press;                    /* of these, the PRESS; NULL: none */
+	struct tq_backlog *backpressure;             /* of these, the BACKPRESSURE; NULL: none */
 	struct tq_link *waiting_next, *waiting_prev; /* control.c: links with a backlog */
-	bool pressed;                                /* it asked for no more eager data */
+	bool backpressured;                          /* it asked for no more eager data */
 	struct tq_put *puts;                         /* FIFO */
 	uint32_t nputs;
 	struct tq_link *puts_next, *puts_prev; /* put.c: links with puts that wait */
@@ -244,7 +244,7 @@ struct tq_net {
 	struct ibv_xrcd *xrcd;
 	int xrcd_fd;
 	uint64_t domain; /* names the XRC domain among those of this port */
-	struct tq_wire_limits limits;
+	struct tq_net_limits limits;
 	struct tq_mem *mem;         /* mem.c */
 	struct tq_srqs *srqs;       /* srq.c */
 	struct tq_control *control; /* control.c */
@@ -254,13 +254,13 @@ struct tq_net {
 	struct tq_node *bulk_busy;  /* rdma.c: nodes with a queue (bulk_next) */
 	struct tq_link *putting;    /* put.c: links with puts that wait */
 	struct tq_oob *oob;         /* oob.c */
-	struct tq_conns *conns;     /* conn.c */
-	struct tq_node *nodes;      /* hash */
-	uint32_t works;             /* calls of tq_net_work() */
-	const char *broken;         /* nothing goes any more: why; NULL: all is well */
-	bool broke;                 /* and all that was under way has ended */
-	uint64_t failures;          /* links that failed */
-	uint32_t nrequests;         /* datagrams that wait for their answer, and are sent again */
+	struct tq_connections *connections; /* lane_connect.c */
+	struct tq_node *nodes;              /* hash */
+	uint32_t works;                     /* calls of tq_net_work() */
+	const char *broken_reason;          /* nothing goes any more: why; NULL: all is well */
+	bool broken_handled;                /* and all that was under way has ended */
+	uint64_t failures;                  /* links that failed */
+	uint32_t nrequests; /* datagrams that wait for their answer, and are sent again */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/oob.h"
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ bool tq_oob_idle(const struct tq_net *net)
 	uint32_t n;
 
 	LL_COUNT(net->oob->free, d, n);
-	return n == net->oob->nsends || net->broken;
+	return n == net->oob->nsends || net->broken_reason;
 }
 
 void tq_oob_names(const struct tq_net *net, uint32_t *qpn, uint32_t *qkey)

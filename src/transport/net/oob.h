@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams between processes, out of band: requests for connections and their answers, on a UD QP.
- * They get lost, doubled and reordered; who wants an answer asks again (conn.c), and who has
- * answered gives the same answer again (target.c).
+ * They get lost, doubled and reordered; who wants an answer asks again (lane_connect.c), and who
+ * has answered gives the same answer again (target.c).
  */
 #ifndef TQ_NET_OOB_H
 #define TQ_NET_OOB_H

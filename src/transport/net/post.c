@@ -94,7 +94,7 @@ struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
 	if (link->connected && link->ready[TQ_LANE_CONTROL])
 		return link->ready[TQ_LANE_CONTROL];
-	tq_conn_lane(net, link, TQ_LANE_CONTROL);
+	tq_lane_request(net, link, TQ_LANE_CONTROL);
 	return NULL;
 }
 

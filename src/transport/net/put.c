@@ -84,7 +84,7 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 static int post(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		uint64_t addr, uint32_t key)
 {
-	struct tq_lane *lane = tq_conn_lane(net, link, TQ_LANE_CONTROL);
+	struct tq_lane *lane = tq_lane_request(net, link, TQ_LANE_CONTROL);
 	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = len};
 	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
 	struct ibv_send_wr wr = {

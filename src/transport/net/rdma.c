@@ -248,10 +248,10 @@ static void pump(struct tq_net *net, struct tq_node *node)
 		}
 		if (op->again)
 			return;
-		lane = tq_conn_lane(net, op->link, TQ_LANE_BULK);
+		lane = tq_lane_request(net, op->link, TQ_LANE_BULK);
 		/* The control lane's answer says which SRQ to name. */
 		if (!op->link->connected) {
-			tq_conn_lane(net, op->link, TQ_LANE_CONTROL);
+			tq_lane_request(net, op->link, TQ_LANE_CONTROL);
 			continue;
 		}
 		if (!lane)

@@ -6,7 +6,7 @@
  * control and one bulk lane to a node: who asks for another has lost the one before. So a peer has
  * a bounded number of them here.
  */
-#include "net/conn.h"
+#include "net/connections.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -114,7 +114,7 @@ static void refuse(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *
 
 static void drop(struct tq_net *net, struct tq_target *t)
 {
-	HASH_DEL(net->conns->targets, t);
+	HASH_DEL(net->connections->targets, t);
 	ibv_destroy_qp(t->qp);
 	t->link->contact->ntargets[t->kind]--;
 	TQ_LEVEL(net->stats, targets, -1);
@@ -148,7 +148,7 @@ static int make_room(struct tq_net *net, struct tq_link *link, enum tq_lane_kind
 	}
 	if (!link->contact->ntargets[kind])
 		return 0;
-	HASH_ITER(hh, net->conns->targets, t, tmp) {
+	HASH_ITER(hh, net->connections->targets, t, tmp) {
 		if (t->link == link && t->kind == kind)
 			drop(net, t);
 	}
@@ -192,7 +192,7 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	t->kind = req->kind;
 	link->contact->ntargets[t->kind]++;
 	t->rep = rep;
-	HASH_ADD(hh, net->conns->targets, key, sizeof(t->key), t);
+	HASH_ADD(hh, net->connections->targets, key, sizeof(t->key), t);
 	TQ_LEVEL(net->stats, targets, 1);
 	tq_oob_send(net, link, &rep, sizeof(rep));
 }
@@ -227,7 +227,7 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		TQ_COUNT(net->stats, dropped);
 		return;
 	}
-	HASH_FIND(hh, net->conns->targets, &key, sizeof(key), t);
+	HASH_FIND(hh, net->connections->targets, &key, sizeof(key), t);
 	if (t) {
 		tq_oob_send(net, t->link, &t->rep, sizeof(t->rep));
 		return;
@@ -268,7 +268,7 @@ void tq_targets_drop(struct tq_net *net, const struct tq_link *link)
 {
 	struct tq_target *t, *tmp;
 
-	HASH_ITER(hh, net->conns->targets, t, tmp) {
+	HASH_ITER(hh, net->connections->targets, t, tmp) {
 		if (!link || t->link == link)
 			drop(net, t);
 	}

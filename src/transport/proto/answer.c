@@ -13,20 +13,20 @@ static void drop(struct tq_core *core)
 }
 
 /* The send that an answer to its RTS names; NULL: nothing that this peer may answer now. */
-static struct tq_sreq *find_sreq(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
+static struct tq_send_req *find_send_req(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_sreq *s = tq_handle_get(&core->sreqs, tq_get32(handle));
+	struct tq_send_req *s = tq_handle_get(&core->send_reqs, tq_get32(handle));
 
-	if (!s || s->pair->peer != peer || s->state != TQ_SREQ_RTS) {
+	if (!s || s->pair->peer != peer || s->state != TQ_SEND_REQ_RTS) {
 		drop(core);
 		return NULL;
 	}
 	return s;
 }
 
-static struct tq_stup *find_stup(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
+static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_stup *t = tq_handle_get(&core->stups, tq_get32(handle));
+	struct tq_tx_tuple *t = tq_handle_get(&core->tx_tuples, tq_get32(handle));
 
 	if (!t || t->pair->peer != peer) {
 		drop(core);
@@ -36,24 +36,24 @@ static struct tq_stup *find_stup(struct tq_core *core, struct tq_peer *peer, tq_
 }
 
 /* Its receive is known: it no longer stands before its tuple's direct sends. */
-static void resolved(struct tq_sreq *s)
+static void resolved(struct tq_send_req *s)
 {
-	if (!s->stup)
+	if (!s->tx_tuple)
 		return;
-	s->stup->nrts--;
-	tq_stup_rest(s->stup);
-	s->stup = NULL;
+	s->tx_tuple->nrts--;
+	tq_tx_tuple_rest(s->tx_tuple);
+	s->tx_tuple = NULL;
 }
 
 /* ---- tuple queues ---- */
 
 void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m)
 {
-	struct tq_stup *t = find_stup(core, peer, m->stup);
+	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
 
 	if (!t)
 		return;
-	if (t->state != TQ_STUP_ASKED || tq_get32(m->rtup) == 0) {
+	if (t->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
 		drop(core);
 		return;
 	}
@@ -61,79 +61,79 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		tq_core_give_up(core, peer, "it offered a tuple queue that can't be");
 		return;
 	}
-	tq_stup_offered(t, tq_get32(m->rtup), tq_get32(m->srqn), tq_get64(m->max_len));
+	tq_tx_tuple_offered(t, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
 }
 
 void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
 {
-	struct tq_stup *t = find_stup(core, peer, m->stup);
+	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
 
 	if (!t)
 		return;
-	if (t->state != TQ_STUP_ASKED) {
+	if (t->state != TQ_TX_TUPLE_ASKED) {
 		drop(core);
 		return;
 	}
 	t->long_counts = false;
-	tq_stup_refused(t, tq_get32(m->after));
+	tq_tx_tuple_refused(t, tq_get32(m->after));
 }
 
 void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)
 {
-	struct tq_stup *t = find_stup(core, peer, m->stup);
+	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
 
 	if (!t)
 		return;
-	if ((t->state != TQ_STUP_OFFERED && t->state != TQ_STUP_DIRECT) ||
-	    t->rtup != tq_get32(m->rtup)) {
+	if ((t->state != TQ_TX_TUPLE_OFFERED && t->state != TQ_TX_TUPLE_DIRECT) ||
+	    t->rx_tuple != tq_get32(m->rx_tuple)) {
 		drop(core);
 		return;
 	}
 	t->long_counts = m->hdr.flags & TQ_RECALL_LONG;
-	tq_stup_recall(t, tq_get32(m->position), tq_get32(m->after));
+	tq_tx_tuple_recall(t, tq_get32(m->position), tq_get32(m->after));
 }
 
 /* ---- answers to RTS ---- */
 
 void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
-	struct tq_stup *t;
+	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *t;
 	uint32_t seq;
 	uint64_t len;
 
 	if (!s)
 		return;
-	t = s->stup;
+	t = s->tx_tuple;
 	seq = s->seq;
 	len = s->buf.len;
 	resolved(s);
-	tq_sreq_end(s, 0);
+	tq_send_req_end(s, 0);
 	if (t)
-		tq_stup_announced(t, seq, len);
+		tq_tx_tuple_announced(t, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
-	struct tq_stup *t;
+	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *t;
 
 	if (!s)
 		return;
-	t = s->stup;
+	t = s->tx_tuple;
 	/* Only an RTS that could go direct is answered so, and before any RECALL. */
-	if (!t || t->state != TQ_STUP_DIRECT || s->nodirect) {
+	if (!t || t->state != TQ_TX_TUPLE_DIRECT || s->nodirect) {
 		drop(core);
 		return;
 	}
-	tq_stup_grant(t, s);
+	tq_tx_tuple_grant(t, s);
 }
 
-static void tell_written(struct tq_sreq *s, bool failed)
+static void tell_written(struct tq_send_req *s, bool failed)
 {
 	struct tq_msg_written m = {
 		.hdr = tq_msg_hdr(TQ_MSG_WRITTEN, 0),
-		.rreq = tq_put32(s->rreq),
+		.recv_req = tq_put32(s->recv_req),
 		.failed = tq_put32(failed),
 	};
 
@@ -142,10 +142,10 @@ static void tell_written(struct tq_sreq *s, bool failed)
 }
 
 /* The message whose data its receiver grants; NULL: none, or not that much. */
-static struct tq_sreq *granted(struct tq_core *core, struct tq_peer *peer,
-			       const struct tq_msg_cts *m)
+static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
+				   const struct tq_msg_cts *m)
 {
-	struct tq_sreq *s = find_sreq(core, peer, m->sreq);
+	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
 
 	if (!s)
 		return NULL;
@@ -154,62 +154,62 @@ static struct tq_sreq *granted(struct tq_core *core, struct tq_peer *peer,
 		return NULL;
 	}
 	resolved(s);
-	s->rreq = tq_get32(m->rreq);
+	s->recv_req = tq_get32(m->recv_req);
 	s->wanted = tq_get64(m->length);
 	return s;
 }
 
 void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_sreq *s = granted(core, peer, m);
+	struct tq_send_req *s = granted(core, peer, m);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
 	if (!s)
 		return;
-	if (tq_sreq_load(s)) {
+	if (tq_send_req_load(s)) {
 		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
-		rc = core->wire->write(core->net, peer, list, n, tq_get64(m->addr),
-				       tq_get32(m->rkey), s);
+		rc = core->ops->write(core->net, peer, list, n, tq_get64(m->addr),
+				      tq_get32(m->rkey), s);
 	}
 	if (rc == -ENOMEM) {
 		tell_written(s, true); /* CTS_PIECES will come */
 		return;
 	}
 	if (rc) {
-		tq_sreq_end(s, -EIO);
+		tq_send_req_end(s, -EIO);
 		tq_core_give_up(core, peer, "an RDMA write could not be posted");
 		return;
 	}
-	tq_sreq_set(s, TQ_SREQ_WRITING);
+	tq_send_req_set(s, TQ_SEND_REQ_WRITING);
 }
 
-void tq_on_write_done(struct tq_sreq *s, int status)
+void tq_on_write_done(struct tq_send_req *s, int status)
 {
-	assert(s->state == TQ_SREQ_WRITING);
+	assert(s->state == TQ_SEND_REQ_WRITING);
 	if (status == 0 && !s->pair->peer->failed)
 		tell_written(s, false);
-	tq_sreq_end(s, status);
+	tq_send_req_end(s, status);
 }
 
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_sreq *s = granted(core, peer, m);
+	struct tq_send_req *s = granted(core, peer, m);
 
 	if (!s)
 		return;
 	s->offset = 0;
-	tq_sreq_set(s, TQ_SREQ_PIECES);
+	tq_send_req_set(s, TQ_SEND_REQ_PIECES);
 	DL_APPEND2(core->pieces, s, dprev, dnext);
 }
 
 /* The held message that its receiver asks for again; NULL: nothing that it may ask for. */
-static struct tq_sreq *find_held(struct tq_core *core, struct tq_peer *peer,
-				 const struct tq_msg_cts_held *m)
+static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
+				     const struct tq_msg_cts_held *m)
 {
-	struct tq_stup *t = find_stup(core, peer, m->stup);
+	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
 	uint64_t length = tq_get64(m->length);
-	struct tq_sreq *s;
+	struct tq_send_req *s;
 
 	if (!t)
 		return NULL;
@@ -228,21 +228,21 @@ static struct tq_sreq *find_held(struct tq_core *core, struct tq_peer *peer,
  * until the receiver has all its data and lets the sink take it. */
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
 {
-	struct tq_sreq *s = find_held(core, peer, m);
+	struct tq_send_req *s = find_held(core, peer, m);
 
 	if (!s)
 		return;
-	s->rreq = tq_get32(m->rreq);
+	s->recv_req = tq_get32(m->recv_req);
 	s->wanted = tq_get64(m->length);
 	s->offset = 0;
-	tq_sreq_set(s, TQ_SREQ_AGAIN);
+	tq_send_req_set(s, TQ_SEND_REQ_AGAIN);
 	DL_APPEND2(core->pieces, s, dprev, dnext);
 }
 
 /* ---- pieces ---- */
 
 /* 1: sent; 0: no room now; <0. */
-static int send_piece(struct tq_sreq *s)
+static int send_piece(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
 	struct tq_peer *peer = s->pair->peer;
@@ -251,14 +251,14 @@ static int send_piece(struct tq_sreq *s)
 	struct tq_msg_data *m;
 	int rc;
 
-	if (!core->wire->data_ready(core->net, peer))
+	if (!core->ops->data_ready(core->net, peer))
 		return 0;
-	m = core->wire->eager_buf(core->net, peer, len);
+	m = core->ops->eager_buf(core->net, peer, len);
 	if (!m)
 		return 0;
 	*m = (struct tq_msg_data){
 		.hdr = tq_msg_hdr(TQ_MSG_DATA, 0),
-		.rreq = tq_put32(s->rreq),
+		.recv_req = tq_put32(s->recv_req),
 		.offset = tq_put64(s->offset),
 	};
 	if (s->copied)
@@ -267,24 +267,24 @@ static int send_piece(struct tq_sreq *s)
 		s->buf.ops->pack(s->buf.arg, s->offset, m + 1, n);
 	else
 		memcpy(m + 1, (char *)s->buf.addr + s->offset, n);
-	rc = core->wire->eager_send(core->net, peer, m, len, 0);
+	rc = core->ops->eager_send(core->net, peer, m, len, 0);
 	s->offset += n;
 	return rc < 0 ? rc : 1;
 }
 
 /* The last one is sent, or none will be. */
-static void pieces_sent(struct tq_sreq *s, int error)
+static void pieces_sent(struct tq_send_req *s, int error)
 {
 	DL_DELETE2(s->req.core->pieces, s, dprev, dnext);
-	if (s->state == TQ_SREQ_AGAIN)
-		tq_sreq_set(s, TQ_SREQ_DIRECT); /* the HCA still has it */
+	if (s->state == TQ_SEND_REQ_AGAIN)
+		tq_send_req_set(s, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
 	else
-		tq_sreq_end(s, error);
+		tq_send_req_end(s, error);
 }
 
 int tq_send_poll(struct tq_core *core)
 {
-	struct tq_sreq *s, *next;
+	struct tq_send_req *s, *next;
 	int events = 0, rc;
 
 	if (core->service)
@@ -311,37 +311,37 @@ int tq_send_poll(struct tq_core *core)
 
 void tq_send_pair_failed(struct tq_pair *pair, int error)
 {
-	struct tq_sreq *s, *next;
-	struct tq_stup *t;
+	struct tq_send_req *s, *next;
+	struct tq_tx_tuple *t;
 
-	DL_FOREACH_SAFE2(pair->sreqs, s, next, pnext) {
+	DL_FOREACH_SAFE2(pair->send_reqs, s, next, pnext) {
 		switch (s->state) {
-		case TQ_SREQ_RTS:
+		case TQ_SEND_REQ_RTS:
 			resolved(s);
 			break;
-		case TQ_SREQ_GRANTED:
-			DL_DELETE(s->stup->granted, s);
+		case TQ_SEND_REQ_GRANTED:
+			DL_DELETE(s->tx_tuple->granted, s);
 			break;
-		case TQ_SREQ_PIECES:
-		case TQ_SREQ_AGAIN:
+		case TQ_SEND_REQ_PIECES:
+		case TQ_SEND_REQ_AGAIN:
 			pieces_sent(s, error);
 			continue;
 		default:
 			continue; /* the HCA has it: it ends with its completion */
 		}
-		tq_sreq_end(s, error);
+		tq_send_req_end(s, error);
 	}
-	for (t = pair->stups; t; t = t->hh.next)
-		tq_stup_failed(t);
+	for (t = pair->tx_tuples; t; t = t->hh.next)
+		tq_tx_tuple_failed(t);
 }
 
 void tq_send_pair_free(struct tq_pair *pair)
 {
-	struct tq_sreq *s, *snext;
+	struct tq_send_req *s, *snext;
 
-	DL_FOREACH_SAFE2(pair->sreqs, s, snext, pnext) {
+	DL_FOREACH_SAFE2(pair->send_reqs, s, snext, pnext) {
 		free(s);
 	}
-	while (pair->stups)
-		tq_stup_free(pair->stups);
+	while (pair->tx_tuples)
+		tq_tx_tuple_free(pair->tx_tuples);
 }

@@ -10,46 +10,47 @@
 
 /* ---- start and end ---- */
 
-void tq_core_init(struct tq_core *core, const struct tq_wire_ops *wire, void *net,
-		  const struct tq_wire_limits *limits, const struct tq_params *params,
+void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
+		  const struct tq_net_limits *limits, const struct tq_params *params,
 		  struct tq_stats *stats)
 {
 	*core = (struct tq_core){
-		.wire = wire,
+		.ops = ops,
 		.net = net,
 		.limits = limits,
 		.params = params,
 		.stats = stats,
 	};
 	core->ended_tail = &core->ended;
-	core->sreqs.stats = core->rreqs.stats = core->stups.stats = core->rtups.stats = stats;
+	core->send_reqs.stats = core->recv_reqs.stats = core->tx_tuples.stats =
+		core->rx_tuples.stats = stats;
 }
 
 void tq_core_destroy(struct tq_core *core)
 {
 	struct tq_req *req, *next;
-	struct tq_sreq *s, *snext;
-	struct tq_rreq *r, *rnext;
-	struct tq_unex *u, *unext;
+	struct tq_send_req *s, *snext;
+	struct tq_recv_req *r, *rnext;
+	struct tq_unexpected *u, *unext;
 
 	tq_ctxs_destroy(core);
 	for (req = tq_core_ended(core); req; req = next) {
 		next = req->next;
 		tq_core_release(req);
 	}
-	LL_FOREACH_SAFE(core->free_sreqs, s, snext) {
+	LL_FOREACH_SAFE(core->free_send_reqs, s, snext) {
 		free(s);
 	}
-	LL_FOREACH_SAFE(core->free_rreqs, r, rnext) {
+	LL_FOREACH_SAFE(core->free_recv_reqs, r, rnext) {
 		free(r);
 	}
-	LL_FOREACH_SAFE(core->free_unex, u, unext) {
+	LL_FOREACH_SAFE(core->free_unexpected, u, unext) {
 		free(u);
 	}
-	tq_handles_destroy(&core->sreqs);
-	tq_handles_destroy(&core->rreqs);
-	tq_handles_destroy(&core->stups);
-	tq_handles_destroy(&core->rtups);
+	tq_handles_destroy(&core->send_reqs);
+	tq_handles_destroy(&core->recv_reqs);
+	tq_handles_destroy(&core->tx_tuples);
+	tq_handles_destroy(&core->rx_tuples);
 }
 
 void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
@@ -57,8 +58,8 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 	peer->core = core;
 	peer->failed = 0;
 	peer->probed = false;
-	peer->orphan_rts = peer->unex_rts = peer->nheld = peer->nasked = 0;
-	peer->orphan_bytes = peer->unex_bytes = 0;
+	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
+	peer->orphan_bytes = peer->unexpected_bytes = 0;
 	peer->pairs = NULL;
 }
 
@@ -69,8 +70,8 @@ int tq_core_poll(struct tq_core *core)
 	if (core->removed)
 		tq_ctxs_reap(core);
 	/* Records that were needed until now. */
-	tq_stups_trim(core, 0);
-	tq_rtups_trim(core, 0);
+	tq_tx_tuples_trim(core, 0);
+	tq_rx_tuples_trim(core, 0);
 	return events;
 }
 
@@ -85,7 +86,7 @@ void tq_req_end(struct tq_req *req, int error)
 {
 	struct tq_core *core = req->core;
 
-	core->stirred = true;
+	core->changed = true;
 	req->status.error = error;
 	if (req->detached) {
 		tq_core_release(req);
@@ -125,20 +126,20 @@ void tq_core_release(struct tq_req *req)
 	struct tq_core *core = req->core;
 
 	if (req->kind == TQ_REQ_SEND) {
-		struct tq_sreq *s = (struct tq_sreq *)req;
+		struct tq_send_req *s = (struct tq_send_req *)req;
 
-		if (core->nfree_sreqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_sreqs, s);
-			core->nfree_sreqs++;
+		if (core->nfree_send_reqs < TQ_FREE_MAX) {
+			LL_PREPEND(core->free_send_reqs, s);
+			core->nfree_send_reqs++;
 			return;
 		}
 		free(s);
 	} else {
-		struct tq_rreq *r = (struct tq_rreq *)req;
+		struct tq_recv_req *r = (struct tq_recv_req *)req;
 
-		if (core->nfree_rreqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_rreqs, r);
-			core->nfree_rreqs++;
+		if (core->nfree_recv_reqs < TQ_FREE_MAX) {
+			LL_PREPEND(core->free_recv_reqs, r);
+			core->nfree_recv_reqs++;
 			return;
 		}
 		free(r);
@@ -152,15 +153,15 @@ void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why
 {
 	if (peer->failed)
 		return;
-	if (core->wire->give_up)
-		core->wire->give_up(core->net, peer, why);
+	if (core->ops->give_up)
+		core->ops->give_up(core->net, peer, why);
 	tq_core_peer_failed(core, peer);
 }
 
 int tq_core_tell(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		 unsigned flags)
 {
-	int rc = core->wire->control(core->net, peer, msg, len, flags);
+	int rc = core->ops->control(core->net, peer, msg, len, flags);
 
 	if (rc < 0)
 		tq_core_give_up(core, peer, "no memory for a control message");
@@ -187,7 +188,7 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		     struct tq_bounce *bounce)
 {
-	core->stirred = true;
+	core->changed = true;
 	if (peer->failed) {
 		TQ_COUNT(core->stats, dropped);
 		return false;
@@ -248,34 +249,34 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 
 void tq_core_sent(struct tq_core *core, void *token, int status)
 {
-	struct tq_sreq *s = token;
+	struct tq_send_req *s = token;
 	struct tq_peer *peer = s->pair->peer;
-	struct tq_stup *t = s->stup;
+	struct tq_tx_tuple *t = s->tx_tuple;
 
-	assert(s->state == TQ_SREQ_DIRECT || s->state == TQ_SREQ_AGAIN);
-	core->stirred = true;
+	assert(s->state == TQ_SEND_REQ_DIRECT || s->state == TQ_SEND_REQ_AGAIN);
+	core->changed = true;
 	/* A direct message has no header: what its lane lost nobody can name. */
 	if (status)
 		tq_core_give_up(core, peer, "a message to a tuple queue could not be sent");
-	else if (s->state == TQ_SREQ_AGAIN)
+	else if (s->state == TQ_SEND_REQ_AGAIN)
 		tq_core_give_up(core, peer, "it took a message whose data it had asked for");
-	tq_stup_sent(t, s, status);
+	tq_tx_tuple_sent(t, s, status);
 }
 
 void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 {
 	struct tq_req *req = token;
 
-	core->stirred = true;
+	core->changed = true;
 	if (req->kind == TQ_REQ_SEND)
-		tq_on_write_done((struct tq_sreq *)req, status);
+		tq_on_write_done((struct tq_send_req *)req, status);
 	else
-		tq_on_read_done((struct tq_rreq *)req, status);
+		tq_on_read_done((struct tq_recv_req *)req, status);
 }
 
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
-	tq_stup_lane_ready(core, peer);
+	tq_tx_tuple_lane_ready(core, peer);
 }
 
 bool tq_core_awaits(struct tq_peer *peer)
@@ -296,7 +297,7 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 	if (peer->failed)
 		return;
 	peer->failed = -EIO;
-	core->stirred = true;
+	core->changed = true;
 	for (pair = peer->pairs; pair; pair = pair->pnext) {
 		tq_send_pair_failed(pair, -EIO);
 		tq_recv_pair_failed(pair, -EIO);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The protocol: MPI's matching over tuple queues (PROTOCOL.md), as state machines
- * that know no verbs and no threads. The network below is struct tq_wire_ops; whoever calls holds
+ * that know no verbs and no threads. The network below is struct tq_net_ops; whoever calls holds
  * the endpoint's lock.
  *
- *   sender:   send.c starts sends; stups.c has the tuples' records, stup.c is a tuple;
+ *   sender:   send.c starts sends; tx_tuple_table.c has the tuples' records, tx_tuple.c is a tuple;
  *             giveback.c says whether its queue pays; answer.c does what the receiver's
  *             answers say
- *   receiver: recv.c starts receives and takes arrivals; match.c says who takes what; unex.c keeps
- *             unexpected messages; rtup.c is a tuple and the offer of its queue, recall.c the way
+ *   receiver: recv.c starts receives and takes arrivals; match.c says who takes what; unexpected.c
+ * keeps unexpected messages; rx_tuple.c is a tuple and the offer of its queue, recall.c the way
  *             back, policy.c decides on it; fetch.c gets the data (RGET, CTS, pieces), held.c
  *             has the HCA place them; probe.c looks
  *   both:     core.c, ctx.c
@@ -34,8 +34,8 @@ int tq_pieces_list(const struct tq_pieces *p, const struct tq_sg *one, uint64_t 
 /* ---- core.c ---- */
 
 /* All that is pointed to must outlive the core. */
-void tq_core_init(struct tq_core *core, const struct tq_wire_ops *wire, void *net,
-		  const struct tq_wire_limits *limits, const struct tq_params *params,
+void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
+		  const struct tq_net_limits *limits, const struct tq_params *params,
 		  struct tq_stats *stats);
 /* Frees all; nothing is told to anyone. */
 void tq_core_destroy(struct tq_core *core);
@@ -82,7 +82,7 @@ static inline unsigned tq_recent(int32_t tag)
 {
 	return (uint32_t)tag % TQ_RECENT;
 }
-/* Of stups and rtups. */
+/* Of tx_tuples and rx_tuples. */
 static inline unsigned tq_tag_hash(int32_t tag)
 {
 	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
@@ -154,8 +154,12 @@ static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
-/* Will a short message to there go eagerly when its tuple is back from its queue? Sees to that. */
-bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag);
+/* Returns true if a short message gains from a start that is put off until its tuple is back from a
+ * crowded queue: the message goes eagerly then. */
+bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag);
+/* Asks the receiver to take back the queue of that tuple, if the queue is crowded and was not given
+ * back already. */
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status);
 /* Returns true if the network should be polled before this receive is posted: a NOTICE that has
@@ -181,8 +185,8 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m);
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m);
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m);
-void tq_on_write_done(struct tq_sreq *s, int status); /* tq_core_rdma_done() of a send */
-int tq_send_poll(struct tq_core *core);               /* pieces */
+void tq_on_write_done(struct tq_send_req *s, int status); /* tq_core_rdma_done() of a send */
+int tq_send_poll(struct tq_core *core);                   /* pieces */
 void tq_send_pair_failed(struct tq_pair *pair, int error);
 void tq_send_pair_free(struct tq_pair *pair);
 
@@ -198,8 +202,8 @@ void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
 		uint32_t len, struct tq_bounce *bounce);
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
-void tq_on_read_done(struct tq_rreq *r, int status); /* tq_core_rdma_done() of a receive */
-int tq_recv_poll(struct tq_core *core);              /* copies, room */
+void tq_on_read_done(struct tq_recv_req *r, int status); /* tq_core_rdma_done() of a receive */
+int tq_recv_poll(struct tq_core *core);                  /* copies, room */
 void tq_recv_pair_failed(struct tq_pair *pair, int error);
 /* Is a receive posted that only this peer's messages fit? */
 bool tq_recv_awaits(const struct tq_pair *pair);

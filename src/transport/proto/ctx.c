@@ -96,7 +96,7 @@ static void orphan_count(struct tq_core *core, struct tq_orphan *o, int n)
 	else
 		o->peer->orphan_bytes += (uint64_t)((int64_t)o->len * n);
 	TQ_LEVEL(core->stats, early_messages, n);
-	tq_unex_count(core, (int64_t)(sizeof(*o) + o->len) * n);
+	tq_unexpected_count(core, (int64_t)(sizeof(*o) + o->len) * n);
 }
 
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
@@ -230,15 +230,15 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 
 static bool pair_quiet(const struct tq_pair *pair)
 {
-	const struct tq_stup *t;
-	const struct tq_rtup *k;
+	const struct tq_tx_tuple *t;
+	const struct tq_rx_tuple *k;
 
-	if (pair->sreqs || pair->nfenced)
+	if (pair->send_reqs || pair->nfenced)
 		return false;
-	for (t = pair->stups; t; t = t->hh.next)
-		if (!tq_stup_quiet(t))
+	for (t = pair->tx_tuples; t; t = t->hh.next)
+		if (!tq_tx_tuple_quiet(t))
 			return false;
-	for (k = pair->rtups; k; k = k->hh.next)
+	for (k = pair->rx_tuples; k; k = k->hh.next)
 		if (k->srq)
 			return false;
 	return true;
@@ -259,24 +259,24 @@ static bool ctx_quiet(const struct tq_ctx *ctx)
 
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
-	struct tq_rtup *k, *next;
+	struct tq_rx_tuple *k, *next;
 
 	ctx->flags = flags;
 	if (flags & TQ_CTX_EXACT_LENGTH)
 		return;
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
 		if (k->exact)
-			tq_rtup_recall(k, TQ_RECALL_BUFFER);
+			tq_rx_tuple_recall(k, TQ_RECALL_BUFFER);
 	}
 }
 
 static void end_wild(struct tq_ctx *ctx)
 {
-	struct tq_rreq *r;
+	struct tq_recv_req *r;
 
 	while ((r = ctx->wild)) {
 		DL_DELETE(ctx->wild, r);
-		tq_rreq_end(r, -EIO);
+		tq_recv_req_end(r, -EIO);
 	}
 }
 
@@ -308,7 +308,7 @@ void tq_core_broken(struct tq_core *core)
 	struct tq_ctx *ctx;
 
 	core->broken = true;
-	core->stirred = true;
+	core->changed = true;
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		end_wild(ctx);
 }
@@ -316,27 +316,27 @@ void tq_core_broken(struct tq_core *core)
 void tq_core_ctx_remove(struct tq_ctx *ctx)
 {
 	struct tq_core *core = ctx->core;
-	struct tq_rtup *k, *next;
+	struct tq_rx_tuple *k, *next;
 
 	if (!ctx->nrecvs)
 		unname(ctx);
 	/* Its senders' tuples stay until their receivers let go of them: here, and there. */
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
-		tq_rtup_recall(k, TQ_RECALL_REMOVED);
+		tq_rx_tuple_recall(k, TQ_RECALL_REMOVED);
 	}
 	ctx->removed = true;
 	ctx->rnext = core->removed;
 	core->removed = ctx;
-	core->stirred = true;
+	core->changed = true;
 }
 
 void tq_ctxs_reap(struct tq_core *core)
 {
 	struct tq_ctx **at = &core->removed, *ctx;
 
-	if (!core->stirred)
+	if (!core->changed)
 		return;
-	core->stirred = false;
+	core->changed = false;
 	while ((ctx = *at)) {
 		if (ctx->named && !ctx->nrecvs)
 			unname(ctx);

@@ -21,7 +21,7 @@ static void to_user(const struct tq_buf *buf, uint64_t offset, const void *from,
 		memcpy((char *)buf->addr + offset, from, len);
 }
 
-bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
+bool tq_fetch_register(struct tq_recv_req *r, uint64_t len, uint32_t pieces)
 {
 	struct tq_core *core = r->req.core;
 
@@ -34,11 +34,11 @@ bool tq_fetch_register(struct tq_rreq *r, uint64_t len, uint32_t pieces)
 	}
 	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
 	if (len)
-		r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, true, &r->cookie);
+		r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
 	return !len || r->sg.reg;
 }
 
-bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len, bool held)
+bool tq_fetch_bounce(struct tq_recv_req *r, uint64_t len, bool held)
 {
 	struct tq_core *core = r->req.core;
 
@@ -48,15 +48,15 @@ bool tq_fetch_bounce(struct tq_rreq *r, uint64_t len, bool held)
 		goto fail;
 	if (!len)
 		return true;
-	r->sg.reg = core->wire->reg(core->net, r->sg.addr, len, true, &r->cookie);
+	r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
 	if (r->sg.reg)
 		return true;
 	free(r->sg.addr);
 	/* Nothing more can be registered: the pool of copies is registered already. That may be
 	 * used up by messages that are held at their receivers, and those wait for this one. */
-	r->pooled = core->wire->copy_get(core->net, len, &r->sg) ||
+	r->pooled = core->ops->copy_get(core->net, len, &r->sg) ||
 		    (held && len <= core->limits->eager_max &&
-		     core->wire->reserve_get(core->net, len, &r->sg));
+		     core->ops->reserve_get(core->net, len, &r->sg));
 	if (r->pooled)
 		return true;
 fail:
@@ -65,26 +65,26 @@ fail:
 	return false;
 }
 
-int tq_fetch_post(struct tq_rreq *r, uint64_t len)
+int tq_fetch_post(struct tq_recv_req *r, uint64_t len)
 {
 	struct tq_core *core = r->req.core;
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n = tq_pieces_list(r->pieces, &r->sg, len, list);
 
-	return core->wire->srq_post(core->net, r->rtup->srq, list, n, r);
+	return core->ops->srq_post(core->net, r->rx_tuple->srq, list, n, r);
 }
 
-void tq_fetch_release(struct tq_rreq *r)
+void tq_fetch_release(struct tq_recv_req *r)
 {
 	struct tq_core *core = r->req.core;
 
 	if (r->pooled) {
-		core->wire->copy_put(core->net, &r->sg);
+		core->ops->copy_put(core->net, &r->sg);
 	} else if (r->pieces) {
 		tq_pieces_unreg(core, r->pieces);
 	} else {
 		if (r->sg.reg)
-			core->wire->unreg(core->net, r->sg.reg, r->cookie);
+			core->ops->unreg(core->net, r->sg.reg, r->cookie);
 		if (r->bounced)
 			free(r->sg.addr);
 	}
@@ -95,23 +95,23 @@ void tq_fetch_release(struct tq_rreq *r)
 
 /* ---- the end ---- */
 
-void tq_fetch_under_way(struct tq_rreq *r, enum tq_rreq_state state)
+void tq_fetch_under_way(struct tq_recv_req *r, enum tq_recv_req_state state)
 {
-	if (r->state == TQ_RREQ_POSTED) /* else, on the way to PIECES, it is in the list */
+	if (r->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
 		DL_APPEND2(r->pair->active, r, pprev, pnext);
-	tq_rreq_to(r, state);
+	tq_recv_req_to(r, state);
 }
 
-void tq_fetch_over(struct tq_rreq *r)
+void tq_fetch_over(struct tq_recv_req *r)
 {
 	DL_DELETE2(r->pair->active, r, pprev, pnext);
 	if (r->handle)
-		tq_handle_free(&r->req.core->rreqs, r->handle);
+		tq_handle_free(&r->req.core->recv_reqs, r->handle);
 	r->handle = 0;
 }
 
 /* All wanted bytes are there. */
-void tq_fetch_complete(struct tq_rreq *r)
+void tq_fetch_complete(struct tq_recv_req *r)
 {
 	bool truncated = r->req.status.length > r->wanted;
 
@@ -119,12 +119,12 @@ void tq_fetch_complete(struct tq_rreq *r)
 		TQ_COUNT(r->req.core->stats, recv_truncated);
 	if (r->pieces)
 		TQ_COUNT(r->req.core->stats, recv_scattered);
-	tq_rreq_end(r, truncated ? -EMSGSIZE : 0);
+	tq_recv_req_end(r, truncated ? -EMSGSIZE : 0);
 }
 
-static void tell_fin(struct tq_peer *peer, uint32_t sreq)
+static void tell_fin(struct tq_peer *peer, uint32_t send_req)
 {
-	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0), .sreq = tq_put32(sreq)};
+	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0), .send_req = tq_put32(send_req)};
 
 	/* A process that has received from itself may look at once whether the send has ended. */
 	if (peer->self)
@@ -135,16 +135,16 @@ static void tell_fin(struct tq_peer *peer, uint32_t sreq)
 
 /* ---- eager ---- */
 
-static void copy_later(struct tq_rreq *r)
+static void copy_later(struct tq_recv_req *r)
 {
-	tq_rreq_to(r, TQ_RREQ_COPY);
+	tq_recv_req_to(r, TQ_RECV_REQ_COPY);
 	DL_APPEND2(r->req.core->copies, r, cprev, cnext);
 }
 
-static void copy_eager(struct tq_rreq *r, struct tq_unex *u)
+static void copy_eager(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	to_user(&r->buf, 0, u->data, r->wanted);
-	tq_unex_free(u);
+	tq_unexpected_free(u);
 	tq_fetch_complete(r);
 }
 
@@ -154,24 +154,24 @@ static void count_eager(struct tq_core *core, uint64_t len)
 	TQ_COUNT_N(core->stats, recv_eager_bytes, len);
 }
 
-static void fetch_eager(struct tq_rreq *r, struct tq_unex *u)
+static void fetch_eager(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	struct tq_core *core = r->req.core;
 
 	count_eager(core, u->length);
 	if (!core->service || (!r->wanted && !core->copies)) {
 		copy_eager(r, u);
-	} else if (tq_unex_hold(u)) {
+	} else if (tq_unexpected_hold(u)) {
 		r->from = u;
 		copy_later(r);
 	} else {
-		tq_unex_free(u);
-		tq_rreq_end(r, -ENOMEM);
+		tq_unexpected_free(u);
+		tq_recv_req_end(r, -ENOMEM);
 	}
 }
 
 /* All is there; but what came before it, and is yet to be copied, ends first. */
-static void complete_in_turn(struct tq_rreq *r)
+static void complete_in_turn(struct tq_recv_req *r)
 {
 	if (r->req.core->service && r->req.core->copies)
 		copy_later(r);
@@ -179,7 +179,7 @@ static void complete_in_turn(struct tq_rreq *r)
 		tq_fetch_complete(r);
 }
 
-void tq_fetch_unbounce(struct tq_rreq *r)
+void tq_fetch_unbounce(struct tq_recv_req *r)
 {
 	if (r->req.core->service && r->wanted) {
 		copy_later(r);
@@ -191,36 +191,36 @@ void tq_fetch_unbounce(struct tq_rreq *r)
 
 /* ---- rendezvous ---- */
 
-static void ask_pieces(struct tq_rreq *r)
+static void ask_pieces(struct tq_recv_req *r)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
 
-	tq_fetch_under_way(r, TQ_RREQ_PIECES);
-	m.sreq = tq_put32(r->sreq);
-	m.rreq = tq_put32(r->handle);
+	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
+	m.send_req = tq_put32(r->send_req);
+	m.recv_req = tq_put32(r->handle);
 	m.length = tq_put64(r->wanted);
 	tq_tell(r->pair->peer, &m, sizeof(m), 0);
 }
 
-static void ask_write(struct tq_rreq *r)
+static void ask_write(struct tq_recv_req *r)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
 
-	tq_fetch_under_way(r, TQ_RREQ_WRITING);
-	m.sreq = tq_put32(r->sreq);
-	m.rreq = tq_put32(r->handle);
+	tq_fetch_under_way(r, TQ_RECV_REQ_WRITING);
+	m.send_req = tq_put32(r->send_req);
+	m.recv_req = tq_put32(r->handle);
 	m.addr = tq_put64((uintptr_t)r->sg.addr);
 	m.length = tq_put64(r->wanted);
 	m.rkey = tq_put32(r->sg.reg->rkey);
 	tq_tell(r->pair->peer, &m, sizeof(m), 0);
 }
 
-static bool by_read(const struct tq_core *core, const struct tq_unex *u)
+static bool by_read(const struct tq_core *core, const struct tq_unexpected *u)
 {
 	return u->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
 }
 
-static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
+static void fetch_rts(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	struct tq_core *core = r->req.core;
 	bool registered, read = by_read(core, u);
@@ -228,34 +228,34 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 	uint64_t addr = u->addr;
 	uint32_t rkey = u->rkey;
 
-	r->sreq = u->sreq;
-	tq_unex_free(u);
+	r->send_req = u->send_req;
+	tq_unexpected_free(u);
 	if (!r->wanted) {
-		tell_fin(r->pair->peer, r->sreq);
+		tell_fin(r->pair->peer, r->send_req);
 		complete_in_turn(r);
 		return;
 	}
 	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
 		int n = tq_pieces_list(r->pieces, &r->sg, r->wanted, list);
-		int rc = core->wire->read(core->net, r->pair->peer, list, n, addr, rkey, r);
+		int rc = core->ops->read(core->net, r->pair->peer, list, n, addr, rkey, r);
 
 		if (rc == -ENOMEM) {
 			tq_fetch_release(r);
 			registered = false;
 		} else if (rc) {
-			tq_rreq_end(r, rc);
+			tq_recv_req_end(r, rc);
 			return;
 		} else {
-			tq_fetch_under_way(r, TQ_RREQ_READING);
+			tq_fetch_under_way(r, TQ_RECV_REQ_READING);
 			return;
 		}
 	}
-	r->handle = tq_handle_new(&core->rreqs, r);
+	r->handle = tq_handle_new(&core->recv_reqs, r);
 	if (!r->handle) {
 		/* Its sender waits for an answer, and there is none that says so. */
 		tq_doom(r->pair->peer, "there is no memory left to receive a message from it");
-		tq_rreq_end(r, -ENOMEM);
+		tq_recv_req_end(r, -ENOMEM);
 	} else if (registered) {
 		ask_write(r);
 	} else {
@@ -263,26 +263,26 @@ static void fetch_rts(struct tq_rreq *r, struct tq_unex *u)
 	}
 }
 
-void tq_on_read_done(struct tq_rreq *r, int status)
+void tq_on_read_done(struct tq_recv_req *r, int status)
 {
 	struct tq_core *core = r->req.core;
 
 	tq_fetch_over(r);
 	if (status) {
-		tq_rreq_end(r, status);
+		tq_recv_req_end(r, status);
 		return;
 	}
 	TQ_COUNT(core->stats, recv_rget);
 	TQ_COUNT_N(core->stats, recv_rget_bytes, r->wanted);
-	tell_fin(r->pair->peer, r->sreq);
+	tell_fin(r->pair->peer, r->send_req);
 	tq_fetch_complete(r);
 }
 
 /* The receive that a message of the peer names, if it is in that state. */
-static struct tq_rreq *by_handle(struct tq_core *core, const struct tq_peer *peer, uint32_t handle,
-				 enum tq_rreq_state state)
+static struct tq_recv_req *by_handle(struct tq_core *core, const struct tq_peer *peer,
+				     uint32_t handle, enum tq_recv_req_state state)
 {
-	struct tq_rreq *r = tq_handle_get(&core->rreqs, handle);
+	struct tq_recv_req *r = tq_handle_get(&core->recv_reqs, handle);
 
 	if (r && r->pair->peer == peer && r->state == state)
 		return r;
@@ -292,7 +292,7 @@ static struct tq_rreq *by_handle(struct tq_core *core, const struct tq_peer *pee
 
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
 {
-	struct tq_rreq *r = by_handle(core, peer, tq_get32(m->rreq), TQ_RREQ_WRITING);
+	struct tq_recv_req *r = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
 
 	if (!r)
 		return;
@@ -309,7 +309,7 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 
 /* ---- pieces ---- */
 
-static void pieces_over(struct tq_rreq *r)
+static void pieces_over(struct tq_recv_req *r)
 {
 	struct tq_core *core = r->req.core;
 
@@ -323,39 +323,39 @@ static void pieces_over(struct tq_rreq *r)
 	tq_fetch_complete(r);
 }
 
-static void drop_pieces(struct tq_rreq *r)
+static void drop_pieces(struct tq_recv_req *r)
 {
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 
 	if (!r->from)
 		return;
 	DL_DELETE2(r->req.core->copies, r, cprev, cnext);
 	while ((u = r->from)) {
 		DL_DELETE2(r->from, u, tprev, tnext);
-		tq_unex_free(u);
+		tq_unexpected_free(u);
 	}
 }
 
 /* Pieces that came in service mode go to the user's buffer, in their order. */
-static void copy_pieces(struct tq_rreq *r)
+static void copy_pieces(struct tq_recv_req *r)
 {
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 
 	DL_FOREACH2(r->from, u, tnext)
 		to_user(&r->buf, u->addr, u->data, u->length);
 	drop_pieces(r);
 }
 
-static bool keep_piece(struct tq_rreq *r, uint64_t offset, const void *data, uint64_t len)
+static bool keep_piece(struct tq_recv_req *r, uint64_t offset, const void *data, uint64_t len)
 {
-	struct tq_unex *u = tq_unex_new(r->pair, NULL, TQ_UNEX_EAGER, len);
+	struct tq_unexpected *u = tq_unexpected_new(r->pair, NULL, TQ_UNEXPECTED_EAGER, len);
 
 	if (!u)
 		return false;
 	u->addr = offset;
 	u->data = data;
-	if (!tq_unex_hold(u)) {
-		tq_unex_free(u);
+	if (!tq_unexpected_hold(u)) {
+		tq_unexpected_free(u);
 		return false;
 	}
 	if (!r->from)
@@ -367,7 +367,7 @@ static bool keep_piece(struct tq_rreq *r, uint64_t offset, const void *data, uin
 bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
 		uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_rreq *r = by_handle(core, peer, tq_get32(m->rreq), TQ_RREQ_PIECES);
+	struct tq_recv_req *r = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
 	uint64_t offset = tq_get64(m->offset);
 	bool kept;
 
@@ -398,7 +398,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 /* ---- all ---- */
 
-static void matched(struct tq_rreq *r, struct tq_pair *pair, int32_t tag, uint64_t len)
+static void matched(struct tq_recv_req *r, struct tq_pair *pair, int32_t tag, uint64_t len)
 {
 	r->pair = pair;
 	r->req.status.source = pair->rank;
@@ -407,25 +407,25 @@ static void matched(struct tq_rreq *r, struct tq_pair *pair, int32_t tag, uint64
 	r->wanted = len < r->buf.len ? len : r->buf.len;
 }
 
-void tq_fetch_at_once(struct tq_rreq *r, const void *data, uint64_t len)
+void tq_fetch_at_once(struct tq_recv_req *r, const void *data, uint64_t len)
 {
-	matched(r, r->rtup->pair, r->tag, len);
+	matched(r, r->rx_tuple->pair, r->tag, len);
 	count_eager(r->req.core, len);
 	to_user(&r->buf, 0, data, r->wanted);
 	tq_fetch_complete(r);
 }
 
-void tq_fetch(struct tq_rreq *r, struct tq_unex *u)
+void tq_fetch(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	matched(r, u->pair, u->tag, u->length);
 	switch (u->kind) {
-	case TQ_UNEX_EAGER:
+	case TQ_UNEXPECTED_EAGER:
 		fetch_eager(r, u);
 		break;
-	case TQ_UNEX_RTS:
+	case TQ_UNEXPECTED_RTS:
 		fetch_rts(r, u);
 		break;
-	case TQ_UNEX_HELD:
+	case TQ_UNEXPECTED_HELD:
 		tq_fetch_held(r, u);
 		break;
 	}
@@ -434,7 +434,7 @@ void tq_fetch(struct tq_rreq *r, struct tq_unex *u)
 /* What waited for a thread of the user's, or for room in queues. */
 int tq_recv_poll(struct tq_core *core)
 {
-	struct tq_rreq *r;
+	struct tq_recv_req *r;
 	struct tq_peer *peer;
 	int n = 0;
 
@@ -447,7 +447,7 @@ int tq_recv_poll(struct tq_core *core)
 		n += tq_held_poll(core);
 	while (!core->service && (r = core->copies)) {
 		n++;
-		if (r->state == TQ_RREQ_PIECES) {
+		if (r->state == TQ_RECV_REQ_PIECES) {
 			copy_pieces(r);
 			if (r->got == r->wanted)
 				pieces_over(r);
@@ -464,22 +464,22 @@ int tq_recv_poll(struct tq_core *core)
 	return n;
 }
 
-static void fail(struct tq_rreq *r, int error)
+static void fail(struct tq_recv_req *r, int error)
 {
 	tq_fetch_over(r);
 	drop_pieces(r);
-	if (r->state == TQ_RREQ_HELD)
-		tq_rreq_lost(r, error);
+	if (r->state == TQ_RECV_REQ_HELD)
+		tq_recv_req_lost(r, error);
 	else
-		tq_rreq_end(r, error);
+		tq_recv_req_end(r, error);
 }
 
 void tq_fetch_fail(struct tq_pair *pair, int error)
 {
-	struct tq_rreq *r, *next;
+	struct tq_recv_req *r, *next;
 
 	DL_FOREACH_SAFE2(pair->active, r, next, pnext) {
-		if (r->state != TQ_RREQ_READING) /* the network ends those */
+		if (r->state != TQ_RECV_REQ_READING) /* the network ends those */
 			fail(r, error);
 	}
 }
@@ -487,7 +487,7 @@ void tq_fetch_fail(struct tq_pair *pair, int error)
 void tq_fetch_drop(struct tq_pair *pair)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_rreq *r, *next;
+	struct tq_recv_req *r, *next;
 
 	while ((r = pair->active))
 		fail(r, -ECANCELED);
@@ -496,7 +496,7 @@ void tq_fetch_drop(struct tq_pair *pair)
 			continue;
 		DL_DELETE2(core->copies, r, cprev, cnext);
 		if (r->from)
-			tq_unex_free(r->from);
-		tq_rreq_end(r, -ECANCELED);
+			tq_unexpected_free(r->from);
+		tq_recv_req_end(r, -ECANCELED);
 	}
 }

@@ -10,29 +10,29 @@
  */
 #include "proto/send.h"
 
-static bool can_go_eagerly(const struct tq_stup *t, uint64_t len)
+static bool can_go_eagerly(const struct tq_tx_tuple *t, uint64_t len)
 {
 	return len <= tq_eager_max(t->pair->ctx->core);
 }
 
 /* Returns true if the lane takes the message to the receiver as soon as the control lane takes the
  * NOTICE: nothing long is before it. */
-static bool goes_at_once(const struct tq_stup *t)
+static bool goes_at_once(const struct tq_tx_tuple *t)
 {
 	return !t->direct || t->direct->prev->buf.len <= tq_eager_limit(t->pair->ctx->core);
 }
 
-bool tq_stup_wants_notice(const struct tq_stup *t, const struct tq_sreq *s)
+bool tq_tx_tuple_wants_notice(const struct tq_tx_tuple *t, const struct tq_send_req *s)
 {
 	return tq_has_notice(t->pair->ctx->core, t->base, s->seq) &&
 	       can_go_eagerly(t, s->buf.len) && goes_at_once(t);
 }
 
-void tq_stup_notice(struct tq_stup *t, uint32_t seq)
+void tq_tx_tuple_notice(struct tq_tx_tuple *t, uint32_t seq)
 {
 	struct tq_msg_notice m = {
 		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
-		.rtup = tq_put32(t->rtup),
+		.rx_tuple = tq_put32(t->rx_tuple),
 		.seq = tq_put32(seq),
 	};
 
@@ -40,30 +40,36 @@ void tq_stup_notice(struct tq_stup *t, uint32_t seq)
 	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
 }
 
-static void give_back(struct tq_stup *t)
+static void give_back(struct tq_tx_tuple *t)
 {
 	struct tq_msg_giveback m = {
 		.hdr = tq_msg_hdr(TQ_MSG_GIVEBACK, 0),
-		.rtup = tq_put32(t->rtup),
+		.rx_tuple = tq_put32(t->rx_tuple),
 	};
 
 	t->gave_back = true;
 	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_stup_announced(struct tq_stup *t, uint32_t seq, uint64_t len)
+void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
 {
-	if (t->state != TQ_STUP_DIRECT || !can_go_eagerly(t, len) || !tq_is_sampled(t->base, seq))
+	if (t->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(t, len) ||
+	    !tq_is_sampled(t->base, seq))
 		return;
 	tq_share_count(&t->no_lane, true);
 	if (!t->gave_back && tq_share_exceeds(&t->no_lane, t->pair->ctx->core->params))
 		give_back(t);
 }
 
-bool tq_stup_crowded(struct tq_stup *t)
+bool tq_tx_tuple_crowded(const struct tq_tx_tuple *t)
 {
-	if (t->state == TQ_STUP_DIRECT && !t->gave_back && t->nrts &&
-	    t->pair->ctx->core->params->giveback_after)
+	if (t->state == TQ_TX_TUPLE_DIRECT)
+		return t->gave_back || (t->nrts && t->pair->ctx->core->params->giveback_after);
+	return t->state == TQ_TX_TUPLE_RECALLING;
+}
+
+void tq_tx_tuple_give_back_crowded(struct tq_tx_tuple *t)
+{
+	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && tq_tx_tuple_crowded(t))
 		give_back(t);
-	return t->state == TQ_STUP_RECALLING || (t->state == TQ_STUP_DIRECT && t->gave_back);
 }

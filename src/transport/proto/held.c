@@ -15,7 +15,7 @@
  * a message that is longer than the sink may be held, from when receives were promised to be long
  * enough (TQ_CTX_EXACT_LENGTH).
  */
-static uint64_t room_for(const struct tq_rreq *r)
+static uint64_t room_for(const struct tq_recv_req *r)
 {
 	uint64_t len = r->req.status.length;
 
@@ -23,7 +23,7 @@ static uint64_t room_for(const struct tq_rreq *r)
 }
 
 /* Memory for the data of a matched probe, which has no user's buffer yet. */
-static bool own_buffer(struct tq_rreq *r)
+static bool own_buffer(struct tq_recv_req *r)
 {
 	r->sg = (struct tq_sg){.addr = malloc(r->wanted), .len = r->wanted};
 	r->buf.addr = r->sg.addr;
@@ -37,7 +37,7 @@ static bool own_buffer(struct tq_rreq *r)
  * in pieces, which need no registration. It is matched, so that changes no order. When all are
  * here, an empty receive takes what its lane holds: not earlier, as that ends the send.
  */
-static int ask_again(struct tq_rreq *r)
+static int ask_again(struct tq_recv_req *r)
 {
 	struct tq_core *core = r->req.core;
 	struct tq_msg_cts_held m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_HELD, 0)};
@@ -49,19 +49,19 @@ static int ask_again(struct tq_rreq *r)
 				       "and the sink is too short for it");
 		return -ENOMEM;
 	}
-	r->handle = tq_handle_new(&core->rreqs, r);
+	r->handle = tq_handle_new(&core->recv_reqs, r);
 	if (!r->handle)
 		return -ENOMEM;
 	if (r->msg && !own_buffer(r)) {
-		tq_handle_free(&core->rreqs, r->handle);
+		tq_handle_free(&core->recv_reqs, r->handle);
 		r->handle = 0;
 		return -ENOMEM;
 	}
 	r->again = true;
-	tq_fetch_under_way(r, TQ_RREQ_PIECES);
-	m.stup = tq_put32(r->rtup->stup);
-	m.seq = tq_put32(r->sreq);
-	m.rreq = tq_put32(r->handle);
+	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
+	m.tx_tuple = tq_put32(r->rx_tuple->tx_tuple);
+	m.seq = tq_put32(r->send_req);
+	m.recv_req = tq_put32(r->handle);
 	m.length = tq_put64(r->wanted);
 	TQ_COUNT(core->stats, held_again);
 	tq_tell(r->pair->peer, &m, sizeof(m), 0);
@@ -69,16 +69,16 @@ static int ask_again(struct tq_rreq *r)
 }
 
 /* It is still the first of its tuple's that wait for room. */
-void tq_held_again(struct tq_rreq *r)
+void tq_held_again(struct tq_recv_req *r)
 {
-	tq_handle_free(&r->req.core->rreqs, r->handle);
+	tq_handle_free(&r->req.core->recv_reqs, r->handle);
 	r->handle = 0;
-	tq_rreq_to(r, TQ_RREQ_HELD);
+	tq_recv_req_to(r, TQ_RECV_REQ_HELD);
 }
 
 /* ---- held ---- */
 
-static bool load_held(struct tq_rreq *r)
+static bool load_held(struct tq_recv_req *r)
 {
 	if (room_for(r) > r->wanted)
 		return tq_fetch_bounce(r, room_for(r), true);
@@ -88,12 +88,12 @@ static bool load_held(struct tq_rreq *r)
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
  * in which they were matched, so the receives are posted in that order. */
-static int post_held(struct tq_rreq *r)
+static int post_held(struct tq_recv_req *r)
 {
-	struct tq_rtup *k = r->rtup;
+	struct tq_rx_tuple *k = r->rx_tuple;
 	int rc;
 
-	if (r->state == TQ_RREQ_PIECES)
+	if (r->state == TQ_RECV_REQ_PIECES)
 		return -EAGAIN;
 	if (!r->again && !load_held(r))
 		return ask_again(r);
@@ -105,15 +105,15 @@ static int post_held(struct tq_rreq *r)
 	return rc;
 }
 
-void tq_fetch_held(struct tq_rreq *r, struct tq_unex *u)
+void tq_fetch_held(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	struct tq_core *core = r->req.core;
-	struct tq_rtup *k = u->rtup;
+	struct tq_rx_tuple *k = u->rx_tuple;
 
-	r->sreq = u->seq;
-	tq_unex_free(u);
-	r->rtup = k;
-	tq_fetch_under_way(r, TQ_RREQ_HELD);
+	r->send_req = u->seq;
+	tq_unexpected_free(u);
+	r->rx_tuple = k;
+	tq_fetch_under_way(r, TQ_RECV_REQ_HELD);
 	if (!k->room && !post_held(r))
 		return;
 	if (!k->room)
@@ -123,7 +123,7 @@ void tq_fetch_held(struct tq_rreq *r, struct tq_unex *u)
 
 int tq_held_poll(struct tq_core *core)
 {
-	struct tq_rtup *k, *next;
+	struct tq_rx_tuple *k, *next;
 	int n = 0;
 
 	DL_FOREACH_SAFE2(core->room, k, next, rnext) {
@@ -138,7 +138,7 @@ int tq_held_poll(struct tq_core *core)
 }
 
 /* The data of a matched probe may be wanted late: others need the pool's memory. */
-static int move_out(struct tq_rreq *r)
+static int move_out(struct tq_recv_req *r)
 {
 	struct tq_sg own = {.addr = malloc(r->sg.len), .len = r->sg.len};
 
@@ -151,13 +151,13 @@ static int move_out(struct tq_rreq *r)
 	return 0;
 }
 
-static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
+static void held_delivered(struct tq_recv_req *r, uint64_t len, int status)
 {
-	struct tq_rtup *k = r->rtup;
+	struct tq_rx_tuple *k = r->rx_tuple;
 
 	tq_fetch_over(r);
 	k->nsrq--;
-	tq_rtup_unheld(k);
+	tq_rx_tuple_unheld(k);
 	r->req.status.length = len;
 	if (r->wanted > len)
 		r->wanted = len;
@@ -166,7 +166,7 @@ static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
 	if (r->msg)
 		tq_msg_drained(r, status);
 	else if (status)
-		tq_rreq_end(r, status);
+		tq_recv_req_end(r, status);
 	else if (r->bounced)
 		tq_fetch_unbounce(r);
 	else
@@ -175,19 +175,19 @@ static void held_delivered(struct tq_rreq *r, uint64_t len, int status)
 
 /* ---- direct ---- */
 
-static void direct_delivered(struct tq_rreq *r, uint64_t len, int status)
+static void direct_delivered(struct tq_recv_req *r, uint64_t len, int status)
 {
-	struct tq_rtup *k = r->rtup;
+	struct tq_rx_tuple *k = r->rx_tuple;
 
-	assert(r->state == TQ_RREQ_SRQ);
+	assert(r->state == TQ_RECV_REQ_SRQ);
 	r->req.status.source = k->pair->rank;
 	r->req.status.tag = k->tag;
 	r->req.status.length = len;
 	r->wanted = len < r->buf.len ? len : r->buf.len;
 	r->pair = k->pair;
-	tq_rtup_delivered(k, r);
+	tq_rx_tuple_delivered(k, r);
 	if (status)
-		tq_rreq_end(r, status);
+		tq_recv_req_end(r, status);
 	else if (r->bounced)
 		tq_fetch_unbounce(r);
 	else
@@ -196,8 +196,8 @@ static void direct_delivered(struct tq_rreq *r, uint64_t len, int status)
 
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
 {
-	struct tq_rreq *r = token;
-	struct tq_rtup *k = r->rtup;
+	struct tq_recv_req *r = token;
+	struct tq_rx_tuple *k = r->rx_tuple;
 	struct tq_peer *peer = k->pair->peer;
 	int status = error ? -EIO : 0;
 
@@ -206,7 +206,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
 		k->info.direct++;
 	}
-	if (r->state == TQ_RREQ_HELD)
+	if (r->state == TQ_RECV_REQ_HELD)
 		held_delivered(r, len, status);
 	else
 		direct_delivered(r, len, status);

@@ -9,7 +9,7 @@
  *
  * No pending wildcard fits a tuple that is OFFERED or DIRECT: it recalled those when it was posted,
  * and while it waits no tuple that it fits is offered. Receives of a DIRECT tuple thus depend on
- * nothing but their tuple, and rtup.c places them.
+ * nothing but their tuple, and rx_tuple.c places them.
  *
  * Where messages may overtake each other (TQ_CTX_OVERTAKING), a receive takes the first message of
  * any tuple that is here, and waits for no other tuple's recall.
@@ -19,9 +19,9 @@
 /* Messages that are looked at for one that may overtake those before it. */
 #define OVERTAKE_LOOK 32
 
-struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+struct tq_recv_req *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
 {
-	struct tq_rreq *w;
+	struct tq_recv_req *w;
 
 	DL_FOREACH(ctx->wild, w) {
 		if (w->order >= order)
@@ -36,28 +36,28 @@ struct tq_rreq *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, u
  * a held message may yet turn out to come first. */
 static bool fenced(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rtup *k;
+	struct tq_rx_tuple *k;
 
 	if (!pair->nfenced)
 		return false;
 	if (tag == TQ_ANY_TAG)
 		return pair->nfenced_user > 0;
-	k = tq_rtup_find(pair, tag);
-	return k && k->state == TQ_RTUP_RECALLING;
+	k = tq_rx_tuple_find(pair, tag);
+	return k && k->state == TQ_RX_TUPLE_RECALLING;
 }
 
-static struct tq_unex *first_of(const struct tq_pair *pair, int32_t tag)
+static struct tq_unexpected *first_of(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rtup *k;
-	struct tq_unex *u;
+	struct tq_rx_tuple *k;
+	struct tq_unexpected *u;
 
-	if (!pair->unex)
+	if (!pair->unexpected)
 		return NULL;
 	if (tag != TQ_ANY_TAG) {
-		k = tq_rtup_find(pair, tag);
-		return k ? k->unex : NULL;
+		k = tq_rx_tuple_find(pair, tag);
+		return k ? k->unexpected : NULL;
 	}
-	DL_FOREACH(pair->unex, u) {
+	DL_FOREACH(pair->unexpected, u) {
 		if (u->tag >= 0)
 			return u;
 	}
@@ -66,31 +66,31 @@ static struct tq_unex *first_of(const struct tq_pair *pair, int32_t tag)
 
 /* The pair's message that the receive takes: its first that fits, unless an earlier receive may yet
  * claim that; never the next one instead. */
-static struct tq_unex *from_pair(const struct tq_pair *pair, int32_t tag, uint64_t order)
+static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, uint64_t order)
 {
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 
 	if (fenced(pair, tag))
 		return NULL;
 	u = first_of(pair, tag);
-	if (!u || u->rtup->state == TQ_RTUP_DIRECT)
+	if (!u || u->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 		return NULL;
 	if (tq_match_wild(pair->ctx, pair->rank, u->tag, order))
 		return NULL;
 	/* An earlier exact receive would have taken it: nothing keeps it from that but what keeps
 	 * this one too. */
-	assert(!u->rtup->posted || u->rtup->posted->order >= order);
+	assert(!u->rx_tuple->posted || u->rx_tuple->posted->order >= order);
 	return u;
 }
 
-struct tq_unex *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
 {
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 
 	if (rank != TQ_ANY_SOURCE)
 		return ctx->pairs[rank] ? from_pair(ctx->pairs[rank], tag, order) : NULL;
 
-	for (u = tq_unex_first(ctx, tag); u; u = tag == TQ_ANY_TAG ? u->anext : u->gnext) {
+	for (u = tq_unexpected_first(ctx, tag); u; u = tag == TQ_ANY_TAG ? u->anext : u->gnext) {
 		if (tq_tag_fits(tag, u->tag) && from_pair(u->pair, tag, order) == u)
 			return u;
 	}
@@ -103,17 +103,18 @@ static bool may_overtake(const struct tq_ctx *ctx, int32_t tag)
 }
 
 /* Is it the next message of its tuple, in which no queue has a part? */
-static bool may_go(const struct tq_unex *u)
+static bool may_go(const struct tq_unexpected *u)
 {
-	const struct tq_rtup *k = u->rtup;
+	const struct tq_rx_tuple *k = u->rx_tuple;
 
-	return k->unex == u && (k->state == TQ_RTUP_CONTROL || k->state == TQ_RTUP_OFFERED);
+	return k->unexpected == u &&
+	       (k->state == TQ_RX_TUPLE_CONTROL || k->state == TQ_RX_TUPLE_OFFERED);
 }
 
-struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
+struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	int look = OVERTAKE_LOOK;
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 
 	if (!may_overtake(ctx, tag))
 		return NULL;
@@ -122,14 +123,14 @@ struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
 		return u && may_go(u) ? u : NULL;
 	}
 	if (rank == TQ_ANY_SOURCE) {
-		u = tq_unex_first(ctx, tag);
+		u = tq_unexpected_first(ctx, tag);
 		for (; u && look; u = tag == TQ_ANY_TAG ? u->anext : u->gnext, look--) {
 			if (tq_tag_fits(tag, u->tag) && may_go(u))
 				return u;
 		}
 		return NULL;
 	}
-	for (u = ctx->pairs[rank]->unex; u && look; u = u->next, look--) {
+	for (u = ctx->pairs[rank]->unexpected; u && look; u = u->next, look--) {
 		if (tq_tag_fits(tag, u->tag) && may_go(u))
 			return u;
 	}
@@ -137,10 +138,10 @@ struct tq_unex *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
 }
 
 /* The first posted receive that fits a message of the tuple. */
-static struct tq_rreq *first_receive(const struct tq_rtup *k)
+static struct tq_recv_req *first_receive(const struct tq_rx_tuple *k)
 {
 	const struct tq_pair *pair = k->pair;
-	struct tq_rreq *w = NULL;
+	struct tq_recv_req *w = NULL;
 
 	if (pair->ctx->wild)
 		w = tq_match_wild(pair->ctx, pair->rank, k->tag,
@@ -149,11 +150,11 @@ static struct tq_rreq *first_receive(const struct tq_rtup *k)
 }
 
 /* r leaves its posted queue for message u, which is in no queue. */
-static void match(struct tq_rreq *r, struct tq_unex *u)
+static void match(struct tq_recv_req *r, struct tq_unexpected *u)
 {
-	if (r->rtup) {
-		DL_DELETE(r->rtup->posted, r);
-		tq_rtup_rest(r->rtup);
+	if (r->rx_tuple) {
+		DL_DELETE(r->rx_tuple->posted, r);
+		tq_rx_tuple_rest(r->rx_tuple);
 	} else {
 		DL_DELETE(r->ctx->wild, r);
 		r->ctx->wild_gone = true;
@@ -162,26 +163,27 @@ static void match(struct tq_rreq *r, struct tq_unex *u)
 }
 
 /* Does r take a message that has just come, although its sender is fenced? */
-static bool overtakes(const struct tq_unex *u, const struct tq_rreq *r)
+static bool overtakes(const struct tq_unexpected *u, const struct tq_recv_req *r)
 {
-	const struct tq_rtup *k = u->rtup;
+	const struct tq_rx_tuple *k = u->rx_tuple;
 
-	if (!may_overtake(u->pair->ctx, k->tag) || k->unex || k->state == TQ_RTUP_RECALLING)
+	if (!may_overtake(u->pair->ctx, k->tag) || k->unexpected ||
+	    k->state == TQ_RX_TUPLE_RECALLING)
 		return false;
 	if (fenced(u->pair, r->tag))
 		TQ_COUNT(u->pair->ctx->core->stats, recv_overtaking);
 	return true;
 }
 
-void tq_match_arrival(struct tq_unex *u)
+void tq_match_arrival(struct tq_unexpected *u)
 {
-	struct tq_rtup *k = u->rtup;
+	struct tq_rx_tuple *k = u->rx_tuple;
 	struct tq_ctx *ctx = u->pair->ctx;
-	struct tq_rreq *r;
+	struct tq_recv_req *r;
 
-	if (k->state == TQ_RTUP_DIRECT) {
-		if (tq_unex_queue(u))
-			tq_rtup_flow(k);
+	if (k->state == TQ_RX_TUPLE_DIRECT) {
+		if (tq_unexpected_queue(u))
+			tq_rx_tuple_flow(k);
 		return;
 	}
 	r = first_receive(k);
@@ -190,8 +192,8 @@ void tq_match_arrival(struct tq_unex *u)
 		tq_match_settle(ctx);
 		return;
 	}
-	if (tq_unex_queue(u) && r && from_pair(u->pair, r->tag, r->order) == u) {
-		tq_unex_unlink(u);
+	if (tq_unexpected_queue(u) && r && from_pair(u->pair, r->tag, r->order) == u) {
+		tq_unexpected_unlink(u);
 		match(r, u);
 		tq_match_settle(ctx);
 	}
@@ -204,15 +206,15 @@ void tq_match_arrival(struct tq_unex *u)
  */
 void tq_match_pair(struct tq_pair *pair)
 {
-	struct tq_unex *u, *next;
-	struct tq_rreq *r;
+	struct tq_unexpected *u, *next;
+	struct tq_recv_req *r;
 
-	DL_FOREACH_SAFE(pair->unex, u, next) {
-		if (u->rtup->state == TQ_RTUP_DIRECT)
+	DL_FOREACH_SAFE(pair->unexpected, u, next) {
+		if (u->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 			continue;
-		r = first_receive(u->rtup);
+		r = first_receive(u->rx_tuple);
 		if (r && from_pair(pair, r->tag, r->order) == u) {
-			tq_unex_unlink(u);
+			tq_unexpected_unlink(u);
 			match(r, u);
 		}
 	}

@@ -29,7 +29,7 @@ static const struct {
 	[TQ_MSG_CTS_DIRECT] = {"CTS_DIRECT", sizeof(struct tq_msg_answer), false},
 	[TQ_MSG_CTS_HELD] = {"CTS_HELD", sizeof(struct tq_msg_cts_held), false},
 	[TQ_MSG_CREDIT] = {"CREDIT", sizeof(struct tq_msg_hdr), false},
-	[TQ_MSG_PRESS] = {"PRESS", sizeof(struct tq_msg_press), false},
+	[TQ_MSG_BACKPRESSURE] = {"BACKPRESSURE", sizeof(struct tq_msg_backpressure), false},
 };
 
 int tq_msg_check(const void *msg, uint32_t len)

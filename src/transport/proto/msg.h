@@ -67,8 +67,9 @@ enum tq_msg_type {
 	TQ_MSG_CTS_HELD,   /* no memory can be registered for a held message: send its data in
 			      pieces */
 	/* either way, between the connections' ends (net/): never reach the protocol */
-	TQ_MSG_CREDIT, /* nothing but what is in the header */
-	TQ_MSG_PRESS,  /* stop (or resume) sending eagerly: unexpected data are at their limit */
+	TQ_MSG_CREDIT,       /* nothing but what is in the header */
+	TQ_MSG_BACKPRESSURE, /* stop (or resume) sending eagerly: unexpected data are at their limit
+			      */
 	/* sender of a tuple -> its receiver */
 	TQ_MSG_NOTICE, /* a direct message is on its way: shows whether its receive is there */
 	TQ_MSG_TYPES
@@ -116,14 +117,14 @@ struct tq_msg_rts {
 	tq_le64 length;
 	tq_le64 addr;
 	tq_le32 rkey;
-	tq_le32 sreq; /* the send's handle at its process */
+	tq_le32 send_req; /* the send's handle at its process */
 };
 static_assert(sizeof(struct tq_msg_rts) == 56, "wire format");
 
 /* Sender to receiver, names the tuple by the receiver's handle. */
 struct tq_msg_switch {
 	struct tq_msg_hdr hdr;
-	tq_le32 rtup;
+	tq_le32 rx_tuple;
 	tq_le32 seq; /* of the first message that may go direct */
 };
 static_assert(sizeof(struct tq_msg_switch) == 16, "wire format");
@@ -139,7 +140,7 @@ static_assert(sizeof(struct tq_msg_held_one) == 16, "wire format");
 #define TQ_HELD_MAX 6
 struct tq_msg_held {
 	struct tq_msg_hdr hdr;
-	tq_le32 rtup;
+	tq_le32 rx_tuple;
 	tq_le32 zero;
 	struct tq_msg_held_one one[TQ_HELD_MAX];
 };
@@ -147,7 +148,7 @@ static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds i
 
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
-	tq_le32 rtup;
+	tq_le32 rx_tuple;
 	tq_le32 held;      /* how many held messages came before this, of this recall */
 	tq_le32 delivered; /* direct sends of this SRQ's life that have a receive (modulo 2^32) */
 	tq_le32 next;      /* seq of the tuple's next message */
@@ -156,7 +157,7 @@ static_assert(sizeof(struct tq_msg_recalled) == 24, "wire format");
 
 struct tq_msg_giveback {
 	struct tq_msg_hdr hdr;
-	tq_le32 rtup;
+	tq_le32 rx_tuple;
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
@@ -165,7 +166,7 @@ static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
  * of them come before their receive. */
 struct tq_msg_notice {
 	struct tq_msg_hdr hdr;
-	tq_le32 rtup;
+	tq_le32 rx_tuple;
 	tq_le32 seq; /* of the direct message */
 };
 static_assert(sizeof(struct tq_msg_notice) == 16, "wire format");
@@ -173,7 +174,7 @@ static_assert(sizeof(struct tq_msg_notice) == 16, "wire format");
 /* Data follow, to the end of the message. */
 struct tq_msg_data {
 	struct tq_msg_hdr hdr;
-	tq_le32 rreq; /* the receive's handle */
+	tq_le32 recv_req; /* the receive's handle */
 	tq_le32 zero;
 	tq_le64 offset;
 };
@@ -181,7 +182,7 @@ static_assert(sizeof(struct tq_msg_data) == 24, "wire format");
 
 struct tq_msg_written {
 	struct tq_msg_hdr hdr;
-	tq_le32 rreq;
+	tq_le32 recv_req;
 	tq_le32 failed; /* 0, or 1: the sender could not (its buffer can't be registered): ask for
 			   pieces */
 };
@@ -190,8 +191,8 @@ static_assert(sizeof(struct tq_msg_written) == 16, "wire format");
 /* Receiver to sender, names the tuple by the sender's handle. */
 struct tq_msg_srqn {
 	struct tq_msg_hdr hdr;
-	tq_le32 stup;
-	tq_le32 rtup; /* the receiver's handle */
+	tq_le32 tx_tuple;
+	tq_le32 rx_tuple; /* the receiver's handle */
 	tq_le32 srqn;
 	tq_le32 zero;
 	tq_le64 max_len; /* longest message that may be sent direct */
@@ -200,7 +201,7 @@ static_assert(sizeof(struct tq_msg_srqn) == 32, "wire format");
 
 struct tq_msg_refuse {
 	struct tq_msg_hdr hdr;
-	tq_le32 stup;
+	tq_le32 tx_tuple;
 	tq_le32 after; /* messages that it should send before it asks again */
 };
 static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
@@ -211,8 +212,8 @@ static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
 
 struct tq_msg_recall {
 	struct tq_msg_hdr hdr;
-	tq_le32 stup;
-	tq_le32 rtup;     /* the life of the tuple that is meant */
+	tq_le32 tx_tuple;
+	tq_le32 rx_tuple; /* the life of the tuple that is meant */
 	tq_le32 position; /* the receiver's next position, relative to SWITCH's seq (signed; 0 also
 			     when no SWITCH has come yet) */
 	tq_le32 after;    /* as in REFUSE */
@@ -222,15 +223,15 @@ static_assert(sizeof(struct tq_msg_recall) == 24, "wire format");
 /* FIN, CTS_DIRECT. */
 struct tq_msg_answer {
 	struct tq_msg_hdr hdr;
-	tq_le32 sreq;
+	tq_le32 send_req;
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_answer) == 16, "wire format");
 
 struct tq_msg_cts {
 	struct tq_msg_hdr hdr;
-	tq_le32 sreq;
-	tq_le32 rreq;
+	tq_le32 send_req;
+	tq_le32 recv_req;
 	tq_le64 addr;   /* CTS: where; CTS_PIECES: 0 */
 	tq_le64 length; /* how many bytes are wanted, from the beginning of the message */
 	tq_le32 rkey;
@@ -241,20 +242,20 @@ static_assert(sizeof(struct tq_msg_cts) == 40, "wire format");
 /* Names the message by its tuple: it was never announced. */
 struct tq_msg_cts_held {
 	struct tq_msg_hdr hdr;
-	tq_le32 stup;
+	tq_le32 tx_tuple;
 	tq_le32 seq;
-	tq_le32 rreq;
+	tq_le32 recv_req;
 	tq_le32 zero;
 	tq_le64 length; /* as in CTS */
 };
 static_assert(sizeof(struct tq_msg_cts_held) == 32, "wire format");
 
-struct tq_msg_press {
+struct tq_msg_backpressure {
 	struct tq_msg_hdr hdr;
 	tq_le32 stop; /* 1 or 0 */
 	tq_le32 zero;
 };
-static_assert(sizeof(struct tq_msg_press) == 16, "wire format");
+static_assert(sizeof(struct tq_msg_backpressure) == 16, "wire format");
 
 /* Longest message without data, and the header of those with data: a small control buffer must hold
  * the first. */

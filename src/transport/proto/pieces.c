@@ -28,7 +28,7 @@ struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, 
 		sg->len = buf->pieces[i].len < len ? buf->pieces[i].len : len;
 		if (!sg->len)
 			continue;
-		sg->reg = core->wire->reg(core->net, sg->addr, sg->len, write, &p->cookie[p->n]);
+		sg->reg = core->ops->reg(core->net, sg->addr, sg->len, write, &p->cookie[p->n]);
 		if (!sg->reg)
 			break;
 		len -= sg->len;
@@ -43,7 +43,7 @@ struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, 
 void tq_pieces_unreg(struct tq_core *core, struct tq_pieces *p)
 {
 	while (p->n--)
-		core->wire->unreg(core->net, p->sg[p->n].reg, p->cookie[p->n]);
+		core->ops->unreg(core->net, p->sg[p->n].reg, p->cookie[p->n]);
 	free(p);
 }
 

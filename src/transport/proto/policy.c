@@ -63,12 +63,12 @@ void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
 		ctx->pairs[rank]->wild_at = ctx->wild_at;
 }
 
-static uint32_t least_backoff(const struct tq_rtup *k)
+static uint32_t least_backoff(const struct tq_rx_tuple *k)
 {
 	return (uint32_t)k->pair->ctx->core->params->wild_backoff;
 }
 
-static void disturbed(struct tq_rtup *k)
+static void disturbed(struct tq_rx_tuple *k)
 {
 	k->quiet = 0;
 	k->gave_back = false;
@@ -76,12 +76,12 @@ static void disturbed(struct tq_rtup *k)
 		k->backoff = least_backoff(k);
 }
 
-void tq_policy_probe(struct tq_rtup *k)
+void tq_policy_probe(struct tq_rx_tuple *k)
 {
 	disturbed(k);
 }
 
-static bool wild_since(const struct tq_rtup *k)
+static bool wild_since(const struct tq_rx_tuple *k)
 {
 	const struct tq_ctx *ctx = k->pair->ctx;
 	struct tq_wildtag *t;
@@ -92,7 +92,7 @@ static bool wild_since(const struct tq_rtup *k)
 	return t && t->at > k->seen;
 }
 
-void tq_policy_message(struct tq_rtup *k)
+void tq_policy_message(struct tq_rx_tuple *k)
 {
 	const struct tq_ctx *ctx = k->pair->ctx;
 
@@ -105,12 +105,12 @@ void tq_policy_message(struct tq_rtup *k)
 	k->seen = ctx->wild_at;
 }
 
-void tq_policy_short(struct tq_rtup *k, bool early)
+void tq_policy_short(struct tq_rx_tuple *k, bool early)
 {
 	tq_share_count(&k->early, early);
 }
 
-bool tq_policy_direct(struct tq_rtup *k, bool early)
+bool tq_policy_direct(struct tq_rx_tuple *k, bool early)
 {
 	tq_share_count(&k->late, early);
 	return tq_share_exceeds(&k->late, k->pair->ctx->core->params);
@@ -134,7 +134,7 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	}
 }
 
-void tq_policy_software(const struct tq_rtup *k)
+void tq_policy_software(const struct tq_rx_tuple *k)
 {
 	const struct tq_core *core = k->pair->ctx->core;
 	struct tq_stats *stats = core->stats;
@@ -160,7 +160,7 @@ void tq_policy_software(const struct tq_rtup *k)
 	}
 }
 
-uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
+uint32_t tq_policy_recalled(struct tq_rx_tuple *k, enum tq_recall_why why)
 {
 	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
 
@@ -187,21 +187,21 @@ uint32_t tq_policy_recalled(struct tq_rtup *k, enum tq_recall_why why)
  * learnt where it shows later.) Long ones wait at their sender either way: one that asks is not
  * refused for that.
  */
-static bool comes_early(const struct tq_rtup *k)
+static bool comes_early(const struct tq_rx_tuple *k)
 {
 	const struct tq_params *params = k->pair->ctx->core->params;
 
 	return params->promote_after && params->giveback_after && tq_share_is_often(&k->early);
 }
 
-static uint32_t refuse_for_limit(struct tq_rtup *k)
+static uint32_t refuse_for_limit(struct tq_rx_tuple *k)
 {
 	k->no_queue = TQ_NO_QUEUE_LIMIT;
 	TQ_COUNT(k->pair->ctx->core->stats, refused_limit);
 	return AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
+uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
@@ -209,13 +209,13 @@ uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
 	if (k->pair->ctx->removed)
 		return QUIET_MAX;
 	/* Its old queue is still in use for held messages. */
-	if (k->state != TQ_RTUP_CONTROL || k->srq)
+	if (k->state != TQ_RX_TUPLE_CONTROL || k->srq)
 		return 1;
 	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
 	    core->params->protocol == TQ_PROTOCOL_RGET)
 		return QUIET_MAX;
 	/* Without a sink a message that is too long would break the connection. */
-	if (!tq_rtup_max_len(k))
+	if (!tq_rx_tuple_max_len(k))
 		return refuse_for_limit(k) + QUIET_MAX;
 	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
 	    (k->quiet < k->backoff && !k->gave_back)) {
@@ -231,7 +231,7 @@ uint32_t tq_policy_refuse(struct tq_rtup *k, bool is_short)
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all are in use they would only take turns, each for a round trip. */
 		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
-			tq_rtup_recall(core->lru, TQ_RECALL_LRU);
+			tq_rx_tuple_recall(core->lru, TQ_RECALL_LRU);
 		return refuse_for_limit(k);
 	}
 	/* It has been good for long: the next recall costs less again. */

@@ -13,16 +13,16 @@
 
 struct tq_msg {
 	struct tq_ctx *ctx;
-	struct tq_unex *u;     /* in no queue; NULL: it was held */
-	struct tq_rreq *drain; /* its receive, of the library, that takes a held one */
+	struct tq_unexpected *u;   /* in no queue; NULL: it was held */
+	struct tq_recv_req *drain; /* its receive, of the library, that takes a held one */
 	bool drained;
-	struct tq_rreq *taker; /* tq_core_mrecv() came before it was drained */
+	struct tq_recv_req *taker; /* tq_core_mrecv() came before it was drained */
 };
 
-static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
+static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **u)
 {
 	int rc = tq_wild_check(ctx, rank, tag);
-	struct tq_rtup *k;
+	struct tq_rx_tuple *k;
 
 	if (rc)
 		return rc;
@@ -30,12 +30,12 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return -ENOMEM;
 		tq_policy_wild(ctx, rank, tag);
-		tq_rtup_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
+		tq_rx_tuple_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
 	} else {
-		k = ctx->pairs[rank] ? tq_rtup_find(ctx->pairs[rank], tag) : NULL;
+		k = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
 		if (k) {
 			tq_policy_probe(k);
-			tq_rtup_recall(k, TQ_RECALL_PROBE);
+			tq_rx_tuple_recall(k, TQ_RECALL_PROBE);
 		}
 	}
 	*u = tq_match_find(ctx, rank, tag, UINT64_MAX);
@@ -47,7 +47,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unex **u)
 	return ctx->peers[rank]->failed;
 }
 
-static void describe(const struct tq_unex *u, struct tq_status *status)
+static void describe(const struct tq_unexpected *u, struct tq_status *status)
 {
 	*status = (struct tq_status){
 		.source = u->pair->rank,
@@ -58,7 +58,7 @@ static void describe(const struct tq_unex *u, struct tq_status *status)
 
 int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
 {
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 	int rc = look(ctx, rank, tag, &u);
 
 	if (rc == 1)
@@ -70,7 +70,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 		   struct tq_msg **result)
 {
 	struct tq_buf whole = {0};
-	struct tq_unex *u;
+	struct tq_unexpected *u;
 	struct tq_msg *msg;
 	int rc = look(ctx, rank, tag, &u);
 
@@ -80,9 +80,9 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 	if (!msg)
 		return -ENOMEM;
 	*msg = (struct tq_msg){.ctx = ctx};
-	if (u->kind == TQ_UNEX_HELD) {
+	if (u->kind == TQ_UNEXPECTED_HELD) {
 		whole.len = u->length;
-		msg->drain = tq_rreq_new(ctx, u->pair->rank, u->tag, &whole, NULL);
+		msg->drain = tq_recv_req_new(ctx, u->pair->rank, u->tag, &whole, NULL);
 		if (!msg->drain) {
 			free(msg);
 			return -ENOMEM;
@@ -93,7 +93,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 		ctx->nrecvs++;
 	}
 	describe(u, status);
-	tq_unex_unlink(u);
+	tq_unexpected_unlink(u);
 	if (msg->drain)
 		tq_fetch(msg->drain, u);
 	*result = msg;
@@ -101,9 +101,9 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 }
 
 /* The drained data, and what is known of the message, to the receive that wants them. */
-static void hand_over(struct tq_msg *msg, struct tq_rreq *r)
+static void hand_over(struct tq_msg *msg, struct tq_recv_req *r)
 {
-	struct tq_rreq *drain = msg->drain;
+	struct tq_recv_req *drain = msg->drain;
 	int error = drain->req.status.error;
 	uint64_t got = drain->wanted;
 
@@ -117,16 +117,16 @@ static void hand_over(struct tq_msg *msg, struct tq_rreq *r)
 	drain->bounced = drain->pooled = false;
 	drain->msg = NULL;
 	drain->starting = true; /* nobody waits for it */
-	tq_rreq_end(drain, 0);
+	tq_recv_req_end(drain, 0);
 	tq_core_release(&drain->req);
 	free(msg);
 	if (error)
-		tq_rreq_end(r, error);
+		tq_recv_req_end(r, error);
 	else
 		tq_fetch_unbounce(r);
 }
 
-void tq_msg_drained(struct tq_rreq *drain, int error)
+void tq_msg_drained(struct tq_recv_req *drain, int error)
 {
 	struct tq_msg *msg = drain->msg;
 
@@ -139,27 +139,27 @@ void tq_msg_drained(struct tq_rreq *drain, int error)
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status)
 {
-	struct tq_unex *u = msg->u;
-	struct tq_rreq *r = tq_rreq_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
+	struct tq_unexpected *u = msg->u;
+	struct tq_recv_req *r = tq_recv_req_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
 
 	if (!r)
 		return -ENOMEM;
 	if (u) {
 		msg->ctx->nrecvs--;
 		free(msg);
-		if (u->pair->peer->failed && u->kind == TQ_UNEX_RTS) {
-			tq_unex_free(u);
-			tq_rreq_end(r, -EIO);
+		if (u->pair->peer->failed && u->kind == TQ_UNEXPECTED_RTS) {
+			tq_unexpected_free(u);
+			tq_recv_req_end(r, -EIO);
 		} else {
 			tq_fetch(r, u);
 		}
 	} else if (msg->drained) {
 		hand_over(msg, r);
 	} else {
-		tq_rreq_to(r, TQ_RREQ_HELD); /* it can't be cancelled any more */
+		tq_recv_req_to(r, TQ_RECV_REQ_HELD); /* it can't be cancelled any more */
 		msg->taker = r;
 	}
-	return tq_rreq_started(r, req, status);
+	return tq_recv_req_started(r, req, status);
 }
 
 /* ---- for reports ---- */
@@ -184,14 +184,14 @@ static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_t
 
 int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
 {
-	const struct tq_rtup *k;
+	const struct tq_rx_tuple *k;
 	int used = 0;
 
 	if (n <= 0)
 		return 0;
-	DL_FOREACH2(core->rtup_lru, k, anext)
+	DL_FOREACH2(core->rx_tuple_lru, k, anext)
 		used = insert(info, used, n, &k->info);
-	DL_FOREACH2(core->rtup_parked, k, anext)
+	DL_FOREACH2(core->rx_tuple_parked, k, anext)
 		used = insert(info, used, n, &k->info);
 	return used;
 }

@@ -37,7 +37,7 @@ static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 	}
 }
 
-static void fence(struct tq_rtup *k)
+static void fence(struct tq_rx_tuple *k)
 {
 	struct tq_pair *pair = k->pair;
 
@@ -46,7 +46,7 @@ static void fence(struct tq_rtup *k)
 		DL_APPEND(pair->ctx->fenced, pair);
 }
 
-static void unfence(struct tq_rtup *k)
+static void unfence(struct tq_rx_tuple *k)
 {
 	struct tq_pair *pair = k->pair;
 
@@ -55,20 +55,20 @@ static void unfence(struct tq_rtup *k)
 		DL_DELETE(pair->ctx->fenced, pair);
 }
 
-void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
+void tq_rx_tuple_recall(struct tq_rx_tuple *k, enum tq_recall_why why)
 {
 	struct tq_core *core = k->pair->ctx->core;
 	struct tq_msg_recall m = {.hdr = tq_msg_hdr(TQ_MSG_RECALL, 0)};
 
-	if (k->state != TQ_RTUP_OFFERED && k->state != TQ_RTUP_DIRECT)
+	if (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_DIRECT)
 		return;
-	m.stup = tq_put32(k->stup);
-	m.rtup = tq_put32(k->handle);
+	m.tx_tuple = tq_put32(k->tx_tuple);
+	m.rx_tuple = tq_put32(k->handle);
 	m.position = tq_put32(k->pos - k->base);
 	m.after = tq_put32(tq_policy_recalled(k, why));
 	m.hdr.flags = k->gave_back ? TQ_RECALL_LONG : 0;
 
-	tq_rtup_to(k, TQ_RTUP_RECALLING);
+	tq_rx_tuple_to(k, TQ_RX_TUPLE_RECALLING);
 	fence(k);
 	DL_DELETE(k->pair->ctx->queued, k);
 	DL_DELETE2(core->lru, k, lprev, lnext);
@@ -78,9 +78,9 @@ void tq_rtup_recall(struct tq_rtup *k, enum tq_recall_why why)
 	tq_tell(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-bool tq_rtup_queued(const struct tq_ctx *ctx, int rank, int32_t tag)
+bool tq_rx_tuple_queued(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	const struct tq_rtup *k;
+	const struct tq_rx_tuple *k;
 
 	DL_FOREACH(ctx->queued, k) {
 		if (tq_fits(rank, tag, k->pair->rank, k->tag))
@@ -89,92 +89,92 @@ bool tq_rtup_queued(const struct tq_ctx *ctx, int rank, int32_t tag)
 	return false;
 }
 
-void tq_rtup_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)
+void tq_rx_tuple_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)
 {
-	struct tq_rtup *k, *next;
+	struct tq_rx_tuple *k, *next;
 
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
 		if (tq_fits(rank, tag, k->pair->rank, k->tag))
-			tq_rtup_recall(k, why);
+			tq_rx_tuple_recall(k, why);
 	}
 }
 
 void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m)
 {
-	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
 	if (k)
-		tq_rtup_recall(k, TQ_RECALL_ASKED);
+		tq_rx_tuple_recall(k, TQ_RECALL_ASKED);
 }
 
 void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m)
 {
-	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
 	/* Receives that wait for room in the queue are posted, too. */
-	if (k && k->state == TQ_RTUP_DIRECT &&
+	if (k && k->state == TQ_RX_TUPLE_DIRECT &&
 	    tq_policy_direct(k, !k->posted && !tq_seq_before(tq_get32(m->seq), k->pos)))
-		tq_rtup_recall(k, TQ_RECALL_EARLY);
+		tq_rx_tuple_recall(k, TQ_RECALL_EARLY);
 }
 
 /* ---- the recall's end ---- */
 
 /* The SRQ goes; what was in it is withdrawn by that. */
-static void put_srq(struct tq_rtup *k)
+static void put_srq(struct tq_rx_tuple *k)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
 	/* A peer that failed, or was removed, was not heard: it may still hold messages for it. */
-	core->wire->srq_put(core->net, k->srq, !k->pair->peer->failed);
+	core->ops->srq_put(core->net, k->srq, !k->pair->peer->failed);
 	k->srq = NULL;
 	k->nsrq = 0;
-	tq_handle_free(&core->rtups, k->handle);
+	tq_handle_free(&core->rx_tuples, k->handle);
 	core->ntuples--;
 	TQ_LEVEL(core->stats, tuples, -1);
-	tq_rtup_rest(k);
+	tq_rx_tuple_rest(k);
 }
 
-void tq_rtup_unheld(struct tq_rtup *k)
+void tq_rx_tuple_unheld(struct tq_rx_tuple *k)
 {
 	assert(k->nheld && k->srq);
 	k->pair->peer->nheld--;
 	TQ_LEVEL(k->pair->ctx->core->stats, held_known, -1);
-	if (!--k->nheld && k->state == TQ_RTUP_CONTROL)
+	if (!--k->nheld && k->state == TQ_RX_TUPLE_CONTROL)
 		put_srq(k);
 }
 
 /* Receives that the SRQ has given back take their old place: before all that wait. */
-static void receives_back(struct tq_rtup *k)
+static void receives_back(struct tq_rx_tuple *k)
 {
-	struct tq_rreq *r;
+	struct tq_recv_req *r;
 
 	DL_FOREACH(k->in_srq, r) {
 		tq_fetch_release(r);
-		tq_rreq_to(r, TQ_RREQ_POSTED);
+		tq_recv_req_to(r, TQ_RECV_REQ_POSTED);
 	}
 	DL_CONCAT(k->in_srq, k->posted);
 	k->posted = k->in_srq;
 	k->in_srq = NULL;
 }
 
-static void end_cancelled(struct tq_rtup *k)
+static void end_cancelled(struct tq_rx_tuple *k)
 {
-	struct tq_rreq *r, *next;
+	struct tq_recv_req *r, *next;
 
 	DL_FOREACH_SAFE(k->posted, r, next) {
 		if (!r->cancelling)
 			continue;
 		DL_DELETE(k->posted, r);
-		tq_rreq_end(r, r->cancelling);
+		tq_recv_req_end(r, r->cancelling);
 	}
-	tq_rtup_rest(k);
+	tq_rx_tuple_rest(k);
 }
 
 /* RECALLED came; when all deliveries that it counts were seen too, the recall is over. */
-static void try_close(struct tq_rtup *k)
+static void try_close(struct tq_rx_tuple *k)
 {
 	struct tq_pair *pair = k->pair;
-	struct tq_unex *u, *next;
+	struct tq_unexpected *u, *next;
 
 	if (!k->recalled || k->delivered != k->due)
 		return;
@@ -183,7 +183,7 @@ static void try_close(struct tq_rtup *k)
 		tq_doom(pair->peer, "it holds messages that have receives");
 		return;
 	}
-	tq_rtup_to(k, TQ_RTUP_CONTROL);
+	tq_rx_tuple_to(k, TQ_RX_TUPLE_CONTROL);
 	unfence(k);
 	if (!k->held) {
 		put_srq(k);
@@ -192,7 +192,7 @@ static void try_close(struct tq_rtup *k)
 	for (u = k->held; u; u = next) {
 		next = u->tnext;
 		k->nheld++;
-		tq_unex_queue(u);
+		tq_unexpected_queue(u);
 	}
 	k->held = NULL;
 	tq_match_pair(pair);
@@ -200,7 +200,7 @@ static void try_close(struct tq_rtup *k)
 	end_cancelled(k);
 }
 
-void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r)
+void tq_rx_tuple_delivered(struct tq_rx_tuple *k, struct tq_recv_req *r)
 {
 	/* Not always the first: the tuple may have gone to another lane, and nothing keeps order
 	 * between the completions of two connections. */
@@ -209,10 +209,10 @@ void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r)
 	k->delivered++;
 	k->quiet++;
 	k->pair->ctx->core->nmessages++;
-	if (k->state == TQ_RTUP_RECALLING)
+	if (k->state == TQ_RX_TUPLE_RECALLING)
 		try_close(k);
 	else
-		tq_rtup_flow(k);
+		tq_rx_tuple_flow(k);
 }
 
 /*
@@ -224,21 +224,21 @@ void tq_rtup_delivered(struct tq_rtup *k, struct tq_rreq *r)
 
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
 {
-	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 	unsigned i;
 
 	if (!k)
 		return;
-	if (k->state != TQ_RTUP_RECALLING || k->recalled) {
+	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled) {
 		tq_doom(peer, "it holds messages of a tuple that isn't recalled");
 		return;
 	}
 	for (i = 0; i < m->hdr.flags; i++) {
 		const struct tq_msg_held_one *one = &m->one[i];
 		uint64_t length = tq_get64(one->length);
-		struct tq_unex *u;
+		struct tq_unexpected *u;
 
-		if (length > tq_rtup_max_len(k)) {
+		if (length > tq_rx_tuple_max_len(k)) {
 			tq_doom(peer, "it holds a message that is too long to be sent direct");
 			return;
 		}
@@ -247,7 +247,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 			tq_doom(peer, "it holds more messages than it can");
 			return;
 		}
-		u = tq_unex_new(k->pair, k, TQ_UNEX_HELD, length);
+		u = tq_unexpected_new(k->pair, k, TQ_UNEXPECTED_HELD, length);
 		if (!u) {
 			tq_doom(peer, "there is no memory left for a message from it");
 			return;
@@ -264,12 +264,12 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)
 {
-	struct tq_rtup *k = tq_rtup_named(core, peer, tq_get32(m->rtup));
+	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
 	if (!k)
 		return;
 	/* No more can be due than there are receives. */
-	if (k->state != TQ_RTUP_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
+	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
 	    tq_get32(m->delivered) - k->delivered > k->nsrq) {
 		tq_doom(peer, "its answer to a recall doesn't add up");
 		return;
@@ -281,42 +281,42 @@ void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_
 
 /* ---- the peer is gone ---- */
 
-void tq_rreq_lost(struct tq_rreq *r, int error)
+void tq_recv_req_lost(struct tq_recv_req *r, int error)
 {
 	r->req.status.error = error;
-	tq_rreq_to(r, TQ_RREQ_LOST);
+	tq_recv_req_to(r, TQ_RECV_REQ_LOST);
 	DL_APPEND2(r->req.core->lost, r, cprev, cnext);
 }
 
 void tq_core_srqs_gone(struct tq_core *core)
 {
-	struct tq_rreq *r;
+	struct tq_recv_req *r;
 
 	while ((r = core->lost)) {
 		DL_DELETE2(core->lost, r, cprev, cnext);
-		tq_rreq_end(r, r->req.status.error);
+		tq_recv_req_end(r, r->req.status.error);
 	}
 }
 
-void tq_rtup_fail(struct tq_rtup *k, int error)
+void tq_rx_tuple_fail(struct tq_rx_tuple *k, int error)
 {
 	struct tq_core *core = k->pair->ctx->core;
-	struct tq_rreq *r;
-	struct tq_unex *u;
+	struct tq_recv_req *r;
+	struct tq_unexpected *u;
 
-	if (k->state == TQ_RTUP_OFFERED || k->state == TQ_RTUP_DIRECT) {
+	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
 		DL_DELETE(k->pair->ctx->queued, k);
 		DL_DELETE2(core->lru, k, lprev, lnext);
-		tq_rtup_to(k, TQ_RTUP_RECALLING);
+		tq_rx_tuple_to(k, TQ_RX_TUPLE_RECALLING);
 		fence(k);
 	}
-	if (k->state == TQ_RTUP_RECALLING) {
-		tq_rtup_to(k, TQ_RTUP_CONTROL);
+	if (k->state == TQ_RX_TUPLE_RECALLING) {
+		tq_rx_tuple_to(k, TQ_RX_TUPLE_CONTROL);
 		unfence(k);
 	}
 	while ((u = k->held)) {
 		DL_DELETE2(k->held, u, tprev, tnext);
-		tq_unex_free(u);
+		tq_unexpected_free(u);
 		k->pair->peer->nheld--;
 		TQ_LEVEL(core->stats, held_known, -1);
 	}
@@ -328,13 +328,13 @@ void tq_rtup_fail(struct tq_rtup *k, int error)
 	k->room = NULL; /* those are in pair->active too */
 	while ((r = k->in_srq)) {
 		DL_DELETE(k->in_srq, r);
-		tq_rreq_lost(r, error);
+		tq_recv_req_lost(r, error);
 	}
 	if (k->srq)
 		put_srq(k);
 	while ((r = k->posted)) {
 		DL_DELETE(k->posted, r);
-		tq_rreq_end(r, error);
+		tq_recv_req_end(r, error);
 	}
-	tq_rtup_rest(k);
+	tq_rx_tuple_rest(k);
 }

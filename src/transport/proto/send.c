@@ -4,18 +4,19 @@
 
 #include <stdlib.h>
 
-const char *const tq_sreq_names[TQ_SREQ_STATES] = {
-	[TQ_SREQ_NEW] = "NEW",       [TQ_SREQ_RTS] = "RTS",         [TQ_SREQ_GRANTED] = "GRANTED",
-	[TQ_SREQ_DIRECT] = "DIRECT", [TQ_SREQ_WRITING] = "WRITING", [TQ_SREQ_PIECES] = "PIECES",
-	[TQ_SREQ_AGAIN] = "AGAIN",   [TQ_SREQ_ENDED] = "ENDED",
+const char *const tq_send_req_names[TQ_SEND_REQ_STATES] = {
+	[TQ_SEND_REQ_NEW] = "NEW",         [TQ_SEND_REQ_RTS] = "RTS",
+	[TQ_SEND_REQ_GRANTED] = "GRANTED", [TQ_SEND_REQ_DIRECT] = "DIRECT",
+	[TQ_SEND_REQ_WRITING] = "WRITING", [TQ_SEND_REQ_PIECES] = "PIECES",
+	[TQ_SEND_REQ_AGAIN] = "AGAIN",     [TQ_SEND_REQ_ENDED] = "ENDED",
 };
 
 /* What a call of tq_core_send() is about. */
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
-	struct tq_stup *stup; /* NULL: doesn't go to a tuple queue */
-	bool first;           /* of its tuple, which has no record yet */
+	struct tq_tx_tuple *tx_tuple; /* NULL: doesn't go to a tuple queue */
+	bool first;                   /* of its tuple, which has no record yet */
 	int32_t tag;
 	const struct tq_buf *buf;
 	unsigned flags;
@@ -24,35 +25,35 @@ struct sending {
 
 /* ---- requests ---- */
 
-static struct tq_sreq *sreq_new(const struct sending *x)
+static struct tq_send_req *send_req_new(const struct sending *x)
 {
 	struct tq_core *core = x->core;
-	struct tq_sreq *s = core->free_sreqs;
+	struct tq_send_req *s = core->free_send_reqs;
 
 	if (s) {
-		LL_DELETE(core->free_sreqs, s);
-		core->nfree_sreqs--;
+		LL_DELETE(core->free_send_reqs, s);
+		core->nfree_send_reqs--;
 	} else {
 		s = malloc(sizeof(*s));
 		if (!s)
 			return NULL;
 		TQ_LEVEL(core->stats, requests, 1);
 	}
-	*s = (struct tq_sreq){
+	*s = (struct tq_send_req){
 		.req = {.kind = TQ_REQ_SEND,
 			.core = core,
 			.user = x->user,
 			.status = {.source = x->pair->rank, .tag = x->tag, .length = x->buf->len}},
-		.state = TQ_SREQ_NEW,
+		.state = TQ_SEND_REQ_NEW,
 		.pair = x->pair,
-		.stup = x->stup,
+		.tx_tuple = x->tx_tuple,
 		.tag = x->tag,
 		.cseq = x->pair->cseq,
-		.seq = x->stup ? x->stup->seq : 0,
+		.seq = x->tx_tuple ? x->tx_tuple->seq : 0,
 		.flags = x->flags,
 		.buf = *x->buf,
 	};
-	DL_APPEND2(x->pair->sreqs, s, pprev, pnext);
+	DL_APPEND2(x->pair->send_reqs, s, pprev, pnext);
 	core->outstanding++;
 	return s;
 }
@@ -61,51 +62,70 @@ static struct tq_sreq *sreq_new(const struct sending *x)
  * copies, which bounds the others, has no part in these. */
 #define EMPTY_MAX 16384u
 
-/* Returns true if the send is locally complete: nothing needs the user's memory any more when it
- * was copied, to the pool or (inline) into the WQE. */
-static bool ends_now(const struct tq_sreq *s)
+/* Returns true if the send is locally complete when it is posted, to a lane of its tuple or as an
+ * RTS: nothing needs the user's memory any more when it was copied, to the pool or (inline) into
+ * the WQE. */
+static bool ends_now(const struct tq_send_req *s, bool is_direct)
 {
 	if (s->flags & TQ_SEND_SYNC)
 		return false;
-	if (s->copied || (s->state == TQ_SREQ_DIRECT && !s->sg.reg))
+	if (s->copied || (is_direct && !s->sg.reg))
 		return true;
 	return s->buf.len == 0 && s->req.core->nempty < EMPTY_MAX;
 }
 
-static void unload(struct tq_sreq *s)
+static void unload(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
 
 	if (s->copied)
-		core->wire->copy_put(core->net, &s->sg);
+		core->ops->copy_put(core->net, &s->sg);
 	else if (s->pieces)
 		tq_pieces_unreg(core, s->pieces);
 	else if (s->sg.reg)
-		core->wire->unreg(core->net, s->sg.reg, s->cookie);
+		core->ops->unreg(core->net, s->sg.reg, s->cookie);
 	s->copied = false;
 	s->pieces = NULL;
 	s->sg.reg = NULL;
 }
 
-void tq_sreq_end(struct tq_sreq *s, int error)
+void tq_send_req_end(struct tq_send_req *s, int error)
 {
 	struct tq_core *core = s->req.core;
 
 	unload(s);
 	if (s->handle)
-		tq_handle_free(&core->sreqs, s->handle);
-	DL_DELETE2(s->pair->sreqs, s, pprev, pnext);
+		tq_handle_free(&core->send_reqs, s->handle);
+	DL_DELETE2(s->pair->send_reqs, s, pprev, pnext);
 	core->outstanding--;
 	core->nempty -= s->empty;
-	tq_sreq_set(s, TQ_SREQ_ENDED);
+	tq_send_req_set(s, TQ_SEND_REQ_ENDED);
 	tq_req_end(&s->req, error);
 }
 
+/*
+ * Gets the user of a send that is about to be posted, if that was deferred and the send does not
+ * end by that. Last of all that may fail for want of memory. -ENOMEM.
+ */
+static int need_user(struct tq_send_req *s)
+{
+	void *user;
+
+	if (!(s->flags & TQ_SEND_DEFER_USER))
+		return 0;
+	user = s->req.core->send_pending(s->req.user);
+	if (!user)
+		return -ENOMEM;
+	s->req.user = user;
+	s->flags &= ~TQ_SEND_DEFER_USER;
+	return 0;
+}
+
 /* It was never sent. */
-static int give_up(struct tq_sreq *s, int error)
+static int give_up(struct tq_send_req *s, int error)
 {
 	s->req.detached = true;
-	tq_sreq_end(s, error);
+	tq_send_req_end(s, error);
 	return error;
 }
 
@@ -117,7 +137,7 @@ static int give_up(struct tq_sreq *s, int error)
  * takes less than to wait for the acknowledgement, before which that caller posts no receive for
  * the answer. What is too scattered for the HCA is copied in any case.
  */
-static bool copy_wanted(const struct tq_sreq *s)
+static bool copy_wanted(const struct tq_send_req *s)
 {
 	const struct tq_core *core = s->req.core;
 	const struct tq_params *params = core->params;
@@ -141,7 +161,7 @@ static void pack(const struct tq_buf *buf, void *to)
 		memcpy(to, buf->addr, buf->len);
 }
 
-static bool load_pieces(struct tq_sreq *s)
+static bool load_pieces(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
 
@@ -153,7 +173,7 @@ static bool load_pieces(struct tq_sreq *s)
 	return true;
 }
 
-bool tq_sreq_load(struct tq_sreq *s)
+bool tq_send_req_load(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
 
@@ -161,16 +181,13 @@ bool tq_sreq_load(struct tq_sreq *s)
 		return true;
 	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
 	if (copy_wanted(s) && !core->service) {
-		if (core->wire->copy_get(core->net, s->buf.len, &s->sg)) {
+		if (core->ops->copy_get(core->net, s->buf.len, &s->sg)) {
 			s->copied = true;
 			s->sg.len = s->buf.len;
 			pack(&s->buf, s->sg.addr);
-			if (!(s->flags & TQ_SEND_NOW)) /* which may come again */
-				TQ_COUNT(core->stats, sent_copied);
+			TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
-		if (s->flags & TQ_SEND_NOW)
-			return false;
 		if (!s->uncopied)
 			TQ_COUNT(core->stats, no_copy_buffer);
 		s->uncopied = true;
@@ -180,7 +197,7 @@ bool tq_sreq_load(struct tq_sreq *s)
 	s->sg = (struct tq_sg){
 		.addr = s->buf.addr,
 		.len = s->buf.len,
-		.reg = core->wire->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
+		.reg = core->ops->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
 	};
 	return s->sg.reg != NULL;
 }
@@ -193,21 +210,21 @@ static bool inlines(const struct tq_core *core, const struct tq_buf *buf)
 	return buf->len == 0 || (buf->len <= core->limits->max_inline && !buf->ops);
 }
 
-static bool can_inline(const struct tq_sreq *s)
+static bool can_inline(const struct tq_send_req *s)
 {
 	return inlines(s->req.core, &s->buf);
 }
 
 /* Returns true if the completion may be reported late: nobody waits for it. */
-static bool may_linger(const struct tq_sreq *s)
+static bool may_linger(const struct tq_send_req *s)
 {
-	if (s->state != TQ_SREQ_NEW || s->flags & TQ_SEND_SYNC ||
-	    tq_is_sampled(s->stup->base, s->seq))
+	if (s->state != TQ_SEND_REQ_NEW || s->flags & TQ_SEND_SYNC ||
+	    tq_is_sampled(s->tx_tuple->base, s->seq))
 		return false;
 	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
 }
 
-int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
+int tq_send_req_post(struct tq_send_req *s, struct tq_lane *lane)
 {
 	struct tq_core *core = s->req.core;
 	struct tq_sg one = s->sg, list[TQ_MAX_PIECES], *sg = &one;
@@ -229,7 +246,7 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 		flags |= TQ_DIRECT_COPY;
 	if (lane && may_linger(s))
 		flags |= TQ_DIRECT_LAZY;
-	rc = core->wire->direct(core->net, s->pair->peer, lane, s->stup->srqn, sg, n, flags, s);
+	rc = core->ops->direct(core->net, s->pair->peer, lane, s->tx_tuple->srqn, sg, n, flags, s);
 	if (rc)
 		return rc;
 	TQ_COUNT(core->stats, sent_direct);
@@ -237,37 +254,38 @@ int tq_sreq_post(struct tq_sreq *s, struct tq_lane *lane)
 	return 0;
 }
 
-static uint64_t direct_limit(const struct tq_stup *t)
+static uint64_t direct_limit(const struct tq_tx_tuple *t)
 {
 	return tq_min64(t->max_len, t->pair->ctx->core->limits->max_send);
 }
 
-/* -EAGAIN: it goes by RTS. */
-static int send_direct(struct tq_sreq *s)
+/* -EAGAIN: it goes by RTS; -ENOMEM. */
+static int send_direct(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
-	struct tq_stup *t = s->stup;
+	struct tq_tx_tuple *t = s->tx_tuple;
 	struct tq_lane *lane;
 	bool has_notice;
 	int rc;
 
-	if (!tq_stup_direct_open(t) || s->buf.len > direct_limit(t))
+	if (!tq_tx_tuple_direct_open(t) || s->buf.len > direct_limit(t))
 		return -EAGAIN;
-	lane = tq_stup_lane(t);
+	lane = tq_tx_tuple_lane(t);
 	if (!lane) {
-		if (!(s->flags & TQ_SEND_NOW)) /* else the same message comes again */
-			TQ_COUNT(core->stats, no_lane);
+		TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
 	}
-	if (!can_inline(s) && !tq_sreq_load(s))
+	if (!can_inline(s) && !tq_send_req_load(s))
 		return -EAGAIN;
-	has_notice = tq_stup_wants_notice(t, s);
-	rc = tq_sreq_post(s, lane);
+	if (!ends_now(s, true) && need_user(s))
+		return -ENOMEM;
+	has_notice = tq_tx_tuple_wants_notice(t, s);
+	rc = tq_send_req_post(s, lane);
 	if (rc)
 		return rc;
-	tq_stup_posted(t, s, lane);
+	tq_tx_tuple_posted(t, s, lane);
 	if (has_notice)
-		tq_stup_notice(t, s->seq);
+		tq_tx_tuple_notice(t, s->seq);
 	return 0;
 }
 
@@ -277,7 +295,7 @@ static int send_direct(struct tq_sreq *s)
  * receiver recall. */
 static bool suits_direct(const struct sending *x)
 {
-	return x->buf->len <= direct_limit(x->stup) &&
+	return x->buf->len <= direct_limit(x->tx_tuple) &&
 	       (!x->buf->ops || x->buf->len <= tq_eager_max(x->core) ||
 		tq_pieces_fit(x->buf, x->core->limits->max_sge));
 }
@@ -289,14 +307,14 @@ static struct tq_msg_env envelope(const struct sending *x, uint32_t ask)
 		.source = tq_put32((uint32_t)x->pair->ctx->rank),
 		.tag = tq_put32((uint32_t)x->tag),
 		.cseq = tq_put32(x->pair->cseq),
-		.seq = tq_put32(x->stup ? x->stup->seq : 0),
+		.seq = tq_put32(x->tx_tuple ? x->tx_tuple->seq : 0),
 		.ask = tq_put32(ask),
 	};
 }
 
 static uint32_t asks(const struct sending *x)
 {
-	return x->stup && suits_direct(x) ? tq_stup_ask(x->stup) : 0;
+	return x->tx_tuple && suits_direct(x) ? tq_tx_tuple_ask(x->tx_tuple) : 0;
 }
 
 /* -EAGAIN: no buffer, or the peer wants no more. */
@@ -304,7 +322,7 @@ static int send_eager(const struct sending *x)
 {
 	struct tq_core *core = x->core;
 	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + x->buf->len);
-	struct tq_msg_eager *m = core->wire->eager_buf(core->net, x->pair->peer, len);
+	struct tq_msg_eager *m = core->ops->eager_buf(core->net, x->pair->peer, len);
 	uint32_t ask;
 	int rc;
 
@@ -314,11 +332,11 @@ static int send_eager(const struct sending *x)
 	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, x->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
 	m->env = envelope(x, ask);
 	pack(x->buf, m + 1);
-	rc = core->wire->eager_send(core->net, x->pair->peer, m, len, 0);
+	rc = core->ops->eager_send(core->net, x->pair->peer, m, len, 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
-		tq_stup_asked(x->stup);
+		tq_tx_tuple_mark_asked(x->tx_tuple);
 	TQ_COUNT(core->stats, sent_eager);
 	TQ_COUNT_N(core->stats, sent_eager_bytes, x->buf->len);
 	return 0;
@@ -336,16 +354,16 @@ static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
  * direct send may be asked for, and where a copy lets the send end at once. Returns the RTS's
  * flags.
  */
-static uint8_t rts_memory(struct tq_sreq *s)
+static uint8_t rts_memory(struct tq_send_req *s)
 {
 	const struct tq_core *core = s->req.core;
-	const struct tq_stup *t = s->stup;
-	bool may_be_granted = t && t->state == TQ_STUP_DIRECT;
+	const struct tq_tx_tuple *t = s->tx_tuple;
+	bool may_be_granted = t && t->state == TQ_TX_TUPLE_DIRECT;
 	bool loaded = s->sg.reg != NULL;
 	uint8_t flags = 0;
 
 	if (!loaded && ((tq_rget_wanted(core) && !s->buf.ops) || may_be_granted || copy_wanted(s)))
-		loaded = tq_sreq_load(s);
+		loaded = tq_send_req_load(s);
 	if (s->sg.reg && !s->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
 	if (may_be_granted &&
@@ -355,7 +373,7 @@ static uint8_t rts_memory(struct tq_sreq *s)
 	return flags;
 }
 
-static int send_rts(const struct sending *x, struct tq_sreq *s)
+static int send_rts(const struct sending *x, struct tq_send_req *s)
 {
 	struct tq_core *core = x->core;
 	uint8_t flags = rts_memory(s);
@@ -367,30 +385,30 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 
 	if (x->flags & TQ_SEND_NOTUP)
 		flags |= TQ_ENV_NOTUP;
-	if (ends_now(s) || overlaps)
+	if (ends_now(s, false) || overlaps)
 		flags |= TQ_RTS_AWAY;
-	s->handle = tq_handle_new(&core->sreqs, s);
-	if (!s->handle)
+	s->handle = tq_handle_new(&core->send_reqs, s);
+	if (!s->handle || (!ends_now(s, false) && need_user(s)))
 		return -ENOMEM;
 	m = (struct tq_msg_rts){
 		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
 		.env = envelope(x, ask),
 		.length = tq_put64(s->buf.len),
-		.sreq = tq_put32(s->handle),
+		.send_req = tq_put32(s->handle),
 	};
 	if (flags & TQ_RTS_RKEY) {
 		m.addr = tq_put64((uintptr_t)s->sg.addr);
 		m.rkey = tq_put32(s->sg.reg->rkey);
 	}
-	rc = core->wire->control(core->net, x->pair->peer, &m, sizeof(m),
-				 overlaps ? TQ_CONTROL_SOLICITED : 0);
+	rc = core->ops->control(core->net, x->pair->peer, &m, sizeof(m),
+				overlaps ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
-		tq_stup_asked(x->stup);
-	tq_sreq_set(s, TQ_SREQ_RTS);
-	if (s->stup)
-		s->stup->nrts++;
+		tq_tx_tuple_mark_asked(x->tx_tuple);
+	tq_send_req_set(s, TQ_SEND_REQ_RTS);
+	if (s->tx_tuple)
+		s->tx_tuple->nrts++;
 	TQ_COUNT(core->stats, sent_rts);
 	TQ_COUNT_N(core->stats, sent_rts_bytes, s->buf.len);
 	return 0;
@@ -403,37 +421,28 @@ static int send_rts(const struct sending *x, struct tq_sreq *s)
 /* The message has its numbers: the next ones are for the next. */
 static void numbers_used(const struct sending *x)
 {
-	struct tq_stup *t = x->stup;
+	struct tq_tx_tuple *t = x->tx_tuple;
 
 	x->pair->cseq++;
 	if (t) {
 		t->seq++;
 		t->sent += t->long_counts && x->buf->len > tq_eager_max(x->core) ? LONG_WEIGHT : 1;
 	} else if (x->first) {
-		tq_stup_first(x->pair, x->tag);
+		tq_tx_tuple_first(x->pair, x->tag);
 	}
 }
 
 static bool goes_eager(const struct sending *x)
 {
-	if (x->stup && x->stup->state == TQ_STUP_DIRECT)
+	if (x->tx_tuple && x->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
 	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_max(x->core);
-}
-
-/* Will it have ended for its user when it is posted to its tuple's queue? (Unless the pool of
- * copies is empty.) */
-static bool ends_direct(const struct sending *x)
-{
-	return x->stup && tq_stup_direct_open(x->stup) && !(x->flags & TQ_SEND_SYNC) &&
-	       (x->buf->len <= tq_eager_limit(x->core) || inlines(x->core, x->buf));
 }
 
 static int start(const struct sending *x, struct tq_req **req)
 {
 	struct tq_core *core = x->core;
-	bool now = x->flags & TQ_SEND_NOW;
-	struct tq_sreq *s;
+	struct tq_send_req *s;
 	int rc = -EAGAIN;
 
 	if (goes_eager(x)) {
@@ -444,37 +453,43 @@ static int start(const struct sending *x, struct tq_req **req)
 			return rc == 0 ? 1 : rc;
 		}
 	}
-	if (now && !ends_direct(x))
-		return -EAGAIN;
-	s = sreq_new(x);
+	s = send_req_new(x);
 	if (!s)
 		return -ENOMEM;
-	if (x->stup && x->stup->state == TQ_STUP_DIRECT && !ends_with_receive(x->pair, x->flags))
+	if (x->tx_tuple && x->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
+	    !ends_with_receive(x->pair, x->flags))
 		rc = send_direct(s);
-	if (rc == -EAGAIN && !now)
+	if (rc == -EAGAIN)
 		rc = send_rts(x, s);
 	if (rc < 0)
 		return give_up(s, rc);
 	numbers_used(x);
-	s->req.detached = ends_now(s);
-	s->empty = s->req.detached && s->state == TQ_SREQ_RTS && !s->copied;
+	s->req.detached = ends_now(s, s->state == TQ_SEND_REQ_DIRECT);
+	assert(s->req.detached || !(s->flags & TQ_SEND_DEFER_USER));
+	s->empty = s->req.detached && s->state == TQ_SEND_REQ_RTS && !s->copied;
 	core->nempty += s->empty;
-	if (now) {
-		assert(s->req.detached);
-		if (s->copied)
-			TQ_COUNT(core->stats, sent_copied);
-		return 1;
-	}
 	*req = s->req.detached ? NULL : &s->req;
 	return s->req.detached;
 }
 
-bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag)
+static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	struct tq_pair *pair = ctx->pairs[rank];
-	struct tq_stup *t = pair ? tq_stup_find(pair, tag) : NULL;
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+}
 
-	return t && tq_stup_crowded(t);
+bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	const struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	return tuple && tq_tx_tuple_crowded(tuple);
+}
+
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	if (tuple)
+		tq_tx_tuple_give_back_crowded(tuple);
 }
 
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
@@ -494,12 +509,12 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (!x.pair)
 		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		rc = tq_stup_get(x.pair, tag, &x.stup);
+		rc = tq_tx_tuple_get(x.pair, tag, &x.tx_tuple);
 		if (rc)
 			return rc;
-		x.first = !x.stup;
-		if (x.stup && x.stup->state == TQ_STUP_OFFERED)
-			tq_stup_switch(x.stup);
+		x.first = !x.tx_tuple;
+		if (x.tx_tuple && x.tx_tuple->state == TQ_TX_TUPLE_OFFERED)
+			tq_tx_tuple_switch(x.tx_tuple);
 	}
 	if (x.pair->peer->failed)
 		return x.pair->peer->failed;

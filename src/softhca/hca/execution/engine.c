@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock/clock.h"
 #include "fabric/epoch.h"
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
@@ -67,6 +68,10 @@ static void note_next_timer(void)
 
 	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
 		atomic_store(&eng.next_timer, a);
+	if (shca_clk)
+		shca_clock_due(shca_self.slot, eng.first || atomic_load(&shca_self.proc->attention)
+						       ? shca_now()
+						       : sooner_of(a, shca_cq_event_next()));
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */
@@ -96,13 +101,22 @@ static void list_del(struct shca_qp *qp)
 	atomic_fetch_sub_explicit(&eng.ready, 1, memory_order_relaxed);
 }
 
+/* Wakes the engine's thread if it sleeps. In virtual time note_next_timer() has told the clock. */
+static void wake(void)
+{
+	if (!shca_clk)
+		shca_proc_wake_sleeper(shca_self.proc);
+}
+
 void shca_engine_queue(struct shca_qp *qp)
 {
 	pthread_mutex_lock(&eng.lock);
 	shca_sched_set(qp, SHCA_SCHED_READY);
 	list_add(qp);
+	if (shca_clk)
+		note_next_timer();
 	pthread_mutex_unlock(&eng.lock);
-	shca_proc_wake_sleeper(shca_self.proc);
+	wake();
 }
 
 void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
@@ -123,7 +137,7 @@ void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
 	note_next_timer();
 	pthread_mutex_unlock(&eng.lock);
 	if (sooner || !ok)
-		shca_proc_wake_sleeper(shca_self.proc);
+		wake();
 }
 
 void shca_engine_remove(struct shca_qp *qp)
@@ -175,6 +189,8 @@ static struct shca_qp *take(uint64_t now)
 	} else if (eng.first) {
 		qp = eng.first;
 		list_del(qp);
+		if (shca_clk)
+			note_next_timer();
 	}
 	eng.was_timer = t != NULL;
 	if (qp)
@@ -299,15 +315,54 @@ static void lock_alive(void)
 	pthread_mutex_unlock(&eng.lock);
 }
 
-static void *engine_main(void *arg)
+/* Virtual time: executes what is due, in whichever thread of this process has the turn. */
+static void execute_due(void)
+{
+	if (atomic_load(&shca_self.proc->attention))
+		attend();
+	while (work())
+		;
+	pthread_mutex_lock(&eng.lock);
+	note_next_timer();
+	pthread_mutex_unlock(&eng.lock);
+}
+
+/* Virtual time: sleeps until the turn is the adapters', or somebody wants a copy. */
+static void await_turn(void)
+{
+	struct shca_proc *p = shca_self.proc;
+	_Atomic uint32_t *granted = &shca_clk->actors[shca_self.slot].granted;
+	uint32_t seen = atomic_load(&p->wake_word);
+
+	atomic_exchange(&p->sleeping, 1);
+	if (!atomic_load(granted) && !shca_peer_copy_asked() && !atomic_load(&eng.stop))
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
+	atomic_store(&p->sleeping, 0);
+	if (!atomic_exchange(granted, 0))
+		return;
+	/* The process was stopped, and the clock went on without it. */
+	if (atomic_load(&shca_clk->actors[shca_self.slot].state) == SHCA_ACTOR_OUT)
+		shca_clock_due(shca_self.slot, shca_now());
+	while (shca_turn_step(shca_self.slot))
+		execute_due();
+}
+
+/* The thread of this process's adapters in virtual time: all that it does by itself is to copy for
+ * others. */
+static void serve_in_virtual_time(void)
+{
+	shca_clock_exclude();
+	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
+		if (!shca_peer_copy_serve())
+			await_turn();
+	}
+}
+
+static void serve(void)
 {
 	uint64_t spin = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ENGINE_SPIN);
 	uint64_t last_work = shca_now(), last_look = 0;
 
-	(void)arg;
-	prctl(PR_SET_NAME, "softhca-engine");
-	prctl(PR_SET_TIMERSLACK, 1UL);
-	lock_alive();
 	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
 		uint64_t now;
 		bool did = shca_peer_copy_serve();
@@ -328,6 +383,18 @@ static void *engine_main(void *arg)
 		else
 			sleep_until_woken();
 	}
+}
+
+static void *engine_main(void *arg)
+{
+	(void)arg;
+	prctl(PR_SET_NAME, "softhca-engine");
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	lock_alive();
+	if (shca_clk)
+		serve_in_virtual_time();
+	else
+		serve();
 	shca_unlock(&shca_self.proc->alive_lock);
 	return NULL;
 }
@@ -358,6 +425,7 @@ int shca_engine_start(void)
 		pthread_attr_init(&attr);
 		pin(&attr);
 		shca_epoch_waiting = shca_peer_copy_serve;
+		shca_clock_adapter = execute_due;
 		r = -pthread_create(&eng.thread, &attr, engine_main, NULL);
 		pthread_attr_destroy(&attr);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);

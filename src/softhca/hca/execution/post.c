@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ah.h"
+#include "clock/clock.h"
 #include "engine.h"
 #include "flush.h"
 #include "hca/fault.h"
@@ -154,7 +155,9 @@ void shca_post_kick(struct shca_qp *qp)
 	if (qp->sched != SHCA_SCHED_IDLE || qp->exec == qp->head)
 		return;
 	shca_sched_set(qp, SHCA_SCHED_RUNNING);
-	shca_post_run(qp, SHCA_BY_CALLER);
+	/* In virtual time the thread that has the turn does the adapters' work, at no cost to it.
+	 */
+	shca_post_run(qp, shca_clk ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
 }
 
 int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "clock/clock.h"
 #include "hca/memory/mr.h"
 #include "link.h"
 
@@ -17,6 +18,12 @@
 #define FAULT_PAUSE 1000000u
 /* The part of a WRITE or READ that the link model holds back to the arrival of the last byte. */
 #define RDMA_TAIL 256u
+
+/* Returns true if a message changes memory without a completion. */
+static bool changes_memory(const struct shca_swqe *w)
+{
+	return w->opcode != IBV_WR_SEND && w->opcode != IBV_WR_SEND_WITH_IMM;
+}
 
 /* The message is through: PSNs move on by its packets, and the sender's completion is due. */
 static enum shca_step done(struct shca_req *req)
@@ -34,6 +41,12 @@ static enum shca_step done(struct shca_req *req)
 	qp->psn = next;
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
+	/* Threads that poll that memory may see the change now. */
+	if (shca_clk && changes_memory(req->wqe))
+		shca_actors_stir(shca_clk,
+				 req->wqe->opcode == IBV_WR_RDMA_READ ? shca_self.slot
+								      : req->target.owner,
+				 shca_now());
 	shca_add(&req->target.qp->rx_packets, packets);
 	shca_add(&req->target.qp->rx_bytes, len);
 	shca_req_complete(qp, req->wqe, IBV_WC_SUCCESS, len);

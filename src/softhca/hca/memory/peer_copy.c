@@ -128,7 +128,7 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 	struct shca_proc *p = &shca_self.fabric.hdr->procs[other];
 	uint64_t life = atomic_load(&p->state); /* its generation too: a slot may be used again */
 	uint32_t to = SHCA_TAG(other, life) << 8, asked = to | SHCA_COPY_ASKED;
-	uint64_t start = shca_now();
+	uint64_t start = shca_real_now();
 
 	e->copy_write = write;
 	e->copy_addr = addr;
@@ -151,7 +151,7 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 		if (atomic_load(&p->state) != life || !shca_proc_running(&shca_self.fabric, other))
 			return -ESRCH;
 		/* A target that is stopped does not answer; one that has begun has to finish. */
-		if (shca_now() - start > ANSWER_NS &&
+		if (shca_real_now() - start > ANSWER_NS &&
 		    atomic_compare_exchange_strong(&e->copy, &asked, SHCA_COPY_IDLE))
 			return -ETIMEDOUT;
 		asked = to | SHCA_COPY_ASKED;

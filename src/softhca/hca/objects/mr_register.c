@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clock/clock.h"
 #include "fabric/epoch.h"
 #include "fabric/table.h"
 #include "hca/memory/segment.h"
@@ -54,6 +55,7 @@ static void mr_free(struct shca_mr *mr)
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned access)
 {
+	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr;
 	int r;
 
@@ -72,6 +74,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		errno = -r;
 		return NULL;
 	}
+	if (shca_clk)
+		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / 4096);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
@@ -123,6 +127,7 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
+	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr = (struct shca_mr *)ibmr;
 	struct shca_context *ctx = shca_ctx(ibmr->context);
 	struct shca_mr_entry next = {.va = mr->entry->va};
@@ -196,6 +201,7 @@ void shca_mr_end(struct shca_mr *mr)
 
 int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
+	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr = (struct shca_mr *)ibmr;
 
 	if (!shca_ours(ibmr->context))

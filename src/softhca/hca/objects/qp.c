@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "clock/clock.h"
 #include "fabric/epoch.h"
 #include "fabric/event.h"
 #include "fabric/pending_event.h"
@@ -179,6 +180,7 @@ void shca_qp_end(struct shca_qp *qp, bool left)
 
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 
 	if (!shca_ours(ibqp->context))

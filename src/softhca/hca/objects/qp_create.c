@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clock/clock.h"
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 #include "hca/execution/wr_api.h"
@@ -230,6 +231,7 @@ static void note_tgt_channel(struct shca_context *ctx)
 
 struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *a)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_qp *qp;
 	int64_t idx;
@@ -297,6 +299,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 
 struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *a)
 {
+	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_xrcd *xrcd = (struct shca_xrcd *)a->xrcd;

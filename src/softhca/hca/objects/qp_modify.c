@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock/clock.h"
 #include "fabric/address.h"
 #include "fabric/event.h"
 #include "hca/execution/engine.h"
@@ -331,6 +332,7 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 
 int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 	struct shca_exec *x;
 	int r;

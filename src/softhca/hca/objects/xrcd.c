@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "clock/clock.h"
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 
@@ -35,6 +36,7 @@ static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 
 struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *a)
 {
+	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_xrcd *x;
@@ -86,6 +88,7 @@ void shca_xrcd_end(struct shca_xrcd *x)
 
 int shca_close_xrcd(struct ibv_xrcd *ibx)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_xrcd *x = (struct shca_xrcd *)ibx;
 
 	if (!shca_ours(ibx->context))

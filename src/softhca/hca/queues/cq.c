@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clock/clock.h"
 #include "cq_bounce.h"
 #include "cq_heap.h"
 #include "cq_ring.h"
@@ -118,6 +119,7 @@ static void init_locks(struct shca_cq *cq)
 static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *user,
 			       struct ibv_comp_channel *channel, uint32_t vector)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_cq *cq;
 	int64_t idx;
@@ -237,6 +239,7 @@ int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
  */
 int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_cq *cq = (struct shca_cq *)ibcq;
 	struct shca_fabric *f = &shca_self.fabric;
 	struct shca_cq next = {.stride = cq->stride};
@@ -303,12 +306,14 @@ void shca_cq_end(struct shca_cq *cq)
 
 int ibv_destroy_cq(struct ibv_cq *ibcq)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_cq *cq = (struct shca_cq *)ibcq;
 
 	if (!shca_ours(ibcq->context))
 		return EIO;
 	if (atomic_load(&cq->refs))
 		return EBUSY;
+	shca_spin_forget();
 	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
 	/* Both counters stand still now, so waiting for one after the other is enough. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock/clock.h"
 #include "cq.h"
 #include "fabric/epoch.h"
 #include "fabric/proc.h"
@@ -52,10 +53,12 @@ void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t wh
 		note_next();
 		pthread_mutex_unlock(&due.lock);
 	}
-	if (ok) {
+	if (ok && shca_clk)
+		shca_actor_sooner(shca_clk, shca_self.slot, when);
+	else if (ok)
 		shca_proc_wake_sleeper(shca_self.proc);
+	if (ok)
 		return;
-	}
 	/* Without memory, early is better than never: a user that is woken polls, finds nothing
 	 * yet, and arms again. */
 	free(event);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock/clock.h"
 #include "cq_bounce.h"
 #include "cq_event.h"
 #include "cq_ring.h"
@@ -201,6 +202,16 @@ static void fill_bounce(const struct shca_cq_entry *e, const struct shca_cqe *c,
 	atomic_store_explicit(&p->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
+/* A thread that polls this queue in vain goes on when it may see the completion. */
+static void tell_clock(const struct shca_cq_entry *e, const struct shca_cqe *c, uint64_t visible_at)
+{
+	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
+
+	shca_clock_hash(shca_clk, (at - shca_clk->zero) << 8 ^ c->byte_len ^
+					  (uint64_t)(c->status << 4 | (c->opcode & 15)) << 48);
+	shca_actors_stir(shca_clk, owner_of(e), at);
+}
+
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
 		    const struct shca_run *runs)
 {
@@ -227,6 +238,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 			      memory_order_release);
 	/* Whoever finds the slot taken before we get here moves the tail for us. */
 	move_tail(r, pos);
+	if (shca_clk)
+		tell_clock(e, c, s->visible_at);
 	/* The consumer wrote the next slot last, and we shall next. */
 	shca_prefetch_write(shca_slot_at((char *)r, pos + 1, desc & 0xff, e->stride));
 	if (e->channel) {

@@ -121,7 +121,7 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 			struct shca_proc *p = &shca_self.fabric.hdr->procs[proc];
 
 			atomic_fetch_or(&p->attention, SHCA_ATTENTION_RNR);
-			shca_proc_wake(p);
+			shca_proc_notify(&shca_self.fabric, p);
 		}
 	}
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "clock/clock.h"
 #include "fabric/epoch.h"
 #include "fabric/event.h"
 #include "fabric/pending_event.h"
@@ -56,6 +57,7 @@ static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *a, enu
 
 struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *a)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(ibctx);
 	enum ibv_srq_type type =
 		a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? a->srq_type : IBV_SRQT_BASIC;
@@ -115,6 +117,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 
 int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_srq *srq = (struct shca_srq *)ibsrq;
 	struct shca_exec *x = shca_exec_self();
 
@@ -209,6 +212,7 @@ void shca_srq_end(struct shca_srq *srq)
 
 int ibv_destroy_srq(struct ibv_srq *ibsrq)
 {
+	SHCA_CLOCKED(VERB, 1);
 	struct shca_srq *srq = (struct shca_srq *)ibsrq;
 
 	if (!shca_ours(ibsrq->context))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The picture of README.md: what is left for computing, by size, on both sides."""
+
+import json
+import os
+
+import overlap
+import report
+from rounds import Task, take_turns
+
+COLUMNS = "tupleq,rput,rget,ob1-openib,ucx-rc_v"
+# The smallest size that is shown. Shorter messages are copied by all, in a microsecond, and so there is nothing to overlap.
+LEAST = 8 << 10
+# More rounds follow until no point spreads more than this (percentage points), up to so many.
+STEADY = 5.0
+MORE = 2
+MOST = 25
+
+
+def _spreads(availability):
+    return [report.spread(v) for side in overlap.SIDES for s, c in availability[side].items() if s >= LEAST for v in c.values()]
+
+
+def _measure(settings):
+    """Returns the tasks, after as many rounds as it takes."""
+    report.print_head(settings)
+    settings.columns = settings.columns or COLUMNS
+    tasks = overlap.tasks(settings)
+    take_turns(tasks, settings.rounds)
+    rounds = settings.rounds
+    while rounds < MOST and max(_spreads(overlap.availability(tasks)), default=0) > STEADY:
+        take_turns(tasks, MORE)
+        rounds += MORE
+    report.write_json(settings, "picture", tasks)
+    return tasks, report.machine(), settings.softhca_options
+
+
+def _read(path):
+    """Takes an earlier run of this part, or of overlap, from its JSON file."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    tasks = []
+    for run in data["runs"]:
+        task = Task(run["name"], None)
+        task.results, task.skipped = run["rounds"], run["skipped"]
+        tasks.append(task)
+    return tasks, data["machine"], data["settings"]["softhca_options"]
+
+
+def _link(options):
+    """The value of the last --link among options of softhca run."""
+    words = options.split()
+    values = [value for word, value in zip(words, words[1:]) if word == "--link"]
+    return values[-1] if values else "off"
+
+
+def _draw(path, tasks, machine, options):
+    availability = overlap.availability(tasks)
+    names = [task.name for task in tasks if task.results]
+    sizes = [1 << power for power in range(13, 23, 3)]
+    rounds = max(len(task.results) for task in tasks)
+    caption = (
+        f"measured on softhca, link model: {_link(options)}; {machine['cpu']}, {machine['cpus']} CPUs; "
+        f"medians of {rounds} rounds, spread at most {max(_spreads(availability)):.1f} points"
+    )
+    script = [
+        "set terminal svg size 900,380 font 'sans,11' background 'white'",
+        f"set output '{path}'",
+        f"set multiplot layout 1,{len(overlap.SIDES)} title \"{caption}\" noenhanced font 'sans,10'",
+        "set logscale x 2; set xlabel 'message size'; set yrange [0:105]; set ylabel 'left for computing (%)'",
+        f"set xtics ({', '.join(f'{chr(39)}{report.size_text(size)}{chr(39)} {size}' for size in sizes)}); set grid; set key bmargin center horizontal",
+    ]
+    for side, title in overlap.SIDES.items():
+        script.append(f"set title '{title}'")
+        script.append("plot " + ", ".join(f"'-' with linespoints title '{name}' noenhanced lw 2 pt 7 ps 0.4" for name in names))
+        for name in names:
+            for size, by_column in availability[side].items():
+                if size >= LEAST and name in by_column:
+                    script.append(f"{size} {report.median(by_column[name]):.1f}")
+            script.append("e")
+    failure = report.gnuplot("\n".join([*script, "unset multiplot", ""]))
+    if failure:
+        raise SystemExit(f"the picture can't be drawn: {failure}")
+    print(f"Picture: {os.path.relpath(path)}")
+
+
+def main(settings):
+    """Measures, or takes what was measured, and draws it. Returns the tasks."""
+    tasks, machine, options = _read(settings.source) if settings.source else _measure(settings)
+    if not any(task.results for task in tasks):
+        raise SystemExit("nothing could be measured, so the picture stays as it is")
+    report.print_skipped(tasks)
+    path = settings.output or os.path.join(settings.top, "doc", "overlap.svg")
+    _draw(path, tasks, machine, options)
+    return tasks

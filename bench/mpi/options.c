@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE 1 /* asprintf */
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+long parse_number(const char *option, const char *text, long min, long max)
+{
+	char *end;
+	long v;
+
+	errno = 0;
+	v = strtol(text, &end, 10);
+	if (errno || *end || end == text || v < min || v > max)
+		die("--%s wants a number from %ld to %ld, not \"%s\"", option, min, max, text);
+	return v;
+}
+
+unsigned parse_numbers(const char *option, const char *text, long min, long max, long *number,
+		       unsigned most)
+{
+	char *list = strdup(text), *rest = list, *word;
+	unsigned n = 0;
+
+	if (!list)
+		die("no memory for the numbers of --%s", option);
+	while ((word = strsep(&rest, ","))) {
+		if (n == most)
+			die("--%s takes no more than %u numbers", option, most);
+		number[n++] = parse_number(option, word, min, max);
+	}
+	free(list);
+	return n;
+}
+
+/* Returns a text of --help with more behind it, in memory that argp frees. */
+static char *with_default(const char *text, const char *what, long value)
+{
+	char *s;
+
+	if (asprintf(&s, "%s%s%s; %ld", text, *what ? " " : "", what, value) < 0)
+		die("no memory for the help");
+	return s;
+}
+
+/* ---- sizes ---- */
+
+static const struct argp_option sizes_options[] = {
+	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two)", 0},
+	{0},
+};
+
+static error_t sizes_option(int key, char *arg, struct argp_state *state)
+{
+	const struct program *program = state->input;
+
+	if (key != 's')
+		return ARGP_ERR_UNKNOWN;
+	pair_sizes(program->pair, arg);
+	return 0;
+}
+
+static char *sizes_help(int key, const char *text, void *input)
+{
+	const struct program *program = input;
+	char *s;
+
+	if (key != 's' || !program)
+		return (char *)text;
+	if (asprintf(&s, "%s; %s", text, program->sizes) < 0)
+		die("no memory for the help");
+	return s;
+}
+
+static const struct argp sizes_argp = {
+	.options = sizes_options, .parser = sizes_option, .help_filter = sizes_help};
+
+/* ---- effort ---- */
+
+static const struct argp_option effort_options[] = {
+	{"ms", 't', "MS", 0, "time for one measurement", 0},
+	{"step-ms", 0, NULL, OPTION_ALIAS, NULL, 0},
+	{"least", 'l', "N", 0, "but at least N", 0},
+	{"most", 'm', "N", 0, "and at most N", 0},
+	{"warm-up", 'w', "N", 0, "before the first counts, N", 0},
+	{0},
+};
+
+static error_t effort_option(int key, char *arg, struct argp_state *state)
+{
+	struct effort *e = state->input;
+
+	switch (key) {
+	case 't':
+		e->ms = parse_number("ms", arg, 1, 100000);
+		return 0;
+	case 'l':
+		e->least = parse_number("least", arg, 1, 1000000);
+		return 0;
+	case 'm':
+		e->most = parse_number("most", arg, 1, 1000000);
+		return 0;
+	case 'w':
+		e->warm_up = parse_number("warm-up", arg, 1, 1000000);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static char *effort_help(int key, const char *text, void *input)
+{
+	const struct effort *e = input;
+
+	if (!e)
+		return (char *)text;
+	switch (key) {
+	case 't':
+		return with_default(text, "", e->ms);
+	case 'l':
+		return with_default(text, e->what, e->least);
+	case 'm':
+		return with_default(text, "", e->most);
+	case 'w':
+		return with_default(text, e->what, e->warm_up);
+	default:
+		return (char *)text;
+	}
+}
+
+static const struct argp effort_argp = {
+	.options = effort_options, .parser = effort_option, .help_filter = effort_help};
+
+/* ---- all ---- */
+
+struct parse {
+	const struct program *program;
+	void *settings;
+};
+
+/* Gives each set of options what it fills: the program's own, sizes, effort. */
+static error_t start(int key, char *arg, struct argp_state *state)
+{
+	const struct parse *parse = state->input;
+	const struct program *program = parse->program;
+	unsigned n = 0;
+
+	(void)arg;
+	if (key != ARGP_KEY_INIT)
+		return ARGP_ERR_UNKNOWN;
+	state->child_inputs[n++] = parse->settings;
+	if (program->pair)
+		state->child_inputs[n++] = (void *)program;
+	if (program->effort)
+		state->child_inputs[n++] = program->effort;
+	return 0;
+}
+
+void options_parse(const struct program *program, int argc, char **argv, void *settings)
+{
+	const struct argp own = {.options = program->options, .parser = program->parser};
+	struct argp_child children[4] = {{.argp = &own}};
+	const struct argp argp = {.parser = start, .doc = program->doc, .children = children};
+	struct parse parse = {program, settings};
+	unsigned n = 1;
+
+	if (program->pair) {
+		pair_sizes(program->pair, program->sizes);
+		children[n++].argp = &sizes_argp;
+	}
+	if (program->effort)
+		children[n++].argp = &effort_argp;
+	argp_parse(&argp, argc, argv, 0, NULL, &parse);
+}

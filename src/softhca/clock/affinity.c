@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * affinity.c - on which CPU a thread in virtual time runs. One runs at a time; that they share a
+ * CPU spares the kernel to wake another one at each turn. The program sees the CPUs that it had
+ * before.
+ */
+#define _GNU_SOURCE 1
+#include "clock.h"
+#include "program.h"
+
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	bool pinned;
+	cpu_set_t mine;
+} self;
+
+void shca_affinity_pin(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0 || self.pinned || sched_getaffinity(0, sizeof(self.mine), &self.mine))
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	self.pinned = !sched_setaffinity(0, sizeof(set), &set);
+}
+
+bool shca_program_cpus(cpu_set_t *set)
+{
+	if (self.pinned)
+		*set = self.mine;
+	return self.pinned;
+}
+
+void shca_program_set_cpus(const cpu_set_t *set)
+{
+	self.mine = *set;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next.h - for functions that stand in front of the C library's of the same name.
+ *
+ * A file lists those that it has as FUNCTIONS, FN(return type, symbol, parameters), and expands
+ * NEXT_DECLARE and NEXT_RESOLVE. Each becomes shca_symbol, with the public name, and next_symbol(),
+ * the one behind it. The asm label keeps the system's attributes off the definitions.
+ */
+#ifndef SHCA_NEXT_H
+#define SHCA_NEXT_H
+
+#include <dlfcn.h>
+
+/* glibc has two generations of pthread_cond_*, and dlsym() may find the elder. */
+static inline void *shca_next(const char *symbol)
+{
+	void *p = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.3.2");
+
+	return p ? p : dlsym(RTLD_NEXT, symbol);
+}
+
+#define NEXT_DECLARE_ONE(ret, symbol, parameters)                                          \
+	typedef ret symbol##_fn parameters;                                                \
+	__attribute__((visibility("default"))) symbol##_fn shca_##symbol __asm__(#symbol); \
+	static symbol##_fn *next_##symbol;
+#define NEXT_RESOLVE_ONE(ret, symbol, parameters) *(void **)&next_##symbol = shca_next(#symbol);
+
+/* Finds those behind. Constructors of other libraries may come before ours. */
+static void resolve(void);
+#define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
+
+#endif

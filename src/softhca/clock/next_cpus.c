@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_cpus.c - where a program's threads may run: what they ask and set is what they would have
+ * without virtual time, and so is what a new thread or process gets.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "next.h"
+#include "program.h"
+
+#define FUNCTIONS                                                                         \
+	FN(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t * set))             \
+	FN(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set))        \
+	FN(int, pthread_getaffinity_np, (pthread_t t, size_t size, cpu_set_t * set))      \
+	FN(int, pthread_setaffinity_np, (pthread_t t, size_t size, const cpu_set_t *set)) \
+	FN(int, pthread_create,                                                           \
+	   (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg))
+
+#define FN NEXT_DECLARE_ONE
+FUNCTIONS
+#undef FN
+
+/* A child of a thread that is pinned has its CPU; the program that it executes may go where it
+ * likes. */
+static void unpin(void)
+{
+	cpu_set_t set;
+
+	if (shca_program_cpus(&set))
+		next_sched_setaffinity(0, sizeof(set), &set);
+}
+
+__attribute__((constructor)) static void resolve(void)
+{
+	static bool done;
+
+#define FN NEXT_RESOLVE_ONE
+	FUNCTIONS
+#undef FN
+	if (!done)
+		pthread_atfork(NULL, NULL, unpin);
+	done = true;
+}
+
+static bool is_self(pid_t pid)
+{
+	return !pid || pid == gettid();
+}
+
+/* Inside of a call it is softhca that asks. */
+static bool is_asked(void)
+{
+	return shca_program_is_clocked();
+}
+
+static bool get(size_t size, cpu_set_t *set)
+{
+	cpu_set_t mine;
+
+	if (!is_asked() || !shca_program_cpus(&mine))
+		return false;
+	memset(set, 0, size);
+	memcpy(set, &mine, size < sizeof(mine) ? size : sizeof(mine));
+	return true;
+}
+
+static bool set_own(size_t size, const cpu_set_t *set)
+{
+	cpu_set_t mine;
+
+	if (!is_asked() || !shca_program_cpus(&mine))
+		return false;
+	CPU_ZERO(&mine);
+	memcpy(&mine, set, size < sizeof(mine) ? size : sizeof(mine));
+	shca_program_set_cpus(&mine);
+	return true;
+}
+
+int shca_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+	if (is_self(pid) && get(size, set))
+		return 0;
+	return NEXT(sched_getaffinity)(pid, size, set);
+}
+
+int shca_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
+{
+	if (is_self(pid) && set_own(size, set))
+		return 0;
+	return NEXT(sched_setaffinity)(pid, size, set);
+}
+
+int shca_pthread_getaffinity_np(pthread_t t, size_t size, cpu_set_t *set)
+{
+	if (pthread_equal(t, pthread_self()) && get(size, set))
+		return 0;
+	return NEXT(pthread_getaffinity_np)(t, size, set);
+}
+
+int shca_pthread_setaffinity_np(pthread_t t, size_t size, const cpu_set_t *set)
+{
+	if (pthread_equal(t, pthread_self()) && set_own(size, set))
+		return 0;
+	return NEXT(pthread_setaffinity_np)(t, size, set);
+}
+
+/* ---------------------------------------------------------------- new threads */
+
+struct start {
+	void *(*fn)(void *arg);
+	void *arg;
+	cpu_set_t cpus;
+};
+
+static void *start(void *arg)
+{
+	struct start s = *(struct start *)arg;
+
+	free(arg);
+	shca_program_begins();
+	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
+	shca_program_inherits();
+	return s.fn(s.arg);
+}
+
+int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg)
+{
+	struct start *s;
+	int r;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_create)(t, a, fn, arg);
+	shca_program_stirs();
+	s = malloc(sizeof(*s));
+	if (!s)
+		return EAGAIN;
+	if (!shca_program_cpus(&s->cpus))
+		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
+	s->fn = fn;
+	s->arg = arg;
+	r = NEXT(pthread_create)(t, a, start, s);
+	if (r)
+		free(s);
+	return r;
+}

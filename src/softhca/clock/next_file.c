@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_file.c - calls that may block in the kernel: reading, writing, sockets, children. The thread
+ * gives its turn away if the call would block; who writes may wake others.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "next.h"
+#include "program.h"
+
+#define FUNCTIONS                                                                                 \
+	FN(ssize_t, read, (int fd, void *buf, size_t len))                                        \
+	FN(ssize_t, readv, (int fd, const struct iovec *v, int n))                                \
+	FN(ssize_t, recv, (int fd, void *buf, size_t len, int flags))                             \
+	FN(ssize_t, recvfrom,                                                                     \
+	   (int fd, void *buf, size_t len, int flags, struct sockaddr *from, socklen_t *fromlen)) \
+	FN(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags))                               \
+	FN(int, accept, (int fd, struct sockaddr *from, socklen_t *len))                          \
+	FN(int, accept4, (int fd, struct sockaddr *from, socklen_t *len, int flags))              \
+	FN(ssize_t, write, (int fd, const void *buf, size_t len))                                 \
+	FN(ssize_t, writev, (int fd, const struct iovec *v, int n))                               \
+	FN(ssize_t, send, (int fd, const void *buf, size_t len, int flags))                       \
+	FN(ssize_t, sendto,                                                                       \
+	   (int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,            \
+	    socklen_t tolen))                                                                     \
+	FN(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags))                         \
+	FN(int, connect, (int fd, const struct sockaddr *to, socklen_t len))                      \
+	FN(pid_t, wait, (int *status))                                                            \
+	FN(pid_t, waitpid, (pid_t pid, int *status, int options))                                 \
+	FN(int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options))                  \
+	FN(int, kill, (pid_t pid, int signal))                                                    \
+	FN(int, eventfd_write, (int fd, eventfd_t n))
+
+#define FN NEXT_DECLARE_ONE
+FUNCTIONS
+#undef FN
+
+__attribute__((constructor)) static void resolve(void)
+{
+#define FN NEXT_RESOLVE_ONE
+	FUNCTIONS
+#undef FN
+}
+
+static bool would_block(int fd, short events, int flags)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+	const struct timespec zero = {0, 0};
+	int mode;
+
+	if ((flags & MSG_DONTWAIT) || ppoll(&p, 1, &zero, NULL))
+		return false;
+	mode = fcntl(fd, F_GETFL);
+	return mode >= 0 && !(mode & O_NONBLOCK);
+}
+
+static void out(void)
+{
+	shca_program_enter();
+	shca_program_out();
+}
+
+static void back(void)
+{
+	int error = errno;
+
+	shca_program_back();
+	shca_program_leave();
+	errno = error;
+}
+
+/* A program that reads a descriptor which has nothing, again and again, spins. */
+static void looked(ssize_t r)
+{
+	int error = errno;
+
+	if (r >= 0 || error != EAGAIN)
+		return;
+	shca_program_enter();
+	shca_program_looked();
+	shca_program_leave();
+	errno = error;
+}
+
+/* ppoll() above is ours, and inside of a call it is the kernel's. */
+static bool leaves(int fd, short events, int flags)
+{
+	bool blocks;
+
+	shca_program_enter();
+	blocks = would_block(fd, events, flags);
+	if (blocks)
+		shca_program_out();
+	else
+		shca_program_leave();
+	return blocks;
+}
+
+#define READING(fd, flags, call)          \
+	ssize_t r;                        \
+	bool away;                        \
+                                          \
+	if (!shca_program_is_clocked())   \
+		return call;              \
+	away = leaves(fd, POLLIN, flags); \
+	r = call;                         \
+	if (away)                         \
+		back();                   \
+	else                              \
+		looked(r);                \
+	return r
+
+ssize_t shca_read(int fd, void *buf, size_t len)
+{
+	READING(fd, 0, NEXT(read)(fd, buf, len));
+}
+
+ssize_t shca_readv(int fd, const struct iovec *v, int n)
+{
+	READING(fd, 0, NEXT(readv)(fd, v, n));
+}
+
+ssize_t shca_recv(int fd, void *buf, size_t len, int flags)
+{
+	READING(fd, flags, NEXT(recv)(fd, buf, len, flags));
+}
+
+ssize_t shca_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
+		      socklen_t *fromlen)
+{
+	READING(fd, flags, NEXT(recvfrom)(fd, buf, len, flags, from, fromlen));
+}
+
+ssize_t shca_recvmsg(int fd, struct msghdr *m, int flags)
+{
+	READING(fd, flags, NEXT(recvmsg)(fd, m, flags));
+}
+
+int shca_accept(int fd, struct sockaddr *from, socklen_t *len)
+{
+	bool away = shca_program_is_clocked() && leaves(fd, POLLIN, 0);
+	int r = NEXT(accept)(fd, from, len);
+
+	if (away)
+		back();
+	return r;
+}
+
+int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
+{
+	bool away = shca_program_is_clocked() && leaves(fd, POLLIN, 0);
+	int r = NEXT(accept4)(fd, from, len, flags);
+
+	if (away)
+		back();
+	return r;
+}
+
+#define WRITING(fd, flags, call)           \
+	ssize_t r;                         \
+	bool away;                         \
+                                           \
+	if (!shca_program_is_clocked())    \
+		return call;               \
+	away = leaves(fd, POLLOUT, flags); \
+	r = call;                          \
+	if (away)                          \
+		back();                    \
+	else                               \
+		shca_program_stirs();      \
+	return r
+
+ssize_t shca_write(int fd, const void *buf, size_t len)
+{
+	WRITING(fd, 0, NEXT(write)(fd, buf, len));
+}
+
+ssize_t shca_writev(int fd, const struct iovec *v, int n)
+{
+	WRITING(fd, 0, NEXT(writev)(fd, v, n));
+}
+
+ssize_t shca_send(int fd, const void *buf, size_t len, int flags)
+{
+	WRITING(fd, flags, NEXT(send)(fd, buf, len, flags));
+}
+
+ssize_t shca_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		    socklen_t tolen)
+{
+	WRITING(fd, flags, NEXT(sendto)(fd, buf, len, flags, to, tolen));
+}
+
+ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+	WRITING(fd, flags, NEXT(sendmsg)(fd, m, flags));
+}
+
+#define AWAY(call)                      \
+	int r;                          \
+                                        \
+	if (!shca_program_is_clocked()) \
+		return call;            \
+	out();                          \
+	r = call;                       \
+	back();                         \
+	return r
+
+int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
+{
+	AWAY(NEXT(connect)(fd, to, len));
+}
+
+pid_t shca_wait(int *status)
+{
+	AWAY(NEXT(wait)(status));
+}
+
+pid_t shca_waitpid(pid_t pid, int *status, int options)
+{
+	AWAY(NEXT(waitpid)(pid, status, options));
+}
+
+int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	AWAY(NEXT(waitid)(type, id, info, options));
+}
+
+int shca_kill(pid_t pid, int signal)
+{
+	if (shca_program_is_clocked())
+		shca_program_stirs();
+	return NEXT(kill)(pid, signal);
+}
+
+int shca_eventfd_write(int fd, eventfd_t n)
+{
+	if (shca_program_is_clocked())
+		shca_program_stirs();
+	return NEXT(eventfd_write)(fd, n);
+}

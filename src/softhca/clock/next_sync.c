@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_sync.c - threads that wait for threads: mutexes, conditions, semaphores, ends. Who waits
+ * gives its turn away; what wakes others counts as something that the real world is busy with, so
+ * that time stands still until they have said that they are back.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "next.h"
+#include "program.h"
+
+#define SECOND 1000000000u
+
+#define FUNCTIONS                                                                                \
+	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
+	FN(int, pthread_mutex_unlock, (pthread_mutex_t * m))                                     \
+	FN(int, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t * m))                    \
+	FN(int, pthread_cond_timedwait,                                                          \
+	   (pthread_cond_t * c, pthread_mutex_t * m, const struct timespec *t))                  \
+	FN(int, pthread_cond_clockwait,                                                          \
+	   (pthread_cond_t * c, pthread_mutex_t * m, clockid_t clock, const struct timespec *t)) \
+	FN(int, pthread_cond_signal, (pthread_cond_t * c))                                       \
+	FN(int, pthread_cond_broadcast, (pthread_cond_t * c))                                    \
+	FN(int, pthread_barrier_wait, (pthread_barrier_t * b))                                   \
+	FN(int, pthread_join, (pthread_t t, void **value))                                       \
+	FN(int, pthread_cancel, (pthread_t t))                                                   \
+	FN(int, sem_wait, (sem_t * s))                                                           \
+	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
+	FN(int, sem_post, (sem_t * s))                                                           \
+	FN(long, syscall, (long nr, ...))
+
+#define FN NEXT_DECLARE_ONE
+FUNCTIONS
+#undef FN
+
+__attribute__((constructor)) static void resolve(void)
+{
+#define FN NEXT_RESOLVE_ONE
+	FUNCTIONS
+#undef FN
+}
+
+/* Threads of this process that wait for mutexes, conditions and semaphores. */
+static _Atomic unsigned waiting;
+
+/* Gives the turn away for a call that waits. */
+static void out(void)
+{
+	shca_program_enter();
+	shca_program_out();
+}
+
+static void back(void)
+{
+	int error = errno;
+
+	shca_program_back();
+	shca_program_leave();
+	errno = error;
+}
+
+static void stir(void)
+{
+	if (shca_program_is_clocked())
+		shca_program_stirs();
+}
+
+/* Something was released or signalled, by any thread of a process in virtual time. */
+static void wake(void)
+{
+	if (atomic_load_explicit(&waiting, memory_order_relaxed) && shca_program_is_virtual())
+		shca_program_wakes();
+}
+
+static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
+{
+	uint64_t ns = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	uint64_t offset = clock == CLOCK_REALTIME ? shca_program_date() : 0;
+
+	return ns > offset ? ns - offset : 0;
+}
+
+/* ---------------------------------------------------------------- mutexes */
+
+int shca_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	int r, error = errno;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_mutex_lock)(m);
+	r = pthread_mutex_trylock(m);
+	if (r != EBUSY)
+		return r;
+	/* One that reports errors, or would wait for itself. */
+	if (m->__data.__owner == (int)gettid())
+		return NEXT(pthread_mutex_lock)(m);
+	shca_program_enter();
+	/* Who holds it may be parked. */
+	shca_program_contends();
+	atomic_fetch_add(&waiting, 1);
+	for (;;) {
+		shca_program_watches();
+		r = pthread_mutex_trylock(m);
+		if (r != EBUSY)
+			break;
+		shca_program_sleep(SHCA_FOREVER, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	errno = error;
+	return r;
+}
+
+int shca_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	int r = NEXT(pthread_mutex_unlock)(m);
+
+	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- conditions */
+
+/*
+ * Waits without the condition: until a thread of this process signals one or releases something, or
+ * the real world may have. To be woken without cause is what a caller of these functions has to
+ * expect.
+ */
+static int wait_for_signal(pthread_mutex_t *m, uint64_t until)
+{
+	bool over;
+	int r;
+
+	shca_program_enter();
+	atomic_fetch_add(&waiting, 1);
+	shca_program_watches();
+	r = NEXT(pthread_mutex_unlock)(m);
+	if (r) {
+		atomic_fetch_sub(&waiting, 1);
+		shca_program_leave();
+		return r;
+	}
+	shca_program_sleep(until, false);
+	atomic_fetch_sub(&waiting, 1);
+	over = until != SHCA_FOREVER && shca_program_now() >= until;
+	shca_program_leave();
+	r = shca_pthread_mutex_lock(m);
+	pthread_testcancel();
+	return r ? r : over ? ETIMEDOUT : 0;
+}
+
+int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_cond_wait)(c, m);
+	return wait_for_signal(m, SHCA_FOREVER);
+}
+
+int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+{
+	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
+	clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_cond_timedwait)(c, m, t);
+	return wait_for_signal(m, deadline_of(clock, t));
+}
+
+int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+				const struct timespec *t)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
+	return wait_for_signal(m, deadline_of(clock, t));
+}
+
+int shca_pthread_cond_signal(pthread_cond_t *c)
+{
+	int r = NEXT(pthread_cond_signal)(c);
+
+	stir();
+	wake();
+	return r;
+}
+
+int shca_pthread_cond_broadcast(pthread_cond_t *c)
+{
+	int r = NEXT(pthread_cond_broadcast)(c);
+
+	stir();
+	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- threads */
+
+int shca_pthread_barrier_wait(pthread_barrier_t *b)
+{
+	int r;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_barrier_wait)(b);
+	out();
+	r = NEXT(pthread_barrier_wait)(b);
+	back();
+	return r;
+}
+
+int shca_pthread_join(pthread_t t, void **value)
+{
+	int r;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_join)(t, value);
+	out();
+	r = NEXT(pthread_join)(t, value);
+	back();
+	return r;
+}
+
+int shca_pthread_cancel(pthread_t t)
+{
+	int r = NEXT(pthread_cancel)(t);
+
+	stir();
+	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- semaphores */
+
+static int wait_for_post(sem_t *s, uint64_t until)
+{
+	int r, error = errno;
+
+	shca_program_enter();
+	atomic_fetch_add(&waiting, 1);
+	for (;;) {
+		shca_program_watches();
+		r = sem_trywait(s);
+		if (!r || errno != EAGAIN)
+			break;
+		if (until != SHCA_FOREVER && shca_program_now() >= until) {
+			error = ETIMEDOUT;
+			break;
+		}
+		shca_program_sleep(until, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	errno = error;
+	return r;
+}
+
+int shca_sem_wait(sem_t *s)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(sem_wait)(s);
+	return wait_for_post(s, SHCA_FOREVER);
+}
+
+int shca_sem_timedwait(sem_t *s, const struct timespec *t)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(sem_timedwait)(s, t);
+	return wait_for_post(s, deadline_of(CLOCK_REALTIME, t));
+}
+
+int shca_sem_post(sem_t *s)
+{
+	int r = NEXT(sem_post)(s);
+
+	stir();
+	wake();
+	return r;
+}
+
+/* ---------------------------------------------------------------- futexes */
+
+struct futex {
+	uint32_t *word;
+	int op;
+	uint32_t value;
+	const struct timespec *timeout;
+};
+
+static uint64_t futex_deadline(const struct futex *f)
+{
+	bool absolute = (f->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	clockid_t clock = f->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+
+	if (!f->timeout)
+		return SHCA_FOREVER;
+	if (absolute)
+		return deadline_of(clock, f->timeout);
+	return shca_program_now() + (uint64_t)f->timeout->tv_sec * SECOND +
+	       (uint64_t)f->timeout->tv_nsec;
+}
+
+/* Waits as for a condition: woken without cause is what happens there, too. */
+static long futex_wait(const struct futex *f)
+{
+	uint64_t until;
+	long r = -1;
+
+	shca_program_enter();
+	until = futex_deadline(f);
+	shca_program_contends();
+	atomic_fetch_add(&waiting, 1);
+	shca_program_watches();
+	errno = EAGAIN;
+	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
+		shca_program_sleep(until, false);
+		errno = ETIMEDOUT;
+		r = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	return r;
+}
+
+/* Programs that have locks of their own call it for SYS_futex. */
+long shca_syscall(long nr, ...)
+{
+	long a[6], r;
+	va_list ap;
+	int cmd;
+
+	va_start(ap, nr);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(ap, long);
+	va_end(ap);
+	cmd = (int)a[1] & FUTEX_CMD_MASK;
+	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
+	    shca_program_is_clocked())
+		return futex_wait(&(struct futex){(uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
+						  (const struct timespec *)a[3]});
+	r = NEXT(syscall)(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
+		int error = errno;
+
+		stir();
+		wake();
+		errno = error;
+	}
+	return r;
+}

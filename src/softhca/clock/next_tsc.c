@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_tsc.c - the instruction rdtsc in virtual time. The kernel makes it a SIGSEGV in the threads
+ * that asked for that (PR_SET_TSC); the handler puts the virtual time into the registers. A handler
+ * that the program has for SIGSEGV is called for all others.
+ */
+#define _GNU_SOURCE 1
+#include "next.h"
+#include "program.h"
+
+#ifdef __x86_64__
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define VDSO_LEN 8192u
+
+#define FUNCTIONS                                                                        \
+	FN(int, sigaction, (int nr, const struct sigaction *act, struct sigaction *old)) \
+	FN(sighandler_t, signal, (int nr, sighandler_t handler))                         \
+	FN(int, execve, (const char *path, char *const argv[], char *const env[]))       \
+	FN(int, execv, (const char *path, char *const argv[]))                           \
+	FN(int, execvp, (const char *file, char *const argv[]))                          \
+	FN(int, posix_spawn,                                                             \
+	   (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,    \
+	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))       \
+	FN(int, posix_spawnp,                                                            \
+	   (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions,    \
+	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))       \
+	FN(int, system, (const char *command))                                           \
+	FN(FILE *, popen, (const char *command, const char *mode))
+
+#define FN NEXT_DECLARE_ONE
+FUNCTIONS
+#undef FN
+
+static struct sigaction theirs; /* what the program has asked for */
+static bool trapping;           /* our handler is in place */
+
+/* Returns the length of the instruction there if it reads the TSC, or 0. */
+static unsigned reads_tsc(const unsigned char *at)
+{
+	if (at[0] == 0x0f && at[1] == 0x31)
+		return 2;
+	return at[0] == 0x0f && at[1] == 0x01 && at[2] == 0xf9 ? 3 : 0; /* rdtscp */
+}
+
+static uint64_t real_tsc(unsigned *cpu)
+{
+	uint64_t v;
+
+	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+	v = __builtin_ia32_rdtscp(cpu);
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+	return v;
+}
+
+static bool is_in_vdso(uintptr_t at)
+{
+	uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+
+	return vdso && at >= vdso && at < vdso + VDSO_LEN;
+}
+
+static void pass_on(int nr, siginfo_t *info, void *context)
+{
+	if (theirs.sa_flags & SA_SIGINFO) {
+		theirs.sa_sigaction(nr, info, context);
+	} else if (theirs.sa_handler != SIG_DFL && theirs.sa_handler != SIG_IGN) {
+		theirs.sa_handler(nr);
+	} else {
+		/* The instruction is executed again, and ends the process. */
+		NEXT(sigaction)(SIGSEGV, &theirs, NULL);
+		trapping = false;
+	}
+}
+
+static void on_segv(int nr, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	uintptr_t at = (uintptr_t)regs[REG_RIP];
+	int error = errno;
+	unsigned len = 0, cpu = 0;
+	uint64_t tsc;
+
+	/* A wrong address has another code, and there need not be an instruction. */
+	if (info->si_code == SI_KERNEL)
+		len = reads_tsc((const unsigned char *)at);
+	if (!len) {
+		pass_on(nr, info, context);
+		return;
+	}
+	if (shca_program_is_clocked() && !is_in_vdso(at))
+		tsc = shca_program_tsc();
+	else
+		tsc = real_tsc(&cpu);
+	regs[REG_RAX] = (greg_t)(tsc & UINT32_MAX);
+	regs[REG_RDX] = (greg_t)(tsc >> 32);
+	if (len == 3)
+		regs[REG_RCX] = (greg_t)cpu;
+	regs[REG_RIP] += len;
+	errno = error;
+}
+
+/* Called by each thread that joins the clock. */
+static void trap(void)
+{
+	struct sigaction ours = {.sa_sigaction = on_segv,
+				 .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+
+	if (!trapping) {
+		trapping = true;
+		NEXT(sigaction)(SIGSEGV, &ours, &theirs);
+	}
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
+}
+
+/* A new thread, or program, has what the one that made it has. */
+static void untrap(void)
+{
+	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
+}
+
+__attribute__((constructor)) static void resolve(void)
+{
+	static bool done;
+
+#define FN NEXT_RESOLVE_ONE
+	FUNCTIONS
+#undef FN
+	if (done)
+		return;
+	done = true;
+	untrap();
+	pthread_atfork(NULL, NULL, untrap);
+	shca_program_on_tsc(trap, untrap);
+}
+
+int shca_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction was = theirs;
+
+	if (nr != SIGSEGV || !trapping)
+		return NEXT(sigaction)(nr, act, old);
+	if (act)
+		theirs = *act;
+	if (old)
+		*old = was;
+	return 0;
+}
+
+sighandler_t shca_signal(int nr, sighandler_t handler)
+{
+	struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+
+	if (nr != SIGSEGV || !trapping)
+		return NEXT(signal)(nr, handler);
+	shca_sigaction(nr, &act, &old);
+	return old.sa_handler;
+}
+
+/* ---------------------------------------------------------------- other programs */
+
+/* The loader of a new program reads the TSC before anybody could catch that. */
+#define FREE(type, call)       \
+	type r;                \
+                               \
+	shca_program_begins(); \
+	r = call;              \
+	shca_program_again();  \
+	return r
+
+int shca_execve(const char *path, char *const argv[], char *const env[])
+{
+	FREE(int, NEXT(execve)(path, argv, env));
+}
+
+int shca_execv(const char *path, char *const argv[])
+{
+	FREE(int, NEXT(execv)(path, argv));
+}
+
+int shca_execvp(const char *file, char *const argv[])
+{
+	FREE(int, NEXT(execvp)(file, argv));
+}
+
+int shca_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attr, char *const argv[], char *const env[])
+{
+	FREE(int, NEXT(posix_spawn)(pid, path, actions, attr, argv, env));
+}
+
+int shca_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		      const posix_spawnattr_t *attr, char *const argv[], char *const env[])
+{
+	FREE(int, NEXT(posix_spawnp)(pid, file, actions, attr, argv, env));
+}
+
+int shca_system(const char *command)
+{
+	FREE(int, NEXT(system)(command));
+}
+
+FILE *shca_popen(const char *command, const char *mode)
+{
+	FREE(FILE *, NEXT(popen)(command, mode));
+}
+#endif

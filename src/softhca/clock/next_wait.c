@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_wait.c - waits for descriptors, with timeouts in virtual time. Descriptors that tell of
+ * verbs events alone are waited for in virtual time; for others the thread gives its turn away and
+ * waits in the kernel, by slices while it may also be called back.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <time.h>
+
+#include "next.h"
+#include "program.h"
+
+#define SECOND 1000000000u
+
+#define FUNCTIONS                                                                           \
+	FN(int, poll, (struct pollfd * fds, nfds_t n, int ms))                              \
+	FN(int, ppoll,                                                                      \
+	   (struct pollfd * fds, nfds_t n, const struct timespec *t, const sigset_t *mask)) \
+	FN(int, select, (int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t))        \
+	FN(int, pselect,                                                                    \
+	   (int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *t,               \
+	    const sigset_t *mask))                                                          \
+	FN(int, epoll_wait, (int fd, struct epoll_event *events, int max, int ms))          \
+	FN(int, epoll_pwait,                                                                \
+	   (int fd, struct epoll_event *events, int max, int ms, const sigset_t *mask))
+
+#define FN NEXT_DECLARE_ONE
+FUNCTIONS
+#undef FN
+
+__attribute__((constructor)) static void resolve(void)
+{
+#define FN NEXT_RESOLVE_ONE
+	FUNCTIONS
+#undef FN
+}
+
+/* One wait. `look` looks at once: as the function that was called would return. */
+struct wait {
+	int (*look)(struct wait *w);
+	const struct pollfd *fds; /* to wait for */
+	nfds_t n;
+	const sigset_t *mask;
+	bool nested; /* a descriptor is an epoll set: what is in it isn't known */
+	void *args;
+};
+
+static bool only_channels(const struct wait *w)
+{
+	for (nfds_t i = 0; i < w->n; i++)
+		if (w->fds[i].fd >= 0 && !shca_program_is_channel(w->fds[i].fd))
+			return false;
+	return !w->nested;
+}
+
+static bool any_channel(const struct wait *w)
+{
+	for (nfds_t i = 0; i < w->n; i++)
+		if (shca_program_is_channel(w->fds[i].fd))
+			return true;
+	return w->nested;
+}
+
+/* In the kernel, until something is there or a signal comes. */
+static int wait_in_world(const struct wait *w)
+{
+	struct pollfd *fds = malloc((w->n + 1) * sizeof(*fds));
+	int r, error;
+
+	if (!fds)
+		return -1;
+	if (w->n)
+		memcpy(fds, w->fds, w->n * sizeof(*fds));
+	shca_program_out();
+	r = NEXT(ppoll)(fds, w->n, NULL, w->mask);
+	error = errno;
+	shca_program_back();
+	free(fds);
+	errno = error;
+	return r;
+}
+
+static int wait_for(struct wait *w, uint64_t timeout)
+{
+	uint64_t until;
+	int r, error;
+
+	shca_program_enter();
+	r = w->look(w);
+	until = timeout == SHCA_FOREVER ? timeout : shca_program_now() + timeout;
+	if (!r && !timeout)
+		shca_program_looked();
+	while (!r && timeout && (until == SHCA_FOREVER || shca_program_now() < until)) {
+		if (until == SHCA_FOREVER && !any_channel(w)) {
+			r = wait_in_world(w);
+		} else {
+			if (!only_channels(w))
+				shca_program_watches();
+			shca_program_sleep(until, true);
+		}
+		if (r >= 0)
+			r = w->look(w);
+	}
+	error = errno;
+	shca_program_leave();
+	errno = error;
+	return r;
+}
+
+static uint64_t ns_of_ms(int ms)
+{
+	return ms < 0 ? SHCA_FOREVER : (uint64_t)ms * 1000000;
+}
+
+static uint64_t ns_of_timespec(const struct timespec *t)
+{
+	return t ? (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec : SHCA_FOREVER;
+}
+
+/* ---------------------------------------------------------------- poll */
+
+static int look_poll(struct wait *w)
+{
+	const struct timespec zero = {0, 0};
+
+	return NEXT(ppoll)(w->args, w->n, &zero, w->mask);
+}
+
+static int clocked_poll(struct pollfd *fds, nfds_t n, uint64_t timeout, const sigset_t *mask)
+{
+	struct wait w = {.look = look_poll, .fds = fds, .n = n, .mask = mask, .args = fds};
+
+	return wait_for(&w, timeout);
+}
+
+int shca_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(poll)(fds, n, ms);
+	return clocked_poll(fds, n, ns_of_ms(ms), NULL);
+}
+
+int shca_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(ppoll)(fds, n, t, mask);
+	return clocked_poll(fds, n, ns_of_timespec(t), mask);
+}
+
+/* ---------------------------------------------------------------- select */
+
+struct sets {
+	int n;
+	fd_set *set[3];
+	fd_set asked[3];
+};
+
+static int look_select(struct wait *w)
+{
+	const struct timespec zero = {0, 0};
+	struct sets *s = w->args;
+
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			*s->set[i] = s->asked[i];
+	return NEXT(pselect)(s->n, s->set[0], s->set[1], s->set[2], &zero, w->mask);
+}
+
+static int clocked_select(struct sets *s, uint64_t timeout, const sigset_t *mask)
+{
+	static const short events[3] = {POLLIN, POLLOUT, POLLPRI};
+	struct pollfd fds[FD_SETSIZE];
+	struct wait w = {.look = look_select, .fds = fds, .mask = mask, .args = s};
+
+	for (int i = 0; i < 3; i++)
+		if (s->set[i])
+			s->asked[i] = *s->set[i];
+	for (int fd = 0; fd < s->n && fd < FD_SETSIZE; fd++) {
+		short want = 0;
+
+		for (int i = 0; i < 3; i++)
+			if (s->set[i] && FD_ISSET(fd, s->set[i]))
+				want = (short)(want | events[i]);
+		if (want)
+			fds[w.n++] = (struct pollfd){.fd = fd, .events = want};
+	}
+	return wait_for(&w, timeout);
+}
+
+int shca_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
+{
+	struct sets s = {.n = n, .set = {r, w, e}};
+	uint64_t timeout = SHCA_FOREVER;
+
+	if (!shca_program_is_clocked())
+		return NEXT(select)(n, r, w, e, t);
+	if (t)
+		timeout = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
+	return clocked_select(&s, timeout, NULL);
+}
+
+int shca_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *t,
+		 const sigset_t *mask)
+{
+	struct sets s = {.n = n, .set = {r, w, e}};
+
+	if (!shca_program_is_clocked())
+		return NEXT(pselect)(n, r, w, e, t, mask);
+	return clocked_select(&s, ns_of_timespec(t), mask);
+}
+
+/* ---------------------------------------------------------------- epoll */
+
+struct set {
+	int fd, max;
+	struct epoll_event *events;
+};
+
+static int look_epoll(struct wait *w)
+{
+	const struct set *s = w->args;
+
+	return NEXT(epoll_pwait)(s->fd, s->events, s->max, 0, w->mask);
+}
+
+static int clocked_epoll(struct set *s, uint64_t timeout, const sigset_t *mask)
+{
+	struct pollfd fd = {.fd = s->fd, .events = POLLIN};
+	struct wait w = {
+		.look = look_epoll, .fds = &fd, .n = 1, .mask = mask, .nested = true, .args = s};
+
+	return wait_for(&w, timeout);
+}
+
+int shca_epoll_wait(int fd, struct epoll_event *events, int max, int ms)
+{
+	struct set s = {fd, max, events};
+
+	if (!shca_program_is_clocked())
+		return NEXT(epoll_wait)(fd, events, max, ms);
+	return clocked_epoll(&s, ns_of_ms(ms), NULL);
+}
+
+int shca_epoll_pwait(int fd, struct epoll_event *events, int max, int ms, const sigset_t *mask)
+{
+	struct set s = {fd, max, events};
+
+	if (!shca_program_is_clocked())
+		return NEXT(epoll_pwait)(fd, events, max, ms, mask);
+	return clocked_epoll(&s, ns_of_ms(ms), mask);
+}

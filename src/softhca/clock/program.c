@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.c - what libsofthca-clock.so asks of a thread's clock.
+ */
+#include "program.h"
+
+#include "clock.h"
+#include "fabric/event.h"
+
+bool shca_program_is_clocked(void)
+{
+	return shca_clk && shca_clock_in_program();
+}
+
+uint64_t shca_program_now(void)
+{
+	return shca_clock_read();
+}
+
+uint64_t shca_program_date(void)
+{
+	return shca_clk->real_zero - shca_clk->zero;
+}
+
+static void (*untrap)(void);
+
+void shca_program_on_tsc(void (*trap_tsc)(void), void (*untrap_tsc)(void))
+{
+	shca_clock_trap = trap_tsc;
+	untrap = untrap_tsc;
+}
+
+uint64_t shca_program_tsc(void)
+{
+	return shca_clock_tsc();
+}
+
+void shca_program_begins(void)
+{
+	if (untrap)
+		untrap();
+}
+
+void shca_program_inherits(void)
+{
+	shca_clock_inherit();
+}
+
+void shca_program_again(void)
+{
+	if (shca_clk && shca_clock_in_program() && shca_clock_traps())
+		shca_clock_trap();
+}
+
+void shca_program_enter(void)
+{
+	shca_clock_enter(SHCA_CALL_WAIT, 1);
+}
+
+void shca_program_leave(void)
+{
+	shca_clock_leave();
+}
+
+void shca_program_sleep(uint64_t until, bool events)
+{
+	shca_spin_end();
+	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
+}
+
+void shca_program_watches(void)
+{
+	shca_clock_watch_world();
+}
+
+bool shca_program_is_virtual(void)
+{
+	return shca_clk;
+}
+
+void shca_program_wakes(void)
+{
+	shca_clock_wake_process();
+}
+
+void shca_program_looked(void)
+{
+	shca_spin_in_vain(NULL, NULL);
+}
+
+void shca_program_out(void)
+{
+	shca_spin_end();
+	shca_clock_out();
+}
+
+void shca_program_back(void)
+{
+	shca_clock_back();
+}
+
+void shca_program_contends(void)
+{
+	shca_clock_contend();
+}
+
+void shca_program_stirs(void)
+{
+	shca_clock_disturb(shca_clk);
+}
+
+bool shca_program_is_channel(int fd)
+{
+	return shca_event_is_channel(fd);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.h - what libsofthca.so offers to libsofthca-clock.so, which stands in front of the C
+ * library: a thread of the program wants to know the time, or to wait. All times are ns of
+ * CLOCK_MONOTONIC as the program sees it.
+ */
+#ifndef SHCA_PROGRAM_H
+#define SHCA_PROGRAM_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SHCA_PROGRAM __attribute__((visibility("default")))
+#define SHCA_FOREVER UINT64_MAX
+
+/* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
+ * others may be called, and time is real. */
+SHCA_PROGRAM bool shca_program_is_clocked(void);
+/* Returns the time, and takes what reading it costs. */
+SHCA_PROGRAM uint64_t shca_program_now(void);
+/* CLOCK_REALTIME less CLOCK_MONOTONIC. */
+SHCA_PROGRAM uint64_t shca_program_date(void);
+
+/* Begins and ends a call that may wait: a sync point. */
+SHCA_PROGRAM void shca_program_enter(void);
+SHCA_PROGRAM void shca_program_leave(void);
+/* Between these two: sleeps until a time, or until an event of a completion channel comes
+ * (`events`). */
+SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* ... before it looks for something that the real world may bring: the sleep that follows ends
+ * then, too. */
+SHCA_PROGRAM void shca_program_watches(void);
+/* ... looked for something in vain and will again: parks the thread if it spins. */
+SHCA_PROGRAM void shca_program_looked(void);
+/* ... gives the turn away for a wait in the real world, and takes it again. */
+SHCA_PROGRAM void shca_program_out(void);
+SHCA_PROGRAM void shca_program_back(void);
+/* ... waits for something that a thread of this process keeps, which goes on now if it is parked.
+ */
+SHCA_PROGRAM void shca_program_contends(void);
+/* Some thread of this process did something that those which watch may have waited for. */
+SHCA_PROGRAM bool shca_program_is_virtual(void);
+SHCA_PROGRAM void shca_program_wakes(void);
+/* Says what a thread that joins the clock does so that it doesn't read the TSC itself, and how that
+ * is undone; and what it would read. */
+SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
+SHCA_PROGRAM uint64_t shca_program_tsc(void);
+/* The calling thread has no clock yet, or is about to become another program; it is as it was. */
+SHCA_PROGRAM void shca_program_begins(void);
+SHCA_PROGRAM void shca_program_again(void);
+/* The calling thread was made by one with a clock: it has one, too, from the first call that it
+ * makes. */
+SHCA_PROGRAM void shca_program_inherits(void);
+/* The CPUs on which the calling thread may run, as its program knows; false: as the kernel knows. A
+ * new thread may run there by right. */
+SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
+SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
+/* The program did something that may wake others in the real world. */
+SHCA_PROGRAM void shca_program_stirs(void);
+/* Returns true if all that a process's descriptor tells of are events of verbs. */
+SHCA_PROGRAM bool shca_program_is_channel(int fd);
+
+#endif

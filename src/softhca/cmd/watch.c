@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * watch.c - looks at the thread that has the turn of a virtual clock. One that sleeps in the kernel
+ * waits for the real world in a call that nobody stands in front of, or was stopped: it loses its
+ * turn. One that computed for a quantum without a sync point keeps its CPU, and others run beside
+ * it.
+ */
+#define _GNU_SOURCE 1
+#include "watch.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fabric/actors.h"
+
+/* Looks at which a thread has to sleep: one may just be between two system calls. */
+#define ASLEEP 3
+/* Looks between those at the real world, while nothing is due. */
+#define LOOK_AROUND 5
+
+static ssize_t read_file(const char *path, char *buf, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
+
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	return n;
+}
+
+/* The state of a thread, as /proc shows it, and its CPU time; 0 = there is no such thread. */
+static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
+{
+	char path[64], text[512];
+	const char *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
+	if (read_file(path, text, sizeof(text)) > 0)
+		*cpu = strtoull(text, NULL, 10);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return 0;
+	p = strrchr(text, ')');
+	return p ? p[2] : 0;
+}
+
+/* Takes the turn away, if it is still that one's and he hasn't had another since. */
+static void take_away(struct shca_fabric *f, const struct shca_watch *w,
+		      enum shca_actor_state state)
+{
+	struct shca_clock *c = &f->hdr->clock;
+	uint32_t actor = w->holder - 1;
+
+	shca_clock_lock(f);
+	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns) {
+		atomic_store(&c->due[actor], SHCA_NEVER);
+		atomic_store(&c->actors[actor].state, state);
+		atomic_fetch_add(&c->taken, 1);
+		shca_actors_pass(f);
+	}
+	shca_clock_unlock(f);
+}
+
+/* Begins to watch a turn; true: it is the one that was seen last time. */
+static bool is_same(const struct shca_clock *c, struct shca_watch *w)
+{
+	uint32_t holder = atomic_load(&c->holder);
+	uint64_t turns = atomic_load(&c->turns), syncs = atomic_load(&c->syncs);
+
+	if (holder && holder == w->holder && turns == w->turns && syncs == w->syncs)
+		return true;
+	*w = (struct shca_watch){
+		.holder = holder, .turns = turns, .syncs = syncs, .looks = w->looks};
+	return false;
+}
+
+/* While nothing is due, the real world may do something that nobody here has caused. */
+static void look_around(struct shca_fabric *f, struct shca_watch *w)
+{
+	struct shca_clock *c = &f->hdr->clock;
+
+	if ((w->holder && !atomic_load(&c->pacing)) || ++w->looks % LOOK_AROUND)
+		return;
+	shca_clock_lock(f);
+	shca_actors_look(c, SHCA_NO_PROC);
+	if (!atomic_load(&c->holder))
+		shca_actors_pass(f);
+	shca_clock_unlock(f);
+}
+
+void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
+{
+	struct shca_clock *c = &f->hdr->clock;
+	bool same = is_same(c, w);
+	const struct shca_actor *a;
+	uint64_t cpu = 0;
+	pid_t pid, tid;
+	char state;
+
+	look_around(f, w);
+	if (!w->holder)
+		return;
+	a = &c->actors[w->holder - 1];
+	pid = atomic_load(&f->hdr->procs[a->proc].pid);
+	tid = atomic_load(&a->tid) ? atomic_load(&a->tid) : pid;
+	state = look_at(pid, tid, &cpu);
+	if (!same) {
+		w->cpu = cpu;
+		return;
+	}
+	w->asleep = state == 'R' ? 0 : w->asleep + 1;
+	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't'))
+		return;
+	if (w->asleep >= ASLEEP)
+		take_away(f, w, SHCA_ACTOR_OUT);
+	else if (cpu - w->cpu > (uint64_t)shca_opt(f, SHCA_O_CLOCK_QUANTUM))
+		take_away(f, w, SHCA_ACTOR_COMPUTES);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * actors.h - the table of a virtual clock: threads and adapters, and which of them has the turn.
+ * What a thread does with its turn is in clock/.
+ */
+#ifndef SHCA_ACTORS_H
+#define SHCA_ACTORS_H
+
+#include "fabric.h"
+
+/* Sets the clock of a fabric that is being made. Takes some milliseconds, to measure the TSC. */
+int shca_clock_init(struct shca_clock *c, const struct shca_config *config);
+
+/* Locks the table. If the last holder died, whoever has the turn is woken once more. */
+void shca_clock_lock(struct shca_fabric *f);
+void shca_clock_unlock(struct shca_fabric *f);
+
+/* Takes an entry for a thread of process slot `proc`: its index, or SHCA_NO_ACTOR if all are taken.
+ * `order` decides among threads that are due at one time: the lower comes first. */
+uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order);
+/* Gives it back; if it had the turn, the next one gets that. */
+void shca_actor_end(struct shca_fabric *f, uint32_t actor);
+/* Makes the adapters of a process an actor, or no actor any more. */
+void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint32_t order);
+/* Ends all actors of a process that is gone. */
+void shca_actors_gone(struct shca_fabric *f, unsigned proc);
+
+/* Returns the actor that is due first, or SHCA_NO_ACTOR. Holding the lock. */
+uint32_t shca_actors_first(struct shca_clock *c);
+/* Makes the calling thread's actor, which holds the turn and is due first, run at its time. Holding
+ * the lock. */
+void shca_actor_take(struct shca_clock *c, uint32_t actor);
+/* Gives the turn to an actor, which decides itself whether it is first. Holding the lock. */
+void shca_actor_grant(struct shca_fabric *f, uint32_t actor);
+/* Gives the turn to the first, or to nobody. Holding the lock. */
+void shca_actors_pass(struct shca_fabric *f);
+
+/* Brings forward when an actor is due; by whoever has the turn, or holding the lock. */
+void shca_actor_sooner(struct shca_clock *c, uint32_t actor, uint64_t when);
+/* Does so for a thread that spins: to the end of its polling period in which that time falls. */
+void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t when);
+/* Brings forward those threads of a process that spin, because at that time something is there for
+ * them. By whoever has the turn. */
+void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when);
+/* Wakes the threads of a process that wait for an event of a channel, or spin. */
+void shca_actors_event(struct shca_clock *c, unsigned proc);
+/* Makes those that wait for the real world too look again: of one process, or of all
+ * (SHCA_NO_PROC). By whoever has the turn, or holding the lock. */
+void shca_actors_look(struct shca_clock *c, unsigned proc);
+/* Says that the real world may be busy with this job: time stands still until it is not. */
+void shca_clock_disturb(struct shca_clock *c);
+
+/* Mixes a number into the hash over all events. By whoever has the turn. */
+static inline void shca_clock_hash(struct shca_clock *c, uint64_t what)
+{
+	uint64_t h = atomic_load_explicit(&c->hash, memory_order_relaxed);
+
+	h = (h ^ what) * 0x9e3779b97f4a7c15ULL;
+	atomic_store_explicit(&c->hash, h ^ h >> 29, memory_order_relaxed);
+}
+
+/* What a thread does, by what it costs; softhca stat shows it. */
+enum shca_call {
+	SHCA_CALL_PROGRAM,
+	SHCA_CALL_POST,
+	SHCA_CALL_RECV,
+	SHCA_CALL_POLL,
+	SHCA_CALL_CQE,
+	SHCA_CALL_ARM,
+	SHCA_CALL_EVENT,
+	SHCA_CALL_REG,
+	SHCA_CALL_PAGE,
+	SHCA_CALL_VERB,
+	SHCA_CALL_TIME,
+	SHCA_CALL_WAIT,
+	SHCA_CALLS,
+};
+
+extern const char *const shca_call_names[SHCA_CALLS];
+extern const char *const shca_actor_state_names[SHCA_ACTOR_STATES];
+
+#endif

@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections as a whole: opening, what is due, leaving, closing. */
+#include "net/connections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* How often the clock is read to see whether peers are to be checked. */
+#define CHECK_POLLS  1024
+#define BYE_INTERVAL (20 * TQ_MS)
+#define BYE_LIMIT    (250 * TQ_MS)
+
+uint64_t tq_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 * TQ_MS + (uint64_t)t.tv_nsec;
+}
+
+int tq_connections_open(struct tq_net *net)
+{
+	struct tq_connections *connections = calloc(1, sizeof(*connections));
+	uint32_t qpn, qkey;
+	int error;
+
+	net->connections = connections;
+	if (!connections)
+		return -ENOMEM;
+	connections->numbers.stats = net->stats;
+	connections->nonce = tq_random();
+	connections->txid = tq_random();
+	connections->due = UINT64_MAX;
+	error = tq_oob_open(net, connections->nonce);
+	if (error) {
+		free(connections);
+		net->connections = NULL;
+		return error;
+	}
+	tq_xrcd_mark(net, connections->nonce);
+	tq_oob_names(net, &qpn, &qkey);
+	tq_address_fill(net, qpn, qkey, connections->nonce, &connections->address);
+	return 0;
+}
+
+const void *tq_connections_address(struct tq_net *net, size_t *len)
+{
+	*len = sizeof(net->connections->address);
+	return &net->connections->address;
+}
+
+static void failed_free(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_node *node = lane->node;
+
+	DL_DELETE(net->connections->failed, lane);
+	tq_lane_destroy(net, lane);
+	tq_node_lane_gone(net, node);
+}
+
+void tq_connections_close(struct tq_net *net)
+{
+	struct tq_connections *connections = net->connections;
+	struct tq_node *node, *tmp;
+	struct tq_lane *lane, *next;
+	struct tq_link *link, *other;
+
+	if (!connections)
+		return;
+	HASH_ITER(hh, connections->links, link, other)
+		tq_requests_drop(net, link);
+	HASH_ITER(hh, net->nodes, node, tmp)
+		tq_node_retire_lanes(net, node);
+	/* Completions of what is still in them will not be polled. */
+	DL_FOREACH_SAFE(connections->failed, lane, next)
+		failed_free(net, lane);
+	tq_targets_drop(net, NULL);
+	tq_links_free(net);
+	tq_oob_close(net);
+	tq_handles_destroy(&connections->numbers);
+	free(connections);
+	net->connections = NULL;
+}
+
+/* ---- closing ---- */
+
+static void promise(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr ack = tq_oob_hdr(net, link, TQ_OOB_BYE_ACK, 0);
+
+	link->promised = true;
+	tq_oob_send(net, link, &ack, sizeof(ack));
+}
+
+void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
+{
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+
+	if (!link)
+		return;
+	if (h->type == TQ_OOB_BYE_ACK) {
+		link->contact->stopped = true;
+		/* It may leave as well, and need not wait for us. */
+		if (link->leaving && !link->promised)
+			promise(net, link);
+		return;
+	}
+	link->left = true;
+	link->contact->bye_heard = tq_now();
+	net->connections->others_leave = true;
+	net->connections->gone_due = 0;
+	net->connections->nacks_owed += !link->contact->owed_ack;
+	link->contact->owed_ack = true;
+}
+
+/* Sends that end only by what the process does. (The HCA ends the others, if with an error.) */
+static bool waits_for(const struct tq_link *link)
+{
+	const struct tq_pair *pair;
+	const struct tq_send_req *s;
+
+	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
+		DL_FOREACH2(pair->send_reqs, s, pnext) {
+			if (s->state != TQ_SEND_REQ_DIRECT && s->state != TQ_SEND_REQ_WRITING)
+				return true;
+		}
+	}
+	return false;
+}
+
+static const char not_received[] = "it has closed and not received what was sent to it";
+
+/* What we had sent to those that leave has arrived, and no more will be sent. */
+static void send_acks(struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->connections->links, link, tmp) {
+		if (link->contact->owed_ack) {
+			promise(net, link);
+			link->contact->owed_ack = false;
+			if (waits_for(link))
+				tq_link_give_up(net, link, not_received);
+		}
+	}
+	net->connections->nacks_owed = 0;
+}
+
+static void drop_gone(struct tq_net *net, struct tq_link *link)
+{
+	if (link->backlog || waits_for(link))
+		tq_link_give_up(net, link, not_received);
+	else
+		tq_link_failf(net, link, "%s has left.", tq_link_name(link));
+}
+
+/* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
+ * ever. */
+static void poll_gone(struct tq_net *net, uint64_t now)
+{
+	struct tq_connections *connections = net->connections;
+	struct tq_link *link, *tmp;
+
+	connections->others_leave = false;
+	connections->gone_due = UINT64_MAX;
+	HASH_ITER(hh, connections->links, link, tmp) {
+		uint64_t due = link->contact->bye_heard + BYE_LIMIT;
+
+		if (!link->left || link->failed)
+			continue;
+		if (now >= due) {
+			drop_gone(net, link);
+			continue;
+		}
+		connections->others_leave = true;
+		if (due < connections->gone_due)
+			connections->gone_due = due;
+	}
+}
+
+static bool may_send_to_us(const struct tq_link *link)
+{
+	return link->bank && !link->failed && !link->contact->stopped;
+}
+
+static bool is_awaited(const struct tq_link *link)
+{
+	return link->leaving && may_send_to_us(link);
+}
+
+/* From when it has been said, the answer is waited for. */
+static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
+{
+	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
+	struct tq_contact *c = link->contact;
+
+	if (!tq_oob_send(net, link, &bye, sizeof(bye)))
+		return;
+	if (c->owes_bye)
+		c->leave_until = now + BYE_LIMIT;
+	c->owes_bye = false;
+	c->bye_due = now + BYE_INTERVAL;
+}
+
+/* Datagrams are lost; and there may be fewer buffers for them than processes to say it to. */
+static void poll_byes(struct tq_net *net, uint64_t now)
+{
+	struct tq_connections *connections = net->connections;
+	struct tq_link *link, *tmp;
+
+	connections->leaving = false;
+	connections->bye_due = UINT64_MAX;
+	HASH_ITER(hh, connections->links, link, tmp) {
+		struct tq_contact *c = link->contact;
+
+		if (link->failed || !(c->owes_bye || is_awaited(link)))
+			continue;
+		if (c->owes_bye || c->bye_due <= now)
+			say_bye(net, link, now);
+		connections->leaving = true;
+		if (c->owes_bye)
+			connections->bye_due = now;
+		else if (c->bye_due < connections->bye_due)
+			connections->bye_due = c->bye_due;
+	}
+}
+
+void tq_link_leave(struct tq_net *net, struct tq_link *link)
+{
+	link->leaving = true;
+	/* Also to those that we need not wait for: they may be waiting for us. */
+	link->contact->owes_bye = link->bank || link->connected;
+	net->connections->leaving = true;
+	net->connections->bye_due = 0;
+}
+
+static bool has_left(const struct tq_link *link)
+{
+	const struct tq_contact *c = link->contact;
+
+	return link->failed || (!c->owes_bye && (!is_awaited(link) || tq_now() >= c->leave_until));
+}
+
+bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
+{
+	return has_left(link) && tq_oob_idle(net);
+}
+
+void tq_connections_leave(struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->connections->links, link, tmp)
+		tq_link_leave(net, link);
+}
+
+bool tq_connections_left(const struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->connections->links, link, tmp) {
+		if (!has_left(link))
+			return false;
+	}
+	return tq_oob_idle(net);
+}
+
+/* ---- polling ---- */
+
+/* One that has had no answer for too long; failing its link may free others, so the caller looks
+ * again. */
+static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
+{
+	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	struct tq_request *rq, *tmp;
+
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
+		if (rq->sent && now > rq->heard && rq->silent + now - rq->heard >= limit)
+			return rq;
+	}
+	return NULL;
+}
+
+/* One that waits for a process that has died, and has been sent again: the first answer may have
+ * been lost. */
+static struct tq_request *find_orphan(struct tq_net *net, uint64_t now)
+{
+	struct tq_request *rq, *tmp;
+
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
+		if (rq->sent && rq->due <= now && tq_fate_has_died(net, rq->link))
+			return rq;
+	}
+	return NULL;
+}
+
+static void expire(struct tq_net *net, struct tq_link *link)
+{
+	int error = link->node->ah_error;
+
+	if (error)
+		tq_link_failf(net, link,
+			      "%s can't be reached: for %d s its address could not be resolved: "
+			      "%s%s.",
+			      tq_link_name(link), (int)net->params->connect_timeout,
+			      strerror(error),
+			      net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
+				      ? " (is it in this subnet, and does it answer a ping? "
+					"gid_index names another)"
+				      : "");
+	else
+		tq_link_lostf(net, link,
+			      "%s has not answered a connection request for %d s: it is gone, or "
+			      "does not call this library and its service thread is off.",
+			      tq_link_name(link), (int)net->params->connect_timeout);
+}
+
+static int poll_requests(struct tq_net *net, uint64_t now)
+{
+	struct tq_request *rq, *tmp;
+	int n = 0;
+
+	while ((rq = find_expired(net, now))) {
+		expire(net, rq->link);
+		n++;
+	}
+	while ((rq = find_orphan(net, now))) {
+		tq_link_lostf(net, rq->link, "%s does not answer a connection request.",
+			      tq_link_name(rq->link));
+		n++;
+	}
+	net->connections->due = UINT64_MAX;
+	HASH_ITER(hh, net->connections->requests, rq, tmp) {
+		if (!rq->sent)
+			continue;
+		if (rq->due <= now) {
+			tq_request_again(net, rq);
+			n++;
+		}
+		if (rq->sent && rq->due < net->connections->due)
+			net->connections->due = rq->due;
+	}
+	return n;
+}
+
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
+{
+	const struct tq_contact *c = link->contact;
+	const char *why = c->why ? c->why : "A connection failed.";
+	/* Of one that has said goodbye it is none, unless something is lost. */
+	bool news = !link->left || waits_for(link);
+	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
+
+	net->failures += news;
+	if (c->fate != TQ_FATE_DIED) {
+		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
+		return;
+	}
+	TQ_COUNT(net->stats, deaths);
+	tq_log(net->job, level, "%s has died: its process ended without closing its connections.",
+	       tq_link_name(link));
+	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
+}
+
+/* The protocol learns of failures here, outside any operation of struct tq_net_ops. */
+int tq_connections_report(struct tq_net *net)
+{
+	struct tq_link *link, **next = &net->connections->broken;
+	uint64_t now;
+	int n = 0;
+
+	if (!*next)
+		return 0;
+	now = tq_now();
+	while ((link = *next)) {
+		struct tq_contact *c = link->contact;
+
+		if (tq_fate_is_open(net, link, now)) {
+			next = &c->next_broken;
+			continue;
+		}
+		*next = c->next_broken;
+		c->next_broken = NULL;
+		tq_link_say_why(net, link);
+		if (link->peer)
+			tq_core_peer_failed(net->core, link->peer);
+		n++;
+		next = &net->connections->broken; /* with it others may have failed */
+	}
+	return n;
+}
+
+bool tq_connections_settled(const struct tq_net *net)
+{
+	return !net->connections->broken;
+}
+
+static uint64_t next_look(const struct tq_connections *connections, uint64_t now)
+{
+	const struct tq_link *link;
+	uint64_t due = UINT64_MAX;
+
+	LL_FOREACH2(connections->broken, link, contact->next_broken) {
+		if (tq_fate_due(link, now) < due)
+			due = tq_fate_due(link, now);
+	}
+	return due;
+}
+
+static int report_hold_lanes(struct tq_net *net)
+{
+	struct tq_link *link = net->connections->wants_hold, *next;
+	int n = 0;
+
+	net->connections->hold_freed = false;
+	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
+	for (; link; link = next, n++) {
+		next = link->contact->next_hold;
+		link->contact->next_hold = NULL;
+		link->contact->wants_hold = false;
+		if (!link->failed && link->peer)
+			tq_core_lane_ready(net->core, link->peer);
+	}
+	return n;
+}
+
+static int free_flushed(struct tq_net *net)
+{
+	struct tq_lane *lane, *tmp;
+	int n = 0;
+
+	DL_FOREACH_SAFE(net->connections->failed, lane, tmp) {
+		if (lane->mute)
+			tq_lane_flush(net, lane);
+		if (lane->awaited || lane->taken)
+			continue;
+		failed_free(net, lane);
+		n++;
+	}
+	return n;
+}
+
+/*
+ * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
+ * write takes no receive there, and fails when the control SRQ that it names is gone. To one that
+ * isn't connected, but awaited, a connection is asked for, if its service thread can be relied on
+ * to answer; unless it can be seen from here that it has ended.
+ */
+static void check_peer(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_lane *lane = link->node->control;
+
+	if (link->failed || link->left || link->leaving)
+		return;
+	if (!link->connected) {
+		if (!link->peer || !tq_core_awaits(link->peer))
+			return;
+		if (tq_fate_has_died(net, link))
+			tq_link_lostf(net, link, "%s is waited for, and has ended.",
+				      tq_link_name(link));
+		else if (net->params->service_thread)
+			tq_lane_request(net, link, TQ_LANE_CONTROL);
+	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
+		tq_lane_drain(net, lane, link);
+	}
+}
+
+static void check_peers(struct tq_net *net, uint64_t now)
+{
+	struct tq_link *link, *tmp;
+
+	net->connections->check_due = now + (uint64_t)net->params->keepalive * TQ_MS;
+	HASH_ITER(hh, net->connections->links, link, tmp)
+		check_peer(net, link);
+}
+
+int tq_connections_poll(struct tq_net *net, uint64_t *next)
+{
+	struct tq_connections *connections = net->connections;
+	int n = 0;
+
+	*next = UINT64_MAX;
+	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
+	    tq_now() >= connections->check_due)
+		check_peers(net, tq_now());
+	if (connections->broken)
+		n += tq_connections_report(net);
+	if (connections->hold_freed)
+		n += report_hold_lanes(net);
+	if (connections->failed)
+		n += free_flushed(net);
+	if (connections->nacks_owed && tq_control_idle(net))
+		send_acks(net);
+	if (connections->requests || connections->leaving || connections->cut ||
+	    connections->others_leave || connections->broken) {
+		uint64_t now = tq_now();
+
+		if (connections->others_leave && connections->gone_due <= now)
+			poll_gone(net, now);
+		if (connections->due <= now)
+			n += poll_requests(net, now);
+		if (connections->leaving && connections->bye_due <= now)
+			poll_byes(net, now);
+		*next = connections->due;
+		tq_cut_poll(net, now, next);
+		if (connections->leaving && connections->bye_due < *next)
+			*next = connections->bye_due;
+		if (connections->broken && next_look(connections, now) < *next)
+			*next = next_look(connections, now);
+		if (connections->others_leave && connections->gone_due < *next)
+			*next = connections->gone_due;
+		if (*next != UINT64_MAX)
+			*next = *next > now ? *next - now : 0;
+	}
+	return n;
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tuple at its receiver: its record, the offer of a queue, and receives that
+ * go there (PROTOCOL.md). */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/recv.h"
+
+static const char *const state_names[TQ_RX_TUPLE_STATES] = {
+	[TQ_RX_TUPLE_CONTROL] = "CONTROL",
+	[TQ_RX_TUPLE_OFFERED] = "OFFERED",
+	[TQ_RX_TUPLE_DIRECT] = "DIRECT",
+	[TQ_RX_TUPLE_RECALLING] = "RECALLING",
+};
+
+void tq_rx_tuple_to(struct tq_rx_tuple *k, enum tq_rx_tuple_state to)
+{
+	static const uint8_t legal[TQ_RX_TUPLE_STATES] = {
+		[TQ_RX_TUPLE_CONTROL] = 1u << TQ_RX_TUPLE_OFFERED,
+		[TQ_RX_TUPLE_OFFERED] = 1u << TQ_RX_TUPLE_DIRECT | 1u << TQ_RX_TUPLE_RECALLING,
+		[TQ_RX_TUPLE_DIRECT] = 1u << TQ_RX_TUPLE_RECALLING,
+		[TQ_RX_TUPLE_RECALLING] = 1u << TQ_RX_TUPLE_CONTROL,
+	};
+	const struct tq_core *core = k->pair->ctx->core;
+
+	(void)legal; /* in a build without asserts */
+	assert(legal[k->state] & 1u << to);
+	if (core->trace)
+		core->trace("rx_tuple", k, state_names[k->state], state_names[to]);
+	k->state = to;
+}
+
+/* ---- the record ---- */
+
+struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rx_tuple *k = pair->recent_rx_tuples[tq_recent(tag)];
+
+	if (k && k->tag == tag)
+		return k;
+	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), k);
+	return k;
+}
+
+static void park(struct tq_core *core, struct tq_rx_tuple *k)
+{
+	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
+	DL_APPEND2(core->rx_tuple_parked, k, aprev, anext);
+	k->parked = true;
+	core->nrx_tuples_parked++;
+}
+
+void tq_rx_tuple_unpark(struct tq_rx_tuple *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	DL_DELETE2(core->rx_tuple_parked, k, aprev, anext);
+	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
+	k->parked = false;
+	core->nrx_tuples_parked--;
+}
+
+void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
+{
+	uint64_t most = (uint64_t)core->params->tuple_records;
+
+	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most &&
+	       core->rx_tuple_lru) {
+		struct tq_rx_tuple *k = core->rx_tuple_lru;
+
+		if (tq_rx_tuple_quiet(k))
+			tq_rx_tuple_free(k);
+		else
+			park(core, k);
+	}
+}
+
+struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
+{
+	struct tq_rx_tuple *k = tq_rx_tuple_find(pair, tag);
+	struct tq_core *core = pair->ctx->core;
+
+	if (k) {
+		pair->recent_rx_tuples[tq_recent(tag)] = k;
+		return k;
+	}
+	tq_rx_tuples_trim(core, 1); /* tags that are used once leave a record each */
+	/* Likely the memory that was just given back, which calloc() would not take. */
+	k = malloc(sizeof(*k));
+	if (!k)
+		return NULL;
+	*k = (struct tq_rx_tuple){
+		.pair = pair,
+		.tag = tag,
+		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
+	};
+	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(k->tag), tq_tag_hash(tag), k);
+	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
+	core->nrx_tuples++;
+	TQ_LEVEL(core->stats, receiver_tuples, 1);
+	return k;
+}
+
+void tq_rx_tuple_free(struct tq_rx_tuple *k)
+{
+	struct tq_core *core = k->pair->ctx->core;
+
+	if (k->parked)
+		tq_rx_tuple_unpark(k);
+	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
+	core->nrx_tuples--;
+	TQ_LEVEL(core->stats, receiver_tuples, -1);
+	if (k->pair->recent_rx_tuples[tq_recent(k->tag)] == k)
+		k->pair->recent_rx_tuples[tq_recent(k->tag)] = NULL;
+	HASH_DEL(k->pair->rx_tuples, k);
+	free(k);
+}
+
+/* ---- offer ---- */
+
+static bool offer(struct tq_rx_tuple *k, uint32_t tx_tuple)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_msg_srqn m = {.hdr = tq_msg_hdr(TQ_MSG_SRQN, 0)};
+	uint32_t srqn;
+
+	k->handle = tq_handle_new(&core->rx_tuples, k);
+	if (!k->handle)
+		return false;
+	k->srq = core->ops->srq_get(core->net, &srqn);
+	if (!k->srq) {
+		tq_handle_free(&core->rx_tuples, k->handle);
+		return false;
+	}
+	k->tx_tuple = tx_tuple;
+	k->base = k->pos = 0;
+	k->delivered = 0;
+	k->switched = k->recalled = false;
+	k->held_came = 0;
+	k->late = (struct tq_share){0};
+	tq_rx_tuple_to(k, TQ_RX_TUPLE_OFFERED);
+	DL_APPEND(k->pair->ctx->queued, k);
+	DL_APPEND2(core->lru, k, lprev, lnext);
+	k->used_at = core->nmessages;
+	core->ntuples++;
+	TQ_LEVEL(core->stats, tuples, 1);
+
+	m.tx_tuple = tq_put32(tx_tuple);
+	m.rx_tuple = tq_put32(k->handle);
+	m.srqn = tq_put32(srqn);
+	m.max_len = tq_put64(tq_rx_tuple_max_len(k));
+	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+	return true;
+}
+
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_short)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
+				  .tx_tuple = tq_put32(tx_tuple)};
+	uint32_t after;
+
+	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
+		TQ_COUNT(core->stats, dropped); /* it has it */
+		return;
+	}
+	if (!k->srq) /* else its receives are what was promised when it was made */
+		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+	after = tq_policy_refuse(k, is_short);
+	if (!after) {
+		if (offer(k, tx_tuple))
+			return;
+		k->no_queue = TQ_NO_QUEUE_LIMIT;
+		TQ_COUNT(core->stats, refused_limit);
+		after = 64; /* neither SRQs nor handles come back soon */
+	}
+	TQ_COUNT(core->stats, offers_refused);
+	m.after = tq_put32(after);
+	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+}
+
+/* ---- direct ---- */
+
+struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer,
+				      uint32_t handle)
+{
+	struct tq_rx_tuple *k = tq_handle_get(&core->rx_tuples, handle);
+
+	if (k && k->pair->peer == peer)
+		return k;
+	TQ_COUNT(core->stats, dropped);
+	return NULL;
+}
+
+void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
+{
+	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_unexpected *u;
+	uint32_t n = 0;
+
+	if (!k)
+		return;
+	if (k->switched || (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_RECALLING)) {
+		tq_doom(peer, "it switched a tuple twice");
+		return;
+	}
+	k->switched = true;
+	if (k->state == TQ_RX_TUPLE_RECALLING)
+		return; /* the recall is under way to it */
+
+	/* All that it sent before on the control lane is here: what is left of it takes the numbers
+	 * before that of the first direct message. */
+	for (u = k->unexpected; u; u = u->tnext)
+		n++;
+	k->base = tq_get32(m->seq);
+	k->pos = k->base - n;
+	for (u = k->unexpected; u; u = u->tnext)
+		u->seq = k->base - n--;
+	tq_rx_tuple_to(k, TQ_RX_TUPLE_DIRECT);
+	TQ_COUNT(core->stats, promotions);
+	k->no_queue = TQ_NO_QUEUE_NEW;
+	k->info.promotions++;
+	tq_rx_tuple_flow(k);
+}
+
+static void used(struct tq_core *core, struct tq_rx_tuple *k)
+{
+	k->used_at = core->nmessages;
+	if (core->lru->lprev == k)
+		return;
+	DL_DELETE2(core->lru, k, lprev, lnext);
+	DL_APPEND2(core->lru, k, lprev, lnext);
+}
+
+/*
+ * Posts r, which is in no queue, for the tuple's next position. What is too scattered for the HCA
+ * is received elsewhere first if it is short.
+ */
+static int post(struct tq_rx_tuple *k, struct tq_recv_req *r)
+{
+	struct tq_core *core = k->pair->ctx->core;
+	uint64_t len = r->buf.len;
+	int rc;
+
+	if (len > tq_rx_tuple_max_len(k))
+		len = tq_rx_tuple_max_len(k);
+	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len, false)))
+		return -ENOTSUP;
+	rc = tq_fetch_post(r, len);
+	if (rc) {
+		tq_fetch_release(r);
+		return rc;
+	}
+	tq_recv_req_to(r, TQ_RECV_REQ_SRQ);
+	DL_APPEND(k->in_srq, r);
+	k->nsrq++;
+	return 0;
+}
+
+/* The next position goes to r, which is in no queue. */
+static int take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+{
+	struct tq_unexpected *u = k->unexpected;
+	int rc;
+
+	assert(k->state == TQ_RX_TUPLE_DIRECT);
+	used(k->pair->ctx->core, k);
+	if (u && u->seq == k->pos) {
+		k->pos++;
+		tq_unexpected_unlink(u);
+		tq_fetch(r, u);
+		return 0;
+	}
+	rc = post(k, r);
+	if (!rc)
+		k->pos++;
+	return rc;
+}
+
+/*
+ * r, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
+ * delivery. When nothing is in there that could be delivered, the device itself refuses: then, as
+ * for a buffer that can't be posted, the tuple is recalled.
+ */
+static void wait_or_recall(struct tq_rx_tuple *k, int why)
+{
+	if (why != -EAGAIN || !k->nsrq)
+		tq_rx_tuple_recall(k, TQ_RECALL_BUFFER);
+}
+
+void tq_rx_tuple_take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+{
+	int rc = k->posted ? 0 : take(k, r);
+
+	if (!k->posted && !rc)
+		return;
+	DL_APPEND(k->posted, r);
+	if (rc)
+		wait_or_recall(k, rc);
+}
+
+void tq_rx_tuple_flow(struct tq_rx_tuple *k)
+{
+	while (k->state == TQ_RX_TUPLE_DIRECT && k->posted) {
+		struct tq_recv_req *r = k->posted;
+		int rc;
+
+		DL_DELETE(k->posted, r);
+		rc = take(k, r);
+		if (rc) {
+			DL_PREPEND(k->posted, r);
+			wait_or_recall(k, rc);
+			return;
+		}
+	}
+}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group clients: programs that others wrote, on the verbs. Sourced by run.sh.
+
+takes clients 70 60
+
+# What tests/clients/*.sh call.
+# alone NAME [OPTION of softhca run...] -- COMMAND...: the command in a fabric of its own.
+alone() {
+	local name=$1
+	shift
+	wanted "$name" || return 0
+	pass_or_fail "$name" 180 softhca run "$@"
+}
+
+# pair NAME NODES PROGRAM...: a server and its client, on the first and on the last virtual node.
+pair() {
+	local name=$1 nodes=$2
+	shift 2
+	[ "$nodes" -eq 2 ] || name=$name-on-one-node
+	alone "$name" --nodes "$nodes" -- "$clients/pair" $((nodes - 1)) "$@"
+}
+
+group_clients() {
+	local t clients=$top/tests/clients
+
+	need_packages "${client_packages[@]}"
+	plain_build
+	for t in "$clients"/*.sh; do
+		# shellcheck disable=SC1090 # each of them
+		. "$t"
+	done
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group fuzz: what a peer may send to libtupleq. Sourced by run.sh.
+
+takes fuzz 80
+
+# What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
+# says how to fuzz on.
+group_fuzz() {
+	local out=${build:-$top/build}/fuzz target
+
+	need_packages make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
+	echo "Building the fuzz targets"
+	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
+		die "the build of the fuzz targets failed"
+	for target in protocol network; do
+		wanted "$target corpus" && pass_or_fail "$target corpus" 120 "$top/tests/fuzz/run.sh" "$out" "$target" 0
+		wanted "$target fuzzing" &&
+			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" 3000
+	done
+	return 0
+}

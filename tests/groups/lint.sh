@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group lint: what needs no build. Sourced by run.sh.
+
+takes lint 100
+
+# cppcheck has to see what the macros of uthash are; their variants for other compilers are left out.
+cppcheck_all() {
+	local folder includes=() undefined=() macro
+
+	for folder in include src/softhca src/transport tests/softhca tests/transport tests/fuzz tests/mpi bench/mpi bench/verbs; do
+		includes+=(-I "$folder")
+	done
+	for macro in NO_DECLTYPE _MSC_VER HASH_DEBUG HASH_BLOOM HASH_EMIT_KEYS; do
+		undefined+=("-U$macro")
+	done
+	pass_or_fail cppcheck 900 cppcheck -q -j "$(nproc)" --error-exitcode=1 --std=c11 \
+		--enable=warning,portability,performance --inline-suppr --suppress=missingIncludeSystem \
+		--include=/usr/include/uthash.h --include=/usr/include/utlist.h "${undefined[@]}" "${includes[@]}" \
+		include src ompi-btl examples tests bench
+}
+
+group_lint() {
+	local c sh
+
+	need_packages "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
+	cd "$top" || die "there is no $top"
+	mapfile -t c < <(find include src ompi-btl examples tests bench -name '*.[ch]' | sort)
+	# Scripts by their name or by their first line.
+	mapfile -t sh < <({
+		find tests bench -name '*.sh'
+		grep -rlE '^#!/bin/(ba)?sh' .ci autogen.sh tests bench
+	} | sort -u)
+	wanted clang-format && pass_or_fail clang-format 300 clang-format --dry-run -Werror "${c[@]}"
+	wanted cppcheck && cppcheck_all
+	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
+	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/programs tests/transport
+	wanted unit_mutate && pass_or_fail unit_mutate 60 python3 -B tests/transport/unit_mutate.py
+	# Checks that the mutants apply; the transport group checks that their bugs are found.
+	wanted mutants && run "mutants apply" 60 python3 tests/transport/mutate.py check src/transport tests/transport/mutants{,_net}
+	wanted readme && pass_or_fail readme 60 tests/readme.sh
+	wanted versions && pass_or_fail versions 60 tests/versions.sh
+	wanted spec && pass_or_fail spec 60 tests/spec.sh
+	wanted usage && pass_or_fail usage 60 tests/usage.sh
+	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
+	return 0
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group mpi: MPI programs that check what they receive. Sourced by run.sh.
+
+takes mpi 380 100
+
+# What runs the MPI programs: the module that is under test, by name, so that mpirun fails where it isn't used. PML=ob1 or
+# PML=ucx in the environment runs them on another one instead, for reference. (btl/tcp is for processes that are spawned.)
+# mpi_module PROTOCOL
+mpi_module() {
+	case ${PML-tupleq} in
+	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
+	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
+	ucx)
+		echo --mca pml ucx --mca opal_common_ucx_devices any --mca opal_common_ucx_tls any \
+			-x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=softhca0:1
+		;;
+	*) die "PML is tupleq, ob1 or ucx, not $PML" ;;
+	esac
+}
+
+# mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: a line of a list. A program in
+# tests/mpi is built; one in tests/programs is a script, which is given RANKS, its arguments, "--" and the mpirun to use.
+mpi_line() {
+	local folder=$1 prefix=$2 protocols=$3 ranks=$5 protocol label softhca options program module mpirun judge=run command
+	read -ra softhca <<<"$4"
+	read -ra options <<<"$6"
+	read -ra program <<<"$7"
+	shift 7
+
+	[ "$protocols" != all ] || protocols=tupleq,tupleq-copy,rput,rget
+	[ "${PML-tupleq}" = tupleq ] || protocols=$PML
+	for protocol in ${protocols//,/ }; do
+		label="$prefix$protocol: ${program[*]}, $ranks ranks${softhca[*]:+ [${softhca[*]}]}${options[*]:+ [${options[*]}]}"
+		wanted "$label" || continue
+		read -ra module <<<"$(mpi_module "$protocol")"
+		mpirun=(mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1
+			-n "$ranks" "${module[@]}" "${options[@]}")
+		case $folder/${program[0]} in
+		programs/*) command=("$top/tests/programs/${program[0]}" "$ranks" "${program[@]:1}" -- "${mpirun[@]}") ;;
+		# A program of another folder is a test by its exit status.
+		*/*/*) judge=pass_or_fail command=("${mpirun[@]}" "$build/${program[0]}" "${program[@]:1}") ;;
+		*) command=("${mpirun[@]}" "$build/tests/mpi/${program[0]}" "${program[@]:1}") ;;
+		esac
+		"$judge" "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- "${command[@]}"
+	done
+}
+
+# run_mpi FOLDER/LIST PREFIX [ENVIRONMENT...]: what the list in tests/ names.
+run_mpi() {
+	local list=$1 prefix=$2 line f
+	shift 2
+	while IFS= read -r line; do
+		case $line in '' | '#'*) continue ;; esac
+		IFS='|' read -ra f <<<"$line"
+		mpi_line "${list%/*}" "$prefix" "$(tr -d ' ' <<<"${f[0]}")" "${f[1]}" "$(tr -d ' ' <<<"${f[2]}")" "${f[3]}" "${f[4]}" "$@"
+	done <"$top/tests/$list"
+}
+
+group_mpi() {
+	need_packages "${mpi_packages[@]}"
+	plain_build
+	run_mpi mpi/suite.list ""
+	! in_full "$(lines_of mpi/long.list)" || run_mpi mpi/long.list ""
+	# What these look for is said by pml/tupleq alone.
+	[ "${PML-tupleq}" = tupleq ] || return 0
+	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
+	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
+	wanted allocators.sh && run allocators.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/allocators.sh"
+	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
+	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
+	return 0
+}

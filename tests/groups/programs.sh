@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group programs: programs that others wrote, on pml/tupleq. Sourced by run.sh.
+
+takes programs 60
+
+group_programs() {
+	need_packages "${program_packages[@]}"
+	plain_build
+	run_mpi programs/suite.list ""
+}

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group transport: the protocol on a model of the network, then libtupleq itself. Sourced by run.sh.
+
+takes transport 180 180
+
+# run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: the protocol on a model of the network. ANY is 1 where a case with more
+# schedules than LIMIT is no failure.
+run_sims() {
+	local prefix=$1 runs=$2 limit=$3 any=$4 name
+	shift 4
+	wanted sim_random && run "${prefix}sim_random" 600 env "$@" "$build/tests/transport/sim_random" --runs "$runs"
+	wanted "sim_random --break 1" &&
+		run "${prefix}sim_random --break 1" 600 env "$@" "$build/tests/transport/sim_random" --runs "$((runs / 4))" --break 1
+	wanted sim_exhaustive &&
+		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
+	for name in unit_handles unit_bounds unit_tags unit_limits unit_deserted unit_device; do
+		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
+	done
+	return 0
+}
+
+group_transport() {
+	plain_build
+	run_sims "" 50000 100000 0
+	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
+	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&
+		run mutants_net 900 env TEST_BUILD="$build" "$top/tests/transport/mutants_net.sh"
+	run_list transport "*.list" ""
+}

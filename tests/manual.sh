@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# manual.sh BUILD: the manual pages of a build name each parameter, counter and function that there is, once, and are well-formed.
+set -euo pipefail
+build=$1
+top=$(cd "$(dirname "$0")/.." && pwd)
+base=$top/src/transport/base
+tupleq=$build/man/man7/tupleq.7
+status=0
+
+say() {
+	echo "$*"
+	status=1
+}
+
+# items FILE KIND: the names that the lists of a page explain.
+items() {
+	sed -n "s/^\.It $2 \([a-z_]*\)$/\1/p" "$1" | sort
+}
+
+# The library's tables, by another way than the page was made by.
+names() {
+	sed -nE "s/^($1)\(([a-z_]+),.*/\2/p" "$2" | sort
+}
+
+diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|SIZE|ENUM|BOOL|STRING' "$base/params.def") \
+	<(items "$tupleq" Cm | grep -vE '^(pml|coll)_tupleq_') || status=1
+diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "$base/counters.def") <(items "$tupleq" Va) || status=1
+
+# What Open MPI knows: pml_tupleq_NAME and coll_tupleq_NAME, those of the components' own among them.
+if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
+	known=$(for framework in pml coll; do ompi_info --parsable --param "$framework" tupleq --level 9; done |
+		sed -nE 's/^mca:(pml|coll):tupleq:param:((pml|coll)_tupleq_[a-z_]+):value:.*/\2/p')
+	[ -n "$known" ] || say "ompi_info shows no parameter; source build/env.sh first"
+	for name in $known; do
+		grep -qxE "\.It Cm ($name|${name#pml_tupleq_})" "$tupleq" || say "tupleq(7) doesn't explain $name"
+	done
+fi
+
+while read -r symbol; do
+	grep -qE "[ *]$symbol\(" "$build/man/man3/libtupleq.3" || say "libtupleq(3) doesn't show $symbol()"
+done < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
+
+for page in "$build"/man/man[137]/*.[137]; do
+	! grep -HnE '^@[A-Z]+@$|\(null\)' "$page" || say "$page is not filled in"
+	mandoc -T lint -W warning "$page" || status=1
+done
+exit "$status"

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# packages.sh BUILD: the Debian packages are built from what a release holds, installed in a root that is thrown away, and used there.
+# The machine's own packages stay as they are.
+set -euo pipefail
+
+build=$(cd "$1" && pwd)
+top=$(cd "$(dirname "$0")/.." && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path
+
+fail() {
+	echo "$*"
+	exit 1
+}
+
+make -s -C "$build" distdir distdir="$dir/tupleq" >"$dir/log" 2>&1 || fail "$(tail -n 40 "$dir/log")"
+version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' "$top/configure.ac")
+(cd "$dir/tupleq" && DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" dpkg-buildpackage -b -us -uc) >"$dir/log" 2>&1 ||
+	fail "$(tail -n 60 "$dir/log")"
+
+# Each file belongs to one package: debhelper refuses one that is left over, and dpkg two packages with the same one.
+wanted="libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-doc"
+there=$(for deb in "$dir"/*.deb; do dpkg-deb -f "$deb" Package; done | sort | xargs)
+[ "$there" = "$wanted" ] || fail "the packages are: $there"
+mkdir -p "$dir/root/var/lib/dpkg/info" "$dir/root/var/lib/dpkg/updates"
+: >"$dir/root/var/lib/dpkg/status"
+# What they depend on is the machine's, and the root has nothing to run their scripts with.
+dpkg --root="$dir/root" --force-depends --force-not-root --force-script-chrootless --install "$dir"/*.deb >"$dir/log" 2>&1 ||
+	fail "$(cat "$dir/log")"
+for package in $wanted; do
+	state=$(dpkg-query --admindir="$dir/root/var/lib/dpkg" -W -f='${db:Status-Status} ${Version}' "$package")
+	[ "$state" = "installed $version" ] || fail "$package is $state"
+done
+
+# depends PACKAGE NAME: what its files need is found among its dependencies.
+depends() {
+	dpkg-query --admindir="$dir/root/var/lib/dpkg" -W -f='${Depends}' "$1" | grep -qw -- "$2" || fail "$1 doesn't depend on $2"
+}
+depends libtupleq0 libibverbs1
+depends libtupleq-dev libtupleq0
+depends openmpi-tupleq libtupleq0
+depends openmpi-tupleq libopenmpi3
+depends softhca libjansson4
+
+usr=$dir/root/usr
+lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+"$usr/bin/softhca" --version | grep -qx "softhca $version"
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
+for page in man1/softhca.1 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
+	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
+done
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$lib/openmpi/lib/openmpi3"
+
+# They go without a trace.
+# shellcheck disable=SC2086 # several words
+dpkg --root="$dir/root" --force-not-root --force-script-chrootless --purge $wanted >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
+left=$(find "$dir/root" -path "$dir/root/var/lib/dpkg" -prune -o ! -type d -print)
+[ -z "$left" ] || fail "the packages leave $left"

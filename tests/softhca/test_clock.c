@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock.c - a program in virtual time, under a link of 10 us and 1 GB/s and with computing
+ * that costs nothing: what it sees of time, and what that takes in real time. The verbs know of no
+ * clock, so nothing here does either, but for the real time, which is asked of the kernel itself.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "procs.h"
+
+#define LATENCY_NS 10000
+#define SECOND     1000000000ull
+
+static struct t_dev *dev;
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	return 0;
+}
+
+static uint64_t real_now(void)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t date_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* From `since`, at least `ns` and next to nothing more. */
+static void passed(uint64_t since, uint64_t ns)
+{
+	uint64_t took = t_now() - since;
+
+	t_true(took >= ns && took < ns + ns / 20 + 20000, "%llu ns instead of %llu",
+	       (unsigned long long)took, (unsigned long long)ns);
+}
+
+static void join_clock(void)
+{
+	struct t_qp *q = t_qp(dev, NULL);
+
+	t_qp_free(q);
+}
+
+static void test_sleep(void **state)
+{
+	uint64_t real = real_now(), since, date;
+	struct timespec until;
+
+	(void)state;
+	join_clock();
+	since = t_now();
+	date = date_now();
+	usleep(500000);
+	passed(since, SECOND / 2);
+	sleep(60);
+	nanosleep(&(struct timespec){9, 500000000}, NULL);
+	passed(since, 70 * SECOND);
+	t_true(date_now() - date >= 70 * SECOND, "the date stands still");
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += 30;
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	passed(since, 100 * SECOND);
+	t_true(real_now() - real < 20 * SECOND, "100 s of sleep took %llu ms",
+	       (unsigned long long)(real_now() - real) / 1000000);
+}
+
+static void test_timeouts(void **state)
+{
+	uint64_t real = real_now(), since;
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+	struct timespec until;
+	struct pollfd fd;
+	int ends[2], rc = 0;
+
+	(void)state;
+	t_ok(pipe(ends));
+	fd = (struct pollfd){.fd = ends[0], .events = POLLIN};
+	join_clock();
+	since = t_now();
+	t_eq(poll(&fd, 1, 40000), 0);
+	passed(since, 40 * SECOND);
+	t_ok(pthread_mutex_lock(&m));
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	while (!rc)
+		rc = pthread_cond_timedwait(&c, &m, &until);
+	t_eq(rc, ETIMEDOUT);
+	passed(since, 100 * SECOND);
+	t_eq(write(ends[1], "x", 1), 1);
+	t_eq(poll(&fd, 1, 40000), 1);
+	passed(since, 100 * SECOND);
+	t_true(real_now() - real < 20 * SECOND, "timeouts of 100 s took %llu ms",
+	       (unsigned long long)(real_now() - real) / 1000000);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* The message is there after the latency, to the polling period; and so is the time. */
+static void test_latency(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_sge to = t_sge(&p.bb, 0, 64), from = t_sge(&p.ba, 0, 64);
+	uint64_t since;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		t_recv(p.b, 1, &to, 1);
+		since = t_now();
+		t_send(p.a, 2, from);
+		t_done(p.b->rcq, 1, IBV_WC_RECV);
+		t_true(t_now() - since >= LATENCY_NS && t_now() - since < LATENCY_NS + 700,
+		       "%llu ns", (unsigned long long)(t_now() - since));
+		t_done(p.a->scq, 2, IBV_WC_SEND);
+	}
+	t_pair_free(&p);
+}
+
+/* ---- threads take turns in the order of their clocks ---- */
+
+static struct {
+	_Atomic unsigned n;
+	unsigned who[40];
+	struct t_qp *qp;
+} order;
+
+static void *sleeper(void *arg)
+{
+	unsigned me = (unsigned)(uintptr_t)arg;
+
+	for (unsigned i = 0; i < 10; i++) {
+		usleep(me == 1 ? 1000 : 3000);
+		order.who[atomic_fetch_add(&order.n, 1)] = me;
+	}
+	return NULL;
+}
+
+static void test_order(void **state)
+{
+	pthread_t th[2];
+	unsigned ones = 0;
+
+	(void)state;
+	join_clock();
+	for (uintptr_t i = 0; i < 2; i++)
+		t_ok(pthread_create(&th[i], NULL, sleeper, (void *)(i + 1)));
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_join(th[i], NULL));
+	t_eq(order.n, 20);
+	/* The first of the fast one's ten sleeps end before the slow one's fourth. */
+	for (int i = 0; i < 12; i++)
+		ones += order.who[i] == 1;
+	t_true(ones >= 8, "%u of the first 12 turns", ones);
+}
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+
+/* Keeps a lock while it sleeps: who wants it waits in virtual time. */
+static void *keeper(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 50; i++) {
+		pthread_mutex_lock(&guard);
+		usleep(100000);
+		pthread_mutex_unlock(&guard);
+		usleep(100);
+	}
+	return NULL;
+}
+
+static void test_lock(void **state)
+{
+	uint64_t real = real_now(), since;
+	pthread_t th[2];
+
+	(void)state;
+	join_clock();
+	since = t_now();
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_create(&th[i], NULL, keeper, NULL));
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_join(th[i], NULL));
+	passed(since, 10 * SECOND);
+	t_true(real_now() - real < 9 * SECOND, "it took the real time");
+}
+
+/* ---- processes ---- */
+
+enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
+
+/* Computes without a call, for ever: it keeps neither the turn nor the time. */
+static void hog(void)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+}
+
+static void go_on(unsigned me, void *arg)
+{
+	void (*trouble)(void) = *(void (**)(void))arg;
+	struct t_dev *d = t_open();
+	uint64_t since;
+
+	t_qp_free(t_qp(d, NULL));
+	procs_put(KEY_READY, 1);
+	procs_get(!me, KEY_READY);
+	if (me == 1)
+		trouble();
+	since = t_now();
+	for (uint64_t i = 1; i <= 20; i++) {
+		usleep(1000);
+		procs_put(KEY_ROUNDS, i);
+	}
+	t_true(t_now() - since >= 20000000, "time stood still");
+	t_close(d);
+}
+
+static void stop(void)
+{
+	raise(SIGSTOP);
+}
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+static void wait_for_nothing(void)
+{
+	syscall(SYS_pause);
+}
+
+/* One process is in trouble while it has the turn: the other one goes on. */
+static void trouble(void (*fn)(void))
+{
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_may_die(1);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	procs_kill(1);
+	procs_finish();
+}
+
+static void test_stopped(void **state)
+{
+	(void)state;
+	trouble(stop);
+}
+
+static void test_killed(void **state)
+{
+	(void)state;
+	trouble(die);
+}
+
+static void test_hog(void **state)
+{
+	(void)state;
+	trouble(hog);
+}
+
+static void test_waiting(void **state)
+{
+	(void)state;
+	trouble(wait_for_nothing);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_hog),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# spec.sh: rpm understands the spec file, with and without Open MPI, and rpmlint finds no error in it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' configure.ac)
+sed "s/@PACKAGE_VERSION@/$version/" tupleq.spec.in >"$dir/tupleq.spec"
+for with in without with; do
+	rpmspec -q --"$with" openmpi --qf '%{name} %{version}\n' "$dir/tupleq.spec" >"$dir/$with"
+	for package in tupleq softhca libtupleq libtupleq-devel; do
+		grep -qx "$package $version" "$dir/$with" || { echo "no package $package in: $(cat "$dir/$with")" && exit 1; }
+	done
+done
+grep -qx "openmpi-tupleq $version" "$dir/with"
+# A rule of one distribution, whose name for the library this spec file doesn't use.
+echo 'addFilter("lib-package-without-%mklibname")' >"$dir/rpmlintrc"
+rpmlint -r "$dir/rpmlintrc" "$dir/tupleq.spec" >"$dir/said" 2>&1 || { cat "$dir/said" && exit 1; }
