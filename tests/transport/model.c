@@ -323,7 +323,7 @@ static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int
 
 /* ---- connections, and the clock ---- */
 
-static void op_give_up(void *net, struct tq_peer *peer, const char *why)
+static void op_peer_fail(void *net, struct tq_peer *peer, const char *why)
 {
 	struct model_ep *ep = model_enter(net);
 	int to = addressee(ep, peer);
@@ -347,7 +347,7 @@ const struct tq_net_ops model_ops = {
 	.lane_put = op_lane_put,
 	.direct = op_direct,
 	.report = op_report,
-	.give_up = op_give_up,
+	.peer_fail = op_peer_fail,
 	.read = op_read,
 	.write = op_write,
 	.srq_get = model_op_srq_get,

@@ -108,7 +108,7 @@ static void backpressure(void *net, bool stop)
 	backpressured = stop;
 }
 
-static void give_up(void *net, struct tq_peer *whom, const char *why)
+static void peer_fail(void *net, struct tq_peer *whom, const char *why)
 {
 	(void)net, (void)whom;
 	given_up = why;
@@ -124,7 +124,7 @@ static const struct tq_net_ops wire = {
 	.srq_get = srq_get,
 	.srq_put = srq_put,
 	.backpressure = backpressure,
-	.give_up = give_up,
+	.peer_fail = peer_fail,
 };
 
 static struct tq_ctx *context(uint32_t id)

@@ -122,8 +122,8 @@ static void do_send(struct world *w, struct op *op)
 	else
 		rc = tq_core_send(ctx, rank, op->tag, &buf, op->flags, op, &op->req);
 	t_true(op->id % 2 == 0 || rc < 0 || deferred.asked == (rc == 0),
-		 "message %u: its user was asked for %d times, and the send returned %d", op->id,
-		 deferred.asked, rc);
+	       "message %u: its user was asked for %d times, and the send returned %d", op->id,
+	       deferred.asked, rc);
 	started(w, op, rc, &sent);
 }
 

@@ -54,7 +54,7 @@ static bool deferred(const struct world *w, int ep)
 {
 	const struct tq_core *core = &w->m.ep[ep].core;
 
-	return !w->waits[ep] && (core->copies || core->pieces || core->room);
+	return !w->waits[ep] && (core->copies || core->pieces || core->room || core->failing);
 }
 
 static bool can_break(const struct world *w, int ep)

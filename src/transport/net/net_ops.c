@@ -117,7 +117,7 @@ static void net_report(void *net, struct tq_lane *lane)
 	tq_lane_report(net, lane);
 }
 
-static void net_give_up(void *net, struct tq_peer *peer, const char *why)
+static void net_peer_fail(void *net, struct tq_peer *peer, const char *why)
 {
 	tq_link_give_up(net, peer->link, why);
 }
@@ -134,7 +134,7 @@ const struct tq_net_ops tq_net_ops = {
 	.lane_put = net_lane_put,
 	.direct = net_direct,
 	.report = net_report,
-	.give_up = net_give_up,
+	.peer_fail = net_peer_fail,
 	.read = net_read,
 	.write = net_write,
 	.srq_get = net_srq_get,

@@ -58,7 +58,7 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		return;
 	}
 	if (tq_get32(m->srqn) >> 24) {
-		tq_core_give_up(core, peer, "it offered a tuple queue that can't be");
+		tq_peer_fail(peer, "it offered a tuple queue that can't be");
 		return;
 	}
 	tq_tx_tuple_offered(t, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
@@ -138,7 +138,7 @@ static void tell_written(struct tq_send_req *s, bool failed)
 	};
 
 	/* If this fails, so does the peer, and the receive there with it. */
-	tq_core_tell(s->req.core, s->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(s->pair->peer, &m, sizeof(m), 0);
 }
 
 /* The message whose data its receiver grants; NULL: none, or not that much. */
@@ -178,7 +178,7 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 	}
 	if (rc) {
 		tq_send_req_end(s, -EIO);
-		tq_core_give_up(core, peer, "an RDMA write could not be posted");
+		tq_peer_fail(peer, "an RDMA write could not be posted");
 		return;
 	}
 	tq_send_req_set(s, TQ_SEND_REQ_WRITING);
@@ -292,17 +292,13 @@ int tq_send_poll(struct tq_core *core)
 	for (s = core->pieces; s; s = next) {
 		while ((rc = send_piece(s)) > 0 && s->offset < s->wanted)
 			events++;
-		if (rc < 0) {
-			/* Ends all of the peer's that are in this list: the rest follows next time.
-			 */
-			tq_core_give_up(core, s->pair->peer, "a piece could not be sent");
-			return events + 1;
-		}
 		next = s->dnext;
-		if (s->offset < s->wanted)
+		if (rc < 0)
+			tq_peer_fail(s->pair->peer, "a piece could not be sent");
+		else if (s->offset < s->wanted)
 			continue;
 		events++;
-		pieces_sent(s, 0);
+		pieces_sent(s, rc < 0 ? rc : 0);
 	}
 	return events;
 }

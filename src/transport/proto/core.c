@@ -57,16 +57,28 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 {
 	peer->core = core;
 	peer->failed = 0;
+	peer->failing = false;
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
 	peer->orphan_bytes = peer->unexpected_bytes = 0;
 	peer->pairs = NULL;
 }
 
+/* Ends what is under way with the peers that tq_peer_fail() marked. */
+static int poll_failing(struct tq_core *core)
+{
+	int n = 0;
+
+	for (; core->failing; n++)
+		tq_core_peer_failed(core, core->failing);
+	return n;
+}
+
 int tq_core_poll(struct tq_core *core)
 {
-	int events = tq_send_poll(core) + tq_recv_poll(core);
+	int events = poll_failing(core) + tq_send_poll(core);
 
+	events += tq_recv_poll(core);
 	if (core->removed)
 		tq_ctxs_reap(core);
 	/* Records that were needed until now. */
@@ -149,22 +161,24 @@ void tq_core_release(struct tq_req *req)
 
 /* ---- told by the network ---- */
 
-void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why)
+void tq_peer_fail(struct tq_peer *peer, const char *why)
 {
-	if (peer->failed)
+	struct tq_core *core = peer->core;
+
+	if (peer->failed || peer->failing)
 		return;
-	if (core->ops->give_up)
-		core->ops->give_up(core->net, peer, why);
-	tq_core_peer_failed(core, peer);
+	peer->failing = true;
+	LL_PREPEND(core->failing, peer);
+	core->ops->peer_fail(core->net, peer, why);
 }
 
-int tq_core_tell(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
-		 unsigned flags)
+int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags)
 {
+	struct tq_core *core = peer->core;
 	int rc = core->ops->control(core->net, peer, msg, len, flags);
 
 	if (rc < 0)
-		tq_core_give_up(core, peer, "no memory for a control message");
+		tq_peer_fail(peer, "a control message could not be sent");
 	return rc;
 }
 
@@ -189,7 +203,7 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 		     struct tq_bounce *bounce)
 {
 	core->changed = true;
-	if (peer->failed) {
+	if (peer->failed || peer->failing) {
 		TQ_COUNT(core->stats, dropped);
 		return false;
 	}
@@ -257,9 +271,9 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 	core->changed = true;
 	/* A direct message has no header: what its lane lost nobody can name. */
 	if (status)
-		tq_core_give_up(core, peer, "a message to a tuple queue could not be sent");
+		tq_peer_fail(peer, "a message to a tuple queue could not be sent");
 	else if (s->state == TQ_SEND_REQ_AGAIN)
-		tq_core_give_up(core, peer, "it took a message whose data it had asked for");
+		tq_peer_fail(peer, "it took a message whose data it had asked for");
 	tq_tx_tuple_sent(t, s, status);
 }
 
@@ -296,6 +310,9 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 
 	if (peer->failed)
 		return;
+	if (peer->failing)
+		LL_DELETE(core->failing, peer);
+	peer->failing = false;
 	peer->failed = -EIO;
 	core->changed = true;
 	for (pair = peer->pairs; pair; pair = pair->pnext) {

@@ -63,8 +63,16 @@ struct tq_req *tq_core_ended_unfailed(struct tq_core *core);
 void tq_core_release(struct tq_req *req);
 /* Nothing that was sent is still needed here. */
 bool tq_core_idle(const struct tq_core *core);
-/* For the files of proto/: the peer fails by the protocol's own decision. */
-void tq_core_give_up(struct tq_core *core, struct tq_peer *peer, const char *why);
+/*
+ * For the files of proto/: marks the peer as failed, because it did what can't be or can't be told
+ * what it must know. Nothing of the peer ends before the next tq_core_poll() or
+ * tq_core_peer_failed(), so the caller may go on with its requests and queues. Messages of the peer
+ * are dropped from here on.
+ */
+void tq_peer_fail(struct tq_peer *peer, const char *why);
+/* For the files of proto/: sends a control message that must not be lost. Fails the peer, and
+ * returns a negative error, if that can't be done. */
+int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);
 /* For the files of proto/: a request has ended with this error. Puts it on the list, or frees a
  * detached one. */
 void tq_req_end(struct tq_req *req, int error);

@@ -105,13 +105,13 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 
 	if (!orphan_fits(core, peer, ((const struct tq_msg_hdr *)msg)->type, len)) {
 		TQ_COUNT(core->stats, excesses);
-		tq_core_give_up(core, peer,
-				"it sent more for a communicator that is not here yet than it can");
+		tq_peer_fail(peer,
+			     "it sent more for a communicator that is not here yet than it can");
 		return;
 	}
 	o = malloc(sizeof(*o) + len);
 	if (!o) {
-		tq_core_give_up(core, peer, "there is no memory left for a message from it");
+		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return;
 	}
 	o->peer = peer;
@@ -160,8 +160,6 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 	tq_core_peer_failed(core, peer);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		forget_peer(ctx, peer);
-	if (core->doomed)
-		LL_DELETE(core->doomed, peer);
 	while (peer->pairs) {
 		peer->pairs->ctx->pairs[peer->pairs->rank] = NULL;
 		pair_free(peer->pairs);

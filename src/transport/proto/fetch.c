@@ -130,7 +130,7 @@ static void tell_fin(struct tq_peer *peer, uint32_t send_req)
 	if (peer->self)
 		tq_on_fin(peer->core, peer, &m);
 	else
-		tq_tell(peer, &m, sizeof(m), 0);
+		tq_peer_send(peer, &m, sizeof(m), 0);
 }
 
 /* ---- eager ---- */
@@ -199,7 +199,7 @@ static void ask_pieces(struct tq_recv_req *r)
 	m.send_req = tq_put32(r->send_req);
 	m.recv_req = tq_put32(r->handle);
 	m.length = tq_put64(r->wanted);
-	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
 }
 
 static void ask_write(struct tq_recv_req *r)
@@ -212,7 +212,7 @@ static void ask_write(struct tq_recv_req *r)
 	m.addr = tq_put64((uintptr_t)r->sg.addr);
 	m.length = tq_put64(r->wanted);
 	m.rkey = tq_put32(r->sg.reg->rkey);
-	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
 }
 
 static bool by_read(const struct tq_core *core, const struct tq_unexpected *u)
@@ -254,7 +254,7 @@ static void fetch_rts(struct tq_recv_req *r, struct tq_unexpected *u)
 	r->handle = tq_handle_new(&core->recv_reqs, r);
 	if (!r->handle) {
 		/* Its sender waits for an answer, and there is none that says so. */
-		tq_doom(r->pair->peer, "there is no memory left to receive a message from it");
+		tq_peer_fail(r->pair->peer, "there is no memory left to receive a message from it");
 		tq_recv_req_end(r, -ENOMEM);
 	} else if (registered) {
 		ask_write(r);
@@ -375,7 +375,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		return false;
 	len -= (uint32_t)sizeof(*m);
 	if (!len || offset != r->got || len > r->wanted - r->got) {
-		tq_doom(peer, "a piece of its message is out of place");
+		tq_peer_fail(peer, "a piece of its message is out of place");
 		return false;
 	}
 	if (!core->service) {
@@ -390,7 +390,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	if (keep_piece(r, offset, m + 1, len))
 		r->got += len;
 	else
-		tq_doom(peer, "there is no memory left for a message from it");
+		tq_peer_fail(peer, "there is no memory left for a message from it");
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
 	return kept;
@@ -435,14 +435,8 @@ void tq_fetch(struct tq_recv_req *r, struct tq_unexpected *u)
 int tq_recv_poll(struct tq_core *core)
 {
 	struct tq_recv_req *r;
-	struct tq_peer *peer;
 	int n = 0;
 
-	while ((peer = core->doomed)) {
-		LL_DELETE(core->doomed, peer);
-		tq_core_give_up(core, peer, peer->doom);
-		n++;
-	}
 	if (core->room)
 		n += tq_held_poll(core);
 	while (!core->service && (r = core->copies)) {

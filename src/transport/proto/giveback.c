@@ -37,7 +37,7 @@ void tq_tx_tuple_notice(struct tq_tx_tuple *t, uint32_t seq)
 	};
 
 	tq_share_count(&t->no_lane, false);
-	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(t->pair->peer, &m, sizeof(m), 0);
 }
 
 static void give_back(struct tq_tx_tuple *t)
@@ -48,7 +48,7 @@ static void give_back(struct tq_tx_tuple *t)
 	};
 
 	t->gave_back = true;
-	tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+	tq_peer_send(t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
 void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)

@@ -45,8 +45,9 @@ static int ask_again(struct tq_recv_req *r)
 	if (room_for(r) <= core->limits->eager_max)
 		return -ENOMEM; /* the reserve is enough for it, and comes back */
 	if (r->req.status.length > core->limits->max_direct) {
-		tq_doom(r->pair->peer, "no memory can be registered for a message that it holds, "
-				       "and the sink is too short for it");
+		tq_peer_fail(r->pair->peer,
+			     "no memory can be registered for a message that it holds, "
+			     "and the sink is too short for it");
 		return -ENOMEM;
 	}
 	r->handle = tq_handle_new(&core->recv_reqs, r);
@@ -64,7 +65,7 @@ static int ask_again(struct tq_recv_req *r)
 	m.recv_req = tq_put32(r->handle);
 	m.length = tq_put64(r->wanted);
 	TQ_COUNT(core->stats, held_again);
-	tq_tell(r->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
 	return -EAGAIN;
 }
 
@@ -212,5 +213,5 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 		direct_delivered(r, len, status);
 	/* In most cases its connection has failed amid a message. */
 	if (error)
-		tq_core_give_up(core, peer, error);
+		tq_peer_fail(peer, error);
 }

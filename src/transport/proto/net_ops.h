@@ -129,9 +129,9 @@ struct tq_net_ops {
 	 * later) to stop or resume eager sends. */
 	void (*backpressure)(void *net, bool stop);
 
-	/* The protocol gives the peer up: it did what can't be, or can't be told what it must know.
-	 * The network logs `why` and ends what is posted towards it. May be NULL. */
-	void (*give_up)(void *net, struct tq_peer *peer, const char *why);
+	/* The protocol has failed the peer, see tq_peer_fail(). The network takes nothing more for
+	 * the peer, logs `why`, and ends what is posted towards it. */
+	void (*peer_fail)(void *net, struct tq_peer *peer, const char *why);
 };
 
 /* ---- told by the network ---- */

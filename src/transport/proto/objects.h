@@ -343,8 +343,8 @@ struct tq_peer {
 	uint32_t nheld;            /* messages that it holds */
 	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
 	struct tq_pair *pairs;
-	const char *doom;     /* it did what can't be: why it will be failed at the next poll */
-	struct tq_peer *next; /* core->doomed */
+	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
+	struct tq_peer *next; /* core->failing */
 };
 
 struct tq_ctx {
@@ -397,8 +397,8 @@ struct tq_core {
 	struct tq_send_req *pieces; /* TQ_SEND_REQ_PIECES, TQ_SEND_REQ_AGAIN */
 	struct tq_rx_tuple *room; /* tuples with held receives that wait for room in an SRQ or CQ */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
-	struct tq_peer *doomed;
-	struct tq_rx_tuple *lru; /* tuples with an SRQ, least recently used first */
+	struct tq_peer *failing;    /* list */
+	struct tq_rx_tuple *lru;    /* tuples with an SRQ, least recently used first */
 	uint32_t ntuples;
 	/*
 	 * Records of tuples, as receiver and as sender. A record in the first list may be

@@ -75,7 +75,7 @@ void tq_rx_tuple_recall(struct tq_rx_tuple *k, enum tq_recall_why why)
 	count_recall(core->stats, why);
 	k->info.recalls++;
 	/* The sender may be out of its library: its service thread shall hear of it. */
-	tq_tell(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+	tq_peer_send(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
 bool tq_rx_tuple_queued(const struct tq_ctx *ctx, int rank, int32_t tag)
@@ -180,7 +180,7 @@ static void try_close(struct tq_rx_tuple *k)
 		return;
 	if (k->held && k->in_srq) {
 		/* Its HCA would have delivered the one into the other. */
-		tq_doom(pair->peer, "it holds messages that have receives");
+		tq_peer_fail(pair->peer, "it holds messages that have receives");
 		return;
 	}
 	tq_rx_tuple_to(k, TQ_RX_TUPLE_CONTROL);
@@ -230,7 +230,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	if (!k)
 		return;
 	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled) {
-		tq_doom(peer, "it holds messages of a tuple that isn't recalled");
+		tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
 		return;
 	}
 	for (i = 0; i < m->hdr.flags; i++) {
@@ -239,17 +239,17 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		struct tq_unexpected *u;
 
 		if (length > tq_rx_tuple_max_len(k)) {
-			tq_doom(peer, "it holds a message that is too long to be sent direct");
+			tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
 			return;
 		}
 		if (peer->nheld >= HELD_MAX) {
 			TQ_COUNT(core->stats, excesses);
-			tq_doom(peer, "it holds more messages than it can");
+			tq_peer_fail(peer, "it holds more messages than it can");
 			return;
 		}
 		u = tq_unexpected_new(k->pair, k, TQ_UNEXPECTED_HELD, length);
 		if (!u) {
-			tq_doom(peer, "there is no memory left for a message from it");
+			tq_peer_fail(peer, "there is no memory left for a message from it");
 			return;
 		}
 		u->cseq = tq_get32(one->cseq);
@@ -271,7 +271,7 @@ void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_
 	/* No more can be due than there are receives. */
 	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
 	    tq_get32(m->delivered) - k->delivered > k->nsrq) {
-		tq_doom(peer, "its answer to a recall doesn't add up");
+		tq_peer_fail(peer, "its answer to a recall doesn't add up");
 		return;
 	}
 	k->recalled = true;

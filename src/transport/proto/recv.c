@@ -93,24 +93,6 @@ int tq_recv_req_started(struct tq_recv_req *r, struct tq_req **req, struct tq_st
 	return 1;
 }
 
-/* ---- peers ---- */
-
-void tq_doom(struct tq_peer *peer, const char *why)
-{
-	if (peer->doom)
-		return;
-	peer->doom = why;
-	LL_PREPEND(peer->core->doomed, peer);
-}
-
-void tq_tell(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags)
-{
-	struct tq_core *core = peer->core;
-
-	if (core->ops->control(core->net, peer, msg, len, flags))
-		tq_doom(peer, "a control message could not be sent");
-}
-
 /* ---- user calls ---- */
 
 static int post_wild(struct tq_recv_req *r)
@@ -290,7 +272,7 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	}
 	pair = tq_pair_get(ctx, (int)source);
 	if (!pair)
-		tq_doom(peer, "there is no memory left for a message from it");
+		tq_peer_fail(peer, "there is no memory left for a message from it");
 	return pair;
 }
 
@@ -305,7 +287,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		return NULL;
 	k = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
 	if (!k) {
-		tq_doom(peer, "there is no memory left for a message from it");
+		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return NULL;
 	}
 	/* It has no place in the tuple's numbers. */
@@ -330,7 +312,7 @@ static struct tq_unexpected *message(struct tq_rx_tuple *k, const struct tq_msg_
 	struct tq_unexpected *u = tq_unexpected_new(k->pair, k, kind, length);
 
 	if (!u) {
-		tq_doom(k->pair->peer, "there is no memory left for a message from it");
+		tq_peer_fail(k->pair->peer, "there is no memory left for a message from it");
 		return NULL;
 	}
 	u->cseq = tq_get32(env->cseq);
@@ -382,7 +364,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 	if (!k)
 		return false;
 	if (k->state == TQ_RX_TUPLE_DIRECT) {
-		tq_doom(peer, "it sent a message eagerly to a tuple that it has switched");
+		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
 	count(k);
@@ -403,7 +385,8 @@ static bool send_direct(const struct tq_unexpected *u)
 		return false;
 	TQ_COUNT(core->stats, cts_direct);
 	m.send_req = tq_put32(u->send_req);
-	tq_tell(u->pair->peer, &m, sizeof(m), u->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
+	tq_peer_send(u->pair->peer, &m, sizeof(m),
+		     u->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
 	return true;
 }
 

@@ -24,12 +24,6 @@ int tq_recv_req_started(struct tq_recv_req *r, struct tq_req **req, struct tq_st
 /* -EINVAL: there is no such rank, or the context's user has promised not to use this wildcard. */
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
 
-/* Tells the peer. What fails here can't be mended: the peer is doomed. */
-void tq_tell(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);
-/* The peer, or the connection to it, did what can't be: it is failed at the next poll, as the
- * caller may be amid its queues. `why`: a static string. */
-void tq_doom(struct tq_peer *peer, const char *why);
-
 /* ---- match.c ---- */
 
 static inline bool tq_tag_fits(int32_t wanted, int32_t tag)
@@ -71,7 +65,7 @@ struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple
 /* Frees one that is in no queue, with its data. */
 void tq_unexpected_free(struct tq_unexpected *u);
 /* Into the queues of its pair, tuple and context, data copied to our memory. false: there is none:
- * the message is freed and its peer doomed. */
+ * the message is freed and its peer fails. */
 bool tq_unexpected_queue(struct tq_unexpected *u);
 void tq_unexpected_unlink(struct tq_unexpected *u);
 /* The context's that arrived first, with this tag or with any; the others follow by gnext, or by

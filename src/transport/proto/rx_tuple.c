@@ -149,7 +149,7 @@ static bool offer(struct tq_rx_tuple *k, uint32_t tx_tuple)
 	m.rx_tuple = tq_put32(k->handle);
 	m.srqn = tq_put32(srqn);
 	m.max_len = tq_put64(tq_rx_tuple_max_len(k));
-	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
 	return true;
 }
 
@@ -176,7 +176,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_sh
 	}
 	TQ_COUNT(core->stats, offers_refused);
 	m.after = tq_put32(after);
-	tq_tell(k->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
 }
 
 /* ---- direct ---- */
@@ -201,7 +201,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	if (!k)
 		return;
 	if (k->switched || (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_RECALLING)) {
-		tq_doom(peer, "it switched a tuple twice");
+		tq_peer_fail(peer, "it switched a tuple twice");
 		return;
 	}
 	k->switched = true;

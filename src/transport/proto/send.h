@@ -13,13 +13,6 @@
 #define TQ_MSG_HELD_LEN(n) \
 	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
-/* ---- core.c ---- */
-
-/* A control message that must not be lost. If it can't be sent the peer fails, and with it all of
- * its requests: then the result is not 0 and the caller touches nothing of the peer's any more. */
-int tq_core_tell(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
-		 unsigned flags);
-
 /* ---- ctx.c ---- */
 /* A message that names a context that isn't here: kept until it is. */
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len);

@@ -203,7 +203,7 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *t)
 		set_waiting(t, true);
 		return;
 	}
-	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), 0))
+	if (tq_peer_send(t->pair->peer, &m, sizeof(m), 0))
 		return;
 	t->base = t->seq;
 	set_state(t, TQ_TX_TUPLE_DIRECT);
@@ -228,7 +228,7 @@ static void run_granted(struct tq_tx_tuple *t)
 	struct tq_lane *lane;
 	int rc;
 
-	while ((s = t->granted)) {
+	while (!t->pair->peer->failing && (s = t->granted)) {
 		lane = t->on_bulk ? NULL : tq_tx_tuple_lane(t);
 		rc = tq_send_req_post(s, lane);
 		if (rc == -EAGAIN && t->direct) {
@@ -245,8 +245,7 @@ static void run_granted(struct tq_tx_tuple *t)
 		DL_DELETE(t->granted, s);
 		if (rc < 0) {
 			tq_send_req_end(s, rc);
-			tq_core_give_up(t->pair->ctx->core, t->pair->peer,
-					"a message to a tuple queue could not be sent");
+			tq_peer_fail(t->pair->peer, "a message to a tuple queue could not be sent");
 			return;
 		}
 		tq_tx_tuple_posted(t, s, lane);
@@ -262,7 +261,7 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *t, struct tq_send_req *s)
 	if (!last && t->direct)
 		last = t->direct->prev;
 	if (last && !tq_seq_before(last->seq, s->seq)) {
-		tq_core_give_up(t->pair->ctx->core, t->pair->peer, "it granted out of order");
+		tq_peer_fail(t->pair->peer, "it granted out of order");
 		return;
 	}
 	t->nrts--;
@@ -302,7 +301,7 @@ static int tell_held(struct tq_tx_tuple *t, uint32_t *count)
 		if (n < TQ_HELD_MAX && s->next)
 			continue;
 		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);
-		if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
+		if (tq_peer_send(t->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
 			return -1;
 		n = 0;
 	}
@@ -344,7 +343,7 @@ static void try_recalled(struct tq_tx_tuple *t)
 	uint32_t certain = t->delivered, held;
 	struct tq_send_req *s;
 
-	if (t->granted)
+	if (t->granted || t->pair->peer->failing)
 		return;
 	DL_FOREACH(t->direct, s)
 		certain += has_receive(t, s);
@@ -353,7 +352,7 @@ static void try_recalled(struct tq_tx_tuple *t)
 	m.delivered = tq_put32(certain);
 	m.held = tq_put32(held);
 	/* Receives of others wait behind the fence that this opens. */
-	if (tq_core_tell(t->pair->ctx->core, t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
+	if (tq_peer_send(t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
 		return;
 	set_state(t, TQ_TX_TUPLE_CONTROL);
 	control_again(t);

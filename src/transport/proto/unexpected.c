@@ -211,13 +211,13 @@ bool tq_unexpected_queue(struct tq_unexpected *u)
 
 	if (!peer_may(u)) {
 		TQ_COUNT(core->stats, excesses);
-		tq_doom(pair->peer, "it sent more messages before their receives than it can");
+		tq_peer_fail(pair->peer, "it sent more messages before their receives than it can");
 		tq_unexpected_free(u);
 		return false;
 	}
 	u->same = get_tag(k);
 	if (!u->same || (!tq_unexpected_keep(u) && !tq_unexpected_hold(u))) {
-		tq_doom(pair->peer, "there is no memory left for a message from it");
+		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
 		tq_unexpected_free(u);
 		return false;
 	}
