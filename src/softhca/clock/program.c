@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.c - what libsofthca-clock.so asks of a thread's clock.
+ */
 #include "program.h"
 
 #include "clock.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * actors.c - the actors of a virtual clock: which is due first, and handing the turn on.
+ */
 #include "actors.h"
 
 #include <assert.h>
