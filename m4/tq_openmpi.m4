@@ -45,7 +45,9 @@ AS_IF([test $have_mpi = yes], [
 		tq_pmix_include=`AS_ECHO(["$PMIX_CFLAGS"]) | $SED 's/-I/-isystem /g'`
 		OMPI_CPPFLAGS="$OMPI_CPPFLAGS $tq_pmix_include -isystem \$(srcdir)/ompi-btl/shim"
 		OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"
-		pmixcomponentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix])
+		# Where all components are in the library itself: a folder without any.
+		pmixcomponentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix
+		AS_IF([test ! -d "$pmixcomponentdir"], [pmixcomponentdir=`$PKG_CONFIG --variable=includedir pmix`])])
 	# Its headers' atomics of 16 bytes (opal_fifo and opal_lifo) need the instruction, as its own build had it.
 	OMPI_CFLAGS=
 	AS_CASE([$host_cpu], [x86_64], [OMPI_CFLAGS=-mcx16])

@@ -8,7 +8,7 @@ build=$(cd "$1" && pwd)
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
 fail() {
 	echo "$*"
@@ -41,17 +41,19 @@ depends() {
 depends libtupleq0 libibverbs1
 depends libtupleq-dev libtupleq0
 depends openmpi-tupleq libtupleq0
-depends openmpi-tupleq libopenmpi3
 depends softhca libjansson4
 
 usr=$dir/root/usr
 lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+components=$(echo "$lib"/openmpi/lib/openmpi*)
+# Open MPI's own folder is named as its package is.
+depends openmpi-tupleq "lib$(basename "$components")"
 "$usr/bin/softhca" --version | grep -qx "softhca $version"
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
 for page in man1/softhca.1 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
 	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
 done
-SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$lib/openmpi/lib/openmpi3"
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$components"
 
 # They go without a trace.
 # shellcheck disable=SC2086 # several words

@@ -61,7 +61,8 @@ judge() {
 
 # mpirun's sentence, or another rank's: when they see the death first, and abort the job, mpirun may say nothing of it.
 failed='connection to rank [0-3] on host .* failed: '
-death="exited on signal 9|has been aborted|tupleq, rank [0-3] on host .* ($failed|has died)"
+# Open MPI 5 breaks its line before the signal.
+death="exited on( signal 9|$)|has been aborted|tupleq, rank [0-3] on host .* ($failed|has died)"
 for phase in start init eager rendezvous held wildcard finalize; do
 	job "" 4 "$build/tests/mpi/victim" "$phase"
 	verdict "killed: $phase" "$death"

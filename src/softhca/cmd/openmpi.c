@@ -45,15 +45,13 @@ int shca_openmpi_environment(const char *library)
 {
 	char folder[PATH_MAX], list[PATH_MAX + 64];
 
-	if (getenv(OMPI_PATH) || find_components(library, folder))
-		return 0;
-	/* Open MPI stops at a folder that is missing, as the user's own often is. */
-	snprintf(list, sizeof(list), "SYS_DEFAULT:%s:USER_DEFAULT", folder);
-	if (setenv(OMPI_PATH, list, 1))
-		return -errno;
 	/* Open MPI 5 hands its list on to PMIx, which complains of components that aren't its own,
 	 * unless PMIx has a list too. */
 	if (*SHCA_PMIX_COMPONENTS && setenv(PMIX_PATH, SHCA_PMIX_COMPONENTS, 0))
 		return -errno;
-	return 0;
+	if (getenv(OMPI_PATH) || find_components(library, folder))
+		return 0;
+	/* Open MPI stops at a folder that is missing, as the user's own often is. */
+	snprintf(list, sizeof(list), "SYS_DEFAULT:%s:USER_DEFAULT", folder);
+	return setenv(OMPI_PATH, list, 1) ? -errno : 0;
 }

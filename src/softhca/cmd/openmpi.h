@@ -7,7 +7,8 @@
 
 /*
  * Names the folder with the components in Open MPI's variable, if there is one by the library's
- * path or where they are installed, and the user has not set that variable. Returns 0 or -errno.
+ * path or where they are installed, and the user has not set that variable. For Open MPI 5, also
+ * gives PMIx a search path, unless it has one. Returns 0 or -errno.
  */
 int shca_openmpi_environment(const char *library);
 
