@@ -77,7 +77,7 @@ finds() {
 	local prefix
 
 	prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
-	readelf -d "$1" | grep -Eq "R(UN)?PATH.*\[$prefix/lib[]:]" || fail "$1 leaves it to the loader's cache where libtupleq is"
+	readelf -d "$1" | grep -Eq "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" || fail "$1 leaves it to the loader's cache where libtupleq is"
 }
 
 # check ROOT

@@ -43,7 +43,7 @@ fi
 		libmumps-dev libpetsc-real-dev "libpetsc$petsc_release-dev-examples" pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
-	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc chrpath debhelper dpkg-dev fakeroot)
+	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc build-essential chrpath debhelper dpkg-dev fakeroot)
 }
 
 # logged FILE COMMAND...: runs it quietly; its output is shown when it fails.
