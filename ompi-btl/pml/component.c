@@ -96,9 +96,15 @@ static int open_endpoint(void)
 		.complete = mca_pml_tupleq_complete,
 		.send_pending = mca_pml_tupleq_isend_pending,
 	};
+	const char *obstacle = series_obstacle();
 	struct tq_params *params;
 	int rc;
 
+	if (obstacle) {
+		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s",
+			 obstacle);
+		return -1;
+	}
 	if (!mca_pml_tupleq_value("pml_tupleq_priority", priority_text, 100,
 				  &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
 				  sizeof(mca_pml_tupleq.open_error)))

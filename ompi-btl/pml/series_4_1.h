@@ -17,6 +17,12 @@ typedef mca_coll_base_component_2_0_0_t series_coll_component_t;
 /* Pointers behind the request of a nonblocking collective that are Open MPI's. */
 #define SERIES_COLL_RETAINED 4
 
+/* Returns why the PML can't be used in this job; NULL: it can. */
+static inline const char *series_obstacle(void)
+{
+	return NULL;
+}
+
 /* Refuses checkpoints. */
 static inline int series_ft_event(int state)
 {

@@ -3,6 +3,7 @@
 #ifndef TUPLEQ_PML_SERIES_5_0_H
 #define TUPLEQ_PML_SERIES_5_0_H
 
+#include "ompi/runtime/params.h"
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/threads/mutex.h"
 #include "opal/mca/threads/thread_usage.h"
@@ -18,6 +19,17 @@ typedef mca_coll_base_component_2_4_0_t series_coll_component_t;
 /* Pointers behind the request of a nonblocking collective that are Open MPI's: Fortran's arrays
  * among them. */
 #define SERIES_COLL_RETAINED 12
+
+/* Returns why the PML can't be used in this job; NULL: it can. With fault tolerance Open MPI looks
+ * into requests as if they were pml/ob1's, and relies on a revoked communicator's operations to
+ * end. */
+static inline const char *series_obstacle(void)
+{
+	return ompi_ftmpi_enabled
+		       ? "Fault tolerance (mpirun --with-ft) isn't supported: leave it out, or use "
+			 "--mca pml ob1."
+		       : NULL;
+}
 
 /* Says that operations on the communicator go on: Open MPI doesn't look at the result. */
 static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)

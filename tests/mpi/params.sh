@@ -116,4 +116,18 @@ for limits in 64:1024 0:1024 4096:0; do
 		failed "params: collectives with the limits $limits" "status $?"
 	fi
 done
+
+# Open MPI 5 has fault tolerance, which needs more of a PML.
+case $(mpirun --version) in
+*' 5.'*)
+	# Its status is mpirun's, which may be 0 then, whatever became of the ranks.
+	timeout -k 5 60 softhca run -- mpirun --allow-run-as-root --with-ft ulfm -n 1 --mca pml tupleq \
+		"$TEST_BUILD/tests/mpi/variable" pml_tupleq_hold_lanes 8 >"$log" 2>&1
+	if ! grep -aq '^ok ' "$log" && grep -aq "Fault tolerance .* isn't supported" "$log"; then
+		echo "ok params: mpirun --with-ft is refused"
+	else
+		failed "params: mpirun --with-ft" "it is not refused"
+	fi
+	;;
+esac
 exit $bad
