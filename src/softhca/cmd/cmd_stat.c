@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "columns.h"
+#include "fabric/counters.h"
 #include "fabric/options_parse.h"
 #include "fabrics.h"
 #include "render.h"

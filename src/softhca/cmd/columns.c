@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/counters.h"
 #include "fabric/fabric.h"
 
 #define NODE_AND_HCA                                                                 \

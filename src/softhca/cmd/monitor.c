@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 #include "watch.h"
 #include "world.h"
 
@@ -40,9 +41,9 @@ static void ended(struct monitor *m, unsigned slot)
 {
 	forget(&m->fds[AT_PROCS + slot]);
 	if (shca_proc_alive(m->fabric, slot) && !shca_proc_running(m->fabric, slot))
-		shca_proc_reap(m->fabric, slot);
+		shca_reap(m->fabric, slot);
 	/* It may have died while it reaped another. */
-	shca_proc_reap_all(m->fabric);
+	shca_reap_all(m->fabric);
 }
 
 static void watch(struct monitor *m, unsigned slot)
@@ -106,7 +107,7 @@ static int patience(const struct monitor *m)
 
 static void look_at_all(struct monitor *m)
 {
-	shca_proc_reap_all(m->fabric);
+	shca_reap_all(m->fabric);
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		if (!shca_proc_alive(m->fabric, i))
 			forget(&m->fds[AT_PROCS + i]);

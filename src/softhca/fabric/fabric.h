@@ -130,14 +130,6 @@ static inline void shca_add(_Atomic uint64_t *counter, uint64_t n)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
-/* All counters of an HCA since the last reset. */
-void shca_counters_read(const struct shca_fabric *f, const struct shca_hca *hca,
-			uint64_t counters[SHCA_C_COUNT]);
-void shca_counters_reset(const struct shca_fabric *f, struct shca_hca *hca);
-/* Takes a QP's counts over into the HCA's, before its entry is freed. */
-void shca_counters_fold(struct shca_hca *hca, struct shca_qp_entry *qp);
-extern const char *const shca_counter_names[SHCA_C_COUNT];
-extern const char *const shca_counter_help[SHCA_C_COUNT]; /* for the manual */
 
 uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
 /* The time of the adapters, ns: the real one, or after shca_clock_follow() that of a virtual clock.

@@ -229,46 +229,20 @@ struct shca_srq_entry {
 	struct shca_rq rq;
 } SHCA_ALIGNED;
 
-/* Counters, a name and an explanation each in counters.c: keep them in step. */
+/* Numbers of the counters; those below SHCA_C_PER_QP are kept in QPs. */
 enum shca_counter {
-	/*
-	 * Counted in the QP that sends, by whoever executes it: no line is shared on the way of a
-	 * message.
-	 */
-	SHCA_C_TX_PACKETS,
-	SHCA_C_TX_BYTES,
-	SHCA_C_SENDS,
-	SHCA_C_WRITES,
-	SHCA_C_READS,
-	SHCA_C_ATOMICS,
-	SHCA_C_EXEC_CALLER, /* messages executed by the posting thread */
-	SHCA_C_EXEC_ENGINE, /* ... by an engine thread */
-	SHCA_C_DIRECT,      /* writes, reads and atomics without a system call */
-	SHCA_C_PER_QP,
-	/* In the QP that receives, by the requester connected to it; of datagrams in the HCA. */
-	SHCA_C_RX_PACKETS = SHCA_C_PER_QP,
-	SHCA_C_RX_BYTES,
-	/* Counted in the HCA. */
-	SHCA_C_RNR_NAKS,
-	SHCA_C_RNR_RETRY_EXC,
-	SHCA_C_RETRIES,
-	SHCA_C_RETRY_EXC,
-	SHCA_C_LOC_LEN_ERR,
-	SHCA_C_LOC_PROT_ERR,
-	SHCA_C_REM_INV_REQ,
-	SHCA_C_REM_ACCESS,
-	SHCA_C_REM_OP,
-	SHCA_C_FLUSHED,
-	SHCA_C_CQ_OVERRUN,
-	SHCA_C_UD_DROPPED,
-	SHCA_C_UC_DROPPED,
-	SHCA_C_PKEY_VIOLATIONS,
-	SHCA_C_QKEY_VIOLATIONS,
-	SHCA_C_FAULTS,
-	SHCA_C_EVENTS_LOST,
-	SHCA_C_MEMLOCK_FAILURES,
-	SHCA_C_DOUBLE_COPY,
+#define QP_COUNTER(id, name, help)  SHCA_C_##id,
+#define HCA_COUNTER(id, name, help) SHCA_C_##id,
+#include "counters.def"
+#undef QP_COUNTER
+#undef HCA_COUNTER
 	SHCA_C_COUNT,
+	SHCA_C_PER_QP = 0
+#define QP_COUNTER(id, name, help) +1
+#define HCA_COUNTER(id, name, help)
+#include "counters.def"
+#undef QP_COUNTER
+#undef HCA_COUNTER
 };
 
 /*

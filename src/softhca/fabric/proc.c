@@ -18,6 +18,7 @@
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
+#include "reap.h"
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
@@ -153,7 +154,7 @@ static void give_up(struct shca_fabric *f, unsigned proc)
 	if ((s & 0xff) == SHCA_PROC_ALIVE)
 		shca_proc_set_state(p, SHCA_PROC_REAPING);
 	shca_unlock(&f->hdr->ctl_lock);
-	shca_proc_reap(f, proc);
+	shca_reap(f, proc);
 }
 
 /* This process had a slot before it replaced its image. */
@@ -235,7 +236,7 @@ int shca_proc_attach(struct shca_fabric *f)
 	reap_former_self(f, &me);
 	slot = take_slot(f, &me);
 	if (slot == -EAGAIN) {
-		shca_proc_reap_all(f);
+		shca_reap_all(f);
 		slot = take_slot(f, &me);
 	}
 	if (slot < 0)

@@ -38,12 +38,6 @@ static inline void shca_proc_set_state(struct shca_proc *p, enum shca_proc_state
 /* Asks the kernel, not the table: false when that process has ended (a zombie too) or replaced its
  * program (exec), or its pid was reused. */
 bool shca_proc_running(const struct shca_fabric *f, unsigned proc);
-/* Frees everything of a process that no longer runs: objects, references, multicast memberships,
- * FIFOs, the arena, the slot. Does nothing for one that runs. Any process may do it, several at a
- * time too, and if one dies in it another goes on. */
-void shca_proc_reap(struct shca_fabric *f, unsigned proc);
-/* Reaps whoever has ended. For the monitor, and for a process that waits for a peer. */
-void shca_proc_reap_all(struct shca_fabric *f);
 
 /*
  * Does it run now, for certain? One load: its engine holds the lock, and the kernel takes the

@@ -7,6 +7,8 @@
  * may die, or work side by side; the wait between is without the lock, so that a stopped process
  * which is inside an epoch keeps nobody else waiting.
  */
+#include "reap.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <string.h>
@@ -209,7 +211,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	shca_proc_set_state(p, SHCA_PROC_FREE);
 }
 
-void shca_proc_reap(struct shca_fabric *f, unsigned proc)
+void shca_reap(struct shca_fabric *f, unsigned proc)
 {
 	struct shca_proc *p = &f->hdr->procs[proc];
 	uint64_t s;
@@ -240,7 +242,7 @@ void shca_proc_reap(struct shca_fabric *f, unsigned proc)
 	shca_unlock(&f->hdr->ctl_lock);
 }
 
-void shca_proc_reap_all(struct shca_fabric *f)
+void shca_reap_all(struct shca_fabric *f)
 {
 	unsigned i;
 
@@ -248,6 +250,6 @@ void shca_proc_reap_all(struct shca_fabric *f)
 		uint64_t s = atomic_load(&f->hdr->procs[i].state) & 0xff;
 
 		if (s == SHCA_PROC_REAPING || (s != SHCA_PROC_FREE && !shca_proc_running(f, i)))
-			shca_proc_reap(f, i);
+			shca_reap(f, i);
 	}
 }

@@ -8,6 +8,8 @@
  */
 #include "table.h"
 
+#include "counters.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -18,6 +18,7 @@
 #include "fabric/epoch.h"
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 #include "flush.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
@@ -282,7 +283,7 @@ static void look_at_peers(uint64_t now, uint64_t *last)
 		return;
 	atomic_store_explicit(&eng.suspicious, false, memory_order_relaxed);
 	*last = now;
-	shca_proc_reap_all(&shca_self.fabric);
+	shca_reap_all(&shca_self.fabric);
 }
 
 /* Sleeps until the bell or the next timer. */
