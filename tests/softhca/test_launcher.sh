@@ -232,7 +232,10 @@ deaths() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	check "both killed: the fabric is left" test -d "$dir"
 	"$SOFTHCA" list > "$tmp/out"
 	check "both killed: it isn't listed" not says "$tmp/out" "${dir##*/}"
@@ -242,7 +245,10 @@ deaths() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	"$SOFTHCA" run -- true
 	check "both killed: the next run removes it" gone "$dir"
 }
@@ -257,7 +263,10 @@ orphans() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	"$SOFTHCA" list > "$tmp/out"
 	check "a fabric with a process left is orphaned" grep -Eq "^${dir##*/} .* orphaned " "$tmp/out"
 	check "and stays" test -d "$dir"
