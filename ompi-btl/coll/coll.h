@@ -185,7 +185,7 @@ struct mca_coll_tupleq {
 };
 
 extern struct mca_coll_tupleq mca_coll_tupleq;
-extern mca_coll_base_component_2_0_0_t mca_coll_tupleq_component;
+extern series_coll_component_t mca_coll_tupleq_component;
 
 static inline void mca_coll_tupleq_set_state(struct mca_coll_tupleq_module *c,
 					     enum mca_coll_tupleq_state state)

@@ -217,10 +217,10 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	return &c->super;
 }
 
-mca_coll_base_component_2_0_0_t mca_coll_tupleq_component = {
+series_coll_component_t mca_coll_tupleq_component = {
 	.collm_version =
 		{
-			MCA_COLL_BASE_VERSION_2_0_0,
+			SERIES_COLL_VERSION,
 			.mca_component_name = "tupleq",
 			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
 					      TUPLEQ_RELEASE),

@@ -11,7 +11,7 @@
 #define TUPLEQ_MINOR   1
 #define TUPLEQ_RELEASE 0
 
-extern mca_pml_base_component_2_0_0_t mca_pml_tupleq_component;
+extern mca_pml_base_component_t mca_pml_tupleq_component;
 extern mca_pml_base_module_t mca_pml_tupleq_module;
 
 struct mca_pml_tupleq {

@@ -404,7 +404,7 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 		return;
 	}
 	if (!tq_credit_take(link, hdr)) {
-		tq_link_give_up(net, link, "it returned more credit than there is");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "it returned more credit than there is");
 		use_again(net, b, NULL);
 		return;
 	}

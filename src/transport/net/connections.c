@@ -142,7 +142,7 @@ static void send_acks(struct tq_net *net)
 			promise(net, link);
 			link->contact->owed_ack = false;
 			if (waits_for(link))
-				tq_link_give_up(net, link, not_received);
+				tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, not_received);
 		}
 	}
 	net->connections->nacks_owed = 0;
@@ -151,9 +151,9 @@ static void send_acks(struct tq_net *net)
 static void drop_gone(struct tq_net *net, struct tq_link *link)
 {
 	if (link->backlog || waits_for(link))
-		tq_link_give_up(net, link, not_received);
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, not_received);
 	else
-		tq_link_failf(net, link, "%s has left.", tq_link_name(link));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s has left.", tq_link_name(link));
 }
 
 /* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
@@ -269,31 +269,11 @@ bool tq_connections_left(const struct tq_net *net)
 
 /* ---- polling ---- */
 
-/* One that has had no answer for too long; failing its link may free others, so the caller looks
- * again. */
-static struct tq_request *find_expired(struct tq_net *net, uint64_t now)
+static bool has_expired(const struct tq_net *net, const struct tq_request *rq, uint64_t now)
 {
 	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
-	struct tq_request *rq, *tmp;
 
-	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (rq->sent && now > rq->heard && rq->silent + now - rq->heard >= limit)
-			return rq;
-	}
-	return NULL;
-}
-
-/* One that waits for a process that has died, and has been sent again: the first answer may have
- * been lost. */
-static struct tq_request *find_orphan(struct tq_net *net, uint64_t now)
-{
-	struct tq_request *rq, *tmp;
-
-	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (rq->sent && rq->due <= now && tq_fate_has_died(net, rq->link))
-			return rq;
-	}
-	return NULL;
+	return now > rq->heard && rq->silent + now - rq->heard >= limit;
 }
 
 static void expire(struct tq_net *net, struct tq_link *link)
@@ -301,20 +281,31 @@ static void expire(struct tq_net *net, struct tq_link *link)
 	int error = link->node->ah_error;
 
 	if (error)
-		tq_link_failf(net, link,
-			      "%s can't be reached: for %d s its address could not be resolved: "
-			      "%s%s.",
-			      tq_link_name(link), (int)net->params->connect_timeout,
-			      strerror(error),
-			      net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
-				      ? " (is it in this subnet, and does it answer a ping? "
-					"gid_index names another)"
-				      : "");
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s can't be reached: for %d s its address could not be resolved: "
+			     "%s%s.",
+			     tq_link_name(link), (int)net->params->connect_timeout, strerror(error),
+			     net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
+				     ? " (is it in this subnet, and does it answer a ping? "
+				       "gid_index names another)"
+				     : "");
 	else
-		tq_link_lostf(net, link,
-			      "%s has not answered a connection request for %d s: it is gone, or "
-			      "does not call this library and its service thread is off.",
-			      tq_link_name(link), (int)net->params->connect_timeout);
+		tq_link_fail(net, link, TQ_FAIL_LOST,
+			     "%s has not answered a connection request for %d s: it is gone, or "
+			     "does not call this library and its service thread is off.",
+			     tq_link_name(link), (int)net->params->connect_timeout);
+}
+
+/* Sends again what is due, unless its process has died: the first answer may have been lost. */
+static void poll_request(struct tq_net *net, struct tq_request *rq, uint64_t now)
+{
+	if (has_expired(net, rq, now))
+		expire(net, rq->link);
+	else if (tq_fate_has_died(net, rq->link))
+		tq_link_fail(net, rq->link, TQ_FAIL_LOST,
+			     "%s does not answer a connection request.", tq_link_name(rq->link));
+	else
+		tq_request_again(net, rq);
 }
 
 static int poll_requests(struct tq_net *net, uint64_t now)
@@ -322,21 +313,11 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 	struct tq_request *rq, *tmp;
 	int n = 0;
 
-	while ((rq = find_expired(net, now))) {
-		expire(net, rq->link);
-		n++;
-	}
-	while ((rq = find_orphan(net, now))) {
-		tq_link_lostf(net, rq->link, "%s does not answer a connection request.",
-			      tq_link_name(rq->link));
-		n++;
-	}
 	net->connections->due = UINT64_MAX;
 	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (!rq->sent)
-			continue;
-		if (rq->due <= now) {
-			tq_request_again(net, rq);
+		if (rq->sent && !rq->link->failed &&
+		    (rq->due <= now || has_expired(net, rq, now))) {
+			poll_request(net, rq, now);
 			n++;
 		}
 		if (rq->sent && rq->due < net->connections->due)
@@ -371,6 +352,7 @@ int tq_connections_report(struct tq_net *net)
 	uint64_t now;
 	int n = 0;
 
+	tq_links_tear_down(net);
 	if (!*next)
 		return 0;
 	now = tq_now();
@@ -378,23 +360,24 @@ int tq_connections_report(struct tq_net *net)
 		struct tq_contact *c = link->contact;
 
 		if (tq_fate_is_open(net, link, now)) {
-			next = &c->next_broken;
+			next = &c->next_failed;
 			continue;
 		}
-		*next = c->next_broken;
-		c->next_broken = NULL;
+		*next = c->next_failed;
+		c->next_failed = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
 		n++;
-		next = &net->connections->broken; /* with it others may have failed */
+		tq_links_tear_down(net); /* with it others may have failed */
+		next = &net->connections->broken;
 	}
 	return n;
 }
 
 bool tq_connections_settled(const struct tq_net *net)
 {
-	return !net->connections->broken;
+	return !net->connections->failing && !net->connections->broken;
 }
 
 static uint64_t next_look(const struct tq_connections *connections, uint64_t now)
@@ -402,7 +385,7 @@ static uint64_t next_look(const struct tq_connections *connections, uint64_t now
 	const struct tq_link *link;
 	uint64_t due = UINT64_MAX;
 
-	LL_FOREACH2(connections->broken, link, contact->next_broken) {
+	LL_FOREACH2(connections->broken, link, contact->next_failed) {
 		if (tq_fate_due(link, now) < due)
 			due = tq_fate_due(link, now);
 	}
@@ -458,8 +441,8 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 		if (!link->peer || !tq_core_awaits(link->peer))
 			return;
 		if (tq_fate_has_died(net, link))
-			tq_link_lostf(net, link, "%s is waited for, and has ended.",
-				      tq_link_name(link));
+			tq_link_fail(net, link, TQ_FAIL_LOST, "%s is waited for, and has ended.",
+				     tq_link_name(link));
 		else if (net->params->service_thread)
 			tq_lane_request(net, link, TQ_LANE_CONTROL);
 	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
@@ -485,7 +468,7 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
 	    tq_now() >= connections->check_due)
 		check_peers(net, tq_now());
-	if (connections->broken)
+	if (connections->failing || connections->broken)
 		n += tq_connections_report(net);
 	if (connections->hold_freed)
 		n += report_hold_lanes(net);
@@ -514,5 +497,7 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 		if (*next != UINT64_MAX)
 			*next = *next > now ? *next - now : 0;
 	}
+	if (connections->failing)
+		*next = 0;
 	return n;
 }

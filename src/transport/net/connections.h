@@ -78,7 +78,7 @@ struct tq_contact {
 	bool wants_hold;           /* in the list of those that found no free hold lane */
 	struct tq_link *next_hold; /* that list */
 	/* List of those that have failed and the protocol doesn't know. */
-	struct tq_link *next_broken;
+	struct tq_link *next_failed;
 };
 
 /* A TGT QP of somebody else's lane, and the answer that was given for it. */
@@ -104,7 +104,8 @@ struct tq_connections {
 	struct tq_request *requests; /* hash by txid */
 	struct tq_target *targets;   /* hash by key */
 	struct tq_lane *failed;      /* list: lanes that go when their work is flushed */
-	struct tq_link *broken;      /* list */
+	struct tq_link *failing;     /* list: marked by tq_link_fail(), not torn down yet */
+	struct tq_link *broken;      /* list: torn down, and not reported yet */
 	struct tq_link *wants_hold;  /* list */
 	struct tq_link *cut;         /* list */
 	bool hold_freed;             /* a hold lane became free: they are to be told */
@@ -142,12 +143,9 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 /* ---- fail.c ---- */
-/* As tq_link_give_up(), with a sentence of the caller's. */
-void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* The same, where the other process may have died: that is inquired first. */
-void tq_link_lostf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Ends what the links that tq_link_fail() marked have under way here. To be called where nobody
+ * iterates over lanes or requests. */
+void tq_links_tear_down(struct tq_net *net);
 /* The lane can't be used any more; nor can the processes that it was used towards be reached. The
  * failed work was for `link`; NULL: unknown. */
 void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,

@@ -128,7 +128,7 @@ bool tq_control_again(struct tq_net *net, const struct tq_posted *posted, const 
 		backlog_new(net, link, posted->bytes, posted->len, copy, posted->flags);
 
 	if (!b) {
-		tq_link_give_up(net, link, "no memory to send a message again");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "no memory to send a message again");
 		return false;
 	}
 	b->again = true;
@@ -201,7 +201,7 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 static bool is_gone(struct tq_net *net, struct tq_link *link)
 {
 	if (link->left && link->promised)
-		tq_link_give_up(net, link, "it has closed");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "it has closed");
 	return link->failed;
 }
 
@@ -308,10 +308,10 @@ void tq_control_connected(struct tq_net *net, struct tq_link *link)
 {
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
 	    link->size[TQ_LARGE] < net->limits.eager_max + sizeof(struct tq_msg_eager)) {
-		tq_link_give_up(net, link,
-				"its control buffers are smaller than ours: eager_limit and "
-				"eager_max must be "
-				"the same in all processes");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
+			     "its control buffers are smaller than ours: eager_limit and "
+			     "eager_max must be "
+			     "the same in all processes");
 		return;
 	}
 	send_backlog(net, link);

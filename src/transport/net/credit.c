@@ -162,7 +162,8 @@ void tq_credit_forget(struct tq_net *net, struct tq_link *link)
 void tq_credit_owe(struct tq_net *net, struct tq_link *link, int cls)
 {
 	if (link->owed[cls] == link->granted[cls]) {
-		tq_link_give_up(net, link, "it sent more control messages than it has credit for");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
+			     "it sent more control messages than it has credit for");
 		return;
 	}
 	link->owed[cls]++;

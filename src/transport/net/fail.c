@@ -55,50 +55,67 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 
 /* ---- links ---- */
 
-static void link_fail(struct tq_net *net, struct tq_link *link, bool lost, const char *why)
+static char *sentence(const struct tq_link *link, enum tq_fail how, const char *format,
+		      va_list args)
 {
-	struct tq_lane *lane, *tmp;
+	char why[512];
+	int n = 0;
+
+	if (how == TQ_FAIL_GIVEN_UP)
+		n = snprintf(why, sizeof(why),
+			     "The connection to %s was given up: ", tq_link_name(link));
+	if (n >= (int)sizeof(why))
+		return NULL;
+	vsnprintf(why + n, sizeof(why) - (size_t)n, format, args);
+	n = (int)strlen(why);
+	if (how == TQ_FAIL_GIVEN_UP && n + 1 < (int)sizeof(why))
+		memcpy(why + n, ".", 2);
+	return strdup(why);
+}
+
+void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
+		  ...)
+{
+	va_list args;
 
 	if (link->failed)
 		return;
 	link->failed = true;
-	if (lost && !link->left)
+	if (how == TQ_FAIL_LOST && !link->left)
 		tq_fate_inquire(link, tq_now());
-	link->contact->why = strdup(why);
+	va_start(args, format);
+	link->contact->why = sentence(link, how, format, args);
+	va_end(args);
 	start_cut(net, link);
-	link->contact->next_broken = net->connections->broken;
-	net->connections->broken = link;
+	LL_PREPEND2(net->connections->failing, link, contact->next_failed);
+}
+
+/* Ends what the link has asked for, and what would wait for ever for a receive of its process. */
+static void tear_down(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_lane *lane, *tmp;
+
 	tq_requests_drop(net, link);
-	/* What waits there for a receive of that process would wait for ever. */
 	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
 		if (lane->taken && lane->user == link)
 			tq_lane_retire(net, lane);
 	}
 }
 
-void tq_link_failf(struct tq_net *net, struct tq_link *link, const char *format, ...)
+void tq_links_tear_down(struct tq_net *net)
 {
-	char why[512];
-	va_list args;
+	struct tq_connections *connections = net->connections;
+	struct tq_link *link;
 
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	link_fail(net, link, false, why);
+	/* With one link others may fail. */
+	while ((link = connections->failing)) {
+		LL_DELETE2(connections->failing, link, contact->next_failed);
+		LL_PREPEND2(connections->broken, link, contact->next_failed);
+		tear_down(net, link);
+	}
 }
 
-void tq_link_lostf(struct tq_net *net, struct tq_link *link, const char *format, ...)
-{
-	char why[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	link_fail(net, link, true, why);
-}
-
-/* Of all links, for which one sentence stands. */
+/* Fails all links, for which one sentence stands. */
 static void fail_all(struct tq_net *net, const char *why)
 {
 	struct tq_link *link, *tmp;
@@ -106,8 +123,8 @@ static void fail_all(struct tq_net *net, const char *why)
 	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!link->failed)
 			link->contact->reported = true;
-		tq_link_failf(net, link, "The connection to %s failed: %s.", tq_link_name(link),
-			      why);
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
+			     tq_link_name(link), why);
 	}
 }
 
@@ -129,12 +146,6 @@ void tq_conn_break(struct tq_net *net)
 		tq_lane_flush(net, lane);
 	tq_connections_report(net);
 	tq_core_broken(net->core);
-}
-
-void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what)
-{
-	tq_link_failf(net, link, "The connection to %s was given up: %s.", tq_link_name(link),
-		      what);
 }
 
 /* ---- lanes ---- */
@@ -159,8 +170,8 @@ static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t
 	uint32_t n = lane->nconfirmed;
 	struct tq_link **others = lane->confirmed;
 
-	tq_link_lostf(net, culprit, "The %s connection to %s failed: %s.", tq_lane_name(lane),
-		      tq_link_name(culprit), cause);
+	tq_link_fail(net, culprit, TQ_FAIL_LOST, "The %s connection to %s failed: %s.",
+		     tq_lane_name(lane), tq_link_name(culprit), cause);
 	tq_lane_repeat(net, lane, wqe);
 	lane->confirmed = NULL;
 	lane->nconfirmed = lane->confirmed_room = 0;
@@ -187,8 +198,8 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 		culprit = lane->confirmed[0];
 	if (!culprit)
 		return;
-	tq_link_lostf(net, culprit, "The %s connection to %s failed: %s.", kind,
-		      tq_link_name(culprit), cause);
+	tq_link_fail(net, culprit, TQ_FAIL_LOST, "The %s connection to %s failed: %s.", kind,
+		     tq_link_name(culprit), cause);
 	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
 		struct tq_link *link = lane->confirmed[i];
 
@@ -196,8 +207,9 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 			continue;
 		link->contact->culprit = culprit->nonce;
 		link->contact->reported = true;
-		tq_link_failf(net, link, "The %s connection to %s failed with that to %s.", kind,
-			      tq_link_name(link), tq_link_name(culprit));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "The %s connection to %s failed with that to %s.", kind,
+			     tq_link_name(link), tq_link_name(culprit));
 	}
 }
 
@@ -205,14 +217,11 @@ void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link
 {
 	struct tq_link *user = lane->user;
 
-	/* A hold lane is used towards one process at a time. Failing that retires the lanes that it
-	 * uses: this one is retired below. */
-	lane->user = NULL;
 	if (lane->kind != TQ_LANE_HOLD)
 		shared_lane_fail(net, lane, link, cause);
 	else if (user)
-		tq_link_lostf(net, user, "The hold connection to %s failed: %s.",
-			      tq_link_name(user), cause);
+		tq_link_fail(net, user, TQ_FAIL_LOST, "The hold connection to %s failed: %s.",
+			     tq_link_name(user), cause);
 	tq_lane_retire(net, lane);
 }
 
@@ -245,15 +254,15 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *culprit)
 {
 	if (!culprit || culprit == link) {
-		tq_link_failf(net, link, "%s has cut the connection: it failed there.",
-			      tq_link_name(link));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
 		/* Others of that node will say the same. */
 		link->contact->reported = culprit->failed || culprit->contact->blamed;
 		culprit->contact->blamed = true;
-		tq_link_failf(net, link,
-			      "%s has cut the connection: it failed there with that to %s.",
-			      tq_link_name(link), tq_link_name(culprit));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s has cut the connection: it failed there with that to %s.",
+			     tq_link_name(link), tq_link_name(culprit));
 	}
 	tq_link_cut_end(net, link);
 }

@@ -219,8 +219,8 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		       node->nhold, tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
-	tq_link_failf(
-		net, link,
+	tq_link_fail(
+		net, link, TQ_FAIL_KNOWN,
 		"No connection to %s can be made: the adapter gives no more queue pairs (%s; "
 		"its limit is %d, and this one takes memory that may be locked, nearly 1 KiB for "
 		"each of its control_depth). "
@@ -232,8 +232,8 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 static void ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
 	if (request_new(net, lane, link))
-		tq_link_failf(net, link, "There is no memory to connect to %s.",
-			      tq_link_name(link));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
+			     tq_link_name(link));
 }
 
 struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
@@ -319,8 +319,8 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		      const struct tq_oob_rep *rep)
 {
 	if (tq_lane_confirm(lane, link)) {
-		tq_link_failf(net, link, "There is no memory to connect to %s.",
-			      tq_link_name(link));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
+			     tq_link_name(link));
 		return;
 	}
 	if (lane->kind == TQ_LANE_HOLD) {
@@ -351,16 +351,17 @@ static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_
 	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
 	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
 	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
-		tq_link_failf(net, link,
-			      "%s gave an answer to a connection request that makes no sense.",
-			      tq_link_name(link));
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s gave an answer to a connection request that makes no sense.",
+			     tq_link_name(link));
 		return;
 	}
 	if (lane->state == TQ_LANE_CONNECTING) {
 		error = tq_lane_connect(net, lane, tgt_qpn, rep->rd_atomic);
 		if (error) {
-			tq_link_failf(net, link, "The %s connection to %s can't be made: %s.",
-				      tq_lane_name(lane), tq_link_name(link), strerror(-error));
+			tq_link_fail(net, link, TQ_FAIL_KNOWN,
+				     "The %s connection to %s can't be made: %s.",
+				     tq_lane_name(lane), tq_link_name(link), strerror(-error));
 			tq_lane_retire(net, lane);
 			return;
 		}
@@ -386,8 +387,8 @@ static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
 		return;
 	}
 	if (lane->kind != TQ_LANE_HOLD) {
-		tq_link_failf(
-			net, link,
+		tq_link_fail(
+			net, link, TQ_FAIL_KNOWN,
 			"%s can't take part in a %s connection: %s (a limit of its adapter, or "
 			"of the memory that it may lock).",
 			tq_link_name(link), tq_lane_name(lane), strerror(error));
@@ -406,8 +407,8 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	struct tq_request *rq;
 
 	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
-	if (!rq || !rq->sent || rq->link->nonce != tq_get64(rep->hdr.from))
-		return; /* a late one, or to what was not asked yet */
+	if (!rq || !rq->sent || rq->link->failed || rq->link->nonce != tq_get64(rep->hdr.from))
+		return; /* a late one, to a link that has failed, or to what was not asked yet */
 	rq->heard = tq_now();
 	rq->silent = 0;
 	switch ((enum tq_oob_status)rep->hdr.status) {

@@ -246,7 +246,7 @@ void tq_connections_close(struct tq_net *net);
 /*
  * The node's control or bulk lane, usable towards the link's process: NULL: not yet; it is then
  * asked for, and when it is there tq_control_connected() or tq_rdma_poll() sees it. A failed
- * connection ends in tq_link_failf().
+ * connection ends in tq_link_fail().
  */
 struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
 /* A free hold lane, usable towards it: it is taken then. NULL: none now; one is asked for within
@@ -258,9 +258,20 @@ void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane);
  * of that number), and if nobody knows what became of the others those that use it, with one
  * sentence that names the cause and the peer. */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
-/* All towards and from that process ends, with a sentence that names it; `what` says why. Once. May
- * be called within an operation: the protocol is told at the next tq_connections_report(). */
-void tq_link_give_up(struct tq_net *net, struct tq_link *link, const char *what);
+/* Why a link fails. */
+enum tq_fail {
+	TQ_FAIL_GIVEN_UP, /* by a decision here; the sentence is "The connection to X was given up:
+			     " and what the caller says */
+	TQ_FAIL_KNOWN,    /* the caller's sentence says all */
+	TQ_FAIL_LOST      /* its process may have died, which is found out before the report */
+};
+/*
+ * Marks the link as failed, once, with a sentence for the log. Nothing more is posted towards its
+ * process, which learns of it. What is under way ends later, in tq_connections_report(), so the
+ * caller may go on with its links, lanes and requests.
+ */
+void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
+		  ...) __attribute__((format(printf, 4, 5)));
 /* All of them, with all that is under way: net->broken_reason says why. */
 void tq_conn_break(struct tq_net *net);
 /*

@@ -119,7 +119,7 @@ static void net_report(void *net, struct tq_lane *lane)
 
 static void net_peer_fail(void *net, struct tq_peer *peer, const char *why)
 {
-	tq_link_give_up(net, peer->link, why);
+	tq_link_fail(net, peer->link, TQ_FAIL_GIVEN_UP, "%s", why);
 }
 
 const struct tq_net_ops tq_net_ops = {

@@ -210,9 +210,9 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	struct tq_contact *c = link->contact;
 	struct tq_link **p;
 
-	for (p = &connections->broken; *p; p = &(*p)->contact->next_broken) {
+	for (p = &connections->broken; *p; p = &(*p)->contact->next_failed) {
 		if (*p == link) {
-			*p = c->next_broken;
+			*p = c->next_failed;
 			tq_link_say_why(net, link);
 			break;
 		}
@@ -240,6 +240,7 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_node *node = link->node;
 
+	tq_links_tear_down(net);
 	tq_requests_drop(net, link);
 	tq_targets_drop(net, link);
 	tq_control_forget(net, link);

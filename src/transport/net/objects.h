@@ -224,7 +224,7 @@ struct tq_link {
 	struct tq_link *from_next, *from_prev; /* credit.c: links that have a bank */
 	bool leaving;                          /* we have said goodbye to it */
 	bool promised;                         /* to send it nothing more: it may go */
-	bool failed; /* by tq_link_failf(); control.c and rdma.c drop, and end with -EIO, what they
+	bool failed; /* by tq_link_fail(); control.c and rdma.c drop, and end with -EIO, what they
 			hold of it when they are polled next */
 	bool left;   /* it has said that it closes: no CREDIT to it any more */
 	struct tq_link *next_owing; /* links to which CREDIT may have to be sent */

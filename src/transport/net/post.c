@@ -211,7 +211,7 @@ static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	else
 		rc = post_msg(net, link, lane, msg, len, cls, flags);
 	if (rc == -EIO)
-		tq_link_give_up(net, link, "a control message could not be posted");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "a control message could not be posted");
 	return rc;
 }
 

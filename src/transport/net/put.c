@@ -43,7 +43,7 @@ static void again(struct tq_net *net, struct tq_posted *posted)
 	struct tq_put *put = put_new(data, posted->len, posted->addr, posted->key);
 
 	if (!put) {
-		tq_link_give_up(net, link, "no memory to write again");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "no memory to write again");
 		return;
 	}
 	if (!link->puts)
@@ -109,7 +109,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	if (!rc)
 		TQ_COUNT(net->stats, puts);
 	else if (rc == -EIO)
-		tq_link_give_up(net, link, "an RDMA write could not be posted");
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "an RDMA write could not be posted");
 	return rc;
 }
 

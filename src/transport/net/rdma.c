@@ -260,7 +260,8 @@ static void pump(struct tq_net *net, struct tq_node *node)
 		if (rc == -EAGAIN)
 			return;
 		if (rc) {
-			tq_link_give_up(net, op->link, "an RDMA operation could not be posted");
+			tq_link_fail(net, op->link, TQ_FAIL_GIVEN_UP,
+				     "an RDMA operation could not be posted");
 			fail(net, op);
 			continue;
 		}

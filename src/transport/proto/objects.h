@@ -10,6 +10,7 @@
 #include "base/handles.h"
 #include "base/hash.h"
 #include "base/params.h"
+#include "base/states.h"
 #include "base/stats.h"
 #include "proto/msg.h"
 #include "proto/net_ops.h"
@@ -424,8 +425,7 @@ struct tq_core {
 	bool backpressured;
 	/* The user's callback of struct tq_job; set by the core's owner. */
 	void *(*send_pending)(void *user);
-	/* For tests and debugging, NULL: told of each change of a state. */
-	void (*trace)(const char *what, const void *object, const char *from, const char *to);
+	tq_trace *trace; /* NULL: nobody traces */
 	/* Kept for the next ones, at most TQ_FREE_MAX of each. */
 	struct tq_send_req *free_send_reqs;
 	struct tq_recv_req *free_recv_reqs;

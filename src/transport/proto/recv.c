@@ -15,24 +15,23 @@ static const char *const state_names[TQ_RECV_REQ_STATES] = {
 
 #define BIT(state) (1u << TQ_RECV_REQ_##state)
 
+static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
+	[TQ_RECV_REQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) | BIT(PIECES) |
+			       BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_READING] = BIT(ENDED),
+	[TQ_RECV_REQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_PIECES] = BIT(HELD) | BIT(ENDED),
+	[TQ_RECV_REQ_COPY] = BIT(ENDED),
+	[TQ_RECV_REQ_LOST] = BIT(ENDED),
+};
+
+static const struct tq_states states = {"recv", state_names, next_states};
+
 void tq_recv_req_to(struct tq_recv_req *r, enum tq_recv_req_state to)
 {
-	static const uint16_t legal[TQ_RECV_REQ_STATES] = {
-		[TQ_RECV_REQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) |
-				       BIT(PIECES) | BIT(COPY) | BIT(ENDED),
-		[TQ_RECV_REQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
-		[TQ_RECV_REQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
-		[TQ_RECV_REQ_READING] = BIT(ENDED),
-		[TQ_RECV_REQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
-		[TQ_RECV_REQ_PIECES] = BIT(HELD) | BIT(ENDED),
-		[TQ_RECV_REQ_COPY] = BIT(ENDED),
-		[TQ_RECV_REQ_LOST] = BIT(ENDED),
-	};
-
-	(void)legal; /* in a build without asserts */
-	assert(legal[r->state] & 1u << to);
-	if (r->req.core->trace)
-		r->req.core->trace("recv", r, state_names[r->state], state_names[to]);
+	tq_states_change(&states, r->req.core->trace, r, r->state, to);
 	r->state = to;
 }
 

@@ -13,20 +13,18 @@ static const char *const state_names[TQ_RX_TUPLE_STATES] = {
 	[TQ_RX_TUPLE_RECALLING] = "RECALLING",
 };
 
+static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
+	[TQ_RX_TUPLE_CONTROL] = 1u << TQ_RX_TUPLE_OFFERED,
+	[TQ_RX_TUPLE_OFFERED] = 1u << TQ_RX_TUPLE_DIRECT | 1u << TQ_RX_TUPLE_RECALLING,
+	[TQ_RX_TUPLE_DIRECT] = 1u << TQ_RX_TUPLE_RECALLING,
+	[TQ_RX_TUPLE_RECALLING] = 1u << TQ_RX_TUPLE_CONTROL,
+};
+
+static const struct tq_states states = {"rx_tuple", state_names, next_states};
+
 void tq_rx_tuple_to(struct tq_rx_tuple *k, enum tq_rx_tuple_state to)
 {
-	static const uint8_t legal[TQ_RX_TUPLE_STATES] = {
-		[TQ_RX_TUPLE_CONTROL] = 1u << TQ_RX_TUPLE_OFFERED,
-		[TQ_RX_TUPLE_OFFERED] = 1u << TQ_RX_TUPLE_DIRECT | 1u << TQ_RX_TUPLE_RECALLING,
-		[TQ_RX_TUPLE_DIRECT] = 1u << TQ_RX_TUPLE_RECALLING,
-		[TQ_RX_TUPLE_RECALLING] = 1u << TQ_RX_TUPLE_CONTROL,
-	};
-	const struct tq_core *core = k->pair->ctx->core;
-
-	(void)legal; /* in a build without asserts */
-	assert(legal[k->state] & 1u << to);
-	if (core->trace)
-		core->trace("rx_tuple", k, state_names[k->state], state_names[to]);
+	tq_states_change(&states, k->pair->ctx->core->trace, k, k->state, to);
 	k->state = to;
 }
 

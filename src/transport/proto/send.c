@@ -4,12 +4,26 @@
 
 #include <stdlib.h>
 
-const char *const tq_send_req_names[TQ_SEND_REQ_STATES] = {
+static const char *const state_names[TQ_SEND_REQ_STATES] = {
 	[TQ_SEND_REQ_NEW] = "NEW",         [TQ_SEND_REQ_RTS] = "RTS",
 	[TQ_SEND_REQ_GRANTED] = "GRANTED", [TQ_SEND_REQ_DIRECT] = "DIRECT",
 	[TQ_SEND_REQ_WRITING] = "WRITING", [TQ_SEND_REQ_PIECES] = "PIECES",
 	[TQ_SEND_REQ_AGAIN] = "AGAIN",     [TQ_SEND_REQ_ENDED] = "ENDED",
 };
+
+static const uint16_t next_states[TQ_SEND_REQ_STATES] = {
+	[TQ_SEND_REQ_NEW] =
+		1u << TQ_SEND_REQ_RTS | 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_RTS] = 1u << TQ_SEND_REQ_GRANTED | 1u << TQ_SEND_REQ_WRITING |
+			    1u << TQ_SEND_REQ_PIECES | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_GRANTED] = 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_DIRECT] = 1u << TQ_SEND_REQ_AGAIN | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_WRITING] = 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_PIECES] = 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_AGAIN] = 1u << TQ_SEND_REQ_DIRECT,
+};
+
+const struct tq_states tq_send_req_states = {"send", state_names, next_states};
 
 /* What a call of tq_core_send() is about. */
 struct sending {

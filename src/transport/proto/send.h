@@ -21,31 +21,12 @@ void tq_ctxs_reap(struct tq_core *core);
 void tq_ctxs_destroy(struct tq_core *core);
 
 /* ---- send.c: one message ---- */
-extern const char *const tq_send_req_names[TQ_SEND_REQ_STATES];
-
-static inline bool tq_send_req_may(enum tq_send_req_state from, enum tq_send_req_state to)
-{
-	static const uint8_t legal[TQ_SEND_REQ_STATES] = {
-		[TQ_SEND_REQ_NEW] =
-			1u << TQ_SEND_REQ_RTS | 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_RTS] = 1u << TQ_SEND_REQ_GRANTED | 1u << TQ_SEND_REQ_WRITING |
-				    1u << TQ_SEND_REQ_PIECES | 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_GRANTED] = 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_DIRECT] = 1u << TQ_SEND_REQ_AGAIN | 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_WRITING] = 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_PIECES] = 1u << TQ_SEND_REQ_ENDED,
-		[TQ_SEND_REQ_AGAIN] = 1u << TQ_SEND_REQ_DIRECT,
-	};
-
-	return legal[from] & 1u << to;
-}
+extern const struct tq_states tq_send_req_states;
 
 /* The one place where a send's state changes. */
 static inline void tq_send_req_set(struct tq_send_req *s, enum tq_send_req_state to)
 {
-	assert(tq_send_req_may(s->state, to));
-	if (s->req.core->trace)
-		s->req.core->trace("send", s, tq_send_req_names[s->state], tq_send_req_names[to]);
+	tq_states_change(&tq_send_req_states, s->req.core->trace, s, s->state, to);
 	s->req.core->ngranted += (to == TQ_SEND_REQ_GRANTED) - (s->state == TQ_SEND_REQ_GRANTED);
 	s->state = to;
 }

@@ -20,29 +20,24 @@ static const char *const state_names[TQ_TX_TUPLE_STATES] = {
 	[TQ_TX_TUPLE_RECALLING] = "RECALLING",
 };
 
-/* To CONTROL it comes from anywhere: its peer fails. */
-static inline bool may_become(enum tq_tx_tuple_state from, enum tq_tx_tuple_state to)
-{
-	static const uint8_t legal[TQ_TX_TUPLE_STATES] = {
-		[TQ_TX_TUPLE_CONTROL] = 1u << TQ_TX_TUPLE_ASKED,
-		[TQ_TX_TUPLE_ASKED] = 1u << TQ_TX_TUPLE_OFFERED | 1u << TQ_TX_TUPLE_CONTROL,
-		[TQ_TX_TUPLE_OFFERED] = 1u << TQ_TX_TUPLE_DIRECT | 1u << TQ_TX_TUPLE_RECALLING |
-					1u << TQ_TX_TUPLE_CONTROL,
-		[TQ_TX_TUPLE_DIRECT] = 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
-		[TQ_TX_TUPLE_RECALLING] = 1u << TQ_TX_TUPLE_CONTROL,
-	};
+/* A tuple whose peer fails goes to CONTROL from any other state. */
+static const uint16_t next_states[TQ_TX_TUPLE_STATES] = {
+	[TQ_TX_TUPLE_CONTROL] = 1u << TQ_TX_TUPLE_ASKED,
+	[TQ_TX_TUPLE_ASKED] = 1u << TQ_TX_TUPLE_OFFERED | 1u << TQ_TX_TUPLE_CONTROL,
+	[TQ_TX_TUPLE_OFFERED] =
+		1u << TQ_TX_TUPLE_DIRECT | 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
+	[TQ_TX_TUPLE_DIRECT] = 1u << TQ_TX_TUPLE_RECALLING | 1u << TQ_TX_TUPLE_CONTROL,
+	[TQ_TX_TUPLE_RECALLING] = 1u << TQ_TX_TUPLE_CONTROL,
+};
 
-	return legal[from] & 1u << to;
-}
+static const struct tq_states states = {"tx_tuple", state_names, next_states};
 
 /* The one place where a tuple's state changes. */
 static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
-	assert(may_become(t->state, to));
-	if (core->trace)
-		core->trace("sender's tuple", t, state_names[t->state], state_names[to]);
+	tq_states_change(&states, core->trace, t, t->state, to);
 	core->nrecalling += (to == TQ_TX_TUPLE_RECALLING) - (t->state == TQ_TX_TUPLE_RECALLING);
 	if (t->state == TQ_TX_TUPLE_ASKED || to == TQ_TX_TUPLE_ASKED) {
 		int change = (to == TQ_TX_TUPLE_ASKED) - (t->state == TQ_TX_TUPLE_ASKED);
