@@ -1,6 +1,7 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
 dnl TQ_OPENMPI: the Open MPI that the components are for, with its internal headers, and what MPI programs are built with.
-dnl Sets HAVE_OPENMPI (components), HAVE_MPI (programs), OMPI_CPPFLAGS, OMPI_CFLAGS, OMPI_LIBS, MPI_CFLAGS and MPI_LIBS.
+dnl Sets HAVE_OPENMPI (components), HAVE_MPI (programs), OMPI_CPPFLAGS, OMPI_CFLAGS, OMPI_LIBS, MPI_CFLAGS and MPI_LIBS; and
+dnl pmixcomponentdir, the folder of PMIx's components (empty with Open MPI 4.1, whose PMIx doesn't read Open MPI's variables).
 AC_DEFUN([TQ_OPENMPI], [
 AC_ARG_WITH([openmpi],
 	[AS_HELP_STRING([--with-openmpi@<:@=PREFIX@:>@],
@@ -8,6 +9,7 @@ AC_ARG_WITH([openmpi],
 		 installed at PREFIX; its internal headers are needed, as in Debian's libopenmpi-dev (default: if found)])],
 	[], [with_openmpi=auto])
 have_openmpi=no
+pmixcomponentdir=
 AS_CASE([$with_openmpi],
 	[no], [have_mpi=no],
 	[auto|yes], [PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes], [have_mpi=no])],
@@ -26,14 +28,24 @@ AS_IF([test $have_mpi = yes], [
 	AC_MSG_CHECKING([for the internal headers of Open MPI $tq_ompi_version])
 	AS_IF([test ! -r "$tq_ompi_include/ompi/mca/pml/pml.h"], [AC_MSG_RESULT([no])],
 		[AS_CASE([$tq_ompi_version],
-			[4.1.*], [AC_MSG_RESULT([$tq_ompi_include])
-				  have_openmpi=yes],
-			[AC_MSG_RESULT([of a series that is not supported; the components are for 4.1])])])
+			[4.1.*|5.0.*], [AC_MSG_RESULT([$tq_ompi_include])
+					have_openmpi=yes],
+			[AC_MSG_RESULT([of a series that is not supported; the components are for 4.1 and 5.0])])])
 	# As system headers, since their warnings are not ours.
 	tq_ompi_top=`$PKG_CONFIG --variable=includedir ompi-c`
 	OMPI_CPPFLAGS="-isystem $tq_ompi_include -isystem $tq_ompi_top"
 	MPI_CFLAGS="-isystem $tq_ompi_top"
-	OMPI_LIBS="$MPI_LIBS -lopen-rte -lopen-pal"
+	AS_CASE([$tq_ompi_version],
+		[4.*], [OMPI_LIBS="$MPI_LIBS -lopen-rte -lopen-pal"],
+		[OMPI_LIBS="$MPI_LIBS -lopen-pal"])
+	# Open MPI 5 has PMIx outside. The shim, which comes last, stands in for headers that Debian leaves out.
+	AS_CASE([$have_openmpi:$tq_ompi_version], [yes:5.*], [
+		PKG_CHECK_MODULES([PMIX], [pmix], [],
+			[AC_MSG_ERROR([Open MPI $tq_ompi_version needs the headers of PMIx: install libpmix-dev])])
+		tq_pmix_include=`AS_ECHO(["$PMIX_CFLAGS"]) | $SED 's/-I/-isystem /g'`
+		OMPI_CPPFLAGS="$OMPI_CPPFLAGS $tq_pmix_include -isystem \$(srcdir)/ompi-btl/shim"
+		OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"
+		pmixcomponentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix])
 	# Its headers' atomics of 16 bytes (opal_fifo and opal_lifo) need the instruction, as its own build had it.
 	OMPI_CFLAGS=
 	AS_CASE([$host_cpu], [x86_64], [OMPI_CFLAGS=-mcx16])
@@ -41,13 +53,14 @@ AS_IF([test $have_mpi = yes], [
 	AS_CASE([$enable_sanitizer], [*thread*], [OMPI_CFLAGS="$OMPI_CFLAGS -Wno-tsan"])
 ])
 AS_IF([test $have_openmpi = no && test "x$with_openmpi" != xauto && test "x$with_openmpi" != xno],
-	[AC_MSG_ERROR([--with-openmpi: no Open MPI 4.1 with its internal headers (ompi/mca/pml/pml.h) was found])])
+	[AC_MSG_ERROR([--with-openmpi: no Open MPI 4.1 or 5.0 with its internal headers (ompi/mca/pml/pml.h) was found])])
 AC_ARG_WITH([ompi-components],
 	[AS_HELP_STRING([--with-ompi-components=DIR],
 		[install the Open MPI components there, as into Open MPI's own directory (default: LIBDIR/openmpi)])],
 	[AS_CASE([$withval], [/*], [], [AC_MSG_ERROR([--with-ompi-components wants an absolute path, not "$withval"])])],
 	[with_ompi_components='${libdir}/openmpi'])
 AC_SUBST([ompicomponentdir], [$with_ompi_components])
+AC_SUBST([pmixcomponentdir])
 AC_SUBST([OMPI_CPPFLAGS])
 AC_SUBST([OMPI_CFLAGS])
 AC_SUBST([OMPI_LIBS])

@@ -26,16 +26,22 @@ need_packages() {
 		die "apt-get could not install: ${missing[*]}"
 }
 
+# What the release of Debian has in the names of packages: 12, or 13.
+petsc_release=3.22 tcmalloc=libtcmalloc-minimal4t64
+if grep -qsx 'VERSION_ID="12"' /etc/os-release; then
+	petsc_release=3.18 tcmalloc=libtcmalloc-minimal4
+fi
+
 # shellcheck disable=SC2034 # used by those who source this
 {
 	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client)
-	mpi_packages=(openmpi-bin openssh-client libjemalloc2 libtcmalloc-minimal4 gnuplot-nox)
+	mpi_packages=(openmpi-bin openssh-client libjemalloc2 "$tcmalloc" gnuplot-nox)
 	client_packages=(ibverbs-providers ibverbs-utils infiniband-diags perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
-		libmumps-dev libpetsc-real3.18-dev libpetsc3.18-dev-examples pkg-config python3 python3-mpi4py)
-	fuzz_packages=(clang libclang-rt-14-dev)
+		libmumps-dev libpetsc-real-dev "libpetsc$petsc_release-dev-examples" pkg-config python3 python3-mpi4py)
+	fuzz_packages=(clang libclang-rt-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
 	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc chrpath debhelper dpkg-dev fakeroot)
 }

@@ -165,6 +165,11 @@ struct tq_job {
 	/* A request has ended; `user` is what was given with it. Not called for those that had
 	 * ended when they were started. */
 	void (*complete)(void *user, const struct tq_status *status);
+	/* Returns the `user` for complete() of a send with TQ_SEND_DEFER_USER that doesn't end when
+	 * it is started; `user` is what was given with the send. NULL: there is no memory, and the
+	 * send is not started. Called by the thread that is in tq_send(), with the endpoint's lock
+	 * held: it must not call the library. May be NULL if no send has that flag. */
+	void *(*send_pending)(void *user);
 };
 
 /*
@@ -327,21 +332,27 @@ struct tq_buf {
 /* Pieces that a message, or a buffer, of `len` bytes may have; 0: it is copied in any case. */
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
-#define TQ_SEND_SYNC    1u /* ends only when its receive has started, or tq_mprobe() has taken it */
-#define TQ_SEND_NOTUP   2u /* the tag is used once: the message never asks for a tuple queue */
-#define TQ_SEND_NOW     4u /* only if it ends when it is started: else nothing is sent, and -EAGAIN */
-#define TQ_SEND_PATIENT 8u /* -EAGAIN, and nothing is sent, where progress will make it better */
+#define TQ_SEND_SYNC  1u /* ends only when its receive has started, or tq_mprobe() has taken it */
+#define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */
+/* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once */
+#define TQ_SEND_DEFER_USER 4u
+#define TQ_SEND_PATIENT    8u /* the caller waits for the end in any case */
 
 /*
  * Starts to send. 1: it has ended, successfully, and there is no request; 0: *req is under way,
  * until complete() is called with `user`, after which *req is gone; <0: it could not be started
  * (-EINVAL: rank; -ENOMEM; -EIO: the peer has failed). A message of at most eager_limit bytes
  * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
- * With TQ_SEND_NOW there is never a request, and `user` and `req` are not used. TQ_SEND_PATIENT is
- * for a caller that does nothing until the send has ended, but can make progress and then try
- * again. With tuple queues its messages below copy_limit bytes end when they are started, too.
- * A short message for which the peer has no buffer at the moment would take of the pool of copies
- * until it is received, and of that half is left to callers that can't wait.
+ *
+ * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, as most short sends need
+ * none: send_pending() is called before the message is sent, at most once. If the send fails after
+ * that, complete() is not called, and what send_pending() returned is the caller's again.
+ *
+ * TQ_SEND_PATIENT is for a caller that does nothing until the send has ended. With tuple queues
+ * such messages below copy_limit bytes end when they are started, too. A short message for which
+ * the peer has no buffer at the moment would take of the pool of copies until it is received, and
+ * half of that pool is left to callers that can't wait. So tq_send() makes progress, which calls
+ * complete() of other requests, until the peer has a buffer again or the pool has room.
  */
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);

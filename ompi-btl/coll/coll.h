@@ -9,6 +9,7 @@
 
 #include "exchange.h"
 #include "marks.h"
+#include "round.h"
 #include "schedule.h"
 #include "segment.h"
 #include "stamp.h"
@@ -23,6 +24,9 @@
 
 /* The longest data (bytes) that the user may ask for. */
 #define TUPLEQ_LIMIT_MAX 4096
+
+/* Entries of a ring (round.h) that the user may ask for. */
+#define TUPLEQ_RING_MAX SERIES_RING_TAGS
 
 /* Steps between nodes. */
 struct mca_coll_tupleq_path {
@@ -159,6 +163,9 @@ struct mca_coll_tupleq_module {
 	uint64_t elsewhere_number;
 	struct mca_coll_tupleq_watched watched_op, watched_elsewhere;
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
+	/* round.c; guarded by its lock: */
+	uint64_t nrounds;                                    /* operations so far */
+	struct mca_coll_tupleq_round *ring[TUPLEQ_RING_MAX]; /* lists: only the first is started */
 };
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_module_t);
 typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;
@@ -167,6 +174,7 @@ struct mca_coll_tupleq {
 	int priority;
 	int pattern; /* enum mca_coll_tupleq_pattern */
 	int limit;   /* bytes of data */
+	int ring;    /* entries of a ring; 0: the next component does what round.h is for */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list: communicators with nonblocking operations */
 	_Atomic int nonblocking; /* operations of these, in all; read without the lock, too */
@@ -177,7 +185,7 @@ struct mca_coll_tupleq {
 };
 
 extern struct mca_coll_tupleq mca_coll_tupleq;
-extern mca_coll_base_component_2_0_0_t mca_coll_tupleq_component;
+extern series_coll_component_t mca_coll_tupleq_component;
 
 static inline void mca_coll_tupleq_set_state(struct mca_coll_tupleq_module *c,
 					     enum mca_coll_tupleq_state state)

@@ -12,7 +12,7 @@ _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* As the user gave them. */
-static const char *priority_text = "40", *limit_text = "1024";
+static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4";
 /* A sentence on one that isn't one. */
 static char bad_value[256];
 
@@ -70,6 +70,22 @@ static int component_register(void)
 		"by RDMA write; 0: none; rounded up to a multiple of 64",
 		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
 		&limit_text);
+	if (rc < 0)
+		return rc;
+	rc = mca_base_component_var_register(
+		version, "ring",
+		"Nonblocking MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), "
+		"MPI_Iscatter(v) "
+		"and MPI_Ineighbor_... of one communicator that can be under way at once (0 to "
+		"64), "
+		"the same on all processes; each entry takes a queue for each peer, and what "
+		"exceeds "
+		"them starts later. 0: another component does these operations",
+		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		&ring_text);
+	if (rc < 0)
+		return rc;
+	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
 
@@ -78,6 +94,7 @@ static int component_close(void)
 	if (mca_coll_tupleq.progressing)
 		opal_progress_unregister(mca_coll_tupleq_progress);
 	mca_coll_tupleq.progressing = false;
+	mca_coll_tupleq_round_close();
 	mca_coll_tupleq_watch_stop();
 	return OMPI_SUCCESS;
 }
@@ -90,7 +107,9 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	if (!mca_pml_tupleq_value("coll_tupleq_priority", priority_text, 100,
 				  &mca_coll_tupleq.priority, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
-				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)))
+				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
+				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole lines, so that what fits is the same everywhere. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
@@ -145,6 +164,8 @@ static void module_construct(struct mca_coll_tupleq_module *c)
 	c->ops = NULL;
 	c->nonblocking = 0;
 	c->elsewhere = false;
+	c->nrounds = 0;
+	memset(c->ring, 0, sizeof(c->ring));
 	c->watched_op = c->watched_elsewhere = (struct mca_coll_tupleq_watched){0};
 }
 
@@ -189,13 +210,17 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	c->super.coll_allreduce = mca_coll_tupleq_allreduce;
 	c->super.coll_bcast = mca_coll_tupleq_bcast;
 	c->super.coll_reduce = mca_coll_tupleq_reduce;
+	if (mca_coll_tupleq.ring) {
+		mca_coll_tupleq_round_dense(&c->super);
+		mca_coll_tupleq_round_neighbor(&c->super);
+	}
 	return &c->super;
 }
 
-mca_coll_base_component_2_0_0_t mca_coll_tupleq_component = {
+series_coll_component_t mca_coll_tupleq_component = {
 	.collm_version =
 		{
-			MCA_COLL_BASE_VERSION_2_0_0,
+			SERIES_COLL_VERSION,
 			.mca_component_name = "tupleq",
 			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
 					      TUPLEQ_RELEASE),

@@ -213,7 +213,7 @@ static void give_up(struct mca_coll_tupleq_module *c)
 	if (!c->comm->c_pml_comm)
 		return;
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
-		tq_end_receives(c->group.ep, c->comm->c_contextid, tags[i], -EMSGSIZE);
+		tq_end_receives(c->group.ep, series_context_id(c->comm), tags[i], -EMSGSIZE);
 		for (int source = 0; source < ompi_comm_size(c->comm); source++)
 			drop_message(c->comm, source, tags[i]);
 	}

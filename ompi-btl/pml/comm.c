@@ -41,7 +41,7 @@ static int add_comm(ompi_communicator_t *comm)
 
 	series_subscribe_assertions(comm);
 	pc->assertions = series_assertions(comm);
-	rc = tq_ctx_add(mca_pml_tupleq.ep, comm->c_contextid, peers, n, comm->c_my_rank,
+	rc = tq_ctx_add(mca_pml_tupleq.ep, series_context_id(comm), peers, n, comm->c_my_rank,
 			ctx_flags(pc->assertions), &pc->ctx);
 	if (rc == -EINVAL) {
 		char text[160];
@@ -49,7 +49,7 @@ static int add_comm(ompi_communicator_t *comm)
 		snprintf(text, sizeof(text),
 			 "Open MPI gave two communicators the context id %u (were they made by "
 			 "several threads or nonblocking calls at once?).",
-			 (unsigned)comm->c_contextid);
+			 series_context_id(comm));
 		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, text);
 	}
 	if (rc) {

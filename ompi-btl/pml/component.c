@@ -94,6 +94,7 @@ static int open_endpoint(void)
 		.name = mca_pml_tupleq.name,
 		.log = mca_pml_tupleq_log,
 		.complete = mca_pml_tupleq_complete,
+		.send_pending = mca_pml_tupleq_isend_pending,
 	};
 	struct tq_params *params;
 	int rc;
@@ -206,12 +207,6 @@ static int component_finalize(void)
 	return OMPI_SUCCESS;
 }
 
-static int ft_event(int state)
-{
-	(void)state;
-	return OMPI_ERR_NOT_SUPPORTED;
-}
-
 mca_pml_base_module_t mca_pml_tupleq_module = {
 	.pml_add_procs = mca_pml_tupleq_add_procs,
 	.pml_del_procs = mca_pml_tupleq_del_procs,
@@ -232,16 +227,16 @@ mca_pml_base_module_t mca_pml_tupleq_module = {
 	.pml_imrecv = mca_pml_tupleq_imrecv,
 	.pml_mrecv = mca_pml_tupleq_mrecv,
 	.pml_dump = mca_pml_tupleq_dump,
-	.pml_ft_event = ft_event,
+	SERIES_PML_MODULE,
 	.pml_max_contextid = INT32_MAX,
 	.pml_max_tag = INT32_MAX,
 	.pml_flags = 0, /* processes are looked up when a communicator needs them */
 };
 
-mca_pml_base_component_2_0_0_t mca_pml_tupleq_component = {
+mca_pml_base_component_t mca_pml_tupleq_component = {
 	.pmlm_version =
 		{
-			MCA_PML_BASE_VERSION_2_0_0,
+			SERIES_PML_VERSION,
 			.mca_component_name = "tupleq",
 			MCA_BASE_MAKE_VERSION(component, TUPLEQ_MAJOR, TUPLEQ_MINOR,
 					      TUPLEQ_RELEASE),

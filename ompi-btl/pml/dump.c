@@ -16,10 +16,10 @@ int mca_pml_tupleq_dump(ompi_communicator_t *comm, int verbose)
 	if (!info)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	opal_output(0, "tupleq, %s: %s; communicator %s, context %u", mca_pml_tupleq.name,
-		    tq_device_text(mca_pml_tupleq.ep), comm->c_name, comm->c_contextid);
+		    tq_device_text(mca_pml_tupleq.ep), comm->c_name, series_context_id(comm));
 	n = tq_tuple_infos(mca_pml_tupleq.ep, info, TUPLES);
 	for (i = 0; i < n; i++) {
-		if (info[i].ctx != comm->c_contextid)
+		if (info[i].ctx != series_context_id(comm))
 			continue;
 		opal_output(0,
 			    "  source %d tag %d: %" PRIu64 " matched by the HCA, %" PRIu64

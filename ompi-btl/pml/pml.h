@@ -11,7 +11,7 @@
 #define TUPLEQ_MINOR   1
 #define TUPLEQ_RELEASE 0
 
-extern mca_pml_base_component_2_0_0_t mca_pml_tupleq_component;
+extern mca_pml_base_component_t mca_pml_tupleq_component;
 extern mca_pml_base_module_t mca_pml_tupleq_module;
 
 struct mca_pml_tupleq {
@@ -57,6 +57,8 @@ static inline int mca_pml_tupleq_source(int source)
 
 int mca_pml_tupleq_send(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
 			mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm);
+/* The library's callback: makes the request of an MPI_Isend that doesn't end at once. */
+void *mca_pml_tupleq_isend_pending(void *user);
 int mca_pml_tupleq_isend(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
 			 mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,
 			 ompi_request_t **request);

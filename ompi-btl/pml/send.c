@@ -128,9 +128,8 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	mca_pml_tupleq_op_init_blocking(&op);
-	while ((rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &op.buf.tq,
-			     send_flags(tag, mode) | TQ_SEND_PATIENT, &op, &tq)) == -EAGAIN)
-		opal_progress();
+	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &op.buf.tq,
+		     send_flags(tag, mode) | TQ_SEND_PATIENT, &op, &tq);
 	if (rc) {
 		mca_pml_tupleq_buf_fini(&op.buf);
 		return rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
@@ -139,22 +138,50 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 	return op.ompi.req_status.MPI_ERROR;
 }
 
-/* A short message has gone when it is started, as a rule: then it needs no request. */
-static bool send_now(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-		     mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
-{
+/* An MPI_Isend of memory without gaps, which has no request yet. */
+struct isend {
+	ompi_communicator_t *comm;
 	struct tq_buf buf;
+	int tag;
+	ompi_request_t **out;
+	mca_pml_tupleq_request_t *request; /* NULL: none was needed */
+};
 
-	return mode != MCA_PML_BASE_SEND_SYNCHRONOUS &&
-	       mca_pml_tupleq_buf_plain(&buf, addr, count, type) &&
-	       tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &buf,
-		       send_flags(tag, mode) | TQ_SEND_NOW, NULL, NULL) == 1;
+void *mca_pml_tupleq_isend_pending(void *user)
+{
+	struct isend *isend = user;
+	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, isend->comm);
+
+	if (!request)
+		return NULL;
+	request->op.buf.tq = isend->buf;
+	set_status(request, isend->tag);
+	/* Before the send is started: after that another thread may complete it. */
+	*isend->out = &request->op.ompi;
+	return isend->request = request;
+}
+
+/* Starts a send of memory without gaps. Most short ones end when they are started, and need no
+ * request. */
+static int isend_plain(struct isend *isend, int dst, unsigned flags)
+{
+	struct tq_req *tq;
+	int rc = tq_send(mca_pml_tupleq_ctx(isend->comm), dst, isend->tag, &isend->buf,
+			 flags | TQ_SEND_DEFER_USER, isend, &tq);
+
+	if (OPAL_LIKELY(rc >= 0))
+		return OMPI_SUCCESS;
+	*isend->out = &ompi_request_empty;
+	if (isend->request)
+		mca_pml_tupleq_request_undo(isend->request);
+	return mca_pml_tupleq_mpi_error(rc);
 }
 
 int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
 			 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
 			 ompi_request_t **out)
 {
+	struct isend isend = {.comm = comm, .tag = tag, .out = out};
 	mca_pml_tupleq_request_t *request;
 	int rc;
 
@@ -163,8 +190,8 @@ int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, 
 		return OMPI_SUCCESS;
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
-	if (send_now(addr, count, type, dst, tag, mode, comm))
-		return OMPI_SUCCESS;
+	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&isend.buf, addr, count, type)))
+		return isend_plain(&isend, dst, send_flags(tag, mode));
 	request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, comm);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What depends on the series of Open MPI. Everything of Open MPI that the components use is
- * included here; what differs between series, or leans on how a series works inside, is a function
- * here. This is for 4.1.
+ * included here. What differs between the series is in series_4_1.h and series_5_0.h; what leans on
+ * how both work inside is a function here.
  */
 #ifndef TUPLEQ_PML_SERIES_H
 #define TUPLEQ_PML_SERIES_H
@@ -31,33 +31,35 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/mca/base/mca_base_var_enum.h"
-#include "opal/mca/pmix/pmix.h"
 #include "opal/mca/rcache/base/base.h"
 #include "opal/mca/rcache/rcache.h"
 #include "opal/runtime/opal_params.h"
 #include "opal/runtime/opal_progress.h"
-#include "opal/threads/mutex.h"
-#include "opal/threads/thread_usage.h"
 #include "opal/util/arch.h"
 #include "opal/util/os_path.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 #include "opal/util/sys_limits.h"
 
-#if OMPI_MAJOR_VERSION != 4 || OMPI_MINOR_VERSION != 1
-#error "this file is for Open MPI 4.1: the layout of its structures differs between series"
+#if OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION == 1
+#include "series_4_1.h"
+#elif OMPI_MAJOR_VERSION == 5 && OMPI_MINOR_VERSION == 0
+#include "series_5_0.h"
+#else
+#error "the components are for Open MPI 4.1 and 5.0: the layout of its structures differs between series"
 #endif
 
-/* Published under the component's name; freed by the caller of series_modex_recv(). */
+/* Publishes data under the component's name, for all processes that know of this one. */
 static inline int series_modex_send(const mca_base_component_t *component, const void *data,
 				    size_t len)
 {
 	int rc;
 
-	OPAL_MODEX_SEND(rc, OPAL_PMIX_GLOBAL, component, data, len);
+	OPAL_MODEX_SEND(rc, SERIES_MODEX_GLOBAL, component, data, len);
 	return rc;
 }
 
+/* Fetches what the process has published under the component's name. The caller frees it. */
 static inline int series_modex_recv(const mca_base_component_t *component, const ompi_proc_t *proc,
 				    void **data, size_t *len)
 {
@@ -260,7 +262,22 @@ static inline bool series_is_gpu_buffer(const void *addr, size_t count, const om
 #define SERIES_SETUP_TAG  (MCA_COLL_BASE_TAG_HCOLL_END + SERIES_SETUP_TAGS - 1)
 #define SERIES_SETUP_TAGS 8
 
-/* Nonblocking collectives take a fresh tag each time; the other collectives' tags are fixed. */
+/*
+ * The request of a nonblocking collective with datatypes. Behind the request Open MPI's own
+ * functions keep the datatypes that they retain until its end (ompi_coll_base_nbc_request_t, whose
+ * header needs one that Debian lacks). They must be NULL before the request is given to the user.
+ */
+struct series_coll_request {
+	ompi_request_t ompi;
+	void *retained[SERIES_COLL_RETAINED];
+};
+
+/* The tags of coll/tupleq's nonblocking collectives, which take the same ones again and again. */
+#define SERIES_RING_TAGS       64
+#define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
+
+/* libnbc's nonblocking collectives take a fresh tag each time; the other collectives' tags are
+ * fixed. */
 static inline bool series_tag_is_used_once(int tag)
 {
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&

@@ -12,7 +12,7 @@ openib=(--mca pml ob1 --mca btl "openib,self" --mca btl_openib_allow_ib 1 --mca 
 	--mca btl_openib_receive_queues "P,128,256,192,128:S,2048,1024,1008,64:S,65536,1024,1008,64")
 
 programs=$clients/../programs
-mpirun=(mpirun --mca plm isolated --oversubscribe -n)
+mpirun=(mpirun --oversubscribe -n)
 
 for nodes in 1 2; do
 	alone "netpipe-pml-ucx-2-ranks-$nodes-nodes" --nodes $nodes -- "$programs/netpipe" 2 -- "${mpirun[@]}" 2 "${ucx[@]}"

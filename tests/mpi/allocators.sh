@@ -16,7 +16,7 @@ job() {
 	# Only the program has it: the launchers aren't tested here.
 	# shellcheck disable=SC2016 # expanded by that shell
 	if timeout -k 5 100 softhca run --nodes 2 --memlock unlimited -- \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n 2 --mca pml tupleq --mca pml_tupleq_protocol "$protocol" --mca osc pt2pt \
 		sh -c 'export LD_PRELOAD="$LD_PRELOAD:$0"; exec "$@"' "$library" \
 		env ${setting:+"$setting"} "$TEST_BUILD/tests/mpi/$1" "${@:2}" >"$log" 2>&1 &&

@@ -35,7 +35,7 @@ program() {
 	local name=$1 ranks=$2 holds=$3 status=0
 	shift 3
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
-		mpirun --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq \
+		mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq \
 		"$BENCH_PROGRAMS/$name" "$@" >"$dir/log" 2>&1 || status=$?
 	judge "$name $*" $status "$holds"
 }

@@ -6,11 +6,11 @@
  * --enable-recovery, and its check isn't one that begins and ends on all ranks.
  *
  * deserted [VICTIM [OPERATION]]: the rank that dies, below 0 counted from the last; barrier,
- * allreduce, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the first
- * operation of its communicator, and then those that are left go on in new ones; freed: of 3 ranks
- * one has done its part and freed the communicator before the other notices, and these two go on;
- * refused: of 3 ranks one knows before the communicator's first operation, and the other's message
- * comes when it has given that up.
+ * allreduce, iallgather, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the
+ * first operation of its communicator, and then those that are left go on in new ones; freed: of 3
+ * ranks one has done its part and freed the communicator before the other notices, and these two go
+ * on; refused: of 3 ranks one knows before the communicator's first operation, and the other's
+ * message comes when it has given that up.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -19,6 +19,19 @@
 
 /* Operations after which who waits for nobody has noticed, too. */
 enum { AHEAD = 20 };
+
+/* Each rank receives from the one that dies. */
+static int iallgather(MPI_Comm comm)
+{
+	int *all = t_alloc((size_t)t_size * sizeof(int)), one = 1, rc;
+	MPI_Request request;
+
+	rc = MPI_Iallgather(&one, 1, MPI_INT, all, 1, MPI_INT, comm, &request);
+	if (rc == MPI_SUCCESS)
+		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+	free(all);
+	return rc;
+}
 
 static int operate(const char *name, int victim, MPI_Comm comm)
 {
@@ -30,6 +43,8 @@ static int operate(const char *name, int victim, MPI_Comm comm)
 		return MPI_Bcast(&one, 1, MPI_INT, victim, comm);
 	if (!strcmp(name, "reduce"))
 		return MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, (victim + 1) % t_size, comm);
+	if (!strcmp(name, "iallgather"))
+		return iallgather(comm);
 	return MPI_Barrier(comm);
 }
 

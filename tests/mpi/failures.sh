@@ -14,7 +14,7 @@ job() {
 	mkdir -p "$tmp/session"
 	TMPDIR=$tmp/session timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "${softhca[@]}" -- \
 		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n "$2" --mca pml tupleq "${@:3}" >"$tmp/out" 2>&1
 	status=$?
 }

@@ -11,7 +11,7 @@ bad=0
 program=(p2p 5000)
 job() {
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "$@" -- \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n 2 --mca pml tupleq --mca pml_tupleq_promote_after 1 \
 		"$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}" >"$log" 2>&1
 }
@@ -101,7 +101,7 @@ warns() {
 	local times=$1 ranks=$2 option=$3 value=$4 said
 	shift 4
 	timeout -k 5 100 softhca run --nodes 2 "$option" "$value" -- \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n "$ranks" --mca pml tupleq "$TEST_BUILD/tests/mpi/$1" "${@:2}" >"$log" 2>&1
 	said=$(grep -ac 'messages are copied in pieces, which is slow.*ulimit -l' "$log")
 	if ! grep -aq '^ok ' "$log" || grep -aq '^not ok' "$log"; then

@@ -11,7 +11,7 @@ bad=0
 job() {
 	local ranks=$1 parameter=$2 value=$3
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited --pkeys 0xffff,0x8001 -- \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n "$ranks" --mca pml tupleq --mca "$parameter" "$value" \
 		"$TEST_BUILD/tests/mpi/variable" "$parameter" "$value" >"$log" 2>&1
 }
@@ -108,7 +108,7 @@ shown service_thread 1
 for limits in 64:1024 0:1024 4096:0; do
 	# shellcheck disable=SC2016 # for the ranks' shell
 	if timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
-		mpirun --allow-run-as-root --oversubscribe --mca plm isolated --mca mpi_yield_when_idle 1 -n 2 --mca pml tupleq \
+		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -n 2 --mca pml tupleq \
 		sh -c 'limit=${0#*:}; [ "$OMPI_COMM_WORLD_RANK" = 1 ] || limit=${0%:*}; OMPI_MCA_coll_tupleq_limit=$limit exec "$@"' \
 		"$limits" "$TEST_BUILD/tests/mpi/small" 1 200 >"$log" 2>&1; then
 		echo "ok params: collectives with the limits $limits"

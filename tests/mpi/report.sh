@@ -12,7 +12,7 @@ how=
 job() {
 	local ranks=$1
 	shift
-	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe --mca plm isolated \
+	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe \
 		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how >"$log" 2>&1
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.c - see check.h. */
+/*
+ * check.c - see check.h.
+ */
+#include "check.h"
+
 #include <time.h>
 #include <unistd.h>
-
-#include "check.h"
 
 static bool in_child;
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.c - see device.h. */
+/*
+ * device.c - see device.h.
+ */
+#include "device.h"
+
 #include <sys/mman.h>
 
 #include "check.h"
-#include "device.h"
 
 struct t_dev *t_open(void)
 {

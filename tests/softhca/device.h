@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.h - a device with its PD, and registered memory. */
+/*
+ * device.h - a device with its PD, and registered memory.
+ */
 #ifndef T_DEVICE_H
 #define T_DEVICE_H
 
 #include <stddef.h>
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 
 #define T_GRH 40 /* bytes that a UD receive holds before the payload */
 #define T_FULL_ACCESS                                                                \

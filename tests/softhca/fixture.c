@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fixture.c - see fixture.h. */
+/*
+ * fixture.c - see fixture.h.
+ */
 #define _GNU_SOURCE 1
+#include "fixture.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fixture.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
 

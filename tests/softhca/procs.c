@@ -4,6 +4,8 @@
  * every change, so a child that is killed at any instruction leaves nothing locked.
  */
 #define _GNU_SOURCE 1
+#include "procs.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -19,8 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "procs.h"
 
 #define SLICE_NS 10000000L /* how often a waiter looks whether the others are still well */
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* qp.c - see qp.h. */
+/*
+ * qp.c - see qp.h.
+ */
+#include "qp.h"
+
 #include <sched.h>
 
 #include "check.h"
-#include "qp.h"
 #include "work.h"
 
 struct t_params t_params(const struct t_dev *d)

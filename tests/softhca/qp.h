@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* qp.h - queue pairs, what they are made of, and their way to RTS. */
+/*
+ * qp.h - queue pairs, what they are made of, and their way to RTS.
+ */
 #ifndef T_QP_H
 #define T_QP_H
 

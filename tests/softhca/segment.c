@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* segment.c - see segment.h. */
+/*
+ * segment.c - see segment.h.
+ */
 #define _GNU_SOURCE 1
+#include "segment.h"
+
 #include <sched.h>
 #include <sys/shm.h>
 #include <sys/utsname.h>
-
-#include "segment.h"
 
 int seg_make(void)
 {

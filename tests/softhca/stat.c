@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stat.c - see stat.h. The document is walked as a tree, so that tests don't depend on where a row
- * hangs. */
+/*
+ * stat.c - see stat.h. The document is walked as a tree, so that tests don't depend on where a row
+ * hangs.
+ */
 #define _GNU_SOURCE 1
+#include "stat.h"
+
 #include <poll.h>
 
-#include "stat.h"
 #include "util.h"
 
 json_t *stat_json(void)

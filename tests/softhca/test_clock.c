@@ -4,6 +4,7 @@
  * that costs nothing: what it sees of time, and what that takes in real time. The verbs know of no
  * clock, so nothing here does either, but for the real time, which is asked of the kernel itself.
  */
+#define _GNU_SOURCE 1
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -201,6 +202,52 @@ static void test_lock(void **state)
 	t_true(real_now() - real < 9 * SECOND, "it took the real time");
 }
 
+/* Holds the lock for a minute. */
+static void *holder(void *arg)
+{
+	pthread_barrier_t *held = arg;
+
+	pthread_mutex_lock(&guard);
+	pthread_barrier_wait(held);
+	sleep(60);
+	pthread_mutex_unlock(&guard);
+	return NULL;
+}
+
+static void test_timed_lock(void **state)
+{
+	uint64_t real = real_now(), since;
+	pthread_barrier_t held;
+	struct timespec until;
+	pthread_t th;
+
+	(void)state;
+	join_clock();
+	t_ok(pthread_barrier_init(&held, NULL, 2));
+	t_ok(pthread_create(&th, NULL, holder, &held));
+	pthread_barrier_wait(&held);
+	since = t_now();
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	t_eq(pthread_mutex_timedlock(&guard, &until), ETIMEDOUT);
+	passed(since, 20 * SECOND);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += 20;
+	t_eq(pthread_mutex_clocklock(&guard, CLOCK_MONOTONIC, &until), ETIMEDOUT);
+	passed(since, 40 * SECOND);
+	until.tv_sec += 100;
+	t_ok(pthread_mutex_clocklock(&guard, CLOCK_MONOTONIC, &until));
+	passed(since, 60 * SECOND);
+	t_ok(pthread_mutex_unlock(&guard));
+	until.tv_nsec = -1;
+	t_ok(pthread_mutex_lock(&guard));
+	t_eq(pthread_mutex_timedlock(&guard, &until), EINVAL);
+	t_ok(pthread_mutex_unlock(&guard));
+	t_ok(pthread_join(th, NULL));
+	pthread_barrier_destroy(&held);
+	t_true(real_now() - real < 20 * SECOND, "it took the real time");
+}
+
 /* ---- processes ---- */
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
@@ -293,6 +340,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_cq_ex.c - extended completion queues: the polling protocol, what can be read, timestamps. */
+/*
+ * test_cq_ex.c - extended completion queues: the polling protocol, what can be read, timestamps.
+ */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <sched.h>

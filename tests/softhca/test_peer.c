@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_peer.c - peers that don't answer, partitions, and completion queues that overrun. */
+/*
+ * test_peer.c - peers that don't answer, partitions, and completion queues that overrun.
+ */
 #include "util.h"
 
 static struct t_dev *dev;

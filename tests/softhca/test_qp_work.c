@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_qp_work.c - what happens to posted work in each state of a QP: ERR, RESET, SQD, SQE, and too
- * early. */
+/*
+ * test_qp_work.c - what happens to posted work in each state of a QP: ERR, RESET, SQD, SQE, and too
+ * early.
+ */
 #include "util.h"
 
 static struct t_dev *dev;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_rc.c - the RC data path: every opcode, size and way of posting, and what the completions
- * say. */
+/*
+ * test_rc.c - the RC data path: every opcode, size and way of posting, and what the completions
+ * say.
+ */
 #include <arpa/inet.h>
 
 #include "util.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_srq.c - shared receive queues (basic): sharing, limit, overflow, traps of the scatter list,
- * last WQE. */
+/*
+ * test_srq.c - shared receive queues (basic): sharing, limit, overflow, traps of the scatter list,
+ * last WQE.
+ */
 #include "util.h"
 
 static struct t_dev *dev;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_uc.c - UC: the data path, and that what can't be delivered is lost without a word to the
- * sender. */
+/*
+ * test_uc.c - UC: the data path, and that what can't be delivered is lost without a word to the
+ * sender.
+ */
 #include <arpa/inet.h>
 
 #include "util.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
- * multicast. */
+/*
+ * test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
+ * multicast.
+ */
 #include <arpa/inet.h>
 #include <sys/mman.h>
 

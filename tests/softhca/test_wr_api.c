@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* test_wr_api.c - posting by ibv_wr_start, ibv_wr_complete and what lies between. */
+/*
+ * test_wr_api.c - posting by ibv_wr_start, ibv_wr_complete and what lies between.
+ */
 #include <arpa/inet.h>
 
 #include "util.h"

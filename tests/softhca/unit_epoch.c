@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_epoch.c - grace periods. */
+/*
+ * unit_epoch.c - grace periods.
+ */
 #define _GNU_SOURCE 1
 #include <pthread.h>
 #include <sched.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_event.c - event channels. */
+/*
+ * unit_event.c - event channels.
+ */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>

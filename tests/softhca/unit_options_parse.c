@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_options_parse.c - each type of value, good and bad. */
+/*
+ * unit_options_parse.c - each type of value, good and bad.
+ */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

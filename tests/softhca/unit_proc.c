@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_proc.c - process slots, and who still runs. */
+/*
+ * unit_proc.c - process slots, and who still runs.
+ */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_reap.c - what is left of processes that died, and of their reapers. */
+/*
+ * unit_reap.c - what is left of processes that died, and of their reapers.
+ */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <signal.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_table.c - context tables: scattered numbers, growth, threads. */
+/*
+ * unit_table.c - context tables: scattered numbers, growth, threads.
+ */
 #define _GNU_SOURCE 1
 #include <pthread.h>
 #include <stdlib.h>

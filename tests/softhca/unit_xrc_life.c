@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* unit_xrc_life.c - how long XRC domains and target QPs live. */
+/*
+ * unit_xrc_life.c - how long XRC domains and target QPs live.
+ */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <string.h>

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* work.c - see work.h. */
+/*
+ * work.c - see work.h.
+ */
+#include "work.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 
 #include "check.h"
-#include "work.h"
 
 struct ibv_send_wr t_wr(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* work.h - posting, and waiting for completions and events with a deadline. */
+/*
+ * work.h - posting, and waiting for completions and events with a deadline.
+ */
 #ifndef T_WORK_H
 #define T_WORK_H
 

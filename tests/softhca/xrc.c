@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* xrc.c - see xrc.h. */
+/*
+ * xrc.c - see xrc.h.
+ */
 #define _GNU_SOURCE 1
+#include "xrc.h"
+
 #include <fcntl.h>
 #include <unistd.h>
-
-#include "xrc.h"
 
 int x_file(char *path)
 {

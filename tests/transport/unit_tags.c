@@ -73,8 +73,9 @@ static bool sent(int32_t tag)
 {
 	static char data[8];
 	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	struct tq_req *req;
 
-	return tq_core_send(ctx, 0, tag, &buf, TQ_SEND_NOW, NULL, NULL) == 1;
+	return tq_core_send(ctx, 0, tag, &buf, 0, NULL, &req) == 1;
 }
 
 /* By rendezvous, of which nobody answers the RTS. */

@@ -93,18 +93,37 @@ static void started(struct world *w, struct op *op, int rc, const struct tq_stat
 
 /* ---- operations ---- */
 
+/* The `user` of a send whose operation the core asks for, if it needs that. */
+struct deferred {
+	struct op *op;
+	int asked;
+};
+
+void *users_send_pending(void *user)
+{
+	struct deferred *deferred = user;
+
+	deferred->asked++;
+	return deferred->op;
+}
+
 static void do_send(struct world *w, struct op *op)
 {
+	struct deferred deferred = {.op = op};
 	static const struct tq_status sent;
 	struct tq_ctx *ctx = w->ctx[op->ep][op->ctx];
-	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc = -EAGAIN;
+	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc;
 	struct tq_buf buf = op_buf(op);
 
-	/* Every other message is tried without a request first. */
+	/* Every other user is made on demand. */
 	if (op->id % 2)
-		rc = tq_core_send(ctx, rank, op->tag, &buf, op->flags | TQ_SEND_NOW, NULL, NULL);
-	if (rc == -EAGAIN)
+		rc = tq_core_send(ctx, rank, op->tag, &buf, op->flags | TQ_SEND_DEFER_USER,
+				  &deferred, &op->req);
+	else
 		rc = tq_core_send(ctx, rank, op->tag, &buf, op->flags, op, &op->req);
+	t_true(op->id % 2 == 0 || rc < 0 || deferred.asked == (rc == 0),
+	       "message %u: its user was asked for %d times, and the send returned %d", op->id,
+	       deferred.asked, rc);
 	started(w, op, rc, &sent);
 }
 

@@ -7,6 +7,8 @@
 
 /* An operation of a stream, now. */
 void users_op(struct world *w, struct op *op);
+/* The core's callback: `user` is what a deferred send was started with. */
+void *users_send_pending(void *user);
 /* Receives what the first mprobe there has taken. */
 void users_mrecv(struct world *w, int ep);
 /* Takes the requests that have ended. */

@@ -421,6 +421,7 @@ void world_start(struct world *w)
 	w->broken[0] = w->broken[1] = -1;
 	model_start(&w->m, &w->rng);
 	for (int e = 0; e < w->m.conf.neps; e++) {
+		w->m.ep[e].core.send_pending = users_send_pending;
 		if (sim_tracing)
 			w->m.ep[e].core.trace = trace_state;
 		if (!w->late_ctxs)

@@ -27,6 +27,11 @@ void shca_clock_reset(void);
  */
 void shca_clock_enter(enum shca_call what, uint64_t n);
 void shca_clock_leave(void);
+/* Does so for a call that takes place or not as the real world likes: costs nothing, and is no
+ * event of the program. */
+void shca_clock_enter_free(void);
+/* Waits until the real world is quiet, and keeps the turn. Inside of a call. False: it was. */
+bool shca_clock_settle_first(void);
 /* Adds a price to the calling thread's clock, inside of these two. */
 void shca_clock_pay(enum shca_call what, uint64_t n);
 
@@ -69,6 +74,8 @@ void shca_clock_exclude(void);
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */
 bool shca_clock_in_program(void);
+/* Returns true if that thread of this process has joined it. */
+bool shca_clock_is_joined(pid_t tid);
 /* The calling thread's clock now, in its program. */
 uint64_t shca_clock_read(void);
 /* Parks a thread that spins until `at`, when something is there for it, or something else comes,

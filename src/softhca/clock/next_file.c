@@ -65,7 +65,7 @@ static bool would_block(int fd, short events, int flags)
 
 static void out(void)
 {
-	shca_program_enter();
+	shca_program_enter_free();
 	shca_program_out();
 }
 
@@ -96,7 +96,7 @@ static bool leaves(int fd, short events, int flags)
 {
 	bool blocks;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	blocks = would_block(fd, events, flags);
 	if (blocks)
 		shca_program_out();

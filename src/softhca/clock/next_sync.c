@@ -22,6 +22,9 @@
 
 #define FUNCTIONS                                                                                \
 	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
+	FN(int, pthread_mutex_timedlock, (pthread_mutex_t * m, const struct timespec *t))        \
+	FN(int, pthread_mutex_clocklock,                                                         \
+	   (pthread_mutex_t * m, clockid_t clock, const struct timespec *t))                     \
 	FN(int, pthread_mutex_unlock, (pthread_mutex_t * m))                                     \
 	FN(int, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t * m))                    \
 	FN(int, pthread_cond_timedwait,                                                          \
@@ -55,7 +58,7 @@ static _Atomic unsigned waiting;
 /* Gives the turn away for a call that waits. */
 static void out(void)
 {
-	shca_program_enter();
+	shca_program_enter_free();
 	shca_program_out();
 }
 
@@ -91,6 +94,42 @@ static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
 
 /* ---------------------------------------------------------------- mutexes */
 
+/* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
+ * clock. */
+static bool is_contended(const pthread_mutex_t *m)
+{
+	return m->__data.__lock > 1;
+}
+
+/* Waits for a mutex that another thread holds, until a time. */
+static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
+{
+	int r;
+
+	shca_program_enter_free();
+	atomic_fetch_add(&waiting, 1);
+	/* The thread that holds the mutex may be parked, or on its way without a clock. */
+	if (!shca_program_has_clock(m->__data.__owner))
+		shca_program_stirs();
+	for (;;) {
+		shca_program_watches();
+		r = pthread_mutex_trylock(m);
+		if (r != EBUSY)
+			break;
+		if (until != SHCA_FOREVER && shca_program_now() >= until) {
+			r = ETIMEDOUT;
+			break;
+		}
+		if (shca_program_settles())
+			continue;
+		shca_program_contends();
+		shca_program_sleep(until, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	return r;
+}
+
 int shca_pthread_mutex_lock(pthread_mutex_t *m)
 {
 	int r, error = errno;
@@ -103,28 +142,63 @@ int shca_pthread_mutex_lock(pthread_mutex_t *m)
 	/* One that reports errors, or would wait for itself. */
 	if (m->__data.__owner == (int)gettid())
 		return NEXT(pthread_mutex_lock)(m);
-	shca_program_enter();
-	/* Who holds it may be parked. */
-	shca_program_contends();
-	atomic_fetch_add(&waiting, 1);
-	for (;;) {
-		shca_program_watches();
-		r = pthread_mutex_trylock(m);
-		if (r != EBUSY)
-			break;
-		shca_program_sleep(SHCA_FOREVER, false);
-	}
-	atomic_fetch_sub(&waiting, 1);
-	shca_program_leave();
+	r = wait_for_mutex(m, SHCA_FOREVER);
 	errno = error;
 	return r;
 }
 
+/* Returns true if the C library refuses to wait for the mutex at once, with the error to report. */
+static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+{
+	return t->tv_nsec < 0 || t->tv_nsec >= (long)SECOND ||
+	       (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) ||
+	       ((m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
+		m->__data.__owner == (int)gettid());
+}
+
+int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+{
+	int r, error = errno;
+
+	if (!shca_program_is_clocked() || is_refused(m, clock, t))
+		return NEXT(pthread_mutex_clocklock)(m, clock, t);
+	r = pthread_mutex_trylock(m);
+	if (r != EBUSY)
+		return r;
+	r = wait_for_mutex(m, deadline_of(clock, t));
+	errno = error;
+	return r;
+}
+
+int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_mutex_timedlock)(m, t);
+	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
+}
+
+/* What a thread without a clock was asked for it does before the program goes on, which may look at
+ * its memory next. */
+static void settle(void)
+{
+	int error = errno;
+
+	shca_program_enter_free();
+	shca_program_settles();
+	shca_program_leave();
+	errno = error;
+}
+
 int shca_pthread_mutex_unlock(pthread_mutex_t *m)
 {
+	bool clocked = shca_program_is_clocked(), contended = clocked && is_contended(m);
 	int r = NEXT(pthread_mutex_unlock)(m);
 
+	if (contended)
+		shca_program_stirs();
 	wake();
+	if (clocked && shca_program_is_stirred())
+		settle();
 	return r;
 }
 
@@ -140,16 +214,19 @@ static int wait_for_signal(pthread_mutex_t *m, uint64_t until)
 	bool over;
 	int r;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches();
+	if (is_contended(m))
+		shca_program_stirs();
 	r = NEXT(pthread_mutex_unlock)(m);
 	if (r) {
 		atomic_fetch_sub(&waiting, 1);
 		shca_program_leave();
 		return r;
 	}
-	shca_program_sleep(until, false);
+	if (!shca_program_settles())
+		shca_program_sleep(until, false);
 	atomic_fetch_sub(&waiting, 1);
 	over = until != SHCA_FOREVER && shca_program_now() >= until;
 	shca_program_leave();
@@ -242,7 +319,7 @@ static int wait_for_post(sem_t *s, uint64_t until)
 {
 	int r, error = errno;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
 	for (;;) {
 		shca_program_watches();
@@ -253,7 +330,8 @@ static int wait_for_post(sem_t *s, uint64_t until)
 			error = ETIMEDOUT;
 			break;
 		}
-		shca_program_sleep(until, false);
+		if (!shca_program_settles())
+			shca_program_sleep(until, false);
 	}
 	atomic_fetch_sub(&waiting, 1);
 	shca_program_leave();
@@ -312,14 +390,15 @@ static long futex_wait(const struct futex *f)
 	uint64_t until;
 	long r = -1;
 
-	shca_program_enter();
+	shca_program_enter_free();
 	until = futex_deadline(f);
 	shca_program_contends();
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches();
 	errno = EAGAIN;
 	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
-		shca_program_sleep(until, false);
+		if (!shca_program_settles())
+			shca_program_sleep(until, false);
 		errno = ETIMEDOUT;
 		r = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
 	}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* next_time.c - the time that a program reads, and its sleeps. */
+/*
+ * next_time.c - the time that a program reads, and its sleeps.
+ */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <sched.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * program.c - what libsofthca-clock.so asks of a thread's clock.
+ */
 #include "program.h"
 
 #include "clock.h"
@@ -54,6 +57,16 @@ void shca_program_enter(void)
 	shca_clock_enter(SHCA_CALL_WAIT, 1);
 }
 
+void shca_program_enter_free(void)
+{
+	shca_clock_enter_free();
+}
+
+bool shca_program_settles(void)
+{
+	return shca_clock_settle_first();
+}
+
 void shca_program_leave(void)
 {
 	shca_clock_leave();
@@ -104,6 +117,16 @@ void shca_program_contends(void)
 void shca_program_stirs(void)
 {
 	shca_clock_disturb(shca_clk);
+}
+
+bool shca_program_is_stirred(void)
+{
+	return atomic_load_explicit(&shca_clk->stirred, memory_order_relaxed);
+}
+
+bool shca_program_has_clock(pid_t tid)
+{
+	return shca_clock_is_joined(tid);
 }
 
 bool shca_program_is_channel(int fd)

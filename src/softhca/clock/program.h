@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SHCA_PROGRAM __attribute__((visibility("default")))
 #define SHCA_FOREVER UINT64_MAX
@@ -25,7 +26,12 @@ SHCA_PROGRAM uint64_t shca_program_date(void);
 /* Begins and ends a call that may wait: a sync point. */
 SHCA_PROGRAM void shca_program_enter(void);
 SHCA_PROGRAM void shca_program_leave(void);
-/* Between these two: sleeps until a time, or until an event of a completion channel comes
+/* Begins one that takes place or not as the real world likes: costs nothing, and is no event of the
+ * program. */
+SHCA_PROGRAM void shca_program_enter_free(void);
+/* Between these two: waits until the real world is quiet, and keeps the turn. False: it was. */
+SHCA_PROGRAM bool shca_program_settles(void);
+/* ... sleeps until a time, or until an event of a completion channel comes
  * (`events`). */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
 /* ... before it looks for something that the real world may bring: the sleep that follows ends
@@ -58,6 +64,10 @@ SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
 /* The program did something that may wake others in the real world. */
 SHCA_PROGRAM void shca_program_stirs(void);
+/* Returns true if something did, and nobody has waited for that yet. */
+SHCA_PROGRAM bool shca_program_is_stirred(void);
+/* Returns true if that thread of this process has a clock. */
+SHCA_PROGRAM bool shca_program_has_clock(pid_t tid);
 /* Returns true if all that a process's descriptor tells of are events of verbs. */
 SHCA_PROGRAM bool shca_program_is_channel(int fd);
 

@@ -131,11 +131,16 @@ void shca_clock_reset(void)
 
 /* ---------------------------------------------------------------- the turn */
 
+static bool joined(void)
+{
+	return self.actor && self.life == here.life;
+}
+
 /* What one who has the turn, but may not be first, does with it. */
 enum verdict {
 	MINE,    /* go on */
 	ADAPTER, /* execute what is due in this process's adapters first */
-	WORLD,   /* time would pass while the real world is busy */
+	WORLD,   /* the real world is busy */
 	PACE,    /* time would pass because threads look for something that nobody knows of */
 	OTHERS,  /* give the turn to the first */
 };
@@ -181,10 +186,11 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 
 	if (first != actor && !(first == here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
+	/* Also if no time passes: what the first looks at must not depend on how far others got. */
+	if (atomic_load(&shca_clk->stirred))
+		return WORLD;
 	due = atomic_load(&shca_clk->due[first]);
 	if (due > atomic_load(&shca_clk->now)) {
-		if (atomic_load(&shca_clk->stirred))
-			return WORLD;
 		*ns = to_pace(due);
 		if (*ns)
 			return PACE;
@@ -229,6 +235,23 @@ static void settle(void)
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->idle, 0);
 	shca_actors_look(shca_clk, SHCA_NO_PROC);
+}
+
+bool shca_clock_settle_first(void)
+{
+	bool stirred;
+
+	if (!joined())
+		return false;
+	shca_clock_lock(here.fabric);
+	stirred = atomic_load(&shca_clk->stirred) && atomic_load(&shca_clk->holder) == self.actor;
+	if (stirred) {
+		/* This thread looks anyway, and is not to be due while it has the turn. */
+		atomic_store(&shca_clk->actors[self.actor - 1].on_world, 0);
+		settle();
+	}
+	shca_clock_unlock(here.fabric);
+	return stirred;
 }
 
 bool shca_turn_step(uint32_t actor)
@@ -357,11 +380,6 @@ static void begin_to_trap(void)
 	self.clock = clock;
 }
 
-static bool joined(void)
-{
-	return self.actor && self.life == here.life;
-}
-
 static void join(void)
 {
 	uint32_t nr = atomic_fetch_add(&here.threads, 1) & 0xff, actor;
@@ -390,7 +408,6 @@ static void sync_here(void)
 	uint32_t actor = self.actor - 1;
 	struct shca_actor *a = &shca_clk->actors[actor];
 
-	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
 	atomic_store_explicit(&a->clock, self.clock, memory_order_relaxed);
 	if (atomic_load_explicit(&shca_clk->holder, memory_order_relaxed) == actor + 1 &&
 	    self.clock < atomic_load(&shca_clk->next)) {
@@ -399,7 +416,14 @@ static void sync_here(void)
 		want(actor, SHCA_ACTOR_READY, self.clock);
 		await(actor);
 	}
-	shca_clock_hash(shca_clk, (self.clock - shca_clk->zero) << 8 ^ a->order);
+}
+
+/* One that is an event of the program: the same in each run. */
+static void note_sync(void)
+{
+	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
+	shca_clock_hash(shca_clk, (self.clock - shca_clk->zero) << 8 ^
+					  shca_clk->actors[self.actor - 1].order);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -431,20 +455,35 @@ void shca_clock_pay(enum shca_call what, uint64_t n)
 		self.clock += here.seed && price ? jitter(price) : price;
 }
 
-void shca_clock_enter(enum shca_call what, uint64_t n)
+/* Returns true if the thread was in its program, and has a clock. */
+static bool begin(enum shca_call what)
 {
 	if (self.depth++)
-		return;
+		return false;
 	if (joined())
 		charge();
 	else
 		join();
 	if (!joined()) /* no actor is left: it runs as it likes */
-		return;
+		return false;
 	atomic_store_explicit(&shca_clk->actors[self.actor - 1].where, what, memory_order_relaxed);
 	atomic_store_explicit(&shca_clk->actors[self.actor - 1].on_world, 0, memory_order_relaxed);
+	return true;
+}
+
+void shca_clock_enter(enum shca_call what, uint64_t n)
+{
+	if (!begin(what))
+		return;
 	shca_clock_pay(what, n);
 	sync_here();
+	note_sync();
+}
+
+void shca_clock_enter_free(void)
+{
+	if (begin(SHCA_CALL_WAIT))
+		sync_here();
 }
 
 void shca_clock_leave(void)
@@ -573,6 +612,15 @@ void shca_clock_inherit(void)
 bool shca_clock_in_program(void)
 {
 	return (joined() || self.heir) && !self.depth;
+}
+
+bool shca_clock_is_joined(pid_t tid)
+{
+	uint32_t i = atomic_load(&shca_clk->threads[here.slot]);
+
+	while (i && atomic_load(&shca_clk->actors[i - 1].tid) != tid)
+		i = atomic_load(&shca_clk->actors[i - 1].sibling);
+	return i;
 }
 
 uint64_t shca_clock_read(void)

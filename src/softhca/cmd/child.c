@@ -4,13 +4,14 @@
  * as one job.
  */
 #define _GNU_SOURCE 1
+#include "child.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
 #include "cmd.h"
 
 static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * columns.c - the columns of softhca stat and how each object is shown in them.
+ */
 #include "columns.h"
 
 #include <stdio.h>

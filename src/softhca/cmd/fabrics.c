@@ -3,6 +3,8 @@
  * fabrics.c - the folder of this user's fabrics.
  */
 #define _GNU_SOURCE 1
+#include "fabrics.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +16,6 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
-#include "fabrics.h"
 
 #define NAME_TRIES 16
 

@@ -3,6 +3,8 @@
  * library.c - finds libsofthca.so and puts it into LD_PRELOAD.
  */
 #define _GNU_SOURCE 1
+#include "library.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -10,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "library.h"
 
 #define LIBRARY       "libsofthca.so"
 #define CLOCK_LIBRARY "libsofthca-clock.so"

@@ -5,6 +5,8 @@
  * program (exec) the kernel says nothing: these are looked for now and then.
  */
 #define _GNU_SOURCE 1
+#include "monitor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,7 +17,6 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
-#include "monitor.h"
 #include "watch.h"
 #include "world.h"
 

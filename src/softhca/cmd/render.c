@@ -3,10 +3,10 @@
  * render.c - JSON as a table or as text.
  */
 #define _GNU_SOURCE 1
+#include "render.h"
+
 #include <ctype.h>
 #include <string.h>
-
-#include "render.h"
 
 #define CELL 160
 

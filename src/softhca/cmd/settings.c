@@ -4,13 +4,13 @@
  * precedence.
  */
 #define _GNU_SOURCE 1
+#include "settings.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "settings.h"
 
 #define KEY_OPTION 0x1000 /* + enum shca_opt; beyond every character */
 #define KEY_CONFIG 0x2000

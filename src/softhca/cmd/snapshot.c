@@ -4,6 +4,8 @@
  * before it is followed: the entry may just be changing hands.
  */
 #define _GNU_SOURCE 1
+#include "snapshot.h"
+
 #include <stddef.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -16,7 +18,6 @@
 #include "fabric/table.h"
 #include "fabrics.h"
 #include "render.h"
-#include "snapshot.h"
 
 #define NAME_OF(names, i) ((size_t)(i) < sizeof(names) / sizeof(names[0]) ? names[i] : NULL)
 

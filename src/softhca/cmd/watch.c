@@ -6,13 +6,14 @@
  * it.
  */
 #define _GNU_SOURCE 1
+#include "watch.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "fabric/actors.h"
-#include "watch.h"
 
 /* Looks at which a thread has to sleep: one may just be between two system calls. */
 #define ASLEEP 3

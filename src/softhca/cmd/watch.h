@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* watch.h - the monitor's eye on a virtual clock: nobody keeps the turn while he sleeps, or for
- * ever. */
+/*
+ * watch.h - the monitor's eye on a virtual clock: nobody keeps the turn while he sleeps, or for
+ * ever.
+ */
 #ifndef SHCA_WATCH_H
 #define SHCA_WATCH_H
 

@@ -5,6 +5,8 @@
  * world they have said by then.
  */
 #define _GNU_SOURCE 1
+#include "world.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,8 +16,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "world.h"
 
 #define NAP_NS      20000u /* between looks, at first */
 #define NAP_MAX_NS  1000000u

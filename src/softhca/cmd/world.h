@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* world.h - whether the processes of a job are busy in the real world: what a virtual clock waits
- * for. */
+/*
+ * world.h - whether the processes of a job are busy in the real world: what a virtual clock waits
+ * for.
+ */
 #ifndef SHCA_WORLD_H
 #define SHCA_WORLD_H
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * actors.c - the actors of a virtual clock: which is due first, and handing the turn on.
+ */
 #include "actors.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -18,6 +22,8 @@
 #define ZERO_NS 1000000000000u
 /* The date when a run that can be repeated begins, in CLOCK_REALTIME. */
 #define FIXED_DATE_NS 1000000000000000000u
+/* ... and how fast the TSC that it sees counts: what is measured differs from run to run. */
+#define FIXED_TSC_PER_S 2000000000u
 
 const char *const shca_actor_state_names[SHCA_ACTOR_STATES] = {
 	[SHCA_ACTOR_FREE] = "free",         [SHCA_ACTOR_RUNS] = "runs",
@@ -54,7 +60,7 @@ int shca_clock_init(struct shca_clock *c, const struct shca_config *config)
 	c->real_zero = config->value[SHCA_O_CLOCK_CPU]
 			       ? (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec
 			       : FIXED_DATE_NS;
-	c->tsc_per_s = measure_cycles();
+	c->tsc_per_s = config->value[SHCA_O_CLOCK_CPU] ? measure_cycles() : FIXED_TSC_PER_S;
 	c->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
 	atomic_store(&c->now, c->zero);
 	atomic_store(&c->next, 0);
@@ -72,10 +78,13 @@ static void wake(_Atomic uint32_t *futex)
 
 static void wake_actor(struct shca_fabric *f, uint32_t actor)
 {
+	struct shca_actor *to = f->hdr->clock.actors + actor;
+
+	assert(actor < SHCA_MAX_ACTORS);
 	if (actor < SHCA_MAX_ADAPTERS)
 		shca_proc_wake(&f->hdr->procs[actor]);
 	else
-		wake(&f->hdr->clock.actors[actor].granted);
+		wake(&to->granted);
 }
 
 void shca_clock_lock(struct shca_fabric *f)

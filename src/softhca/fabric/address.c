@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * address.c - GIDs, LIDs, MAC addresses, and the HCA that an address leads to.
+ */
 #include "address.h"
 
 #include <endian.h>

@@ -7,14 +7,14 @@
  * when it is backed again. Smaller ones keep theirs, and are cleared when handed out.
  */
 #define _GNU_SOURCE 1
+#include "arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "arena.h"
 
 #define PAGE      4096ULL
 #define PAGES     (SHCA_ARENA / PAGE)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cycles.h - the counter of time that a CPU can read without a system call. */
+/*
+ * cycles.h - the counter of time that a CPU can read without a system call.
+ */
 #ifndef SHCA_CYCLES_H
 #define SHCA_CYCLES_H
 

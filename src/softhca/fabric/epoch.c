@@ -2,6 +2,8 @@
 /*
  * epoch.c - executor slots of threads, and waiting for executors of all processes to leave.
  */
+#include "epoch.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -9,7 +11,6 @@
 #include <unistd.h>
 
 #include "cancel.h"
-#include "epoch.h"
 #include "proc.h"
 
 #define SPINS         200       /* then yield as often, then sleep */

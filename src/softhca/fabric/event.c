@@ -3,6 +3,8 @@
  * event.c - FIFOs as event channels, and the descriptors that this process writes to others' with.
  */
 #define _GNU_SOURCE 1
+#include "event.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +15,8 @@
 
 #include "actors.h"
 #include "cancel.h"
-#include "event.h"
+#include "table.h"
+#include "xrc_life.h"
 
 #define CACHED    256
 #define PIPE_SIZE (1 << 20)
@@ -195,4 +198,37 @@ void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32
 	}
 	pthread_mutex_unlock(&cache.lock);
 	shca_cancel_restore(cancel);
+}
+
+static void send_about_qp(struct shca_fabric *f, struct shca_hca *hca,
+			  const struct shca_qp_entry *e, unsigned proc, uint32_t channel,
+			  enum ibv_event_type type)
+{
+	struct shca_event ev = {
+		.kind = type,
+		.idx = shca_table_index(f, &hca->tables[SHCA_QP], e),
+		.number = shca_table_number(e),
+	};
+
+	shca_event_send(f, hca, proc, channel, &ev);
+}
+
+void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+			enum ibv_event_type type)
+{
+	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
+
+	if (e->type != IBV_QPT_XRC_RECV) {
+		send_about_qp(f, hca, e, owner, e->async_channel, type);
+		return;
+	}
+	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
+		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
+
+		/* Its creator hears of it in the context in which it was made. */
+		if (p == owner)
+			channel = e->async_channel + 1;
+		if (shca_opened_by(e->openers, p) && channel)
+			send_about_qp(f, hca, e, p, channel - 1, type);
+	}
 }

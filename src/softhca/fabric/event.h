@@ -34,4 +34,9 @@ bool shca_event_is_channel(int fd);
 /* Forgets cached descriptors (in a forked child). */
 void shca_event_reset(void);
 
+/* Sends an event about a QP to its owner (an XRC target QP: to each process that has it open). Any
+ * process. */
+void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
+			enum ibv_event_type type);
+
 #endif

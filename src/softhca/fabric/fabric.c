@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "address.h"
 #include "actors.h"
+#include "address.h"
 #include "space.h"
 #include "sysfs.h"
 #include "table.h"

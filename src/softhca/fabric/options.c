@@ -4,13 +4,14 @@
  * single values.
  */
 #define _GNU_SOURCE 1
+#include "options.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layout.h"
-#include "options.h"
 #include "options_parse.h"
 
 #define JOIN_(a, b) a##b

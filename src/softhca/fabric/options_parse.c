@@ -4,13 +4,13 @@
  * a value written with a fraction is exact, and no locale's decimal comma gets in the way.
  */
 #define _GNU_SOURCE 1
+#include "options_parse.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include "options_parse.h"
 
 #define MAX_DIGITS 18 /* of a mantissa, and of an exponent's value: both fit in 64 bits */
 

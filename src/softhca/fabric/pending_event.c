@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pending_event.c - noting, sending and clearing pending events.
+ */
 #include "pending_event.h"
 
 #include "epoch.h"
@@ -31,40 +34,6 @@ void shca_pending_event_note(const struct shca_fabric *f, const struct shca_hca 
 void shca_pending_event_clear(void)
 {
 	atomic_store_explicit(&shca_exec_self()->pending_event, 0, memory_order_release);
-}
-
-/* ---- telling ---- */
-
-static void tell(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-		 unsigned proc, uint32_t channel, enum ibv_event_type type)
-{
-	struct shca_event ev = {
-		.kind = type,
-		.idx = shca_table_index(f, &hca->tables[SHCA_QP], e),
-		.number = shca_table_number(e),
-	};
-
-	shca_event_send(f, hca, proc, channel, &ev);
-}
-
-void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-			enum ibv_event_type type)
-{
-	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
-
-	if (e->type != IBV_QPT_XRC_RECV) {
-		tell(f, hca, e, owner, e->async_channel, type);
-		return;
-	}
-	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
-		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
-
-		/* Its creator hears of it in the context in which it was made. */
-		if (p == owner)
-			channel = e->async_channel + 1;
-		if (shca_opened_by(e->openers, p) && channel)
-			tell(f, hca, e, p, channel - 1, type);
-	}
 }
 
 /* Nobody owns a target QP's queue. */

@@ -25,9 +25,4 @@ void shca_pending_event_clear(void);
 /* Pays for all threads of a process that died, if they had made the change. */
 void shca_pending_event_reap(struct shca_fabric *f, unsigned proc);
 
-/* Sends an event about a QP to its owner (an XRC target QP: to each process that has it open). Any
- * process. */
-void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-			enum ibv_event_type type);
-
 #endif

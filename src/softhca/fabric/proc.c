@@ -3,6 +3,8 @@
  * proc.c - process slots: taking one, giving it back, and asking the kernel who still runs.
  */
 #define _GNU_SOURCE 1
+#include "proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +18,6 @@
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
-#include "proc.h"
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 

@@ -62,4 +62,13 @@ void shca_proc_wake(struct shca_proc *p);
 /* ... and, in virtual time, makes its adapters due now. */
 void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p);
 
+/* Wakes a process's engine like shca_proc_wake(), but only reads if the engine is awake. The work
+ * must be stored in sequentially consistent order: either the engine sees it when it looks once
+ * more, or the engine is seen sleeping here. */
+static inline void shca_proc_wake_sleeper(struct shca_proc *p)
+{
+	if (atomic_load(&p->sleeping))
+		shca_proc_wake(p);
+}
+
 #endif

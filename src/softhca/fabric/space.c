@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * space.c - the free space of the file system that a fabric is in.
+ */
 #define _GNU_SOURCE 1
 #include "space.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory behind the shared file of a fabric, and what there is to say where there is none, or where
- * there are no addresses. */
+/*
+ * space.h - the space of the file system that a fabric's shared file is in, and the sentences for
+ * when there is none, or no addresses.
+ */
 #ifndef SHCA_SPACE_H
 #define SHCA_SPACE_H
 

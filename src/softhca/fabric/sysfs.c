@@ -2,6 +2,8 @@
 /*
  * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs,_mad}.
  */
+#include "sysfs.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +14,6 @@
 #include <unistd.h>
 
 #include "address.h"
-#include "sysfs.h"
 
 #define TREE_LEN (sizeof(((struct shca_fabric_header *)0)->dir) + 16)
 

@@ -6,11 +6,11 @@
  * finds, or a count that is one too high (it died between two instructions): the limit then comes
  * one object early.
  */
+#include "table.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "table.h"
 
 #define BATCH_BYTES 65536u /* memory by which a table grows */
 #define PROBES      1024u  /* entries looked at before growing is the better choice */

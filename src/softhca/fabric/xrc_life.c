@@ -6,12 +6,13 @@
  * the process on whose behalf it does, so that the reaper of that process finds it if this one dies
  * on the way.
  */
+#include "xrc_life.h"
+
 #include <errno.h>
 #include <fcntl.h>
 
 #include "epoch.h"
 #include "table.h"
-#include "xrc_life.h"
 
 #define BATCH 64 /* target QPs that end together */
 

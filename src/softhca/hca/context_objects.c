@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* context_objects.c - the lists of contexts and of their objects, all under one lock. */
+/*
+ * context_objects.c - the lists of contexts and of their objects, all under one lock.
+ */
 #include "context_objects.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -35,10 +37,10 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 	o->kind = kind;
 	o->object = object;
 	pthread_mutex_lock(&lock);
-	o->at = &ctx->objects;
+	o->link = &ctx->objects;
 	o->next = ctx->objects;
 	if (o->next)
-		o->next->at = &o->next;
+		o->next->link = &o->next;
 	ctx->objects = o;
 	pthread_mutex_unlock(&lock);
 }
@@ -46,9 +48,9 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 /* Needs the lock. */
 static void take_out(struct shca_context_object *o)
 {
-	*o->at = o->next;
+	*o->link = o->next;
 	if (o->next)
-		o->next->at = o->at;
+		o->next->link = o->link;
 }
 
 void shca_context_objects_remove(struct shca_context_object *o)

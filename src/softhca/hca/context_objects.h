@@ -1,35 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * context_objects.h - the contexts that this process has open, and what each of them owns: closing
- * one ends what is left in it, and a forked child disables what it inherits.
+ * context_objects.h - the contexts that this process has open, and the objects of each. Closing a
+ * context ends the objects that are left in it, and a forked child disables those that it inherits.
  */
 #ifndef SHCA_CONTEXT_OBJECTS_H
 #define SHCA_CONTEXT_OBJECTS_H
 
-#include "objects.h"
+#include "context.h"
 
-/* A context was opened; it is this process's until it is closed or the process forks. */
+/* Kinds of objects, in the order in which the kernel ends them when a context is closed: users
+ * before what they use. */
+enum shca_object_kind {
+	SHCA_OBJECT_QP,
+	SHCA_OBJECT_SRQ,
+	SHCA_OBJECT_MR,
+	SHCA_OBJECT_CQ,
+	SHCA_OBJECT_XRCD,
+	SHCA_OBJECT_PD,
+	SHCA_OBJECT_TD,
+	SHCA_OBJECT_CHANNEL,
+	SHCA_OBJECT_KINDS
+};
+
+/* A node in the list of a context's objects; each object embeds one. */
+struct shca_context_object {
+	struct shca_context_object *next;
+	struct shca_context_object **link; /* the pointer that points to this node */
+	void *object;
+	enum shca_object_kind kind;
+};
+
+/* Adds a context that was just opened. It is this process's until it is closed or the process
+ * forks. */
 void shca_context_objects_open(struct shca_context *ctx);
-/* From here on it isn't, for shca_ours(); what it owns can still be taken. */
+/* Removes a context: shca_ours() is false for it from here on. Its objects can still be taken. */
 void shca_context_objects_close(struct shca_context *ctx);
 
-/* An object was made in a context, or is about to go. */
-void shca_context_objects_add(struct ibv_context *ctx, struct shca_context_object *o,
+/* Adds an object that was made in a context. */
+void shca_context_objects_add(struct ibv_context *ctx, struct shca_context_object *node,
 			      enum shca_object_kind kind, void *object);
-void shca_context_objects_remove(struct shca_context_object *o);
+/* Removes an object that is about to be destroyed. */
+void shca_context_objects_remove(struct shca_context_object *node);
 
-/* Does it own anything? */
+/* Returns true if a context has objects. */
 bool shca_context_objects_any(struct shca_context *ctx);
-/* Takes an object of that kind out and returns it; NULL: there is none. */
+/* Removes an object of that kind and returns it, or returns NULL if there is none. */
 void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind);
-/* Calls fn for all that a context owns; it must not make or end any. */
+/* Calls fn for each object of a context; fn must not make or destroy any. */
 void shca_context_objects_each(struct shca_context *ctx,
 			       void (*fn)(enum shca_object_kind kind, void *object));
 
-/* Around a fork: nothing changes meanwhile. */
+/* Locks the lists before a fork, so that the child gets them in order. */
 void shca_context_objects_fork_prepare(void);
+/* Unlocks the lists in the parent after a fork. */
 void shca_context_objects_fork_parent(void);
-/* In the child, first of all: none of it is this process's; fn is told each context. */
+/* Gives up all contexts in a forked child, and calls fn for each. Call it before anything else. */
 void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx));
 
 #endif

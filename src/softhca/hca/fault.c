@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fault.c - drawing for injected faults.
+ */
 #include "fault.h"
 
 static uint64_t mix(uint64_t x)
@@ -28,7 +31,7 @@ bool shca_fault_hits_slow(enum shca_opt rate, struct shca_hca *hca)
 	return true;
 }
 
-uint64_t shca_reorder_delay_slow(void)
+uint64_t shca_fault_reorder_delay_slow(void)
 {
 	uint64_t most = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_REORDER_DELAY);
 

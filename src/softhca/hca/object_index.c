@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * object_index.c - pages of pointers by HCA, kind and table index.
+ */
 #include "object_index.h"
 
 #include <errno.h>

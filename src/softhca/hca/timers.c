@@ -1,85 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * timers.c - a binary heap of timers.
+ */
 #include "timers.h"
 
 #include <stdlib.h>
 
-static void put(struct shca_timers *h, uint32_t i, struct shca_timer *t)
+static void put(struct shca_timers *timers, uint32_t i, struct shca_timer *timer)
 {
-	h->heap[i] = t;
-	t->at = i + 1;
+	timers->heap[i] = timer;
+	timer->at = i + 1;
 }
 
-static void up(struct shca_timers *h, uint32_t i, struct shca_timer *t)
+static void sift_up(struct shca_timers *timers, uint32_t i, struct shca_timer *timer)
 {
-	for (; i && t->when < h->heap[(i - 1) / 2]->when; i = (i - 1) / 2)
-		put(h, i, h->heap[(i - 1) / 2]);
-	put(h, i, t);
+	for (; i && timer->when < timers->heap[(i - 1) / 2]->when; i = (i - 1) / 2)
+		put(timers, i, timers->heap[(i - 1) / 2]);
+	put(timers, i, timer);
 }
 
-static void down(struct shca_timers *h, uint32_t i, struct shca_timer *t)
+static void sift_down(struct shca_timers *timers, uint32_t i, struct shca_timer *timer)
 {
 	for (;;) {
 		uint32_t c = 2 * i + 1;
 
-		if (c + 1 < h->n && h->heap[c + 1]->when < h->heap[c]->when)
+		if (c + 1 < timers->n && timers->heap[c + 1]->when < timers->heap[c]->when)
 			c++;
-		if (c >= h->n || h->heap[c]->when >= t->when)
+		if (c >= timers->n || timers->heap[c]->when >= timer->when)
 			break;
-		put(h, i, h->heap[c]);
+		put(timers, i, timers->heap[c]);
 		i = c;
 	}
-	put(h, i, t);
+	put(timers, i, timer);
 }
 
-bool shca_timers_add(struct shca_timers *h, struct shca_timer *t)
+bool shca_timers_add(struct shca_timers *timers, struct shca_timer *timer)
 {
-	if (h->n == h->room) {
-		uint32_t room = h->room ? 2 * h->room : 64;
-		struct shca_timer **p = realloc(h->heap, room * sizeof(struct shca_timer *));
+	if (timers->n == timers->room) {
+		uint32_t room = timers->room ? 2 * timers->room : 64;
+		struct shca_timer **heap =
+			realloc(timers->heap, room * sizeof(struct shca_timer *));
 
-		if (!p)
+		if (!heap)
 			return false;
-		h->heap = p;
-		h->room = room;
+		timers->heap = heap;
+		timers->room = room;
 	}
-	up(h, h->n++, t);
+	sift_up(timers, timers->n++, timer);
 	return true;
 }
 
-void shca_timers_del(struct shca_timers *h, struct shca_timer *t)
+void shca_timers_del(struct shca_timers *timers, struct shca_timer *timer)
 {
-	uint32_t i = t->at;
+	uint32_t i = timer->at;
 	struct shca_timer *last;
 
 	if (!i--)
 		return;
-	t->at = 0;
-	last = h->heap[--h->n];
-	if (last == t)
+	timer->at = 0;
+	last = timers->heap[--timers->n];
+	if (last == timer)
 		return;
-	if (i && last->when < h->heap[(i - 1) / 2]->when)
-		up(h, i, last);
+	if (i && last->when < timers->heap[(i - 1) / 2]->when)
+		sift_up(timers, i, last);
 	else
-		down(h, i, last);
+		sift_down(timers, i, last);
 }
 
-struct shca_timer *shca_timers_pop(struct shca_timers *h, uint64_t now)
+struct shca_timer *shca_timers_pop(struct shca_timers *timers, uint64_t now)
 {
-	struct shca_timer *t = h->n ? h->heap[0] : NULL;
+	struct shca_timer *timer = timers->n ? timers->heap[0] : NULL;
 
-	if (!t || t->when > now)
+	if (!timer || timer->when > now)
 		return NULL;
-	shca_timers_del(h, t);
-	return t;
+	shca_timers_del(timers, timer);
+	return timer;
 }
 
-uint64_t shca_timers_next(const struct shca_timers *h)
+uint64_t shca_timers_next(const struct shca_timers *timers)
 {
-	return h->n ? h->heap[0]->when : UINT64_MAX;
+	return timers->n ? timers->heap[0]->when : UINT64_MAX;
 }
 
-void shca_timers_rebuild(struct shca_timers *h)
+void shca_timers_rebuild(struct shca_timers *timers)
 {
-	for (uint32_t i = h->n / 2; i-- > 0;)
-		down(h, i, h->heap[i]);
+	for (uint32_t i = timers->n / 2; i-- > 0;)
+		sift_down(timers, i, timers->heap[i]);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ah.c - address handles: where a UD send goes. */
+/*
+ * ah.c - address handles: where a UD send goes.
+ */
 #include "verbs.h"
 
 #include <endian.h>
@@ -7,6 +9,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
+#include "hca/execution/ah.h"
 #include "hca/execution/grh.h"
 #include "hca/objects/mcast.h"
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* async.c - asynchronous events: from the records of a context's event channel to the user's
- * objects. */
+/*
+ * async.c - asynchronous events: from the records of a context's event channel to the user's
+ * objects.
+ */
 #include "verbs.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "clock/clock.h"
+#include "fabric/event.h"
 #include "hca/event_ack.h"
-#include "hca/ops.h"
-#include "hca/queues/qp.h"
+#include "hca/objects/qp.h"
 
 enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
 

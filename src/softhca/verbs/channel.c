@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* channel.c - completion channels: the descriptor on which an application waits for armed CQs. */
+/*
+ * channel.c - completion channels: the descriptor on which an application waits for armed CQs.
+ */
 #include "verbs.h"
 
 #include <errno.h>
@@ -7,9 +9,10 @@
 #include <unistd.h>
 
 #include "clock/clock.h"
+#include "fabric/event.h"
 #include "hca/context_objects.h"
 #include "hca/event_ack.h"
-#include "hca/ops.h"
+#include "hca/queues/cq.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {

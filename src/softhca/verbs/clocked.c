@@ -8,9 +8,10 @@
 #include <errno.h>
 
 #include "clock/clock.h"
+#include "hca/execution/post.h"
+#include "hca/objects/qp.h"
 #include "hca/queues/cq.h"
-#include "hca/ops.h"
-#include "hca/queues/qp.h"
+#include "hca/queues/queue_pair.h"
 
 static uint64_t visible(void *place)
 {

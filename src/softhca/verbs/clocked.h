@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clocked.h - the operations of the data path in virtual time: those of hca/ops.h, each a sync
- * point. */
+/*
+ * clocked.h - the operations of the data path in virtual time: those of hca/ops.h, each a sync
+ * point.
+ */
 #ifndef SHCA_CLOCKED_H
 #define SHCA_CLOCKED_H
 
-#include "hca/objects.h"
+#include "hca/context.h"
 
 /* Puts them in place of those in the tables. */
 void shca_clocked_ops(struct ibv_context_ops *ops);

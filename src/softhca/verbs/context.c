@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* context.c - opening and closing devices, and the tables of operations that inline verbs go
- * through. */
-#include "clocked.h"
+/*
+ * context.c - opening and closing devices, and the tables of operations that inline verbs go
+ * through.
+ */
 #include "verbs.h"
 
 #include <errno.h>
@@ -10,9 +11,15 @@
 #include <unistd.h>
 
 #include "clock/clock.h"
+#include "clocked.h"
 #include "fabric/cancel.h"
+#include "fabric/event.h"
 #include "hca/context_objects.h"
-#include "hca/ops.h"
+#include "hca/execution/post.h"
+#include "hca/objects/mr_register.h"
+#include "hca/objects/qp.h"
+#include "hca/objects/xrcd.h"
+#include "hca/queues/srq.h"
 
 #define MAX_COMP_VECTORS 64
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device.c - the list of devices: the HCAs of this process's virtual node. */
+/*
+ * device.c - the list of devices: the HCAs of this process's virtual node.
+ */
 #include "verbs.h"
 
 #include <endian.h>

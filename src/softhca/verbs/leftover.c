@@ -8,8 +8,13 @@
 
 #include <errno.h>
 
+#include "fabric/event.h"
 #include "hca/context_objects.h"
-#include "hca/ops.h"
+#include "hca/execution/wr_api.h"
+#include "hca/objects/mr_register.h"
+#include "hca/objects/qp.h"
+#include "hca/objects/xrcd.h"
+#include "hca/queues/srq.h"
 
 static int refuse_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {

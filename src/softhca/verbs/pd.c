@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pd.c - protection domains, thread domains, and the parent domains that join one of each. */
+/*
+ * pd.c - protection domains, thread domains, and the parent domains that join one of each.
+ */
 #include "verbs.h"
 
 #include <errno.h>

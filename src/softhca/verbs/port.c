@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* port.c - the one port: its attributes, its GID table and its P_Key table. */
+/*
+ * port.c - the one port: its attributes, its GID table and its P_Key table.
+ */
 #include "verbs.h"
 
 #include <endian.h>

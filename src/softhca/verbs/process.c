@@ -15,9 +15,7 @@
 #include "fabric/proc.h"
 #include "hca/context_objects.h"
 #include "hca/execution/engine.h"
-#include "hca/ops.h"
-
-struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
+#include "hca/objects/reset.h"
 
 /* Protects shca_self until it is set, and these. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +53,7 @@ static void fork_child(void)
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
-	shca_hca_reset();
+	shca_reset();
 	pthread_mutex_init(&lock, NULL);
 }
 

@@ -13,7 +13,7 @@
 #pragma GCC visibility pop
 
 #include "fabric/address.h"
-#include "hca/objects.h"
+#include "hca/domains.h"
 
 /* The library's own ports and tables. */
 #define SHCA_PORT 1

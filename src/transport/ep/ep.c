@@ -80,6 +80,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);
+	ep->core.send_pending = ep->job.send_pending;
 	if (ep->params.service_thread) {
 		error = tq_service_start(ep);
 		if (error)

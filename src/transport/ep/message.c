@@ -64,11 +64,13 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 }
 
 /*
+ * Returns true if a send that its caller waits for should start later.
  * A short message that can't go eagerly now goes by RTS, and its copy stays until it is received:
  * perhaps after others that would find no room any more. But a peer that returns credit, or takes
  * the tuple back from its queue, takes it in soon, whatever its user receives.
  */
-static bool pays_to_wait(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+static bool pays_to_wait(const struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int32_t tag,
+			 uint64_t len)
 {
 	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
 
@@ -79,15 +81,21 @@ static bool pays_to_wait(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t
 	return tq_core_goes_eager_soon(ctx, rank, tag) || tq_control_moves(ctx->peers[rank]->link);
 }
 
+/* Makes progress until the message goes eagerly, or nothing is gained by waiting. */
+static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+{
+	while (pays_to_wait(ep, ctx, rank, tag, len)) {
+		tq_core_give_back_crowded(ctx, rank, tag);
+		tq_ep_progress(ep);
+	}
+}
+
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
 	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
-	/* Longer ones are not worth a look. */
-	if (flags & TQ_SEND_NOW && buf->len > tq_eager_max(&ep->core))
-		return -EAGAIN;
 	tq_lock(&ep->lock);
 	/* One that posts and posts may find a queue full of what is complete. */
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
@@ -95,11 +103,8 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	/* And it would not see the credit that comes back. */
 	if (tq_control_waits(&ep->net))
 		tq_ep_poll(ep);
-	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC) &&
-	    pays_to_wait(ep, ctx, rank, tag, buf->len)) {
-		tq_ep_unlock(ep);
-		return -EAGAIN;
-	}
+	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
+		wait_to_start(ep, ctx, rank, tag, buf->len);
 	rc = started(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;

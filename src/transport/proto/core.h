@@ -162,8 +162,12 @@ static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint
 /* ---- user calls; results as in tupleq.h ---- */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
-/* Will a short message to there go eagerly when its tuple is back from its queue? Sees to that. */
-bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag);
+/* Returns true if a short message gains from a start that is put off until its tuple is back from a
+ * crowded queue: the message goes eagerly then. */
+bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag);
+/* Asks the receiver to take back the queue of that tuple, if the queue is crowded and was not given
+ * back already. */
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status);
 /* Returns true if the network should be polled before this receive is posted: a NOTICE that has

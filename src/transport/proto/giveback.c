@@ -61,11 +61,15 @@ void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
 		give_back(t);
 }
 
-bool tq_tx_tuple_crowded(struct tq_tx_tuple *t)
+bool tq_tx_tuple_crowded(const struct tq_tx_tuple *t)
 {
-	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && t->nrts &&
-	    t->pair->ctx->core->params->giveback_after)
+	if (t->state == TQ_TX_TUPLE_DIRECT)
+		return t->gave_back || (t->nrts && t->pair->ctx->core->params->giveback_after);
+	return t->state == TQ_TX_TUPLE_RECALLING;
+}
+
+void tq_tx_tuple_give_back_crowded(struct tq_tx_tuple *t)
+{
+	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && tq_tx_tuple_crowded(t))
 		give_back(t);
-	return t->state == TQ_TX_TUPLE_RECALLING ||
-	       (t->state == TQ_TX_TUPLE_DIRECT && t->gave_back);
 }

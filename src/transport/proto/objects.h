@@ -423,6 +423,8 @@ struct tq_core {
 	uint32_t ngranted;    /* sends in GRANTED */
 	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
 	bool backpressured;
+	/* The user's callback of struct tq_job; set by the core's owner. */
+	void *(*send_pending)(void *user);
 	tq_trace *trace; /* NULL: nobody traces */
 	/* Kept for the next ones, at most TQ_FREE_MAX of each. */
 	struct tq_send_req *free_send_reqs;

@@ -76,13 +76,14 @@ static struct tq_send_req *send_req_new(const struct sending *x)
  * copies, which bounds the others, has no part in these. */
 #define EMPTY_MAX 16384u
 
-/* Returns true if the send is locally complete: nothing needs the user's memory any more when it
- * was copied, to the pool or (inline) into the WQE. */
-static bool ends_now(const struct tq_send_req *s)
+/* Returns true if the send is locally complete when it is posted, to a lane of its tuple or as an
+ * RTS: nothing needs the user's memory any more when it was copied, to the pool or (inline) into
+ * the WQE. */
+static bool ends_now(const struct tq_send_req *s, bool is_direct)
 {
 	if (s->flags & TQ_SEND_SYNC)
 		return false;
-	if (s->copied || (s->state == TQ_SEND_REQ_DIRECT && !s->sg.reg))
+	if (s->copied || (is_direct && !s->sg.reg))
 		return true;
 	return s->buf.len == 0 && s->req.core->nempty < EMPTY_MAX;
 }
@@ -114,6 +115,24 @@ void tq_send_req_end(struct tq_send_req *s, int error)
 	core->nempty -= s->empty;
 	tq_send_req_set(s, TQ_SEND_REQ_ENDED);
 	tq_req_end(&s->req, error);
+}
+
+/*
+ * Gets the user of a send that is about to be posted, if that was deferred and the send does not
+ * end by that. Last of all that may fail for want of memory. -ENOMEM.
+ */
+static int need_user(struct tq_send_req *s)
+{
+	void *user;
+
+	if (!(s->flags & TQ_SEND_DEFER_USER))
+		return 0;
+	user = s->req.core->send_pending(s->req.user);
+	if (!user)
+		return -ENOMEM;
+	s->req.user = user;
+	s->flags &= ~TQ_SEND_DEFER_USER;
+	return 0;
 }
 
 /* It was never sent. */
@@ -180,12 +199,9 @@ bool tq_send_req_load(struct tq_send_req *s)
 			s->copied = true;
 			s->sg.len = s->buf.len;
 			pack(&s->buf, s->sg.addr);
-			if (!(s->flags & TQ_SEND_NOW)) /* which may come again */
-				TQ_COUNT(core->stats, sent_copied);
+			TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
-		if (s->flags & TQ_SEND_NOW)
-			return false;
 		if (!s->uncopied)
 			TQ_COUNT(core->stats, no_copy_buffer);
 		s->uncopied = true;
@@ -257,7 +273,7 @@ static uint64_t direct_limit(const struct tq_tx_tuple *t)
 	return tq_min64(t->max_len, t->pair->ctx->core->limits->max_send);
 }
 
-/* -EAGAIN: it goes by RTS. */
+/* -EAGAIN: it goes by RTS; -ENOMEM. */
 static int send_direct(struct tq_send_req *s)
 {
 	struct tq_core *core = s->req.core;
@@ -270,12 +286,13 @@ static int send_direct(struct tq_send_req *s)
 		return -EAGAIN;
 	lane = tq_tx_tuple_lane(t);
 	if (!lane) {
-		if (!(s->flags & TQ_SEND_NOW)) /* else the same message comes again */
-			TQ_COUNT(core->stats, no_lane);
+		TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
 	}
 	if (!can_inline(s) && !tq_send_req_load(s))
 		return -EAGAIN;
+	if (!ends_now(s, true) && need_user(s))
+		return -ENOMEM;
 	has_notice = tq_tx_tuple_wants_notice(t, s);
 	rc = tq_send_req_post(s, lane);
 	if (rc)
@@ -382,10 +399,10 @@ static int send_rts(const struct sending *x, struct tq_send_req *s)
 
 	if (x->flags & TQ_SEND_NOTUP)
 		flags |= TQ_ENV_NOTUP;
-	if (ends_now(s) || overlaps)
+	if (ends_now(s, false) || overlaps)
 		flags |= TQ_RTS_AWAY;
 	s->handle = tq_handle_new(&core->send_reqs, s);
-	if (!s->handle)
+	if (!s->handle || (!ends_now(s, false) && need_user(s)))
 		return -ENOMEM;
 	m = (struct tq_msg_rts){
 		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
@@ -436,18 +453,9 @@ static bool goes_eager(const struct sending *x)
 	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_max(x->core);
 }
 
-/* Will it have ended for its user when it is posted to its tuple's queue? (Unless the pool of
- * copies is empty.) */
-static bool ends_direct(const struct sending *x)
-{
-	return x->tx_tuple && tq_tx_tuple_direct_open(x->tx_tuple) && !(x->flags & TQ_SEND_SYNC) &&
-	       (x->buf->len <= tq_eager_limit(x->core) || inlines(x->core, x->buf));
-}
-
 static int start(const struct sending *x, struct tq_req **req)
 {
 	struct tq_core *core = x->core;
-	bool now = x->flags & TQ_SEND_NOW;
 	struct tq_send_req *s;
 	int rc = -EAGAIN;
 
@@ -459,38 +467,43 @@ static int start(const struct sending *x, struct tq_req **req)
 			return rc == 0 ? 1 : rc;
 		}
 	}
-	if (now && !ends_direct(x))
-		return -EAGAIN;
 	s = send_req_new(x);
 	if (!s)
 		return -ENOMEM;
 	if (x->tx_tuple && x->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
 	    !ends_with_receive(x->pair, x->flags))
 		rc = send_direct(s);
-	if (rc == -EAGAIN && !now)
+	if (rc == -EAGAIN)
 		rc = send_rts(x, s);
 	if (rc < 0)
 		return give_up(s, rc);
 	numbers_used(x);
-	s->req.detached = ends_now(s);
+	s->req.detached = ends_now(s, s->state == TQ_SEND_REQ_DIRECT);
+	assert(s->req.detached || !(s->flags & TQ_SEND_DEFER_USER));
 	s->empty = s->req.detached && s->state == TQ_SEND_REQ_RTS && !s->copied;
 	core->nempty += s->empty;
-	if (now) {
-		assert(s->req.detached);
-		if (s->copied)
-			TQ_COUNT(core->stats, sent_copied);
-		return 1;
-	}
 	*req = s->req.detached ? NULL : &s->req;
 	return s->req.detached;
 }
 
-bool tq_core_goes_eager_soon(struct tq_ctx *ctx, int rank, int32_t tag)
+static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	struct tq_pair *pair = ctx->pairs[rank];
-	struct tq_tx_tuple *t = pair ? tq_tx_tuple_find(pair, tag) : NULL;
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+}
 
-	return t && tq_tx_tuple_crowded(t);
+bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	const struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	return tuple && tq_tx_tuple_crowded(tuple);
+}
+
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	if (tuple)
+		tq_tx_tuple_give_back_crowded(tuple);
 }
 
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,

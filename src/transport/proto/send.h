@@ -91,8 +91,11 @@ void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer);
 bool tq_tx_tuple_wants_notice(const struct tq_tx_tuple *t, const struct tq_send_req *s);
 /* Sends the NOTICE of a direct message that was posted just now. */
 void tq_tx_tuple_notice(struct tq_tx_tuple *t, uint32_t seq);
-/* Its short messages find the lane full of others that are held. Is it on its way back? */
-bool tq_tx_tuple_crowded(struct tq_tx_tuple *t);
+/* Returns true if short messages of the tuple find no lane, as held ones fill it, and the tuple is
+ * on its way back to CONTROL or may be given back. */
+bool tq_tx_tuple_crowded(const struct tq_tx_tuple *t);
+/* Gives the queue of a crowded tuple back, unless that is under way. */
+void tq_tx_tuple_give_back_crowded(struct tq_tx_tuple *t);
 /* A message of that length went by RTS, and that is answered. */
 void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len);
 

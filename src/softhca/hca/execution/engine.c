@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * engine.c - the engine thread: its list of ready QPs, its timers, and its sleep.
+ */
 #include "engine.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -13,25 +15,18 @@
 #include <unistd.h>
 
 #include "clock/clock.h"
+#include "fabric/epoch.h"
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
+#include "flush.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
-#include "hca/object_index.h"
-#include "hca/queues/qp.h"
+#include "hca/queues/cq_event.h"
 #include "hca/timers.h"
+#include "post.h"
 
 /* When peers don't answer, the process table is looked through this often (ns). */
 #define LIVENESS_EACH 50000000u
-
-/* Events of completions that may not be seen yet. */
-struct due_event {
-	struct shca_timer timer;
-	struct shca_hca *hca;
-	struct shca_cq_entry *cq;
-	uint32_t number;
-	bool solicited;
-};
 
 /*
  * `lock` protects the list, the heap and the transitions to and from READY and TIMED. It is the
@@ -45,10 +40,9 @@ static struct {
 	bool was_timer;               /* the QP that was taken last came from its heap */
 
 	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
-	struct shca_timers events;
-	_Atomic uint64_t next_timer; /* earliest of both heaps, UINT64_MAX = none */
-	_Atomic uint32_t rnr_wakes;  /* how often bells brought RNR waits forward */
-	_Atomic bool suspicious;     /* some peer did not answer: is it alive? */
+	_Atomic uint64_t next_timer;               /* earliest of qp_timers, UINT64_MAX = none */
+	_Atomic uint32_t rnr_wakes;                /* how often bells brought RNR waits forward */
+	_Atomic bool suspicious;                   /* some peer did not answer: is it alive? */
 	_Atomic bool stop;
 	bool running;
 	pthread_t thread;
@@ -70,14 +64,14 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
 
 static void note_next_timer(void)
 {
-	uint64_t a = sooner_of(shca_timers_next(&eng.qp_timers), shca_timers_next(&eng.events));
+	uint64_t a = shca_timers_next(&eng.qp_timers);
 
 	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
 		atomic_store(&eng.next_timer, a);
 	if (shca_clk)
 		shca_clock_due(shca_self.slot, eng.first || atomic_load(&shca_self.proc->attention)
 						       ? shca_now()
-						       : a);
+						       : sooner_of(a, shca_cq_event_next()));
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */
@@ -107,16 +101,11 @@ static void list_del(struct shca_qp *qp)
 	atomic_fetch_sub_explicit(&eng.ready, 1, memory_order_relaxed);
 }
 
+/* Wakes the engine's thread if it sleeps. In virtual time note_next_timer() has told the clock. */
 static void wake(void)
 {
-	/* Virtual time: note_next_timer() has told the clock. */
-	if (shca_clk)
-		return;
-	/* Pairs with the exchange before the engine sleeps: it sees our work (`ready` or
-	 * `next_timer`, which are written in sequentially consistent order, too), or we see it
-	 * sleeping. */
-	if (atomic_load(&shca_self.proc->sleeping))
-		shca_proc_wake(shca_self.proc);
+	if (!shca_clk)
+		shca_proc_wake_sleeper(shca_self.proc);
 }
 
 void shca_engine_queue(struct shca_qp *qp)
@@ -174,60 +163,6 @@ void shca_engine_remove(struct shca_qp *qp)
 	}
 }
 
-/* ---------------------------------------------------------------- events that are due later */
-
-void shca_engine_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when,
-			  bool solicited)
-{
-	struct due_event *d = calloc(1, sizeof(*d));
-	bool ok = false;
-
-	if (d) {
-		d->hca = hca;
-		d->cq = e;
-		d->number = shca_table_number(e);
-		d->solicited = solicited;
-		d->timer.when = when;
-		pthread_mutex_lock(&eng.lock);
-		ok = shca_timers_add(&eng.events, &d->timer);
-		note_next_timer();
-		pthread_mutex_unlock(&eng.lock);
-	}
-	if (ok) {
-		wake();
-		return;
-	}
-	/* Better early than never: who is woken polls, finds nothing yet, and arms again. */
-	free(d);
-	shca_cq_fire(hca, e, solicited);
-}
-
-static bool fire_due_event(uint64_t now)
-{
-	struct shca_timer *t;
-	struct shca_exec *x = shca_exec_self();
-	struct due_event *d;
-	uint64_t life;
-
-	pthread_mutex_lock(&eng.lock);
-	t = shca_timers_pop(&eng.events, now);
-	note_next_timer();
-	pthread_mutex_unlock(&eng.lock);
-	if (!t)
-		return false;
-	d = (struct due_event *)t;
-	shca_epoch_enter(x);
-	life = atomic_load(&d->cq->life);
-	/* We may be late: what was polled since, perhaps before the queue was armed, is no event.
-	 */
-	if (shca_life_state(life) == SHCA_LIVE && shca_life_number(life) == d->number &&
-	    shca_cq_holds(d->cq))
-		shca_cq_fire(d->hca, d->cq, d->solicited);
-	shca_epoch_exit(x);
-	free(d);
-	return true;
-}
-
 /* ---------------------------------------------------------------- executing */
 
 static struct shca_qp *qp_of(struct shca_timer *t)
@@ -267,13 +202,14 @@ static struct shca_qp *take(uint64_t now)
 static void run(struct shca_qp *qp)
 {
 	pthread_mutex_lock(&qp->sq_lock);
-	shca_sq_run(qp, SHCA_BY_ENGINE);
+	shca_post_run(qp, SHCA_BY_ENGINE);
 	pthread_mutex_unlock(&qp->sq_lock);
 }
 
 static bool timer_due(uint64_t *now)
 {
-	uint64_t next = atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
+	uint64_t next = sooner_of(atomic_load_explicit(&eng.next_timer, memory_order_relaxed),
+				  shca_cq_event_next());
 
 	*now = 0;
 	if (next == UINT64_MAX)
@@ -291,7 +227,7 @@ static bool work(void)
 
 	if (!due && !atomic_load_explicit(&eng.ready, memory_order_relaxed))
 		return false;
-	if (due && fire_due_event(now))
+	if (due && shca_cq_event_fire(now))
 		return true;
 	qp = take(due ? now : 0);
 	if (qp)
@@ -318,14 +254,14 @@ static void end_rnr_waits(void)
 	pthread_mutex_unlock(&eng.lock);
 }
 
-void shca_engine_attend(void)
+static void attend(void)
 {
 	uint32_t a = atomic_exchange(&shca_self.proc->attention, 0);
 
 	if (a & SHCA_ATTENTION_RNR)
 		end_rnr_waits();
 	if (a & SHCA_ATTENTION_QP)
-		shca_qp_flush_failed();
+		shca_flush_failed_qps();
 	if (a & SHCA_ATTENTION_MR)
 		shca_segment_sweep();
 }
@@ -357,7 +293,7 @@ static void sleep_until_woken(void)
 	uint64_t now = shca_now(), next;
 
 	atomic_exchange(&p->sleeping, 1);
-	next = atomic_load(&eng.next_timer);
+	next = sooner_of(atomic_load(&eng.next_timer), shca_cq_event_next());
 	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_peer_copy_asked() &&
 	    !atomic_load(&eng.stop) && next > now) {
 		uint64_t ns = next - now;
@@ -383,7 +319,7 @@ static void lock_alive(void)
 static void execute_due(void)
 {
 	if (atomic_load(&shca_self.proc->attention))
-		shca_engine_attend();
+		attend();
 	while (work())
 		;
 	pthread_mutex_lock(&eng.lock);
@@ -396,11 +332,11 @@ static void await_turn(void)
 {
 	struct shca_proc *p = shca_self.proc;
 	_Atomic uint32_t *granted = &shca_clk->actors[shca_self.slot].granted;
-	uint32_t bell = atomic_load(&p->wake_word);
+	uint32_t seen = atomic_load(&p->wake_word);
 
 	atomic_exchange(&p->sleeping, 1);
 	if (!atomic_load(granted) && !shca_peer_copy_asked() && !atomic_load(&eng.stop))
-		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, bell, NULL, NULL, 0);
+		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
 	atomic_store(&p->sleeping, 0);
 	if (!atomic_exchange(granted, 0))
 		return;
@@ -432,7 +368,7 @@ static void serve(void)
 		bool did = shca_peer_copy_serve();
 
 		if (atomic_load_explicit(&shca_self.proc->attention, memory_order_relaxed)) {
-			shca_engine_attend();
+			attend();
 			did = true;
 		}
 		did |= work();

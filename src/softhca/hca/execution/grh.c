@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * grh.c - building and recognising the header in front of a datagram.
+ */
 #include "grh.h"
 
 #include <endian.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * link.c - the link model: reserving ports.
+ */
 #include "link.h"
 
 uint64_t shca_link_latency(void)

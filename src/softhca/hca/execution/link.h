@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link.h - the link model: when would this message have arrived over a real link?
+ * link.h - the link model: when a message would have arrived over a real link.
  */
 #ifndef SHCA_LINK_H
 #define SHCA_LINK_H
 
-#include "hca/objects.h"
+#include "hca/process.h"
 
+/* Returns true if the fabric's options ask for the link model. */
 static inline bool shca_link_on(void)
 {
 	return __builtin_expect(shca_self.fabric.hdr->config.link_on != 0, 0);
@@ -14,17 +15,20 @@ static inline bool shca_link_on(void)
 
 /*
  * Reserves both ports for a message of `bytes` that leaves `from` at time `start` at the earliest.
- * When its last byte is at `to`; *first: when its first one is. Times in ns.
+ * Returns when the last byte is at `to`, and stores in *first when the first byte is. Times in ns.
  */
 uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t bytes, uint64_t start,
 			uint64_t *first);
-/* The two halves of it: when the first byte can be at a receiver, and from that (*first, which the
- * receiver's port may put off) when the last one is. */
+/* Reserves the sender's port: the first half of shca_link_send(). Returns when the first byte can
+ * be at a receiver. */
 uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start);
+/* Reserves the receiver's port from *first on, the second half; a busy port puts *first off.
+ * Returns when the last byte is there. */
 uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first);
+/* Returns the latency of the link, in ns. */
 uint64_t shca_link_latency(void);
-/* Bytes that have left when the NAK to a first packet of `mtu` bytes is back: the sender stops
- * then. */
+/* Returns how many bytes have left when the NAK to a first packet of `mtu` bytes is back, and the
+ * sender stops. */
 uint64_t shca_link_until_nak(uint64_t mtu);
 
 #endif

@@ -8,9 +8,13 @@
 #include <errno.h>
 
 #include "clock/clock.h"
+#include "engine.h"
+#include "fabric/event.h"
+#include "fabric/pending_event.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
 #include "link.h"
+#include "ud.h"
 
 #define SHORT_WAIT 2000u /* ns */
 /* A wait for a receive looks this often (ns) for what rings no bell: a target QP that has ended or
@@ -48,7 +52,7 @@ static const enum shca_counter status_counter[] = {
 
 static uint64_t send_visible_at(struct shca_qp *qp, bool error)
 {
-	uint64_t at = 0, delay = shca_reorder_delay();
+	uint64_t at = 0, delay = shca_fault_reorder_delay();
 
 	if (qp->cur.arrives_at && !error)
 		at = qp->cur.arrives_at + (qp->cur.to_us ? 0 : shca_link_latency());
@@ -118,44 +122,44 @@ void shca_req_flush(struct shca_qp *qp)
 
 /* ---------------------------------------------------------------- one message */
 
-static enum shca_step wait_until(struct shca_req *r, uint64_t when)
+static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 {
-	r->when = when;
+	req->when = when;
 	return SHCA_STEP_WAIT;
 }
 
 /* The message is sent again at `when`, over the link too. */
-static enum shca_step resend_at(struct shca_req *r, uint64_t when)
+static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 {
-	if (!r->qp->cur.started)
-		r->qp->cur.arrives_at = r->qp->cur.on_link = 0;
-	r->qp->link_floor = when;
-	return wait_until(r, when);
+	if (!req->qp->cur.started)
+		req->qp->cur.arrives_at = req->qp->cur.on_link = 0;
+	req->qp->link_floor = when;
+	return wait_until(req, when);
 }
 
-static enum shca_step failed(struct shca_req *r, enum ibv_wc_status status)
+static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
 {
-	shca_req_complete(r->qp, r->w, status, 0);
+	shca_req_complete(req->qp, req->wqe, status, 0);
 	return SHCA_STEP_DONE;
 }
 
 /* Nobody answered: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence error counts
  * even when there is no timer. */
-static enum shca_step no_answer(struct shca_req *r, bool counts)
+static enum shca_step no_answer(struct shca_req *req, bool counts)
 {
-	const struct ibv_qp_attr *a = &r->qp->entry->attr;
+	const struct ibv_qp_attr *a = &req->qp->entry->attr;
 	uint64_t timeout = 4096ULL << a->timeout;
 
 	shca_engine_suspect();
-	if (!r->qp->cur.tries)
-		r->qp->cur.tries = 1;
-	else if (counts && r->qp->cur.tries++ > a->retry_cnt)
-		return failed(r, IBV_WC_RETRY_EXC_ERR);
-	if (r->qp->cur.tries > 1)
-		shca_count(r->qp->ctx->hca, SHCA_C_RETRIES, 1);
+	if (!req->qp->cur.tries)
+		req->qp->cur.tries = 1;
+	else if (counts && req->qp->cur.tries++ > a->retry_cnt)
+		return failed(req, IBV_WC_RETRY_EXC_ERR);
+	if (req->qp->cur.tries > 1)
+		shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
 	/* A timeout of 0 means for ever; we still look again now and then, since no packet is under
 	 * way. */
-	return resend_at(r, shca_now() + (a->timeout ? timeout : 10000000u));
+	return resend_at(req, shca_now() + (a->timeout ? timeout : 10000000u));
 }
 
 /*
@@ -163,12 +167,13 @@ static enum shca_step no_answer(struct shca_req *r, bool counts)
  * are left out here, as they would take the CPUs of the applications: a receive that is posted
  * rings, and the message goes at the end of the timer that comes next.
  */
-static uint64_t next_try(const struct shca_req *r)
+static uint64_t next_try(const struct shca_req *req)
 {
-	const struct shca_qp *qp = r->qp;
+	const struct shca_qp *qp = req->qp;
 	uint64_t tries = 1;
 
-	if (r->t.wakes_us && qp->entry->attr.rnr_retry == 7 && qp->cur.rnr_period < RNR_PATIENCE)
+	if (req->target.wakes_us && qp->entry->attr.rnr_retry == 7 &&
+	    qp->cur.rnr_period < RNR_PATIENCE)
 		tries = RNR_PATIENCE / qp->cur.rnr_period;
 	return qp->cur.rnr_since + tries * qp->cur.rnr_period;
 }
@@ -196,29 +201,29 @@ static void rnr_over(struct shca_qp *qp)
 	qp->cur.rnr_since = 0;
 }
 
-static enum shca_step not_ready(struct shca_req *r)
+static enum shca_step not_ready(struct shca_req *req)
 {
-	const struct ibv_qp_attr *a = &r->qp->entry->attr;
+	const struct ibv_qp_attr *a = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
 	/* Under the link model the message is not there yet: its receive may still be posted in
 	 * time. */
-	if (r->qp->cur.first_at > now)
-		return wait_until(r, r->qp->cur.first_at);
+	if (req->qp->cur.first_at > now)
+		return wait_until(req, req->qp->cur.first_at);
 	shca_engine_suspect();
-	shca_count(r->t.hca, SHCA_C_RNR_NAKS, 1);
-	if (r->qp->cur.rnr_tries < 8)
-		r->qp->cur.rnr_tries++;
-	if (a->rnr_retry != 7 && r->qp->cur.rnr_tries > a->rnr_retry)
-		return failed(r, IBV_WC_RNR_RETRY_EXC_ERR);
-	r->qp->rnr_wait = true;
-	r->qp->cur.rnr_since = now;
-	r->qp->cur.rnr_period = 1000 * rnr_timer_us[r->t.qp->attr.min_rnr_timer & 31];
-	r->qp->cur.rnr_from = r->t.hca;
-	return resend_at(r, next_try(r));
+	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
+	if (req->qp->cur.rnr_tries < 8)
+		req->qp->cur.rnr_tries++;
+	if (a->rnr_retry != 7 && req->qp->cur.rnr_tries > a->rnr_retry)
+		return failed(req, IBV_WC_RNR_RETRY_EXC_ERR);
+	req->qp->rnr_wait = true;
+	req->qp->cur.rnr_since = now;
+	req->qp->cur.rnr_period = 1000 * rnr_timer_us[req->target.qp->attr.min_rnr_timer & 31];
+	req->qp->cur.rnr_from = req->target.hca;
+	return resend_at(req, next_try(req));
 }
 
-enum shca_step shca_req_answer(struct shca_req *r, enum shca_answer a)
+enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
 {
 	static const enum ibv_wc_status status[] = {
 		[SHCA_NAK_INV] = IBV_WC_REM_INV_REQ_ERR,
@@ -228,30 +233,30 @@ enum shca_step shca_req_answer(struct shca_req *r, enum shca_answer a)
 
 	/* An unreliable connection has no answers: what the responder drops is lost, and the send
 	 * is done. */
-	if (r->qp->entry->type == IBV_QPT_UC && a != SHCA_ACK) {
-		shca_count(r->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
-		shca_req_complete(r->qp, r->w, IBV_WC_SUCCESS, r->w->length);
+	if (req->qp->entry->type == IBV_QPT_UC && a != SHCA_ACK) {
+		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
+		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}
 	switch (a) {
 	case SHCA_ACK:
 		return SHCA_STEP_DONE;
 	case SHCA_SILENT:
-		return no_answer(r, r->qp->entry->attr.timeout);
+		return no_answer(req, req->qp->entry->attr.timeout);
 	case SHCA_NAK_SEQ:
-		return no_answer(r, true);
+		return no_answer(req, true);
 	case SHCA_RNR:
-		return not_ready(r);
+		return not_ready(req);
 	default:
-		return failed(r, status[a]);
+		return failed(req, status[a]);
 	}
 }
 
 /* Our own memory: its runs, checked. Local reads need no access flag; what is written to must allow
  * it. */
-static bool local_runs(struct shca_req *r, uint32_t access, struct shca_run *runs, unsigned *n)
+static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *runs, unsigned *n)
 {
-	struct shca_swqe *w = r->w;
+	struct shca_swqe *w = req->wqe;
 	uint64_t left = w->length;
 	unsigned proc;
 
@@ -269,8 +274,8 @@ static bool local_runs(struct shca_req *r, uint32_t access, struct shca_run *run
 
 		if (!s->length)
 			continue;
-		if (shca_mr_check(r->qp->ctx->hca, s->lkey, r->qp->pdn, s->addr, s->length, access,
-				  &runs[*n], &proc) ||
+		if (shca_mr_check(req->qp->ctx->hca, s->lkey, req->qp->pdn, s->addr, s->length,
+				  access, &runs[*n], &proc) ||
 		    proc != shca_self.slot)
 			return false;
 		left -= s->length;
@@ -279,79 +284,79 @@ static bool local_runs(struct shca_req *r, uint32_t access, struct shca_run *run
 	return true;
 }
 
-static bool over_limit(const struct shca_req *r)
+static bool over_limit(const struct shca_req *req)
 {
-	return r->w->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_MSG_SZ);
+	return req->wqe->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_MSG_SZ);
 }
 
 /* Injected faults and random delays of a message that was not looked at before. */
-static bool held_back(struct shca_req *r, enum shca_step *step)
+static bool held_back(struct shca_req *req, enum shca_step *step)
 {
-	struct shca_hca *hca = r->qp->ctx->hca;
+	struct shca_hca *hca = req->qp->ctx->hca;
 	uint64_t wait = 0;
 
-	if (r->qp->cur.unblocked)
+	if (req->qp->cur.unblocked)
 		return false;
-	r->qp->cur.unblocked = true;
+	req->qp->cur.unblocked = true;
 	if (shca_fault_hits(SHCA_O_FAULT_DELAY, hca))
 		wait = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_DELAY_TIME);
-	if (shca_opt(&shca_self.fabric, SHCA_O_REORDER) && (shca_reorder_delay() & 3) == 0)
-		wait += shca_reorder_delay();
+	if (shca_opt(&shca_self.fabric, SHCA_O_REORDER) && (shca_fault_reorder_delay() & 3) == 0)
+		wait += shca_fault_reorder_delay();
 	if (!wait)
 		return false;
-	*step = resend_at(r, shca_now() + wait);
+	*step = resend_at(req, shca_now() + wait);
 	return true;
 }
 
-static enum shca_step step_connected(struct shca_req *r)
+static enum shca_step step_connected(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	enum shca_answer a;
 
 	/* A lost packet: found out by the timer, as in no_answer(). */
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
-		return shca_req_answer(r, SHCA_SILENT);
-	a = shca_resp_find(qp, r->w, &r->t);
+		return shca_req_answer(req, SHCA_SILENT);
+	a = shca_resp_find(qp, req->wqe, &req->target);
 	if (a == SHCA_ACK)
-		shca_epoch_narrow(r->exec, r->t.owner);
+		shca_epoch_narrow(req->exec, req->target.owner);
 	if (a == SHCA_ACK)
-		a = shca_resp_psn(qp, r->w, &r->t);
+		a = shca_resp_psn(qp, req->wqe, &req->target);
 	if (a != SHCA_ACK)
-		return shca_req_answer(r, a);
+		return shca_req_answer(req, a);
 	qp->cur.tries = 0;
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
-		shca_qp_fail(r->t.hca, r->t.qp, IBV_EVENT_QP_FATAL);
-		return shca_req_answer(r, SHCA_NAK_OP);
+		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
+		return shca_req_answer(req, SHCA_NAK_OP);
 	}
-	return shca_req_ops[r->w->opcode](r);
+	return shca_req_ops[req->wqe->opcode](req);
 }
 
-static enum shca_step step(struct shca_req *r)
+static enum shca_step step(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_copy *c = &qp->copy;
 	/* Or an atomic: the answer comes to our memory. */
-	bool reads = r->w->opcode >= IBV_WR_RDMA_READ;
+	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
-	if (held_back(r, &s))
+	if (held_back(req, &s))
 		return s;
-	if (!local_runs(r, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? c->dst : c->src,
+	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? c->dst : c->src,
 			reads ? &c->ndst : &c->nsrc))
-		return failed(r, IBV_WC_LOC_PROT_ERR);
+		return failed(req, IBV_WC_LOC_PROT_ERR);
 	if (qp->entry->type == IBV_QPT_UD) {
 		enum ibv_wc_status status;
 
-		r->when = 0;
-		status = shca_ud_send(qp, r->w, c->src, &r->when);
-		if (r->when)
+		req->when = 0;
+		status = shca_ud_send(qp, req->wqe, c->src, &req->when);
+		if (req->when)
 			return SHCA_STEP_WAIT;
-		shca_req_complete(qp, r->w, status, r->w->length);
+		shca_req_complete(qp, req->wqe, status, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}
-	if (over_limit(r))
-		return failed(r, IBV_WC_LOC_LEN_ERR);
-	return step_connected(r);
+	if (over_limit(req))
+		return failed(req, IBV_WC_LOC_LEN_ERR);
+	return step_connected(req);
 }
 
 /* ---------------------------------------------------------------- the queue */
@@ -414,7 +419,7 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 		[SHCA_BY_CALLER] = SHCA_C_EXEC_CALLER,
 		[SHCA_BY_ENGINE] = SHCA_C_EXEC_ENGINE,
 	};
-	struct shca_req r = {.qp = qp, .by = by, .exec = shca_exec_self()};
+	struct shca_req req = {.qp = qp, .by = by, .exec = shca_exec_self()};
 	unsigned turns = 0;
 
 	while (qp->exec != qp->head) {
@@ -422,22 +427,22 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 
 		if (!may_send(qp))
 			return SHCA_TURN_EMPTY;
-		r.w = shca_swqe(qp, qp->exec);
-		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, r.w))
+		req.wqe = shca_swqe(qp, qp->exec);
+		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, req.wqe))
 			return SHCA_TURN_MORE;
 		qp->rnr_wait = false;
 		if (qp->cur.rnr_since)
 			rnr_over(qp);
 		qp->rnr_seen = shca_engine_rnr_wakes();
-		shca_epoch_enter(r.exec);
-		s = step(&r);
-		shca_epoch_exit(r.exec);
+		shca_epoch_enter(req.exec);
+		s = step(&req);
+		shca_epoch_exit(req.exec);
 		if (s == SHCA_STEP_DONE)
 			shca_add(&qp->entry->counters[counter[by]], 1);
-		if (s == SHCA_STEP_WAIT && by == SHCA_BY_CALLER && waited(r.when))
+		if (s == SHCA_STEP_WAIT && by == SHCA_BY_CALLER && waited(req.when))
 			continue;
 		if (s == SHCA_STEP_WAIT) {
-			*when = r.when;
+			*when = req.when;
 			return SHCA_TURN_WAIT;
 		}
 		/* Others' queues get their turn too. */

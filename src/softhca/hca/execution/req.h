@@ -1,34 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * req.h - between req.c, which drives a send queue, and req_ops.c, which has a function per opcode.
+ * req.h - the requester: req.c drives a send queue, and req_ops.c has a function per opcode.
  */
 #ifndef SHCA_REQ_H
 #define SHCA_REQ_H
 
+#include "fabric/epoch.h"
 #include "resp.h"
 
-/* What became of the message at the head. */
+/* ---------------------------------------------------------------- a send queue */
+
+enum shca_turn {
+	SHCA_TURN_EMPTY, /* the queue is empty, or may not be executed */
+	SHCA_TURN_MORE,  /* the message is too large for the caller, or the turn is over */
+	SHCA_TURN_WAIT,  /* the message waits until *when */
+};
+
+/* Kind of the executing thread: says how large a message it takes on, and which counter counts. */
+enum shca_runner { SHCA_BY_CALLER, SHCA_BY_ENGINE };
+
+/* Executes from the head of the send queue. The caller holds sq_lock; the engine's lock is dropped
+ * while much data is copied. */
+enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
+/* Returns when a QP that waits for a receive tries again if one is posted now: at the next end of
+ * its RNR timer, or 0 for at once. */
+uint64_t shca_req_rnr_due(const struct shca_qp *qp);
+/* Completes all posted sends with WR_FLUSH_ERR. The caller holds sq_lock, and no thread executes
+ * the queue. */
+void shca_req_flush(struct shca_qp *qp);
+/* Ends the WQE at the head with a status; an error fails the QP. */
+void shca_req_complete(struct shca_qp *qp, struct shca_swqe *w, enum ibv_wc_status status,
+		       uint32_t byte_len);
+
+/* ---------------------------------------------------------------- one message */
+
 enum shca_step {
-	SHCA_STEP_DONE, /* completed, well or not */
-	SHCA_STEP_MORE, /* a part was moved */
-	SHCA_STEP_WAIT, /* again at r->when */
+	SHCA_STEP_DONE, /* the message is completed, well or not */
+	SHCA_STEP_MORE, /* a part was copied */
+	SHCA_STEP_WAIT, /* to be continued at req->when */
 };
 
 /* A message being executed. */
 struct shca_req {
 	struct shca_qp *qp;
-	struct shca_swqe *w;
-	struct shca_target t;
+	struct shca_swqe *wqe;
+	struct shca_target target;
 	struct shca_exec *exec;
 	enum shca_runner by;
 	uint64_t when;
 };
 
-/* Per ibv_wr_opcode: does the next part of r->w. r->t is found; our own runs are in qp->copy. */
-typedef enum shca_step (*shca_req_op)(struct shca_req *r);
+/* Does the next part of req->wqe, by ibv_wr_opcode. req->target is found, and the runs of own
+ * memory are in qp->copy. */
+typedef enum shca_step (*shca_req_op)(struct shca_req *req);
 extern const shca_req_op shca_req_ops[];
 
-/* Acts on an answer that is not ACK: waits, retries, or completes in error. */
-enum shca_step shca_req_answer(struct shca_req *r, enum shca_answer a);
+/* Acts on an answer of the responder that is not ACK: waits, retries, or completes in error. */
+enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer);
 
 #endif

@@ -19,44 +19,45 @@
 /* The part of a WRITE or READ that the link model holds back to the arrival of the last byte. */
 #define RDMA_TAIL 256u
 
-/* Returns whether memory changes without a completion. */
-static bool w_touches(const struct shca_swqe *w)
+/* Returns true if a message changes memory without a completion. */
+static bool changes_memory(const struct shca_swqe *w)
 {
 	return w->opcode != IBV_WR_SEND && w->opcode != IBV_WR_SEND_WITH_IMM;
 }
 
 /* The message is through: PSNs move on by its packets, and the sender's completion is due. */
-static enum shca_step done(struct shca_req *r)
+static enum shca_step done(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
-	uint32_t len = r->w->length;
+	struct shca_qp *qp = req->qp;
+	uint32_t len = req->wqe->length;
 	unsigned mtu_log2 = 7 + qp->entry->attr.path_mtu;
 	uint32_t packets = len ? ((len - 1) >> mtu_log2) + 1 : 1;
 	uint32_t next = (qp->psn + packets) & 0xffffff;
 
 	/* A READ from the duplicate region moves only the requester on. */
 	if (qp->entry->type == IBV_QPT_UC ||
-	    atomic_load_explicit(&r->t.qp->epsn, memory_order_relaxed) == qp->psn)
-		atomic_store_explicit(&r->t.qp->epsn, next, memory_order_relaxed);
+	    atomic_load_explicit(&req->target.qp->epsn, memory_order_relaxed) == qp->psn)
+		atomic_store_explicit(&req->target.qp->epsn, next, memory_order_relaxed);
 	qp->psn = next;
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
-	/* Who looks at that memory may see it now. */
-	if (shca_clk && w_touches(r->w))
+	/* Threads that poll that memory may see the change now. */
+	if (shca_clk && changes_memory(req->wqe))
 		shca_actors_stir(shca_clk,
-				 r->w->opcode == IBV_WR_RDMA_READ ? shca_self.slot : r->t.owner,
+				 req->wqe->opcode == IBV_WR_RDMA_READ ? shca_self.slot
+								      : req->target.owner,
 				 shca_now());
-	shca_add(&r->t.qp->rx_packets, packets);
-	shca_add(&r->t.qp->rx_bytes, len);
-	shca_req_complete(qp, r->w, IBV_WC_SUCCESS, len);
+	shca_add(&req->target.qp->rx_packets, packets);
+	shca_add(&req->target.qp->rx_bytes, len);
+	shca_req_complete(qp, req->wqe, IBV_WC_SUCCESS, len);
 	return SHCA_STEP_DONE;
 }
 
 /* Link model: fixes, once, when so many bytes of this message arrive, and when its first does. */
-static void schedule(struct shca_req *r, bool to_us, uint64_t bytes)
+static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
 {
-	struct shca_progress *p = &r->qp->cur;
-	struct shca_hca *us = r->qp->ctx->hca;
+	struct shca_progress *p = &req->qp->cur;
+	struct shca_hca *us = req->qp->ctx->hca;
 	uint64_t start, first, more = bytes - p->on_link;
 	bool begun = p->arrives_at;
 
@@ -64,13 +65,14 @@ static void schedule(struct shca_req *r, bool to_us, uint64_t bytes)
 		return;
 	/* A port that is kept busy sends one message after the other, however late we look at the
 	 * next. */
-	start = r->w->posted_at > r->qp->link_floor ? r->w->posted_at : r->qp->link_floor;
+	start = req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
+							  : req->qp->link_floor;
 	p->to_us = to_us;
 	if (to_us)
-		p->arrives_at =
-			shca_link_send(r->t.hca, us, more, start + shca_link_latency(), &first);
+		p->arrives_at = shca_link_send(req->target.hca, us, more,
+					       start + shca_link_latency(), &first);
 	else
-		p->arrives_at = shca_link_send(us, r->t.hca, more, start, &first);
+		p->arrives_at = shca_link_send(us, req->target.hca, more, start, &first);
 	p->on_link = bytes;
 	if (!begun)
 		p->first_at = first;
@@ -78,24 +80,24 @@ static void schedule(struct shca_req *r, bool to_us, uint64_t bytes)
 
 /* A message that finds no receive is stopped by the NAK: it doesn't keep the link busy while it is
  * held. */
-static void schedule_send(struct shca_req *r, enum shca_answer a)
+static void schedule_send(struct shca_req *req, enum shca_answer a)
 {
-	uint64_t bytes = r->w->length, stop;
+	uint64_t bytes = req->wqe->length, stop;
 
 	if (a != SHCA_ACK) {
-		stop = shca_link_until_nak(128u << r->qp->entry->attr.path_mtu);
+		stop = shca_link_until_nak(128u << req->qp->entry->attr.path_mtu);
 		bytes = bytes < stop ? bytes : stop;
 	}
-	schedule(r, false, bytes);
+	schedule(req, false, bytes);
 }
 
 /*
  * Moves the next part of qp->copy, up to `end`. 0: it is there; -EINPROGRESS: come back for the
  * rest, the target has to be looked up again; else an errno of shca_mem_copy().
  */
-static int move_part(struct shca_req *r, uint64_t end)
+static int move_part(struct shca_req *req, uint64_t end)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_progress *p = &qp->cur;
 	uint64_t n = end - p->offset;
 	uint64_t chunk = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CHUNK);
@@ -104,7 +106,7 @@ static int move_part(struct shca_req *r, uint64_t end)
 		return p->error;
 	if (n > chunk)
 		n = chunk;
-	if (r->by == SHCA_BY_CALLER || n < KEEP_LOCK_BELOW) {
+	if (req->by == SHCA_BY_CALLER || n < KEEP_LOCK_BELOW) {
 		p->error = shca_mem_copy(&qp->copy, p->offset, n);
 		p->offset += p->error ? 0 : n;
 		return p->offset < end && !p->error ? -EINPROGRESS : p->error;
@@ -113,239 +115,241 @@ static int move_part(struct shca_req *r, uint64_t end)
 	 * comes last in the lock order, so it ends before the lock is taken again. */
 	pthread_mutex_unlock(&qp->sq_lock);
 	p->error = shca_mem_copy(&qp->copy, p->offset, n);
-	shca_epoch_exit(r->exec);
+	shca_epoch_exit(req->exec);
 	pthread_mutex_lock(&qp->sq_lock);
-	shca_epoch_enter(r->exec);
+	shca_epoch_enter(req->exec);
 	p->offset += p->error ? 0 : n;
 	return -EINPROGRESS;
 }
 
 /* A copy is not done, or failed because registered memory is not there any more: whose was it? */
-static enum shca_step not_copied(struct shca_req *r, int e)
+static enum shca_step not_copied(struct shca_req *req, int e)
 {
-	bool send = r->w->opcode == IBV_WR_SEND || r->w->opcode == IBV_WR_SEND_WITH_IMM;
+	bool send = req->wqe->opcode == IBV_WR_SEND || req->wqe->opcode == IBV_WR_SEND_WITH_IMM;
 
 	switch (e) {
 	case -EINPROGRESS:
 		return SHCA_STEP_MORE;
 	case -EAGAIN: /* another atomic has been on that word for long */
-		r->when = shca_now() + 20000;
+		req->when = shca_now() + 20000;
 		return SHCA_STEP_WAIT;
 	case -EFAULT:
-		shca_req_complete(r->qp, r->w, IBV_WC_LOC_PROT_ERR, 0);
+		shca_req_complete(req->qp, req->wqe, IBV_WC_LOC_PROT_ERR, 0);
 		return SHCA_STEP_DONE;
 	case -EREMOTEIO:
-		r->qp->cur.error = 0;
+		req->qp->cur.error = 0;
 		/* Memory goes first when a process dies: give it the time to be gone. */
-		if (r->qp->cur.faults++ < FAULT_LOOKS) {
-			r->when = shca_now() + FAULT_PAUSE;
+		if (req->qp->cur.faults++ < FAULT_LOOKS) {
+			req->when = shca_now() + FAULT_PAUSE;
 			return SHCA_STEP_WAIT;
 		}
 		if (send)
-			return shca_req_answer(r, shca_resp_receive_failed(&r->t, r->qp,
-									   r->qp->cur.rwqe,
-									   IBV_WC_LOC_PROT_ERR));
-		shca_qp_fail(r->t.hca, r->t.qp, IBV_EVENT_QP_ACCESS_ERR);
-		return shca_req_answer(r, SHCA_NAK_ACCESS);
+			return shca_req_answer(req, shca_resp_receive_failed(&req->target, req->qp,
+									     req->qp->cur.rwqe,
+									     IBV_WC_LOC_PROT_ERR));
+		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_ACCESS_ERR);
+		return shca_req_answer(req, SHCA_NAK_ACCESS);
 	default:
 		/*
 		 * The target's process is gone, or has no memory for us now: as if nobody answered.
 		 */
-		r->qp->cur.error = 0;
-		return shca_req_answer(r, SHCA_SILENT);
+		req->qp->cur.error = 0;
+		return shca_req_answer(req, SHCA_SILENT);
 	}
 }
 
 /* Claims the receive of a message, once. */
-static enum shca_answer claim(struct shca_req *r)
+static enum shca_answer claim(struct shca_req *req)
 {
-	struct shca_progress *p = &r->qp->cur;
+	struct shca_progress *p = &req->qp->cur;
 	enum shca_answer a;
 
 	/* The target may have been reset since: then that receive is not ours any more. */
 	if (p->started)
-		return !p->held || shca_resp_holds(&r->t, p->rwqe) ? SHCA_ACK : SHCA_SILENT;
+		return !p->held || shca_resp_holds(&req->target, p->rwqe) ? SHCA_ACK : SHCA_SILENT;
 	/* The next message on an unreliable connection takes the receive of one that was lost
 	 * half-way (IBA 9.8.2.2). */
-	if (r->qp->entry->type == IBV_QPT_UC) {
-		p->rwqe = atomic_load(&r->t.qp->inflight_wqe);
-		p->started = shca_resp_unhold(&r->t, p->rwqe);
+	if (req->qp->entry->type == IBV_QPT_UC) {
+		p->rwqe = atomic_load(&req->target.qp->inflight_wqe);
+		p->started = shca_resp_unhold(&req->target, p->rwqe);
 		if (p->started)
 			return SHCA_ACK;
 	}
-	a = shca_resp_claim(&r->t, &p->rwqe);
+	a = shca_resp_claim(&req->target, &p->rwqe);
 	if (a == SHCA_ACK)
 		p->started = true;
 	return a;
 }
 
-static void hold(struct shca_req *r)
+static void hold(struct shca_req *req)
 {
-	shca_resp_hold(&r->t, r->qp->cur.rwqe);
-	r->qp->cur.held = true;
+	shca_resp_hold(&req->target, req->qp->cur.rwqe);
+	req->qp->cur.held = true;
 }
 
-static enum shca_step complete_receive(struct shca_req *r, const struct shca_cqe_payload *payload)
+static enum shca_step complete_receive(struct shca_req *req, const struct shca_cqe_payload *payload)
 {
-	enum shca_answer a = shca_resp_complete(&r->t, r->qp, r->w, r->qp->cur.rwqe, IBV_WC_SUCCESS,
-						r->w->length, payload);
+	enum shca_answer a = shca_resp_complete(&req->target, req->qp, req->wqe, req->qp->cur.rwqe,
+						IBV_WC_SUCCESS, req->wqe->length, payload);
 
-	return a == SHCA_ACK ? done(r) : shca_req_answer(r, a);
+	return a == SHCA_ACK ? done(req) : shca_req_answer(req, a);
 }
 
-static enum shca_step op_send(struct shca_req *r)
+static enum shca_step op_send(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_copy *c = &qp->copy;
 	struct shca_cqe_payload payload = {.runs = c->src};
-	uint32_t len = r->w->length;
+	uint32_t len = req->wqe->length;
 	bool first = !qp->cur.started;
 	enum shca_answer a;
 	int e;
 
-	a = claim(r);
-	schedule_send(r, a);
+	a = claim(req);
+	schedule_send(req, a);
 	if (a == SHCA_ACK)
-		a = shca_resp_scatter(&r->t, qp, qp->cur.rwqe, len, c->dst, &c->ndst);
+		a = shca_resp_scatter(&req->target, qp, qp->cur.rwqe, len, c->dst, &c->ndst);
 	if (a != SHCA_ACK)
-		return shca_req_answer(r, a);
+		return shca_req_answer(req, a);
 	if (first) {
 		shca_add(&qp->entry->counters[SHCA_C_SENDS], 1);
-		shca_rq_look_ahead(&shca_self.fabric, r->t.owner, r->t.rq, qp->cur.rwqe,
-				   &qp->ahead);
+		shca_rq_look_ahead(&shca_self.fabric, req->target.owner, req->target.rq,
+				   qp->cur.rwqe, &qp->ahead);
 	}
-	if (!qp->cur.held && shca_cq_carries(r->t.cq, c, len, &payload.bounce))
-		return complete_receive(r, &payload);
+	if (!qp->cur.held && shca_cq_carries(req->target.cq, c, len, &payload.bounce))
+		return complete_receive(req, &payload);
 	if (!qp->cur.held)
-		hold(r);
+		hold(req);
 	c->src_proc = shca_self.slot;
-	c->dst_proc = r->t.owner;
-	e = move_part(r, len);
+	c->dst_proc = req->target.owner;
+	e = move_part(req, len);
 	if (e)
-		return not_copied(r, e);
-	if (!shca_resp_unhold(&r->t, qp->cur.rwqe))
-		return shca_req_answer(r, SHCA_SILENT);
-	return complete_receive(r, NULL);
+		return not_copied(req, e);
+	if (!shca_resp_unhold(&req->target, qp->cur.rwqe))
+		return shca_req_answer(req, SHCA_SILENT);
+	return complete_receive(req, NULL);
 }
 
 /*
  * Moves what may be there by now: under the link model the tail of a WRITE or READ comes when its
  * last byte does. False: *s is what to do.
  */
-static bool move_in_time(struct shca_req *r, enum shca_step *s)
+static bool move_in_time(struct shca_req *req, enum shca_step *s)
 {
-	uint64_t at = r->qp->cur.arrives_at;
-	uint32_t len = r->w->length;
+	uint64_t at = req->qp->cur.arrives_at;
+	uint32_t len = req->wqe->length;
 	bool early = at && at > shca_now();
-	int e = move_part(r, !early ? len : len > RDMA_TAIL ? len - RDMA_TAIL : 0);
+	int e = move_part(req, !early ? len : len > RDMA_TAIL ? len - RDMA_TAIL : 0);
 
-	r->when = at;
-	*s = e ? not_copied(r, e) : SHCA_STEP_WAIT;
+	req->when = at;
+	*s = e ? not_copied(req, e) : SHCA_STEP_WAIT;
 	return !e && !early;
 }
 
-static enum shca_step op_write(struct shca_req *r)
+static enum shca_step op_write(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_copy *c = &qp->copy;
-	bool imm = r->w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	bool imm = req->wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	enum shca_answer a;
 	bool first = !qp->cur.started;
 	enum shca_step s;
 
-	schedule(r, false, r->w->length);
-	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_WRITE, &c->dst[0]);
+	schedule(req, false, req->wqe->length);
+	a = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_WRITE,
+			   &c->dst[0]);
 	if (a == SHCA_ACK && imm)
-		a = claim(r);
+		a = claim(req);
 	if (a != SHCA_ACK)
-		return shca_req_answer(r, a);
+		return shca_req_answer(req, a);
 	if (first)
 		shca_add(&qp->entry->counters[SHCA_C_WRITES], 1);
 	if (first && imm)
-		hold(r);
+		hold(req);
 	qp->cur.started = true;
 	c->ndst = 1;
 	c->src_proc = shca_self.slot;
-	c->dst_proc = r->t.owner;
-	if (!move_in_time(r, &s))
+	c->dst_proc = req->target.owner;
+	if (!move_in_time(req, &s))
 		return s;
 	if (!imm)
-		return done(r);
-	if (!shca_resp_unhold(&r->t, qp->cur.rwqe))
-		return shca_req_answer(r, SHCA_SILENT);
-	return complete_receive(r, NULL);
+		return done(req);
+	if (!shca_resp_unhold(&req->target, qp->cur.rwqe))
+		return shca_req_answer(req, SHCA_SILENT);
+	return complete_receive(req, NULL);
 }
 
 /* A responder that allows none refuses them (IBA 9.7.4.1). */
-static bool no_read_resources(const struct shca_req *r)
+static bool no_read_resources(const struct shca_req *req)
 {
-	return !r->t.qp->attr.max_dest_rd_atomic;
+	return !req->target.qp->attr.max_dest_rd_atomic;
 }
 
-static enum shca_step refuse(struct shca_req *r)
+static enum shca_step refuse(struct shca_req *req)
 {
-	shca_qp_fail(r->t.hca, r->t.qp, IBV_EVENT_QP_REQ_ERR);
-	return shca_req_answer(r, SHCA_NAK_INV);
+	shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_REQ_ERR);
+	return shca_req_answer(req, SHCA_NAK_INV);
 }
 
-static enum shca_step op_read(struct shca_req *r)
+static enum shca_step op_read(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_copy *c = &qp->copy;
 	enum shca_answer a;
 	enum shca_step s;
 
-	if (no_read_resources(r))
-		return refuse(r);
-	schedule(r, true, r->w->length);
-	a = shca_resp_rkey(&r->t, r->w, r->w->length, IBV_ACCESS_REMOTE_READ, &c->src[0]);
+	if (no_read_resources(req))
+		return refuse(req);
+	schedule(req, true, req->wqe->length);
+	a = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_READ,
+			   &c->src[0]);
 	if (a != SHCA_ACK)
-		return shca_req_answer(r, a);
+		return shca_req_answer(req, a);
 	if (!qp->cur.started)
 		shca_add(&qp->entry->counters[SHCA_C_READS], 1);
 	qp->cur.started = true;
 	c->nsrc = 1;
-	c->src_proc = r->t.owner;
+	c->src_proc = req->target.owner;
 	c->dst_proc = shca_self.slot;
-	return move_in_time(r, &s) ? done(r) : s;
+	return move_in_time(req, &s) ? done(req) : s;
 }
 
-static enum shca_step op_atomic(struct shca_req *r)
+static enum shca_step op_atomic(struct shca_req *req)
 {
-	struct shca_qp *qp = r->qp;
+	struct shca_qp *qp = req->qp;
 	struct shca_run remote;
 	uint64_t old = 0, at;
 	enum shca_answer a;
 	int e;
 
-	if (r->w->length < 8) {
-		shca_req_complete(qp, r->w, IBV_WC_LOC_LEN_ERR, 0);
+	if (req->wqe->length < 8) {
+		shca_req_complete(qp, req->wqe, IBV_WC_LOC_LEN_ERR, 0);
 		return SHCA_STEP_DONE;
 	}
-	r->w->length = 8; /* whatever the size of the list */
+	req->wqe->length = 8; /* whatever the size of the list */
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
-	if (no_read_resources(r) || (r->w->remote_addr & 7))
-		return refuse(r);
-	schedule(r, true, r->w->length);
+	if (no_read_resources(req) || (req->wqe->remote_addr & 7))
+		return refuse(req);
+	schedule(req, true, req->wqe->length);
 	/* Nobody may see its effect before the request is there. */
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;
 	if (at && at > shca_now()) {
 		qp->cur.started = true;
-		r->when = at;
+		req->when = at;
 		return SHCA_STEP_WAIT;
 	}
-	a = shca_resp_rkey(&r->t, r->w, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
+	a = shca_resp_rkey(&req->target, req->wqe, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
 	if (a != SHCA_ACK)
-		return shca_req_answer(r, a);
-	e = shca_mem_atomic(r->t.hca, r->t.owner, &remote,
-			    r->w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SHCA_CMP_SWAP
-								      : SHCA_FETCH_ADD,
-			    r->w->compare_add, r->w->swap, &old, qp->copy.direct);
+		return shca_req_answer(req, a);
+	e = shca_mem_atomic(req->target.hca, req->target.owner, &remote,
+			    req->wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SHCA_CMP_SWAP
+									  : SHCA_FETCH_ADD,
+			    req->wqe->compare_add, req->wqe->swap, &old, qp->copy.direct);
 	if (e)
-		return not_copied(r, e);
+		return not_copied(req, e);
 	shca_add(&qp->entry->counters[SHCA_C_ATOMICS], 1);
 	shca_mem_scatter(qp->copy.dst, &old, 8);
-	return done(r);
+	return done(req);
 }
 
 const shca_req_op shca_req_ops[] = {

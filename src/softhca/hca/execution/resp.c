@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resp.c - the checks and the work of the responder.
+ */
 #include "resp.h"
 
 #include <errno.h>
 
+#include "fabric/pending_event.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
 #include "link.h"
@@ -121,21 +125,6 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 	return SHCA_NAK_SEQ;
 }
 
-void shca_resp_check_limit(struct shca_hca *hca, struct shca_srq_entry *s)
-{
-	uint32_t limit = atomic_load(&s->rq.limit);
-	uint32_t number = shca_table_number(s);
-
-	if (!limit || shca_rq_posted(&s->rq) >= limit)
-		return;
-	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
-	if (atomic_compare_exchange_strong(&s->rq.limit, &limit, 0))
-		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED,
-					number);
-	else
-		shca_pending_event_clear();
-}
-
 enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 {
 	int r;
@@ -151,7 +140,7 @@ enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot)
 		t->wakes_us = r == -EAGAIN;
 	}
 	if (t->srq && atomic_load_explicit(&t->rq->limit, memory_order_relaxed))
-		shca_resp_check_limit(t->hca, t->srq);
+		shca_srq_check_limit(t->hca, t->srq);
 	if (r)
 		return r == -EAGAIN ? SHCA_RNR : SHCA_SILENT;
 	return SHCA_ACK;
@@ -204,7 +193,7 @@ void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp)
 	shca_count(hca, SHCA_C_FLUSHED, 1);
 }
 
-uint64_t shca_in_order(_Atomic uint64_t *last, uint64_t at)
+uint64_t shca_resp_in_order(_Atomic uint64_t *last, uint64_t at)
 {
 	uint64_t was = atomic_load_explicit(last, memory_order_relaxed);
 
@@ -221,10 +210,10 @@ static uint64_t visible_at(struct shca_target *t, const struct shca_qp *qp)
 
 	if (!at && !shca_opt(&shca_self.fabric, SHCA_O_REORDER))
 		return atomic_load_explicit(&t->qp->last_visible, memory_order_relaxed);
-	delay = shca_reorder_delay();
+	delay = shca_fault_reorder_delay();
 	if (delay && !at)
 		at = shca_now();
-	return shca_in_order(&t->qp->last_visible, at + delay);
+	return shca_resp_in_order(&t->qp->last_visible, at + delay);
 }
 
 /*

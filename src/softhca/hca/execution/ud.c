@@ -73,9 +73,9 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 		return;
 	}
 	if (cqe.visible_at || shca_opt(&shca_self.fabric, SHCA_O_REORDER))
-		cqe.visible_at = shca_in_order(&t->qp->last_visible,
-					       (cqe.visible_at ? cqe.visible_at : shca_now()) +
-						       shca_reorder_delay());
+		cqe.visible_at = shca_resp_in_order(&t->qp->last_visible,
+						    (cqe.visible_at ? cqe.visible_at : shca_now()) +
+							    shca_fault_reorder_delay());
 	if (shca_cq_produce(t->hca, t->cq, &cqe, c.src))
 		shca_qp_fail(t->hca, t->qp, IBV_EVENT_QP_FATAL);
 	shca_count(t->hca, SHCA_C_RX_PACKETS, 1);

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "hca/fault.h"
-#include "hca/queues/qp.h"
+#include "hca/queues/sq.h"
 #include "link.h"
+#include "post.h"
 
 static struct shca_qp *of(struct ibv_qp_ex *qp)
 {
@@ -28,7 +29,7 @@ static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 	w = shca_sq_next(qp, &err);
 	qp->head -= qp->wr_count;
 	if (w)
-		err = shca_sq_check_opcode(qp, op);
+		err = shca_post_check_opcode(qp, op);
 	if (!err && (qp->ibv.wr_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 						    IBV_SEND_SOLICITED | IBV_SEND_INLINE)))
 		err = EINVAL;
@@ -112,7 +113,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t ad
 static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	if (of(qp)->wr_cur)
-		shca_sq_set_ud(of(qp)->wr_cur, ah, qpn, qkey);
+		shca_post_set_ud(of(qp)->wr_cur, ah, qpn, qkey);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t srqn)
@@ -195,7 +196,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	shca_fault_kill(qp->ctx->hca);
 	if (!err)
 		qp->head += qp->wr_count;
-	shca_sq_kick(qp);
+	shca_post_kick(qp);
 	pthread_mutex_unlock(&qp->sq_lock);
 	return err;
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mem.c - gathering, scattering and copying runs; atomics.
+ */
 #include "mem.h"
 
 #include <assert.h>
@@ -25,7 +28,7 @@
 
 static const char zeros[64 << 10];
 
-bool shca_runs_on_demand(const struct shca_run *runs, unsigned n)
+bool shca_mem_on_demand(const struct shca_run *runs, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		if (runs[i].on_demand)
@@ -117,7 +120,7 @@ static void walk_on(struct walk *w, uint64_t n, bool more)
 static bool directly(const struct shca_run *there, uint64_t len, const struct shca_run *own,
 		     unsigned n)
 {
-	return there->mr && len <= there->len && !shca_runs_on_demand(own, n) &&
+	return there->mr && len <= there->len && !shca_mem_on_demand(own, n) &&
 	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 }
 

@@ -1,24 +1,39 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mr.h - memory regions: keys, and the checks that the adapter makes on every access (IBA 10.6.3).
+ * mr.h - memory regions: their keys, the checks that the adapter makes on every access
+ * (IBA 10.6.3), and the pinning of their memory.
  */
 #ifndef SHCA_MR_H
 #define SHCA_MR_H
 
-#include "hca/objects.h"
+#include "hca/domains.h"
 #include "mem.h"
 
+struct shca_mr {
+	struct ibv_mr ibv;
+	struct shca_mr_entry *entry;
+	uint64_t pinned; /* bytes counted against memlock */
+	struct shca_context_object context_node;
+};
+
 /*
- * May [addr, addr + len) be used with `key` in protection domain pdn, with all of `access`
- * (ibv_access_flags; 0 = local read)? On success *run says where it lies in the memory of *proc.
- * -EACCES otherwise. len > 0. Inside an epoch.
+ * Checks that [addr, addr + len) may be used with `key` in protection domain pdn, with all flags of
+ * `access` (ibv_access_flags; 0 = local read). Returns 0, with *run in the memory of process *proc,
+ * or -EACCES. len > 0. Inside an epoch.
  */
 int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		  uint32_t access, struct shca_run *run, unsigned *proc);
 
-/* Where a receive's bytes go in our own memory, its key having been checked when it was claimed.
- * -EACCES: the region is gone. len > 0. */
+/* Translates an address of own memory whose key was checked before. Returns 0, or -EACCES if the
+ * region is gone. len > 0. */
 int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
 		      struct shca_run *run);
+
+/* Checks and pins the memory of a region, and describes it in *e. Returns 0 or -errno; *pinned is
+ * what to pass to shca_mr_unpin() later. */
+int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t addr, uint64_t len,
+		     uint64_t iova, uint32_t access, uint64_t *pinned);
+/* Takes bytes off the count of pinned memory. */
+void shca_mr_unpin(uint64_t bytes);
 
 #endif

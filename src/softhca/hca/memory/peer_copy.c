@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * peer_copy.c - process_vm_readv and process_vm_writev, or a copy through shared memory.
+ */
 #include "peer_copy.h"
 
 #include <assert.h>
@@ -8,8 +11,9 @@
 #include <string.h>
 
 #include "fabric/arena.h"
+#include "fabric/epoch.h"
 #include "fabric/proc.h"
-#include "hca/objects.h"
+#include "hca/process.h"
 
 #define BOUNCE_BYTES (256u << 10)
 

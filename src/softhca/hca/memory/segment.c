@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * segment.c - finding, attaching and detaching System V segments.
+ */
 #define _GNU_SOURCE 1
 #include "segment.h"
 
@@ -13,6 +16,7 @@
 
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
+#include "fabric/table.h"
 
 /* Segments that are attached at a time. */
 #define ATTACHMENTS 256

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mcast.c - joining and leaving multicast groups. */
+/*
+ * mcast.c - joining and leaving multicast groups.
+ */
 #include "mcast.h"
 
 #include <errno.h>

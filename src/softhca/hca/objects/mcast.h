@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * mcast.h - which UD QPs belong to which multicast groups: the fabric's table of memberships.
- * Written under the fabric's control lock; UD senders read it without one.
+ * Written under the fabric's control lock; UD senders read the table without a lock.
  */
 #ifndef SHCA_MCAST_H
 #define SHCA_MCAST_H
 
 #include "fabric/fabric.h"
 
+/* Returns true if a GID names a multicast group. */
 static inline bool shca_gid_is_multicast(const union ibv_gid *gid)
 {
 	return gid->raw[0] == 0xff;
 }
 
-/* 0 (also when it is a member already), or -ENOMEM when the table or the limit is full. */
+/* Adds a QP to a group. Returns 0, also for a member, or -ENOMEM when the table or the limit is
+ * full. */
 int shca_mcast_join(struct shca_fabric *f, unsigned hca, uint32_t qpn, const union ibv_gid *gid);
-/* 0, or -EINVAL when it is no member. */
+/* Removes a QP from a group. Returns 0, or -EINVAL if it is no member. */
 int shca_mcast_leave(struct shca_fabric *f, unsigned hca, uint32_t qpn, const union ibv_gid *gid);
-/* Is the QP in any group? Such a QP can't be destroyed (EBUSY, as the kernel has it). */
+/* Returns true if the QP is in any group. A member can't be destroyed (EBUSY, as in the kernel). */
 bool shca_mcast_member(struct shca_fabric *f, unsigned hca, uint32_t qpn);
-/* Takes it out of all of them. */
+/* Removes a QP from all groups. */
 void shca_mcast_leave_all(struct shca_fabric *f, unsigned hca, uint32_t qpn);
 
 #endif

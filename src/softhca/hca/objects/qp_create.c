@@ -8,8 +8,8 @@
 #include "clock/clock.h"
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
-#include "hca/ops.h"
-#include "qp_make.h"
+#include "hca/execution/wr_api.h"
+#include "qp.h"
 
 #define OPS_CONNECTED                                                                           \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \

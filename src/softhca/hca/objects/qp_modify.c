@@ -8,8 +8,12 @@
 
 #include "clock/clock.h"
 #include "fabric/address.h"
+#include "fabric/event.h"
+#include "hca/execution/engine.h"
+#include "hca/execution/flush.h"
+#include "hca/execution/post.h"
 #include "hca/execution/req.h"
-#include "qp_make.h"
+#include "qp.h"
 
 #define S(state) IBV_QPS_##state
 #define Q(name)  IBV_QP_##name
@@ -228,7 +232,7 @@ static void enter_reset(struct shca_qp *qp)
 	struct shca_qp_entry *e = qp->entry;
 
 	/* Nobody sends to it or executes it any more; then all that was posted is forgotten. */
-	shca_qp_no_flush(qp);
+	shca_flush_disable(qp);
 	shca_engine_remove(qp);
 	shca_epoch_sync(&shca_self.fabric);
 	shca_qp_drop_held(qp);
@@ -269,7 +273,7 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
 		enter_reset(qp);
 		break;
 	case S(ERR):
-		shca_qp_flush(qp, UINT64_MAX);
+		shca_flush_qp(qp, UINT64_MAX);
 		break;
 	case S(SQD):
 		enter_sqd(qp, notify);
@@ -278,7 +282,7 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
 		/* What was posted while it was drained. */
 		pthread_mutex_lock(&qp->sq_lock);
 		if (qp->sq)
-			shca_sq_kick(qp);
+			shca_post_kick(qp);
 		pthread_mutex_unlock(&qp->sq_lock);
 		break;
 	default:

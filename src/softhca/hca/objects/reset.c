@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * reset.c - starting over: in a forked child, whose parent owns all that there was.
+ * reset.c - starting over in a forked child.
  */
+#include "reset.h"
+
 #include "clock/clock.h"
 #include "hca/event_ack.h"
 #include "hca/execution/engine.h"
+#include "hca/execution/flush.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
 #include "hca/object_index.h"
-#include "hca/ops.h"
 #include "hca/queues/cq.h"
-#include "qp_make.h"
+#include "hca/queues/cq_event.h"
 #include "xrcd.h"
 
-void shca_hca_reset(void)
+void shca_reset(void)
 {
 	shca_clock_reset();
 	shca_object_index_reset();
@@ -21,7 +23,8 @@ void shca_hca_reset(void)
 	shca_engine_reset();
 	shca_peer_copy_reset();
 	shca_segment_reset();
+	shca_cq_event_reset();
 	shca_cq_reset();
-	shca_qp_reset();
+	shca_flush_reset();
 	shca_xrcd_reset();
 }

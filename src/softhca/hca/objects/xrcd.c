@@ -3,6 +3,8 @@
  * xrcd.c - XRC domains: the handles of this process; the domains themselves are in
  * fabric/xrc_life.c.
  */
+#include "xrcd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,9 +13,6 @@
 #include "clock/clock.h"
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
-#include "hca/objects.h"
-#include "hca/ops.h"
-#include "xrcd.h"
 
 /* A process counts once in a domain, however many handles it has: they are counted here. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

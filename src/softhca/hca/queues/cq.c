@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq.c - making, resizing and ending completion queues.
+ */
 #include "cq.h"
 
 #include <errno.h>
@@ -9,7 +12,10 @@
 #include "cq_heap.h"
 #include "cq_ring.h"
 #include "fabric/arena.h"
+#include "fabric/epoch.h"
+#include "fabric/event.h"
 #include "hca/context_objects.h"
+#include "hca/domains.h"
 #include "hca/event_ack.h"
 #include "hca/object_index.h"
 
@@ -310,7 +316,11 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 	shca_spin_forget();
 	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
-	shca_wait_cq_acks(cq);
+	/* Both counters stand still now, so waiting for one after the other is enough. */
+	shca_event_ack_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed,
+			    &cq->comp_events_given);
+	shca_event_ack_wait(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed,
+			    &cq->async_events_given);
 	if (ibcq->channel) {
 		pthread_mutex_lock(&ibcq->context->mutex);
 		ibcq->channel->refcnt--;

@@ -5,76 +5,131 @@
 #ifndef SHCA_CQ_H
 #define SHCA_CQ_H
 
+#include "fabric/table.h"
+#include "hca/context_objects.h"
 #include "hca/memory/mem.h"
-#include "hca/objects.h"
-#include "hca/ops.h"
 
-/* The bytes of a message that fit into the slot of a completion, of those of --cqe-payload. */
+/* The most bytes of a message that travel in the slot of its completion; --cqe-payload may allow
+ * more, which travel in bounce buffers. */
 #define SHCA_CQ_SHORT 192
 
-/*
- * Can the next completion of this CQ carry the first len bytes of c->src to c->dst? Then *pocket is
- * where (0: in its slot), for the `pocket` of the completion, which has to be produced. What is not
- * short only if its memory is pinned: it is copied by instructions, and memory that isn't there has
- * to be an error rather than a SIGSEGV. Inside an epoch.
- */
-bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
-		     uint16_t *bounce);
-/* Messages will come to this CQ of ours: makes room for them. */
+#define SHCA_CQ_HOLES 64
+struct shca_cq_pending; /* cq_heap.h */
+
+struct shca_cq {
+	struct ibv_cq_ex ibv; /* also used as struct ibv_cq */
+	pthread_mutex_t lock;
+	/* Held from start_poll to end_poll, while the user's code runs. Nothing else waits for this
+	 * lock, because that code may call any function. */
+	pthread_mutex_t polling;
+	struct shca_cq_entry *entry;
+	uint32_t idx;
+	uint32_t number;
+	char *ring; /* struct shca_cq_ring, then the slots */
+	uint32_t log2_slots;
+	uint32_t stride;
+	uint64_t ring_off, ring_len;     /* place of the ring in the arena */
+	uint64_t next;                   /* position that a poll looks at */
+	struct shca_cq_pending *pending; /* heap by (visible_at, order) */
+	uint32_t npending, pending_room;
+	uint64_t order;
+	uint64_t holes[SHCA_CQ_HOLES]; /* positions skipped while their producer writes them */
+	uint32_t nholes;
+	bool holed; /* true after the first hole: positions may be passed over */
+	struct ibv_wc cur_wc;
+	uint64_t cur_ts;
+	uint32_t empty_polls;
+	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
+	uint32_t comp_events_given, async_events_given; /* hca/event_ack.h */
+	struct shca_context_object context_node;
+};
+
+/* Implement the libibverbs calls of the same names. */
+int shca_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int shca_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+
+/* ---------------------------------------------------------------- cq.c: the life of a CQ */
+
+/* Returns this process's CQ with that table index, if it still has that number; else NULL. */
+struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number);
+/* Ends a CQ for its peers and gives its memory back; the struct stays. */
+void shca_cq_end(struct shca_cq *cq);
+/* Makes bounce buffers for a CQ that will report receives. */
 void shca_cq_receives(struct shca_cq *cq);
-/*
- * Adds completion *c, with its payload gathered from runs (own memory). 0, or -ENOSPC: the queue
- * overran (IBA 11.6.3.1): the owner was told by an async event; the caller's QP is to fail. Inside
- * an epoch; `e` must be live or this process's own.
- */
-int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
-		    const struct shca_run *runs);
-
-/* Does the queue hold completions that were not polled? Inside an epoch. */
-bool shca_cq_holds(struct shca_cq_entry *e);
-/* Raises the completion event of a CQ if it is armed for such a completion. */
-void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited);
-
-/* A forked child starts anew (reset.c). */
+/* Delivers the payloads that wait in completions of all CQs: memory of this process is about to be
+ * deregistered. */
+void shca_cq_deliver_all_payloads(void);
+/* Starts over, in a forked child. */
 void shca_cq_reset(void);
 
-/* Drops the completions of a QP that is being destroyed or reset; nothing of it is in flight any
- * more. `dropped` is called for each. Holding cq->lock. */
-void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
-		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *c));
-/* Moves what lies in the ring to the heap of completions that wait for their time. Holding
- * cq->lock. */
-void shca_cq_ring_to_heap(struct shca_cq *cq);
+/* ---------------------------------------------------------------- cq_produce.c: any process */
 
-/* Takes the next completion; NULL: none that may be seen. Holding cq->lock. Valid until
- * shca_cq_pop(). */
+/*
+ * Returns true if the next completion of this CQ can carry the first len bytes of copy->src to
+ * copy->dst. *bounce is then the number of the buffer to pass in the completion (0: the payload
+ * fits into the slot), and the caller has to produce that completion. Payloads above SHCA_CQ_SHORT
+ * are carried only if their memory is pinned: they are copied by instructions, and memory that
+ * isn't there has to be an error rather than a SIGSEGV. Inside an epoch.
+ */
+bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *copy, uint32_t len,
+		     uint16_t *bounce);
+/*
+ * Adds a completion, with its payload gathered from runs of own memory. Returns 0, or -ENOSPC if
+ * the queue overran (IBA 11.6.3.1): the owner got an asynchronous event, and the caller fails its
+ * QP. Inside an epoch; `e` must be live or this process's own.
+ */
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *cqe,
+		    const struct shca_run *runs);
+/* Returns true if the queue holds completions that were not polled. Inside an epoch. */
+bool shca_cq_holds(struct shca_cq_entry *e);
+/* Raises the completion event of a CQ, if it is armed for that kind of completion. */
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited);
+
+/* ------------------------------------- cq_ring.c: the consumer's side; the caller holds cq->lock
+ */
+
+/* Drops the completions of a QP that is being destroyed or reset, and calls `dropped` for each. The
+ * QP has nothing in flight any more. */
+void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
+		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *cqe));
+/* Moves the completions in the ring to the heap of those that wait for their time. */
+void shca_cq_ring_to_heap(struct shca_cq *cq);
+/* Returns the next completion that may be seen, or NULL. Valid until shca_cq_pop(). */
 struct shca_cqe *shca_cq_peek(struct shca_cq *cq);
+/* Removes the completion that shca_cq_peek() returned. */
 void shca_cq_pop(struct shca_cq *cq);
-/* When the next completion may be seen, of those that a solicited-only arming asks for: 0 = there
- * is none, 1 = now. Holding cq->lock. */
+/* Returns when the next completion may be seen, among those that a solicited-only arming asks for:
+ * 0 = there is none, 1 = now. */
 uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);
-/* Moves what the ring holds to the heap and gives up on the rest: nobody produces into it any more.
- * Holding cq->lock. */
+/* Moves the completions in a ring to the heap when no producer uses that ring any more; slots that
+ * were never completed are given up. */
 void shca_cq_close_ring(struct shca_cq *cq);
-/* Before that: a producer that died may not have moved the tail behind its completion. */
+/* Moves the tail behind the completion of a producer that died before it could. Call it before
+ * shca_cq_close_ring(). */
 void shca_cq_repair_tail(struct shca_cq *cq);
-/* Calls fn for each completion that was not polled. Holding cq->lock. */
-void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
-		  void *arg);
-/* Puts the bytes that wait in completions, of one queue or of all, where they belong: memory of
- * this process is about to be deregistered. */
-void shca_cq_deliver_payloads(struct shca_cq *cq);
-void shca_cq_deliver_all_payloads(void);
-/* Turns it into a work completion, scattering its payload. 0, or -ENOENT: its queue is gone, as
- * with mlx5 after an SRQ was destroyed before its completions were polled. */
-int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc);
-/* True if a poll may find something; no lock. */
+/* Calls fn for each completion that was not polled. */
+void shca_cq_each(struct shca_cq *cq,
+		  void (*fn)(struct shca_cq *cq, struct shca_cqe *cqe, void *arg), void *arg);
+/* Returns true if a poll may find a completion. Takes no lock and needs none. */
 bool shca_cq_maybe(struct shca_cq *cq);
-/* What a thread does that polled in vain: sees to what peers flagged, and yields the CPU now and
- * then. */
+
+/* ---------------------------------------------------------------- cq_poll.c */
+
+/* Delivers the payloads that wait in completions of one CQ. */
+void shca_cq_deliver_payloads(struct shca_cq *cq);
+/* Turns a completion into a work completion and delivers its payload. Returns 0, or -ENOENT if its
+ * queue is gone, as with mlx5 when an SRQ was destroyed before its completions were polled. */
+int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
+/* Counts an empty poll, and yields the CPU after many of them. */
 void shca_cq_idle(struct shca_cq *cq);
 
-/* cq_ex.c: fills in the function pointers of an extended CQ. */
+/* ---------------------------------------------------------------- cq_ex.c */
+
+/* Fills in the function pointers of an extended CQ. */
 void shca_cq_ex_init(struct shca_cq *cq, uint64_t wc_flags);
+/* Makes these functions fail from here on. */
+void shca_cq_ex_refuse(struct shca_cq *cq);
 
 #endif

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_heap.c - a heap of completions by time.
+ */
 #include "cq_heap.h"
 
 #include "cq_bounce.h"

@@ -6,7 +6,7 @@
 #ifndef SHCA_CQ_HEAP_H
 #define SHCA_CQ_HEAP_H
 
-#include "hca/objects.h"
+#include "cq.h"
 
 struct shca_cq_pending {
 	uint64_t visible_at;

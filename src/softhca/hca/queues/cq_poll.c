@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "cq_bounce.h"
-#include "hca/execution/engine.h"
+#include "cq_event.h"
 #include "hca/memory/mr.h"
 #include "hca/object_index.h"
-#include "qp.h"
-#include "rq.h"
+#include "sq.h"
 
 /* Polls in vain after which a thread yields its CPU, and then each so many: whoever works for it
  * may need it. */
@@ -181,7 +180,7 @@ int shca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	/* What may not be seen yet fires when it may. Its producer's engine sees to that too, if it
 	 * lives so long. */
 	if (due > shca_now())
-		shca_engine_event_at(hca, cq->entry, due, true);
+		shca_cq_event_at(hca, cq->entry, due, true);
 	else if (due && pending)
 		shca_cq_fire(hca, cq->entry, true);
 	return 0;

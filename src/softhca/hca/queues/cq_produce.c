@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cq_bounce.h"
-#include "cq_ring.h"
 #include "clock/clock.h"
+#include "cq_bounce.h"
+#include "cq_event.h"
+#include "cq_ring.h"
 #include "fabric/cancel.h"
+#include "fabric/event.h"
 #include "fabric/pending_event.h"
-#include "hca/execution/engine.h"
 
 static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
 {
@@ -179,7 +180,7 @@ bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, u
 	if (len > e->room)
 		return false;
 	if (len > SHCA_CQ_SHORT &&
-	    (shca_runs_on_demand(c->src, c->nsrc) || shca_runs_on_demand(c->dst, c->ndst)))
+	    (shca_mem_on_demand(c->src, c->nsrc) || shca_mem_on_demand(c->dst, c->ndst)))
 		return false;
 	if (len <= shca_slot_room(e))
 		return true;
@@ -251,7 +252,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 		if (!fires(arm, solicited))
 			return 0;
 		if (c->visible_at && c->visible_at > shca_now())
-			shca_engine_event_at(hca, e, c->visible_at, solicited);
+			shca_cq_event_at(hca, e, c->visible_at, solicited);
 		else
 			shca_cq_fire(hca, e, solicited);
 	}

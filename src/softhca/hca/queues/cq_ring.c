@@ -2,12 +2,13 @@
 /*
  * cq_ring.c - completions leaving a queue: its owner's side of the ring.
  */
+#include "cq_ring.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "cq_bounce.h"
 #include "cq_heap.h"
-#include "cq_ring.h"
 
 /* How often the consumer looks at a slot that is being written before it goes on without it. */
 #define HOLE_PATIENCE 2000

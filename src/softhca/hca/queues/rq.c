@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rq.c - posting, claiming and releasing receives.
+ */
 #include "rq.h"
 
 #include <assert.h>

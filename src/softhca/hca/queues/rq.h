@@ -1,27 +1,48 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rq.h - receive queues, of QPs and SRQs alike. The owner posts; any requester claims, lock-free.
+ * rq.h - receive queues, of QPs and SRQs alike. The owner posts; any requester claims, without a
+ * lock.
  */
 #ifndef SHCA_RQ_H
 #define SHCA_RQ_H
 
-#include "hca/objects.h"
+#include "hca/process.h"
 
-/* --- owner --- */
+/* The owner's side of a receive queue. */
+struct shca_rq_local {
+	pthread_mutex_t lock;
+	struct shca_rq *shared;
+	_Atomic uint64_t *ring;
+	char *wqes;
+	uint32_t *free_list; /* stack of the WQE slots that are the owner's */
+	uint32_t nfree;
+	uint32_t mask;
+	uint64_t ring_off, ring_len; /* place of the rings in the arena */
+	uint64_t backed;             /* bytes of them that have memory */
+	bool is_srq;
+};
+
+/* Addresses that a requester prefetches from another process's receive queue. Never dereferenced.
+ */
+struct shca_rq_ahead {
+	const void *position, *wqe;
+};
+
+/* ---------------------------------------------------------------- the owner */
 
 /* Makes the rings of a queue for at least max_wr receives (a power of two, minus one on an SRQ, as
- * mlx5 makes them, but not above the device's limit). The shared part is filled in; *max_wr becomes
- * what it holds. 0 or -ENOMEM. */
+ * mlx5 makes them, but not above the device's limit), and fills in the shared part. *max_wr becomes
+ * the capacity. Returns 0 or -ENOMEM. */
 int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
 		 uint32_t max_sge);
 void shca_rq_fini(struct shca_rq_local *rq);
-/* Posts a list; 0, EINVAL or ENOMEM with *bad set. */
+/* Posts a list of receives. Returns 0, or EINVAL or ENOMEM with *bad set. */
 int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* Gives a WQE slot back, when its completion was polled or dropped. */
+/* Gives a WQE slot back, after its completion was polled or dropped. */
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot);
-/* Marks the WQE slots that are free or posted, of rq->mask + 1. With rq->lock. */
+/* Marks the WQE slots (rq->mask + 1 of them) that are free or posted. The caller holds rq->lock. */
 void shca_rq_mark(struct shca_rq_local *rq, bool *slots);
-/* Takes back all that is posted, without completions (QP to RESET). */
+/* Takes back all posted receives, without completions, when the QP goes to RESET. */
 void shca_rq_reset(struct shca_rq_local *rq);
 
 static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, uint32_t slot)
@@ -29,23 +50,25 @@ static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, 
 	return (struct shca_rwqe *)(rq->wqes + (uint64_t)slot * rq->shared->stride);
 }
 
-/* --- any process, inside an epoch --- */
+/* ---------------------------------------------------------------- any process, inside an epoch */
 
-/* Takes the oldest receive of the queue `rq` of process proc: its WQE slot. -EAGAIN: none is
- * posted. -ESRCH: no such memory. */
+/* Takes the oldest receive of a queue of process `proc` and stores its WQE slot. Returns 0, -EAGAIN
+ * if none is posted, or -ESRCH if the owner's memory is gone. */
 int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot);
-/* What the next claim of the queue will read if nobody else comes before: the next position and, on
- * a queue with one receive at a time, the WQE that this one had. Its owner wrote both last, so a
- * requester fetches them while it still prepares its message. Only ever prefetched from. */
+/* Stores the addresses that the next claim of the queue will read if nobody else claims before: the
+ * next position and, on a queue with one receive at a time, the WQE that this claim had. The owner
+ * wrote both last, so a requester fetches them while it still prepares its message. */
 void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			uint32_t slot, struct shca_rq_ahead *ahead);
+/* Returns the WQE of a slot, in the memory of process `proc`. */
 struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot);
-/* Says that this process waits for a receive there: it looks once more, and is rung after that. */
+/* Registers this process as waiting for a receive. The caller tries to claim once more after this;
+ * from then on its engine is woken when one is posted. */
 void shca_rq_wait(struct shca_rq *rq);
-/* Rings the engines of those who wait: a receive was posted, or the queue has ended. */
+/* Wakes the engines of the waiting processes: a receive was posted, or the queue has ended. */
 void shca_rq_wake_waiters(struct shca_rq *rq);
-/* Receives that are posted and not claimed. */
+/* Returns the number of receives that are posted and not claimed. */
 uint32_t shca_rq_posted(const struct shca_rq *rq);
 
 #endif

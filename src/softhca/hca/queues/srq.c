@@ -2,17 +2,17 @@
 /*
  * srq.c - shared receive queues, basic and XRC.
  */
+#include "srq.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "clock/clock.h"
-#include "cq.h"
-#include "hca/context_objects.h"
+#include "fabric/epoch.h"
+#include "fabric/event.h"
+#include "fabric/pending_event.h"
 #include "hca/event_ack.h"
-#include "hca/execution/resp.h"
 #include "hca/object_index.h"
-#include "hca/ops.h"
-#include "rq.h"
 
 static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *a,
 		 enum ibv_srq_type type)
@@ -133,7 +133,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	atomic_store(&srq->entry->rq.limit, attr->srq_limit);
 	/* There may be fewer posted already. */
 	shca_epoch_enter(x);
-	shca_resp_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
+	shca_srq_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
 	shca_epoch_exit(x);
 	return 0;
 }
@@ -172,6 +172,21 @@ struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t
 	return srq && srq->number == number ? &srq->ibv : NULL;
 }
 
+void shca_srq_check_limit(struct shca_hca *hca, struct shca_srq_entry *s)
+{
+	uint32_t limit = atomic_load(&s->rq.limit);
+	uint32_t number = shca_table_number(s);
+
+	if (!limit || shca_rq_posted(&s->rq) >= limit)
+		return;
+	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
+	if (atomic_compare_exchange_strong(&s->rq.limit, &limit, 0))
+		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED,
+					number);
+	else
+		shca_pending_event_clear();
+}
+
 void shca_srq_end(struct shca_srq *srq)
 {
 	struct shca_context *ctx = shca_ctx(srq->ibv.context);
@@ -206,7 +221,8 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		return EBUSY;
 	shca_context_objects_remove(&srq->context_node);
 	shca_srq_end(srq);
-	shca_wait_srq_acks(srq);
+	shca_event_ack_wait(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed,
+			    &srq->events_given);
 	atomic_fetch_sub(&((struct shca_pd *)ibsrq->pd)->refs, 1);
 	if (srq->cq) {
 		atomic_fetch_sub(&srq->cq->refs, 1);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sq.c - posting: from the user's work request to a WQE, and the decision who executes it.
+ * post.c - posting sends and receives; executing sends at once, or leaving them to the engine.
  */
+#include "post.h"
+
 #include <errno.h>
 #include <string.h>
 
+#include "ah.h"
 #include "clock/clock.h"
+#include "engine.h"
+#include "flush.h"
 #include "hca/fault.h"
-#include "hca/queues/qp.h"
+#include "hca/queues/sq.h"
 #include "link.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
@@ -38,7 +43,7 @@ static bool is_atomic(enum ibv_wr_opcode op)
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-int shca_sq_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
+int shca_post_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
 {
 	if ((unsigned)op >= sizeof(opcodes) / sizeof(*opcodes) ||
 	    !(opcodes[op].types & 1u << qp->ibv.qp_base.qp_type))
@@ -46,31 +51,7 @@ int shca_sq_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
 	return is_atomic(op) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS) ? EOPNOTSUPP : 0;
 }
 
-uint64_t shca_sq_complete(struct shca_qp *qp, uint32_t n)
-{
-	uint64_t wr_id = shca_swqe(qp, n)->wr_id;
-
-	/* release: the poster may write over the slots that this gives back. */
-	atomic_store_explicit(&qp->tail, n + 1, memory_order_release);
-	/* If the engine had it, it has this line now, and the next post will want it. */
-	shca_prefetch_write(&qp->sq_lock);
-	return wr_id;
-}
-
-struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err)
-{
-	if (shca_qp_state(qp->entry) < IBV_QPS_RTS) {
-		*err = EINVAL;
-		return NULL;
-	}
-	if (qp->head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->max_wr) {
-		*err = ENOMEM;
-		return NULL;
-	}
-	return shca_swqe(qp, qp->head);
-}
-
-void shca_sq_set_ud(struct shca_swqe *w, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
+void shca_post_set_ud(struct shca_swqe *w, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
 {
 	const struct shca_ah *ah = (const struct shca_ah *)ibah;
 
@@ -121,7 +102,7 @@ static int copy_sges(struct shca_swqe *w, const struct ibv_send_wr *wr)
 static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_wr *wr)
 {
 	bool inl = wr->send_flags & IBV_SEND_INLINE;
-	int r = shca_sq_check_opcode(qp, wr->opcode);
+	int r = shca_post_check_opcode(qp, wr->opcode);
 
 	if (r)
 		return r;
@@ -143,7 +124,7 @@ static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_
 	} else if (qp->ibv.qp_base.qp_type == IBV_QPT_UD) {
 		if (!wr->wr.ud.ah)
 			return EINVAL;
-		shca_sq_set_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		shca_post_set_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	} else {
 		w->remote_addr = wr->wr.rdma.remote_addr;
 		w->rkey = wr->wr.rdma.rkey;
@@ -152,7 +133,7 @@ static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_
 	return inl ? copy_inline(qp, w, wr) : copy_sges(w, wr);
 }
 
-void shca_sq_run(struct shca_qp *qp, enum shca_runner by)
+void shca_post_run(struct shca_qp *qp, enum shca_runner by)
 {
 	uint64_t when = 0;
 
@@ -169,14 +150,14 @@ void shca_sq_run(struct shca_qp *qp, enum shca_runner by)
 	}
 }
 
-void shca_sq_kick(struct shca_qp *qp)
+void shca_post_kick(struct shca_qp *qp)
 {
 	if (qp->sched != SHCA_SCHED_IDLE || qp->exec == qp->head)
 		return;
 	shca_sched_set(qp, SHCA_SCHED_RUNNING);
-	/* Virtual time: the thread that has the turn does the adapters' work, which costs it
-	 * nothing. */
-	shca_sq_run(qp, shca_clk ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
+	/* In virtual time the thread that has the turn does the adapters' work, at no cost to it.
+	 */
+	shca_post_run(qp, shca_clk ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
 }
 
 int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -201,11 +182,27 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		qp->head++;
 	}
-	shca_sq_kick(qp);
+	shca_post_kick(qp);
 	/* The engine may have read it last. */
 	shca_prefetch_write(shca_swqe(qp, qp->head));
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (r)
 		*bad = wr;
+	return r;
+}
+
+int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	int r;
+
+	if (!qp->rq.shared || shca_qp_state(qp->entry) == IBV_QPS_RESET) {
+		*bad = wr;
+		return EINVAL;
+	}
+	r = shca_rq_post(&qp->rq, wr, bad);
+	/* Until the flush has run, a sender may still be writing into an earlier receive. */
+	if (atomic_load(&qp->flushed))
+		shca_flush_late_receives(qp);
 	return r;
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The blocks of one side of a collective, as the arguments of the call describe them. */
+#ifndef TUPLEQ_COLL_BLOCKS_H
+#define TUPLEQ_COLL_BLOCKS_H
+
+#include "round.h"
+
+struct mca_coll_tupleq_blocks {
+	const void *base;
+	ompi_datatype_t *type;
+	ompi_datatype_t *const *types; /* of each block, in place of `type`; then displacements are
+					  bytes */
+	int count;
+	const int *counts; /* of each block, in place of `count` */
+	const int *displs; /* in extents, or bytes; without any, blocks follow one another */
+	const MPI_Aint *byte_displs; /* in place of `displs` */
+	bool single;                 /* one block for all peers */
+};
+
+/* Returns block `i`, as a message for `peer`. */
+static inline struct mca_coll_tupleq_transfer
+mca_coll_tupleq_block(const struct mca_coll_tupleq_blocks *blocks, int i, int peer)
+{
+	int n = blocks->single ? 0 : i;
+	ompi_datatype_t *type = blocks->types ? blocks->types[n] : blocks->type;
+	int count = blocks->counts ? blocks->counts[n] : blocks->count;
+	ptrdiff_t offset, extent;
+
+	ompi_datatype_type_extent(type, &extent);
+	if (blocks->byte_displs)
+		offset = blocks->byte_displs[n];
+	else if (blocks->displs)
+		offset = blocks->displs[n] * (blocks->types ? 1 : extent);
+	else
+		offset = (ptrdiff_t)n * count * extent;
+	return (struct mca_coll_tupleq_transfer){
+		.addr = (unsigned char *)blocks->base + offset,
+		.count = (size_t)count,
+		.type = type,
+		.peer = peer,
+	};
+}
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI_Ineighbor_allgather(v) and MPI_Ineighbor_alltoall(v, w). */
+#include "blocks.h"
+
+#include "coll.h"
+
+struct neighbors {
+	int nsources, ndestinations;
+	int *sources, *destinations, *weights;
+	bool is_cart; /* two of each dimension: down, then up */
+};
+
+static int allocate(struct neighbors *neighbors, int nsources, int ndestinations)
+{
+	size_t n = (size_t)nsources + (size_t)ndestinations;
+
+	/* Ranks, and their weights, which nobody reads. */
+	neighbors->sources = calloc(2 * n + 1, sizeof(int));
+	if (!neighbors->sources)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	neighbors->destinations = neighbors->sources + nsources;
+	neighbors->weights = neighbors->destinations + ndestinations;
+	neighbors->nsources = nsources;
+	neighbors->ndestinations = ndestinations;
+	return OMPI_SUCCESS;
+}
+
+static int find_cart(ompi_communicator_t *comm, struct neighbors *neighbors)
+{
+	int ndims, rc;
+
+	rc = PMPI_Cartdim_get(comm, &ndims);
+	if (rc == MPI_SUCCESS)
+		rc = allocate(neighbors, 2 * ndims, 2 * ndims);
+	for (int d = 0; rc == MPI_SUCCESS && d < ndims; d++)
+		rc = PMPI_Cart_shift(comm, d, 1, &neighbors->sources[2 * d],
+				     &neighbors->sources[2 * d + 1]);
+	if (rc == MPI_SUCCESS && ndims)
+		memcpy(neighbors->destinations, neighbors->sources,
+		       (size_t)(2 * ndims) * sizeof(int));
+	neighbors->is_cart = true;
+	return rc;
+}
+
+static int find_graph(ompi_communicator_t *comm, struct neighbors *neighbors)
+{
+	int rank = ompi_comm_rank(comm), n, rc;
+
+	rc = PMPI_Graph_neighbors_count(comm, rank, &n);
+	if (rc == MPI_SUCCESS)
+		rc = allocate(neighbors, n, n);
+	if (rc == MPI_SUCCESS)
+		rc = PMPI_Graph_neighbors(comm, rank, n, neighbors->sources);
+	if (rc == MPI_SUCCESS && n)
+		memcpy(neighbors->destinations, neighbors->sources, (size_t)n * sizeof(int));
+	return rc;
+}
+
+static int find_dist_graph(ompi_communicator_t *comm, struct neighbors *neighbors)
+{
+	int nsources, ndestinations, weighted, rc;
+
+	rc = PMPI_Dist_graph_neighbors_count(comm, &nsources, &ndestinations, &weighted);
+	if (rc == MPI_SUCCESS)
+		rc = allocate(neighbors, nsources, ndestinations);
+	if (rc == MPI_SUCCESS)
+		rc = PMPI_Dist_graph_neighbors(
+			comm, nsources, neighbors->sources, neighbors->weights, ndestinations,
+			neighbors->destinations, neighbors->weights + nsources);
+	return rc;
+}
+
+static int find_neighbors(ompi_communicator_t *comm, struct neighbors *neighbors)
+{
+	if (OMPI_COMM_IS_CART(comm))
+		return find_cart(comm, neighbors);
+	if (OMPI_COMM_IS_GRAPH(comm))
+		return find_graph(comm, neighbors);
+	if (OMPI_COMM_IS_DIST_GRAPH(comm))
+		return find_dist_graph(comm, neighbors);
+	return MPI_ERR_TOPOLOGY;
+}
+
+/*
+ * Adds the messages of all neighbors. Several may be with one peer; those match in the order in
+ * which both sides post them. On a grid that is one or two processes wide both neighbors of a
+ * dimension are the same process: what it sends down, first, comes from above. So receives are
+ * posted from above first.
+ */
+static void add_messages(struct mca_coll_tupleq_round *round, const struct neighbors *neighbors,
+			 const struct mca_coll_tupleq_blocks *out,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	for (int i = 0; i < neighbors->nsources; i++) {
+		int k = neighbors->is_cart ? i ^ 1 : i;
+
+		mca_coll_tupleq_round_receive(round,
+					      mca_coll_tupleq_block(in, k, neighbors->sources[k]));
+	}
+	for (int i = 0; i < neighbors->ndestinations; i++)
+		mca_coll_tupleq_round_send(
+			round, mca_coll_tupleq_block(out, i, neighbors->destinations[i]));
+}
+
+static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *module,
+		    const struct mca_coll_tupleq_blocks *out,
+		    const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
+{
+	struct neighbors neighbors = {0};
+	struct mca_coll_tupleq_round *round;
+	int rc = find_neighbors(comm, &neighbors);
+
+	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)module,
+					  neighbors.nsources, neighbors.ndestinations);
+	if (round && rc == MPI_SUCCESS)
+		add_messages(round, &neighbors, out, in);
+	free(neighbors.sources);
+	return round ? mca_coll_tupleq_round_start(round, rc, request) : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+static int ineighbor_allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+			       int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
+			       ompi_request_t **request, mca_coll_base_module_t *module)
+{
+	const struct mca_coll_tupleq_blocks out = {
+		.base = sbuf, .count = scount, .type = stype, .single = true};
+	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
+
+	return exchange(comm, module, &out, &in, request);
+}
+
+static int ineighbor_allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+				const int *rcounts, const int *displs, ompi_datatype_t *rtype,
+				ompi_communicator_t *comm, ompi_request_t **request,
+				mca_coll_base_module_t *module)
+{
+	const struct mca_coll_tupleq_blocks out = {
+		.base = sbuf, .count = scount, .type = stype, .single = true};
+	const struct mca_coll_tupleq_blocks in = {
+		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
+
+	return exchange(comm, module, &out, &in, request);
+}
+
+static int ineighbor_alltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+			      int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
+			      ompi_request_t **request, mca_coll_base_module_t *module)
+{
+	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
+	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
+
+	return exchange(comm, module, &out, &in, request);
+}
+
+static int ineighbor_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
+			       ompi_datatype_t *stype, void *rbuf, const int *rcounts,
+			       const int *rdispls, ompi_datatype_t *rtype,
+			       ompi_communicator_t *comm, ompi_request_t **request,
+			       mca_coll_base_module_t *module)
+{
+	const struct mca_coll_tupleq_blocks out = {
+		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
+	const struct mca_coll_tupleq_blocks in = {
+		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
+
+	return exchange(comm, module, &out, &in, request);
+}
+
+static int ineighbor_alltoallw(const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
+			       ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
+			       const MPI_Aint *rdispls, ompi_datatype_t *const *rtypes,
+			       ompi_communicator_t *comm, ompi_request_t **request,
+			       mca_coll_base_module_t *module)
+{
+	const struct mca_coll_tupleq_blocks out = {
+		.base = sbuf, .counts = scounts, .byte_displs = sdispls, .types = stypes};
+	const struct mca_coll_tupleq_blocks in = {
+		.base = rbuf, .counts = rcounts, .byte_displs = rdispls, .types = rtypes};
+
+	return exchange(comm, module, &out, &in, request);
+}
+
+void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *module)
+{
+	module->coll_ineighbor_allgather = ineighbor_allgather;
+	module->coll_ineighbor_allgatherv = ineighbor_allgatherv;
+	module->coll_ineighbor_alltoall = ineighbor_alltoall;
+	module->coll_ineighbor_alltoallv = ineighbor_alltoallv;
+	module->coll_ineighbor_alltoallw = ineighbor_alltoallw;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only Open MPI 4.1 has. Included by series.h. */
+#ifndef TUPLEQ_PML_SERIES_4_1_H
+#define TUPLEQ_PML_SERIES_4_1_H
+
+#include "opal/mca/pmix/pmix.h"
+#include "opal/threads/mutex.h"
+#include "opal/threads/thread_usage.h"
+
+#define SERIES_MODEX_GLOBAL OPAL_PMIX_GLOBAL
+
+#define SERIES_PML_VERSION MCA_PML_BASE_VERSION_2_0_0
+
+#define SERIES_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
+typedef mca_coll_base_component_2_0_0_t series_coll_component_t;
+
+/* Pointers behind the request of a nonblocking collective that are Open MPI's. */
+#define SERIES_COLL_RETAINED 4
+
+/* Refuses checkpoints. */
+static inline int series_ft_event(int state)
+{
+	(void)state;
+	return OMPI_ERR_NOT_SUPPORTED;
+}
+
+/* Members of the PML's module that other series don't have. */
+#define SERIES_PML_MODULE .pml_ft_event = series_ft_event
+
+/* Returns the number of the communicator in messages. */
+static inline uint32_t series_context_id(const ompi_communicator_t *comm)
+{
+	return comm->c_contextid;
+}
+
+#endif

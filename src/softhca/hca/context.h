@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * context.h - the private halves of devices and contexts. Each embeds the public struct, so a
+ * pointer that the user passes is a pointer to the private half.
+ *
+ * Lock order of the library, outermost first: the lock of event_ack.h; the locks of lists of
+ * objects (execution/flush.c, queues/cq.c); cq->lock; qp->sq_lock; rq->lock; the locks of the
+ * engine, of due CQ events and of memory/segment.c. A thread that waits for another process holds
+ * no lock.
+ */
+#ifndef SHCA_CONTEXT_H
+#define SHCA_CONTEXT_H
+
+#include "process.h"
+
+/* A device as applications see it, with room behind it that the checks of providers may read as
+ * zeros. */
+struct shca_device {
+	struct ibv_device ibv;
+	char provider_room[1024];
+	struct shca_hca *hca;
+};
+
+struct shca_context_object; /* context_objects.h */
+
+#define SHCA_CLOSED 0
+struct shca_context {
+	struct verbs_context vctx; /* the user holds a pointer to vctx.context */
+	struct shca_hca *hca;
+	unsigned hca_idx;
+	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
+	unsigned life;          /* shca_self.life when it was opened, or SHCA_CLOSED */
+	struct shca_context_object *objects; /* everything that was made in it */
+	struct shca_context *next;
+};
+
+static inline struct shca_context *shca_ctx(struct ibv_context *c)
+{
+	return (struct shca_context *)((char *)c - offsetof(struct shca_context, vctx.context));
+}
+
+/*
+ * Returns true if this process may use the objects of a context: false if the context was closed,
+ * or was inherited through a fork, when any use would harm the parent. Functions of the data path
+ * don't check this: the tables of an unusable context no longer name them.
+ */
+static inline bool shca_ours(struct ibv_context *c)
+{
+	return shca_ctx(c)->life == shca_self.life;
+}
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * domains.h - the private halves of protection domains, thread domains, XRC domains and completion
+ * channels: what other objects are made in and refer to.
+ */
+#ifndef SHCA_DOMAINS_H
+#define SHCA_DOMAINS_H
+
+#include "context_objects.h"
+
+struct shca_pd {
+	struct ibv_pd ibv;
+	uint32_t pdn;
+	_Atomic uint32_t refs;     /* MRs, QPs, SRQs and parent domains in it */
+	struct shca_pd *parent_of; /* of a parent domain: the PD that it stands for */
+	struct ibv_td *td;
+	struct shca_context_object context_node;
+};
+
+struct shca_td {
+	struct ibv_td ibv;
+	struct shca_context_object context_node;
+	_Atomic uint32_t refs; /* parent domains that name it */
+};
+
+struct shca_xrcd {
+	struct ibv_xrcd ibv;
+	struct shca_xrcd_entry *entry;
+	uint32_t idx;
+	_Atomic uint32_t refs; /* QPs and SRQs in it */
+	struct shca_context_object context_node;
+};
+
+struct shca_channel {
+	struct ibv_comp_channel ibv;
+	uint32_t id; /* fabric/event.h */
+	struct shca_context_object context_node;
+};
+
+#endif

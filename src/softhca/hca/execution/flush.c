@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * flush.c - flushing QPs in ERR: their sends, and the receives that were posted, held or lost.
+ */
+#include "flush.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "engine.h"
+#include "fabric/epoch.h"
+#include "fabric/event.h"
+#include "hca/object_index.h"
+#include "req.h"
+
+/* Keeps a QP from being freed while shca_flush_failed_qps() looks at it. */
+static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void flush_one(struct shca_qp *qp, struct shca_cqe *c, uint32_t slot)
+{
+	c->wqe = slot;
+	shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
+	shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
+}
+
+struct flushed {
+	const struct shca_qp *qp;
+	bool *slots; /* that are accounted for */
+};
+
+static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
+{
+	const struct flushed *f = arg;
+
+	(void)cq;
+	if ((c->flags & SHCA_CQE_RECV) && !(c->flags & SHCA_CQE_SRQ) && c->rsc == f->qp->idx &&
+	    c->qp_num == f->qp->ibv.qp_base.qp_num)
+		f->slots[c->wqe & f->qp->rq.mask] = true;
+}
+
+/* So long as SHCA_FLUSH_PATIENCE: who resizes the CQ may wait for a process that is stopped. By the
+ * clock of pthread_mutex_timedlock(), as ThreadSanitizer doesn't know of its younger sister. */
+static bool lock_in_time(pthread_mutex_t *lock)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += SHCA_FLUSH_PATIENCE;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return !pthread_mutex_timedlock(lock, &t);
+}
+
+/*
+ * Receives that a sender took which was killed before it completed or held them. Called when no
+ * sender takes one any more, or is in the middle of that: what is neither free nor posted nor in
+ * the CQ is one. The locks keep polls from freeing some meanwhile, and other flushes from taking
+ * some.
+ */
+static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
+{
+	struct shca_rq_local *rq = &qp->rq;
+	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
+	struct shca_exec *x = shca_exec_self();
+
+	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
+		free(f.slots);
+		return;
+	}
+	pthread_mutex_lock(&rq->lock);
+	shca_cq_each(qp->recv_cq, mark_completed, &f);
+	shca_rq_mark(rq, f.slots);
+	shca_epoch_enter(x);
+	for (uint32_t i = 0; i < rq->shared->max_wr; i++) {
+		if (!f.slots[i])
+			flush_one(qp, c, i);
+	}
+	shca_epoch_exit(x);
+	pthread_mutex_unlock(&rq->lock);
+	pthread_mutex_unlock(&qp->recv_cq->lock);
+	free(f.slots);
+}
+
+/* Under the lock of the queue, so that flush_lost() finds each of them completed or where it was.
+ */
+static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
+{
+	struct shca_exec *x = shca_exec_self();
+	uint32_t slot;
+
+	pthread_mutex_lock(&qp->rq.lock);
+	shca_epoch_enter(x);
+	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot))
+		flush_one(qp, c, slot);
+	shca_epoch_exit(x);
+	pthread_mutex_unlock(&qp->rq.lock);
+}
+
+/* Likewise. */
+static void flush_held(struct shca_qp *qp)
+{
+	struct shca_exec *x = shca_exec_self();
+
+	if (qp->rq.shared)
+		pthread_mutex_lock(&qp->rq.lock);
+	shca_epoch_enter(x);
+	shca_resp_flush_held(qp->ctx->hca, qp->entry);
+	shca_epoch_exit(x);
+	if (qp->rq.shared)
+		pthread_mutex_unlock(&qp->rq.lock);
+}
+
+/* `alone`: nobody is inside an epoch with the queue, as it was before the QP failed. */
+static void flush_rq(struct shca_qp *qp, bool alone)
+{
+	struct shca_cqe c = {.rsc = qp->idx,
+			     .qp_num = qp->ibv.qp_base.qp_num,
+			     .opcode = IBV_WC_RECV,
+			     .status = IBV_WC_WR_FLUSH_ERR,
+			     .visible_at = atomic_load(&qp->entry->last_visible),
+			     .flags = SHCA_CQE_RECV};
+	uint64_t sends_until;
+
+	/* Not before the error of the send queue that is the cause. */
+	pthread_mutex_lock(&qp->sq_lock);
+	sends_until = qp->last_visible;
+	pthread_mutex_unlock(&qp->sq_lock);
+	if (c.visible_at < sends_until)
+		c.visible_at = shca_resp_in_order(&qp->entry->last_visible, sends_until);
+	flush_held(qp);
+	if (!qp->rq.shared)
+		return;
+	/* The oldest first. */
+	if (alone)
+		flush_lost(qp, &c);
+	flush_posted(qp, &c);
+}
+
+void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
+{
+	bool alone, again;
+
+	/* Whoever is sending to us, or executing our queue, sees ERR when it looks next. */
+	shca_engine_remove(qp);
+	alone = shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
+	pthread_mutex_lock(&qp->sq_lock);
+	if (qp->sq && qp->sched == SHCA_SCHED_IDLE)
+		shca_req_flush(qp);
+	again = atomic_exchange(&qp->flushed, true);
+	pthread_mutex_unlock(&qp->sq_lock);
+	flush_rq(qp, alone && !again);
+	if (!again && qp->entry->srq)
+		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
+				   IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+static void flush_if_failed(void *object)
+{
+	struct shca_qp *qp = object;
+
+	if (qp->entry->type != IBV_QPT_XRC_RECV && shca_qp_state(qp->entry) == IBV_QPS_ERR &&
+	    !qp->flushed)
+		shca_flush_qp(qp, SHCA_FLUSH_PATIENCE);
+}
+
+void shca_flush_disable(struct shca_qp *qp)
+{
+	pthread_mutex_lock(&qps_lock);
+	atomic_store(&qp->flushed, true);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+void shca_flush_failed_qps(void)
+{
+	pthread_mutex_lock(&qps_lock);
+	shca_object_index_each(SHCA_QP, flush_if_failed);
+	pthread_mutex_unlock(&qps_lock);
+}
+
+void shca_flush_late_receives(struct shca_qp *qp)
+{
+	flush_rq(qp, false);
+}
+
+void shca_flush_lock(void)
+{
+	pthread_mutex_lock(&qps_lock);
+}
+
+void shca_flush_unlock(void)
+{
+	pthread_mutex_unlock(&qps_lock);
+}
+
+void shca_flush_reset(void)
+{
+	pthread_mutex_init(&qps_lock, NULL);
+}

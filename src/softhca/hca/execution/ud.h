@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ud.h - datagrams.
+ */
+#ifndef SHCA_UD_H
+#define SHCA_UD_H
+
+#include "hca/queues/queue_pair.h"
+
+/* Sends a datagram. Returns SUCCESS whatever becomes of it, or the local error. Under the link
+ * model *when may be set: then the datagram was not sent, and the caller tries again at that time.
+ * Inside an epoch. */
+enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *w, const struct shca_run *src,
+				uint64_t *when);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mr_register.c - registering, changing and deregistering memory regions.
+ */
+#include "mr_register.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "clock/clock.h"
+#include "fabric/epoch.h"
+#include "fabric/table.h"
+#include "hca/memory/segment.h"
+#include "hca/queues/cq.h"
+
+/* The inline wrappers of verbs.h are macros of these names; here the symbols themselves are
+ * defined. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+static struct shca_mr *mr_alloc(struct ibv_pd *pd)
+{
+	struct shca_context *ctx = shca_ctx(pd->context);
+	struct shca_mr *mr;
+	int64_t idx;
+
+	if (!shca_ours(pd->context)) {
+		errno = EIO;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_MR, shca_self.slot);
+	if (idx < 0) {
+		free(mr);
+		errno = (int)-idx;
+		return NULL;
+	}
+	mr->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_MR], (uint32_t)idx);
+	mr->entry->pdn = ((struct shca_pd *)pd)->pdn;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.handle = (uint32_t)idx;
+	mr->ibv.lkey = mr->ibv.rkey = shca_table_number(mr->entry);
+	return mr;
+}
+
+static void mr_free(struct shca_mr *mr)
+{
+	shca_table_free(shca_ctx(mr->ibv.context)->hca, SHCA_MR, mr->entry);
+	free(mr);
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			  unsigned access)
+{
+	SHCA_CLOCKED(REG, 1);
+	struct shca_mr *mr;
+	int r;
+
+	/* Pages are mapped as they are (ib_uverbs_reg_mr()). */
+	if (((uintptr_t)addr ^ iova) & 4095) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = mr_alloc(pd);
+	if (!mr)
+		return NULL;
+	r = shca_mr_describe(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova,
+			     access, &mr->pinned);
+	if (r) {
+		mr_free(mr);
+		errno = -r;
+		return NULL;
+	}
+	if (shca_clk)
+		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / 4096);
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
+	shca_table_publish(mr->entry);
+	return &mr->ibv;
+}
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return reg(pd, addr, length, (uintptr_t)addr, (unsigned)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return reg(pd, addr, length, iova, (unsigned)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return reg(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
+{
+	struct shca_mr *mr;
+
+	if (!shca_opt(&shca_self.fabric, SHCA_O_NULL_MR)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = mr_alloc(pd);
+	if (!mr)
+		return NULL;
+	mr->entry->flags = SHCA_MR_NULL;
+	mr->entry->length = UINT64_MAX;
+	mr->entry->access = IBV_ACCESS_LOCAL_WRITE;
+	/* As with mlx5, for local use alone: no rkey, and no object of the kernel's. */
+	mr->ibv.length = SIZE_MAX;
+	mr->ibv.rkey = mr->ibv.handle = 0;
+	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
+	shca_table_publish(mr->entry);
+	return &mr->ibv;
+}
+
+int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	SHCA_CLOCKED(REG, 1);
+	struct shca_mr *mr = (struct shca_mr *)ibmr;
+	struct shca_context *ctx = shca_ctx(ibmr->context);
+	struct shca_mr_entry next = {.va = mr->entry->va};
+	bool translate = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	bool change_access = flags & IBV_REREG_MR_CHANGE_ACCESS;
+	uint64_t pinned = 0;
+	int r;
+
+	if (!shca_ours(ibmr->context)) {
+		errno = EIO;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != ibmr->context)) ||
+	    (translate && (!length || !addr)) || (access && !change_access) ||
+	    (mr->entry->flags & SHCA_MR_NULL)) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (!translate) {
+		addr = ibmr->addr;
+		length = ibmr->length;
+	}
+	r = shca_mr_describe(ctx, &next, (uintptr_t)addr, length,
+			     translate ? (uintptr_t)addr : mr->entry->iova,
+			     change_access ? (uint32_t)access : mr->entry->access, &pinned);
+	if (r) {
+		errno = -r;
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	/*
+	 * As on hardware the region can't be used while it changes: no requester sees it half-way.
+	 */
+	shca_table_retire(mr->entry);
+	shca_epoch_sync(&shca_self.fabric);
+	shca_cq_deliver_all_payloads();
+	shca_segment_release(mr->entry);
+	mr->entry->va = next.va;
+	mr->entry->iova = next.iova;
+	mr->entry->length = next.length;
+	mr->entry->access = next.access;
+	mr->entry->flags = next.flags;
+	mr->entry->shmid = next.shmid;
+	mr->entry->shm_ns = next.shm_ns;
+	mr->entry->shm_at = next.shm_at;
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
+		mr->entry->pdn = ((struct shca_pd *)pd)->pdn;
+		ibmr->pd = pd;
+	}
+	shca_mr_unpin(mr->pinned);
+	mr->pinned = pinned;
+	ibmr->addr = addr;
+	ibmr->length = length;
+	shca_table_publish(mr->entry);
+	return 0;
+}
+
+void shca_mr_end(struct shca_mr *mr)
+{
+	/* The user may unmap the memory as soon as we return: wait for whoever is copying. */
+	shca_table_retire(mr->entry);
+	shca_epoch_sync(&shca_self.fabric);
+	/* What has arrived is in memory, though nobody has polled it yet. */
+	shca_cq_deliver_all_payloads();
+	shca_segment_release(mr->entry);
+	shca_mr_unpin(mr->pinned);
+	shca_table_free(shca_ctx(mr->ibv.context)->hca, SHCA_MR, mr->entry);
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibmr)
+{
+	SHCA_CLOCKED(REG, 1);
+	struct shca_mr *mr = (struct shca_mr *)ibmr;
+
+	if (!shca_ours(ibmr->context))
+		return EIO;
+	shca_context_objects_remove(&mr->context_node);
+	shca_mr_end(mr);
+	atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
+	free(mr);
+	return 0;
+}
+
+int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		   struct ibv_sge *sge, uint32_t n)
+{
+	struct shca_context *ctx = shca_ctx(pd->context);
+	struct shca_run run;
+	unsigned proc;
+
+	if (shca_opt(&shca_self.fabric, SHCA_O_ODP) == SHCA_ODP_OFF)
+		return EOPNOTSUPP;
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
+	    (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !n)
+		return EINVAL;
+	for (uint32_t i = 0; i < n; i++) {
+		struct shca_exec *e = shca_exec_self();
+		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+		int r;
+
+		if (!sge[i].length)
+			continue;
+		shca_epoch_enter(e);
+		r = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
+				  sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
+		shca_epoch_exit(e);
+		if (r)
+			return EFAULT;
+		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&
+		    shca_mem_populate(run.addr, run.len, write))
+			return EFAULT;
+	}
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * process.h - this process on its fabric.
+ */
+#ifndef SHCA_PROCESS_H
+#define SHCA_PROCESS_H
+
+#include <stdbool.h>
+
+#include "fabric/fabric.h"
+
+/* The calling process; there is one fabric per process. */
+struct shca_process {
+	struct shca_fabric fabric;
+	unsigned slot; /* index in the process table; SHCA_NO_PROC until a device is opened */
+	struct shca_proc *proc; /* entry of that slot; NULL until a device is opened */
+	unsigned tag;           /* slot and generation: tells successive owners of a slot apart */
+	unsigned node;          /* virtual node */
+	unsigned life;          /* number of forks: tells own contexts from inherited ones */
+};
+extern struct shca_process shca_self;
+
+#define SHCA_TAG(slot, state) ((unsigned)(slot) | ((unsigned)((state) >> 8) & 0xff) << 8)
+
+/* Returns true if the process with that tag still has its slot. */
+static inline bool shca_tag_alive(unsigned tag)
+{
+	unsigned slot = tag & 0xff;
+	uint64_t s = atomic_load_explicit(&shca_self.fabric.hdr->procs[slot].state,
+					  memory_order_acquire);
+
+	return shca_proc_state_alive(s) && SHCA_TAG(slot, s) == tag;
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_event.c - a heap of completion events that are due later.
+ */
+#include "cq_event.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock/clock.h"
+#include "cq.h"
+#include "fabric/epoch.h"
+#include "fabric/proc.h"
+#include "hca/timers.h"
+
+struct due_event {
+	struct shca_timer timer;
+	struct shca_hca *hca;
+	struct shca_cq_entry *cq;
+	uint32_t number;
+	bool solicited;
+};
+
+/* The lock is an innermost one. */
+static struct {
+	pthread_mutex_t lock;
+	struct shca_timers timers;
+	_Atomic uint64_t next; /* time of the earliest, UINT64_MAX = none */
+} due = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = UINT64_MAX};
+
+/* Needs the lock. Sequentially consistent: see shca_proc_wake_sleeper(). */
+static void note_next(void)
+{
+	uint64_t next = shca_timers_next(&due.timers);
+
+	if (next != atomic_load_explicit(&due.next, memory_order_relaxed))
+		atomic_store(&due.next, next);
+}
+
+void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when, bool solicited)
+{
+	struct due_event *event = calloc(1, sizeof(*event));
+	bool ok = false;
+
+	if (event) {
+		event->hca = hca;
+		event->cq = e;
+		event->number = shca_table_number(e);
+		event->solicited = solicited;
+		event->timer.when = when;
+		pthread_mutex_lock(&due.lock);
+		ok = shca_timers_add(&due.timers, &event->timer);
+		note_next();
+		pthread_mutex_unlock(&due.lock);
+	}
+	if (ok && shca_clk)
+		shca_actor_sooner(shca_clk, shca_self.slot, when);
+	else if (ok)
+		shca_proc_wake_sleeper(shca_self.proc);
+	if (ok)
+		return;
+	/* Without memory, early is better than never: a user that is woken polls, finds nothing
+	 * yet, and arms again. */
+	free(event);
+	shca_cq_fire(hca, e, solicited);
+}
+
+uint64_t shca_cq_event_next(void)
+{
+	return atomic_load(&due.next);
+}
+
+bool shca_cq_event_fire(uint64_t now)
+{
+	struct shca_exec *x = shca_exec_self();
+	struct due_event *event;
+	uint64_t life;
+
+	pthread_mutex_lock(&due.lock);
+	event = (struct due_event *)shca_timers_pop(&due.timers, now);
+	note_next();
+	pthread_mutex_unlock(&due.lock);
+	if (!event)
+		return false;
+	shca_epoch_enter(x);
+	life = atomic_load(&event->cq->life);
+	/* This may be late: completions that were polled since, perhaps before the queue was armed,
+	 * are no event. */
+	if (shca_life_state(life) == SHCA_LIVE && shca_life_number(life) == event->number &&
+	    shca_cq_holds(event->cq))
+		shca_cq_fire(event->hca, event->cq, event->solicited);
+	shca_epoch_exit(x);
+	free(event);
+	return true;
+}
+
+void shca_cq_event_reset(void)
+{
+	memset(&due, 0, sizeof(due));
+	pthread_mutex_init(&due.lock, NULL);
+	atomic_store(&due.next, UINT64_MAX);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cq_event.h - events of completions that may not be seen yet, under the link model and reordering.
+ * The engine raises them when they are due.
+ */
+#ifndef SHCA_CQ_EVENT_H
+#define SHCA_CQ_EVENT_H
+
+#include "hca/process.h"
+
+/* Raises a CQ's event at a time when its completion may be seen. Inside an epoch, or for an own
+ * CQ. */
+void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when, bool solicited);
+/* Returns when the next event is due; UINT64_MAX if there is none. */
+uint64_t shca_cq_event_next(void);
+/* Raises one event that is due at `now`. Returns false if there is none. */
+bool shca_cq_event_fire(uint64_t now);
+/* Forgets all events, in a forked child. */
+void shca_cq_event_reset(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sq.h - the ring of a send queue: where its WQEs come from, and when their slots are free again.
+ */
+#ifndef SHCA_SQ_H
+#define SHCA_SQ_H
+
+#include "queue_pair.h"
+
+/* Returns the WQE for the next send, or NULL with *err set: ENOMEM if the queue is full, EINVAL if
+ * the QP's state doesn't allow sends. The caller holds sq_lock. */
+struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err);
+/* Frees the slots up to that of a send whose completion was polled. Returns its wr_id. */
+uint64_t shca_sq_complete(struct shca_qp *qp, uint32_t n);
+
+#endif
