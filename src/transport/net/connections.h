@@ -195,8 +195,8 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		 struct tq_lane **lane);
 /* Connects it to the TGT QP, which takes `rd_atomic` reads. */
 int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, uint8_t rd_atomic);
-/* Its work is flushed. */
-void tq_lane_stop(struct tq_lane *lane);
+/* Puts the lane into TQ_LANE_FAILED, so that its work is flushed. */
+void tq_lane_stop(struct tq_net *net, struct tq_lane *lane);
 /* Nothing on it is waited for. */
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane);
 bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link);

@@ -167,7 +167,7 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	}
 	lane->nconfirmed = 0;
 	tq_lane_await_all(net, lane);
-	tq_lane_stop(lane);
+	tq_lane_stop(net, lane);
 	DL_APPEND(net->connections->failed, lane);
 	while ((rq = lane->requests)) {
 		struct tq_link *link = rq->link;

@@ -84,7 +84,8 @@ enum tq_lane_kind { TQ_LANE_CONTROL, TQ_LANE_BULK, TQ_LANE_HOLD };
 enum tq_lane_state {
 	TQ_LANE_CONNECTING, /* the TGT QP is being asked for */
 	TQ_LANE_READY,
-	TQ_LANE_FAILED /* in ERR: its work is being flushed; it goes with the last of it */
+	TQ_LANE_FAILED, /* in ERR: its work is being flushed; it goes with the last of it */
+	TQ_LANE_STATES
 };
 
 /*
