@@ -21,7 +21,7 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 		return;
 	if (h->type == TQ_OOB_BYE_ACK) {
 		tq_link_quiet(net, link, TQ_THERE);
-		/* It may leave as well, and need not wait for us. */
+		/* The process may leave as well, and need not wait for this one. */
 		if (tq_link_is_closing(link, TQ_HERE) && !tq_link_is_quiet(link, TQ_HERE))
 			promise(net, link);
 		return;
@@ -34,7 +34,7 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 	link->contact->owed_ack = true;
 }
 
-/* Sends that end only by what the process does. (The HCA ends the others, if with an error.) */
+/* The HCA ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_link_waits(const struct tq_link *link)
 {
 	const struct tq_pair *pair;
@@ -51,7 +51,6 @@ bool tq_link_waits(const struct tq_link *link)
 
 static const char not_received[] = "it has closed and not received what was sent to it";
 
-/* What we had sent to those that leave has arrived, and no more will be sent. */
 void tq_acks_send(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
@@ -75,8 +74,8 @@ static void drop_gone(struct tq_net *net, struct tq_link *link)
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s has left.", tq_link_name(link));
 }
 
-/* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
- * ever. */
+/* A process that has not repeated its goodbye for so long is gone: what waits for it would do so
+ * for ever. */
 void tq_gone_poll(struct tq_net *net, uint64_t now)
 {
 	struct tq_connections *connections = net->connections;
@@ -109,7 +108,7 @@ static bool is_awaited(const struct tq_link *link)
 	return tq_link_is_closing(link, TQ_HERE) && may_send_to_us(link);
 }
 
-/* From when it has been said, the answer is waited for. */
+/* Says goodbye. The wait for the answer starts when the first goodbye is sent. */
 static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
 	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
@@ -123,7 +122,7 @@ static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
 	c->bye_due = now + BYE_INTERVAL;
 }
 
-/* Datagrams are lost; and there may be fewer buffers for them than processes to say it to. */
+/* Datagrams get lost, and there may be fewer buffers for them than processes to say goodbye to. */
 void tq_byes_poll(struct tq_net *net, uint64_t now)
 {
 	struct tq_connections *connections = net->connections;
@@ -149,7 +148,7 @@ void tq_byes_poll(struct tq_net *net, uint64_t now)
 void tq_link_leave(struct tq_net *net, struct tq_link *link)
 {
 	tq_link_close(net, link, TQ_HERE);
-	/* Also to those that we need not wait for: they may be waiting for us. */
+	/* Also to processes whose promise is not needed: they may wait for this one. */
 	link->contact->owes_bye = link->bank || tq_link_is_connected(link);
 	net->connections->leaving = true;
 	net->connections->bye_due = 0;
