@@ -234,7 +234,10 @@ deaths() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	check "both killed: the fabric is left" test -d "$dir"
 	"$SOFTHCA" list > "$tmp/out"
 	check "both killed: it isn't listed" not says "$tmp/out" "${dir##*/}"
@@ -244,7 +247,10 @@ deaths() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	"$SOFTHCA" run -- true
 	check "both killed: the next run removes it" gone "$dir"
 }
@@ -259,7 +265,10 @@ orphans() {
 	m=$(monitor_of "$run")
 	kill -STOP "$run"
 	kill -KILL "$m" "$run"
+	# Their locks go with them.
 	within ended "$cmd"
+	within ended "$m"
+	within ended "$run"
 	"$SOFTHCA" list > "$tmp/out"
 	check "a fabric with a process left is orphaned" grep -Eq "^${dir##*/} .* orphaned " "$tmp/out"
 	check "and stays" test -d "$dir"

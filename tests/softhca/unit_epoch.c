@@ -13,6 +13,7 @@
 #include "fixture.h"
 #include "fabric/epoch.h"
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 
 static _Atomic int inside, left, waiting;
 
@@ -109,7 +110,7 @@ static void death_inside_an_epoch(void **state)
 	shca_epoch_sync(&u_fab); /* returns, though it is a zombie */
 	u_kill(c);
 	shca_epoch_sync(&u_fab);
-	shca_proc_reap(&u_fab, c.slot);
+	shca_reap(&u_fab, c.slot);
 	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 0);
 	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].tid), 0);
 }

@@ -14,6 +14,7 @@
 #include "fabric/event.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
+#include "fabric/reap.h"
 
 static uint64_t lost(void)
 {
@@ -147,7 +148,7 @@ static void reaping_wakes_who_may_wait_in_vain(void **state)
 	cq[4] = armed_cq(id[4], SHCA_ARM_SOLICITED, 0);
 	cq[5] = armed_cq(id[5], SHCA_ARM_SOLICITED, 2); /* wakes */
 	u_kill(c);
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	for (i = 0; i < 6; i++) {
 		bool wakes = i == 0 || i == 3 || i == 5;
 

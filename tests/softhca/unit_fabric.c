@@ -21,6 +21,7 @@
 #include "fabric/arena.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
+#include "fabric/counters.h"
 
 #define SKIPPED 77
 

@@ -21,6 +21,7 @@
 #include "fabric/epoch.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
+#include "fabric/reap.h"
 
 static _Atomic bool asleep;
 
@@ -128,7 +129,7 @@ static void a_process_runs_without_its_first_thread(void **state)
 	t_eq(read(pipefd[0], &slot, sizeof(slot)), sizeof(slot));
 	t_eq(read(pipefd[0], &c, 1), 1);
 	t_holds(shca_proc_running(&u_fab, (unsigned)slot));
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	t_holds(shca_proc_alive(&u_fab, (unsigned)slot));
 	u_kill((struct u_child){pid, (unsigned)slot});
 	t_holds(!shca_proc_running(&u_fab, (unsigned)slot));
@@ -153,7 +154,7 @@ static void an_alive_lock_ends_with_its_process(void **state)
 	u_kill(c);
 	t_holds(shca_proc_alive(&u_fab, c.slot));
 	t_holds(!shca_proc_engine_alive(p));
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	t_holds(!shca_proc_engine_alive(p));
 }
 
@@ -186,7 +187,7 @@ static void a_replaced_program_does_not_run(void **state)
 	t_eq(read(pipefd[0], &c, 1), 0); /* the kernel closed it: exec is through */
 	while (shca_proc_running(&u_fab, (unsigned)slot)) /* a hang is a failure */
 		sched_yield();
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	t_holds(!shca_proc_alive(&u_fab, (unsigned)slot));
 	t_eq(kill(pid, 0), 0);
 	u_kill((struct u_child){pid, (unsigned)slot});

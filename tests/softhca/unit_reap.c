@@ -18,6 +18,7 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 #include "fabric/xrc_life.h"
+#include "fabric/reap.h"
 
 struct owned {
 	uint32_t numbers[SHCA_KINDS], event;
@@ -82,7 +83,7 @@ static void death_leaves_nothing(void **state)
 	t_holds(!shca_proc_running(&u_fab, c.slot)); /* a zombie */
 	t_holds(shca_proc_alive(&u_fab, c.slot));
 	fstat(u_fab.fd, &before);
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	fstat(u_fab.fd, &after);
 	u_kill(c);
 	t_holds(!shca_proc_alive(&u_fab, c.slot));
@@ -96,7 +97,7 @@ static void death_leaves_nothing(void **state)
 	t_eq(access(o->fifo, F_OK), -1);
 	t_holds(before.st_blocks - after.st_blocks >= (1 << 20) / 512);
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
-	shca_proc_reap(&u_fab, (unsigned)u_slot); /* not one that runs */
+	shca_reap(&u_fab, (unsigned)u_slot); /* not one that runs */
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
 	munmap(o, sizeof(*o));
 }
@@ -123,7 +124,7 @@ static void a_reaper_that_dies_is_succeeded(void **state)
 	u_kill(victim);
 	reaper = u_fork(begin_reaping, &victim.slot);
 	u_kill(reaper);
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	for (k = 0; k < SHCA_KINDS; k++)
 		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	t_holds(!shca_proc_alive(&u_fab, victim.slot));

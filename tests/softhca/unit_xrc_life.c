@@ -12,6 +12,7 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 #include "fabric/xrc_life.h"
+#include "fabric/reap.h"
 
 /* A target QP of domain `xrcd` made by `slot`. */
 static struct shca_qp_entry *make_target(unsigned slot, uint32_t xrcd)
@@ -56,7 +57,7 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	t_eq(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd + 1, t->opened), -EINVAL);
 	t_holds(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd, t->opened) >= 0);
 	u_kill(c);
-	shca_proc_reap_all(&u_fab);
+	shca_reap_all(&u_fab);
 	t_eq(u_findable(u_hca, SHCA_QP, t->left), left_stays);
 	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, t->opened, &idx);
 	t_holds(qp != NULL);
@@ -114,10 +115,10 @@ static void last_one_out_ends_the_domain(void **state)
 		if (round)
 			shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 5, 6, 0);
 		u_kill(maker);
-		shca_proc_reap(&u_fab, maker.slot);
+		shca_reap(&u_fab, maker.slot);
 		t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
 		u_kill(holder);
-		shca_proc_reap(&u_fab, holder.slot);
+		shca_reap(&u_fab, holder.slot);
 		if (round) {
 			t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 200);
 			shca_xrcd_close(&u_fab, u_hca,

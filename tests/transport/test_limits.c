@@ -432,7 +432,7 @@ static void goodbyes(void)
 			const struct tq_link *link = many_peers[i][0]->link;
 
 			tq_progress(many_eps[i]);
-			left += link->left;
+			left += tq_link_is_closing(link, TQ_THERE);
 		}
 	}
 	t_true(left == ALL - 1 && !many_errors, "%d of %d know that it has left", left, ALL - 1);

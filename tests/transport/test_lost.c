@@ -207,7 +207,7 @@ static void others_go_on(void)
 	dead = many_peers[0][2]->link;
 	dies(2);
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
-	for (time_t end = time(NULL) + many_deadline; !dead->failed;) {
+	for (time_t end = time(NULL) + many_deadline; !tq_link_has_failed(dead);) {
 		t_true(time(NULL) < end, "the connection doesn't fail");
 		many_spin(1);
 	}

@@ -298,9 +298,9 @@ static void closes_at_once(void)
 	pthread_join(thread, NULL);
 	link = many_peers[0][1]->link;
 	for (time_t end = time(NULL) + many_deadline;
-	     !link->failed && !link->left && time(NULL) < end;)
+	     !tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_THERE) && time(NULL) < end;)
 		many_spin(100);
-	t_true(link->left && !many_errors, "its end is an error");
+	t_true(tq_link_is_closing(link, TQ_THERE) && !many_errors, "its end is an error");
 }
 
 /* Peers of which none answers a goodbye are waited for together. Each may take BYE_LIMIT, 250 ms.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * child.c - runs the command in the launcher's own process group, so that the terminal treats both
- * as one job.
+ * child.c - running the command in the launcher's own process group, so that the terminal treats
+ * both as one job.
  */
 #define _GNU_SOURCE 1
 #include "child.h"
@@ -26,7 +26,8 @@ void shca_signals_hold(struct shca_signals *s)
 		sigaddset(&s->handled, passed_on[i]);
 	sigaddset(&s->handled, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &s->handled, &s->old_mask);
-	/* If it was ignored when we were started, the kernel would throw exit statuses away. */
+	/* If SIGCHLD was ignored when the launcher was started, the kernel would throw exit
+	 * statuses away. */
 	sigaction(SIGCHLD, &chld, &s->old_chld);
 }
 
@@ -36,7 +37,8 @@ execute(const struct shca_signals *s, pid_t launcher, char **argv)
 	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* It may have died before the line above; then nobody would kill us. */
+	/* The launcher may have died before the line above; then nothing would kill this
+	 * process. */
 	if (getppid() != launcher)
 		raise(SIGKILL);
 	sigaction(SIGCHLD, &s->old_chld, NULL);
@@ -57,7 +59,8 @@ int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **
 	return c->pid < 0 ? -errno : 0;
 }
 
-/* One change of a child's state. True when the command has ended; *status is set then. */
+/* Handles one change of a child's state. Returns true, with *status set, when the command has
+ * ended. */
 static bool changed(struct shca_child *c, const siginfo_t *si, int *status)
 {
 	bool over =
@@ -74,7 +77,7 @@ static bool changed(struct shca_child *c, const siginfo_t *si, int *status)
 	return over;
 }
 
-/* All children, also those that our own predecessor in this pid left us: no zombies. */
+/* Reaps all children, also those that a predecessor in this pid left: no zombies stay. */
 static bool reap(struct shca_child *c, int *status)
 {
 	for (;;) {
@@ -96,9 +99,9 @@ static bool had_it(const struct shca_child *c, const siginfo_t *si)
 }
 
 /*
- * Stops the launcher with a command that a terminal stop has stopped: now the shell sees the job
- * stopped. A plain SIGSTOP to the command alone stops only that. Which of the two signals, SIGTSTP
- * and SIGCHLD, is taken first is chance.
+ * Stops the launcher with a command that a terminal stop has stopped, so that the shell sees the
+ * job stopped. A plain SIGSTOP to the command stops only the command. Either of the two signals,
+ * SIGTSTP and SIGCHLD, may be taken first.
  */
 static void stop_too(struct shca_child *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * child.h - the command that softhca run runs: started, sent signals, waited for.
+ * child.h - the command that softhca run runs: starting it, passing signals on, waiting for it.
  */
 #ifndef SHCA_CHILD_H
 #define SHCA_CHILD_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What the launcher had when it was started, for the command to have too. */
+/* Signal state that the launcher was started with, for the command. */
 struct shca_signals {
-	sigset_t handled; /* those that shca_child_wait takes */
+	sigset_t handled; /* signals that shca_child_wait() takes */
 	sigset_t old_mask;
 	struct sigaction old_chld;
 };
@@ -25,12 +25,13 @@ struct shca_child {
 	void *arg;
 };
 
-/* Holds the signals that are passed on, from now until shca_child_wait takes them. */
+/* Blocks the signals that are passed on, from now until shca_child_wait() takes them. */
 void shca_signals_hold(struct shca_signals *s);
-/* Starts argv; it is killed when the launcher ends before it. 0 or -errno. A command that can't be
- * executed ends at once with status 126 or 127, and says why. */
+/* Starts argv, which is killed when the launcher ends before it. Returns 0 or -errno. A command
+ * that can't be executed ends at once with status 126 or 127, and prints why. */
 int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **argv);
-/* Passes signals on until it ends: its exit status, or 128 plus the signal that ended it. */
+/* Passes signals on until the command ends. Returns its exit status, or 128 plus the signal that
+ * ended it. */
 int shca_child_wait(struct shca_child *c, const struct shca_signals *s);
 
 #endif

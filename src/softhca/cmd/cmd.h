@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd.h - the subcommands of softhca, and how they fail.
+ * cmd.h - the subcommands of softhca, and their exit statuses.
  */
 #ifndef SHCA_CMD_H
 #define SHCA_CMD_H
@@ -10,14 +10,15 @@
 
 enum shca_exit {
 	SHCA_EXIT_FAILURE = 1,          /* list, stat, reset, options */
-	SHCA_EXIT_USAGE = 2,            /* a wrong command line, or a wrong value anywhere */
+	SHCA_EXIT_USAGE = 2,            /* wrong command line, or wrong value anywhere */
 	SHCA_EXIT_LAUNCHER = 125,       /* run itself failed; CMD was not started */
-	SHCA_EXIT_NOT_EXECUTABLE = 126, /* as shells say it */
+	SHCA_EXIT_NOT_EXECUTABLE = 126, /* as shells use it */
 	SHCA_EXIT_NOT_FOUND = 127,
 	SHCA_EXIT_SIGNAL = 128, /* plus the signal that ended CMD */
 };
 
-/* Each takes its own name as argv[0] ("softhca run") and returns the exit status. */
+/* Run a subcommand. Each gets its own name as argv[0] ("softhca run") and returns the exit
+ * status. */
 int shca_cmd_run(int argc, char **argv);
 int shca_cmd_list(int argc, char **argv);
 int shca_cmd_stat(int argc, char **argv);

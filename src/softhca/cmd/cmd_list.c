@@ -22,7 +22,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* NULL if it went meanwhile. */
+/* Returns the row of a fabric, or NULL if the fabric ended meanwhile. */
 static json_t *describe(const struct shca_listing *l)
 {
 	struct shca_fabric f;

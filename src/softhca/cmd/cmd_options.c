@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_options.c - softhca options: the table of knobs, with what a run started now would use.
+ * cmd_options.c - softhca options: the table of options, with the values that a run started now
+ * would use.
  */
 #define _GNU_SOURCE 1
 #include <string.h>
@@ -41,7 +42,8 @@ static const char *accepted(enum shca_opt o)
 	return shca_opts[o].type == SHCA_OPT_BOOL ? "yes|no" : shca_opts[o].unit;
 }
 
-/* mdoc text: no line may start with a control character, and a backslash starts an escape. */
+/* Prints mdoc text: no line may start with a control character, and a backslash starts an
+ * escape. */
 static void man_text(const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -54,7 +56,7 @@ static void man_text(const char *s)
 	}
 }
 
-/* The items of a manual page: what softhca.1.in has @OPTIONS@ for. */
+/* Prints the items of a manual page, for @OPTIONS@ in softhca.1.in. */
 static void print_man(void)
 {
 	char env[64];

@@ -6,6 +6,7 @@
 #include <argp.h>
 
 #include "cmd.h"
+#include "fabric/counters.h"
 #include "fabrics.h"
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -21,7 +21,7 @@
 
 /* A link of today, for virtual time. */
 #define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
-#define MONITOR_RESTARTS 8 /* for one that was killed; more would be a loop */
+#define MONITOR_RESTARTS 8 /* restarts of a killed monitor; more would be a loop */
 
 struct run {
 	struct shca_settings settings;
@@ -30,7 +30,8 @@ struct run {
 	char dir[SHCA_DIR_LEN];
 	int lock;
 	int fifo;
-	int alive[2]; /* the monitor reads EOF when the writing end goes with us */
+	int alive[2]; /* the monitor reads EOF when this process, and with it the writing end, is
+			 gone */
 	pid_t monitor;
 	int restarts;
 	struct shca_fabric fabric;
@@ -46,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &r->settings;
 		return 0;
 	case ARGP_KEY_ARG:
-		/* What follows the command's name is the command's. */
+		/* Arguments behind the command's name are the command's. */
 		(void)arg;
 		r->command = state->argv + state->next - 1;
 		state->next = state->argc;
@@ -59,7 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* The command line as list and stat show it. */
+/* Stores the command line as list and stat show it. */
 static void command_text(char **argv, char *buf, size_t len)
 {
 	size_t used = 0;
@@ -74,7 +75,7 @@ static int open_fifo(struct run *r)
 	char path[SHCA_DIR_LEN + 16];
 
 	snprintf(path, sizeof(path), "%s/monitor", r->dir);
-	/* For writing as well: it then never reads EOF between two writers. */
+	/* Open for writing too: the reader then gets no EOF between two writers. */
 	r->fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (r->fifo < 0 || pipe2(r->alive, O_CLOEXEC))
 		return -errno;
@@ -166,7 +167,7 @@ static int run_in_fabric(struct run *r)
 	return status;
 }
 
-/* In virtual time a message that takes none is no use. */
+/* In virtual time a message that takes no time is of no use. */
 static int take_link(struct shca_config *c, char *err, size_t errlen)
 {
 	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
@@ -202,9 +203,9 @@ int shca_cmd_run(int argc, char **argv)
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
-	/* Before there is anything to clean up. */
+	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);
-	/* What dead fabrics left takes memory that this one may need. */
+	/* Memory of dead fabrics may be needed for this one. */
 	if (shca_fabrics_list(&left) == 0)
 		shca_fabrics_free(&left);
 	command_text(r.command, text, sizeof(text));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cmd_stat.c - softhca stat: a fabric's processes, objects and counters, once or again and again.
+ * cmd_stat.c - softhca stat: a fabric's processes, objects and counters, once or repeatedly.
  */
 #define _GNU_SOURCE 1
 #include <argp.h>
@@ -11,6 +11,7 @@
 
 #include "cmd.h"
 #include "columns.h"
+#include "fabric/counters.h"
 #include "fabric/options_parse.h"
 #include "fabrics.h"
 #include "render.h"
@@ -24,7 +25,7 @@ struct stat_args {
 	int64_t watch_ns; /* 0 = once */
 };
 
-/* The counters as they were last time, for rates. */
+/* Counters of the last time, for rates. */
 struct stat_before {
 	uint64_t when; /* 0 = there was no last time */
 	uint64_t counters[SHCA_MAX_HCAS][SHCA_C_COUNT];
@@ -74,7 +75,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Counters into hca["counters"], and what they grew by per second into hca["rates"]. */
+/* Puts counters into hca["counters"], and their growth per second into hca["rates"]. */
 static void add_counters(json_t *hca, const struct shca_fabric *f, const struct shca_hca *h,
 			 uint64_t *before, double seconds)
 {
@@ -84,7 +85,7 @@ static void add_counters(json_t *hca, const struct shca_fabric *f, const struct 
 	shca_counters_read(f, h, now);
 	for (unsigned c = 0; c < SHCA_C_COUNT; c++) {
 		uint64_t v = now[c];
-		/* After a reset it counts from zero. */
+		/* After a reset the counter starts from zero. */
 		uint64_t grown = v >= before[c] ? v - before[c] : v;
 
 		json_object_set_new(counters, shca_counter_names[c], json_integer((json_int_t)v));
@@ -132,7 +133,7 @@ static json_t *snapshot(const struct shca_fabric *f, const struct stat_args *a,
 	return doc;
 }
 
-/* The rows of all HCAs under one key, each with its HCA's node and name. */
+/* Returns the rows of all HCAs under one key, each with its HCA's node and name. */
 static json_t *gather(const json_t *hcas, const char *key)
 {
 	json_t *rows = json_array(), *hca, *row;
@@ -150,7 +151,7 @@ static json_t *gather(const json_t *hcas, const char *key)
 	return rows;
 }
 
-/* Counters that count something, a row each; JSON has all. */
+/* Returns a row for each counter that isn't zero; JSON has all. */
 static json_t *counter_rows(const json_t *hcas)
 {
 	json_t *rows = json_array(), *hca, *value;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fabric/counters.h"
 #include "fabric/fabric.h"
 
 #define NODE_AND_HCA                                                                 \
@@ -154,7 +155,7 @@ const struct shca_section shca_sections[] = {
 const struct shca_section shca_counters_section = {"Counters", "counters", true,
 						   COLUMNS(counter_columns)};
 
-/* No text here begins with a dot, or has a backslash: it is mdoc as it is. */
+/* No text here begins with a dot or has a backslash, so it is mdoc as it is. */
 static void section_man(const struct shca_section *s)
 {
 	const struct shca_column *c;
@@ -162,7 +163,7 @@ static void section_man(const struct shca_section *s)
 	printf(".Ss %s\n.Bl -tag -width Ds\n", s->title);
 	for (c = s->columns; c < s->columns + s->n; c++) {
 		printf(".It %s", c->title);
-		/* Which adapter is told once there, not with each object. */
+		/* The HCA columns are explained once, not with each object. */
 		if (s != &shca_counters_section && strncmp(c->key, "hca_", 4) != 0)
 			printf(" Pq in JSON: Cm %s", c->key);
 		printf("\n%s.\n", c->help);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * columns.h - the tables of softhca stat: what their columns show, for the eye and for the manual.
+ * columns.h - the tables of softhca stat: their columns, and the texts for the manual.
  */
 #ifndef SHCA_COLUMNS_H
 #define SHCA_COLUMNS_H
@@ -12,18 +12,18 @@
 
 struct shca_section {
 	const char *title;
-	const char *key; /* of the rows, in what --json prints */
-	bool per_hca;    /* where each HCA has rows of its own */
+	const char *key; /* key of the rows in the output of --json */
+	bool per_hca;    /* key of the HCA that has rows of its own */
 	const struct shca_column *columns;
 	size_t n;
 };
 
-/* Processes and objects; the last one has no title. */
+/* Tables of processes and objects; the last one has no title. */
 extern const struct shca_section shca_sections[];
-/* The last column is there with rates only. */
+/* The last column is shown with rates only. */
 extern const struct shca_section shca_counters_section;
 
-/* What softhca.1.in has @COLUMNS@ for. */
+/* Prints the text for @COLUMNS@ in softhca.1.in. */
 void shca_columns_man(void);
 
 #endif

@@ -35,7 +35,8 @@ unsigned shca_fabrics_processes(const struct shca_fabric *f)
 	return n;
 }
 
-/* flock on a directory: a descriptor, or -EWOULDBLOCK when another holds it. */
+/* Locks a directory with flock. Returns a descriptor, or -EWOULDBLOCK if another process holds
+ * the lock. */
 static int lock_dir(const char *dir, int how)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +95,7 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 	}
 	rc = create_named(root, config, command, dir, len, err, errlen);
 	if (rc == 0) {
-		/* It may wait for whoever looks for dead fabrics. */
+		/* This may wait for a process that looks for dead fabrics. */
 		int lock = lock_dir(dir, LOCK_EX);
 
 		if (lock < 0)
@@ -115,8 +116,9 @@ static bool may_be_running(const char *dir)
 	int rc = shca_fabric_attach(dir, &f, err, sizeof(err));
 
 	/*
-	 * One that was left half made has lost its maker, who would hold the lock. Into others we
-	 * can't look: another version of softhca made them, or there is no room to map them.
+	 * A half-made fabric has lost its maker, which would hold the lock. Other fabrics that
+	 * can't be mapped are left alone: another version of softhca made them, or there is no room
+	 * to map them.
 	 */
 	if (rc)
 		return rc != -ENOENT && rc != -EINVAL && rc != -EAGAIN;
@@ -138,11 +140,12 @@ static int add(struct shca_listings *l, const char *dir, bool held)
 	return 0;
 }
 
-/* Lists one directory; removes it instead if it is dead and may_remove says that nobody is making
- * one. */
+/* Lists one directory, or removes it if it is dead and may_remove says that no fabric is being
+ * made. */
 static int visit(struct shca_listings *l, const char *dir, bool may_remove)
 {
-	/* Shared: two who look at a dead fabric don't take each other for its launcher. */
+	/* Shared, so that two processes which look at a dead fabric don't take each other for
+	 * its launcher. */
 	int lock = lock_dir(dir, LOCK_SH | LOCK_NB);
 
 	if (lock == -ENOENT || lock == -ENOTDIR)

@@ -2,8 +2,8 @@
 /*
  * fabrics.h - the fabrics of this user: making one, finding one, and removing what a crash left.
  *
- * A fabric's launcher and monitor hold a flock on its directory; the kernel drops it when both have
- * ended, however they ended. A fabric is dead when nobody holds that lock and no process in its
+ * A fabric's launcher and monitor hold a flock on its directory, which the kernel drops when both
+ * have ended, in whatever way. A fabric is dead if nobody holds that lock and no process in its
  * table is running. Making a fabric and removing dead ones exclude each other by a flock on the
  * folder of all fabrics, so that a fabric that is being made is never taken for a dead one.
  */
@@ -26,22 +26,23 @@ struct shca_listings {
 	size_t n;
 };
 
-/* Makes a fabric under a name of its own and locks it: the descriptor that holds the lock, or
- * -errno with a sentence in err. Only those who keep a copy of the descriptor keep the fabric. */
+/* Makes a fabric under a name of its own and locks it. Returns the descriptor that holds the
+ * lock, or -errno with a sentence in err. The fabric lives as long as a process keeps a copy of
+ * the descriptor. */
 int shca_fabrics_create(const struct shca_config *config, const char *command, char *dir,
 			size_t len, char *err, size_t errlen);
-/* Removes what dead fabrics left, and lists the others by name. 0 or -errno. */
+/* Removes what dead fabrics left, and lists the others by name. Returns 0 or -errno. */
 int shca_fabrics_list(struct shca_listings *out);
 void shca_fabrics_free(struct shca_listings *l);
 /*
- * The directory of the fabric that a user means: by name, by the pid of its launcher or of one of
- * its processes; NULL: the one that this process is in, else the only one. 0, or -ENOENT with a
- * sentence in err.
+ * Stores the directory of the fabric that a user means: by name, by the pid of its launcher or of
+ * one of its processes; NULL: the one that this process is in, else the only one. Returns 0, or
+ * -ENOENT with a sentence in err.
  */
 int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_t errlen);
-/* The last part of dir. */
+/* Returns the last part of dir. */
 const char *shca_fabrics_name(const char *dir);
-/* Processes that are attached and run. */
+/* Returns the number of processes that are attached and run. */
 unsigned shca_fabrics_processes(const struct shca_fabric *f);
 
 #endif

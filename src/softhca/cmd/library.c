@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * library.c - finds libsofthca.so and puts it into LD_PRELOAD.
+ * library.c - finding libsofthca.so and putting it into LD_PRELOAD.
  */
 #define _GNU_SOURCE 1
 #include "library.h"
@@ -15,9 +15,9 @@
 
 #define LIBRARY       "libsofthca.so"
 #define CLOCK_LIBRARY "libsofthca-clock.so"
-#define SEPARATORS    " :" /* the dynamic loader's, in LD_PRELOAD */
+#define SEPARATORS    " :" /* separators of the dynamic loader in LD_PRELOAD */
 
-/* realpath() of format filled in with dir, when it is a file that can be read. */
+/* Stores the realpath() of format filled in with dir, if it is a file that can be read. */
 static int try_path(const char *dir, const char *below, char *path)
 {
 	char name[PATH_MAX];
@@ -90,7 +90,7 @@ int shca_library_find(char *path, size_t len, char *err, size_t errlen)
 	return 0;
 }
 
-/* Another build or version of it counts too: only one may stand in front of libibverbs. */
+/* Another build or version counts too: only one may stand in front of libibverbs. */
 static bool is_library(const char *entry)
 {
 	const char *slash = strrchr(entry, '/');
@@ -100,7 +100,8 @@ static bool is_library(const char *entry)
 	       strncmp(entry, CLOCK_LIBRARY, strlen(CLOCK_LIBRARY)) == 0;
 }
 
-/* The library that stands in front of the C library's clocks lies beside the other one. */
+/* Appends the library that stands in front of the C library's clocks; it lies beside the other
+ * one. */
 static int append_clock(char *list, size_t room, const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * main.c - softhca: finds the subcommand.
+ * main.c - softhca: finding the subcommand.
  */
 #define _GNU_SOURCE 1
 #include <argp.h>

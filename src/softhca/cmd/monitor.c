@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * monitor.c - watches the processes of a fabric through pidfds: the kernel says when one ends, so
- * that what it leaves is freed at once, even if no peer is waiting for it. Of one that replaces its
- * program (exec) the kernel says nothing: these are looked for now and then.
+ * monitor.c - watching the processes of a fabric through pidfds: the kernel tells when one ends, so
+ * that what it leaves is freed at once, even if no peer is waiting for it. The kernel doesn't tell
+ * when a process replaces its program (exec): those are looked for at times.
  */
 #define _GNU_SOURCE 1
 #include "monitor.h"
@@ -17,16 +17,18 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 #include "watch.h"
 #include "world.h"
 
-#define LOOK_EACH_MS 500 /* at processes that run, whether they still are what attached */
+#define LOOK_EACH_MS \
+	500 /* between looks whether running processes still are the ones that attached */
 
 enum { AT_ALIVE, AT_FIFO, AT_PROCS };
 
 struct monitor {
 	struct shca_fabric *fabric;
-	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* a negative descriptor is none */
+	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* poll() ignores a negative descriptor */
 };
 
 static void forget(struct pollfd *p)
@@ -40,9 +42,9 @@ static void ended(struct monitor *m, unsigned slot)
 {
 	forget(&m->fds[AT_PROCS + slot]);
 	if (shca_proc_alive(m->fabric, slot) && !shca_proc_running(m->fabric, slot))
-		shca_proc_reap(m->fabric, slot);
-	/* It may have died while it reaped another. */
-	shca_proc_reap_all(m->fabric);
+		shca_reap(m->fabric, slot);
+	/* Its reaper may have died while it reaped another. */
+	shca_reap_all(m->fabric);
 }
 
 static void watch(struct monitor *m, unsigned slot)
@@ -53,8 +55,8 @@ static void watch(struct monitor *m, unsigned slot)
 	if (!shca_proc_alive(m->fabric, slot))
 		return;
 	p->fd = pidfd_open(atomic_load(&m->fabric->hdr->procs[slot].pid), 0);
-	/* If it still runs now, the descriptor is one of it and not of a later process with its
-	 * pid. */
+	/* If the process still runs now, the descriptor is its own and not that of a later
+	 * process with its pid. */
 	if (!shca_proc_running(m->fabric, slot))
 		ended(m, slot);
 }
@@ -70,7 +72,8 @@ static void read_slots(struct monitor *m)
 	}
 }
 
-/* A session of its own, no terminal, no place and no stream that anybody would wait for. */
+/* Makes a session of its own, without a terminal, a folder or a stream that anybody would wait
+ * for. */
 static void deliver_payload(void)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
@@ -106,7 +109,7 @@ static int patience(const struct monitor *m)
 
 static void look_at_all(struct monitor *m)
 {
-	shca_proc_reap_all(m->fabric);
+	shca_reap_all(m->fabric);
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		if (!shca_proc_alive(m->fabric, i))
 			forget(&m->fds[AT_PROCS + i]);
@@ -118,15 +121,15 @@ static void run(struct monitor *m)
 	bool answers = false;
 	uint64_t looked = shca_real_now();
 
-	/* Those that attached before a monitor that was killed could tell. */
+	/* Processes that attached before, while a monitor that was killed could not be told. */
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		watch(m, i);
 	for (;;) {
 		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
 
 		if (any_watched(m) && shca_clock_of(m->fabric)) {
-			/* Before it is needed: a thread waits for the real world only once it has
-			 * joined. */
+			/* Started before it is needed: a thread waits for the real world only
+			 * once it has joined. */
 			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
 		}

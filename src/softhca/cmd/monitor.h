@@ -11,9 +11,9 @@
 #include "fabric/fabric.h"
 
 /*
- * Starts the monitor of f as a child. It reads the slots of attaching processes from `fifo`, reaps
- * who ends, and when the last writer of the pipe `alive` has gone, removes the fabric and ends. Its
- * pid, or -errno.
+ * Starts the monitor of f as a child. The monitor reads the slots of attaching processes from
+ * `fifo` and reaps processes that end. When the last writer of the pipe `alive` has gone, it
+ * removes the fabric and ends. Returns its pid, or -errno.
  */
 pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * render.c - JSON as a table or as text.
+ * render.c - printing JSON as a table or as text.
  */
 #define _GNU_SOURCE 1
 #include "render.h"
@@ -99,7 +99,7 @@ json_t *shca_json_text(const char *s)
 	char plain[256];
 	size_t n = 0;
 
-	/* Control characters would move the cursor; what is beyond ASCII is judged by jansson. */
+	/* Control characters would move the cursor; jansson judges what is beyond ASCII. */
 	for (; n < sizeof(plain) - 1 && s[n]; n++)
 		plain[n] = iscntrl((unsigned char)s[n]) ? '?' : s[n];
 	plain[n] = '\0';

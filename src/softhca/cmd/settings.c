@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings.c - one table, three ways to set it: the argp options made of it, and the order of
- * precedence.
+ * settings.c - one table of options and three ways to set them: the argp options made of it, and
+ * the order of precedence.
  */
 #define _GNU_SOURCE 1
 #include "settings.h"
@@ -17,7 +17,8 @@
 
 #define SYSTEM_CONFIG "/etc/softhca.conf"
 
-/* COUNT for "count"; the words of a choice stay as they are typed. */
+/* Returns the placeholder of a value: COUNT for "count"; the words of a choice stay as they are
+ * typed. */
 static char *argument_name(enum shca_opt o)
 {
 	const struct shca_opt_desc *d = &shca_opts[o];
@@ -81,8 +82,8 @@ const struct argp *shca_settings_argp(void)
 	return &argp;
 }
 
-/* Whose absence is an error: the file that somebody named. Otherwise the first of the usual places
- * that is there. */
+/* Finds the file: the one that the user named, whose absence is an error, or else the first of
+ * the usual places that is there. */
 static void find_file(struct shca_settings *s)
 {
 	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
@@ -106,8 +107,8 @@ static void find_file(struct shca_settings *s)
 }
 
 /*
- * A file's lines are told from defaults of the same value by their text: no value that is given can
- * start with this character, which no parser takes.
+ * Reads the file. Each text is set to a character first that no value can start with, so that
+ * values from the file are told from equal defaults.
  */
 static int load_file(struct shca_settings *s, char *err, size_t errlen)
 {

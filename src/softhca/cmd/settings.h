@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings.h - the configuration of a fabric to be: command line over environment over file over
+ * settings.h - the configuration of a new fabric: command line over environment over file over
  * default.
  */
 #ifndef SHCA_SETTINGS_H
@@ -26,12 +26,12 @@ struct shca_settings {
 	struct shca_config config;
 };
 
-/* An argp child that takes every option of the table and --config; its input is a struct
+/* Returns an argp child that takes every option of the table and --config; its input is a struct
  * shca_settings. */
 const struct argp *shca_settings_argp(void);
-/* Reads all sources into s->config. 0, or -EINVAL with a sentence in err. */
+/* Reads all sources into s->config. Returns 0, or -EINVAL with a sentence in err. */
 int shca_settings_load(struct shca_settings *s, char *err, size_t errlen);
-/* How a user would look the value's source up, as "environment". */
+/* Returns the source of a value in a user's words, as "environment". */
 const char *shca_origin_name(enum shca_origin o);
 
 #endif

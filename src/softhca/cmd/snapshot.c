@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * snapshot.c - reads the shared tables into JSON. An index that is read from an entry is checked
- * before it is followed: the entry may just be changing hands.
+ * snapshot.c - reading the shared tables into JSON. An index that is read from an entry is checked
+ * before use: the entry may be changing hands.
  */
 #define _GNU_SOURCE 1
 #include "snapshot.h"
@@ -36,7 +36,7 @@ static void set_name(json_t *o, const char *key, const char *name)
 	json_object_set_new(o, key, name ? json_string(name) : json_null());
 }
 
-/* The number of the live object at an index, under key; null when there is none. */
+/* Adds the number of the live object at an index, under key; null if there is none. */
 static void set_number(json_t *o, const char *key, const struct shca_fabric *f,
 		       const struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
 {
@@ -69,7 +69,8 @@ static void set_openers(json_t *o, const struct shca_fabric *f, const _Atomic ui
 	json_object_set_new(o, "opener_pids", pids);
 }
 
-/* Posted receives that no message has claimed yet. The two counters are read at different times. */
+/* Returns how many posted receives no message has claimed yet. The two counters are read at
+ * different times. */
 static void set_queue(json_t *o, const struct shca_rq *rq)
 {
 	uint64_t head = atomic_load(&rq->head), tail = atomic_load(&rq->tail);
@@ -79,7 +80,7 @@ static void set_queue(json_t *o, const struct shca_rq *rq)
 	set_int(o, "max_wr", rq->max_wr);
 }
 
-/* Processes that are rung when a receive is posted here: their sends wait, or did. */
+/* Adds the processes that are woken when a receive is posted here: their sends wait, or did. */
 static unsigned waiters(const struct shca_rq *rq)
 {
 	unsigned n = 0;
@@ -90,8 +91,9 @@ static unsigned waiters(const struct shca_rq *rq)
 }
 
 /*
- * Completions in a CQ's ring that no poll has returned. Read from the file, not through a mapping:
- * its owner may free the ring at any time, and to touch a page that isn't there would take memory.
+ * Returns the number of completions in a CQ's ring that no poll has returned. Reads the file rather
+ * than a mapping: the owner may free the ring at any time, and touching a page that isn't there
+ * would take memory.
  */
 static uint64_t unpolled(const struct shca_fabric *f, const struct shca_cq_entry *e)
 {
@@ -261,8 +263,8 @@ static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hc
 		json_object_set_new(o, "comm", json_null());
 	}
 	add[kind](o, f, hca, entry);
-	/* All that was read above is of one life if the word is still the same; the owner may have
-	 * changed. */
+	/* Everything that was read above belongs to one object if the life word still is the
+	 * same; its owner may have changed. */
 	w ^= atomic_load(life);
 	if (shca_life_number(w) || shca_life_state(w)) {
 		json_decref(o);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch.c - looks at the thread that has the turn of a virtual clock. One that sleeps in the kernel
- * waits for the real world in a call that nobody stands in front of, or was stopped: it loses its
- * turn. One that computed for a quantum without a sync point keeps its CPU, and others run beside
- * it.
+ * watch.c - watching the thread that has the turn of a virtual clock. A thread that sleeps in the
+ * kernel waits for the real world in a call that no library stands in front of, or was stopped: it
+ * loses its turn. A thread that computed for a quantum without a sync point keeps its CPU, and
+ * others run beside it.
  */
 #define _GNU_SOURCE 1
 #include "watch.h"
@@ -15,9 +15,9 @@
 
 #include "fabric/actors.h"
 
-/* Looks at which a thread has to sleep: one may just be between two system calls. */
+/* Number of looks at which a thread has to sleep: it may be between two system calls. */
 #define ASLEEP 3
-/* Looks between those at the real world, while nothing is due. */
+/* Looks at the turn between two looks at the real world, while nothing is due. */
 #define LOOK_AROUND 5
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
@@ -31,7 +31,8 @@ static ssize_t read_file(const char *path, char *buf, size_t len)
 	return n;
 }
 
-/* The state of a thread, as /proc shows it, and its CPU time; 0 = there is no such thread. */
+/* Stores the state of a thread, as /proc shows it, and its CPU time; 0 = there is no such
+ * thread. */
 static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
 {
 	char path[64], text[512];
@@ -47,7 +48,7 @@ static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
 	return p ? p[2] : 0;
 }
 
-/* Takes the turn away, if it is still that one's and he hasn't had another since. */
+/* Takes the turn away, if that actor still has it and has had no other since. */
 static void take_away(struct shca_fabric *f, const struct shca_watch *w,
 		      enum shca_actor_state state)
 {
@@ -64,7 +65,7 @@ static void take_away(struct shca_fabric *f, const struct shca_watch *w,
 	shca_clock_unlock(f);
 }
 
-/* Begins to watch a turn; true: it is the one that was seen last time. */
+/* Begins to watch a turn. Returns true if it is the turn of the last look. */
 static bool is_same(const struct shca_clock *c, struct shca_watch *w)
 {
 	uint32_t holder = atomic_load(&c->holder);
@@ -77,7 +78,7 @@ static bool is_same(const struct shca_clock *c, struct shca_watch *w)
 	return false;
 }
 
-/* While nothing is due, the real world may do something that nobody here has caused. */
+/* While nothing is due, the real world may do something that no thread here has caused. */
 static void look_around(struct shca_fabric *f, struct shca_watch *w)
 {
 	struct shca_clock *c = &f->hdr->clock;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * watch.h - the monitor's eye on a virtual clock: nobody keeps the turn while he sleeps, or for
- * ever.
+ * watch.h - the monitor's watch over a virtual clock: no actor keeps the turn while it sleeps, or
+ * for ever.
  */
 #ifndef SHCA_WATCH_H
 #define SHCA_WATCH_H
@@ -10,17 +10,17 @@
 
 #define SHCA_WATCH_EACH_MS 1
 
-/* What the last look saw. */
+/* State of the last look. */
 struct shca_watch {
 	uint32_t holder;
-	uint64_t turns; /* of the clock, and its sync points */
+	uint64_t turns; /* holder of the clock's turn, and its sync points */
 	uint64_t syncs;
 	uint64_t looks;
-	uint64_t cpu;    /* of the holder, when it was first seen with this turn */
-	uint64_t asleep; /* looks in a row at which it slept */
+	uint64_t cpu;    /* CPU time of the holder when it was first seen with this turn */
+	uint64_t asleep; /* looks in a row at which the holder slept */
 };
 
-/* Looks at who has the turn. */
+/* Looks at the actor with the turn. */
 void shca_watch_look(struct shca_fabric *f, struct shca_watch *w);
 
 #endif

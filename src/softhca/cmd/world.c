@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.c - waits until each process below the launcher sleeps, and has used no CPU time while that
- * was found out. Threads that wait for their turn sleep too: what they were woken for in the real
- * world they have said by then.
+ * world.c - waiting until each process below the launcher sleeps and has used no CPU time while
+ * that was found out. Threads that wait for their turn sleep too: they have reported by then what
+ * they were woken for in the real world.
  */
 #define _GNU_SOURCE 1
 #include "world.h"
@@ -19,7 +19,7 @@
 
 #define NAP_NS      20000u /* between looks, at first */
 #define NAP_MAX_NS  1000000u
-#define PATIENCE_NS 2000000000u /* for a world that is never quiet; then less and less */
+#define PATIENCE_NS 2000000000u /* for a world that is never quiet; then longer and longer */
 #define DEPTH       32
 #define MAX_THREADS 8192
 #define MAX_PROCS   1024
@@ -27,7 +27,7 @@
 /* The threads of the job, each with its file in /proc, and its processes. */
 struct world {
 	struct shca_fabric *fabric;
-	unsigned long newest; /* the pid that the kernel gave away last, when the lists were made */
+	unsigned long newest; /* last pid that the kernel had given away when the lists were made */
 	unsigned nthreads, nprocs;
 	struct {
 		pid_t tid;
@@ -140,7 +140,7 @@ static uint64_t cpu_time(const struct world *w)
 	return sum;
 }
 
-/* Returns whether a thread goes on computing beside the one with the turn: it is not waited for. */
+/* Returns true if a thread goes on computing beside the one with the turn: nobody waits for it. */
 static bool computes(const struct shca_clock *c, pid_t tid)
 {
 	uint32_t high = atomic_load(&c->high);

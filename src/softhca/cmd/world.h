@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * world.h - whether the processes of a job are busy in the real world: what a virtual clock waits
- * for.
+ * world.h - whether the processes of a job are busy in the real world, for which a virtual clock
+ * waits.
  */
 #ifndef SHCA_WORLD_H
 #define SHCA_WORLD_H
 
 #include "fabric/fabric.h"
 
-/* Starts a thread of the monitor that answers shca_clock.world_asked as long as it lives. 0 or
- * -errno. */
+/* Starts a thread of the monitor that answers shca_clock.world_asked as long as the monitor
+ * lives. Returns 0 or -errno. */
 int shca_world_start(struct shca_fabric *f);
 
 #endif

@@ -18,11 +18,11 @@
 #include "proc.h"
 
 #define MEASURE_NS 5000000u
-/* Programs see a machine that has run for a while. */
+/* Time (ns) that the machine has run already when virtual time begins. */
 #define ZERO_NS 1000000000000u
-/* The date when a run that can be repeated begins, in CLOCK_REALTIME. */
+/* Date, in CLOCK_REALTIME, at which a run that can be repeated begins. */
 #define FIXED_DATE_NS 1000000000000000000u
-/* ... and how fast the TSC that it sees counts: what is measured differs from run to run. */
+/* Rate of the TSC in such a run: the measured rate differs from run to run. */
 #define FIXED_TSC_PER_S 2000000000u
 
 const char *const shca_actor_state_names[SHCA_ACTOR_STATES] = {
@@ -95,7 +95,7 @@ void shca_clock_lock(struct shca_fabric *f)
 
 	if (rc == EOWNERDEAD) {
 		rc = pthread_mutex_consistent(&c->lock);
-		/* The turn was given, but its owner may not have heard of it. */
+		/* The turn was given, but its owner may not have been woken. */
 		holder = atomic_load(&c->holder);
 		if (holder)
 			shca_actor_grant(f, holder - 1);
@@ -111,7 +111,7 @@ void shca_clock_unlock(struct shca_fabric *f)
 
 static bool comes_before(const struct shca_clock *c, uint32_t a, uint32_t b)
 {
-	/* What is due in an adapter is there for the threads that are due at that time. */
+	/* Adapters come first: threads that are due at the same time find their work done. */
 	if ((a < SHCA_MAX_ADAPTERS) != (b < SHCA_MAX_ADAPTERS))
 		return a < SHCA_MAX_ADAPTERS;
 	return c->actors[a].order < c->actors[b].order;
@@ -187,7 +187,7 @@ void shca_actor_sooner(struct shca_clock *c, uint32_t actor, uint64_t when)
 	}
 }
 
-/* At the end of the polling period in which that time falls. */
+/* Returns the end of the polling period in which that time falls. */
 static uint64_t end_of_period(const struct shca_actor *a, uint64_t when)
 {
 	uint64_t since = atomic_load_explicit(&a->spins_since, memory_order_relaxed);
@@ -300,7 +300,7 @@ static void unlink_thread(struct shca_clock *c, uint32_t actor)
 		atomic_store(at, atomic_load(&c->actors[actor].sibling));
 }
 
-/* Holding the lock. */
+/* Ends an actor. The caller holds the lock. */
 static void end(struct shca_fabric *f, uint32_t actor)
 {
 	struct shca_clock *c = &f->hdr->clock;

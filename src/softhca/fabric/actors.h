@@ -15,42 +15,45 @@ int shca_clock_init(struct shca_clock *c, const struct shca_config *config);
 void shca_clock_lock(struct shca_fabric *f);
 void shca_clock_unlock(struct shca_fabric *f);
 
-/* Takes an entry for a thread of process slot `proc`: its index, or SHCA_NO_ACTOR if all are taken.
- * `order` decides among threads that are due at one time: the lower comes first. */
+/* Takes an entry for a thread of process slot `proc`. Returns its index, or SHCA_NO_ACTOR if all
+ * are taken. `order` decides among threads that are due at the same time: the lower one comes
+ * first. */
 uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order);
-/* Gives it back; if it had the turn, the next one gets that. */
+/* Gives an entry back; if it had the turn, the next actor gets the turn. */
 void shca_actor_end(struct shca_fabric *f, uint32_t actor);
-/* Makes the adapters of a process an actor, or no actor any more. */
+/* Makes the adapters of a process an actor. */
 void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint32_t order);
 /* Ends all actors of a process that is gone. */
 void shca_actors_gone(struct shca_fabric *f, unsigned proc);
 
-/* Returns the actor that is due first, or SHCA_NO_ACTOR. Holding the lock. */
+/* Returns the actor that is due first, or SHCA_NO_ACTOR. The caller holds the lock. */
 uint32_t shca_actors_first(struct shca_clock *c);
-/* Makes the calling thread's actor, which holds the turn and is due first, run at its time. Holding
- * the lock. */
+/* Makes the calling thread's actor, which holds the turn and is due first, run at its time. The
+ * caller holds the lock. */
 void shca_actor_take(struct shca_clock *c, uint32_t actor);
-/* Gives the turn to an actor, which decides itself whether it is first. Holding the lock. */
+/* Gives the turn to an actor, which decides itself whether it is first. The caller holds the
+ * lock. */
 void shca_actor_grant(struct shca_fabric *f, uint32_t actor);
-/* Gives the turn to the first, or to nobody. Holding the lock. */
+/* Gives the turn to the first actor, or to none. The caller holds the lock. */
 void shca_actors_pass(struct shca_fabric *f);
 
-/* Brings forward when an actor is due; by whoever has the turn, or holding the lock. */
+/* Brings an actor's due time forward. The caller has the turn or holds the lock. */
 void shca_actor_sooner(struct shca_clock *c, uint32_t actor, uint64_t when);
-/* Does so for a thread that spins: to the end of its polling period in which that time falls. */
+/* Brings the due time of a thread that spins forward, to the end of its polling period in which
+ * that time falls. */
 void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t when);
-/* Brings forward those threads of a process that spin, because at that time something is there for
- * them. By whoever has the turn. */
+/* Brings the due times of a process's spinning threads forward, because at that time there is
+ * something for them. The caller has the turn. */
 void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. */
 void shca_actors_event(struct shca_clock *c, unsigned proc);
-/* Makes those that wait for the real world too look again: of one process, or of all
- * (SHCA_NO_PROC). By whoever has the turn, or holding the lock. */
+/* Makes threads that wait for the real world too look again: those of one process, or all
+ * (SHCA_NO_PROC). The caller has the turn or holds the lock. */
 void shca_actors_look(struct shca_clock *c, unsigned proc);
-/* Says that the real world may be busy with this job: time stands still until it is not. */
+/* Notes that the real world may be busy with this job: time stands still until it is not. */
 void shca_clock_disturb(struct shca_clock *c);
 
-/* Mixes a number into the hash over all events. By whoever has the turn. */
+/* Mixes a number into the hash over all events. The caller has the turn. */
 static inline void shca_clock_hash(struct shca_clock *c, uint64_t what)
 {
 	uint64_t h = atomic_load_explicit(&c->hash, memory_order_relaxed);
@@ -59,7 +62,7 @@ static inline void shca_clock_hash(struct shca_clock *c, uint64_t what)
 	atomic_store_explicit(&c->hash, h ^ h >> 29, memory_order_relaxed);
 }
 
-/* What a thread does, by what it costs; softhca stat shows it. */
+/* Kinds of calls, by their price; softhca stat shows them. */
 enum shca_call {
 	SHCA_CALL_PROGRAM,
 	SHCA_CALL_POST,

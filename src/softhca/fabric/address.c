@@ -10,8 +10,8 @@
 
 #define PORT 1
 
-#define IPV4_BASE   0x0a4d0001u /* of Ethernet ports, the first HCA's: 10.77.0.1 */
-#define IPV4_PREFIX 0x0000ffffu /* in front of a mapped address */
+#define IPV4_BASE   0x0a4d0001u /* first HCA's address on Ethernet: 10.77.0.1 */
+#define IPV4_PREFIX 0x0000ffffu /* in front of a mapped IPv4 address */
 
 /* ---- GIDs ---- */
 
@@ -24,7 +24,7 @@ static void link_local(const struct shca_fabric_header *h, const struct shca_hca
 	gid->global.interface_id = htobe64(hca->guid);
 	if (!shca_is_ethernet(h))
 		return;
-	/* RFC 4291, appendix A: the interface identifier that a MAC address makes. */
+	/* The interface identifier of a MAC address (RFC 4291, appendix A). */
 	shca_mac(hca, mac);
 	memcpy(gid->raw + 8, mac, 3);
 	gid->raw[8] ^= 2;
@@ -91,7 +91,7 @@ int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hc
 	return -1;
 }
 
-/* ---- who has it ---- */
+/* ---- from an address to its HCA ---- */
 
 int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid)
 {
@@ -100,7 +100,7 @@ int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid)
 
 int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid *gid)
 {
-	/* An IPv4 address counts HCAs; the last byte of a GUID, and of a MAC address, does. */
+	/* An IPv4 address counts HCAs, as does the last byte of a GUID or MAC address. */
 	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - IPV4_BASE : gid->raw[15];
 	enum ibv_gid_type type;
 	union ibv_gid own;
@@ -114,7 +114,8 @@ int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid 
 	return -1;
 }
 
-/* Both ends of an Ethernet path have addresses of one family. */
+/* Returns the HCA that an Ethernet path leads to, or -1. Both ends must have addresses of one
+ * family. */
 static int by_ethernet_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
 			    const struct ibv_ah_attr *path)
 {
@@ -128,8 +129,8 @@ static int by_ethernet_path(const struct shca_fabric_header *h, const struct shc
 }
 
 /*
- * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names it
- * (IBA 9.6.1.2). Both must lead to the same HCA.
+ * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names that
+ * port (IBA 9.6.1.2). Both must lead to the same HCA.
  */
 int shca_address_by_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
 			 const struct ibv_ah_attr *path)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * arena.c - a buddy allocator over the own arena. What is free is known to this process alone; the
- * others only get offsets.
+ * arena.c - a buddy allocator over the own arena. Only this process knows which blocks are free;
+ * other processes get offsets.
  *
  * A free block of 64 KiB or more has no memory behind it (it is punched out), so that it is zero
- * when it is backed again. Smaller ones keep theirs, and are cleared when handed out.
+ * when it is backed again. Smaller blocks keep their memory, and are cleared when they are handed
+ * out.
  */
 #define _GNU_SOURCE 1
 #include "arena.h"
@@ -16,20 +17,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE      4096ULL
-#define PAGES     (SHCA_ARENA / PAGE)
-#define MAX_ORDER 21 /* half of the arena: page 0 is never handed out, so the whole can't be */
-#define BIG_ORDER 4  /* 64 KiB */
+#define PAGE  4096ULL
+#define PAGES (SHCA_ARENA / PAGE)
+#define MAX_ORDER                                                                                \
+	21          /* half of the arena: the whole can't be handed out, because page 0 never is \
+		     */
+#define BIG_ORDER 4 /* 64 KiB */
 static_assert(PAGES == 2ULL << MAX_ORDER, "the largest block is half an arena");
 
-/* Blocks are named by their first page; 0 is none. */
+/* Blocks are named by their first page; 0 means none. */
 static struct {
 	pthread_mutex_t lock;
 	bool ready;
 	uint32_t head[MAX_ORDER + 1];
 	uint32_t next[PAGES], prev[PAGES];
-	/* Of the free block that begins here, plus 1. Aligned, so that it can be given back whole.
-	 */
+	/* Order of the free block that begins at each page, plus 1. Aligned, so that it can be
+	 * given back whole. */
 	uint8_t order[PAGES] __attribute__((aligned(PAGE)));
 } a = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -56,7 +59,7 @@ static void unlink_block(uint32_t page)
 	a.order[page] = 0;
 }
 
-/* All but page 0: the blocks that splitting the whole down to it would leave. */
+/* Makes all blocks but page 0 free: those that splitting the whole down to page 0 would leave. */
 static void make_ready(void)
 {
 	unsigned order;
@@ -114,14 +117,14 @@ static uint64_t round_page(uint64_t len)
 	return (len + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* Takes the memory behind `len` bytes away. In the caller's own arena the first `clear` bytes,
- * which may not be zero, are cleared if they stay. */
+/* Takes the memory behind `len` bytes away. If that fails in the caller's own arena, clears the
+ * first `clear` bytes, which may not be zero. */
 static void punch(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len, uint64_t clear)
 {
 	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA + off;
 	char *mem;
 
-	/* Whoever takes it next relies on zeros. */
+	/* The next owner relies on zeros. */
 	if (!fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) ||
 	    !clear)
 		return;
@@ -153,7 +156,7 @@ int shca_arena_back(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t
 	return shca_fabric_touch(mem, len);
 }
 
-/* Says, once, that not memory but addresses are used up. */
+/* Reports, once, that addresses rather than memory are used up. */
 static void say_full(uint64_t len)
 {
 	static _Atomic bool said;
@@ -218,7 +221,7 @@ void shca_arena_unreserve(struct shca_fabric *f, unsigned proc, uint64_t off, ui
 	pthread_mutex_lock(&a.lock);
 	if (order >= BIG_ORDER)
 		punch(f, proc, off, round_page(len), backed);
-	/* The last small piece of a big block makes all of it big. */
+	/* The last small piece of a large block makes all of it a large block again. */
 	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
 		punch(f, proc, off & ~(big - 1), big, big);
 	pthread_mutex_unlock(&a.lock);
@@ -232,11 +235,12 @@ void shca_arena_free(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_
 
 void shca_arena_reset(void)
 {
-	/* Also in a forked child, where a thread that isn't there may have held it. */
+	/* Also called in a forked child, where a thread that doesn't exist there may have held
+	 * the lock. */
 	pthread_mutex_init(&a.lock, NULL);
 	if (a.ready) {
 		memset(a.head, 0, sizeof(a.head));
-		/* Nearly all of it was never touched; memory that is locked can't be given back. */
+		/* Nearly all of the arena was never touched; locked memory can't be given back. */
 		if (madvise(a.order, sizeof(a.order), MADV_DONTNEED))
 			memset(a.order, 0, sizeof(a.order));
 	}

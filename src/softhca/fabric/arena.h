@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * arena.h - the calling process's own shared memory, for the rings that peers reach into. Page
- * granular; memory is backed before it is handed out, so a full /dev/shm is an ENOMEM here and
+ * granular. Memory is backed before it is handed out, so that a full /dev/shm is an ENOMEM here and
  * never a SIGBUS later.
  */
 #ifndef SHCA_ARENA_H
@@ -9,27 +9,29 @@
 
 #include "fabric.h"
 
-/* An offset in the own arena of `len` zeroed bytes, page aligned; 0 = no memory. Thread-safe. */
+/* Allocates `len` zeroed bytes, page aligned. Returns their offset in the own arena, or 0 if
+ * there is no memory. Thread-safe. */
 uint64_t shca_arena_alloc(struct shca_fabric *f, unsigned proc, uint64_t len);
-/* Gives it and its pages back. No peer may reach it any more (epoch.h). */
+/* Frees them. No peer may reach them any more (epoch.h). */
 void shca_arena_free(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len);
 
 /*
- * The same of what is used bit by bit: addresses for `len` bytes, of which the first `backed` have
- * memory. That is SHCA_ARENA_FIRST at first, or all if it is less.
+ * Reserve and free addresses for `len` bytes of which only the first `backed` have memory, for
+ * objects that are used bit by bit. At first `backed` is SHCA_ARENA_FIRST, or all if that is less.
  */
 #define SHCA_ARENA_FIRST (1ULL << 20)
 uint64_t shca_arena_reserve(struct shca_fabric *f, unsigned proc, uint64_t len, uint64_t backed);
 void shca_arena_unreserve(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len,
 			  uint64_t backed);
-/* Puts zeroed memory behind [off + backed, off + wanted) of anybody's arena; what has some keeps
- * it, so that several may do it at a time. 0 or -ENOMEM. */
+/* Backs [off + backed, off + wanted) of any process's arena with zeroed memory. Memory that is
+ * there stays, so several processes may do this at a time. Returns 0 or -ENOMEM. */
 int shca_arena_back(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t backed,
 		    uint64_t wanted);
-/* Counts what was backed so, for `softhca stat`; by one of those who did. */
+/* Counts memory that was backed like this, for `softhca stat`; one of the processes that backed
+ * it calls this. */
 void shca_arena_count(struct shca_fabric *f, unsigned proc, uint64_t backed, uint64_t wanted);
-/* Forgets all that was handed out: in a forked child, and when a slot is used again (proc.c calls
- * it). */
+/* Forgets all that was handed out, in a forked child and when a slot is used again. proc.c calls
+ * this. */
 void shca_arena_reset(void);
 /* Punches out a dead process's arena. */
 void shca_arena_drop(struct shca_fabric *f, unsigned proc);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cancel.h - pthread_cancel() must not end a thread in the midst of a verb, where it would leave a
- * lock held or an epoch open. What calls a function of libc that is a cancellation point, and holds
- * something, does so between these two.
+ * cancel.h - keeping pthread_cancel() from ending a thread in the middle of a verb, where it would
+ * leave a lock held or an epoch open. A caller of a libc function that is a cancellation point, if
+ * it holds something, makes the call between these two.
  */
 #ifndef SHCA_CANCEL_H
 #define SHCA_CANCEL_H
 
 #include <pthread.h>
 
-/* This thread can't be cancelled any more; what to give to shca_cancel_restore(). */
+/* Disables cancellation of this thread. Returns the state to pass to shca_cancel_restore(). */
 static inline int shca_cancel_hold(void)
 {
 	int old;

@@ -13,22 +13,22 @@
 #include "cancel.h"
 #include "proc.h"
 
-#define SPINS         200       /* then yield as often, then sleep */
-#define NAP_NS        50000     /* between looks at an executor that takes its time */
-#define LOOK_AGAIN_NS 1000000ul /* between questions to the kernel whether it is still there */
+#define SPINS         200       /* then yields as often, then sleeps */
+#define NAP_NS        50000     /* between looks at an executor that takes long */
+#define LOOK_AGAIN_NS 1000000ul /* between questions to the kernel whether a process still runs */
 
 struct shca_exec *shca_epoch_shared;
 
 static struct shca_proc *_Atomic bound;
 static _Atomic uint64_t
-	binding; /* counts changes of `bound`, so that no thread uses what it took before */
+	binding; /* changes of `bound`, so that no thread uses a slot that it took before */
 static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* only for its destructor */
 
-/* The library is there when the program starts, so that its thread-local data can be found without
- * a call. */
+/* The library is loaded when the program starts, so its thread-local data can be found without a
+ * call. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	struct shca_exec *exec;
 	uint64_t binding;
@@ -38,8 +38,8 @@ static void thread_ends(void *arg)
 {
 	(void)arg;
 	if (self.exec && self.binding == atomic_load(&binding) && self.exec != shca_epoch_shared) {
-		/* It ended inside an epoch: whoever waits for it would wait as long as its process
-		 * lives, once another thread has the executor. */
+		/* The thread ended inside an epoch. Close it: otherwise waiters would wait as
+		 * long as the process lives, once another thread has the executor. */
 		if (atomic_load_explicit(&self.exec->seq, memory_order_relaxed) & 1)
 			shca_epoch_exit(self.exec);
 		atomic_store_explicit(&self.exec->tid, 0, memory_order_release);
@@ -113,7 +113,7 @@ void shca_epoch_reset(void)
 		pthread_setspecific(key, NULL);
 	self.exec = NULL;
 	shca_epoch_bind(NULL);
-	/* Another thread of the parent may have held it. */
+	/* Another thread of the parent may have held the lock. */
 	pthread_mutex_init(&shared_lock, NULL);
 }
 
@@ -126,7 +126,8 @@ static inline void relax(void)
 #endif
 }
 
-/* Is the thread that was inside still there? Its process may have ended, or replaced its image. */
+/* Returns true if the thread that was inside is still there. Its process may have ended, or
+ * replaced its image. */
 static bool executor_gone(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e)
 {
 	pid_t pid = atomic_load(&f->hdr->procs[proc].pid);
@@ -145,7 +146,7 @@ static bool may_hold(unsigned proc, const struct shca_exec *e, unsigned owner)
 	       holds == owner;
 }
 
-/* One look at an executor that is inside: pauses a little, more as it takes longer. */
+/* Looks once at an executor that is inside, and pauses, longer as it takes longer. */
 static void pause_a_while(unsigned n)
 {
 	const struct timespec nap = {0, NAP_NS};
@@ -170,7 +171,7 @@ static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct sh
 	for (unsigned n = 0; atomic_load_explicit(&e->seq, memory_order_acquire) == seen; n++) {
 		uint64_t now;
 
-		/* It may still be finding out whose objects it needs. */
+		/* The executor may still be finding out whose objects it needs. */
 		if (!may_hold(proc, e, owner))
 			return true;
 		pause_a_while(n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * event.c - FIFOs as event channels, and the descriptors that this process writes to others' with.
+ * event.c - FIFOs as event channels, and this process's cache of the descriptors of other
+ * processes' channels.
  */
 #define _GNU_SOURCE 1
 #include "event.h"
@@ -23,23 +24,23 @@
 
 static_assert(sizeof(struct shca_event) == 16, "a record is 16 bytes, and divides a page");
 
-/* The writing ends that are open, least recently used replaced first. Looking through them all
- * costs less than the write() that follows. */
+/* The open writing ends; the least recently used one is replaced. A linear search costs less
+ * than the write() that follows. */
 static struct {
 	pthread_mutex_t lock;
 	uint64_t clock;
 	struct {
 		const struct shca_fabric_header *hdr;
-		uint64_t generation; /* of the slot: shca_proc.state without its last byte */
+		uint64_t generation; /* state of the slot: shca_proc.state without its last byte */
 		uint32_t proc, id;
 		int fd;
-		uint64_t used; /* by `clock`; 0 = empty */
+		uint64_t used; /* last use, by `clock`; 0 = empty */
 	} at[CACHED];
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static _Atomic uint32_t next_id = 1;
 
-/* The readable ends, a bit each; those of higher numbers are not known. */
+/* The readable ends, a bit each; descriptors with higher numbers are not known. */
 #define KNOWN_FDS 4096
 static _Atomic uint64_t channel_fds[KNOWN_FDS / 64];
 
@@ -77,8 +78,8 @@ int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
 		if (errno != EEXIST)
 			return -errno;
 	} while (true);
-	/* Also for writing, so that there is never an end of file. Blocking, as the user expects of
-	 * a channel. */
+	/* Open for writing too, so that there is never an end of file. Blocking, as the user
+	 * expects of a channel. */
 	*fd = open(path, O_RDWR | O_CLOEXEC);
 	if (*fd < 0) {
 		int rc = -errno;
@@ -86,7 +87,7 @@ int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
 		unlink(path);
 		return rc;
 	}
-	/* A user who has used up his share of pipe memory gets a smaller one. */
+	/* A user whose share of pipe memory is used up gets a smaller pipe. */
 	fcntl(*fd, F_SETPIPE_SZ, PIPE_SIZE);
 	note_channel(*fd, true);
 	return id;
@@ -103,7 +104,8 @@ void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int f
 		close(fd);
 }
 
-/* The writing end, opened if need be; -1 = there is no such channel. Call it with the lock. */
+/* Returns the writing end, which is opened if need be, or -1 if there is no such channel. The
+ * caller holds the lock. */
 static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 {
 	uint64_t generation = atomic_load(&f->hdr->procs[proc].state) >> 8;
@@ -120,11 +122,11 @@ static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 			oldest = i;
 	}
 	fifo_path(f, proc, id, path, sizeof(path));
-	/* Also for reading, so that no write is ever a SIGPIPE. */
+	/* Open for reading too, so that no write is ever a SIGPIPE. */
 	i = oldest;
 	if (cache.at[i].used) {
-		/* In this order: a child forked in between must not close a descriptor that is
-		 * another's. */
+		/* In this order: a child that is forked in between must not close another's
+		 * descriptor. */
 		cache.at[i].used = 0;
 		close(cache.at[i].fd);
 	}
@@ -164,7 +166,7 @@ void shca_event_reset(void)
 {
 	unsigned i;
 
-	/* In a forked child another thread's hold on it has no end. */
+	/* In a forked child, a lock held by another thread would never be released. */
 	pthread_mutex_init(&cache.lock, NULL);
 	for (i = 0; i < CACHED; i++) {
 		if (cache.at[i].used)
@@ -181,8 +183,8 @@ void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32
 
 	pthread_mutex_lock(&cache.lock);
 	fd = writing_end(f, proc, id);
-	/* Each record is taken out once; those of others go back behind. What comes meanwhile
-	 * stays. */
+	/* Each record is taken out once, and records of other objects go back behind. Records
+	 * that come meanwhile stay. */
 	if (fd >= 0 && !ioctl(fd, FIONREAD, &queued)) {
 		while (queued > 0) {
 			size_t want = (size_t)queued < sizeof(ev) ? (size_t)queued : sizeof(ev);
@@ -225,7 +227,7 @@ void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struc
 	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
 		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
 
-		/* Its creator hears of it in the context in which it was made. */
+		/* The QP's creator gets the event in the context in which the QP was made. */
 		if (p == owner)
 			channel = e->async_channel + 1;
 		if (shca_opened_by(e->openers, p) && channel)

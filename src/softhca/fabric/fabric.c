@@ -28,7 +28,7 @@
 
 #define PAGE          4096ULL
 #define GUID_BASE     0x0002c90300000000ULL
-#define VERSION_DIGIT 56 /* of the magic, in bits: the last character */
+#define VERSION_DIGIT 56 /* bits of the magic: its last character */
 #define ROUND_PAGE(x) (((x) + PAGE - 1) & ~(PAGE - 1))
 
 static int __attribute__((format(printf, 4, 5)))
@@ -52,7 +52,7 @@ int shca_fabric_root(char *buf, size_t len)
 		return -ENAMETOOLONG;
 	if (mkdir(buf, 0700) && errno != EEXIST)
 		return -errno;
-	/* /dev/shm is anybody's: what is there may be a trap. */
+	/* Anybody may write to /dev/shm, so the folder may be a trap. */
 	if (lstat(buf, &st))
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
@@ -62,14 +62,14 @@ int shca_fabric_root(char *buf, size_t len)
 	return 0;
 }
 
-/* The options that limit the tables. */
+/* Options that limit the tables. */
 static const enum shca_opt limits[SHCA_KINDS] = {
 	[SHCA_QP] = SHCA_O_MAX_QP, [SHCA_SRQ] = SHCA_O_MAX_SRQ,   [SHCA_CQ] = SHCA_O_MAX_CQ,
 	[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD,
 };
 
-/* Entries of a table, for which each process has to have addresses: twice the limit, so that one
- * who takes an entry finds it soon, or all that numbers can name. */
+/* Returns the entries of a table that each process has addresses for: twice the limit, so that a
+ * free entry is found soon, or all that numbers can name. */
 static uint32_t table_size(enum shca_kind kind, const struct shca_config *config)
 {
 	uint64_t limit = (uint64_t)config->value[limits[kind]], all = 1ULL << shca_kind_log2(kind);
@@ -77,7 +77,7 @@ static uint32_t table_size(enum shca_kind kind, const struct shca_config *config
 	return (uint32_t)(2 * limit < all ? 2 * limit : all);
 }
 
-/* Fills in the tables' places; the size of the header and all tables. */
+/* Fills in the places of the tables. Returns the size of the header and all tables. */
 static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 			     const struct shca_config *config)
 {
@@ -110,7 +110,7 @@ static int fill_hcas(struct shca_fabric_header *h)
 		hca->node = (uint16_t)(i / h->devices);
 		hca->device = (uint16_t)(i % h->devices);
 		hca->lid = shca_is_ethernet(h) ? 0 : (uint16_t)(1 + i);
-		/* The last byte is the index, which is how a GID is looked up. */
+		/* The last byte is the index by which a GID is looked up. */
 		hca->guid = GUID_BASE | (h->seed & 0xffffff) << 8 | i;
 		snprintf(hca->name, sizeof(hca->name), "softhca%u", hca->device);
 		hca->npkeys = (uint16_t)h->config.npkeys;
@@ -153,7 +153,7 @@ static int fill_header(struct shca_fabric_header *h, const char *dir,
 	return rc;
 }
 
-/* ftruncate() beyond RLIMIT_FSIZE is a signal that kills. */
+/* A call of ftruncate() beyond RLIMIT_FSIZE is a signal that kills. */
 static int set_size(int fd, uint64_t size)
 {
 	struct rlimit limit;
@@ -246,7 +246,7 @@ remove:
 	return rc;
 }
 
-/* Reads the header's first fields from the file, before anything of it is trusted or mapped. */
+/* Reads the header's first fields from the file, before any of it is trusted or mapped. */
 static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
 {
 	struct shca_fabric_header h;
@@ -365,7 +365,8 @@ int shca_fabric_remove(const char *dir)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
 		one = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		/* Its own failure; a process that ends may have been faster with its files. */
+		/* -1: the removal failed. A process that ends may have removed its files first,
+		 * which is no error. */
 		if (one == -1)
 			one = errno == ENOENT ? 0 : -errno;
 		rc = one && !rc ? one : rc;
@@ -373,7 +374,7 @@ int shca_fabric_remove(const char *dir)
 	closedir(d);
 	if (rc)
 		return rc;
-	/* The last to go: while it is there, this can be done again. */
+	/* Removed last: while this file is there, the removal can be repeated. */
 	snprintf(path, sizeof(path), "%s/seg", dir);
 	if (unlink(path) && errno != ENOENT)
 		return -errno;
@@ -396,7 +397,7 @@ int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
 	int rc = shca_space_back(f->fd, off, len);
 	char text[512];
 
-	/* A verb that fails with ENOMEM makes programs, and people, name the memlock limit. */
+	/* A verb that fails with ENOMEM makes programs, and people, suspect the memlock limit. */
 	if (rc && !atomic_exchange(&said, true)) {
 		shca_space_text(f->hdr->dir, len, text, sizeof(text));
 		fprintf(stderr,
@@ -454,7 +455,8 @@ void shca_lock(pthread_mutex_t *m)
 {
 	int rc = pthread_mutex_lock(m);
 
-	/* What these locks protect is written so that the next holder can go on from any point. */
+	/* The data that these locks guard is written so that the next holder can go on from any
+	 * point. */
 	if (rc == EOWNERDEAD)
 		rc = pthread_mutex_consistent(m);
 	if (rc)

@@ -3,9 +3,9 @@
  * fabric.h - the shared file of a fabric: making it, mapping it, finding things in it.
  *
  * A fabric lives in a directory DIR (mode 0700) below shca_fabric_root(): "seg", the shared file;
- * "sys.N", what ibv_get_sysfs_path() names on node N; "ev.SLOT.ID", the FIFOs of event channels;
- * "monitor", a FIFO on which a process that attaches says its slot (a uint32_t). All files have
- * mode 0600.
+ * "sys.N", the path that ibv_get_sysfs_path() returns on node N; "ev.SLOT.ID", the FIFOs of event
+ * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t). All files
+ * have mode 0600.
  */
 #ifndef SHCA_FABRIC_H
 #define SHCA_FABRIC_H
@@ -15,7 +15,7 @@
 #define SHCA_ENV_FABRIC "SOFTHCA_FABRIC" /* the directory */
 #define SHCA_ENV_NODE   "SOFTHCA_NODE"
 
-/* What the ports and the sysfs trees say; the device queries must say the same. */
+/* Values that the ports and the sysfs trees show; the device queries must report the same. */
 #define SHCA_FW_VER    "16.35.3006"
 #define SHCA_HCA_TYPE  "MT4119" /* ConnectX-5 */
 #define SHCA_VENDOR_ID 0x02c9
@@ -29,9 +29,9 @@
 #define SHCA_UMAD_ABI   5
 
 /*
- * A mapping of a fabric in this process. View v of an arena is its first SHCA_VIEW << v bytes,
- * which are mapped when something is first used that ends there, and stay: the address space that a
- * process takes grows with what it reaches, and what is reached never moves.
+ * A mapping of a fabric in this process. View v of an arena is its first SHCA_VIEW << v bytes. A
+ * view is mapped when something that ends in it is first used, and stays mapped: the address space
+ * that a process takes grows with what it reaches, and what is reached never moves.
  */
 #define SHCA_VIEW_LOG2 24
 #define SHCA_VIEW      (1ULL << SHCA_VIEW_LOG2)
@@ -44,33 +44,35 @@ struct shca_fabric {
 };
 
 /*
- * $XDG_RUNTIME_DIR is private but small; /dev/shm/softhca-UID it is. Made (0700) if it is missing.
+ * Stores the folder of this user's fabrics: /dev/shm/softhca-UID, because $XDG_RUNTIME_DIR is
+ * private but small. Makes the folder (0700) if it is missing.
  */
 int shca_fabric_root(char *buf, size_t len);
-/* Makes DIR and all in it. 0 or -errno; err gets a sentence. */
+/* Makes DIR with all files. Returns 0, or -errno with a sentence in err. */
 int shca_fabric_create(const char *dir, const struct shca_config *config, const char *command,
 		       char *err, size_t errlen);
-/* Maps it. 0 or -errno; err gets a sentence. The process slot is taken apart from this (proc.h). */
+/* Maps a fabric. Returns 0, or -errno with a sentence in err. proc.h takes the process slot. */
 int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen);
 void shca_fabric_detach(struct shca_fabric *f);
-/* Removes the directory with all in it that is a fabric's. Whoever is attached keeps its mapping. 0
- * or -errno
- * (-ENOTEMPTY: there is something else in it). */
+/* Removes the directory with all files of a fabric. Attached processes keep their mapping.
+ * Returns 0 or -errno (-ENOTEMPTY: there is something else in the directory). */
 int shca_fabric_remove(const char *dir);
 
-/* Where node `node` has its "class/infiniband". 0, -EINVAL (no such node) or -ENAMETOOLONG. */
+/* Stores where node `node` has its "class/infiniband". Returns 0, -EINVAL (no such node) or
+ * -ENAMETOOLONG. */
 int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf, size_t len);
 
-/* Puts memory behind [off, off + len) of the file, or says -ENOMEM while that is still an error and
- * not a SIGBUS. */
+/* Backs [off, off + len) of the file with memory. Returns 0, or -ENOMEM while that is still an
+ * error and not a SIGBUS. */
 int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len);
 /*
- * Touches whole pages that were backed so and that others may be backing too: a call of them that
- * fails takes pages back that nobody has touched yet. 0, or -ENOMEM, while that is still an error.
+ * Touches whole pages that were backed with shca_fabric_back() and that other processes may be
+ * backing too: a failing call of theirs takes pages back that nobody has touched yet. Returns 0, or
+ * -ENOMEM while that is still an error.
  */
 int shca_fabric_touch(void *mem, uint64_t len);
 
-/* Maps that view of an arena, or returns NULL. */
+/* Maps that view of an arena. Returns its address, or NULL. */
 char *shca_fabric_map_view(struct shca_fabric *f, unsigned proc, unsigned view);
 /* Returns where [off, off + len) of the arena of slot `proc` is in this process; NULL: an arena has
  * no such bytes, or they can't be mapped. */
@@ -97,7 +99,7 @@ static inline void *shca_table_entry(const struct shca_fabric *f, const struct s
 	return (char *)f->hdr + t->offset + (uint64_t)idx * t->entry_size;
 }
 
-/* The index of an entry of that table. */
+/* Returns the index of an entry of that table. */
 static inline uint32_t shca_table_index(const struct shca_fabric *f, const struct shca_table *t,
 					const void *entry)
 {
@@ -130,14 +132,6 @@ static inline void shca_add(_Atomic uint64_t *counter, uint64_t n)
 	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
 			      memory_order_relaxed);
 }
-/* All counters of an HCA since the last reset. */
-void shca_counters_read(const struct shca_fabric *f, const struct shca_hca *hca,
-			uint64_t counters[SHCA_C_COUNT]);
-void shca_counters_reset(const struct shca_fabric *f, struct shca_hca *hca);
-/* Takes a QP's counts over into the HCA's, before its entry is freed. */
-void shca_counters_fold(struct shca_hca *hca, struct shca_qp_entry *qp);
-extern const char *const shca_counter_names[SHCA_C_COUNT];
-extern const char *const shca_counter_help[SHCA_C_COUNT]; /* for the manual */
 
 uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
 /* The time of the adapters, ns: the real one, or after shca_clock_follow() that of a virtual clock.

@@ -6,7 +6,8 @@
  * tables of each HCA (what a real adapter keeps in its own memory), and an arena per process for
  * the rings that a real driver keeps in host memory. There are no cross-process locks on the data
  * path: an owner and its requesters meet only in atomics and rings, so a process that is stopped or
- * killed at any instruction holds nobody up. Who writes a field is said beside it.
+ * killed at any instruction holds no other process up. The comment of a field says which process
+ * writes it.
  */
 #ifndef SHCA_LAYOUT_H
 #define SHCA_LAYOUT_H
@@ -39,8 +40,9 @@
 #define SHCA_NAME_LEN     32
 
 /*
- * Fetches a line that is to be written: another CPU read it last. For __builtin_prefetch() that is
- * an ordinary prefetch as long as the compiler may not use PREFETCHW, which each x86-64 takes.
+ * Fetches a cache line that is to be written, and that another CPU read last. For
+ * __builtin_prefetch() that is an ordinary prefetch unless the compiler may use PREFETCHW, which
+ * each x86-64 accepts.
  */
 static inline void shca_prefetch_write(const void *line)
 {
@@ -63,7 +65,8 @@ enum shca_kind {
 
 /*
  * The life word of a table entry: number (32) | owner's process slot (16) | unused (8) | state (8).
- * A reference is valid while the word still carries the number it was looked up by and SHCA_LIVE.
+ * A reference is valid while the word still has SHCA_LIVE and the number by which the entry was
+ * looked up.
  */
 enum shca_life {
 	SHCA_FREE,
@@ -98,9 +101,9 @@ struct shca_mr_entry {
 	uint32_t pdn;
 	uint32_t access; /* ibv_access_flags */
 	uint32_t flags;  /* SHCA_MR_* */
-	/* SHCA_MR_SEGMENT: where it lies in System V shared memory. */
+	/* Place in System V shared memory, if SHCA_MR_SEGMENT is set. */
 	int32_t shmid;
-	uint64_t shm_ns; /* the IPC namespace (inode) in which that is its number */
+	uint64_t shm_ns; /* IPC namespace (inode) in which shmid is the segment's number */
 	uint64_t shm_at; /* offset of the first byte */
 } SHCA_ALIGNED;
 
@@ -115,16 +118,16 @@ struct shca_mr_entry {
 struct shca_cq_entry {
 	_Atomic uint64_t life;
 	_Atomic uint64_t ring;     /* arena offset << 8 | log2(slots); swapped by a resize */
-	_Atomic uint32_t limit;    /* completions it holds before it overruns */
+	_Atomic uint32_t limit;    /* capacity: one completion more is an overrun */
 	uint32_t stride;           /* bytes of one slot */
 	_Atomic uint32_t overrun;  /* 1: overrun, no further completion is taken */
 	uint32_t channel;          /* comp channel + 1, 0 = none */
 	uint32_t async_channel;    /* the context's async event channel */
-	uint32_t stamps;           /* 1: completions carry the time at which they were made */
+	uint32_t stamps;           /* 1: completions carry a time stamp */
 	uint64_t bounces;          /* arena offset (cq_bounce.h) */
 	_Atomic uint32_t nbounces; /* power of two; 0 = none (yet) */
-	uint32_t room;             /* bytes of a message that a completion can carry */
-	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* what a producer last saw of polled */
+	uint32_t room;             /* largest message (bytes) that a completion can carry */
+	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* `polled` as a producer last saw it */
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
 	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | process slot that is firing << 8 */
 	_Atomic uint64_t events;              /* completion events raised */
@@ -134,21 +137,22 @@ enum shca_arm {
 	SHCA_ARM_NONE,
 	SHCA_ARM_SOLICITED,
 	SHCA_ARM_ANY,
-	SHCA_ARM_FIRING, /* a producer writes the event; the reaper repeats it if that one died */
+	SHCA_ARM_FIRING, /* a producer writes the event; if it died, the reaper writes the event
+			    again */
 };
 
 struct shca_cq_ring {
 	_Atomic uint64_t tail SHCA_ALIGNED; /* first position that may be free; producers */
-	/* Positions of this ring start here rather than at 0: tail - bias - polled (of the entry)
-	 * is what the queue holds. Owner, in a resize. */
+	/* Where positions of this ring start: tail - bias - polled (of the entry) is what the
+	 * queue holds. The owner writes this in a resize. */
 	_Atomic uint64_t bias;
-	/* Slots that have memory: from slot 0 on, and always the one after the next position, so
-	 * that nobody looks at one that has none. Whoever produces. */
+	/* Number of slots that have memory, from slot 0 on. The slot after the next position
+	 * always has some, so that no process looks at a slot without. Producers write this. */
 	_Atomic uint64_t backed;
 };
 
 /*
- * A completion in a ring. The word says whose turn it is: position << 24 | process tag << 8 |
+ * A completion in a ring. The word says who may use the slot: position << 24 | process tag << 8 |
  * state. FREE(p): a producer may claim position p. CLAIMED(p): its process is writing it. VALID(p):
  * poll it. VOID(p): the consumer removed it (its QP was destroyed).
  */
@@ -166,7 +170,7 @@ enum shca_slot_state {
 
 struct shca_cqe {
 	_Atomic uint64_t word;
-	uint64_t visible_at; /* shca_now() from which a poll may return it; 0 = at once */
+	uint64_t visible_at; /* time (shca_now()) from which a poll may return it; 0 = at once */
 	uint32_t rsc; /* table index of the QP (send; receive from its own RQ) or of the SRQ */
 	uint32_t wqe; /* send: posting counter; receive: WQE slot */
 	uint32_t byte_len;
@@ -174,13 +178,14 @@ struct shca_cqe {
 	uint32_t qp_num;
 	uint32_t src_qp;
 	uint16_t slid;
-	uint16_t payload; /* bytes to be scattered when polled */
+	uint16_t payload; /* bytes of the message that travel with the completion */
 	uint8_t opcode;   /* ibv_wc_opcode */
 	uint8_t status;   /* ibv_wc_status */
 	uint8_t wc_flags;
-	uint8_t flags;   /* SHCA_CQE_* */
-	uint32_t srqn;   /* of the SRQ that rsc names, as its index may be another's by now */
-	uint16_t bounce; /* where they are, from 1 (cq_bounce.h); 0 = they follow */
+	uint8_t flags; /* SHCA_CQE_* */
+	uint32_t srqn; /* number of the SRQ that rsc names: the index may be another SRQ's by now */
+	uint16_t bounce; /* bounce buffer of the payload, from 1 (cq_bounce.h); 0 = it follows in
+			    data */
 	uint8_t data[10];
 };
 #define SHCA_CQE_SRQ       1u /* rsc is an SRQ */
@@ -191,23 +196,23 @@ static_assert(sizeof(struct shca_cqe) == 64,
 	      "a completion with 10 bytes of data is one cache line");
 
 /*
- * A receive queue, of a QP or an SRQ. `ring` (arena offset) holds shca_rq_slot words in posting
- * order; the WQEs lie apart, because an SRQ's come free out of order. The owner posts at tail; any
- * requester claims at head. A WQE is the owner's again when its completion is polled.
+ * A receive queue, of a QP or an SRQ. `ring` (arena offset) holds words in posting order. The WQEs
+ * are apart from them, because an SRQ's come free out of order. The owner posts at tail; any
+ * requester claims at head. A WQE is the owner's again when its completion was polled.
  */
 struct shca_rq {
 	uint64_t ring; /* arena offset of _Atomic uint64_t[size]: (position + 1) << 32 | WQE slot */
-	uint64_t wqes; /* arena offset of the WQEs, behind the ring; what is posted has memory */
+	uint64_t wqes; /* arena offset of the WQEs, behind the ring; posted WQEs have memory */
 	uint32_t size; /* power of two */
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t stride;                    /* bytes of one WQE */
 	_Atomic uint64_t head SHCA_ALIGNED; /* receives ever claimed; requesters */
 	_Atomic uint32_t limit;             /* SRQ limit, 0 = not armed; one-shot */
-	/* Processes that found it empty and want to be told of a receive. */
+	/* Processes that found the queue empty and are to be woken when a receive is posted. */
 	_Atomic uint64_t rnr_waiters[SHCA_MAX_PROCS / 64];
 	_Atomic uint64_t tail SHCA_ALIGNED; /* receives ever posted; owner */
-	_Atomic bool rnr_waiting;           /* there may be some of them */
+	_Atomic bool rnr_waiting;           /* true if there may be waiters */
 };
 
 struct shca_rwqe {
@@ -229,52 +234,26 @@ struct shca_srq_entry {
 	struct shca_rq rq;
 } SHCA_ALIGNED;
 
-/* Counters, a name and an explanation each in counters.c: keep them in step. */
+/* Numbers of the counters; those below SHCA_C_PER_QP are kept in QPs. */
 enum shca_counter {
-	/*
-	 * Counted in the QP that sends, by whoever executes it: no line is shared on the way of a
-	 * message.
-	 */
-	SHCA_C_TX_PACKETS,
-	SHCA_C_TX_BYTES,
-	SHCA_C_SENDS,
-	SHCA_C_WRITES,
-	SHCA_C_READS,
-	SHCA_C_ATOMICS,
-	SHCA_C_EXEC_CALLER, /* messages executed by the posting thread */
-	SHCA_C_EXEC_ENGINE, /* ... by an engine thread */
-	SHCA_C_DIRECT,      /* writes, reads and atomics without a system call */
-	SHCA_C_PER_QP,
-	/* In the QP that receives, by the requester connected to it; of datagrams in the HCA. */
-	SHCA_C_RX_PACKETS = SHCA_C_PER_QP,
-	SHCA_C_RX_BYTES,
-	/* Counted in the HCA. */
-	SHCA_C_RNR_NAKS,
-	SHCA_C_RNR_RETRY_EXC,
-	SHCA_C_RETRIES,
-	SHCA_C_RETRY_EXC,
-	SHCA_C_LOC_LEN_ERR,
-	SHCA_C_LOC_PROT_ERR,
-	SHCA_C_REM_INV_REQ,
-	SHCA_C_REM_ACCESS,
-	SHCA_C_REM_OP,
-	SHCA_C_FLUSHED,
-	SHCA_C_CQ_OVERRUN,
-	SHCA_C_UD_DROPPED,
-	SHCA_C_UC_DROPPED,
-	SHCA_C_PKEY_VIOLATIONS,
-	SHCA_C_QKEY_VIOLATIONS,
-	SHCA_C_FAULTS,
-	SHCA_C_EVENTS_LOST,
-	SHCA_C_MEMLOCK_FAILURES,
-	SHCA_C_DOUBLE_COPY,
+#define QP_COUNTER(id, name, help)  SHCA_C_##id,
+#define HCA_COUNTER(id, name, help) SHCA_C_##id,
+#include "counters.def"
+#undef QP_COUNTER
+#undef HCA_COUNTER
 	SHCA_C_COUNT,
+	SHCA_C_PER_QP = 0
+#define QP_COUNTER(id, name, help) +1
+#define HCA_COUNTER(id, name, help)
+#include "counters.def"
+#undef QP_COUNTER
+#undef HCA_COUNTER
 };
 
 /*
  * Queue pair: what its peers must see. The send queue is private to the owner, whose process
- * executes it. Attributes are written by the owner (an XRC target QP: by whoever holds it open,
- * under tgt_lock) before the state that makes them matter is stored; peers read the state with
+ * executes it. The owner writes attributes (of an XRC target QP: any process that has it open,
+ * under tgt_lock) before it stores the state in which they matter; peers read the state with
  * acquire.
  */
 struct shca_qp_entry {
@@ -298,14 +277,16 @@ struct shca_qp_entry {
 
 	/* Responder side; written by the one requester that is connected here (IBA 9.7). */
 	_Atomic uint32_t epsn SHCA_ALIGNED; /* PSN expected next */
-	_Atomic uint32_t inflight_rsc; /* table index + 1 of the (S)RQ's owner object; 0 = none */
+	_Atomic uint32_t inflight_rsc; /* table index + 1 of the QP or SRQ whose receive a message
+					  holds; 0 = none */
 	_Atomic uint32_t inflight_wqe;
-	_Atomic uint32_t inflight_srq; /* SRQN; 0 = its own receive queue */
-	_Atomic uint64_t last_visible; /* completions of one QP stay in order */
+	_Atomic uint32_t inflight_srq; /* SRQN of that receive; 0 = the QP's own receive queue */
+	_Atomic uint64_t last_visible; /* keeps completions of one QP in order */
 	_Atomic uint64_t rx_packets;
 	_Atomic uint64_t rx_bytes;
 
-	_Atomic uint64_t counters[SHCA_C_PER_QP] SHCA_ALIGNED; /* whoever executes the send queue */
+	_Atomic uint64_t counters[SHCA_C_PER_QP] SHCA_ALIGNED; /* written by the executor of the
+								  send queue */
 
 	struct ibv_qp_attr attr SHCA_ALIGNED; /* as set, for queries */
 	struct ibv_qp_cap cap;
@@ -321,7 +302,7 @@ struct shca_qp_entry {
 /* XRC domain. Written under the HCA's control lock. */
 struct shca_xrcd_entry {
 	_Atomic uint64_t life;
-	uint64_t dev; /* of the file that names it; 0,0 = private */
+	uint64_t dev; /* file that names the domain; 0,0 = private */
 	uint64_t ino;
 	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];
 } SHCA_ALIGNED;
@@ -336,14 +317,14 @@ struct shca_mcast {
 struct shca_table {
 	uint64_t offset;     /* of the entries, from the start of the file */
 	uint32_t entry_size; /* bytes */
-	uint32_t size;       /* entries that there are addresses for */
+	uint32_t size;       /* entries that have addresses */
 	_Atomic uint32_t hint;
 	_Atomic uint32_t high; /* entries below it are backed by memory */
 	_Atomic uint32_t count;
 	uint32_t limit; /* from the options */
 };
 
-/* One virtual HCA: node n's device d. */
+/* One virtual HCA: device d of node n. */
 struct shca_hca {
 	uint64_t guid;
 	uint16_t lid; /* Ethernet: 0 */
@@ -356,21 +337,21 @@ struct shca_hca {
 	_Atomic uint32_t next_pdn;
 	_Atomic uint32_t pds;
 	pthread_mutex_t ctl_lock; /* robust: XRC domains */
-	/* Link model: the port is busy until then (ns). */
+	/* Link model: times (ns) until which the port is busy. */
 	_Atomic uint64_t egress_free SHCA_ALIGNED;
 	_Atomic uint64_t ingress_free SHCA_ALIGNED;
-	/* Process slot + 1 of who does an atomic on memory that hashes there. */
+	/* Process slot + 1 of the process that does an atomic on memory with that hash. */
 	_Atomic uint32_t atomic_locks[SHCA_ATOMIC_LOCKS] SHCA_ALIGNED;
-	/* Of QPs that are gone, and what no QP counts. See counters.c. */
+	/* Sums of QPs that are gone, and counts that no QP keeps. See counters.h. */
 	_Atomic uint64_t counters[SHCA_C_COUNT] SHCA_ALIGNED;
 	_Atomic uint64_t counters_base[SHCA_C_COUNT]; /* at the last reset */
 } SHCA_ALIGNED;
 
 /*
- * An executor: a thread that is executing work. `seq` is odd while it may hold pointers into
- * objects of others; destroying anything waits until each executor has been even once (epoch.h).
- * The rest asks another process to copy for it where the kernel forbids process_vm_readv
- * (hca/peer_copy.h).
+ * An executor: a thread that is executing work. `seq` is odd while the thread may hold pointers
+ * into objects of other processes; a destroyer waits until each executor has been even once
+ * (epoch.h). The fields behind that ask another process to copy, if the kernel forbids
+ * process_vm_readv (hca/memory/peer_copy.h).
  */
 enum shca_copy_state {
 	SHCA_COPY_IDLE,
@@ -385,23 +366,23 @@ enum shca_copy_state {
 struct shca_exec {
 	_Atomic uint64_t seq SHCA_ALIGNED;
 	_Atomic uint32_t holds; /* inside an epoch: the process slot whose objects it may hold
-				 * besides its own process's, or SHCA_HOLDS_ANY */
+				   besides those of its own process, or SHCA_HOLDS_ANY */
 	_Atomic uint32_t tid;   /* 0 = free */
-	_Atomic uint32_t
-		copy; /* tag of the process that is asked (objects.h) << 8 | shca_copy_state */
-	uint32_t copy_write; /* 1: into the target's memory */
+	_Atomic uint32_t copy; /* tag of the asked process (hca/process.h) << 8 | shca_copy_state */
+	uint32_t copy_write;   /* 1: into the target's memory */
 	uint64_t copy_addr;
 	uint64_t copy_len;
 	uint64_t copy_bounce; /* offset in the asker's arena */
-	/* pending_event.h: 0, or an event that the thread is about to cause; of which object */
+	/* An event that the thread is about to cause, or 0, and the object (pending_event.h). */
 	_Atomic uint32_t pending_event;
 	uint32_t pending_event_hca;
 	uint32_t pending_event_number;
 };
 
-#define SHCA_ATTENTION_QP  1u /* some QP of ours was put into ERR */
-#define SHCA_ATTENTION_RNR 2u /* a receive was posted where one of our sends waits */
-#define SHCA_ATTENTION_MR  4u /* a region in a segment is gone, which we may have attached */
+#define SHCA_ATTENTION_QP  1u /* some QP of this process was put into ERR */
+#define SHCA_ATTENTION_RNR 2u /* a receive was posted where a send of this process waits */
+#define SHCA_ATTENTION_MR \
+	4u /* a region in a segment is gone, which this process may have attached */
 
 enum shca_proc_state {
 	SHCA_PROC_FREE,
@@ -419,23 +400,25 @@ struct shca_proc {
 	_Atomic uint64_t state; /* generation << 8 | shca_proc_state */
 	_Atomic int32_t pid;
 	uint32_t node;
-	uint64_t start_time; /* field 22 of /proc/PID/stat: tells a pid's next life apart */
-	uint64_t image;      /* which program it runs (see proc.c); 0 = not known */
+	uint64_t start_time; /* field 22 of /proc/PID/stat: tells successive processes with one pid
+				apart */
+	uint64_t image;      /* identity of its program (see proc.c); 0 = not known */
 	char comm[16];
 	_Atomic uint32_t pds[SHCA_MAX_HCAS];
 	_Atomic uint64_t arena_used; /* bytes */
 	_Atomic uint64_t pinned;     /* bytes of registered memory, against the memlock limit */
-	_Atomic uint32_t wake_word SHCA_ALIGNED; /* futex: its engine sleeps here */
+	_Atomic uint32_t wake_word SHCA_ALIGNED; /* futex on which its engine sleeps */
 	_Atomic uint32_t sleeping;               /* 1: the engine is in (or going to) futex_wait */
 	_Atomic uint32_t attention;              /* SHCA_ATTENTION_*, set by peers */
-	/* Async channel + 1 for XRC target QPs that it has open. */
+	/* Channel + 1 for asynchronous events of XRC target QPs that it has open. */
 	_Atomic uint32_t tgt_channel[SHCA_MAX_HCAS];
-	/* Processes some executor of which wants us to copy. */
+	/* Processes that have asked this one to copy. */
 	_Atomic uint64_t copy_asked[SHCA_MAX_PROCS / 64];
-	/* Processes that attached a segment in which it has a region; they set it. */
+	/* Processes that have attached a segment with a region of this process; they set their
+	 * bit. */
 	_Atomic uint64_t attached[SHCA_MAX_PROCS / 64];
 	pthread_mutex_t alive_lock
-		SHCA_ALIGNED; /* robust; held by its engine as long as that runs */
+		SHCA_ALIGNED; /* robust; its engine holds it as long as the engine runs */
 	struct shca_exec exec[SHCA_MAX_EXEC];
 } SHCA_ALIGNED;
 

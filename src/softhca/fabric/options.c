@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options.c - the table of knobs, and a configuration filled from it: defaults, files, environment,
- * single values.
+ * options.c - the table of options, and a configuration filled from it: defaults, files,
+ * environment, single values.
  */
 #define _GNU_SOURCE 1
 #include "options.h"
@@ -18,8 +18,8 @@
 #define JOIN(a, b)  JOIN_(a, b)
 
 /*
- * Where each group starts. An enumerator per GROUP line takes the value that the option after it
- * has; the rewinding one gives that option the value again.
+ * Index of the first option of each group. An enumerator per GROUP line takes the value that the
+ * option after it has; the next one steps back, so that the option gets that value again.
  */
 enum {
 #define GROUP(title) \
@@ -59,7 +59,8 @@ void shca_opt_env_name(enum shca_opt o, char *buf, size_t len)
 		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
 
-/* The largest unit of which v is a whole number; units from large to small, the last one 1. */
+/* Writes v with the largest unit of which it is a whole number; units go from large to small,
+ * and the last one is 1. */
 static void format_units(int64_t v, const int64_t *factors, const char *const *names, char *buf,
 			 size_t len)
 {
@@ -89,8 +90,8 @@ static void format_time(int64_t v, char *buf, size_t len)
 	format_units(v, factors, names, buf, len);
 }
 
-/* The shortest decimal that `parse` reads back as the same number of parts, `one` of which are 1.
- */
+/* Writes the shortest decimal that `parse` reads back as the same number of parts, `one` of
+ * which are 1. */
 static void format_parts(int64_t parts, uint64_t one, int (*parse)(const char *s, int64_t *v),
 			 char *buf, size_t len)
 {
@@ -149,7 +150,7 @@ void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf,
 		format_value(o, c->value[o], buf, len);
 }
 
-/* What an option accepts, to end "... is not a value of --x: use ". */
+/* Writes what an option accepts, for the end of "... is not a value of --x: use ". */
 static void describe(enum shca_opt o, char *buf, size_t len)
 {
 	const struct shca_opt_desc *d = &shca_opts[o];
@@ -292,7 +293,7 @@ int shca_config_load_env(struct shca_config *c, char *err, size_t errlen)
 
 		shca_opt_env_name(o, name, sizeof(name));
 		value = getenv(name);
-		/* As everywhere, a variable set to nothing is one that isn't set. */
+		/* As everywhere, a variable that is set to nothing counts as not set. */
 		if (!value || !*value)
 			continue;
 		snprintf(source, sizeof(source), "environment variable %s", name);
@@ -390,7 +391,7 @@ int shca_config_load_file(struct shca_config *c, const char *path, char *err, si
 	return rc;
 }
 
-/* A TEXT option that set() never saw, or that was changed behind its back. */
+/* Reports a TEXT option that set() never saw, or that was changed since. */
 static int bad_text(const struct shca_config *c, enum shca_opt o, char *err, size_t errlen)
 {
 	char accepted[160];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options.h - the knobs of a fabric, parsed once by the launcher and kept in shared memory.
+ * options.h - the options of a fabric, parsed once by the launcher and kept in shared memory.
  */
 #ifndef SHCA_OPTIONS_H
 #define SHCA_OPTIONS_H
@@ -30,7 +30,7 @@ enum shca_opt {
 	SHCA_O_COUNT,
 };
 
-/* The indices of CHOICE values that the code asks for. */
+/* Indices of CHOICE values that the code uses. */
 enum { SHCA_LINK_INFINIBAND, SHCA_LINK_ETHERNET };
 enum { SHCA_ODP_OFF, SHCA_ODP_EXPLICIT, SHCA_ODP_IMPLICIT };
 enum { SHCA_CQ_ARM_PENDING, SHCA_CQ_ARM_NEW };
@@ -42,7 +42,7 @@ enum { SHCA_COPY_AUTO, SHCA_COPY_VM, SHCA_COPY_DOUBLE };
 #define SHCA_OPT_TEXT_LEN 128
 
 struct shca_config {
-	int64_t value[SHCA_O_COUNT];                /* every type but TEXT */
+	int64_t value[SHCA_O_COUNT];                /* values of every type but TEXT */
 	char text[SHCA_O_COUNT][SHCA_OPT_TEXT_LEN]; /* as given */
 	/* derived from TEXT options */
 	uint64_t memlock_mode; /* 0 = as the kernel, 1 = unlimited, 2 = memlock_bytes */
@@ -67,23 +67,24 @@ struct shca_opt_desc {
 extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
 
 /*
- * All of these return 0, or -EINVAL with one sentence in err that names the option, the value,
- * where it came from and what would be accepted. Not thread-safe on the same config.
+ * The functions below return 0, or -EINVAL with one sentence in err that names the option, the
+ * value, its source and what would be accepted. Not thread-safe on the same config.
  */
 int shca_config_defaults(struct shca_config *c);
 int shca_config_set(struct shca_config *c, enum shca_opt o, const char *value, const char *source,
 		    char *err, size_t errlen);
 int shca_config_load_file(struct shca_config *c, const char *path, char *err, size_t errlen);
 int shca_config_load_env(struct shca_config *c, char *err, size_t errlen);
-/* Checks what spans options and derives the fields above; call it last. */
+/* Checks options against each other and derives the fields above; call it last. */
 int shca_config_finish(struct shca_config *c, char *err, size_t errlen);
-/* The value as a user would write it. */
+/* Writes the value as a user would. */
 void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf, size_t len);
-/* "SOFTHCA_CQ_ARM" of "cq-arm". */
+/* Writes the variable's name: "SOFTHCA_CQ_ARM" of "cq-arm". */
 void shca_opt_env_name(enum shca_opt o, char *buf, size_t len);
-int shca_opt_find(const char *name); /* the option, or -1 */
+int shca_opt_find(const char *name); /* Returns the option of that name, or -1. */
 
-/* "1.3us", "10ms", "2s", "100" (ns) -> ns; "4K", "1M", "unlimited" -> bytes. 0 or -EINVAL. */
+/* Parse "1.3us", "10ms", "2s", "100" (ns) into ns; "4K", "1M", "unlimited" into bytes. Return 0
+ * or -EINVAL. */
 int shca_parse_time(const char *s, int64_t *ns);
 int shca_parse_size(const char *s, int64_t *bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options_parse.c - from text to value. Numbers are kept as integers and powers of ten throughout:
- * a value written with a fraction is exact, and no locale's decimal comma gets in the way.
+ * options_parse.c - from text to value. Numbers are kept as integers and powers of ten throughout,
+ * so that a value written with a fraction is exact and no locale's decimal comma matters.
  */
 #define _GNU_SOURCE 1
 #include "options_parse.h"
@@ -45,7 +45,7 @@ static int scan_exponent(const char **s, struct decimal *d)
 	return 0;
 }
 
-/* Reads "12", "1.5" or ".5" and leaves *s behind it. */
+/* Reads "12", "1.5" or ".5" and moves *s behind it. */
 static int scan_decimal(const char **s, struct decimal *d)
 {
 	const char *p = *s;
@@ -83,7 +83,7 @@ static unsigned __int128 power10(int n)
 	return p;
 }
 
-/* d x factor, rounded to the nearest. A fraction of what can't be divided is refused. */
+/* Computes d x factor, rounded to the nearest. A fraction of an indivisible unit is refused. */
 static int scale(const struct decimal *d, uint64_t factor, int64_t *out)
 {
 	unsigned __int128 v = (unsigned __int128)d->digits * factor;
@@ -91,7 +91,7 @@ static int scale(const struct decimal *d, uint64_t factor, int64_t *out)
 	if (factor == 1 && d->frac > 0 && d->digits % (uint64_t)power10(d->frac))
 		return -EINVAL;
 	if (d->frac > 0) {
-		/* Two powers of MAX_DIGITS: a fraction's own, and a negative exponent's. */
+		/* Two powers of MAX_DIGITS: one for a fraction, one for a negative exponent. */
 		unsigned __int128 div = power10(d->frac);
 
 		v = (v + div / 2) / div;
@@ -195,7 +195,7 @@ int shca_parse_int(const char *s, int64_t *value)
 	char *end;
 	long long v;
 
-	/* strtoll alone would take leading blanks, a second sign, and octal for base 0. */
+	/* By itself strtoll would take leading blanks, a second sign, and octal for base 0. */
 	if (hex ? !isxdigit((unsigned char)*digits) : !isdigit((unsigned char)*digits))
 		return -EINVAL;
 	errno = 0;
@@ -239,8 +239,8 @@ int shca_parse_choice(const char *s, const char *choices, int64_t *index)
 	}
 }
 
-/* The next item of a comma-separated list into buf, blanks around it dropped; *s is left behind its
- * comma, or NULL. */
+/* Copies the next item of a comma-separated list into buf, without the blanks around it, and
+ * moves *s behind its comma, or sets it to NULL. */
 static int next_item(const char **s, char *buf, size_t len)
 {
 	size_t n = strcspn(*s, ",");
@@ -321,7 +321,8 @@ int shca_parse_memlock(const char *s, uint64_t *mode, uint64_t *bytes)
 	return 0;
 }
 
-/* The k, M, G or T of a link's unit, or its binary kin (Ki ...). 1 if there is none. */
+/* Returns the factor of k, M, G or T in a link's unit, or of its binary form (Ki ...); 1 if
+ * there is none. */
 static uint64_t scan_prefix(const char **s)
 {
 	static const char letters[] = "kMGT";
@@ -380,7 +381,7 @@ static int parse_msg_rate(const char *s, int64_t *msgs)
 
 int shca_parse_link(const char *s, struct shca_link *link)
 {
-	/* Beyond a latency of 1000 s the sums that pace deliveries would be meaningless. */
+	/* With a latency beyond 1000 s the sums that pace deliveries would be meaningless. */
 	static const struct {
 		const char *name;
 		int (*parse)(const char *s, int64_t *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options_parse.h - from text to value, for one value of each kind. None of these depends on the
- * locale, and all return 0, or -EINVAL when the text is anything but one whole value that fits.
+ * options_parse.h - from text to value, one function per kind of value. None depends on the locale.
+ * All return 0, or -EINVAL unless the text is one whole value that fits.
  */
 #ifndef SHCA_OPTIONS_PARSE_H
 #define SHCA_OPTIONS_PARSE_H
@@ -14,23 +14,23 @@
 #define SHCA_FACTOR_ONE (1LL << 20) /* parts of the factor 1 */
 #define SHCA_RATE_ONE   (INT64_C(1) << 32)
 
-/* "0.01", "1%", "1e-3" -> parts per 2^32; at most 1. */
+/* Parses "0.01", "1%", "1e-3" into parts per 2^32; at most 1. */
 int shca_parse_rate(const char *s, int64_t *parts);
 int shca_parse_factor(const char *s, int64_t *parts);
-/* "42", "-1", "0x2a". */
+/* Parses "42", "-1", "0x2a". */
 int shca_parse_int(const char *s, int64_t *value);
-/* yes, on, true, 1; no, off, false, 0; in either case of letters. */
+/* Parses yes, on, true, 1; no, off, false, 0; in either case of letters. */
 int shca_parse_bool(const char *s, int64_t *value);
-/* The index of s in "a|b|c". */
+/* Stores the index of s in "a|b|c". */
 int shca_parse_choice(const char *s, const char *choices, int64_t *index);
-/* "0xffff,0x8001": between 1 and 128 P_Keys with a nonzero base (the low 15 bits). */
+/* Parses "0xffff,0x8001": between 1 and 128 P_Keys with a nonzero base (the low 15 bits). */
 int shca_parse_pkeys(const char *s, uint16_t *keys, uint32_t *n);
-/* "0,2-3"; the empty text gives the empty set. */
+/* Parses "0,2-3"; the empty text gives the empty set. */
 int shca_parse_cpus(const char *s, cpu_set_t *set);
-/* "limit", "unlimited" or a size; the fields of shca_config that memlock has. */
+/* Parses "limit", "unlimited" or a size into the memlock fields of shca_config. */
 int shca_parse_memlock(const char *s, uint64_t *mode, uint64_t *bytes);
 
-/* What the link model takes; 0 in a field = not limited. */
+/* Values of the link model; 0 in a field = not limited. */
 struct shca_link {
 	uint64_t on;
 	uint64_t latency_ns;
@@ -38,8 +38,8 @@ struct shca_link {
 	uint64_t msgs_per_sec;
 };
 /*
- * "off", or a list of latency=T, bandwidth=B/s, rate=N, each at most once. Units are decimal as
- * those of links are (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i (GiB/s).
+ * Parses "off", or a list of latency=T, bandwidth=B/s, rate=N, each at most once. Units are
+ * decimal, as is usual for links (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i (GiB/s).
  */
 int shca_parse_link(const char *s, struct shca_link *link);
 

@@ -10,7 +10,7 @@
 #include "table.h"
 #include "xrc_life.h"
 
-/* In shca_exec.owed; 0 is nothing. */
+/* Converts between event types and shca_exec.pending_event, in which 0 means none. */
 static uint32_t word_of(enum ibv_event_type type)
 {
 	return (uint32_t)((int)type + 2);
@@ -36,7 +36,7 @@ void shca_pending_event_clear(void)
 	atomic_store_explicit(&shca_exec_self()->pending_event, 0, memory_order_release);
 }
 
-/* Nobody owns a target QP's queue. */
+/* Has the owner flush a QP that was put into ERR. A target QP has no queue to flush. */
 static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
 {
 	unsigned proc = shca_life_proc(atomic_load(&e->life));
@@ -47,9 +47,10 @@ static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
 	shca_proc_notify(f, &f->hdr->procs[proc]);
 }
 
-/* ---- paying ---- */
+/* ---- sending ---- */
 
-/* `inherited`: whether the change was made isn't known, and has to be looked for. */
+/* Sends the event about a QP. `inherited`: the sender died, and whether it made the change has
+ * to be looked up. */
 static void send_for_qp(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
 			enum ibv_event_type type, bool inherited)
 {
@@ -117,7 +118,7 @@ void shca_pending_event_reap(struct shca_fabric *f, unsigned proc)
 			continue;
 		send(f, &f->hdr->hcas[x->pending_event_hca], type_of(word), x->pending_event_number,
 		     true);
-		/* If we die first, the next reaper does it again. */
+		/* If this process dies first, the next reaper does it again. */
 		atomic_store_explicit(&x->pending_event, 0, memory_order_relaxed);
 	}
 }

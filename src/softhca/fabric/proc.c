@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proc.c - process slots: taking one, giving it back, and asking the kernel who still runs.
+ * proc.c - process slots: taking one, giving it back, and asking the kernel whether a process still
+ * runs.
  */
 #define _GNU_SOURCE 1
 #include "proc.h"
@@ -18,10 +19,11 @@
 #include "arena.h"
 #include "epoch.h"
 #include "event.h"
+#include "reap.h"
 
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/* What /proc/PID/stat says. */
+/* Fields of /proc/PID/stat. */
 struct pid_stat {
 	char comm[16];
 	char state;
@@ -42,7 +44,7 @@ static void watch_forks(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-/* The text of field `n` (from 3, the first after the name) in what follows the name. */
+/* Returns the text of field `n` (3 is the first after the name) in what follows the name. */
 static const char *field(const char *rest, int n)
 {
 	while (n-- > 3 && rest) {
@@ -54,10 +56,10 @@ static const char *field(const char *rest, int n)
 }
 
 /*
- * Where the program and its stack are, in one number: exec changes it, and nothing else does. The
- * kernel shows these only to who may trace the process, and none of a process that is just ending
- * or whose first thread has ended. (Without address randomisation a program that replaces itself by
- * itself looks the same; it gives up its former slot when it opens a device.)
+ * Returns where the program and its stack are, in one number, which only exec changes. The kernel
+ * shows these fields only to processes that may trace this one, and hides those of a process that
+ * is ending or whose first thread has ended. (Without address randomisation a program that replaces
+ * itself by itself looks unchanged; it gives up its former slot when it opens a device.)
  */
 static uint64_t image_of(const char *rest)
 {
@@ -67,14 +69,14 @@ static uint64_t image_of(const char *rest)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
 		uint64_t n = strtoull(field(rest, fields[i]), NULL, 10);
 
-		if (n <= 1) /* what is shown instead */
+		if (n <= 1) /* the value that is shown instead */
 			return 0;
 		image = (image ^ n) * 0x9e3779b97f4a7c15ULL;
 	}
 	return image;
 }
 
-/* 0, -ESRCH (no such process), or another -errno if /proc can't tell. */
+/* Returns 0, -ESRCH (no such process), or another -errno if /proc can't tell. */
 static int read_stat(pid_t pid, struct pid_stat *st)
 {
 	char path[32], text[1024], *open_paren, *close_paren;
@@ -117,16 +119,16 @@ bool shca_proc_running(const struct shca_fabric *f, unsigned proc)
 	rc = read_stat(pid, &st);
 	if (rc == -ESRCH)
 		return false;
-	if (rc) /* out of descriptors, say: rather too late than too early */
+	if (rc) /* for example, out of descriptors: better to reap too late than too early */
 		return !kill(pid, 0) || errno != ESRCH;
 	if (st.start_time != p->start_time || (st.image && p->image && st.image != p->image))
 		return false;
-	/* A first thread that ended by itself looks like a zombie while others of its process go
-	 * on. */
+	/* A first thread that ended by itself looks like a zombie while other threads of its
+	 * process go on. */
 	return st.state != 'X' && (st.state != 'Z' || st.threads > 1);
 }
 
-/* Tells the monitor of a new process to watch; there need not be one. */
+/* Tells the monitor, if there is one, to watch a new process. */
 static void say(const struct shca_fabric *f, uint32_t slot)
 {
 	char path[sizeof(f->hdr->dir) + 16];
@@ -136,13 +138,13 @@ static void say(const struct shca_fabric *f, uint32_t slot)
 	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	/* A monitor that doesn't read finds the process when it looks at the table. */
+	/* A monitor that doesn't read this finds the process when it looks at the table. */
 	if (write(fd, &slot, sizeof(slot)) != sizeof(slot))
 		(void)errno;
 	close(fd);
 }
 
-/* Lets the reaper have the slot. */
+/* Leaves the slot to the reaper. */
 static void give_up(struct shca_fabric *f, unsigned proc)
 {
 	struct shca_proc *p = &f->hdr->procs[proc];
@@ -153,10 +155,10 @@ static void give_up(struct shca_fabric *f, unsigned proc)
 	if ((s & 0xff) == SHCA_PROC_ALIVE)
 		shca_proc_set_state(p, SHCA_PROC_REAPING);
 	shca_unlock(&f->hdr->ctl_lock);
-	shca_proc_reap(f, proc);
+	shca_reap(f, proc);
 }
 
-/* This process had a slot before it replaced its image. */
+/* Reaps the slot that this process had before it replaced its image. */
 static void reap_former_self(struct shca_fabric *f, const struct pid_stat *me)
 {
 	unsigned i, e;
@@ -167,7 +169,8 @@ static void reap_former_self(struct shca_fabric *f, const struct pid_stat *me)
 		if ((atomic_load(&p->state) & 0xff) == SHCA_PROC_FREE ||
 		    atomic_load(&p->pid) != getpid() || p->start_time != me->start_time)
 			continue;
-		/* The threads that were inside an epoch are gone, but the process seems to run. */
+		/* The threads that were inside an epoch are gone, although the process seems to
+		 * run. */
 		for (e = 0; e < SHCA_MAX_EXEC; e++)
 			if (atomic_load(&p->exec[e].seq) & 1)
 				atomic_fetch_add(&p->exec[e].seq, 1);
@@ -175,8 +178,8 @@ static void reap_former_self(struct shca_fabric *f, const struct pid_stat *me)
 	}
 }
 
-/* The free slot that was used least, so that references to a slot's last process have long gone
- * when it is used again. Call it with ctl_lock. */
+/* Returns the free slot that was used least, so that references to a slot's last process are
+ * long gone when it is used again. Needs ctl_lock. */
 static int free_slot(const struct shca_fabric *f)
 {
 	uint64_t least = UINT64_MAX;
@@ -216,7 +219,7 @@ static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
 			atomic_store(&p->copy_asked[w], 0);
 			atomic_store(&p->attached[w], 0);
 		}
-		/* Last: dying before leaves the slot free. */
+		/* Stored last: if this process dies before, the slot stays free. */
 		atomic_store(&p->state, ((atomic_load(&p->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
 	}
 	shca_unlock(&f->hdr->ctl_lock);
@@ -235,7 +238,7 @@ int shca_proc_attach(struct shca_fabric *f)
 	reap_former_self(f, &me);
 	slot = take_slot(f, &me);
 	if (slot == -EAGAIN) {
-		shca_proc_reap_all(f);
+		shca_reap_all(f);
 		slot = take_slot(f, &me);
 	}
 	if (slot < 0)
@@ -248,7 +251,8 @@ int shca_proc_attach(struct shca_fabric *f)
 
 void shca_proc_detach(struct shca_fabric *f, unsigned proc)
 {
-	/* First: no thread's end may touch an executor that is already another process's. */
+	/* Done first: the end of a thread must not touch an executor that is another process's
+	 * already. */
 	shca_epoch_bind(NULL);
 	give_up(f, proc);
 }
@@ -279,7 +283,8 @@ void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p)
 
 void shca_proc_wake(struct shca_proc *p)
 {
-	/* seq_cst on both: either the engine sees the new value, or we see that it sleeps. */
+	/* seq_cst on both: either the engine sees the new value, or this thread sees it
+	 * sleeping. */
 	atomic_fetch_add(&p->wake_word, 1);
 	if (atomic_load(&p->sleeping))
 		syscall(SYS_futex, &p->wake_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);

@@ -2,11 +2,13 @@
 /*
  * reap.c - frees what a process left behind.
  *
- * Two halves with a grace period between them: nothing of it can be found any more; all of it is
- * free. Each half runs under the fabric's ctl_lock and may be repeated from any point, so reapers
- * may die, or work side by side; the wait between is without the lock, so that a stopped process
- * which is inside an epoch keeps nobody else waiting.
+ * There are two halves with a grace period between them: first everything becomes unfindable, then
+ * everything is freed. Each half runs under the fabric's ctl_lock and may be repeated from any
+ * point, so reapers may die or work side by side. The wait between them is without the lock, so
+ * that a stopped process inside an epoch keeps no other process waiting.
  */
+#include "reap.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 #include "table.h"
 #include "xrc_life.h"
 
-/* How long a reaper waits for those who may still use what the dead process had. */
+/* Time (ns) that a reaper waits for executors that may still use objects of the dead process. */
 #define PATIENCE_NS 200000000u
 
 /* Calls fn for each entry of that kind. */
@@ -75,7 +77,7 @@ static void retire_all(struct shca_fabric *f, unsigned proc)
 	}
 }
 
-/* Memberships of QPs that are gone. */
+/* Ends multicast memberships of QPs that are gone. */
 static void leave_multicast(struct shca_fabric *f)
 {
 	unsigned i;
@@ -91,8 +93,8 @@ static void leave_multicast(struct shca_fabric *f)
 }
 
 /*
- * Does it hold completions? Read from the file, not through a mapping: the owner may free the ring
- * meanwhile, and a hole in the file reads as zeros.
+ * Returns true if the ring holds completions. Reads the file rather than a mapping: the owner may
+ * free the ring meanwhile, and a hole in the file reads as zeros.
  */
 static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shca_cq_entry *cq)
 {
@@ -103,21 +105,21 @@ static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shc
 
 	if (pread(f->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
 		return false;
-	/* A resize in between moved what there is. */
+	/* A resize in between moved the completions. */
 	if (atomic_load(&cq->ring) != ring)
 		return true;
 	if ((int64_t)(r.tail - r.bias - atomic_load(&cq->polled)) > 0)
 		return true;
-	/* It may have died before it moved the tail behind its completion. */
+	/* The producer may have died before it moved the tail behind its completion. */
 	at += sizeof(r) + (r.tail & ((1ULL << (ring & 0xff)) - 1)) * cq->stride;
 	return pread(f->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
 	       SHCA_WORD_IS_AT(word, r.tail) && SHCA_WORD_STATE(word) != SHCA_SLOT_FREE;
 }
 
 /*
- * A producer raises the event after it wrote the completion, and may have died in between: whoever
- * waits for one that has completions lying there gets it now. One too many does no harm, one too
- * few is a hang.
+ * Raises events that a dead producer may have left out: it raises an event after it wrote the
+ * completion. CQs with completions get the event now. One event too many does no harm, one too few
+ * is a hang.
  */
 static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
 		    void *entry, unsigned proc)
@@ -134,7 +136,8 @@ static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
 		    !has_unpolled(f, shca_life_proc(life), cq))
 			return;
-		/* In the dead one's name: if we die too, the next reaper goes on from here. */
+		/* In the name of the dead process: if this reaper dies too, the next one goes on
+		 * from here. */
 		if (!atomic_compare_exchange_strong(&cq->arm, &arm, firing))
 			return;
 	}
@@ -164,7 +167,7 @@ static void remove_fifos(const struct shca_fabric *f, unsigned proc)
 	closedir(d);
 }
 
-/* Executors of the slot are ready for its next process. */
+/* Makes the executors of the slot ready for its next process. */
 static void clear_executors(struct shca_proc *p)
 {
 	unsigned i;
@@ -209,7 +212,7 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 	shca_proc_set_state(p, SHCA_PROC_FREE);
 }
 
-void shca_proc_reap(struct shca_fabric *f, unsigned proc)
+void shca_reap(struct shca_fabric *f, unsigned proc)
 {
 	struct shca_proc *p = &f->hdr->procs[proc];
 	uint64_t s;
@@ -228,19 +231,19 @@ void shca_proc_reap(struct shca_fabric *f, unsigned proc)
 	retire_all(f, proc);
 	shca_unlock(&f->hdr->ctl_lock);
 
-	/* Of a peer that is stopped inside an epoch we know no end: the slot stays as it is, and is
-	 * looked at again. */
+	/* A peer that is stopped inside an epoch may stay there: the slot stays as it is, and is
+	 * looked at again later. */
 	if (!shca_epoch_sync_for(f, SHCA_HOLDS_ANY, PATIENCE_NS))
 		return;
 
 	shca_lock(&f->hdr->ctl_lock);
-	/* Another reaper may have been faster, and the slot in use again. */
+	/* Another reaper may have been faster, and the slot may be in use again. */
 	if (atomic_load(&p->state) == s)
 		release_all(f, proc);
 	shca_unlock(&f->hdr->ctl_lock);
 }
 
-void shca_proc_reap_all(struct shca_fabric *f)
+void shca_reap_all(struct shca_fabric *f)
 {
 	unsigned i;
 
@@ -248,6 +251,6 @@ void shca_proc_reap_all(struct shca_fabric *f)
 		uint64_t s = atomic_load(&f->hdr->procs[i].state) & 0xff;
 
 		if (s == SHCA_PROC_REAPING || (s != SHCA_PROC_FREE && !shca_proc_running(f, i)))
-			shca_proc_reap(f, i);
+			shca_reap(f, i);
 	}
 }

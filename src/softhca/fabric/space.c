@@ -18,8 +18,7 @@
 
 int shca_space_back(int fd, uint64_t off, uint64_t len)
 {
-	/* In steps: a signal makes fallocate() begin anew, and a large one might never come to its
-	 * end. */
+	/* In steps: a signal makes fallocate() begin anew, and a large call might never end. */
 	while (len) {
 		uint64_t step = len < BACK_STEP ? len : BACK_STEP;
 
@@ -33,7 +32,7 @@ int shca_space_back(int fd, uint64_t off, uint64_t len)
 	return 0;
 }
 
-/* "300 KiB", "64 MiB" */
+/* Writes "300 KiB" or "64 MiB". */
 static const char *amount(uint64_t bytes, char buf[32])
 {
 	bool small = bytes < 10u << 20;
@@ -73,7 +72,7 @@ void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len)
 			 need, dir, room);
 }
 
-/* The addresses that this process has mapped; 0: it is not known. */
+/* Returns the bytes of address space that this process has mapped; 0 if unknown. */
 static uint64_t mapped(void)
 {
 	unsigned long long pages = 0;

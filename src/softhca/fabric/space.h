@@ -9,15 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The file has memory there from now on. 0, or -ENOMEM: there is none. */
+/* Backs a part of the file with memory. Returns 0, or -ENOMEM if there is none. */
 int shca_space_back(int fd, uint64_t off, uint64_t len);
 
-/* After that failed for so many bytes: how full the file system of a fabric is, and what can be
- * done about it. */
+/* Writes a sentence, after backing so many bytes failed: how full the file system of a fabric
+ * is, and what to do about it. */
 void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len);
 
-/* After mapping so many bytes failed with that error: what the limit of addresses is, and how much
- * of it is taken. */
+/* Writes a sentence, after mapping so many bytes failed with that error: the limit of address
+ * space and how much of it is taken. */
 void shca_space_addresses_text(uint64_t wanted, int error, char *buf, size_t len);
 
 #endif

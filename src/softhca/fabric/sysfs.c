@@ -34,14 +34,14 @@ static int make_dirs(char *path, size_t base)
 	return 0;
 }
 
-/* A directory being filled. */
+/* A directory that is being filled. */
 struct sysdir {
-	int rc; /* the first error; nothing is done after it */
+	int rc; /* first error; nothing is done after it */
 	char tree[TREE_LEN];
-	char sub[96]; /* of the tree */
+	char sub[96]; /* path below the tree */
 };
 
-/* Writes a line into the file `name` of d. */
+/* Writes a line into file `name` of d. */
 static void __attribute__((format(printf, 3, 4)))
 put(struct sysdir *d, const char *name, const char *format, ...)
 {
@@ -160,7 +160,7 @@ int shca_sysfs_make(const struct shca_fabric_header *hdr)
 				return -errno;
 			snprintf(d.sub, sizeof(d.sub), "class/infiniband_verbs");
 			put(&d, "abi_version", "%d", SHCA_ABI);
-			/* There are no devices for management datagrams: libibumad shows ports. */
+			/* There are no devices for management datagrams; libibumad shows ports. */
 			snprintf(d.sub, sizeof(d.sub), "class/infiniband_mad");
 			put(&d, "abi_version", "%d", SHCA_UMAD_ABI);
 		}

@@ -2,21 +2,24 @@
 /*
  * table.c - taking and giving back entries of the context tables, without a lock.
  *
- * All that a process that dies in here can leave behind is an entry in its name, which the reaper
- * finds, or a count that is one too high (it died between two instructions): the limit then comes
- * one object early.
+ * A process that dies in here can leave only an entry in its name, which the reaper finds, or a
+ * count that is one too high (if it died between two instructions): the limit is then reached one
+ * object early.
  */
 #include "table.h"
+
+#include "counters.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define BATCH_BYTES 65536u /* memory by which a table grows */
-#define PROBES      1024u  /* entries looked at before growing is the better choice */
+#define PROBES      1024u  /* entries looked at before growing is better */
 
-/* Numbers that mean something else: 0 and 1 are the management QPs, 0xffffff is the multicast QPN,
- * key 0 and key 0x100 (the null MR's) are reserved; 0 also says that an entry was never used. */
+/* Numbers with another meaning: 0 and 1 are the management QPs, 0xffffff is the multicast QPN,
+ * key 0 and key 0x100 (the null MR's) are reserved; 0 is also the number of an entry that was
+ * never used. */
 static bool reserved(enum shca_kind kind, uint32_t number)
 {
 	return number == 0 || (kind == SHCA_QP && (number == 1 || number == 0xffffff)) ||
@@ -29,14 +32,15 @@ static uint32_t next_number(uint64_t seed, enum shca_kind kind, uint32_t idx, ui
 	uint32_t generation = last ? (shca_gather(last, bits, seed) >> log2) + 1 : 0;
 	uint32_t number;
 
-	/* The shift drops what the generation has beyond its bits: it wraps. */
+	/* The shift drops the bits of the generation that don't fit: it wraps. */
 	do
 		number = shca_scatter(generation++ << log2 | idx, bits, seed);
 	while (reserved(kind, number));
 	return number;
 }
 
-/* Backs entries [high, high + a batch). Two that extend at a time do the same thing twice. */
+/* Backs entries [high, high + a batch) with memory. Two processes that extend at a time do the
+ * same work twice. */
 static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t high)
 {
 	uint32_t batch = BATCH_BYTES / t->entry_size, room = t->size - high;
@@ -74,7 +78,7 @@ static int64_t take(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 		if (shca_life_state(w) != SHCA_FREE)
 			continue;
 		number = next_number(shca_table_seed(f, hca, kind), kind, idx, shca_life_number(w));
-		/* acquire: the clearing below comes after all that its last owner wrote. */
+		/* acquire: the clearing below comes after everything that the last owner wrote. */
 		if (!atomic_compare_exchange_strong_explicit(
 			    life, &w, shca_life_make(number, proc, SHCA_ALLOCATED),
 			    memory_order_acq_rel, memory_order_relaxed))
@@ -109,7 +113,7 @@ int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_
 		rc = extend(f, t, high);
 	} while (!rc);
 
-	/* It can't grow: now each entry counts. */
+	/* The table can't grow: look at each entry. */
 	high = atomic_load(&t->high);
 	if (high)
 		idx = take(f, hca, kind, proc, high, 0, high);
@@ -137,8 +141,8 @@ bool shca_table_retire_as(void *entry, unsigned proc)
 	do {
 		if (shca_life_state(w) != SHCA_LIVE && shca_life_state(w) != SHCA_ALLOCATED)
 			return false;
-		/* seq_cst: whoever enters an epoch from here on sees it; whoever is inside, sync()
-		 * sees. */
+		/* seq_cst: a thread that enters an epoch from here on sees it, and sync() sees
+		 * threads that are inside. */
 	} while (!atomic_compare_exchange_weak(
 		life, &w, shca_life_make(shca_life_number(w), proc, SHCA_DYING)));
 	return true;
@@ -170,10 +174,10 @@ void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry)
 	do {
 		if (shca_life_state(w) == SHCA_FREE)
 			return;
-		/* release: pairs with the acquire of who takes it next. The number stays: it is the
-		 * generation. */
+		/* release: pairs with the acquire of the next owner. The number stays, because
+		 * it is the generation. */
 	} while (!atomic_compare_exchange_weak(
 		life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_FREE)));
-	/* In this order: who dies in between leaves the count too high, never below zero. */
+	/* In this order: a death in between leaves the count too high, never below zero. */
 	atomic_fetch_sub(&hca->tables[kind].count, 1);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * table.h - the context tables of an HCA. An entry's number (QPN, SRQN, key ...) is a scrambled
- * (generation, index): numbers are scattered, a stale one is not found, and no lock is needed.
+ * (generation, index): numbers are scattered, a stale number is not found, and no lock is needed.
  */
 #ifndef SHCA_TABLE_H
 #define SHCA_TABLE_H
 
 #include "fabric.h"
 
-/* Bits of a number of that kind, and of the index within it: the rest is the entry's generation. */
+/* Return the bits of a number of that kind, and of the index within it: the rest is the entry's
+ * generation. */
 static inline unsigned shca_kind_bits(enum shca_kind kind)
 {
 	return kind == SHCA_MR ? 32 : 24;
@@ -54,7 +55,7 @@ static_assert((uint32_t)(SHCA_MIX1 * SHCA_MIX1_INV) == 1 &&
 		      (uint32_t)(SHCA_MIX2 * SHCA_MIX2_INV) == 1,
 	      "each pair undoes itself");
 
-/* Bijections on numbers of `bits` bits (8 to 32), and back. */
+/* Map numbers of `bits` bits (8 to 32) one to one, and back. */
 static inline uint32_t shca_scatter(uint32_t x, unsigned bits, uint64_t seed)
 {
 	const uint32_t mask = UINT32_MAX >> (32 - bits);
@@ -78,24 +79,25 @@ static inline uint32_t shca_gather(uint32_t x, unsigned bits, uint64_t seed)
 	return ((x * SHCA_MIX1_INV) ^ (uint32_t)seed) & mask;
 }
 
-/* Takes a free entry for process slot proc: its index, or -ENOMEM (limit, table or memory
- * exhausted). The entry is zeroed but for its life word, in state ALLOCATED. Lock-free. */
+/* Takes a free entry for process slot proc. Returns its index, or -ENOMEM (limit, table or
+ * memory exhausted). The entry is zeroed but for its life word, in state ALLOCATED. Lock-free. */
 int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
 			 unsigned proc);
-/* Makes it visible to lookups: all that was written before is seen by who finds it. */
+/* Makes an entry visible to lookups: a process that finds it sees everything that was written
+ * before. */
 void shca_table_publish(void *entry);
-/* Ends lookups of it (LIVE or ALLOCATED -> DYING). */
+/* Ends lookups of an entry (LIVE or ALLOCATED -> DYING). */
 void shca_table_retire(void *entry);
-/* The same where several processes may do it (XRC): true for the one that did, and the life word
- * names `proc` from then on, so that the reaper finishes what it began should it die. */
+/* Ends lookups of an entry that several processes may retire (XRC). Returns true to the one that
+ * did; the life word then names `proc`, so that its reaper finishes the work should it die. */
 bool shca_table_retire_as(void *entry, unsigned proc);
-/* The entry stays when its owner goes: the life word names SHCA_NO_PROC if it named `proc`. */
+/* Lets the entry stay when its owner goes: the life word names SHCA_NO_PROC if it named `proc`. */
 void shca_table_disown(void *entry, unsigned proc);
-/* Gives the entry back. No one may hold a reference any more (see epoch.h). */
+/* Gives the entry back. No process may hold a reference any more (see epoch.h). */
 void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry);
 
-/* Each table scatters in its own way: a number of one kind, or of one HCA, is rarely one of
- * another's. */
+/* Returns a table's seed. Each table scatters in its own way, so that a number of one kind or
+ * HCA is rarely one of another. */
 static inline uint64_t shca_table_seed(const struct shca_fabric *f, const struct shca_hca *hca,
 				       enum shca_kind kind)
 {
@@ -103,9 +105,9 @@ static inline uint64_t shca_table_seed(const struct shca_fabric *f, const struct
 	       ((shca_hca_index(f, hca) + 1ULL) << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
 }
 
-/* The live entry with that number, and its index in *idx (which may be NULL); NULL if there is
- * none. Call it inside an epoch. Inline, and with a constant `kind` a dozen instructions: each
- * message comes through here. */
+/* Returns the live entry with that number, and stores its index in *idx (which may be NULL);
+ * NULL if there is none. Call this inside an epoch. Inlined, and with a constant `kind`, this is
+ * a dozen instructions on the way of each message. */
 static inline void *shca_table_find(const struct shca_fabric *f, const struct shca_hca *hca,
 				    enum shca_kind kind, uint32_t number, uint32_t *idx)
 {
@@ -127,7 +129,7 @@ static inline void *shca_table_find(const struct shca_fabric *f, const struct sh
 	return entry;
 }
 
-/* The same for an entry that is one's own, and may be DYING. */
+/* Returns an entry of this process's own, which may be DYING. */
 static inline void *shca_table_peek(const struct shca_fabric *f, const struct shca_hca *hca,
 				    enum shca_kind kind, uint32_t number)
 {
@@ -144,7 +146,7 @@ static inline void *shca_table_peek(const struct shca_fabric *f, const struct sh
 										: NULL;
 }
 
-/* The life word of any entry. */
+/* Returns the life word of any entry. */
 static inline uint64_t shca_table_life(const void *entry)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)entry, memory_order_acquire);

@@ -2,9 +2,9 @@
 /*
  * xrc_life.c - openers of XRC domains and target QPs.
  *
- * Every step can be repeated: an opener's bit is cleared last, and what dies carries the name of
- * the process on whose behalf it does, so that the reaper of that process finds it if this one dies
- * on the way.
+ * Every step can be repeated: an opener's bit is cleared last, and an object that is ending carries
+ * the name of the process on whose behalf it ends, so that the reaper of that process finds the
+ * object if the process dies on the way.
  */
 #include "xrc_life.h"
 
@@ -44,13 +44,13 @@ static uint32_t high(const struct shca_hca *hca, enum shca_kind kind)
 	return atomic_load(&hca->tables[kind].high);
 }
 
-/* A live target QP of domain `xrcd`? */
+/* Returns true for a live target QP of domain `xrcd`. */
 static bool is_target_of(const struct shca_qp_entry *qp, uint32_t xrcd)
 {
 	return is_live(qp) && qp->type == IBV_QPT_XRC_RECV && qp->xrcd == xrcd;
 }
 
-/* Retires up to `room` live target QPs of the domain; how many, and which. */
+/* Retires up to `room` live target QPs of the domain. Returns how many, and stores which. */
 static unsigned retire_targets(struct shca_fabric *f, struct shca_hca *hca, uint32_t xrcd,
 			       unsigned proc, struct shca_qp_entry **which, unsigned room)
 {
@@ -128,8 +128,8 @@ void shca_xrcd_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_xr
 	shca_unlock(&hca->ctl_lock);
 	if (!last)
 		return;
-	/* Nobody can make or open a target QP in it any more. Dying in here leaves the domain DYING
-	 * in our name, from which the reaper goes on. */
+	/* No process can make or open a target QP in the domain any more. A death in here leaves
+	 * the domain DYING in this process's name, from which the reaper goes on. */
 	do {
 		shca_lock(&hca->ctl_lock);
 		n = retire_targets(f, hca, idx, proc, which, BATCH);
@@ -148,7 +148,7 @@ int64_t shca_tgt_open(struct shca_fabric *f, struct shca_hca *hca, unsigned proc
 	int64_t rc = -EINVAL;
 	uint32_t idx;
 
-	/* No epoch: a target QP is retired under this lock only. */
+	/* No epoch is needed: a target QP is retired under this lock only. */
 	shca_lock(&hca->ctl_lock);
 	qp = shca_table_find(f, hca, SHCA_QP, qpn, &idx);
 	if (qp && is_target_of(qp, xrcd)) {
@@ -178,8 +178,8 @@ bool shca_tgt_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_
 	return last;
 }
 
-/* Does anything but `proc` keep it? A process that ends without destroying it leaves it to its
- * domain. */
+/* Returns true if anything but `proc` keeps the target QP. A process that ends without
+ * destroying it leaves it to its domain. */
 static bool is_held(const struct shca_fabric *f, const struct shca_hca *hca,
 		    const struct shca_qp_entry *qp, unsigned proc)
 {
@@ -206,7 +206,7 @@ bool shca_tgt_leave(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_
 	return held;
 }
 
-/* A process that had the target QP open died. */
+/* Removes a process that died from the openers of a target QP. */
 static void leave_target(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
 			 unsigned proc)
 {
@@ -244,7 +244,7 @@ void shca_xrc_leave(struct shca_fabric *f, struct shca_hca *hca, unsigned proc)
 {
 	uint32_t i, end = high(hca, SHCA_QP);
 
-	/* QPs first: whether they stay depends on who else has the domain open. */
+	/* QPs first: whether they stay depends on the other openers of the domain. */
 	for (i = 0; i < end; i++) {
 		struct shca_qp_entry *qp = shca_table_entry(f, &hca->tables[SHCA_QP], i);
 

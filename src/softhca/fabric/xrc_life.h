@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xrc_life.h - how long XRC domains and XRC target QPs live: both are shared by processes, and go
- * with the last.
+ * xrc_life.h - how long XRC domains and XRC target QPs live: processes share both, and both end
+ * with their last opener.
  *
- * A process has one bit in an object's `openers`, however often it opened it: it counts its own
- * handles, and calls the close functions here with the last of them. All of it happens under the
+ * A process has one bit in an object's `openers`, however often it opened the object: it counts its
+ * own handles, and calls the close functions here with the last of them. All functions take the
  * HCA's ctl_lock.
  */
 #ifndef SHCA_XRC_LIFE_H
@@ -20,36 +20,37 @@ static inline void shca_openers_add(_Atomic uint64_t *openers, unsigned proc)
 {
 	atomic_fetch_or(&openers[proc / 64], 1ULL << (proc % 64));
 }
-/* Has any process but `proc` it open? */
+/* Returns true if any process but `proc` has it open. */
 bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc);
 
 /* Opens the domain that file (dev, ino) names for `proc`, with open(2)'s O_CREAT and O_EXCL in
- * oflags; 0,0 makes a private one. Its index, or as the kernel: -EAGAIN (none, and no O_CREAT),
- * -EINVAL (exists, and O_EXCL), -ENOMEM. */
+ * oflags; 0,0 makes a private one. Returns its index, or an error as the kernel does: -EAGAIN
+ * (none, and no O_CREAT), -EINVAL (exists, and O_EXCL), -ENOMEM. */
 int64_t shca_xrcd_open(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint64_t dev,
 		       uint64_t ino, int oflags);
-/* Closes it; the last one out ends the domain and all its target QPs. Waits for a grace period
- * (epoch.h). */
+/* Closes a domain; the last opener's close ends the domain and all its target QPs. Waits for a
+ * grace period (epoch.h). */
 void shca_xrcd_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_xrcd_entry *x,
 		     unsigned proc);
 
-/* Opens target QP `qpn` of domain `xrcd` (ibv_open_qp): its index, or -EINVAL if there is none. The
- * QP's creator sets its bit itself, before it publishes the QP. */
+/* Opens target QP `qpn` of domain `xrcd` (ibv_open_qp). Returns its index, or -EINVAL if there
+ * is none. The QP's creator sets its bit itself, before it publishes the QP. */
 int64_t shca_tgt_open(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint32_t xrcd,
 		      uint32_t qpn);
-/* ibv_destroy_qp by one that has it open; by the last it ends the QP, after a grace period. True if
- * it ended. */
+/* Closes a target QP for ibv_destroy_qp; the last opener's close ends it, after a grace period.
+ * Returns true if it ended. */
 bool shca_tgt_close(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
 		    unsigned proc);
 
-/* Its process closed the context in which it had it open: as at a process's end it stays if others
- * have it open, or as long as its domain lives. True if so, and `proc` is out; else
- * shca_tgt_close() is what is left to do. */
+/* Leaves a target QP open when its process closed the context. As at a process's end, the QP
+ * stays if others have it open, or as long as its domain lives: then this returns true, and
+ * `proc` is no opener any more. Otherwise the caller has to call shca_tgt_close(). */
 bool shca_tgt_leave(struct shca_fabric *f, struct shca_hca *hca, struct shca_qp_entry *qp,
 		    unsigned proc);
 
-/* For the reaper, with ctl_lock held: what a process that died had open of this HCA. Whatever ends
- * by it is DYING in the name of `proc` afterwards. Can be repeated from any point. */
+/* Removes a process that died from the openers of this HCA's objects. Objects that end by this
+ * are DYING in the name of `proc` afterwards. Can be repeated from any point. The reaper calls
+ * this with ctl_lock held. */
 void shca_xrc_leave(struct shca_fabric *f, struct shca_hca *hca, unsigned proc);
 
 #endif

@@ -45,7 +45,7 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 	pthread_mutex_unlock(&lock);
 }
 
-/* Needs the lock. */
+/* Takes a node out of its list. Needs the lock. */
 static void take_out(struct shca_context_object *o)
 {
 	*o->link = o->next;

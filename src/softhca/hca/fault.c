@@ -24,7 +24,7 @@ bool shca_fault_hits_slow(enum shca_opt rate, struct shca_hca *hca)
 {
 	uint64_t d = draw((uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_SEED), rate);
 
-	/* A rate is in parts per 2^32; 1 is exactly 2^32 and always hits. */
+	/* A rate is in parts per 2^32: 1 is exactly 2^32 and always hits. */
 	if ((d >> 32) >= (uint64_t)shca_opt(&shca_self.fabric, rate))
 		return false;
 	shca_count(hca, SHCA_C_FAULTS, 1);

@@ -63,7 +63,7 @@ void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object))
 		}
 }
 
-/* The pages stay: whoever starts over will need them again. */
+/* Clears a page. Pages are not freed, because a process that starts over needs them again. */
 static void clear(slot_t *page)
 {
 	for (unsigned i = 0; page && i < 1u << PAGE_BITS; i++)

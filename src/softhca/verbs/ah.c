@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ah.c - address handles: where a UD send goes.
+ * ah.c - address handles: the destinations of datagrams.
  */
 #include "verbs.h"
 
@@ -13,7 +13,7 @@
 #include "hca/execution/grh.h"
 #include "hca/objects/mcast.h"
 
-#define MCAST_LID_BASE 0xc000 /* IBA 4.1.3: multicast LIDs are 0xC000 to 0xFFFE */
+#define MCAST_LID_BASE 0xc000 /* multicast LIDs are 0xC000 to 0xFFFE (IBA 4.1.3) */
 #define PERMISSIVE_LID 0xffff
 #define MAX_SL         15
 #define NO_VLAN        0xffff
@@ -25,7 +25,7 @@ static bool is_multicast(const struct ibv_ah_attr *attr)
 	return attr->dlid >= MCAST_LID_BASE && attr->dlid != PERMISSIVE_LID;
 }
 
-/* An AH is user memory only, as on mlx5: the PD doesn't count it. */
+/* As on mlx5 an AH is user memory only: the PD doesn't count it. */
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	const struct shca_hca *hca = shca_ctx(pd->context)->hca;
@@ -56,7 +56,8 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 	return 0;
 }
 
-/* A received datagram's GRH, for an answer: what it came from, and what it came to. */
+/* Fills in the route of an answer from a received datagram's GRH: where it came from, and where
+ * it came to. */
 static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
 		      struct ibv_global_route *route)
 {
@@ -117,7 +118,7 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	return ibv_create_ah(pd, &attr);
 }
 
-/* For Ethernet ports only. */
+/* Works for Ethernet ports only. */
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {

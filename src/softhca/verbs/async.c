@@ -15,7 +15,7 @@
 
 enum subject { ABOUT_NOTHING, ABOUT_QP, ABOUT_SRQ, ABOUT_CQ, ABOUT_PORT };
 
-/* What an event is about, by ibv_event_type. */
+/* Kind of object that an event is about, by ibv_event_type. */
 static const enum subject subjects[] = {
 	[IBV_EVENT_CQ_ERR] = ABOUT_CQ,
 	[IBV_EVENT_QP_FATAL] = ABOUT_QP,
@@ -44,7 +44,8 @@ static enum subject subject_of(uint32_t kind)
 }
 
 /*
- * Finds the object and counts the event as handed out; false when there is no such object any more.
+ * Finds the object and counts the event as given. Returns false if there is no such object any
+ * more.
  */
 static bool hand_out(struct shca_context *ctx, const struct shca_event *ev,
 		     struct ibv_async_event *event)

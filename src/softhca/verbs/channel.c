@@ -49,7 +49,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 
 	if (!shca_ours(context))
 		return EIO;
-	/* refcnt counts CQs; like libibverbs, who makes or destroys one holds this lock. */
+	/* refcnt counts CQs; as in libibverbs, creating and destroying a CQ takes this lock. */
 	pthread_mutex_lock(&context->mutex);
 	refs = ibchannel->refcnt;
 	pthread_mutex_unlock(&context->mutex);
@@ -68,7 +68,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	struct shca_event ev;
 	struct ibv_cq *found = NULL;
 
-	/* What a child read there would be missing in its parent. */
+	/* A record that a child reads here would be missing in its parent. */
 	if (!shca_ours(channel->context)) {
 		errno = EIO;
 		return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clocked.c - posting, polling and arming in virtual time. They are put into the tables in place of
- * the plain operations, so that real time pays nothing for them.
+ * clocked.c - posting, polling and arming in virtual time. These functions replace the plain
+ * operations in the tables, so that real time pays nothing for them.
  */
 #include "clocked.h"
 
@@ -164,7 +164,7 @@ static void (*plain_wr_start)(struct ibv_qp_ex *qp);
 static int (*plain_wr_complete)(struct ibv_qp_ex *qp);
 static void (*plain_wr_abort)(struct ibv_qp_ex *qp);
 
-/* The whole batch is one call: what is in it leaves at the end. */
+/* The whole batch is one call, and leaves at its end. */
 static void wr_start(struct ibv_qp_ex *qp)
 {
 	shca_clock_enter(SHCA_CALL_POST, 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * compat_files.c - what programs look for in files, not by verbs. UCX takes a device only if
+ * compat_files.c - files that programs look for beside the verbs. UCX takes a device only if
  * access() and stat() find its /dev/infiniband/uverbsN; ibstat, ibstatus and scripts read
- * /sys/class/infiniband. The functions of libc by which a path is looked up come through here: what
- * is below those directories of /sys is found in the tree of this process's node, and every other
- * path goes to the function that would have been called without us.
+ * /sys/class/infiniband. The functions of libc that look up a path come through here: a path below
+ * those directories of /sys leads to the tree of this process's node, and every other path goes to
+ * the function that would have been called otherwise.
  *
  * The functions have names of their own and get the public symbols by an asm label: the system's
  * declarations promise non-null arguments, but a null path must still reach the kernel and be
@@ -28,13 +28,13 @@
 #include <unistd.h>
 
 #define NODE_DIR   "/dev/infiniband/"
-#define NODE_MAJOR 231 /* what Linux gives to uverbs devices */
+#define NODE_MAJOR 231 /* Linux's number for uverbs devices */
 #define NODE_MINOR 192
 #define NODE_MODE  0666
 
 #define SYS "/sys"
 
-/* Nothing in a tree has a longer name. These functions are called on small stacks too. */
+/* No path in a tree is longer. These functions are called on small stacks too. */
 #define PLACE_MAX 512
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
@@ -46,8 +46,9 @@ typedef int entry_filter(const struct dirent *entry);
 typedef int entry_order(const struct dirent **a, const struct dirent **b);
 
 /*
- * FN(return type, symbol, parameters): each function that is taken over. It becomes a type,
- * symbol_fn; ours, shca_symbol, with the public name; and next_symbol, the one behind us.
+ * FN(return type, symbol, parameters): each function that is taken over. FN makes a type,
+ * symbol_fn; the replacement, shca_symbol, with the public name; and next_symbol, the function
+ * behind it.
  */
 #define FUNCTIONS                                                                               \
 	FN(int, stat, (const char *path, struct stat *st))                                      \
@@ -98,7 +99,7 @@ typedef int entry_order(const struct dirent **a, const struct dirent **b);
 FUNCTIONS
 #undef FN
 
-/* Not on first use: a signal handler may call stat(), and dlsym() is nothing for those. */
+/* Not on first use: a signal handler may call stat(), but not dlsym(). */
 __attribute__((constructor)) static void resolve(void)
 {
 #define FN(ret, symbol, parameters) *(void **)&next_##symbol = dlsym(RTLD_NEXT, #symbol);
@@ -106,12 +107,12 @@ __attribute__((constructor)) static void resolve(void)
 #undef FN
 }
 
-/* Constructors of other libraries may come before ours. */
+/* Constructors of other libraries may run before this one. */
 #define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
 
 /* ---------------------------------------------------------------- /sys */
 
-/* Is it /sys/class/infiniband, one of its sisters, or something below? */
+/* Returns true for /sys/class/infiniband, its two sister directories, and paths below them. */
 static bool is_class(const char *path)
 {
 	static const char *const classes[] = {
@@ -129,8 +130,8 @@ static bool is_class(const char *path)
 	return false;
 }
 
-/* Returns where that path is in the tree of this process's node, put into `buf`; any other path as
- * it is. errno stays. */
+/* Returns the path in the tree of this process's node, in `buf`, or any other path as it is.
+ * Keeps errno. */
 static const char *place(const char *path, char buf[PLACE_MAX])
 {
 	const char *fabric;
@@ -146,8 +147,8 @@ static const char *place(const char *path, char buf[PLACE_MAX])
 	return path;
 }
 
-/* Returns true, with errno, if a file of the tree, at `at`, is to be written or made: as in /sys,
- * nobody may, privileged or not. */
+/* Returns true, with errno, if a file of the tree, at `at`, is to be written or made. As in /sys
+ * nobody may do that, privileged or not. */
 static bool is_refused(const char *path, const char *at, int flags)
 {
 	if (at == path || ((flags & O_ACCMODE) == O_RDONLY && !(flags & (O_CREAT | O_TRUNC))))
@@ -158,7 +159,7 @@ static bool is_refused(const char *path, const char *at, int flags)
 
 /* ---------------------------------------------------------------- /dev */
 
-/* The device whose node that is, or -1. */
+/* Returns the device whose node that is, or -1. */
 static int node(const char *path)
 {
 	if (!path || strncmp(path, NODE_DIR, sizeof(NODE_DIR) - 1) != 0)
@@ -262,7 +263,7 @@ int shca_faccessat(int dir, const char *path, int mode, int flags)
 	return NEXT(faccessat)(dir, place(path, buf), mode, flags);
 }
 
-/* The mode that open() and openat() were given, if there is one. */
+/* Returns the mode that open() and openat() were given, if there is one. */
 #define MODE_AFTER(flags, mode)                                            \
 	do {                                                               \
 		va_list ap;                                                \
@@ -345,7 +346,7 @@ int shca___openat64_2(int dir, const char *path, int flags)
 	return is_refused(path, at, flags) ? -1 : NEXT(__openat64_2)(dir, at, flags);
 }
 
-/* As far as reading and writing go. */
+/* Compares only the flags of reading and writing. */
 static int flags_of(const char *mode)
 {
 	return mode && *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR;
@@ -389,7 +390,7 @@ int shca_scandir64(const char *path, struct dirent ***list, entry_filter *filter
 	return NEXT(scandir64)(place(path, buf), list, filter, order);
 }
 
-/* Entries are found by the names that they have in the tree: these can be opened too. */
+/* Entries are found by the names that they have in the tree, which can be opened too. */
 int shca_glob(const char *pattern, int flags, int (*failed)(const char *path, int error),
 	      glob_t *found)
 {

@@ -24,8 +24,8 @@
 #define MAX_COMP_VECTORS 64
 
 /*
- * Operations that are NULL are refused with EOPNOTSUPP by the inline function in
- * <infiniband/verbs.h>; where that function doesn't look, the table has one that refuses.
+ * Fills in the operations. The inline functions of <infiniband/verbs.h> refuse NULL operations with
+ * EOPNOTSUPP; where they don't check, the table has a function that refuses.
  */
 static void set_ops(struct ibv_context_ops *ops)
 {
@@ -73,7 +73,7 @@ static int comp_vectors(void)
 	return n < MAX_COMP_VECTORS ? (int)n : MAX_COMP_VECTORS;
 }
 
-/* The descriptors that applications poll or put into their tables. */
+/* Opens the descriptors that applications poll or put into their tables. */
 static int open_fds(struct shca_context *ctx)
 {
 	struct ibv_context *ibv = &ctx->vctx.context;
@@ -152,7 +152,7 @@ int ibv_close_device(struct ibv_context *context)
 		shca_leftover_end(ctx);
 		shca_event_destroy(&shca_self.fabric, shca_self.slot, ctx->async_channel,
 				   context->async_fd);
-	} else { /* the parent's channel; only the descriptor is ours */
+	} else { /* the channel is the parent's; only the descriptor is this process's */
 		close(context->async_fd);
 	}
 	close(context->cmd_fd);
@@ -161,7 +161,8 @@ int ibv_close_device(struct ibv_context *context)
 		shca_process_leave();
 	shca_cancel_restore(cancel);
 	/*
-	 * Objects that are left over point to it; a program that touches them still finds memory.
+	 * Objects that are left point to the context; a program that touches them still finds
+	 * memory.
 	 */
 	if (leftovers)
 		return 0;

@@ -17,7 +17,7 @@ static struct shca_device devices[MAX_DEVICES];
 static _Atomic int ndevices; /* stored last, with release */
 static char sysfs[IBV_SYSFS_PATH_MAX];
 
-/* Did all of it fit? */
+/* Returns true if all of the text fits. */
 __attribute__((format(printf, 3, 4))) static bool put(char *buf, size_t len, const char *format,
 						      ...)
 {
@@ -121,7 +121,7 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 	return htobe64(shca_device(device)->hca->guid);
 }
 
-/* May be asked first of all. Without a fabric there is nothing of ours to find in any directory. */
+/* May be called before anything else. Without a fabric there are no devices to find. */
 const char *ibv_get_sysfs_path(void)
 {
 	return shca_process_attach() > 0 ? sysfs : "/sys";

@@ -2,7 +2,7 @@
 /*
  * leftover.c - contexts that may not be used any more although the user still has pointers into
  * them: those that were closed with objects left, and in a forked child those of its parent. The
- * structs stay; what would touch the fabric refuses.
+ * structs stay; functions that would touch the fabric fail.
  */
 #include "verbs.h"
 
@@ -71,8 +71,8 @@ void shca_leftover_refuse(struct shca_context *ctx)
 	ops->post_srq_recv = refuse_post_srq_recv;
 	ops->post_send = refuse_post_send;
 	ops->post_recv = refuse_post_recv;
-	/* Those that <infiniband/verbs.h> refuses when they are not there; those that are left look
-	 * themselves, or only at what doesn't change. */
+	/* <infiniband/verbs.h> refuses these when they are NULL. The others check by themselves,
+	 * or read only what doesn't change. */
 	v->alloc_td = NULL;
 	v->dealloc_td = NULL;
 	v->alloc_parent_domain = NULL;
@@ -109,7 +109,7 @@ static void end(enum shca_object_kind kind, void *object)
 		shca_pd_end(object);
 		break;
 	case SHCA_OBJECT_CHANNEL:
-		/* Its descriptor is the user's: the kernel leaves it open too. */
+		/* The descriptor is the user's: the kernel leaves it open too. */
 		shca_event_destroy(&shca_self.fabric, shca_self.slot,
 				   ((struct shca_channel *)object)->id, -1);
 		break;

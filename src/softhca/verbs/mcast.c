@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mcast.c - multicast groups of UD QPs. There is no subnet manager that would give a group its LID,
- * so the LID is taken as it comes; the GID names the group.
+ * mcast.c - multicast groups of UD QPs. No subnet manager assigns LIDs to groups, so any LID is
+ * accepted; the GID names the group.
  */
 #include "verbs.h"
 

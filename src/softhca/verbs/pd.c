@@ -19,7 +19,7 @@ static int count_pd(struct shca_context *ctx)
 		atomic_fetch_sub(&ctx->hca->pds, 1);
 		return -ENOMEM;
 	}
-	/* So that the reaper knows what to subtract. */
+	/* The reaper subtracts this count. */
 	atomic_fetch_add(&shca_self.proc->pds[ctx->hca_idx], 1);
 	return 0;
 }
@@ -79,7 +79,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	return 0;
 }
 
-/* Every object has locks of its own here: a thread domain is only the promise that they are not
+/* Every object has its own locks here: a thread domain only promises that they are not
  * contended. */
 struct ibv_td *shca_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {

@@ -7,7 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 
-/* Values of the PortInfo attribute (IBA 14.2.5.6) that libibverbs has no names for. */
+/* Values of the PortInfo attribute (IBA 14.2.5.6) for which libibverbs has no names. */
 #define PHYS_LINK_UP 5
 #define WIDTH_4X     2
 #define SPEED_EDR    32
@@ -28,7 +28,7 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 	*a = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		/* the option's choices are in the order of the enum */
+		/* the option's choices have the order of the enum */
 		.active_mtu = (enum ibv_mtu)(IBV_MTU_256 + shca_opt(f, SHCA_O_MTU)),
 		.gid_tbl_len = SHCA_GID_TBL_LEN,
 		.port_cap_flags = ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB,
@@ -71,7 +71,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 			       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* That of the context's port. */
+/* Reads an entry of the GID table of the context's port. */
 static bool gid_at(struct ibv_context *context, unsigned index, union ibv_gid *gid,
 		   enum ibv_gid_type *type)
 {
@@ -90,7 +90,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
 	return 0;
 }
 
-/* The caller's struct may be an older or a newer one. False: the table's entry is empty. */
+/* The caller's struct may be older or newer. Returns false if the table's entry is empty. */
 static bool copy_gid_entry(struct ibv_context *context, unsigned index, void *to, size_t entry_size)
 {
 	struct ibv_gid_entry e = {.gid_index = index, .port_num = SHCA_PORT};
@@ -130,8 +130,8 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	return n;
 }
 
-/* 0 is "InfiniBand or RoCE v1" in this function's own enum, and what empty entries have too; 1 is
- * RoCE v2. */
+/* In this function's own enum 0 is "InfiniBand or RoCE v1", which empty entries have too, and 1
+ * is RoCE v2. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * query.c - what a device says about itself: the fabric's options, and nothing that is not there.
+ * query.c - the attributes of a device: the fabric's options, and no feature that is not there.
  */
 #include "verbs.h"
 
@@ -11,8 +11,8 @@
 #include "clock/clock.h"
 
 #define PAGE_SIZES 0xfffffffffffff000ULL /* 4 KiB and all powers of two above */
-#define ACK_DELAY  16                    /* 4.096 us * 2^16: as the ConnectX has it */
-#define CLOCK_KHZ  1000000               /* timestamps count nanoseconds */
+#define ACK_DELAY  16                    /* 4.096 us * 2^16, as the ConnectX has it */
+#define CLOCK_KHZ  1000000               /* time stamps count nanoseconds */
 
 static int clip_int(int64_t n)
 {
@@ -76,8 +76,8 @@ static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *
 	fill_limits(f, a);
 }
 
-/* No region is ever pinned, so on-demand regions can do what the others can. XRC is the exception
- * that programs must expect: adapters of the field offer it without atomics. */
+/* Regions are never pinned by the kernel, so on-demand regions can do what others can. XRC is
+ * the exception that programs must expect: adapters of the field offer ODP without XRC atomics. */
 static void fill_odp(const struct shca_fabric *f, struct ibv_device_attr_ex *a)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
@@ -125,7 +125,7 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	return 0;
 }
 
-/* The raw clock is a count of ticks: all of it is in tv_nsec, as mlx5 has it, whatever its size. */
+/* The raw clock is a count of ticks: as in mlx5 all of it is in tv_nsec, whatever its size. */
 int shca_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	SHCA_CLOCKED(TIME, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unsupported.c - the functions for which there is nothing here. They must be refused by us: the
- * real library would take our objects for its own. Device memory, flows, work queues and counters
- * are not here: they have no functions but the operations that a context leaves NULL.
+ * unsupported.c - functions that are not supported. They must fail here, because the real library
+ * would take our objects for its own. Device memory, flows, work queues and counters need no
+ * function here: the context leaves their operations NULL.
  */
 #include "verbs.h"
 

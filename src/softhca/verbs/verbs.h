@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs.h - what the files of this folder tell each other. The entry points that applications call
- * (ibv_*) are declared by <infiniband/verbs.h>; those that it leaves to providers are declared
- * here.
+ * verbs.h - the interface between the files of this folder. <infiniband/verbs.h> declares the entry
+ * points that applications call (ibv_*); those that it leaves to providers are declared here.
  */
 #ifndef SHCA_VERBS_H
 #define SHCA_VERBS_H
@@ -15,28 +14,29 @@
 #include "fabric/address.h"
 #include "hca/domains.h"
 
-/* The library's own ports and tables. */
+/* Number of the only port. */
 #define SHCA_PORT 1
 
 /* process.c */
 
-/* Attaches to the fabric that the environment names: 1, or 0 when it names none, or -errno. What is
- * wrong is said on stderr, once. */
+/* Attaches to the fabric that the environment names. Returns 1, 0 if none is named, or -errno.
+ * Prints what is wrong to stderr, once. */
 int shca_process_attach(void);
-/* A context is opened: takes a slot of the fabric and starts the engine if there is none yet. 0 or
- * -errno. */
+/* Counts a context that is being opened. Takes a slot of the fabric and starts the engine if
+ * there is none yet. Returns 0 or -errno. */
 int shca_process_enter(void);
-/* A context of this process is closed. */
+/* Counts a context of this process as closed. */
 void shca_process_leave(void);
 
 /* device.c */
 
 /*
- * Makes the devices of this process's node. Called once, when the fabric is attached. 0 or -errno.
+ * Makes the devices of this process's node; called once, when the fabric is attached. Returns 0 or
+ * -errno.
  */
 int shca_devices_make(void);
-/* The device whose node below /dev/infiniband has that name; -1 if it is none of ours. Any thread,
- * any time. */
+/* Returns the device whose node below /dev/infiniband has that name, or -1. Any thread, at any
+ * time. */
 int shca_devices_find(const char *dev_name);
 
 static inline struct shca_device *shca_device(struct ibv_device *dev)
@@ -57,22 +57,23 @@ int shca_dealloc_td(struct ibv_td *td);
 struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
 					struct ibv_parent_domain_init_attr *attr);
 
-/* What it counts for on the device is given back; the struct stays. */
+/* Gives back what the domain counts for on the device; the struct stays. */
 void shca_pd_end(struct shca_pd *pd);
 
 /* leftover.c */
 
-/* Ends what is left in a context that is being closed. */
+/* Ends the objects that are left in a context that is being closed. */
 void shca_leftover_end(struct shca_context *ctx);
-/* A context that this process must not use (any more): what its tables and its objects point to
- * refuses from here on. */
+/* Makes the functions in the tables of a context and its objects fail: this process must not use
+ * them (any more). */
 void shca_leftover_refuse(struct shca_context *ctx);
 
 /* unsupported.c */
 int shca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int shca_dealloc_mw(struct ibv_mw *mw);
 
-/* What ibv_devinfo and providers take from libibverbs though its public header doesn't have it. */
+/* Functions that ibv_devinfo and providers take from libibverbs though its public header doesn't
+ * have them. */
 #pragma GCC visibility push(default)
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type);

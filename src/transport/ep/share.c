@@ -84,7 +84,7 @@ int tq_peer_error(struct tq_peer *peer)
 
 	tq_lock(&ep->lock);
 	/* The protocol is told of the failure when the log has said why. */
-	gone = peer->failed || link->left;
+	gone = peer->failed || tq_link_is_closing(link, TQ_THERE);
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;
 }

@@ -252,7 +252,7 @@ static void not_posted(struct tq_net *net)
 /* The buffer is posted: its link is owed a credit. */
 static void return_credit(struct tq_net *net, const struct tq_bounce *b)
 {
-	if (b->link && !b->link->failed)
+	if (b->link && !tq_link_has_failed(b->link))
 		tq_credit_owe(net, b->link, b->cls);
 }
 
@@ -384,7 +384,7 @@ static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
 	    tq_msg_check(hdr, wc->byte_len))
 		return NULL;
 	link = tq_link_find(net, tq_get32(hdr->conn));
-	if (!link || link->failed || link->bank != b->bank)
+	if (!link || tq_link_has_failed(link) || link->bank != b->bank)
 		return NULL;
 	if (hdr->type == TQ_MSG_CREDIT && b->cls != TQ_SMALL)
 		return NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections as a whole: opening, what is due, leaving, closing. */
+/* Connections as a whole: opening, what is due, closing. */
 #include "net/connections.h"
 
 #include <errno.h>
@@ -8,9 +8,7 @@
 #include <time.h>
 
 /* How often the clock is read to see whether peers are to be checked. */
-#define CHECK_POLLS  1024
-#define BYE_INTERVAL (20 * TQ_MS)
-#define BYE_LIMIT    (250 * TQ_MS)
+#define CHECK_POLLS 1024
 
 uint64_t tq_now(void)
 {
@@ -57,7 +55,7 @@ static void failed_free(struct tq_net *net, struct tq_lane *lane)
 
 	DL_DELETE(net->connections->failed, lane);
 	tq_lane_destroy(net, lane);
-	tq_node_lane_gone(net, node);
+	tq_node_put(net, node);
 }
 
 void tq_connections_close(struct tq_net *net)
@@ -82,189 +80,6 @@ void tq_connections_close(struct tq_net *net)
 	tq_handles_destroy(&connections->numbers);
 	free(connections);
 	net->connections = NULL;
-}
-
-/* ---- closing ---- */
-
-static void promise(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_oob_hdr ack = tq_oob_hdr(net, link, TQ_OOB_BYE_ACK, 0);
-
-	link->promised = true;
-	tq_oob_send(net, link, &ack, sizeof(ack));
-}
-
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
-{
-	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
-
-	if (!link)
-		return;
-	if (h->type == TQ_OOB_BYE_ACK) {
-		link->contact->stopped = true;
-		/* It may leave as well, and need not wait for us. */
-		if (link->leaving && !link->promised)
-			promise(net, link);
-		return;
-	}
-	link->left = true;
-	link->contact->bye_heard = tq_now();
-	net->connections->others_leave = true;
-	net->connections->gone_due = 0;
-	net->connections->nacks_owed += !link->contact->owed_ack;
-	link->contact->owed_ack = true;
-}
-
-/* Sends that end only by what the process does. (The HCA ends the others, if with an error.) */
-static bool waits_for(const struct tq_link *link)
-{
-	const struct tq_pair *pair;
-	const struct tq_send_req *s;
-
-	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
-		DL_FOREACH2(pair->send_reqs, s, pnext) {
-			if (s->state != TQ_SEND_REQ_DIRECT && s->state != TQ_SEND_REQ_WRITING)
-				return true;
-		}
-	}
-	return false;
-}
-
-static const char not_received[] = "it has closed and not received what was sent to it";
-
-/* What we had sent to those that leave has arrived, and no more will be sent. */
-static void send_acks(struct tq_net *net)
-{
-	struct tq_link *link, *tmp;
-
-	HASH_ITER(hh, net->connections->links, link, tmp) {
-		if (link->contact->owed_ack) {
-			promise(net, link);
-			link->contact->owed_ack = false;
-			if (waits_for(link))
-				tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, not_received);
-		}
-	}
-	net->connections->nacks_owed = 0;
-}
-
-static void drop_gone(struct tq_net *net, struct tq_link *link)
-{
-	if (link->backlog || waits_for(link))
-		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, not_received);
-	else
-		tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s has left.", tq_link_name(link));
-}
-
-/* One that has not repeated its goodbye for so long is gone: what waits for it would do so for
- * ever. */
-static void poll_gone(struct tq_net *net, uint64_t now)
-{
-	struct tq_connections *connections = net->connections;
-	struct tq_link *link, *tmp;
-
-	connections->others_leave = false;
-	connections->gone_due = UINT64_MAX;
-	HASH_ITER(hh, connections->links, link, tmp) {
-		uint64_t due = link->contact->bye_heard + BYE_LIMIT;
-
-		if (!link->left || link->failed)
-			continue;
-		if (now >= due) {
-			drop_gone(net, link);
-			continue;
-		}
-		connections->others_leave = true;
-		if (due < connections->gone_due)
-			connections->gone_due = due;
-	}
-}
-
-static bool may_send_to_us(const struct tq_link *link)
-{
-	return link->bank && !link->failed && !link->contact->stopped;
-}
-
-static bool is_awaited(const struct tq_link *link)
-{
-	return link->leaving && may_send_to_us(link);
-}
-
-/* From when it has been said, the answer is waited for. */
-static void say_bye(struct tq_net *net, struct tq_link *link, uint64_t now)
-{
-	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
-	struct tq_contact *c = link->contact;
-
-	if (!tq_oob_send(net, link, &bye, sizeof(bye)))
-		return;
-	if (c->owes_bye)
-		c->leave_until = now + BYE_LIMIT;
-	c->owes_bye = false;
-	c->bye_due = now + BYE_INTERVAL;
-}
-
-/* Datagrams are lost; and there may be fewer buffers for them than processes to say it to. */
-static void poll_byes(struct tq_net *net, uint64_t now)
-{
-	struct tq_connections *connections = net->connections;
-	struct tq_link *link, *tmp;
-
-	connections->leaving = false;
-	connections->bye_due = UINT64_MAX;
-	HASH_ITER(hh, connections->links, link, tmp) {
-		struct tq_contact *c = link->contact;
-
-		if (link->failed || !(c->owes_bye || is_awaited(link)))
-			continue;
-		if (c->owes_bye || c->bye_due <= now)
-			say_bye(net, link, now);
-		connections->leaving = true;
-		if (c->owes_bye)
-			connections->bye_due = now;
-		else if (c->bye_due < connections->bye_due)
-			connections->bye_due = c->bye_due;
-	}
-}
-
-void tq_link_leave(struct tq_net *net, struct tq_link *link)
-{
-	link->leaving = true;
-	/* Also to those that we need not wait for: they may be waiting for us. */
-	link->contact->owes_bye = link->bank || link->connected;
-	net->connections->leaving = true;
-	net->connections->bye_due = 0;
-}
-
-static bool has_left(const struct tq_link *link)
-{
-	const struct tq_contact *c = link->contact;
-
-	return link->failed || (!c->owes_bye && (!is_awaited(link) || tq_now() >= c->leave_until));
-}
-
-bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
-{
-	return has_left(link) && tq_oob_idle(net);
-}
-
-void tq_connections_leave(struct tq_net *net)
-{
-	struct tq_link *link, *tmp;
-
-	HASH_ITER(hh, net->connections->links, link, tmp)
-		tq_link_leave(net, link);
-}
-
-bool tq_connections_left(const struct tq_net *net)
-{
-	struct tq_link *link, *tmp;
-
-	HASH_ITER(hh, net->connections->links, link, tmp) {
-		if (!has_left(link))
-			return false;
-	}
-	return tq_oob_idle(net);
 }
 
 /* ---- polling ---- */
@@ -315,7 +130,7 @@ static int poll_requests(struct tq_net *net, uint64_t now)
 
 	net->connections->due = UINT64_MAX;
 	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (rq->sent && !rq->link->failed &&
+		if (rq->sent && !tq_link_has_failed(rq->link) &&
 		    (rq->due <= now || has_expired(net, rq, now))) {
 			poll_request(net, rq, now);
 			n++;
@@ -331,7 +146,7 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	const struct tq_contact *c = link->contact;
 	const char *why = c->why ? c->why : "A connection failed.";
 	/* Of one that has said goodbye it is none, unless something is lost. */
-	bool news = !link->left || waits_for(link);
+	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
 	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
 	net->failures += news;
@@ -403,7 +218,7 @@ static int report_hold_lanes(struct tq_net *net)
 		next = link->contact->next_hold;
 		link->contact->next_hold = NULL;
 		link->contact->wants_hold = false;
-		if (!link->failed && link->peer)
+		if (!tq_link_has_failed(link) && link->peer)
 			tq_core_lane_ready(net->core, link->peer);
 	}
 	return n;
@@ -435,9 +250,10 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_lane *lane = link->node->control;
 
-	if (link->failed || link->left || link->leaving)
+	if (tq_link_has_failed(link) || tq_link_is_closing(link, TQ_THERE) ||
+	    tq_link_is_closing(link, TQ_HERE))
 		return;
-	if (!link->connected) {
+	if (!tq_link_is_connected(link)) {
 		if (!link->peer || !tq_core_awaits(link->peer))
 			return;
 		if (tq_fate_has_died(net, link))
@@ -475,17 +291,17 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 	if (connections->failed)
 		n += free_flushed(net);
 	if (connections->nacks_owed && tq_control_idle(net))
-		send_acks(net);
+		tq_acks_send(net);
 	if (connections->requests || connections->leaving || connections->cut ||
 	    connections->others_leave || connections->broken) {
 		uint64_t now = tq_now();
 
 		if (connections->others_leave && connections->gone_due <= now)
-			poll_gone(net, now);
+			tq_gone_poll(net, now);
 		if (connections->due <= now)
 			n += poll_requests(net, now);
 		if (connections->leaving && connections->bye_due <= now)
-			poll_byes(net, now);
+			tq_byes_poll(net, now);
 		*next = connections->due;
 		tq_cut_poll(net, now, next);
 		if (connections->leaving && connections->bye_due < *next)

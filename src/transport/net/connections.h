@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Connections: what lane_connect.c (lanes and requests for them), fail.c (failures), lane_qp.c (the
- * lanes' INI QPs), target.c (TGT QPs for others' lanes), node.c (nodes and links) and connections.c
- * (opening, polling, closing) share.
+ * lanes' INI QPs), target.c (TGT QPs for others' lanes), link.c (links), node.c (nodes), leave.c
+ * (goodbyes) and connections.c (opening, polling, closing) share.
  *
  * Each connection is simplex. Who wants a lane makes an INI QP and asks a process of the node for a
  * TGT QP; each further process of that node is asked to open that TGT QP, and has confirmed the
@@ -56,7 +56,6 @@ struct tq_contact {
 	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
 	bool no_hold;                     /* it takes no more hold lanes */
 	bool no_bulk;                     /* it takes no bulk lane: the control lane stands in */
-	bool stopped;                     /* it has promised to send us nothing more */
 	bool owes_bye;                    /* goodbye: it has still to be said; */
 	uint64_t bye_due;                 /* then, when it is said again, */
 	uint64_t leave_until;             /* and how long its answer is waited for */
@@ -126,9 +125,8 @@ static inline bool tq_is_limit(int error)
 
 #define TQ_MS UINT64_C(1000000) /* tq_now() counts ns */
 uint64_t tq_now(void);
-/* For sentences. */
-const char *tq_link_name(const struct tq_link *link);
-const char *tq_lane_name(const struct tq_lane *lane); /* of its kind */
+/* The name of the kind of lane, for sentences. */
+const char *tq_lane_name(const struct tq_lane *lane);
 
 /* ---- lane_connect.c ---- */
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
@@ -143,16 +141,16 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane);
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 /* ---- fail.c ---- */
-/* Ends what the links that tq_link_fail() marked have under way here. To be called where nobody
- * iterates over lanes or requests. */
-void tq_links_tear_down(struct tq_net *net);
 /* The lane can't be used any more; nor can the processes that it was used towards be reached. The
  * failed work was for `link`; NULL: unknown. */
 void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		  const char *cause);
 /* A process says that the connection to it has failed there, or that it knows of ours. */
 void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h);
-/* The link's process is told no more that it has failed here. */
+/* Tells the link's process that the link has failed here, until it knows or connect_timeout is
+ * over.
+ */
+void tq_link_cut(struct tq_net *net, struct tq_link *link);
 void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
 /* Tells those again that have not answered; *due: no later than the next. */
 void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due);
@@ -175,8 +173,19 @@ void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *h);
 /* The end of the sentence for the log: what to look at. "": nothing. */
 const char *tq_fate_text(const struct tq_link *link);
 
-/* ---- connections.c ---- */
+/* ---- leave.c ---- */
+/* Handles a goodbye, or the promise that answers ours. */
 void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h);
+/* Returns true if sends are under way that end only by what the link's process does. */
+bool tq_link_waits(const struct tq_link *link);
+/* Sends the promises that are due, when all that was sent has arrived. */
+void tq_acks_send(struct tq_net *net);
+/* Fails links whose processes said goodbye and are gone. */
+void tq_gone_poll(struct tq_net *net, uint64_t now);
+/* Sends goodbyes that are due, again until they are answered. */
+void tq_byes_poll(struct tq_net *net, uint64_t now);
+
+/* ---- connections.c ---- */
 /* To the log: why the link has failed. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
 
@@ -186,8 +195,8 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		 struct tq_lane **lane);
 /* Connects it to the TGT QP, which takes `rd_atomic` reads. */
 int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, uint8_t rd_atomic);
-/* Its work is flushed. */
-void tq_lane_stop(struct tq_lane *lane);
+/* Puts the lane into TQ_LANE_FAILED, so that its work is flushed. */
+void tq_lane_stop(struct tq_net *net, struct tq_lane *lane);
 /* Nothing on it is waited for. */
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane);
 bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link);
@@ -203,15 +212,12 @@ void tq_targets_named(struct tq_net *net, struct tq_link *link);
 void tq_targets_drop(struct tq_net *net, const struct tq_link *link); /* NULL: all */
 
 /* ---- node.c ---- */
-struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
-/* The link of a process that asked before it was a peer; NULL: its address is no good, or there are
- * too many. */
-struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address);
-void tq_links_free(struct tq_net *net);
 /* What its datagrams go by; NULL: its address can't be resolved, for now. */
 struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node);
 void tq_node_retire_lanes(struct tq_net *net, struct tq_node *node);
-/* A lane of it has gone. */
-void tq_node_lane_gone(struct tq_net *net, struct tq_node *node);
+/* Finds the node of an address, or makes it. NULL: no memory. */
+struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *a);
+/* Frees the node if no link and no lane is left there. */
+void tq_node_put(struct tq_net *net, struct tq_node *node);
 
 #endif

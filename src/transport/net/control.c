@@ -113,7 +113,7 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 
 	if (!b)
 		return -ENOMEM;
-	if (link->connected && !link->credits[tq_class_of(link, len)])
+	if (tq_link_is_connected(link) && !link->credits[tq_class_of(link, len)])
 		TQ_COUNT(net->stats, no_credit);
 	if (!link->backlog)
 		tq_post_lane(net, link);
@@ -182,7 +182,7 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 	int events = 0;
 
 	while ((b = link->backlog)) {
-		if (link->failed) {
+		if (tq_link_has_failed(link)) {
 			drop_backlog(net, link);
 			break;
 		}
@@ -200,9 +200,9 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
  * of its node may need. */
 static bool is_gone(struct tq_net *net, struct tq_link *link)
 {
-	if (link->left && link->promised)
+	if (tq_link_is_closing(link, TQ_THERE) && tq_link_is_quiet(link, TQ_HERE))
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "it has closed");
-	return link->failed;
+	return tq_link_has_failed(link);
 }
 
 int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
@@ -282,7 +282,7 @@ bool tq_control_waits(const struct tq_net *net)
 
 bool tq_control_moves(const struct tq_link *link)
 {
-	return link->backlog && !link->backpressured && !link->failed;
+	return link->backlog && !link->backpressured && !tq_link_has_failed(link);
 }
 
 bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
@@ -353,7 +353,8 @@ static bool lane_idle(struct tq_net *net, struct tq_lane *lane)
 		return false;
 	for (i = 0; i < lane->nconfirmed; i++) {
 		link = lane->confirmed[i];
-		if (link->connected && !link->failed && !link->left) {
+		if (tq_link_is_connected(link) && !tq_link_has_failed(link) &&
+		    !tq_link_is_closing(link, TQ_THERE)) {
 			tq_lane_drain(net, lane, link);
 			return false;
 		}

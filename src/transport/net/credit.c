@@ -85,6 +85,8 @@ int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_contro
 	int cls, rc;
 
 	rc = link->bank ? 0 : bank_give(net, link);
+	if (!rc)
+		tq_link_up(net, link, TQ_THERE);
 	for (cls = 0; !rc && cls < TQ_CLASSES; cls++) {
 		terms->srqn[cls] = link->bank->srqn[cls];
 		terms->size[cls] = link->bank->size[cls];
@@ -99,7 +101,7 @@ void tq_control_backpressure(struct tq_net *net, bool stop)
 
 	net->control->backpressured = stop;
 	DL_FOREACH2(net->control->from, link, from_next)
-		if (!link->failed && !link->left && !link->promised)
+		if (tq_link_is_open(link))
 			tq_control_send_backpressure(net, link, stop);
 }
 
@@ -177,7 +179,7 @@ bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr)
 {
 	int cls;
 
-	for (cls = 0; link->connected && cls < TQ_CLASSES; cls++) {
+	for (cls = 0; tq_link_is_connected(link) && cls < TQ_CLASSES; cls++) {
 		if (hdr->credits[cls] > TQ_CREDITS_MAX - link->credits[cls])
 			return false;
 		link->credits[cls] += hdr->credits[cls];
@@ -195,7 +197,7 @@ int tq_credit_poll(struct tq_net *net)
 	LL_FOREACH_SAFE2(control->owing, link, next, next_owing) {
 		/* Another message may have taken them along. Also while we leave: what waits for
 		 * them has to come before the other can acknowledge that. */
-		if (!link->failed && !link->left && !link->promised && credit_is_due(link)) {
+		if (tq_link_is_open(link) && credit_is_due(link)) {
 			if (!tq_post_lane(net, link))
 				continue;
 			grow(link);

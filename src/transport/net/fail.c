@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Failures: of a link, of a lane, of all; who else fails with it, and that the other process is
- * told.
+/* Failures of a lane, and of all: which links fail with them, and how their processes learn of it.
  */
 #include "net/connections.h"
 
@@ -30,12 +28,12 @@ static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 		c->cut_backoff *= 2;
 }
 
-static void start_cut(struct tq_net *net, struct tq_link *link)
+void tq_link_cut(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *c = link->contact;
 	uint64_t now = tq_now();
 
-	if (link->left || c->cut_until)
+	if (tq_link_is_closing(link, TQ_THERE) || c->cut_until)
 		return;
 	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	c->cut_backoff = FIRST_CUT_BACKOFF;
@@ -53,67 +51,7 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 	net->nrequests--;
 }
 
-/* ---- links ---- */
-
-static char *sentence(const struct tq_link *link, enum tq_fail how, const char *format,
-		      va_list args)
-{
-	char why[512];
-	int n = 0;
-
-	if (how == TQ_FAIL_GIVEN_UP)
-		n = snprintf(why, sizeof(why),
-			     "The connection to %s was given up: ", tq_link_name(link));
-	if (n >= (int)sizeof(why))
-		return NULL;
-	vsnprintf(why + n, sizeof(why) - (size_t)n, format, args);
-	n = (int)strlen(why);
-	if (how == TQ_FAIL_GIVEN_UP && n + 1 < (int)sizeof(why))
-		memcpy(why + n, ".", 2);
-	return strdup(why);
-}
-
-void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
-		  ...)
-{
-	va_list args;
-
-	if (link->failed)
-		return;
-	link->failed = true;
-	if (how == TQ_FAIL_LOST && !link->left)
-		tq_fate_inquire(link, tq_now());
-	va_start(args, format);
-	link->contact->why = sentence(link, how, format, args);
-	va_end(args);
-	start_cut(net, link);
-	LL_PREPEND2(net->connections->failing, link, contact->next_failed);
-}
-
-/* Ends what the link has asked for, and what would wait for ever for a receive of its process. */
-static void tear_down(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_lane *lane, *tmp;
-
-	tq_requests_drop(net, link);
-	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
-		if (lane->taken && lane->user == link)
-			tq_lane_retire(net, lane);
-	}
-}
-
-void tq_links_tear_down(struct tq_net *net)
-{
-	struct tq_connections *connections = net->connections;
-	struct tq_link *link;
-
-	/* With one link others may fail. */
-	while ((link = connections->failing)) {
-		LL_DELETE2(connections->failing, link, contact->next_failed);
-		LL_PREPEND2(connections->broken, link, contact->next_failed);
-		tear_down(net, link);
-	}
-}
+/* ---- all ---- */
 
 /* Fails all links, for which one sentence stands. */
 static void fail_all(struct tq_net *net, const char *why)
@@ -121,7 +59,7 @@ static void fail_all(struct tq_net *net, const char *why)
 	struct tq_link *link, *tmp;
 
 	HASH_ITER(hh, net->connections->links, link, tmp) {
-		if (!link->failed)
+		if (!tq_link_has_failed(link))
 			link->contact->reported = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
 			     tq_link_name(link), why);
@@ -203,7 +141,7 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
 		struct tq_link *link = lane->confirmed[i];
 
-		if (link->failed)
+		if (tq_link_has_failed(link))
 			continue;
 		link->contact->culprit = culprit->nonce;
 		link->contact->reported = true;
@@ -258,7 +196,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
 		/* Others of that node will say the same. */
-		link->contact->reported = culprit->failed || culprit->contact->blamed;
+		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "%s has cut the connection: it failed there with that to %s.",
@@ -281,8 +219,8 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 	}
 	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
 	tq_oob_send(net, link, &ack, sizeof(ack));
-	link->contact->stopped = true;
-	if (!link->failed && !link->leaving)
+	tq_link_quiet(net, link, TQ_THERE);
+	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
 		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
 }
 

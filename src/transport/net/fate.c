@@ -58,8 +58,8 @@ static void ask_mates(struct tq_net *net, struct tq_link *link)
 	HASH_ITER(hh, net->connections->links, mate, tmp) {
 		struct tq_oob_hdr ask;
 
-		if (mate == link || mate->node != link->node || mate->failed || mate->left ||
-		    i++ < c->mates_asked)
+		if (mate == link || mate->node != link->node || tq_link_has_failed(mate) ||
+		    tq_link_is_closing(mate, TQ_THERE) || i++ < c->mates_asked)
 			continue;
 		ask = tq_oob_hdr(net, mate, TQ_OOB_ASK, link->nonce);
 		tq_oob_send(net, mate, &ask, sizeof(ask));

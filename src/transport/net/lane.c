@@ -199,7 +199,8 @@ void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
 		struct tq_posted *slot = tq_lane_slot(lane, i);
 
-		if (!slot->again || !tq_lane_confirmed(lane, slot->link) || slot->link->failed)
+		if (!slot->again || !tq_lane_confirmed(lane, slot->link) ||
+		    tq_link_has_failed(slot->link))
 			continue;
 		TQ_COUNT(net->stats, repeated);
 		slot->again(net, slot);
@@ -299,7 +300,7 @@ void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
 {
 	/* With a full send queue there is a signalled send in it, and then this is tried again; in
 	 * the completion queue there is a slot for it. */
-	if (lane->user && !lane->user->failed)
+	if (lane->user && !tq_link_has_failed(lane->user))
 		report(net, lane, lane->user->srqn[TQ_SMALL]);
 }
 
@@ -351,7 +352,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 	uint64_t size = 0;
 	int rc;
 
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		return -EIO;
 	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {
 		if (wants_back(net, sg))

@@ -167,7 +167,7 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	}
 	lane->nconfirmed = 0;
 	tq_lane_await_all(net, lane);
-	tq_lane_stop(lane);
+	tq_lane_stop(net, lane);
 	DL_APPEND(net->connections->failed, lane);
 	while ((rq = lane->requests)) {
 		struct tq_link *link = rq->link;
@@ -243,7 +243,7 @@ struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum t
 	assert(kind != TQ_LANE_HOLD);
 	if (link->ready[kind])
 		return link->ready[kind];
-	if (link->failed || link->contact->asked[kind])
+	if (tq_link_has_failed(link) || link->contact->asked[kind])
 		return NULL;
 	/* What the bulk lane carries waits for no receive, so it doesn't block the other. */
 	if (kind == TQ_LANE_BULK && (link->node->no_bulk || link->contact->no_bulk))
@@ -260,7 +260,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 	struct tq_node *node = link->node;
 	struct tq_lane *lane, *other = NULL;
 
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		return NULL;
 	DL_FOREACH(node->hold, lane) {
 		if (lane->state == TQ_LANE_READY && !lane->taken) {
@@ -331,13 +331,13 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 	if (lane->kind != TQ_LANE_CONTROL)
 		return;
 	/* A lane that was made anew doesn't change the terms. */
-	for (int c = 0; c < TQ_CLASSES && !link->connected; c++) {
+	for (int c = 0; c < TQ_CLASSES && !tq_link_is_connected(link); c++) {
 		link->srqn[c] = tq_get32(rep->srqn[c]);
 		link->size[c] = tq_get32(rep->size[c]);
 		link->credits[c] = tq_get32(rep->credits[c]);
 	}
 	link->conn = tq_get32(rep->conn);
-	link->connected = true;
+	tq_link_up(net, link, TQ_HERE);
 	tq_control_connected(net, link);
 }
 
@@ -407,7 +407,8 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	struct tq_request *rq;
 
 	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
-	if (!rq || !rq->sent || rq->link->failed || rq->link->nonce != tq_get64(rep->hdr.from))
+	if (!rq || !rq->sent || tq_link_has_failed(rq->link) ||
+	    rq->link->nonce != tq_get64(rep->hdr.from))
 		return; /* a late one, to a link that has failed, or to what was not asked yet */
 	rq->heard = tq_now();
 	rq->silent = 0;

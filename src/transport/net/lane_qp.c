@@ -8,6 +8,25 @@
 
 #define RNR_RETRY_FOREVER 7
 
+static const char *const state_names[TQ_LANE_STATES] = {
+	[TQ_LANE_CONNECTING] = "CONNECTING",
+	[TQ_LANE_READY] = "READY",
+	[TQ_LANE_FAILED] = "FAILED",
+};
+
+static const uint16_t next_states[TQ_LANE_STATES] = {
+	[TQ_LANE_CONNECTING] = 1u << TQ_LANE_READY | 1u << TQ_LANE_FAILED,
+	[TQ_LANE_READY] = 1u << TQ_LANE_FAILED,
+};
+
+static const struct tq_states states = {"lane", state_names, next_states};
+
+static void set_state(struct tq_net *net, struct tq_lane *lane, enum tq_lane_state to)
+{
+	tq_states_change(&states, net->core->trace, lane, lane->state, to);
+	lane->state = to;
+}
+
 static uint32_t depth_of(const struct tq_net *net, enum tq_lane_kind kind)
 {
 	const struct tq_params *params = net->params;
@@ -121,18 +140,18 @@ int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, 
 	if (error)
 		return -error;
 	lane->tgt_qpn = tgt_qpn;
-	lane->state = TQ_LANE_READY;
+	set_state(net, lane, TQ_LANE_READY);
 	TQ_COUNT(net->stats, connections);
 	return 0;
 }
 
-void tq_lane_stop(struct tq_lane *lane)
+void tq_lane_stop(struct tq_net *net, struct tq_lane *lane)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	/* It may be there already, by a failure of its own. */
 	ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE);
-	lane->state = TQ_LANE_FAILED;
+	set_state(net, lane, TQ_LANE_FAILED);
 }
 
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)

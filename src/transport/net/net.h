@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "net/link.h"
 #include "net/objects.h"
 
 /* ---- wire.c ---- */
@@ -258,20 +259,6 @@ void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane);
  * of that number), and if nobody knows what became of the others those that use it, with one
  * sentence that names the cause and the peer. */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
-/* Why a link fails. */
-enum tq_fail {
-	TQ_FAIL_GIVEN_UP, /* by a decision here; the sentence is "The connection to X was given up:
-			     " and what the caller says */
-	TQ_FAIL_KNOWN,    /* the caller's sentence says all */
-	TQ_FAIL_LOST      /* its process may have died, which is found out before the report */
-};
-/*
- * Marks the link as failed, once, with a sentence for the log. Nothing more is posted towards its
- * process, which learns of it. What is under way ends later, in tq_connections_report(), so the
- * caller may go on with its links, lanes and requests.
- */
-void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
-		  ...) __attribute__((format(printf, 4, 5)));
 /* All of them, with all that is under way: net->broken_reason says why. */
 void tq_conn_break(struct tq_net *net);
 /*
@@ -292,14 +279,6 @@ bool tq_connections_settled(const struct tq_net *net);
 /* Retransmissions and timeouts; returns events. *next: ns until it wants to be called again
  * (UINT64_MAX: no need). */
 int tq_connections_poll(struct tq_net *net, uint64_t *next);
-/* An address as published; link by address. */
+/* The address as published. */
 const void *tq_connections_address(struct tq_net *net, size_t *len);
-int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,
-		struct tq_link **link);
-/* The peer that was added with that address; NULL: none. */
-struct tq_peer *tq_link_peer(struct tq_net *net, const void *address, size_t len);
-void tq_link_remove(struct tq_net *net, struct tq_link *link);
-/* The link that has this number here (struct tq_msg_hdr's conn); NULL: none. */
-struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn);
-
 #endif

@@ -84,7 +84,8 @@ enum tq_lane_kind { TQ_LANE_CONTROL, TQ_LANE_BULK, TQ_LANE_HOLD };
 enum tq_lane_state {
 	TQ_LANE_CONNECTING, /* the TGT QP is being asked for */
 	TQ_LANE_READY,
-	TQ_LANE_FAILED /* in ERR: its work is being flushed; it goes with the last of it */
+	TQ_LANE_FAILED, /* in ERR: its work is being flushed; it goes with the last of it */
+	TQ_LANE_STATES
 };
 
 /*
@@ -191,45 +192,6 @@ struct tq_bank {
 	struct tq_bounces *bounces[TQ_CLASSES];
 	struct tq_bounce *used[TQ_CLASSES]; /* stack of buffers to be posted again */
 	struct tq_bank *next;
-};
-
-struct tq_link {
-	struct tq_peer *peer;
-	struct tq_node *node;
-	uint32_t ud_qpn, ud_qkey; /* where it answers connection requests */
-	uint64_t nonce; /* a random number of its endpoint's: names it, and tells its lives apart */
-	struct tq_contact *contact; /* connections.h: its address, what waits */
-	struct tq_lane *ready[2]; /* its node's control and bulk lane, once it has confirmed them */
-
-	/* As sender to it; given by its answer for the control lane. */
-	bool connected;
-	uint32_t conn; /* our number there */
-	uint32_t srqn[TQ_CLASSES];
-	uint32_t size[TQ_CLASSES]; /* bytes of its buffers */
-	uint32_t credits[TQ_CLASSES];
-	struct tq_backlog *backlog;                  /* FIFO */
-	uint64_t backlog_bytes;                      /* of its messages with data */
-	struct tq_backlog *backpressure;             /* of these, the BACKPRESSURE; NULL: none */
-	struct tq_link *waiting_next, *waiting_prev; /* control.c: links with a backlog */
-	bool backpressured;                          /* it asked for no more eager data */
-	struct tq_put *puts;                         /* FIFO */
-	uint32_t nputs;
-	struct tq_link *puts_next, *puts_prev; /* put.c: links with puts that wait */
-
-	/* As receiver from it. */
-	struct tq_bank *bank; /* control SRQs that it uses; NULL: it has not connected */
-	uint32_t here; /* its number here: index and check; given by node.c when the link is made */
-	uint32_t granted[TQ_CLASSES];          /* credits that it has in all */
-	uint32_t owed[TQ_CLASSES];             /* of these, to return */
-	struct tq_link *from_next, *from_prev; /* credit.c: links that have a bank */
-	bool leaving;                          /* we have said goodbye to it */
-	bool promised;                         /* to send it nothing more: it may go */
-	bool failed; /* by tq_link_fail(); control.c and rdma.c drop, and end with -EIO, what they
-			hold of it when they are polled next */
-	bool left;   /* it has said that it closes: no CREDIT to it any more */
-	struct tq_link *next_owing; /* links to which CREDIT may have to be sent */
-	bool owing;
-	UT_hash_handle hh; /* by nonce */
 };
 
 struct tq_net {

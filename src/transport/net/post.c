@@ -92,7 +92,7 @@ bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
-	if (link->connected && link->ready[TQ_LANE_CONTROL])
+	if (tq_link_is_connected(link) && link->ready[TQ_LANE_CONTROL])
 		return link->ready[TQ_LANE_CONTROL];
 	tq_lane_request(net, link, TQ_LANE_CONTROL);
 	return NULL;
@@ -102,7 +102,7 @@ struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t
 {
 	struct tq_lane *lane;
 
-	if (link->failed || link->backlog)
+	if (tq_link_has_failed(link) || link->backlog)
 		return NULL;
 	lane = tq_post_lane(net, link);
 	return lane && link->credits[tq_class_of(link, len)] && lane->outstanding < lane->depth

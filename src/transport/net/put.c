@@ -96,7 +96,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	};
 	int rc;
 
-	if (!lane || !link->connected)
+	if (!lane || !tq_link_is_connected(link))
 		return -EAGAIN;
 	if (len <= net->limits.max_inline) {
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;
@@ -175,7 +175,7 @@ int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uin
 {
 	int rc = -EAGAIN;
 
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		return -EIO;
 	if (!link->puts)
 		rc = post(net, link, data, len, addr, key);
@@ -195,7 +195,7 @@ int tq_put_poll(struct tq_net *net)
 
 	for (link = net->putting; link; link = next) {
 		next = link->puts_next;
-		while (link->puts && !link->failed) {
+		while (link->puts && !tq_link_has_failed(link)) {
 			const struct tq_put *put = link->puts;
 
 			if (post(net, link, put->data, put->len, put->addr, put->key))
@@ -203,7 +203,7 @@ int tq_put_poll(struct tq_net *net)
 			dequeue(net, link);
 			events++;
 		}
-		if (link->failed)
+		if (tq_link_has_failed(link))
 			tq_put_forget(net, link);
 	}
 	return events;

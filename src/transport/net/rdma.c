@@ -242,7 +242,7 @@ static void pump(struct tq_net *net, struct tq_node *node)
 	int rc;
 
 	DL_FOREACH_SAFE(node->bulk_ops, op, next) {
-		if (op->link->failed) {
+		if (tq_link_has_failed(op->link)) {
 			fail(net, op);
 			continue;
 		}
@@ -250,7 +250,7 @@ static void pump(struct tq_net *net, struct tq_node *node)
 			return;
 		lane = tq_lane_request(net, op->link, TQ_LANE_BULK);
 		/* The control lane's answer says which SRQ to name. */
-		if (!op->link->connected) {
+		if (!tq_link_is_connected(op->link)) {
 			tq_lane_request(net, op->link, TQ_LANE_CONTROL);
 			continue;
 		}
@@ -286,7 +286,7 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 {
 	struct tq_rdma_op *op;
 
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
 	if (!op)
@@ -323,7 +323,7 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 	struct tq_rdma_op *op;
 	int rc;
 
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
 	if (!op)

@@ -170,7 +170,7 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 		return;
 	}
 	rep.rd_atomic = dest_rd_atomic(net, req);
-	if (link->failed)
+	if (tq_link_has_failed(link))
 		error = -ECONNRESET;
 	if (!error)
 		error = make_room(net, link, req->kind);

@@ -18,6 +18,7 @@
 #include "fabric/epoch.h"
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 #include "flush.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
@@ -25,24 +26,24 @@
 #include "hca/timers.h"
 #include "post.h"
 
-/* When peers don't answer, the process table is looked through this often (ns). */
+/* Time (ns) between two checks of the process table while peers don't answer. */
 #define LIVENESS_EACH 50000000u
 
 /*
- * `lock` protects the list, the heap and the transitions to and from READY and TIMED. It is the
- * innermost lock.
+ * `lock` protects the list, the heap and the transitions to and from READY and TIMED. This lock is
+ * an innermost one.
  */
 static struct {
-	/* What handing a QP over touches is one cache line. */
+	/* The fields that handing a QP over needs share one cache line. */
 	pthread_mutex_t lock SHCA_ALIGNED;
 	struct shca_qp *first, *last; /* READY */
 	_Atomic uint32_t ready;       /* length of the list */
-	bool was_timer;               /* the QP that was taken last came from its heap */
+	bool was_timer;               /* true if the QP that was taken last came from its heap */
 
 	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
 	_Atomic uint64_t next_timer;               /* earliest of qp_timers, UINT64_MAX = none */
-	_Atomic uint32_t rnr_wakes;                /* how often bells brought RNR waits forward */
-	_Atomic bool suspicious;                   /* some peer did not answer: is it alive? */
+	_Atomic uint32_t rnr_wakes; /* number of times that wake-ups brought RNR waits forward */
+	_Atomic bool suspicious;    /* some peer did not answer, and may have ended */
 	_Atomic bool stop;
 	bool running;
 	pthread_t thread;
@@ -125,14 +126,14 @@ void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
 
 	pthread_mutex_lock(&eng.lock);
 	qp->rnr_wait = rnr;
-	/* A bell that rang since it found no receive would have come too early for it. */
+	/* A wake-up since the last look for a receive would have come too early for this wait. */
 	if (rnr && qp->rnr_seen != atomic_load(&eng.rnr_wakes))
 		when = sooner_of(when, shca_req_rnr_due(qp));
 	sooner = when < atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
 	qp->timer.when = when;
 	ok = shca_timers_add(&eng.qp_timers, &qp->timer);
 	shca_sched_set(qp, ok ? SHCA_SCHED_TIMED : SHCA_SCHED_READY);
-	if (!ok) /* no memory for the heap: look at it again at once */
+	if (!ok) /* Without memory for the heap, try the QP again at once. */
 		list_add(qp);
 	note_next_timer();
 	pthread_mutex_unlock(&eng.lock);
@@ -171,9 +172,9 @@ static struct shca_qp *qp_of(struct shca_timer *t)
 }
 
 /*
- * Takes a QP that has work to do now: one whose timer is due and one that is ready in turn. Where
- * many wait for receives, some timer is always due, and where many send, some QP is always ready;
- * neither may starve the other.
+ * Takes a QP that has work to do now: in turn one whose timer is due and one that is ready. If many
+ * QPs wait for receives, some timer is always due, and if many send, some QP is always ready;
+ * neither kind may starve the other.
  */
 static struct shca_qp *take(uint64_t now)
 {
@@ -237,8 +238,8 @@ static bool work(void)
 
 /* ---------------------------------------------------------------- attention */
 
-/* A receive was posted for some QP that an RNR NAK holds: all of those look at the end of their
- * timers. */
+/* Lets all QPs that wait after an RNR NAK try at the end of their timers, because a receive was
+ * posted for one of them. */
 static void end_rnr_waits(void)
 {
 	pthread_mutex_lock(&eng.lock);
@@ -273,8 +274,7 @@ void shca_engine_suspect(void)
 	atomic_store_explicit(&eng.suspicious, true, memory_order_relaxed);
 }
 
-/* Frees what a dead peer left. The launcher's monitor does that too; this is for when it is not
- * there. */
+/* Frees what a dead peer left. The launcher's monitor does that too, unless the monitor is gone. */
 static void look_at_peers(uint64_t now, uint64_t *last)
 {
 	if (!atomic_load_explicit(&eng.suspicious, memory_order_relaxed) ||
@@ -282,10 +282,10 @@ static void look_at_peers(uint64_t now, uint64_t *last)
 		return;
 	atomic_store_explicit(&eng.suspicious, false, memory_order_relaxed);
 	*last = now;
-	shca_proc_reap_all(&shca_self.fabric);
+	shca_reap_all(&shca_self.fabric);
 }
 
-/* Sleeps until the bell or the next timer. */
+/* Sleeps until a wake-up or the next timer. */
 static void sleep_until_woken(void)
 {
 	struct shca_proc *p = shca_self.proc;
@@ -305,7 +305,7 @@ static void sleep_until_woken(void)
 	atomic_store(&p->sleeping, 0);
 }
 
-/* Its peers see by it that this process runs. */
+/* Takes the lock by which peers see that this process runs. */
 static void lock_alive(void)
 {
 	shca_lock(&shca_self.proc->alive_lock);
@@ -327,7 +327,7 @@ static void execute_due(void)
 	pthread_mutex_unlock(&eng.lock);
 }
 
-/* Virtual time: sleeps until the turn is the adapters', or somebody wants a copy. */
+/* Virtual time: sleeps until the turn is the adapters', or another process asks for a copy. */
 static void await_turn(void)
 {
 	struct shca_proc *p = shca_self.proc;
@@ -347,8 +347,8 @@ static void await_turn(void)
 		execute_due();
 }
 
-/* The thread of this process's adapters in virtual time: all that it does by itself is to copy for
- * others. */
+/* Runs this process's adapters in virtual time. By itself this thread only copies for other
+ * processes. */
 static void serve_in_virtual_time(void)
 {
 	shca_clock_exclude();
@@ -399,8 +399,8 @@ static void *engine_main(void *arg)
 	return NULL;
 }
 
-/* The option was checked when the fabric was made; a CPU that this machine lacks is left to the
- * scheduler. */
+/* Puts the engine on the CPUs of the option, which was checked when the fabric was made. If this
+ * machine lacks such a CPU, the scheduler decides. */
 static void pin(pthread_attr_t *attr)
 {
 	cpu_set_t cpus;
@@ -419,7 +419,7 @@ int shca_engine_start(void)
 	pthread_mutex_lock(&eng.lock);
 	if (!eng.running) {
 		atomic_store(&eng.stop, false);
-		/* The application's signals are not for this thread. */
+		/* Keeps the application's signals away from this thread. */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
 		pthread_attr_init(&attr);

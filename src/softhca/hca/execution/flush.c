@@ -25,7 +25,7 @@ static void flush_one(struct shca_qp *qp, struct shca_cqe *c, uint32_t slot)
 
 struct flushed {
 	const struct shca_qp *qp;
-	bool *slots; /* that are accounted for */
+	bool *slots; /* receives that are accounted for */
 };
 
 static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
@@ -38,8 +38,9 @@ static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
 		f->slots[c->wqe & f->qp->rq.mask] = true;
 }
 
-/* So long as SHCA_FLUSH_PATIENCE: who resizes the CQ may wait for a process that is stopped. By the
- * clock of pthread_mutex_timedlock(), as ThreadSanitizer doesn't know of its younger sister. */
+/* Locks a mutex, but gives up after SHCA_FLUSH_PATIENCE: a thread that resizes the CQ may hold
+ * it while it waits for a stopped process. ThreadSanitizer knows pthread_mutex_timedlock() but
+ * not pthread_mutex_clocklock(), hence this clock. */
 static bool lock_in_time(pthread_mutex_t *lock)
 {
 	struct timespec t;
@@ -52,10 +53,10 @@ static bool lock_in_time(pthread_mutex_t *lock)
 }
 
 /*
- * Receives that a sender took which was killed before it completed or held them. Called when no
- * sender takes one any more, or is in the middle of that: what is neither free nor posted nor in
- * the CQ is one. The locks keep polls from freeing some meanwhile, and other flushes from taking
- * some.
+ * Completes receives that are lost: a sender claimed each and was killed before it completed or
+ * held the receive. Called when no sender is claiming any more. A receive is lost if it is neither
+ * free nor posted nor in the CQ. The locks keep polls from freeing receives meanwhile, and other
+ * flushes from claiming them.
  */
 static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 {
@@ -81,8 +82,8 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 	free(f.slots);
 }
 
-/* Under the lock of the queue, so that flush_lost() finds each of them completed or where it was.
- */
+/* Completes the posted receives, under the queue's lock, so that flush_lost() finds each either
+ * completed or in its place. */
 static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
 {
 	struct shca_exec *x = shca_exec_self();
@@ -96,7 +97,7 @@ static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
 	pthread_mutex_unlock(&qp->rq.lock);
 }
 
-/* Likewise. */
+/* Completes the receive that an interrupted message holds, under the queue's lock, as above. */
 static void flush_held(struct shca_qp *qp)
 {
 	struct shca_exec *x = shca_exec_self();
@@ -110,7 +111,8 @@ static void flush_held(struct shca_qp *qp)
 		pthread_mutex_unlock(&qp->rq.lock);
 }
 
-/* `alone`: nobody is inside an epoch with the queue, as it was before the QP failed. */
+/* Flushes the receive side. `alone`: every thread that was in an epoch with the queue before the
+ * QP failed has left it. */
 static void flush_rq(struct shca_qp *qp, bool alone)
 {
 	struct shca_cqe c = {.rsc = qp->idx,
@@ -121,7 +123,7 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 			     .flags = SHCA_CQE_RECV};
 	uint64_t sends_until;
 
-	/* Not before the error of the send queue that is the cause. */
+	/* Receives don't become visible before the error of the send queue that is the cause. */
 	pthread_mutex_lock(&qp->sq_lock);
 	sends_until = qp->last_visible;
 	pthread_mutex_unlock(&qp->sq_lock);
@@ -130,7 +132,7 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 	flush_held(qp);
 	if (!qp->rq.shared)
 		return;
-	/* The oldest first. */
+	/* Oldest first. */
 	if (alone)
 		flush_lost(qp, &c);
 	flush_posted(qp, &c);
@@ -140,7 +142,7 @@ void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
 {
 	bool alone, again;
 
-	/* Whoever is sending to us, or executing our queue, sees ERR when it looks next. */
+	/* Threads that are sending to the QP or executing its queue see ERR at their next look. */
 	shca_engine_remove(qp);
 	alone = shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
 	pthread_mutex_lock(&qp->sq_lock);

@@ -9,14 +9,14 @@
 
 #include "fabric/address.h"
 
-/* Bytes behind the GRH that its length counts: BTH, DETH, ICRC; for RoCE v2 there is UDP, too. */
+/* Bytes behind the GRH that its length counts: BTH, DETH, ICRC; for RoCE v2 UDP too. */
 #define HEADERS     24u
 #define UDP_HEADER  8u
 #define NEXT_BTH    0x1b
 #define IP4_BYTES   20u
 #define IP4_VERSION 4
 
-/* RFC 1071, of a header whose own field counts as 0. */
+/* Returns the checksum of an IPv4 header (RFC 1071); the header's own field counts as 0. */
 static uint16_t checksum(const struct iphdr *ip)
 {
 	uint16_t words[IP4_BYTES / 2];
@@ -62,7 +62,7 @@ static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, 
 	ip->check = checksum(ip);
 }
 
-/* The kinds of packets on Ethernet, as a ConnectX says them. */
+/* Kinds of packets on Ethernet, with the numbers that a ConnectX reports. */
 #define SL_ROCE_V1      0u
 #define SL_ROCE_V2_IPV6 1u
 #define SL_ROCE_V2_IPV4 2u

@@ -9,7 +9,7 @@ uint64_t shca_link_latency(void)
 	return shca_self.fabric.hdr->config.link_latency_ns;
 }
 
-/* Takes the port from time t on, for `busy` ns: when it was free to begin. */
+/* Reserves the port from time t on, for `busy` ns. Returns when the port was free to begin. */
 static uint64_t reserve(_Atomic uint64_t *free_at, uint64_t t, uint64_t busy)
 {
 	uint64_t was = atomic_load_explicit(free_at, memory_order_relaxed), begin;
@@ -21,7 +21,7 @@ static uint64_t reserve(_Atomic uint64_t *free_at, uint64_t t, uint64_t busy)
 	return begin;
 }
 
-/* How long a message keeps a port busy. */
+/* Returns how long (ns) a message keeps a port busy. */
 static uint64_t busy_time(uint64_t bytes)
 {
 	const struct shca_config *c = &shca_self.fabric.hdr->config;

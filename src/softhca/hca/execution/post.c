@@ -17,8 +17,8 @@
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
-/* Per opcode: the QP types that have it, as bits, and whether it sends data (so that it may be
- * inline). */
+/* By opcode: the QP types that have it, as bits, and whether it sends data, which may then be
+ * inline. */
 static const struct {
 	uint32_t types;
 	bool sends;
@@ -109,7 +109,7 @@ static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_
 	if ((wr->send_flags & ~(unsigned)FLAGS_KNOWN) || (inl && !opcodes[wr->opcode].sends) ||
 	    wr->num_sge < 0)
 		return EINVAL;
-	if ((uint32_t)wr->num_sge > qp->max_sge) /* as mlx5, also of inline data */
+	if ((uint32_t)wr->num_sge > qp->max_sge) /* as in mlx5, this holds for inline data too */
 		return ENOMEM;
 	w->wr_id = wr->wr_id;
 	w->posted_at = shca_link_on() ? shca_now() : 0;
@@ -183,7 +183,7 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		qp->head++;
 	}
 	shca_post_kick(qp);
-	/* The engine may have read it last. */
+	/* The engine may have read this line last. */
 	shca_prefetch_write(shca_swqe(qp, qp->head));
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (r)

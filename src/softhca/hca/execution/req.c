@@ -17,8 +17,8 @@
 #include "ud.h"
 
 #define SHORT_WAIT 2000u /* ns */
-/* A wait for a receive looks this often (ns) for what rings no bell: a target QP that has ended or
- * failed, a process that has died. */
+/* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
+ * has ended or failed, or its process has died. */
 #define RNR_PATIENCE 20000000u
 
 /* min_rnr_timer code -> us (IBA table 45). */
@@ -84,8 +84,8 @@ static void produce(struct shca_qp *qp, const struct shca_swqe *w, enum ibv_wc_s
 		shca_qp_fail(qp->ctx->hca, qp->entry, IBV_EVENT_QP_FATAL);
 }
 
-/* An error of the requester ends the service of its queue: RC goes to ERR, UC and UD stop sending
- * (IBA 10.8.6). */
+/* Ends the service of a queue after an error of the requester: RC goes to ERR, UC and UD stop
+ * sending (IBA 10.8.6). */
 static void requester_failed(struct shca_qp *qp)
 {
 	uint32_t rts = IBV_QPS_RTS;
@@ -128,7 +128,7 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 	return SHCA_STEP_WAIT;
 }
 
-/* The message is sent again at `when`, over the link too. */
+/* Has the message sent again at `when`, over the link too. */
 static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 {
 	if (!req->qp->cur.started)
@@ -143,8 +143,8 @@ static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
 	return SHCA_STEP_DONE;
 }
 
-/* Nobody answered: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence error counts
- * even when there is no timer. */
+/* Retries after no answer: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence
+ * error counts even if there is no timer. */
 static enum shca_step no_answer(struct shca_req *req, bool counts)
 {
 	const struct ibv_qp_attr *a = &req->qp->entry->attr;
@@ -157,15 +157,16 @@ static enum shca_step no_answer(struct shca_req *req, bool counts)
 		return failed(req, IBV_WC_RETRY_EXC_ERR);
 	if (req->qp->cur.tries > 1)
 		shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
-	/* A timeout of 0 means for ever; we still look again now and then, since no packet is under
-	 * way. */
+	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
+	 * is under way that could bring an answer. */
 	return resend_at(req, shca_now() + (a->timeout ? timeout : 10000000u));
 }
 
 /*
- * An adapter that may try for ever tries whenever the timer ends. Those tries that can only fail
- * are left out here, as they would take the CPUs of the applications: a receive that is posted
- * rings, and the message goes at the end of the timer that comes next.
+ * Returns when to try again after an RNR NAK. An adapter that may try for ever tries whenever the
+ * timer ends. Tries that can only fail are left out here, because they would take the CPUs of the
+ * applications: a posted receive wakes this process, and the message goes at the next end of the
+ * timer.
  */
 static uint64_t next_try(const struct shca_req *req)
 {
@@ -187,9 +188,9 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp)
 	return qp->cur.rnr_since + (waited / qp->cur.rnr_period + 1) * qp->cur.rnr_period;
 }
 
-/* The wait for a receive is over: the message leaves at the end of the timer that came last, or now
- * if none did; and the tries that were left out are counted. Where tries are limited, none was:
- * what is late then is this process. */
+/* Ends the wait for a receive. The message leaves at the last end of the timer, or now if the
+ * timer has not ended yet, and the tries that were left out are counted. None are left out if
+ * tries are limited: then this process is late. */
 static void rnr_over(struct shca_qp *qp)
 {
 	uint64_t waited = shca_now() - qp->cur.rnr_since;
@@ -206,8 +207,8 @@ static enum shca_step not_ready(struct shca_req *req)
 	const struct ibv_qp_attr *a = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
-	/* Under the link model the message is not there yet: its receive may still be posted in
-	 * time. */
+	/* Under the link model the message has not arrived yet: its receive may still be posted
+	 * in time. */
 	if (req->qp->cur.first_at > now)
 		return wait_until(req, req->qp->cur.first_at);
 	shca_engine_suspect();
@@ -231,8 +232,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
 		[SHCA_NAK_OP] = IBV_WC_REM_OP_ERR,
 	};
 
-	/* An unreliable connection has no answers: what the responder drops is lost, and the send
-	 * is done. */
+	/* An unreliable connection has no answers: what the responder drops is lost, and the
+	 * send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && a != SHCA_ACK) {
 		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
 		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
@@ -252,8 +253,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
 	}
 }
 
-/* Our own memory: its runs, checked. Local reads need no access flag; what is written to must allow
- * it. */
+/* Checks own memory and stores its runs. Local reads need no access flag; memory that is written
+ * to must allow it. */
 static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *runs, unsigned *n)
 {
 	struct shca_swqe *w = req->wqe;
@@ -289,7 +290,8 @@ static bool over_limit(const struct shca_req *req)
 	return req->wqe->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_MSG_SZ);
 }
 
-/* Injected faults and random delays of a message that was not looked at before. */
+/* Returns true, with *step set, if an injected fault or a random delay holds this message back.
+ * Asked once per message. */
 static bool held_back(struct shca_req *req, enum shca_step *step)
 {
 	struct shca_hca *hca = req->qp->ctx->hca;
@@ -313,7 +315,7 @@ static enum shca_step step_connected(struct shca_req *req)
 	struct shca_qp *qp = req->qp;
 	enum shca_answer a;
 
-	/* A lost packet: found out by the timer, as in no_answer(). */
+	/* A lost packet is found out by the timer, as in no_answer(). */
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
 		return shca_req_answer(req, SHCA_SILENT);
 	a = shca_resp_find(qp, req->wqe, &req->target);
@@ -335,7 +337,7 @@ static enum shca_step step(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
 	struct shca_copy *c = &qp->copy;
-	/* Or an atomic: the answer comes to our memory. */
+	/* A READ or an atomic: the answer comes to own memory. */
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
@@ -369,14 +371,14 @@ static void drained(struct shca_qp *qp)
 	shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry, IBV_EVENT_SQ_DRAINED);
 }
 
-/* May the head of the queue be worked on in this state? */
+/* Returns true if the QP's state allows work on the head of the queue. */
 static bool may_send(struct shca_qp *qp)
 {
 	switch (shca_qp_state(qp->entry)) {
 	case IBV_QPS_RTS:
 		return true;
 	case IBV_QPS_SQD:
-		/* What has begun is finished; the rest waits (IBA 10.3.1.5). */
+		/* A message that has begun is finished; the rest waits (IBA 10.3.1.5). */
 		if (qp->cur.started || qp->cur.tries || qp->cur.rnr_tries)
 			return true;
 		drained(qp);
@@ -394,14 +396,14 @@ static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe
 {
 	bool send = w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM;
 
-	/* Under the link model the last bytes of a WRITE or READ come at their time, which the
-	 * caller doesn't wait for. */
+	/* Under the link model the last bytes of a WRITE or READ arrive at their time, and the
+	 * caller doesn't wait for that. */
 	return w->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CALLER_LIMIT) ||
 	       (!send && shca_link_on()) || qp->cur.offset;
 }
 
-/* Link model: until a message is at a target that has no receive for it yet. To wait that long
- * costs the caller less than to wake the engine would. */
+/* Waits a short time under the link model, until a message is at a target that has no receive
+ * for it yet. Returns false if the time is too long: then waking the engine costs less. */
 static bool waited(uint64_t when)
 {
 	uint64_t now = shca_now();
@@ -445,11 +447,11 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 			*when = req.when;
 			return SHCA_TURN_WAIT;
 		}
-		/* Others' queues get their turn too. */
+		/* Other QPs' queues get their turn too. */
 		if (s == SHCA_STEP_MORE || (by != SHCA_BY_CALLER && ++turns == 16))
 			return SHCA_TURN_MORE;
 	}
-	/* SQD with nothing left is drained as well. */
+	/* A queue in SQD with nothing left is drained as well. */
 	if (shca_qp_state(qp->entry) == IBV_QPS_SQD)
 		drained(qp);
 	return SHCA_TURN_EMPTY;

@@ -10,13 +10,14 @@
 #include "hca/memory/mr.h"
 #include "link.h"
 
-/* Below this the lock of the send queue is kept: taking it again would cost more than it frees. */
+/* Bytes below which the lock of the send queue is kept: taking the lock again would cost more
+ * than releasing it gains. */
 #define KEEP_LOCK_BELOW 2048u
-/* Memory of the target that isn't there is looked at so often, with such pauses (ns), before it
- * counts as an error. */
+/* Number of times, and interval (ns), that the requester looks for missing memory of the target
+ * before it is an error. */
 #define FAULT_LOOKS 20
 #define FAULT_PAUSE 1000000u
-/* The part of a WRITE or READ that the link model holds back to the arrival of the last byte. */
+/* Bytes of a WRITE or READ that the link model holds back until the last byte arrives. */
 #define RDMA_TAIL 256u
 
 /* Returns true if a message changes memory without a completion. */
@@ -25,7 +26,7 @@ static bool changes_memory(const struct shca_swqe *w)
 	return w->opcode != IBV_WR_SEND && w->opcode != IBV_WR_SEND_WITH_IMM;
 }
 
-/* The message is through: PSNs move on by its packets, and the sender's completion is due. */
+/* Completes a message that is through: advances the PSNs by its packets, and completes the send. */
 static enum shca_step done(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
@@ -34,7 +35,7 @@ static enum shca_step done(struct shca_req *req)
 	uint32_t packets = len ? ((len - 1) >> mtu_log2) + 1 : 1;
 	uint32_t next = (qp->psn + packets) & 0xffffff;
 
-	/* A READ from the duplicate region moves only the requester on. */
+	/* A READ from the duplicate region advances only the requester. */
 	if (qp->entry->type == IBV_QPT_UC ||
 	    atomic_load_explicit(&req->target.qp->epsn, memory_order_relaxed) == qp->psn)
 		atomic_store_explicit(&req->target.qp->epsn, next, memory_order_relaxed);
@@ -53,7 +54,8 @@ static enum shca_step done(struct shca_req *req)
 	return SHCA_STEP_DONE;
 }
 
-/* Link model: fixes, once, when so many bytes of this message arrive, and when its first does. */
+/* Fixes, once, when so many bytes of this message arrive under the link model, and when its
+ * first byte does. */
 static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
 {
 	struct shca_progress *p = &req->qp->cur;
@@ -63,8 +65,7 @@ static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
 
 	if (!shca_link_on() || (begun && bytes <= p->on_link))
 		return;
-	/* A port that is kept busy sends one message after the other, however late we look at the
-	 * next. */
+	/* A busy port sends one message after the other, however late the next one is looked at. */
 	start = req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
 							  : req->qp->link_floor;
 	p->to_us = to_us;
@@ -78,8 +79,8 @@ static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
 		p->first_at = first;
 }
 
-/* A message that finds no receive is stopped by the NAK: it doesn't keep the link busy while it is
- * held. */
+/* Reserves the link for a SEND. The NAK stops a message that finds no receive, which doesn't
+ * keep the link busy while it waits. */
 static void schedule_send(struct shca_req *req, enum shca_answer a)
 {
 	uint64_t bytes = req->wqe->length, stop;
@@ -92,8 +93,8 @@ static void schedule_send(struct shca_req *req, enum shca_answer a)
 }
 
 /*
- * Moves the next part of qp->copy, up to `end`. 0: it is there; -EINPROGRESS: come back for the
- * rest, the target has to be looked up again; else an errno of shca_mem_copy().
+ * Copies the next part of qp->copy, up to `end`. Returns 0 when all is copied, -EINPROGRESS if the
+ * rest needs another step, for which the target is looked up again, or an errno of shca_mem_copy().
  */
 static int move_part(struct shca_req *req, uint64_t end)
 {
@@ -111,8 +112,9 @@ static int move_part(struct shca_req *req, uint64_t end)
 		p->offset += p->error ? 0 : n;
 		return p->offset < end && !p->error ? -EINPROGRESS : p->error;
 	}
-	/* RUNNING keeps everybody else off this queue while the lock is open for posters. An epoch
-	 * comes last in the lock order, so it ends before the lock is taken again. */
+	/* RUNNING keeps all other threads from executing this queue while posters may take the
+	 * lock. An epoch comes last in the lock order, so it ends before the lock is taken
+	 * again. */
 	pthread_mutex_unlock(&qp->sq_lock);
 	p->error = shca_mem_copy(&qp->copy, p->offset, n);
 	shca_epoch_exit(req->exec);
@@ -122,7 +124,8 @@ static int move_part(struct shca_req *req, uint64_t end)
 	return -EINPROGRESS;
 }
 
-/* A copy is not done, or failed because registered memory is not there any more: whose was it? */
+/* Acts on a copy that is not complete, or that failed because registered memory is gone; finds
+ * out whose memory that was. */
 static enum shca_step not_copied(struct shca_req *req, int e)
 {
 	bool send = req->wqe->opcode == IBV_WR_SEND || req->wqe->opcode == IBV_WR_SEND_WITH_IMM;
@@ -130,7 +133,7 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 	switch (e) {
 	case -EINPROGRESS:
 		return SHCA_STEP_MORE;
-	case -EAGAIN: /* another atomic has been on that word for long */
+	case -EAGAIN: /* another process has held that word's lock for long */
 		req->when = shca_now() + 20000;
 		return SHCA_STEP_WAIT;
 	case -EFAULT:
@@ -138,7 +141,8 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 		return SHCA_STEP_DONE;
 	case -EREMOTEIO:
 		req->qp->cur.error = 0;
-		/* Memory goes first when a process dies: give it the time to be gone. */
+		/* When a process dies its memory goes first: wait for the process to be found
+		 * dead. */
 		if (req->qp->cur.faults++ < FAULT_LOOKS) {
 			req->when = shca_now() + FAULT_PAUSE;
 			return SHCA_STEP_WAIT;
@@ -151,7 +155,8 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 		return shca_req_answer(req, SHCA_NAK_ACCESS);
 	default:
 		/*
-		 * The target's process is gone, or has no memory for us now: as if nobody answered.
+		 * The target's process is gone, or has no memory for the copy now: as if no answer
+		 * came.
 		 */
 		req->qp->cur.error = 0;
 		return shca_req_answer(req, SHCA_SILENT);
@@ -164,11 +169,11 @@ static enum shca_answer claim(struct shca_req *req)
 	struct shca_progress *p = &req->qp->cur;
 	enum shca_answer a;
 
-	/* The target may have been reset since: then that receive is not ours any more. */
+	/* If the target has been reset since, the receive is no longer this message's. */
 	if (p->started)
 		return !p->held || shca_resp_holds(&req->target, p->rwqe) ? SHCA_ACK : SHCA_SILENT;
-	/* The next message on an unreliable connection takes the receive of one that was lost
-	 * half-way (IBA 9.8.2.2). */
+	/* On an unreliable connection a message takes the receive of the one before that was
+	 * lost half-way (IBA 9.8.2.2). */
 	if (req->qp->entry->type == IBV_QPT_UC) {
 		p->rwqe = atomic_load(&req->target.qp->inflight_wqe);
 		p->started = shca_resp_unhold(&req->target, p->rwqe);
@@ -231,8 +236,8 @@ static enum shca_step op_send(struct shca_req *req)
 }
 
 /*
- * Moves what may be there by now: under the link model the tail of a WRITE or READ comes when its
- * last byte does. False: *s is what to do.
+ * Copies the bytes that may be there by now: under the link model the tail of a WRITE or READ comes
+ * when its last byte does. Returns false with the next step in *s.
  */
 static bool move_in_time(struct shca_req *req, enum shca_step *s)
 {
@@ -279,7 +284,7 @@ static enum shca_step op_write(struct shca_req *req)
 	return complete_receive(req, NULL);
 }
 
-/* A responder that allows none refuses them (IBA 9.7.4.1). */
+/* Returns true if the responder allows no READs and atomics, and so refuses them (IBA 9.7.4.1). */
 static bool no_read_resources(const struct shca_req *req)
 {
 	return !req->target.qp->attr.max_dest_rd_atomic;
@@ -326,12 +331,12 @@ static enum shca_step op_atomic(struct shca_req *req)
 		shca_req_complete(qp, req->wqe, IBV_WC_LOC_LEN_ERR, 0);
 		return SHCA_STEP_DONE;
 	}
-	req->wqe->length = 8; /* whatever the size of the list */
+	req->wqe->length = 8; /* the size of the list does not matter */
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(req) || (req->wqe->remote_addr & 7))
 		return refuse(req);
 	schedule(req, true, req->wqe->length);
-	/* Nobody may see its effect before the request is there. */
+	/* The effect may not be seen before the request has arrived. */
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;
 	if (at && at > shca_now()) {
 		qp->cur.started = true;

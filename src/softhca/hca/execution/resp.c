@@ -16,7 +16,8 @@ static enum shca_answer find_srq(struct shca_target *t, uint32_t srqn)
 	struct shca_fabric *f = &shca_self.fabric;
 	struct shca_srq_entry *s = shca_table_find(f, t->hca, SHCA_SRQ, srqn, &t->srq_idx);
 
-	/* A number that is foreign to the domain, dead or no XRC SRQ's (IBA A14: invalid XRCSRQ) */
+	/* The number belongs to another domain, to a dead SRQ, or to none that is XRC (IBA A14:
+	 * invalid XRCSRQ). */
 	if (!s || s->type != IBV_SRQT_XRC || s->xrcd != t->qp->xrcd) {
 		shca_qp_fail(t->hca, t->qp, IBV_EVENT_QP_REQ_ERR);
 		return SHCA_NAK_INV;
@@ -60,13 +61,15 @@ static bool may_receive(const struct shca_qp_entry *e)
 	}
 }
 
-/* The P_Key base values are equal and one of the two is a full member (IBA 10.9.1.2). */
+/* Returns true if the P_Key base values are equal and one of the two is a full member (IBA
+ * 10.9.1.2). */
 static bool pkeys_match(uint16_t a, uint16_t b)
 {
 	return (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
 }
 
-/* The first message to a QP that its owner has not put into RTS yet (IBA 11.6.3.1). */
+/* Sends the event of the first message to a QP that its owner has not put into RTS yet (IBA
+ * 11.6.3.1). */
 static void established(struct shca_target *t)
 {
 	uint32_t number = shca_table_number(t->qp);
@@ -109,9 +112,9 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *w,
 }
 
 /*
- * A requester here never sends again what was done, so a PSN behind the expected one was set so.
- * The acknowledgement of a duplicate would name the last PSN that the responder knows, which
- * completes nothing at the requester; only a READ is executed again (IBA 9.7.5.1.2).
+ * A requester here never repeats what was done, so the application has set a PSN behind the
+ * expected one. The acknowledgement of a duplicate would name the last PSN that the responder
+ * knows, which completes nothing at the requester; only a READ is executed again (IBA 9.7.5.1.2).
  */
 enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe *w,
 			       const struct shca_target *t)
@@ -163,7 +166,8 @@ bool shca_resp_holds(const struct shca_target *t, uint32_t slot)
 
 bool shca_resp_unhold(struct shca_target *t, uint32_t slot)
 {
-	/* Who takes it out of the entry completes it: we, or an end of the QP. */
+	/* Either this message or an end of the QP takes the receive out of the entry, and
+	 * completes it. */
 	return shca_resp_holds(t, slot) && atomic_exchange(&t->qp->inflight_rsc, 0);
 }
 
@@ -203,7 +207,8 @@ uint64_t shca_resp_in_order(_Atomic uint64_t *last, uint64_t at)
 	return at;
 }
 
-/* When the receiver may see it: when it arrived, later if the order of completions is shuffled. */
+/* Returns when the receiver may see the completion: at the message's arrival, or later if the
+ * order of completions is shuffled. */
 static uint64_t visible_at(struct shca_target *t, const struct shca_qp *qp)
 {
 	uint64_t at = qp->cur.arrives_at, delay;
@@ -217,9 +222,9 @@ static uint64_t visible_at(struct shca_target *t, const struct shca_qp *qp)
 }
 
 /*
- * Has the target ended since it was found? When a process dies its QPs and SRQs go before its
- * memory regions and CQs, so whoever misses one of these looks here before it calls that an error:
- * a peer that is gone is silent.
+ * Returns true if the target has ended since it was found. When a process dies its QPs and SRQs go
+ * before its memory regions and CQs. A missing region or CQ is therefore an error only if the
+ * target is still there: a dead peer is silent.
  */
 static bool ended(const struct shca_target *t)
 {
@@ -276,7 +281,8 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *t, struct shca_qp 
 	atomic_exchange(&t->qp->inflight_rsc, 0);
 	shca_resp_complete(t, qp, &plain, slot, status, 0, NULL);
 	/*
-	 * An RC responder learns it from the completion; who holds a target QP may not own the SRQ.
+	 * An RC responder learns of the error from the completion; the holder of a target QP may
+	 * not own the SRQ, and gets an event.
 	 */
 	shca_qp_fail(t->hca, t->qp,
 		     t->qp->type == IBV_QPT_XRC_RECV ? IBV_EVENT_QP_FATAL : SHCA_NO_EVENT);
@@ -310,13 +316,13 @@ enum shca_answer shca_resp_rkey(struct shca_target *t, const struct shca_swqe *w
 {
 	unsigned proc;
 
-	/* IBA 9.7.4.1.2: the QP's own flags come first. */
+	/* The QP's own flags come first (IBA 9.7.4.1.2). */
 	if (!(t->qp->access & access) ||
 	    (len && shca_mr_check(t->hca, w->rkey, t->rkey_pdn, w->remote_addr, len, access, run,
 				  &proc))) {
 		if (ended(t))
 			return SHCA_SILENT;
-		/* An unreliable connection drops it and goes on (IBA 9.8.2.2, class D). */
+		/* An unreliable connection drops the message and goes on (IBA 9.8.2.2, class D). */
 		if (t->qp->type != IBV_QPT_UC)
 			shca_qp_fail(t->hca, t->qp, IBV_EVENT_QP_ACCESS_ERR);
 		return SHCA_NAK_ACCESS;

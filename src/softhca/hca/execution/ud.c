@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ud.c - datagrams: to one QP, or to all that are attached to a multicast group. What can't be
- * delivered is dropped without a word to the sender (IBA 9.8.3).
+ * ud.c - datagrams: to one QP, or to all QPs of a multicast group. A datagram that can't be
+ * delivered is dropped, and the sender isn't told (IBA 9.8.3).
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "req.h"
 
 #define GRH_BYTES     40u
-#define MULTICAST_QPN 0xffffffu /* IBA 10.5.2: where a datagram to a group goes */
+#define MULTICAST_QPN 0xffffffu /* destination QPN of a datagram to a group (IBA 10.5.2) */
 
 /* A datagram under way. */
 struct datagram {
@@ -20,7 +20,8 @@ struct datagram {
 	const struct shca_swqe *w;
 	_Alignas(struct ibv_grh) uint8_t bytes[GRH_BYTES + 4096];
 	uint32_t qkey;
-	uint64_t arrives_at; /* link model: at the port that it is delivered to now */
+	uint64_t arrives_at; /* link model: arrival at the port that the datagram is being delivered
+				to */
 };
 
 static void make_grh(struct datagram *d)
@@ -63,7 +64,7 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 				   shca_grh_sl(d->qp->ctx->hca, &w->ud) << 4),
 	};
 
-	/* On error the receive is completed so, and the QP with it. */
+	/* After an error the receive is completed in error, and the QP has failed. */
 	if (shca_resp_scatter(t, d->qp, slot, len, c.dst, &c.ndst) != SHCA_ACK)
 		return;
 	if (shca_cq_carries(t->cq, &c, len, &cqe.bounce))
@@ -82,7 +83,8 @@ static void put(struct datagram *d, struct shca_target *t, uint32_t slot)
 	shca_count(t->hca, SHCA_C_RX_BYTES, w->length);
 }
 
-/* False: no receive is posted, and under the link model the datagram is not there yet. */
+/* Delivers a datagram to one QP, or drops it. Returns false if no receive is posted and, under
+ * the link model, the datagram has not arrived yet. */
 static bool deliver(struct datagram *d, unsigned hca_idx, uint32_t qpn)
 {
 	struct shca_fabric *f = &shca_self.fabric;
@@ -138,7 +140,7 @@ static void deliver_multicast(struct datagram *d)
 			continue;
 		if (self && (d->qp->entry->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 			continue;
-		/* A port gets the datagram once, whoever listens behind it. */
+		/* A port gets the datagram once, however many QPs behind it are members. */
 		if (shca_link_on() && !at[hca]) {
 			uint64_t first = d->qp->cur.first_at;
 
@@ -149,8 +151,8 @@ static void deliver_multicast(struct datagram *d)
 	}
 }
 
-/* Link model: fixes, once, when it arrives; at the ports of a multicast group when it is delivered.
- */
+/* Fixes, once, when a datagram arrives under the link model. For a multicast group this is done
+ * for each port at delivery. */
 static void schedule(struct shca_qp *qp, const struct shca_swqe *w)
 {
 	struct shca_hca *hcas = shca_self.fabric.hdr->hcas;
@@ -179,7 +181,8 @@ enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *w, const s
 	shca_mem_gather(d.bytes + GRH_BYTES, src, w->length);
 	schedule(qp, w);
 	d.arrives_at = p->arrives_at;
-	/* To a group it goes when it is there: till then members may post their receives. */
+	/* A datagram to a group is delivered when it has arrived: until then members may post
+	 * their receives. */
 	if ((w->ud.multicast && p->first_at && p->first_at > shca_now()) ||
 	    (!w->ud.multicast && w->ud.hca >= 0 && !deliver(&d, (unsigned)w->ud.hca, w->ud.qpn))) {
 		p->started = !w->ud.multicast;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * wr_api.c - the extended posting interface (ibv_wr_*): WQEs are built in place between wr_start
- * and wr_complete, and executed all together. The first error spoils the batch, as with mlx5.
+ * and wr_complete, and executed together. The first error fails the batch, as with mlx5.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static struct shca_qp *of(struct ibv_qp_ex *qp)
 	return (struct shca_qp *)qp;
 }
 
-/* Sends that need no data setter write here after an error, so that setters need not ask. */
+/* Begins a WQE. Returns NULL after an error, so that setters need no check of their own. */
 static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 {
 	struct shca_swqe *w = NULL;
@@ -40,7 +40,7 @@ static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 	w->wr_id = qp->ibv.wr_id;
 	w->posted_at = shca_link_on() ? shca_now() : 0;
 	w->opcode = (uint8_t)op;
-	/* Inline data has setters of its own here; the flag is theirs to set. */
+	/* Inline data has setters of its own, which set the flag. */
 	w->flags = (uint8_t)((qp->ibv.wr_flags & ~(unsigned)IBV_SEND_INLINE) |
 			     (qp->sig_all ? IBV_SEND_SIGNALED : 0));
 	w->length = 0;
@@ -206,7 +206,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	pthread_mutex_unlock(&of(ex)->sq_lock);
 }
 
-/* The batch is spoiled from its start, and there is nothing to lock. */
+/* Fails the batch from its start, without a lock. */
 static void refuse_start(struct ibv_qp_ex *ex)
 {
 	struct shca_qp *qp = of(ex);
@@ -234,7 +234,7 @@ void shca_wr_api_refuse(struct shca_qp *qp)
 	qp->ibv.wr_abort = refuse_abort;
 }
 
-/* A function that its send_ops_flag did not ask for is there all the same: posting checks the
+/* Functions that send_ops_flag did not ask for are set all the same, because posting checks the
  * opcode. */
 void shca_wr_api_init(struct shca_qp *qp)
 {

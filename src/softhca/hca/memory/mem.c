@@ -21,9 +21,9 @@
 #endif
 
 #define MAX_VEC     128
-#define MAX_PAYLOAD 4096 /* of --cqe-payload */
+#define MAX_PAYLOAD 4096 /* at most what --cqe-payload allows */
 
-/* How often an atomic tries for its lock before it lets others have their turn. */
+/* Number of tries that an atomic makes for its lock before it yields. */
 #define LOCK_TRIES 2048
 
 static const char zeros[64 << 10];
@@ -46,11 +46,11 @@ int shca_mem_populate(uint64_t addr, uint64_t len, bool write)
 	if (!madvise((void *)(uintptr_t)first, bytes,
 		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	/* EINVAL is also said of a mapping that may not be written. */
+	/* A mapping that may not be written gives EINVAL too. */
 	if (errno != EINVAL ||
 	    (write && !madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_READ)))
 		return -EFAULT;
-	/* A kernel before 5.14, or a mapping that can't be populated: then at least it must be
+	/* A kernel before 5.14, or a mapping that can't be populated: check at least that it is
 	 * mapped. */
 	for (uint64_t at = first; at < first + bytes; at += 4096) {
 		unsigned char in;
@@ -94,7 +94,7 @@ void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t le
 /* Walks two run lists side by side. */
 struct walk {
 	const struct shca_run *r;
-	uint64_t at; /* within *r */
+	uint64_t at; /* offset within *r */
 };
 
 static struct walk walk_to(const struct shca_run *r, uint64_t off)
@@ -115,8 +115,9 @@ static void walk_on(struct walk *w, uint64_t n, bool more)
 	}
 }
 
-/* Only requests that a completion could carry: for that little, own memory is touched here too, and
- * if it isn't there that is a SIGSEGV. `there` is all that the request names. */
+/* Returns true if a request may be done by touching own memory here: only if a completion could
+ * carry it, because own memory that isn't there is a SIGSEGV then. `there` is the whole memory
+ * that the request names. */
 static bool directly(const struct shca_run *there, uint64_t len, const struct shca_run *own,
 		     unsigned n)
 {
@@ -145,8 +146,9 @@ static bool copy_directly(const struct shca_copy *c, bool write, unsigned other,
 }
 
 /*
- * The pages of a region on demand are asked for as it was registered: one with write access brings
- * in no page that may only be read, not even to send it. (Of another's memory it can't be told.)
+ * Asks for the pages of an on-demand region with the access that it was registered with: a region
+ * with write access brings in no page that may only be read, not even to send it. (The access of
+ * another process's region isn't known here.)
  */
 static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
 {
@@ -179,7 +181,7 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 		if (write && !paged_in(s.r, s.at, part))
 			return -EFAULT;
 		/*
-		 * Zeros come from our own memory, so a read of a null source becomes a local fill.
+		 * Zeros come from own memory, so a read of a null source becomes a local fill.
 		 */
 		if (!d.r->null && s.r->null && !write) {
 			memset((void *)(uintptr_t)(d.r->addr + d.at), 0, part);
@@ -207,10 +209,10 @@ int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
 }
 
 /*
- * The lock names its holder, so one that was killed is found and passed over: at worst its
- * operation did not happen, or did and was never answered, which a requester that is gone can't
- * tell apart. Memory that hashes elsewhere has another lock, so a holder that is stopped holds up
- * few; nobody waits for it for long.
+ * The lock names its holder, so that a killed holder is found and passed over: at worst its
+ * operation did not happen, or did and was never answered, which a dead requester can't tell apart.
+ * Memory with another hash has another lock, so a stopped holder holds up few others, and those not
+ * for long.
  */
 static bool atomic_unit_lock(_Atomic uint32_t *lock)
 {
@@ -223,7 +225,7 @@ static bool atomic_unit_lock(_Atomic uint32_t *lock)
 			return true;
 		if (tries % 64)
 			continue;
-		/* The holder may have asked us to copy for it. */
+		/* The holder may be waiting for this process to copy. */
 		if (!shca_peer_copy_serve())
 			sched_yield();
 		if (tries % 512 == 0 && holder &&
@@ -252,8 +254,8 @@ int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *
 		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
 		    _Atomic uint64_t *direct)
 {
-	/* The same memory may be mapped and registered at several places, by several processes:
-	 * what all of these have in common is the place within a page. */
+	/* Several processes may map and register the same memory at several places: only the
+	 * offset within a page is the same for all. */
 	uint64_t hash = ((word->addr & 4095) >> 3) * 0x9e3779b97f4a7c15ULL;
 	_Atomic uint32_t *lock = &hca->atomic_locks[hash >> 58];
 	uint64_t now = 0;

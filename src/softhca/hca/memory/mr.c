@@ -86,8 +86,8 @@ void shca_mr_unpin(uint64_t bytes)
 	atomic_fetch_sub(&shca_self.proc->pinned, bytes);
 }
 
-/* Counts whole pages against the limit, as the kernel's ib_umem_get() does: a page in two regions
- * counts twice. */
+/* Counts whole pages against the limit, as the kernel's ib_umem_get() does: a page in two
+ * regions counts twice. */
 static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *bytes)
 {
 	static _Atomic bool said;

@@ -17,7 +17,7 @@
 
 #define BOUNCE_BYTES (256u << 10)
 
-/* How long a target may take to begin a copy that it is asked for. */
+/* Time (ns) that a target may take to begin a copy that it is asked for. */
 #define ANSWER_NS 200000000u
 
 /* Set once the kernel refused process_vm_writev: every later copy goes through shared memory. */
@@ -51,9 +51,10 @@ static bool own_memory_there(const struct iovec *v, unsigned n)
 }
 
 /*
- * Adapters place data in order of address, and who polls the last byte counts on that. A string
- * operation, by which the kernel copies, may show its stores in any order, but not before those of
- * an earlier one. So the last word is copied apart. This is how long what comes before it is.
+ * Returns how many bytes to copy before the last word. Adapters place data in order of address, and
+ * a program that polls the last byte counts on that. The kernel copies with a string operation,
+ * whose stores may become visible in any order, but not before those of an earlier operation: hence
+ * the last word is copied apart.
  */
 static size_t before_last_word(const void *to, size_t len)
 {
@@ -63,7 +64,7 @@ static size_t before_last_word(const void *to, size_t len)
 	return last > start ? last - start : 0;
 }
 
-/* The same where the kernel doesn't copy. */
+/* Copies in that order where the kernel doesn't copy. */
 static void copy_in_order(char *to, const char *from, size_t len)
 {
 	size_t first = before_last_word(to, len);
@@ -75,7 +76,7 @@ static void copy_in_order(char *to, const char *from, size_t len)
 	memcpy(to + first, last, len - first);
 }
 
-/* Splits the last of n vectors, for which there is room. How many there are then. */
+/* Splits the last of n vectors, for which there is room. Returns the new number of vectors. */
 static unsigned split_last(struct iovec *v, unsigned n, const void *to)
 {
 	size_t len = v[n - 1].iov_len, first = before_last_word(to, len);
@@ -87,8 +88,8 @@ static unsigned split_last(struct iovec *v, unsigned n, const void *to)
 	return n + 1;
 }
 
-/* Moves whole vectors by one system call; they have the same total length. There is room for one
- * more at own[n]. */
+/* Copies whole vectors of the same total length by one system call. There is room for one more
+ * at own[n]. */
 static int vm_move(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
 {
 	size_t last = own[n - 1].iov_len;
@@ -122,11 +123,13 @@ static uint64_t own_bounce(struct shca_exec *e)
 	return off;
 }
 
-/* Asks process `other` to copy between our bounce buffer and its memory, and waits. */
+/* Asks process `other` to copy between this process's bounce buffer and its own memory, and
+ * waits. */
 static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, uint64_t len)
 {
 	struct shca_proc *p = &shca_self.fabric.hdr->procs[other];
-	uint64_t life = atomic_load(&p->state); /* its generation too: a slot may be used again */
+	uint64_t life =
+		atomic_load(&p->state); /* with its generation, because a slot may be used again */
 	uint32_t to = SHCA_TAG(other, life) << 8, asked = to | SHCA_COPY_ASKED;
 	uint64_t start = shca_real_now();
 
@@ -143,14 +146,15 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 			return 0;
 		if (s == (to | SHCA_COPY_FAILED))
 			return -EREMOTEIO;
-		/* It may be waiting for us in the same way: serve it, or both wait for ever. */
+		/* The other process may be waiting for this one in the same way: serve it, or
+		 * both wait for ever. */
 		if (!shca_peer_copy_serve())
 			sched_yield();
 		if (spins % 256)
 			continue;
 		if (atomic_load(&p->state) != life || !shca_proc_running(&shca_self.fabric, other))
 			return -ESRCH;
-		/* A target that is stopped does not answer; one that has begun has to finish. */
+		/* A stopped target does not answer; a target that has begun has to finish. */
 		if (shca_real_now() - start > ANSWER_NS &&
 		    atomic_compare_exchange_strong(&e->copy, &asked, SHCA_COPY_IDLE))
 			return -ETIMEDOUT;
@@ -208,7 +212,7 @@ int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *
 
 	if (!n)
 		return 0;
-	/* A process may have replaced its program: these addresses are another program's then. */
+	/* If a process has replaced its program, these addresses mean nothing any more. */
 	if (other != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[other]))
 		return -ESRCH;
 	if (other == shca_self.slot || (mode != SHCA_COPY_DOUBLE && !atomic_load(&refused))) {
@@ -237,8 +241,8 @@ bool shca_peer_copy_asked(void)
 }
 
 /*
- * ThreadSanitizer can't see that what is copied for another process is ordered by that process: it
- * found the receive after it was posted, and it completes it after this.
+ * ThreadSanitizer can't see that the asking process orders what is copied for it: it found the
+ * receive after the post, and completes it after this.
  */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);
@@ -257,7 +261,7 @@ static void ordered_by_peer(bool on)
 }
 #endif
 
-/* One request of another process: its bounce buffer is in its arena. */
+/* Serves one request of another process, whose bounce buffer is in its arena. */
 static void serve(unsigned proc, struct shca_exec *e)
 {
 	struct shca_fabric *f = &shca_self.fabric;
@@ -288,7 +292,7 @@ bool shca_peer_copy_serve(void)
 		_Atomic uint64_t *word = &shca_self.proc->copy_asked[p / 64];
 		uint64_t bit = 1ULL << (p % 64);
 
-		/* The bit goes first: who asks from now on sets it again. */
+		/* The bit is cleared first: a request from now on sets it again. */
 		if (!(atomic_load(word) & bit) || !(atomic_fetch_and(word, ~bit) & bit))
 			continue;
 		for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {

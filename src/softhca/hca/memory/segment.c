@@ -18,10 +18,10 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 
-/* Segments that are attached at a time. */
+/* Largest number of segments that are attached at a time. */
 #define ATTACHMENTS 256
 
-/* What <linux/fs.h> of Linux 6.11 and later says: a question about the mapping at an address. */
+/* Query about the mapping at an address, as <linux/fs.h> of Linux 6.11 and later has it. */
 struct map_query {
 	__u64 size, query_flags, query_addr;
 	__u64 vma_start, vma_end, vma_flags, vma_page_size, vma_offset, inode;
@@ -33,19 +33,19 @@ struct map_query {
 
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* A segment has one place, by its number. */
+/* Table of attached segments; a segment has one place, by its number. */
 struct attachment {
 	bool used;
 	int id;
-	uint64_t ns; /* IPC namespace: numbers are by these */
-	char *base;  /* NULL: this process may not attach it */
+	uint64_t ns; /* IPC namespace to which the number belongs */
+	char *base;  /* NULL: this process may not attach the segment */
 	size_t size;
-	unsigned pins;                  /* regions of this process in it */
-	const struct shca_mr_entry *mr; /* a peer's, through which it was used last */
-	uint32_t number;                /* of that */
+	unsigned pins;                  /* number of regions of this process in it */
+	const struct shca_mr_entry *mr; /* region of a peer through which it was used last */
+	uint32_t number;                /* life word of that region */
 };
 
-/* The lock is held for the moment of an access too, which so never meets a detaching. */
+/* The lock is also held during an access, which therefore never meets a detaching. */
 static struct attachment attachments[ATTACHMENTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -78,8 +78,8 @@ static bool needed(const struct attachment *a)
 	return shca_life_number(life) == a->number && shca_life_state(life) == SHCA_LIVE;
 }
 
-/* Past hooks that a program may have in shmdt(): it doesn't know this attachment, and they may read
- * all mappings. */
+/* Calls the kernel directly, because a program may have hooks in shmdt(): they don't know this
+ * attachment, and may read all mappings. */
 static void detach(char *base)
 {
 #ifdef SYS_shmdt
@@ -117,7 +117,8 @@ static void attach(struct attachment *a, uint64_t ns, int id)
 	a->size = shmctl(id, IPC_STAT, &ds) ? 0 : ds.shm_segsz;
 }
 
-/* NULL: another segment that is needed has the place. Needs the lock. */
+/* Returns the place of a segment, or NULL if another segment that is needed has it. Needs the
+ * lock. */
 static struct attachment *take(uint64_t ns, int id)
 {
 	struct attachment *a = place_of(id);
@@ -148,7 +149,7 @@ void shca_segment_reset(void)
 
 /* ---------------------------------------------------------------- the owner */
 
-/* What is mapped there? Only mappings with a name as short as a segment's are found. */
+/* Finds the mapping at an address. Only mappings with a name as short as a segment's are found. */
 static bool ask(int maps, uint64_t addr, struct map_query *q)
 {
 	char name[sizeof("/SYSV00000000 (deleted)")] = "";
@@ -161,8 +162,8 @@ static bool ask(int maps, uint64_t addr, struct map_query *q)
 	       !strncmp(name, "/SYSV", 5);
 }
 
-/* The highest index is told at once, but 0 also where there is none; SHM_INFO goes through all
- * segments. */
+/* Returns the highest index of segments. SHM_INFO costs more, because the kernel goes through
+ * all segments; but the index may be 0 although there is one. */
 static bool any_segment(void)
 {
 	struct shminfo limits;
@@ -179,7 +180,8 @@ static bool wanted(const struct shca_mr_entry *e)
 	       shca_opt(&shca_self.fabric, SHCA_O_COPY) == SHCA_COPY_AUTO && any_segment();
 }
 
-/* A file may have such a name, and the number of a segment: so what was attached is compared. */
+/* A file may have such a name, and the number of a segment: hence the attached memory is
+ * compared. */
 static bool same(int maps, const struct attachment *a, const struct map_query *q)
 {
 	struct map_query own;
@@ -240,7 +242,7 @@ void shca_segment_release(const struct shca_mr_entry *e)
 
 /* ---------------------------------------------------------------- the requester */
 
-/* Who holds a peer's segment is told when its region goes. */
+/* Processes that attached a peer's segment are told when its region goes. */
 static void note_use(struct attachment *a, const struct shca_mr_entry *e, unsigned proc)
 {
 	struct shca_proc *owner = &shca_self.fabric.hdr->procs[proc];
@@ -252,7 +254,7 @@ static void note_use(struct attachment *a, const struct shca_mr_entry *e, unsign
 	a->number = shca_table_number(e);
 }
 
-/* Where that memory is in this process, or NULL. Needs the lock. */
+/* Returns where that memory is in this process, or NULL. Needs the lock. */
 static char *reach(const struct shca_run *run, unsigned proc, uint64_t len)
 {
 	const struct shca_mr_entry *e = run->mr;
@@ -272,7 +274,7 @@ static char *reach(const struct shca_run *run, unsigned proc, uint64_t len)
 	return a->base && at <= a->size && len <= a->size - at ? a->base + at : NULL;
 }
 
-/* The largest aligned piece of n bytes from there on. */
+/* Returns the size of the largest aligned piece of n bytes at an address. */
 static unsigned unit(const char *at, uint64_t n)
 {
 	unsigned u = 8;
@@ -332,13 +334,12 @@ static void load(char *to, const char *from, unsigned u)
 	memcpy(to, &v, u);
 }
 
-/* Where a run is in this process, with the lock; or NULL, without. */
+/* Returns where a run is in this process, with the lock held, or NULL, without the lock. */
 static char *enter(const struct shca_run *run, unsigned proc, uint64_t len)
 {
 	char *there;
 
-	/* A segment may outlive its process, and what that had registered is not to be used then.
-	 */
+	/* A segment may outlive its process, whose regions must not be used then. */
 	if (proc != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[proc]))
 		return NULL;
 	pthread_mutex_lock(&lock);

@@ -13,7 +13,7 @@ static bool is_member(struct shca_mcast *m, unsigned hca, uint32_t qpn)
 	       atomic_load_explicit(&m->hca, memory_order_relaxed) == hca;
 }
 
-/* The membership, or NULL. Needs the control lock. */
+/* Returns the membership, or NULL. Needs the control lock. */
 static struct shca_mcast *find(struct shca_fabric *f, unsigned hca, uint32_t qpn,
 			       const union ibv_gid *gid)
 {
@@ -26,7 +26,7 @@ static struct shca_mcast *find(struct shca_fabric *f, unsigned hca, uint32_t qpn
 	return NULL;
 }
 
-/* A free entry, or NULL when `max-mcast` memberships exist. Needs the control lock. */
+/* Returns a free entry, or NULL if `max-mcast` memberships exist. Needs the control lock. */
 static struct shca_mcast *find_free(struct shca_fabric *f)
 {
 	struct shca_mcast *free_entry = NULL;

@@ -59,7 +59,8 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	struct shca_mr *mr;
 	int r;
 
-	/* Pages are mapped as they are (ib_uverbs_reg_mr()). */
+	/* Whole pages are mapped, so the two addresses must agree within a page
+	 * (ib_uverbs_reg_mr()). */
 	if (((uintptr_t)addr ^ iova) & 4095) {
 		errno = EINVAL;
 		return NULL;
@@ -115,7 +116,7 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 	mr->entry->flags = SHCA_MR_NULL;
 	mr->entry->length = UINT64_MAX;
 	mr->entry->access = IBV_ACCESS_LOCAL_WRITE;
-	/* As with mlx5, for local use alone: no rkey, and no object of the kernel's. */
+	/* As with mlx5, the null MR is for local use alone: no rkey, and no kernel object. */
 	mr->ibv.length = SIZE_MAX;
 	mr->ibv.rkey = mr->ibv.handle = 0;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
@@ -159,7 +160,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	/*
-	 * As on hardware the region can't be used while it changes: no requester sees it half-way.
+	 * As on hardware the region can't be used while it changes: no requester sees it half
+	 * changed.
 	 */
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
@@ -189,10 +191,11 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 
 void shca_mr_end(struct shca_mr *mr)
 {
-	/* The user may unmap the memory as soon as we return: wait for whoever is copying. */
+	/* The user may unmap the memory as soon as this returns: wait for all requesters that
+	 * are copying. */
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
-	/* What has arrived is in memory, though nobody has polled it yet. */
+	/* Data that has arrived is in memory, even if nobody has polled its completion yet. */
 	shca_cq_deliver_all_payloads();
 	shca_segment_release(mr->entry);
 	shca_mr_unpin(mr->pinned);

@@ -39,7 +39,7 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 	(void)qp;
 	(void)op;
 	(void)flags;
-	return 0; /* but for the last word, bytes may become visible in any order */
+	return 0; /* all but the last word may become visible in any order */
 }
 
 /* ---------------------------------------------------------------- the end */
@@ -62,7 +62,7 @@ int shca_qp_add_handle(struct shca_qp *qp)
 	return r;
 }
 
-/* Takes a handle out; true if it was this process's last of that QP. */
+/* Removes a handle. Returns true if it was this process's last handle of that QP. */
 static bool remove_handle(struct shca_qp *qp)
 {
 	unsigned hca = qp->ctx->hca_idx;
@@ -86,7 +86,7 @@ static bool remove_handle(struct shca_qp *qp)
 	return last;
 }
 
-/* A completion that goes with its QP gives its receive back to the SRQ. */
+/* Gives the receive of a completion that is dropped with its QP back to the SRQ. */
 static void dropped(struct shca_cq *cq, const struct shca_cqe *c)
 {
 	struct shca_srq *srq;
@@ -117,7 +117,7 @@ void shca_qp_purge(struct shca_qp *qp)
 	}
 }
 
-/* As with other objects, no event of a QP that this process has given up is left. */
+/* Drops the events of a target QP that this process has given up, as is done for other objects. */
 static void forget_tgt_events(const struct shca_qp *qp)
 {
 	uint32_t channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
@@ -136,8 +136,8 @@ static void end_tgt(struct shca_qp *qp, bool left)
 	    shca_tgt_leave(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot))
 		return;
 
-	/* A sender that was killed half-way left a receive behind: its SRQ's owner gets it back
-	 * flushed. */
+	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
+	 * receive flushed. */
 	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
 		struct shca_exec *x = shca_exec_self();
 

@@ -17,10 +17,10 @@
 #define OPS_ATOMIC   (IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 #define OPS_RELIABLE (OPS_CONNECTED | IBV_QP_EX_WITH_RDMA_READ | OPS_ATOMIC)
 
-/* What a type of QP has. */
+/* Properties of a type of QP. */
 struct qp_type {
 	bool sends, receives, needs_pd;
-	uint64_t ops; /* of the ibv_wr_* interface */
+	uint64_t ops; /* operations of the ibv_wr_* interface */
 };
 
 static const struct qp_type types[] = {
@@ -112,11 +112,11 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 	qp->sq = aligned_alloc(SHCA_LINE, (size_t)qp->sq_size * qp->sq_stride);
 	if (!qp->sq)
 		return -ENOMEM;
-	/* The ring may be larger than what the device offers. */
+	/* The ring may be larger than the device's limit. */
 	qp->max_wr = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_QP_WR);
 	if (qp->max_wr > qp->sq_size)
 		qp->max_wr = qp->sq_size;
-	/* None were asked for, and none can be posted. */
+	/* If no sends were asked for, none can be posted. */
 	if (!cap->max_send_wr)
 		qp->max_wr = 0;
 	cap->max_send_wr = qp->max_wr;
@@ -146,7 +146,7 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const 
 	struct ibv_qp *ib = &qp->ibv.qp_base;
 	struct shca_qp_entry *e = qp->entry;
 
-	/* As libibverbs fills it in: also with what this type of QP has no use for. */
+	/* Filled in as libibverbs does it: also fields that this type of QP has no use for. */
 	ib->pd = a->pd;
 	ib->send_cq = a->send_cq;
 	ib->recv_cq = a->recv_cq;
@@ -223,7 +223,7 @@ static void number(struct shca_qp *qp, uint32_t idx)
 	qp->ibv.qp_base.state = IBV_QPS_RESET;
 }
 
-/* Events of target QPs go to a channel of each process that has one open. */
+/* Notes the channel to which events of this process's target QPs on that HCA go. */
 static void note_tgt_channel(struct shca_context *ctx)
 {
 	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
@@ -322,7 +322,7 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 		goto free_qp;
 	}
 	number(qp, (uint32_t)idx);
-	/* libibverbs doesn't ask: ibv_query_qp() tells. */
+	/* libibverbs doesn't ask for the state; ibv_query_qp() does. */
 	qp->ibv.qp_base.state = IBV_QPS_UNKNOWN;
 	if (shca_qp_add_handle(qp)) {
 		shca_tgt_close(&shca_self.fabric, ctx->hca, qp->entry, shca_self.slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * qp_modify.c - the state machine of queue pairs (IBA 10.3.1) and its attributes (tables 91 to 97,
- * as the kernel's ib_modify_qp_is_ok() applies them).
+ * qp_modify.c - the state machine of queue pairs (IBA 10.3.1), and which attributes each transition
+ * takes (tables 91 to 97, as the kernel's ib_modify_qp_is_ok() applies them).
  */
 #include <errno.h>
 #include <string.h>
@@ -20,8 +20,8 @@
 
 enum type_idx { RC, UC, UD, INI, TGT, TYPES };
 
-/* A legal transition: what must and what may be set, per type. RESET and ERR are reached from
- * anywhere. */
+/* A legal transition, with the attributes that must and may be set, by type. RESET and ERR are
+ * reached from anywhere. */
 static const struct transition {
 	enum ibv_qp_state from, to;
 	int required[TYPES];
@@ -137,10 +137,10 @@ static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_t
 	enum type_idx t = type_idx(type);
 	int rest = mask & ~(Q(STATE) | Q(CUR_STATE));
 
-	/* SQE is for the types that have it. */
+	/* Only UC and UD have SQE. */
 	if (from == S(SQE) && to == S(RTS) && t != UC && t != UD)
 		return false;
-	/* As in the kernel's table: RESET is left for INIT alone. */
+	/* As in the kernel's table, RESET is left for INIT alone. */
 	if (to == S(ERR) && from == S(RESET))
 		return false;
 	if (to == S(RESET) || to == S(ERR))
@@ -181,7 +181,7 @@ static void set_path(struct shca_qp *qp, const struct ibv_qp_attr *a)
 	int hca = shca_address_by_path(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr);
 
 	e->attr.ah_attr = a->ah_attr;
-	/* A path to nowhere is no error here: sends find out. */
+	/* A path that leads nowhere is no error here: sends find out. */
 	e->dest_hca = hca < 0 ? UINT32_MAX : (uint32_t)hca;
 }
 
@@ -231,7 +231,8 @@ static void enter_reset(struct shca_qp *qp)
 {
 	struct shca_qp_entry *e = qp->entry;
 
-	/* Nobody sends to it or executes it any more; then all that was posted is forgotten. */
+	/* First no thread sends to the QP or executes it any more; then all posted requests are
+	 * forgotten. */
 	shca_flush_disable(qp);
 	shca_engine_remove(qp);
 	shca_epoch_sync(&shca_self.fabric);
@@ -257,7 +258,8 @@ static void enter_sqd(struct shca_qp *qp, bool notify)
 {
 	pthread_mutex_lock(&qp->sq_lock);
 	qp->drain_event = notify;
-	/* Whoever executes it says so when it stops; if nobody does, nothing is under way. */
+	/* The thread that executes the queue raises the event when it stops; if there is none,
+	 * nothing is under way. */
 	if (qp->sched == SHCA_SCHED_IDLE && notify) {
 		qp->drain_event = false;
 		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
@@ -279,7 +281,7 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
 		enter_sqd(qp, notify);
 		break;
 	case S(RTS):
-		/* What was posted while it was drained. */
+		/* Executes what was posted while the queue was drained. */
 		pthread_mutex_lock(&qp->sq_lock);
 		if (qp->sq)
 			shca_post_kick(qp);
@@ -290,8 +292,8 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
 	}
 }
 
-/* Half of the attributes of a reliable QP mean nothing to either half of an XRC connection; the
- * kernel takes them out before it looks, so that programs may set both halves up alike. */
+/* Removes attributes that mean nothing to this half of an XRC connection. The kernel removes
+ * them before its checks, so that programs may set both halves up alike. */
 static int without_other_half(enum ibv_qp_type type, int mask)
 {
 	if (type == IBV_QPT_XRC_SEND)
@@ -317,13 +319,14 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (rc)
 		return rc;
 	apply(qp, a, mask);
-	/* release: peers that see the state see the attributes. An error may have come in between:
-	 * it stays. */
+	/* release: peers that see the state see the attributes. An error that came in between
+	 * stays. */
 	while (!atomic_compare_exchange_weak(&e->state, &now, to)) {
 		if (now == S(ERR) && to != S(RESET) && to != S(ERR))
 			return EINVAL;
 	}
-	/* The public struct follows what its user asks for, not what others do with a shared QP. */
+	/* The public struct follows the requests of its user, not changes that others make to a
+	 * shared QP. */
 	if (mask & Q(STATE))
 		qp->ibv.qp_base.state = to;
 	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && a->en_sqd_async_notify);
@@ -342,7 +345,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
 	mask = without_other_half(ibqp->qp_type, mask);
 	if (ibqp->qp_type != IBV_QPT_XRC_RECV)
 		return modify(qp, a, mask);
-	/* Several processes may hold it open. */
+	/* Several processes may have it open. */
 	shca_lock(&qp->entry->tgt_lock);
 	r = modify(qp, a, mask);
 	if (!r && (mask & Q(STATE)) && a->qp_state == S(ERR)) {
@@ -363,7 +366,7 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
-	/* All attributes are cheap, as with mlx5: the mask matters to the public struct alone. */
+	/* All attributes are cheap, as with mlx5: the mask matters only for the public struct. */
 	*a = e->attr;
 	a->qp_state = a->cur_qp_state = shca_qp_state(e);
 	a->rq_psn = atomic_load(&e->epsn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xrcd.c - XRC domains: the handles of this process; the domains themselves are in
+ * xrcd.c - XRC domains: the handles of this process. The domains themselves are in
  * fabric/xrc_life.c.
  */
 #include "xrcd.h"
@@ -14,15 +14,15 @@
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 
-/* A process counts once in a domain, however many handles it has: they are counted here. */
+/* Guards `handles`. A process counts once in a domain, however many handles it has. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *handles[SHCA_MAX_HCAS]; /* by table index */
+static uint32_t *handles[SHCA_MAX_HCAS]; /* number of handles, by table index */
 
 void shca_xrcd_reset(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned i = 0; i < SHCA_MAX_HCAS; i++)
-		handles[i] = NULL; /* the parent's; the child has opened none */
+		handles[i] = NULL; /* these were the parent's; the child has opened none */
 }
 
 static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)

@@ -27,7 +27,7 @@ void shca_cq_reset(void)
 	pthread_mutex_init(&cqs_lock, NULL);
 }
 
-/* Makes a ring for at least so many completions. */
+/* Makes a ring for at least that many completions. */
 static int ring_make(struct shca_cq *cq, uint32_t cqe)
 {
 	uint64_t off, len, slots;
@@ -58,7 +58,7 @@ static void ring_free(struct shca_cq *cq)
 			     shca_cq_ring_len(slots, cq->stride));
 }
 
-/* What is short goes into the slot; for more there are pockets. */
+/* Returns the bytes of a slot. Short payloads go into the slot, larger ones into bounce buffers. */
 static uint32_t slot_stride(void)
 {
 	uint64_t payload = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
@@ -74,7 +74,8 @@ static uint64_t bounces_len(const struct shca_cq_entry *e)
 	return (uint64_t)atomic_load(&e->nbounces) * shca_cq_bounce_stride(e->room);
 }
 
-/* No more than slots: the others would stay empty. Without memory it goes without them. */
+/* There are no more buffers than slots, because the others would stay empty. If there is no
+ * memory, the CQ has no buffers. */
 void shca_cq_receives(struct shca_cq *cq)
 {
 	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_CQ_BOUNCES;
@@ -84,7 +85,7 @@ void shca_cq_receives(struct shca_cq *cq)
 	if (!atomic_load(&e->nbounces) && e->room > shca_slot_room(e)) {
 		e->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
 					      (uint64_t)n * shca_cq_bounce_stride(e->room));
-		/* release: they are there. */
+		/* release: a process that sees the number finds the buffers. */
 		atomic_store_explicit(&e->nbounces, e->bounces ? n : 0, memory_order_release);
 	}
 	pthread_mutex_unlock(&cq->lock);
@@ -99,7 +100,8 @@ static void memory_free(struct shca_cq *cq)
 				bounces_len(cq->entry));
 }
 
-/* As mlx5: a power of two less one, though never more than the device says. */
+/* Returns the capacity, as mlx5 reports it: a power of two less one, but not above the device's
+ * limit. */
 static uint32_t capacity(uint32_t log2_slots)
 {
 	uint32_t most = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE);
@@ -128,7 +130,7 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 		errno = EIO;
 		return NULL;
 	}
-	/* The kernel looks it up among the context's own descriptors. */
+	/* The kernel looks the channel up among the context's own descriptors. */
 	if (channel && channel->context != ibctx) {
 		errno = EBADF;
 		return NULL;
@@ -156,7 +158,8 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = user;
 	cq->ibv.handle = cq->idx;
-	/* Known by its index from here on: shca_cq_deliver_all_payloads() may look at it. */
+	/* The CQ is known by its index from here on: shca_cq_deliver_all_payloads() may look at
+	 * it. */
 	if (ring_make(cq, cqe) || shca_object_index_set(ctx->hca_idx, SHCA_CQ, cq->idx, cq)) {
 		errno = ENOMEM;
 		goto free_entry;
@@ -214,8 +217,8 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 	cq = cq_make(ctx, a->cqe, a->cq_context, a->channel, a->comp_vector);
 	if (!cq)
 		return NULL;
-	/* IGNORE_OVERRUN promises that the user never lets it overrun; the queue is guarded all the
-	 * same. */
+	/* IGNORE_OVERRUN promises that the user never lets the queue overrun; overruns are
+	 * caught all the same. */
 	shca_cq_ex_init(cq, a->wc_flags);
 	cq->entry->stamps = !!(a->wc_flags & stamps);
 	return &cq->ibv;
@@ -225,7 +228,7 @@ int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	(void)cq;
 	/*
-	 * Event moderation: events are never held back here, which is what a period of 0 asks for.
+	 * Event moderation: events are never held back here, as a period of 0 asks for.
 	 */
 	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
 		return EINVAL;
@@ -233,9 +236,9 @@ int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 }
 
 /*
- * Swaps the ring under the producers: they find the new one through entry->ring, and after a grace
- * period none is left in the old one, whose completions wait in the heap then. `polled` goes on
- * counting; the new ring's bias says where its positions stand to that count.
+ * Swaps the ring under the producers, who find the new one through entry->ring. After a grace
+ * period no producer uses the old ring, and its completions wait in the heap. `polled` goes on
+ * counting; the new ring's bias relates its positions to that count.
  */
 int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
@@ -254,7 +257,8 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	pthread_mutex_lock(&cq->lock);
 	old = (struct shca_cq_ring *)(void *)cq->ring;
 	tail = atomic_load(&old->tail);
-	/* Less than none: one was polled whose producer hasn't moved the tail yet. */
+	/* The difference is negative if a completion was polled whose producer hasn't moved the
+	 * tail yet. */
 	if ((int64_t)(tail - old->bias - atomic_load(&cq->entry->polled)) > cqe)
 		ret = EINVAL;
 	else if (ring_make(&next, (uint32_t)cqe))
@@ -262,14 +266,15 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (ret)
 		goto out;
 	new = (struct shca_cq_ring *)(void *)next.ring;
-	/* Position 0 of the new ring is the `tail` of the old one. Unsigned wrap is meant. */
+	/* Position 0 of the new ring is the `tail` of the old one. The wrap of unsigned numbers
+	 * is intended. */
 	atomic_store(&new->bias, old->bias - tail);
 	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
 	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
 	shca_epoch_sync(f);
 	shca_cq_repair_tail(cq);
 	shca_cq_close_ring(cq);
-	/* Completions that were claimed in the old ring meanwhile are held too. */
+	/* Completions that were claimed in the old ring meanwhile count too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
 	ring_free(cq);
 	cq->ring = next.ring;
@@ -316,7 +321,8 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 	shca_spin_forget();
 	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
-	/* Both counters stand still now, so waiting for one after the other is enough. */
+	/* Both counters of given events stand still now, so waiting for one after the other is
+	 * enough. */
 	shca_event_ack_wait(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed,
 			    &cq->comp_events_given);
 	shca_event_ack_wait(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed,

@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_bounce.h - room for messages that come with their completion but are too large for its slot.
+ * cq_bounce.h - bounce buffers for messages that travel with their completion but are too large for
+ * its slot.
  *
- * A CQ that receives has a few pockets in its owner's arena. A producer that has such a message
- * takes the pocket that comes next by the ring's tail, if it is empty (the system call of a copy
- * costs ten times as much as the two copies through a pocket; if it is not, the message is copied
- * all the same). Whoever takes the completion out of the ring empties it.
+ * A CQ that receives has a few buffers in its owner's arena. A producer with such a message takes
+ * the buffer that the ring's tail points to, if that buffer is empty: two copies through it cost a
+ * tenth of the system call of a direct copy. If the buffer is full, the message is copied directly.
+ * The consumer that takes the completion out of the ring empties the buffer.
  *
- * A producer that is killed between FULL and the completion leaves its pocket full for the rest of
- * the CQ's life. One that is killed before has its pocket taken over.
+ * A producer that is killed between FULL and the completion leaves its buffer full for the rest of
+ * the CQ's life. The buffer of a producer that is killed before that is taken over.
  */
 #ifndef SHCA_CQ_BOUNCE_H
 #define SHCA_CQ_BOUNCE_H
 
 #include "cq.h"
 
-#define SHCA_CQ_BOUNCES 128 /* per CQ, at most; a power of two */
+#define SHCA_CQ_BOUNCES 128 /* at most, per CQ; a power of two */
 
 struct shca_cq_bounce {
-	_Atomic uint32_t state; /* SHCA_CQ_BOUNCE_*, or the tag of the process that fills it, + 2 */
+	_Atomic uint32_t state; /* SHCA_CQ_BOUNCE_*; while it is filled, the tag of the filling
+				   process + SHCA_CQ_BOUNCE_TAG */
 	uint8_t data[];
 };
 
 enum { SHCA_CQ_BOUNCE_EMPTY, SHCA_CQ_BOUNCE_FULL, SHCA_CQ_BOUNCE_TAG };
 
-/* The bytes of one pocket, for messages of up to `room` bytes. */
+/* Returns the bytes of one buffer, for messages of up to `room` bytes. */
 static inline uint32_t shca_cq_bounce_stride(uint32_t room)
 {
 	return (uint32_t)(sizeof(struct shca_cq_bounce) + room + SHCA_LINE - 1) &
 	       ~(uint32_t)(SHCA_LINE - 1);
 }
 
-/* Pocket `nr` of the CQ, from 1, whose owner has slot `proc`. NULL: it has none (yet), or this
- * process can't map them. */
+/* Returns buffer `nr` (from 1) of the CQ of process slot `proc`, or NULL if the CQ has none
+ * (yet) or this process can't map them. */
 static inline struct shca_cq_bounce *shca_cq_bounce_at(const struct shca_cq_entry *e, unsigned proc,
 						       unsigned nr)
 {
-	/* acquire: then `pockets` says where they are. */
+	/* acquire: `bounces` is valid. */
 	uint32_t n = atomic_load_explicit(&e->nbounces, memory_order_acquire);
 	uint64_t stride = shca_cq_bounce_stride(e->room);
 	char *first = n ? shca_arena(&shca_self.fabric, proc, e->bounces, n * stride) : NULL;
@@ -44,7 +46,8 @@ static inline struct shca_cq_bounce *shca_cq_bounce_at(const struct shca_cq_entr
 	return first ? (struct shca_cq_bounce *)(void *)(first + (nr - 1) * stride) : NULL;
 }
 
-/* Takes the pocket of ring position `pos`; 0: there is none, or it isn't empty. */
+/* Takes the buffer of ring position `pos`. Returns its number, or 0 if there is none or it isn't
+ * empty. */
 static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *e, unsigned proc,
 					   uint64_t pos)
 {
@@ -67,21 +70,21 @@ static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *e, unsign
 		       : 0;
 }
 
-/* One of an own CQ, which was read. */
+/* Empties a buffer of an own CQ after its message was read. */
 static inline void shca_cq_bounce_empty(const struct shca_cq_entry *e, unsigned nr)
 {
-	/* release: it was read before others write to it. */
+	/* release: the message was read before other processes write to the buffer. */
 	atomic_store_explicit(&shca_cq_bounce_at(e, shca_self.slot, nr)->state,
 			      SHCA_CQ_BOUNCE_EMPTY, memory_order_release);
 }
 
-/* How many bytes of a message the slot itself has room for. */
+/* Returns how many bytes of a message fit into the slot itself. */
 static inline uint32_t shca_slot_room(const struct shca_cq_entry *e)
 {
 	return e->stride - (uint32_t)offsetof(struct shca_cqe, data);
 }
 
-/* Where the payload of a completion of an own CQ is. */
+/* Returns the payload of a completion of an own CQ. */
 static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *c)
 {
 	if (!c->bounce)

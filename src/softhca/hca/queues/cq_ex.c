@@ -12,7 +12,8 @@ static struct shca_cq *of(struct ibv_cq_ex *cq)
 	return (struct shca_cq *)cq;
 }
 
-/* Reads the next completion into cur_wc. 0, ENOENT, or EINVAL if its queue is gone. */
+/* Reads the next completion into cur_wc. Returns 0, ENOENT if there is none, or EINVAL if its
+ * queue is gone. */
 static int next(struct shca_cq *cq)
 {
 	struct shca_cqe *c;
@@ -49,7 +50,7 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 	}
 	pthread_mutex_lock(&cq->polling);
 	r = next(cq);
-	/* Held until end_poll, which is called only after a success. */
+	/* The lock is held until end_poll, which is called only after a success. */
 	if (r) {
 		pthread_mutex_unlock(&cq->polling);
 		if (r == ENOENT)
@@ -119,7 +120,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 }
 
 /*
- * VLAN tags, flow tags and tag matching don't exist here, and an adapter without them in use shows
+ * VLAN tags, flow tags and tag matching don't exist here. An adapter without them in use shows
  * zeros.
  */
 static uint16_t read_cvlan(struct ibv_cq_ex *cq)

@@ -40,7 +40,7 @@ bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
 		free(copy);
 		return false;
 	}
-	/* Without the slot's word, which a producer with an old tail may still try to claim. */
+	/* The slot's word is left out: a producer with an old tail may still try to claim it. */
 	memcpy(&copy->visible_at, &c->visible_at,
 	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
 	memcpy(copy->data, shca_cq_data(cq, c), c->payload);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * cq_heap.h - completions that the consumer took from the ring before they may be seen, by time.
- * The CQ's owner only, holding cq->lock.
+ * Only the CQ's owner uses this, holding cq->lock.
  */
 #ifndef SHCA_CQ_HEAP_H
 #define SHCA_CQ_HEAP_H
@@ -14,13 +14,13 @@ struct shca_cq_pending {
 	struct shca_cqe *cqe; /* a copy, payload included */
 };
 
-/* Takes a copy of *c; false: no memory. */
+/* Adds a copy of *c. Returns false if there is no memory. */
 bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c);
-/* Drops the earliest, cq->pending[0]. */
+/* Removes the earliest completion, cq->pending[0]. */
 void shca_cq_heap_pop(struct shca_cq *cq);
-/* Puts it in order after entries were taken out of the array: `n` are left. */
+/* Restores the order after entries were taken out of the array; `n` are left. */
 void shca_cq_heap_rebuild(struct shca_cq *cq, uint32_t n);
-/* Frees all of it. */
+/* Frees all completions and the heap. */
 void shca_cq_heap_free(struct shca_cq *cq);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_poll.c - polling: completions become work completions, and the bytes that come with them go
- * where they belong. Arming.
+ * cq_poll.c - polling: completions become work completions, and their payloads are delivered.
+ * Arming.
  */
 #include <errno.h>
 #include <sched.h>
@@ -13,8 +13,8 @@
 #include "hca/object_index.h"
 #include "sq.h"
 
-/* Polls in vain after which a thread yields its CPU, and then each so many: whoever works for it
- * may need it. */
+/* Empty polls before the first sched_yield(), and the interval of later ones: the thread that is
+ * to complete something may need the CPU. */
 #define YIELD_AFTER 256
 #define YIELD_EACH  32
 
@@ -27,7 +27,7 @@ void shca_cq_idle(struct shca_cq *cq)
 		sched_yield();
 }
 
-/* Which receive queue a completion is of; NULL: it is gone. */
+/* Returns the receive queue of a completion, or NULL if it is gone. */
 static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_cqe *c)
 {
 	struct shca_srq *srq;
@@ -41,8 +41,8 @@ static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_c
 	return qp && qp->ibv.qp_base.qp_num == c->qp_num ? &qp->rq : NULL;
 }
 
-/* Puts the bytes that came with a completion where its receive wants them. Its keys were checked by
- * the sender. */
+/* Copies a completion's payload into the memory of its receive. The sender checked the receive's
+ * keys. */
 static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const struct shca_cqe *c)
 {
 	struct shca_hca *hca = shca_ctx(cq->ibv.context)->hca;
@@ -53,8 +53,8 @@ static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const s
 		uint32_t n = w->sge[i].length < left ? w->sge[i].length : left;
 		struct shca_run run;
 
-		/* Not checked again, only translated: a region that went since then takes its data
-		 * with it. */
+		/* The key is only translated, not checked again. A region that was deregistered
+		 * since takes its data with it. */
 		if (!shca_mr_translate(hca, w->sge[i].lkey, w->sge[i].addr, n, &run) && !run.null)
 			memcpy((void *)(uintptr_t)run.addr, from, n);
 		from += n;
@@ -112,7 +112,7 @@ int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc
 {
 	*wc = (struct ibv_wc){.status = c->status,
 			      .opcode = c->opcode,
-			      /* As mlx5 shows its syndrome: not 0 when something is wrong. */
+			      /* Like mlx5's syndrome, this is not 0 after an error. */
 			      .vendor_err = c->status == IBV_WC_SUCCESS ? 0 : 0x80u | c->status,
 			      .byte_len = c->byte_len,
 			      .imm_data = c->imm,
@@ -146,8 +146,8 @@ int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	if (got)
 		__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&cq->lock);
-	/* What was polled before is handed out first; the error comes back only when it is alone
-	 * (mlx5: CQ_POLL_ERR). */
+	/* Completions that were polled before the error are returned first; the error is
+	 * returned when it comes first (mlx5: CQ_POLL_ERR). */
 	if (err && !got)
 		return -2;
 	if (!got)
@@ -164,12 +164,12 @@ int shca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	bool pending = shca_opt(&shca_self.fabric, SHCA_O_CQ_ARM) == SHCA_CQ_ARM_PENDING;
 	uint64_t arm, due;
 
-	/* mlx5 arms it all the same: nobody hears of it. */
+	/* mlx5 arms such a CQ all the same, without effect. */
 	if (!ibcq->channel)
 		return 0;
 	arm = atomic_load(&cq->entry->arm);
-	/* A CQ that is armed for any completion stays so (IBA 11.4.2.2). The exchange pairs with
-	 * that in shca_cq_produce(). */
+	/* A CQ that is armed for any completion stays armed for any (IBA 11.4.2.2). The exchange
+	 * pairs with the one in shca_cq_produce(). */
 	while (!(arm == SHCA_ARM_ANY && solicited_only) &&
 	       !atomic_compare_exchange_weak(&cq->entry->arm, &arm,
 					     solicited_only ? SHCA_ARM_SOLICITED : SHCA_ARM_ANY))
@@ -177,8 +177,8 @@ int shca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	pthread_mutex_lock(&cq->lock);
 	due = shca_cq_next_visible(cq, solicited_only);
 	pthread_mutex_unlock(&cq->lock);
-	/* What may not be seen yet fires when it may. Its producer's engine sees to that too, if it
-	 * lives so long. */
+	/* A completion that may not be seen yet raises the event at its time. Its producer's
+	 * engine raises that event too, if the producer lives until then. */
 	if (due > shca_now())
 		shca_cq_event_at(hca, cq->entry, due, true);
 	else if (due && pending)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_produce.c - completions going into a queue, from any process.
+ * cq_produce.c - adding completions to a queue, from any process.
  */
 #include <errno.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static void move_tail(struct shca_cq_ring *r, uint64_t t)
 						memory_order_relaxed);
 }
 
-/* How many completions the queue holds if t is the next position; `guess`: by what a producer last
- * saw of the polls. */
+/* Returns how many completions the queue holds if t is the next position. `guess`: use the polls
+ * that a producer last saw. */
 static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint64_t t, bool guess)
 {
 	uint64_t polled = guess ? atomic_load_explicit(&e->polled_cache, memory_order_relaxed)
@@ -50,7 +50,7 @@ static unsigned owner_of(const struct shca_cq_entry *e)
 	return shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
 }
 
-/* NULL: this process can't map it. */
+/* Returns the ring, or NULL if this process can't map it. */
 static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, uint64_t desc)
 {
 	return (struct shca_cq_ring *)(void *)shca_arena(
@@ -69,7 +69,8 @@ bool shca_cq_holds(struct shca_cq_entry *e)
 /* Bytes by which the memory of a ring grows. */
 #define RING_STEP (256u << 10)
 
-/* Puts memory behind the slots up to the one after slot i, and some more. False: there is none. */
+/* Backs the slots up to the one after slot i with memory, and some more. Returns false if there
+ * is no memory. */
 static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
 		       uint64_t i)
 {
@@ -87,9 +88,9 @@ static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, ui
 	if (rc)
 		return false;
 	shca_cq_ring_free_slots((char *)r, e->stride, backed, to);
-	/* Others may have come as far, or farther. */
+	/* Other producers may have come as far, or farther. */
 	while (backed < to) {
-		/* release: who sees that they are backed sees them free. */
+		/* release: a process that sees the slots backed sees them free. */
 		if (!atomic_compare_exchange_weak_explicit(
 			    &r->backed, &backed, to, memory_order_release, memory_order_relaxed))
 			continue;
@@ -100,7 +101,7 @@ static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, ui
 	return true;
 }
 
-/* Have slot i and the one after it memory? The consumer looks at that too. */
+/* Returns true if slot i and the one after it have memory, which the consumer reads too. */
 static bool is_backed(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
 		      uint64_t i)
 {
@@ -110,8 +111,8 @@ static bool is_backed(const struct shca_cq_entry *e, struct shca_cq_ring *r, uin
 }
 
 /*
- * Claims the next slot. The caller moves the tail on when it has written the completion: a consumer
- * that polls takes the slot's line as soon as it changes, so nothing but the writing comes between.
+ * Claims the next slot. The caller moves the tail after it has written the completion: a polling
+ * consumer takes the slot's cache line as soon as it changes, so only the writing comes between.
  */
 static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
 			      uint64_t *pos)
@@ -134,9 +135,9 @@ static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, u
 			return s;
 		}
 		/*
-		 * Taken (or taken and polled since) by one who did not move the tail, or died
-		 * first. Or a hole that the consumer left in the last round, as the queue is not
-		 * full: its position is passed by.
+		 * The slot was claimed, and perhaps polled, by a producer that did not move the
+		 * tail yet, or died before. Or it is a hole that the consumer left in the last
+		 * round, because the queue is not full: its position is passed over.
 		 */
 		if (passed++ >> (desc & 0xff))
 			return NULL;
@@ -145,7 +146,7 @@ static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, u
 	}
 }
 
-/* Does a queue that is armed so raise an event for such a completion? */
+/* Returns true if a queue with that arming raises an event for such a completion. */
 static bool fires(uint64_t arm, bool solicited)
 {
 	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
@@ -159,7 +160,8 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 
 	if (!fires(arm, solicited))
 		return;
-	/* FIRING with our slot: should we die before the event is written, the reaper writes it. */
+	/* FIRING with this process's slot: if this process dies before the event is written, the
+	 * reaper writes it. */
 	if (!atomic_compare_exchange_strong(&e->arm, &arm,
 					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
 		return;
@@ -198,7 +200,8 @@ static void fill_bounce(const struct shca_cq_entry *e, const struct shca_cqe *c,
 	struct shca_cq_bounce *p = shca_cq_bounce_at(e, owner_of(e), c->bounce);
 
 	shca_mem_gather(p->data, runs, c->payload);
-	/* Nobody's to take over any more: the completion that comes next says where it is. */
+	/* From here on no process may take the buffer over: the completion that follows says
+	 * where it is. */
 	atomic_store_explicit(&p->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
@@ -228,7 +231,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 		return overrun(hca, e);
 	memcpy(&s->visible_at, &c->visible_at,
 	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
-	/* The time from which it may be seen is its time stamp. */
+	/* The completion's time stamp is the time from which it may be seen. */
 	if (e->stamps && !c->visible_at)
 		s->visible_at = shca_now();
 	if (c->payload && !c->bounce)
@@ -236,17 +239,17 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct 
 	/* release: the completion is written before it is seen to be there. */
 	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
 			      memory_order_release);
-	/* Whoever finds the slot taken before we get here moves the tail for us. */
+	/* A producer that finds the slot taken before this moves the tail instead. */
 	move_tail(r, pos);
 	if (shca_clk)
 		tell_clock(e, c, s->visible_at);
-	/* The consumer wrote the next slot last, and we shall next. */
+	/* The consumer wrote the next slot last, and the next completion goes there. */
 	shca_prefetch_write(shca_slot_at((char *)r, pos + 1, desc & 0xff, e->stride));
 	if (e->channel) {
 		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
-		/* Pairs with the exchange in shca_req_notify_cq(): it comes after this one in the
-		 * order of the arm word and sees our completion, or before it and we see it armed.
-		 */
+		/* Pairs with the exchange in shca_req_notify_cq(). If that one comes later in
+		 * the order of the arm word, it sees this completion; if it comes earlier, this
+		 * thread sees the queue armed. */
 		uint64_t arm = atomic_fetch_or(&e->arm, 0);
 
 		if (!fires(arm, solicited))

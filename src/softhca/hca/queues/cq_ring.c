@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_ring.c - completions leaving a queue: its owner's side of the ring.
+ * cq_ring.c - taking completions out of a queue: its owner's side of the ring.
  */
 #include "cq_ring.h"
 
@@ -10,10 +10,11 @@
 #include "cq_bounce.h"
 #include "cq_heap.h"
 
-/* How often the consumer looks at a slot that is being written before it goes on without it. */
+/* Number of times that the consumer looks at a slot that is being written before it goes on
+ * without it. */
 #define HOLE_PATIENCE 2000
 
-/* In how many polls a slot that is being written gets more than a glance. */
+/* One in so many polls waits for a slot that is being written; the others look once. */
 #define LOOK_AT_CLAIMED 32
 
 static void step_on(struct shca_cq *cq)
@@ -21,8 +22,8 @@ static void step_on(struct shca_cq *cq)
 	__atomic_store_n(&cq->next, cq->next + 1, __ATOMIC_RELAXED);
 }
 
-/* Frees the slot at cq->next for the producers' next round. `polled` counts separately: a slot that
- * moved to the heap is still a completion that the queue holds. */
+/* Frees the slot at cq->next for the producers' next round. `polled` counts separately: a
+ * completion that moved to the heap is still one that the queue holds. */
 static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
 {
 	atomic_store_explicit(
@@ -31,7 +32,8 @@ static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
 	step_on(cq);
 }
 
-/* The message of a completion that leaves the ring was read, or isn't wanted. */
+/* Empties the bounce buffer of a completion that leaves the ring: its message was read, or isn't
+ * wanted. */
 static void empty_bounce(const struct shca_cq *cq, const struct shca_cqe *s)
 {
 	if (s->bounce)
@@ -58,7 +60,7 @@ static uint64_t ring_tail(const struct shca_cq *cq)
 	return atomic_load(&((struct shca_cq_ring *)(void *)cq->ring)->tail);
 }
 
-/* Is the slot at `pos` neither free nor left over from the last round? */
+/* Returns true if the slot at `pos` is neither free nor left over from the last round. */
 static bool taken(const struct shca_cq *cq, uint64_t pos)
 {
 	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
@@ -67,7 +69,8 @@ static bool taken(const struct shca_cq *cq, uint64_t pos)
 	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
 }
 
-/* Behind the last completion: a producer that died may not have moved the tail. */
+/* Returns the position behind the last completion: a producer that died may not have moved the
+ * tail. */
 static uint64_t ring_end(const struct shca_cq *cq)
 {
 	uint64_t end = ring_tail(cq);
@@ -79,7 +82,7 @@ static uint64_t ring_end(const struct shca_cq *cq)
 	return end;
 }
 
-/* The first position at or after `pos` that a hole's slot may be used for again. */
+/* Returns the first position at or after `pos` for which a hole's slot may be used again. */
 static uint64_t next_round(const struct shca_cq *cq, uint64_t pos)
 {
 	uint64_t round = 1ULL << cq->log2_slots;
@@ -87,7 +90,7 @@ static uint64_t next_round(const struct shca_cq *cq, uint64_t pos)
 	return pos >= cq->next ? pos : pos + (cq->next - pos + round - 1) / round * round;
 }
 
-/* Holes that were filled meanwhile go to the heap; those whose producer died are closed. */
+/* Moves holes that were filled meanwhile to the heap, and closes those whose producer died. */
 static void look_at_holes(struct shca_cq *cq)
 {
 	for (uint32_t i = 0; i < cq->nholes;) {
@@ -110,8 +113,8 @@ static void look_at_holes(struct shca_cq *cq)
 	}
 }
 
-/* A slot at cq->next that is being written: waits for it a little if there is something behind it,
- * then leaves it behind. */
+/* Handles a slot at cq->next that is being written: waits a little if there is something behind
+ * it, then leaves a hole. */
 static bool leave_hole(struct shca_cq *cq, const struct shca_cqe *s)
 {
 	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
@@ -132,8 +135,8 @@ static bool leave_hole(struct shca_cq *cq, const struct shca_cqe *s)
 }
 
 /*
- * Producers that come round to a hole's slot pass that position by. Is cq->next such a position?
- * Then steps on. The slot may have been freed for this very position since: whoever still claims it
+ * Steps over a position of a hole's slot, which producers pass over. Returns true if cq->next was
+ * such a position. If the slot was freed for this very position since, whoever claims it first
  * wins.
  */
 static bool passed_by(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
@@ -150,7 +153,7 @@ static bool passed_by(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
 	return true;
 }
 
-/* The slot at cq->next if it is valid; steps over what was voided, over dead producers and over
+/* Returns the slot at cq->next if it is valid; steps over voided slots, dead producers and
  * holes. */
 static struct shca_cqe *ring_head(struct shca_cq *cq)
 {
@@ -164,8 +167,8 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			continue;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
-			/* It is freed when it has been read: until then its line may have come for
-			 * writing. */
+			/* The slot is freed after it was read: until then its cache line may
+			 * have come for writing. */
 			shca_prefetch_write(s);
 			return s;
 		}
@@ -193,8 +196,8 @@ bool shca_cq_maybe(struct shca_cq *cq)
 	case SHCA_SLOT_FREE:
 		return false;
 	case SHCA_SLOT_CLAIMED:
-		/* It will be there soon, unless its producer died or was stopped: then there are
-		 * others behind it, or it is looked into now and then. */
+		/* The slot will be written soon, unless its producer died or was stopped: wait
+		 * only if others are behind it, or at times. */
 		return taken(cq, next + 1) ||
 		       __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) % LOOK_AT_CLAIMED == 0;
 	default:
@@ -288,7 +291,7 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 	shca_cq_heap_rebuild(cq, kept);
 }
 
-/* When an arming is to fire for it: 0 = not at all, 1 = now. */
+/* Returns when an arming is to raise the event for a completion: 0 = not at all, 1 = now. */
 static uint64_t fires_at(const struct shca_cqe *c, bool solicited_only, uint64_t now)
 {
 	if (solicited_only && !(c->flags & SHCA_CQE_SOLICITED) && c->status == IBV_WC_SUCCESS)
@@ -326,7 +329,8 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 	struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
-	/* Voided, passed by, or left by a producer that died: nothing that a poll will return. */
+	/* Slots that were voided, passed over, or left by a dead producer hold nothing that a
+	 * poll will return. */
 	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
 		count_polled(cq);
 		return;

@@ -4,16 +4,16 @@
  * (cq_ring.c) see it.
  *
  * Producers are executors of any process. Each claims a slot by a compare-and-swap that carries its
- * process, so that the consumer can step over a slot whose producer was killed half-way. One that
- * was only stopped there leaves a hole: the consumer goes on behind it and comes back, and
- * producers that come round the ring pass it by. (Order is promised within a QP, and a QP has one
- * producer at a time.) What may not be seen yet (link model, reordering) the consumer moves to a
- * heap of its own (cq_heap.c), so that it holds nobody else's completion up.
+ * process, so that the consumer can step over a slot whose producer was killed half-way. A producer
+ * that was only stopped there leaves a hole: the consumer goes on behind it and comes back, and
+ * producers that come round the ring pass it over. (Order is promised within a QP, and a QP has one
+ * producer at a time.) Completions that may not be seen yet (link model, reordering) are moved to a
+ * heap by the consumer (cq_heap.c), so that they hold no other completion up.
  *
- * A large ring gets its memory as it is first gone through: the producer that comes to the end of
- * what has some puts more behind it. A slot without memory reads as 0, and slot p becomes free for
- * position p only from that: so producers that do this at a time, or were stopped in the midst of
- * it, do no harm.
+ * A large ring gets its memory when it is first gone through: the producer that comes to the end of
+ * the backed slots backs more. A slot without memory reads as 0, and slot p becomes free for
+ * position p only from 0. Several producers may therefore do this at a time, or be stopped
+ * half-way, without harm.
  */
 #ifndef SHCA_CQ_RING_H
 #define SHCA_CQ_RING_H
@@ -28,13 +28,13 @@ static inline struct shca_cqe *shca_slot_at(char *ring, uint64_t pos, unsigned l
 					   (pos & ((1ULL << log2) - 1)) * stride);
 }
 
-/* The bytes of a ring with so many slots. */
+/* Returns the bytes of a ring with that many slots. */
 static inline uint64_t shca_cq_ring_len(uint64_t slots, uint32_t stride)
 {
 	return sizeof(struct shca_cq_ring) + slots * stride;
 }
 
-/* How many of its slots have memory from the beginning: at least two. */
+/* Returns how many of the slots have memory from the beginning: at least two. */
 static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
 {
 	uint64_t first = (SHCA_ARENA_FIRST - sizeof(struct shca_cq_ring)) / stride;
@@ -42,7 +42,7 @@ static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
 	return slots < first ? slots : first;
 }
 
-/* Makes slots [from, to), which have memory now, free for their first positions, unless they are
+/* Frees slots [from, to), which have memory now, for their first positions, unless they are free
  * already or were used since. */
 static inline void shca_cq_ring_free_slots(char *ring, uint32_t stride, uint64_t from, uint64_t to)
 {

@@ -13,8 +13,8 @@
 #include "fabric/proc.h"
 
 /*
- * A zero-length SGE in an SRQ WQE: mlx5 writes byte_count 0, which its hardware reads as 2 GiB. On
- * an RQ the driver leaves such entries out.
+ * A zero-length SGE in an SRQ WQE: mlx5 writes byte_count 0, which its hardware reads as 2 GiB. In
+ * the WQE of an RQ the driver leaves such entries out.
  */
 #define ZERO_LENGTH_TRAP 0x80000000u
 
@@ -103,12 +103,12 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struc
 	w->num_sge = n;
 }
 
-/* Rings who found the queue empty. Each bit is cleared before its process is rung, so none is
- * missed. */
+/* Wakes the processes that found the queue empty. Each bit is cleared before its process is
+ * woken, so none is missed. */
 void shca_rq_wake_waiters(struct shca_rq *rq)
 {
-	/* Pairs with the fence in shca_rq_wait(): either the waiter finds what was posted, or we
-	 * see that it waits. */
+	/* Pairs with the fence in shca_rq_wait(): either the waiter finds the posted receive, or
+	 * this thread sees it waiting. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&rq->rnr_waiting, memory_order_relaxed))
 		return;
@@ -129,7 +129,8 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 /* Bytes by which the memory of the WQEs grows. */
 #define WQES_STEP (256u << 10)
 
-/* Sees to memory behind the WQE of a slot. False: there is none. Holding rq->lock. */
+/* Backs the WQE of a slot with memory. Returns false if there is none. The caller holds
+ * rq->lock. */
 static bool wqe_backed(struct shca_rq_local *rq, uint32_t slot)
 {
 	uint64_t ring_bytes = rq->ring_len - ((uint64_t)rq->mask + 1) * rq->shared->stride;
@@ -171,7 +172,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 		}
 		rq->nfree--;
 		write_wqe(rq, shca_rq_own_wqe(rq, slot), wr);
-		/* release: who finds this position finds the WQE written. */
+		/* release: a requester that finds this position finds the WQE written. */
 		atomic_store_explicit(&rq->ring[tail & rq->mask], (tail + 1) << 32 | slot,
 				      memory_order_release);
 		tail++;
@@ -220,7 +221,8 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
 }
 
-/* Where ring and WQEs of a queue of process proc are. NULL: this process can't map them. */
+/* Returns the ring and the WQEs of a queue of process `proc`, or NULL if this process can't map
+ * them. */
 static char *reach(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq)
 {
 	return shca_arena(f, proc, rq->ring, rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
@@ -253,7 +255,8 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 							  memory_order_relaxed)) {
 			*slot = (uint32_t)e & (rq->size - 1);
 			/*
-			 * The owner wrote it last: fetch the next one while this message goes on.
+			 * The owner wrote this line last: fetch the next one while this message
+			 * goes on.
 			 */
 			e = atomic_load_explicit(&ring[(head + 1) & (rq->size - 1)],
 						 memory_order_relaxed);
@@ -268,7 +271,7 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
 			uint32_t slot, struct shca_rq_ahead *ahead)
 {
-	/* The slot was claimed: so the queue was reached. */
+	/* The slot was claimed, so the queue is mapped. */
 	const char *mem = reach(f, proc, rq);
 	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 

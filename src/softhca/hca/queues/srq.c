@@ -131,7 +131,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 	if (attr->srq_limit > srq->entry->rq.max_wr)
 		return EINVAL;
 	atomic_store(&srq->entry->rq.limit, attr->srq_limit);
-	/* There may be fewer posted already. */
+	/* Fewer receives may be posted already. */
 	shca_epoch_enter(x);
 	shca_srq_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
 	shca_epoch_exit(x);
@@ -192,11 +192,11 @@ void shca_srq_end(struct shca_srq *srq)
 	struct shca_context *ctx = shca_ctx(srq->ibv.context);
 
 	shca_table_retire(srq->entry);
-	/* Who waits for a receive learns that none will come. */
+	/* Requesters that wait for a receive learn that none will come. */
 	shca_rq_wake_waiters(&srq->entry->rq);
 	shca_epoch_sync(&shca_self.fabric);
-	/* Its completions stay in the CQ, and polling them fails from here on: so it is with mlx5.
-	 * The CQ's lock keeps us from freeing it under a poll. */
+	/* The completions stay in the CQ, and polling them fails from here on, as with mlx5. The
+	 * CQ's lock keeps the SRQ from being freed under a poll. */
 	shca_event_ack_lock();
 	if (srq->cq)
 		pthread_mutex_lock(&srq->cq->lock);

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks the layers of the sources: which folder may include which, and that headers have one owner.
+
+LAYERS lists trees of folders. A file may include headers of its own folder and of those that its folder names; a folder
+names all that it may include, not only the next one down. Includes are resolved below the tree's include root, as the
+compiler does it. A header x.h declares functions of x.c and of x_*.c in its own folder alone, and no function is declared
+twice; EXCEPTIONS names headers that declare for others, and why.
+
+Usage: tests/lint/layers.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any.
+tests/lint/unit_layers.py tests this check.
+"""
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+
+# Folders of src/softhca, from the bottom up. "hca" stands for the files right in it.
+_SOFTHCA = {
+    "fabric": [],
+    "clock": ["fabric"],
+    "hca": ["clock", "fabric"],
+    "hca/memory": ["hca", "clock", "fabric"],
+    "hca/queues": ["hca/memory", "hca", "clock", "fabric"],
+    "hca/execution": ["hca/queues", "hca/memory", "hca", "clock", "fabric"],
+    "hca/objects": ["hca/execution", "hca/queues", "hca/memory", "hca", "clock", "fabric"],
+    "verbs": ["hca/objects", "hca/execution", "hca/queues", "hca/memory", "hca", "clock", "fabric"],
+    "cmd": ["fabric"],
+}
+
+
+@dataclass
+class Tree:
+    """A tree of sources: its include root, and for each folder the folders that it may include."""
+    root: str
+    folders: dict
+    # Headers that declare functions of files with other names: the reason, which a reader of the table judges.
+    exceptions: dict = field(default_factory=dict)
+
+
+LAYERS = [
+    Tree("src/softhca", _SOFTHCA, {
+        "clock/clock.h": "one interface of turn.c, spin.c, charge.c, affinity.c and settle.c",
+        "verbs/verbs.h": "the entry points that <infiniband/verbs.h> leaves out, a few a file",
+        "cmd/cmd.h": "one function of each cmd_*.c",
+    }),
+]
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# A prototype or the head of a definition at the left margin: its name is the last word before the parenthesis.
+_FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b|return\b|else\b)[a-z_][\w \t*]*?[\s*](\w+)\(", re.M)
+_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+
+
+def blank_comments(text):
+    """Returns the text without comments, with the same lines."""
+    return _COMMENT.sub(lambda m: "\n" * m.group(0).count("\n"), text)
+
+
+def functions(text):
+    """Yields (name, line, is_definition) of the functions that a file declares or defines for others."""
+    text = blank_comments(text)
+    for match in _FUNCTION.finditer(text):
+        # The end of the head, past its parentheses.
+        depth, at = 0, match.end() - 1
+        while at < len(text):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            at += 1
+            if depth == 0:
+                break
+        rest = text[at:].lstrip()
+        if rest[:1] in (";", "{") or rest.startswith("__attribute__"):
+            yield match.group(1), text.count("\n", 0, match.start()) + 1, rest[:1] == "{"
+
+
+class Check:
+    """The violations of one tree."""
+
+    def __init__(self, top, tree):
+        self.tree = tree
+        self.root = os.path.join(top, tree.root)
+        self.said = []
+        self.files = {}
+        for folder in tree.folders:
+            path = os.path.join(self.root, folder)
+            if not os.path.isdir(path):
+                self.said.append(f"{tree.root}/{folder}: there is no such folder; mend the table in tests/lint/layers.py")
+                continue
+            for name in sorted(os.listdir(path)):
+                if name.endswith((".c", ".h", ".def")):
+                    with open(os.path.join(path, name), encoding="utf-8") as f:
+                        self.files[f"{folder}/{name}"] = f.read()
+
+    def say(self, name, line, sentence):
+        self.said.append(f"{self.tree.root}/{name}:{line}: {sentence}")
+
+    def resolve(self, name, included):
+        """Returns the path below the root of what a file includes, or None if it isn't of this tree."""
+        for path in (os.path.join(os.path.dirname(name), included), included):
+            if os.path.normpath(path) in self.files:
+                return os.path.normpath(path)
+        return None
+
+    def includes(self):
+        for name, text in self.files.items():
+            folder = os.path.dirname(name)
+            for number, line in enumerate(text.split("\n"), 1):
+                match = _INCLUDE.match(line)
+                target = self.resolve(name, match.group(1)) if match else None
+                if not match:
+                    continue
+                if not target:
+                    if os.path.exists(os.path.join(self.root, match.group(1))):
+                        self.say(name, number, f"{match.group(1)} is in no folder of the table in tests/lint/layers.py")
+                    continue
+                other = os.path.dirname(target)
+                if other != folder and other not in self.tree.folders[folder]:
+                    self.say(name, number, f"{folder}/ may not include {other}/ ({match.group(1)})")
+
+    def all_in_table(self):
+        for path, _, names in os.walk(self.root):
+            folder = os.path.relpath(path, self.root)
+            if folder != "." and folder not in self.tree.folders and any(n.endswith((".c", ".h")) for n in names):
+                self.said.append(f"{self.tree.root}/{folder}: this folder is missing in the table in tests/lint/layers.py")
+
+    def owners(self):
+        defined, declared = {}, {}
+        for name, text in self.files.items():
+            if name.endswith(".c"):
+                defined.update((f, name) for f, _, body in functions(text) if body)
+        for name, text in self.files.items():
+            if not name.endswith(".h"):
+                continue
+            for function, line, body in functions(text):
+                if body or function not in defined:
+                    continue
+                if function in declared and declared[function] != name:
+                    self.say(name, line, f"{function}() is declared in {declared[function]} already")
+                declared[function] = name
+                stem, owner = name[:-2], defined[function][:-2]
+                if owner != stem and not owner.startswith(stem + "_") and name not in self.tree.exceptions:
+                    self.say(name, line, f"{function}() is of {defined[function]}: declare it in that file's header")
+
+    def run(self):
+        self.all_in_table()
+        self.includes()
+        self.owners()
+        return self.said
+
+
+def main():
+    top = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "..")
+    said = [line for tree in LAYERS for line in Check(top, tree).run()]
+    for line in said:
+        print(line)
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
