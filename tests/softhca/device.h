@@ -42,7 +42,7 @@ struct t_buf {
 
 /* Maps len zeroed bytes (page-aligned) and registers them in pd with the given access. */
 struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access);
-/* The same in the device's PD, with every right. */
+/* Maps and registers memory in the device's PD, with full access. */
 struct t_buf t_buf(struct t_dev *d, size_t len);
 void t_buf_free(struct t_buf *b);
 /* len bytes at off of the buffer. */

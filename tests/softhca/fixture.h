@@ -38,7 +38,7 @@ struct u_child {
 struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg);
 void u_kill(struct u_child c);
 
-/* A new entry of that kind, not published; NULL: there is none. */
+/* Returns a new entry of that kind, not published, or NULL if there is none. */
 void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx);
 bool u_findable(struct shca_hca *h, enum shca_kind kind, uint32_t number);
 

@@ -71,7 +71,7 @@ static void end_all(void)
 		t_fail(__VA_ARGS__);          \
 	} while (0)
 
-/* In the parent: has a child ended that should not have, or failed? */
+/* Returns true if a child of this parent failed, or ended although it should not have. */
 static void look_after_children(void)
 {
 	for (unsigned i = 0; i < procs.n; i++) {

@@ -27,21 +27,21 @@ typedef void (*procs_fn)(unsigned me, void *arg);
 void procs_start(unsigned n, const unsigned *nodes, procs_fn fn, void *arg);
 /* Waits for all; each must exit 0, but those that procs_kill() or procs_may_die() named. */
 void procs_finish(void);
-/* Both of them. */
+/* Forks the children and waits for them. */
 void procs_run(unsigned n, const unsigned *nodes, procs_fn fn, void *arg);
 
 /* The mailbox: each process writes its own keys, once or often; a reader waits until the key was
  * written. */
 void procs_put(unsigned key, uint64_t value);
 uint64_t procs_get(unsigned who, unsigned key);
-/* As procs_get, but only whether it was written. */
+/* Returns true if the key was written. */
 bool procs_has(unsigned who, unsigned key);
 /* Waits until the key is at least `value`: for progress counters. */
 void procs_wait_for(unsigned who, unsigned key, uint64_t value);
-/* Children meet; who was killed is not waited for. */
+/* Waits until all children are here; killed ones don't count. */
 void procs_barrier(void);
 
-/* What peers tell each other: an address takes the keys key..key+2, a buffer key..key+1. */
+/* Exchange data between children: an address takes the keys key..key+2, a buffer key..key+1. */
 void procs_put_addr(unsigned key, const struct t_qp *q);
 struct t_addr procs_get_addr(unsigned who, unsigned key);
 struct procs_buf {
@@ -50,8 +50,8 @@ struct procs_buf {
 };
 void procs_put_buf(unsigned key, const struct t_buf *b);
 struct procs_buf procs_get_buf(unsigned who, unsigned key);
-/* Connects q with the QP that child `who` connects under the same key; p may be NULL. It is up on
- * this side only: meet at a barrier before sending. */
+/* Connects q with the QP that child `who` connects under the same key; p may be NULL. The
+ * connection is up on this side only: meet at a barrier before sending. */
 void procs_connect(struct t_qp *q, unsigned who, unsigned key, const struct t_params *p);
 
 /* For the parent: act on a child and wait until the kernel has done it. A killed child stays a
@@ -60,14 +60,14 @@ void procs_kill(unsigned who);
 void procs_stop(unsigned who);
 void procs_cont(unsigned who);
 void procs_reap(unsigned who);
-/* Waits until a child ended by itself; its wait status. It may have been killed. */
+/* Waits until a child ended by itself. Returns its wait status; the child may have been killed. */
 int procs_wait_end(unsigned who);
 /* The death of that child, however it comes, is no failure. */
 void procs_may_die(unsigned who);
 pid_t procs_pid(unsigned who);
 
-/* In a child that was forked otherwise: a crash ends it. cmocka's handlers would go on with the
- * next test. */
+/* Lets a crash end a child that was forked in another way. cmocka's handlers would go on with
+ * the next test. */
 void procs_default_signals(void);
 /* For a test whose children start threads though their parent has some: skips it where that can't
  * be. */

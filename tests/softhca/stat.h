@@ -18,7 +18,7 @@ json_t *stat_json(void);
 unsigned stat_objects_of(pid_t pid);
 /* Waits until nothing of that pid is left. */
 void stat_await_reaped(pid_t pid);
-/* A counter, over all HCAs; fails if there is none of that name. */
+/* Returns a counter, summed over all HCAs; fails if there is none of that name. */
 uint64_t stat_counter(const char *name);
 
 #endif

@@ -11,7 +11,7 @@ enum { EACH = 128, MANY = 8 };
 
 static bool placed;
 
-/* How many of the `MANY` messages are polled before others come for them: those that have to be. */
+/* Returns how many of the `MANY` messages have to be polled before others follow them. */
 static int polled_before(unsigned round)
 {
 	return !placed ? MANY : round % 3 == 1 ? MANY / 2 : 0;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bounce.c - messages that come with their completion: more of them than a CQ has room for,
- * and rooms that are free again whichever way a completion leaves the queue.
+ * test_bounce.c - messages that travel with their completion through bounce buffers: more of them
+ * than a CQ has buffers for, and buffers that are free again in whichever way a completion leaves
+ * the queue.
  */
 #include "util.h"
 
 enum {
 	LEN = 1000,
-	MANY = 300, /* more than a CQ has pockets */
+	MANY = 300, /* more than a CQ has bounce buffers */
 	POCKETS = 128,
 };
 
@@ -54,7 +55,7 @@ static void poll_them(struct side *s, unsigned from, unsigned to)
 	}
 }
 
-/* How many of the first n messages wait in their completions. */
+/* Returns how many of the first n messages wait in their completions. */
 static unsigned waiting(const struct side *s, unsigned n)
 {
 	unsigned w = 0;
@@ -68,7 +69,7 @@ static unsigned waiting(const struct side *s, unsigned n)
 	return w;
 }
 
-/* n messages, as many as the CQ has rooms: all of them are free. */
+/* Fills all buffers of the CQ with n messages, which shows that all were free. */
 static void all_free(struct side *s, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -77,7 +78,7 @@ static void all_free(struct side *s, unsigned n)
 	poll_them(s, 0, n);
 }
 
-/* What has no room goes to its buffer at once. */
+/* Checks that messages without a buffer go to their receives at once. */
 static void test_full(void **state)
 {
 	struct side s = open_side(*state, MANY);
@@ -92,7 +93,7 @@ static void test_full(void **state)
 	close_side(&s);
 }
 
-/* Rooms of completions that go with their QP. */
+/* Checks that buffers of completions are freed with their QP. */
 static void test_purged(void **state)
 {
 	struct t_dev *d = *state;
@@ -108,7 +109,7 @@ static void test_purged(void **state)
 	close_side(&s);
 }
 
-/* A resize takes the messages along, and their rooms are free. */
+/* Checks that a resize takes the messages along, and that their buffers are free afterwards. */
 static void test_resized(void **state)
 {
 	struct side s = open_side(*state, POCKETS);
@@ -123,7 +124,7 @@ static void test_resized(void **state)
 	close_side(&s);
 }
 
-/* Memory that is deregistered has its messages. */
+/* Checks that messages are in memory that is deregistered. */
 static void test_deregistered(void **state)
 {
 	struct t_dev *d = *state;
@@ -141,7 +142,7 @@ static void test_deregistered(void **state)
 	close_side(&s);
 }
 
-/* A CQ of a few completions has a few rooms. */
+/* Checks that a CQ of a few completions has a few buffers. */
 static void test_few(void **state)
 {
 	struct side s = open_side(*state, 3);

@@ -173,7 +173,7 @@ static void test_order(void **state)
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
-/* Keeps a lock while it sleeps: who wants it waits in virtual time. */
+/* Keeps a lock while it sleeps: threads that want the lock wait in virtual time. */
 static void *keeper(void *arg)
 {
 	(void)arg;

@@ -39,7 +39,7 @@ static void ping(struct t_pair *p, uint64_t id)
 	t_check(p->bb.addr, 100, (unsigned)id);
 }
 
-/* One object of each kind, in a context of its own. */
+/* Makes one object of each kind, in a context of its own. */
 struct set {
 	struct t_dev *d;
 	struct t_qp *q, *ud;
@@ -78,7 +78,7 @@ static struct set make_set(void)
 	return s;
 }
 
-/* All that it was is gone or another's: nothing works, nothing crashes. */
+/* Checks that nothing works and nothing crashes with objects that are gone or another process's. */
 static void all_refused(struct set *s)
 {
 	struct ibv_sge sge = t_sge(&s->b, 0, 8);
@@ -125,8 +125,8 @@ static void all_refused(struct set *s)
 }
 
 /*
- * One of two contexts is closed with all its objects: peers see it at once, as if the objects had
- * been destroyed, and the other context goes on.
+ * Checks that peers see a context closed with all its objects at once, as if the objects had been
+ * destroyed, and that another context goes on.
  */
 static void test_close_ends_objects(void **state)
 {
@@ -158,7 +158,7 @@ static void test_close_ends_objects(void **state)
 	t_pair_free(&p);
 }
 
-/* Again and again, so that nothing of the limits is used up. */
+/* Closes contexts again and again, which must not use up any limit. */
 static void test_close_often(void **state)
 {
 	unsigned before = stat_objects_of(getpid());
@@ -202,7 +202,7 @@ static void expect_exit(pid_t pid)
 	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
 }
 
-/* What a child does with what it inherits, before or after it opened a device of its own. */
+/* Uses in a child what it inherits, before or after it opened a device of its own. */
 static void misuse(struct set *s, bool own)
 {
 	struct t_dev *d = NULL;
@@ -276,7 +276,7 @@ static void test_inherited(void **state)
 	close(s.ch->fd);
 }
 
-/* A process replaces its program without closing anything: for its peers it has died. */
+/* Replaces the program of a process without closing anything: its peers see a process that died. */
 static void replaced(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();

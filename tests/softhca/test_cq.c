@@ -19,7 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* A pair whose receiver reports to a CQ on a channel. */
+/* Makes a pair whose receiver reports to a CQ on a channel. */
 struct chan {
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
@@ -48,7 +48,7 @@ static void close_chan(struct chan *c)
 	t_ok(ibv_destroy_comp_channel(c->ch));
 }
 
-/* One message of a to b; its receive completes with wr_id id. */
+/* Sends one message from a to b; its receive completes with wr_id id. */
 static void message(struct chan *c, uint64_t id, unsigned flags)
 {
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, &c->from, 1);
@@ -59,7 +59,7 @@ static void message(struct chan *c, uint64_t id, unsigned flags)
 	t_next(c->p.a->scq, id, IBV_WC_SUCCESS);
 }
 
-/* The channel has an event of this CQ; it is taken and acknowledged. */
+/* Takes and acknowledges an event of this CQ from the channel. */
 static void expect_event(struct chan *c)
 {
 	struct ibv_cq *cq = NULL;
@@ -76,7 +76,7 @@ static void expect_no_event(struct chan *c, int ms)
 	t_true(!t_readable(c->ch->fd, ms), "an unexpected completion event");
 }
 
-/* One event per arming, and none without. */
+/* Checks that there is one event per arming, and none without. */
 static void test_notify(void **state)
 {
 	struct chan c;
@@ -272,7 +272,7 @@ static void *waiter(void *arg)
 	return cq;
 }
 
-/* A thread that sleeps in ibv_get_cq_event. */
+/* Sleeps in ibv_get_cq_event(), as a thread. */
 static void test_blocking(void **state)
 {
 	struct chan c;
@@ -290,8 +290,8 @@ static void test_blocking(void **state)
 	close_chan(&c);
 }
 
-/* All queues of several QPs on one CQ: each queue in order, nothing lost, whatever the size of a
- * batch. */
+/* Checks many QPs whose queues report to one CQ: each queue in order, nothing lost, whatever the
+ * size of a batch. */
 static void test_many_qps(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 400, NULL, NULL, 0);
@@ -340,7 +340,8 @@ static void test_many_qps(void **state)
 	t_buf_free(&b);
 }
 
-/* A QP takes its completions with it; those of others stay (mlx5 cleans the CQ at destroy). */
+/* Checks that a QP takes its completions with it, and that those of others stay (mlx5 cleans the
+ * CQ at destroy). */
 static void test_destroy_qp(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 100, NULL, NULL, 0);
@@ -431,7 +432,7 @@ static void test_limits(void **state)
 	t_ok(ibv_destroy_cq(cq));
 }
 
-/* Without a channel arming is nothing that anybody hears of, and no error (mlx5). */
+/* Checks that arming without a channel has no effect and is no error (mlx5). */
 static void test_no_channel(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);

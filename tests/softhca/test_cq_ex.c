@@ -44,7 +44,8 @@ static void start(struct ibv_cq_ex *cq)
 	t_ok(rc);
 }
 
-/* Every field, against what was sent; the next one without leaving the poll if it is there. */
+/* Compares every field with what was sent, and goes to the next completion, if there is one,
+ * without leaving the poll. */
 static void test_fields(void **state)
 {
 	struct ibv_cq_ex *cq = make(FLAGS, NULL, NULL);
@@ -91,8 +92,8 @@ static void test_fields(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* All twelve extra fields may be asked for, as with mlx5; where nothing fills one, zeros are read.
- * An unknown flag is refused. */
+/* Checks that all twelve extra fields may be asked for, as with mlx5, and are zero if nothing
+ * fills them, and that an unknown flag is refused. */
 static void test_all_flags(void **state)
 {
 	struct ibv_cq_ex *cq = make(IBV_CREATE_CQ_SUP_WC_FLAGS, NULL, NULL);
@@ -272,7 +273,7 @@ static void test_stamp(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* With a channel. */
+/* Checks an extended CQ with a channel. */
 static void test_channel(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -334,7 +335,7 @@ static void *polls(void *arg)
 	return NULL;
 }
 
-/* What the user's code does while it polls, it does as at any other time. */
+/* Checks that the user's code may do anything between start_poll and end_poll. */
 static void test_calls_while_polling(void **state)
 {
 	struct t_spec s = {0};

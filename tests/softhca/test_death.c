@@ -254,8 +254,8 @@ static void post_more(struct survivor *s)
 		for (; s->posted < 4; s->posted++)
 			t_post(s->v, &wr);
 	} else if (s->posted == 0 && (s->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
-		/* Again and again: what is sent before the death is noticed may still find a
-		 * receive. */
+		/* Sends repeatedly: a message that is sent before the death is noticed may still
+		 * find a receive. */
 		t_send(s->v, 1, t_sge(&s->big, 0, 100));
 		t_send(s->v, 2, t_sge(&s->big, 0, 100));
 		s->posted += 2;
@@ -352,7 +352,7 @@ DEATH(holding_xrc, HOLDING_XRC, 1)
 DEATH(polling, POLLING, 2)
 DEATH(creating, CREATING, 12)
 
-/* A thread that sleeps in ibv_get_cq_event() for its send is woken by the error. */
+/* Checks that an error wakes a thread that sleeps in ibv_get_cq_event() for its send. */
 static void sleeper(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();
@@ -430,8 +430,8 @@ static void test_slots(void **state)
 	}
 }
 
-/* A process that dies takes neither a parent's nor a sibling's objects with it, and its pid's rows
- * go. */
+/* Checks that a process that dies takes no objects of its parent or siblings with it, and that
+ * the rows of its pid go. */
 static void lingerer(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();

@@ -48,7 +48,7 @@ static void test_cpus(void **state)
 	pid_t tid;
 
 	(void)state;
-	/* It has worked, so it has begun and has its name. */
+	/* The engine has worked, so its thread has begun and has its name. */
 	t_recv(p.b, 1, &in, 1);
 	t_send(p.a, 1, t_sge(&p.ba, 0, 1u << 20));
 	t_done(p.a->scq, 1, IBV_WC_SEND);
@@ -68,7 +68,7 @@ static void test_cpus(void **state)
 	t_close(d);
 }
 
-/* How long a thread of ours has run, in ms. */
+/* Returns how long (ms) a thread of this process has run. */
 static double cpu_ms(pid_t tid)
 {
 	char path[64];
@@ -111,7 +111,7 @@ static void test_held(void **state)
 	t_recv(p.b, 2, &to, 1);
 	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
 	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
-	/* About one each 10 us, and no more than the time until now has room for. */
+	/* Roughly one each 10 us, and no more than fit into the time until now. */
 	naks = stat_counter("rnr_naks") - naks;
 	t_true(naks > HELD_MS * 50 && (double)naks <= 100 * t_ms_since(t0),
 	       "%llu RNR NAKs in %.1f ms", (unsigned long long)naks, ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_errors.c - what an RC requester and responder are told when work fails, which QPs go to ERR,
- * and that the rest is flushed in order.
+ * test_errors.c - failures as an RC requester and responder see them: statuses, the QPs that go to
+ * ERR, and the flushing of the rest in order.
  */
 #include "util.h"
 
@@ -169,8 +169,8 @@ static void test_lkey_local_write(void **state)
 	}
 }
 
-/* The local key of a receive: it is the responder's error, the requester is told of a remote
- * operation error. */
+/* Checks a bad local key of a receive: the error is the responder's, and the requester sees a
+ * remote operation error. */
 static void test_lkey_recv(void **state)
 {
 	static const size_t n[] = {8, 4000, 1 << 19};
@@ -202,7 +202,7 @@ static void test_lkey_recv(void **state)
 	}
 }
 
-/* What is wrong with a remote access. */
+/* Errors of a remote access. */
 enum wrong { KEY, LOW, HIGH, END, WRAP, MR_ACCESS, PD, QP_ACCESS, LOCAL_ONLY };
 
 static void remote_access(enum ibv_wr_opcode op, enum wrong wrong, size_t n)

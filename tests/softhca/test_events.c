@@ -142,8 +142,8 @@ static void test_arming(void **state)
 	procs_run(2, two_nodes, arming, NULL);
 }
 
-/* Whoever polls until nothing is left, arms, polls again and then sleeps misses nothing, whenever
- * the messages come. */
+/* Checks that a process which polls until nothing is left, arms, polls again and then sleeps
+ * misses nothing, whenever the messages come. */
 static void no_wake_lost(unsigned me, void *arg)
 {
 	enum { N = 2000, DEPTH = 16 };
@@ -191,7 +191,8 @@ static void test_no_wake_lost(void **state)
 	procs_run(2, NULL, no_wake_lost, NULL);
 }
 
-/* The SRQ's owner is told when others have used it up to its limit, while it does nothing. */
+/* Checks that the SRQ's owner, without doing anything, gets an event when others have used the
+ * SRQ up to its limit. */
 static void srq_limit(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
@@ -236,8 +237,8 @@ static void test_srq_limit(void **state)
 	procs_run(2, two_nodes, srq_limit, NULL);
 }
 
-/* A peer's bad request takes this side's QP to ERR: its owner hears of it, and its receives are
- * flushed, though it calls no verb on the QP. */
+/* Checks that a peer's bad request takes this side's QP to ERR: its owner gets an event, and its
+ * receives are flushed, although it calls no verb on the QP. */
 static void peer_error(unsigned me, void *arg)
 {
 	struct end e = open_end(me);

@@ -27,7 +27,8 @@ static struct t_params quick(const struct t_dev *d)
 	return p;
 }
 
-/* n numbered messages of mixed sizes over p: each arrives once, whole and in order. */
+/* Sends n numbered messages of mixed sizes over p, and checks that each arrives once, whole and
+ * in order. */
 static void in_order(struct t_pair *p, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

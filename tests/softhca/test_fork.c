@@ -14,7 +14,7 @@
 
 static const char *self;
 
-/* A large and a small message each way. */
+/* Sends a large and a small message each way. */
 static void traffic(struct t_pair *p, unsigned seed)
 {
 	static const size_t sizes[] = {20, SIZE / 2};
@@ -159,8 +159,8 @@ static void test_system(void **state)
 }
 
 /*
- * Registered memory stays the parent's: after a fork the pages are shared copy-on-write, and what
- * is sent and received must be the parent's copy whoever writes first.
+ * Checks that registered memory stays the parent's: after a fork the pages are shared
+ * copy-on-write, and messages must use the parent's copy, whichever process writes first.
  */
 static void test_memory_after_fork(void **state)
 {

@@ -110,7 +110,7 @@ static void test_ah(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	/* Nobody has that LID: only sending will tell. */
+	/* No port has that LID: only a send finds that out. */
 	ah = ibv_create_ah(pd, &attr);
 	t_holds(ah != NULL);
 	t_holds(ah->pd == pd);
@@ -166,7 +166,7 @@ static void test_ah_from_wc(void **state)
 	t_holds(ah != NULL);
 	t_eq(ibv_destroy_ah(ah), 0);
 	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 2) == NULL);
-	/* It came to a GID that is not ours. */
+	/* The datagram came to a GID of another port. */
 	grh.dgid.raw[15] ^= 1;
 	t_holds(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr) != 0);
 	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 1) == NULL);

@@ -28,7 +28,7 @@ enum what { SENDS, SENDS_TO_SRQ, SENDS_TO_FULL_CQ, WRITES_WITH_BAD_KEY };
 
 static unsigned stride = 1;
 
-/* ---- who is killed ---- */
+/* ---- the victims ---- */
 
 static void victim(unsigned me, enum what what)
 {
@@ -59,7 +59,7 @@ static void victim(unsigned me, enum what what)
 		pause();
 }
 
-/* ---- who finds what is left ---- */
+/* ---- the process that finds what is left ---- */
 
 struct mate {
 	struct t_qp *q;
@@ -183,7 +183,7 @@ static void look_at(struct mate *m, enum what what, unsigned me)
 		       broken ? "broken" : "well", m->failed ? "came" : "did not come");
 	else
 		t_true(!broken, "victim %u: the QP is broken", me);
-	/* A broken one is flushed without us. */
+	/* The owner's engine flushes a QP that failed. */
 	if (!broken)
 		t_ok(t_to_state(m->q, IBV_QPS_ERR));
 	n += take(m, RECEIVES - n);
@@ -260,7 +260,7 @@ static int stopped(pid_t pid)
 	return WSTOPSIG(status);
 }
 
-/* So many instructions of it, or all: how many it had left. */
+/* Steps a victim through n instructions, or all that it has left. Returns how many those were. */
 static unsigned step(pid_t pid, unsigned n)
 {
 	unsigned done = 0;

@@ -2,11 +2,12 @@
 /*
  * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its setting, which
  * the arguments repeat (0 = not limited): never faster, and at most 5 % slower by the median of
- * several rounds. Other work on the machine only lengthens what is measured: who polls yields its
- * CPU, and a program that computes then keeps it until the next tick, some milliseconds. So the
- * test runs before other programs where it may, and repeats a batch of rounds until one keeps to
- * that. Where none does, and most of the time a process that polls was away for longer than those
- * 5 %, the machine can't tell: skipped. Two processes on two nodes, whose clock is the machine's.
+ * several rounds. Other work on the machine only lengthens what is measured: a process that polls
+ * yields its CPU, and a program that computes then keeps that CPU until the next tick, some
+ * milliseconds. The test therefore runs before other programs where it may, and repeats a batch of
+ * rounds until one is good. If none is, and a polling process was away for longer than those 5 %
+ * most of the time, the machine can't tell, and the test is skipped. Two processes on two nodes use
+ * the machine's clock.
  */
 #include <sched.h>
 
@@ -96,10 +97,10 @@ static enum verdict worse(enum verdict a, enum verdict b)
 	return a > b ? a : b;
 }
 
-/* One batch of rounds. */
+/* Runs one batch of rounds. */
 typedef enum verdict (*batch_fn)(struct end *e, unsigned me, const void *arg);
 
-/* Both ends come to the same answer. */
+/* Agrees with the other end on a verdict. */
 static void until_good(struct end *e, unsigned me, batch_fn batch, const void *arg)
 {
 	unsigned n[LATE + 1] = {0};
@@ -166,7 +167,7 @@ static void burst(struct end *e, const struct shape *s)
 	}
 }
 
-/* Who polls in round i looks at the clock; when it did last: *looked. */
+/* Looks at the clock while polling in round i; *looked is the last time. */
 static void look(struct end *e, unsigned i, uint64_t *looked)
 {
 	uint64_t now = t_now();
@@ -305,8 +306,8 @@ static void test_rate(void **state)
 }
 
 /*
- * A large message that waits for its receive doesn't keep the link busy meanwhile: once that is
- * posted, it takes as long as one that found it there.
+ * Checks that a large message doesn't keep the link busy while it waits for its receive: once the
+ * receive is posted, it takes as long as a message that found its receive there.
  */
 static enum verdict helds(struct end *e, unsigned me, const void *arg)
 {

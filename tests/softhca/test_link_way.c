@@ -17,7 +17,8 @@ static double seconds_since(uint64_t t0)
 	return (double)(t_now() - t0) / 1e9;
 }
 
-/* A datagram, to a QP or to a group, finds a receive that was posted after it was sent. */
+/* Checks that a datagram, to a QP or to a group, finds a receive that was posted after it was
+ * sent. */
 static void late_receive(unsigned me, void *arg)
 {
 	struct t_spec spec = {.type = IBV_QPT_UD};
@@ -67,8 +68,8 @@ static void test_late_receive(void **state)
 	}
 }
 
-/* A read gives what is there when it comes there; an atomic has no effect before. The memory is
- * changed and watched under the adapter's hands, which is what ThreadSanitizer would report. */
+/* Checks that a read returns what is there when it arrives, and that an atomic has no effect
+ * before. The memory changes while the adapter uses it, which ThreadSanitizer would report. */
 __attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_memlock.c - the limit of registered memory, under --memlock 1M: what is above it fails with
- * ENOMEM, is counted, and the user is told what to do, once.
+ * test_memlock.c - the limit of registered memory, under --memlock 1M: a registration above it
+ * fails with ENOMEM and is counted, and a message says, once, what to do.
  */
 #define _GNU_SOURCE 1
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 
 #define KIB 1024u
 
-/* What was written to a file. */
+/* Reads a file's text. */
 static void contents(FILE *f, char *text, size_t size)
 {
 	size_t n;

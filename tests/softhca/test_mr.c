@@ -90,7 +90,7 @@ static void test_access(void **state)
 	t_true(!ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_LOCAL_WRITE | 1u << 15) &&
 		       (errno == EINVAL || errno == EOPNOTSUPP),
 	       "an unknown access flag: errno %d", errno);
-	/* What only permits more is ignored where there is no more: windows, huge pages. */
+	/* Flags that only permit more are ignored if there is no more: windows, huge pages. */
 	for (int i = 0; i < 2; i++) {
 		unsigned a = i ? IBV_ACCESS_MW_BIND : IBV_ACCESS_HUGETLB;
 		struct ibv_mr *mr = ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_LOCAL_WRITE | a);
@@ -150,7 +150,7 @@ static void test_zero_based(void **state)
 	t_check(m + 500, 1000, 77);
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m, mr->rkey, 8), IBV_WC_REM_ACCESS_ERR);
 	t_ok(ibv_dereg_mr(mr));
-	/* A word that is aligned by its address in the region, not in memory. */
+	/* A word is aligned by its address in the region, not in memory. */
 	mr = ibv_reg_mr(dev->pd, m + 4, LEN - 4, T_FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	t_true(mr, "zero-based: %s", strerror(errno));
 	memset(m, 5, 16);
@@ -184,7 +184,8 @@ static void test_rereg(void **state)
 	t_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, dev->pd, NULL, 0, 0));
 	t_ok(ibv_dealloc_pd(pd2));
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m + LEN, mr->rkey, 8), IBV_WC_SUCCESS);
-	/* What can't be is refused, and the region stays as it was. */
+	/* Checks that a change that can't be made is refused, and that the region stays as it
+	 * was. */
 	t_true(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			    IBV_ACCESS_REMOTE_WRITE) != 0,
 	       "remote write without local write");

@@ -157,7 +157,8 @@ static void test_out_of_sequence(void **state)
 	}
 }
 
-/* The first message that comes in RTR is told the owner of the QP, and no other. */
+/* Checks that the owner of a QP, and no other, gets an event about the first message that comes
+ * in RTR. */
 static void test_comm_est(void **state)
 {
 	struct t_qp *a = t_qp(dev, NULL), *b = t_qp(dev, NULL);

@@ -19,7 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Nobody holds the mutex, and a signal to nobody does no harm. */
+/* Checks that the mutex is free, and that a signal without a waiter does no harm. */
 static void usable(pthread_mutex_t *mutex, pthread_cond_t *cond)
 {
 	t_ok(pthread_mutex_trylock(mutex));
@@ -459,7 +459,7 @@ static void test_cq_error(void **state)
 	t_ok(ibv_destroy_cq(cq));
 }
 
-/* A destroyer waits for the acknowledgement, however many there were before. */
+/* A destroyer waits for the acknowledgement, however many events there were before. */
 struct destroying {
 	struct ibv_srq *srq;
 	bool done;

@@ -61,7 +61,7 @@ static bool offered(enum ibv_qp_type type)
 	       (dev->attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 }
 
-/* A QP of the type; for XRC_RECV with a private domain, which is left in *xrcd. */
+/* Makes a QP of the type; for XRC_RECV with a private domain, which is left in *xrcd. */
 static struct t_qp *make(enum ibv_qp_type type, struct ibv_xrcd **xrcd)
 {
 	struct ibv_xrcd_init_attr a = {.comp_mask =
@@ -113,8 +113,8 @@ static int step_attr(struct t_qp *q, int step, struct ibv_qp_attr *attr)
 	return mask[step];
 }
 
-/* What the kernel takes out of the mask of half an XRC connection, so that both may be set up
- * alike. */
+/* Attributes that the kernel removes from the mask of half an XRC connection, so that both
+ * halves may be set up alike. */
 static int other_half(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_XRC_SEND)
@@ -124,7 +124,7 @@ static int other_half(enum ibv_qp_type type)
 	return 0;
 }
 
-/* Each step without one of its attributes, then with one that isn't its own, then right. */
+/* Tries each step without one of its attributes, then with one that isn't its own, then right. */
 static void test_masks(void **state)
 {
 	(void)state;
@@ -160,7 +160,8 @@ static void test_masks(void **state)
 	}
 }
 
-/* Every state to every state; allowed is one bit per target. RTR, RTS get all their attributes. */
+/* Tries every state to every state; `allowed` has one bit per target. RTR and RTS get all their
+ * attributes. */
 static void test_transitions(void **state)
 {
 	static const unsigned any = 1u << IBV_QPS_RESET | 1u << IBV_QPS_ERR;
@@ -210,8 +211,8 @@ static void test_transitions(void **state)
 			}
 }
 
-/* What ends a QP's work takes nothing but the state, not even the one that it is thought to have.
- */
+/* Checks that a step which ends a QP's work takes no attribute but the state, not even the current
+ * one. */
 static void test_end_masks(void **state)
 {
 	static const enum ibv_qp_state ends[] = {IBV_QPS_RESET, IBV_QPS_ERR};
@@ -228,7 +229,7 @@ static void test_end_masks(void **state)
 	}
 }
 
-/* Who asks for no requests and no receives gets none. */
+/* Checks that a program that asks for no requests and no receives gets none. */
 static void test_no_work(void **state)
 {
 	struct t_pair p;
@@ -347,7 +348,7 @@ static void test_values(void **state)
 	t_qp_free(q);
 }
 
-/* A query gives back what was set, and what the QP was made of. */
+/* Checks that a query returns what was set, and how the QP was made. */
 static void test_query(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 10, NULL, NULL, 0);

@@ -69,7 +69,7 @@ static void test_flush(void **state)
 			t_eq(t_next(p.a->rcq, i, IBV_WC_WR_FLUSH_ERR).qp_num, p.a->qp->qp_num);
 		for (uint64_t i = 0; i < 4 && types[t] == IBV_QPT_RC; i++)
 			t_eq(t_next(p.a->scq, 20 + i, IBV_WC_WR_FLUSH_ERR).qp_num, p.a->qp->qp_num);
-		/* What comes later is flushed too. */
+		/* Later requests are flushed too. */
 		for (uint64_t i = 0; i < 3; i++) {
 			struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 30 + i, &sge, 1);
 
@@ -94,8 +94,8 @@ static void test_flush(void **state)
 }
 
 /*
- * To RESET: posted work is gone without a completion, and so are (mlx5) completions that nobody
- * polled. The QP can be used again and has forgotten its receives.
+ * Checks that a QP in RESET has lost posted work without a completion and, as with mlx5,
+ * completions that nobody polled, and that it can be used again and has forgotten its receives.
  */
 static void test_reset(void **state)
 {

@@ -24,7 +24,8 @@
 
 #include <infiniband/verbs.h>
 
-/* In no public header, but clients call them. GID type 0: InfiniBand or RoCE v1. */
+/* Functions that no public header has, but that clients call. GID type 0 is InfiniBand or RoCE
+ * v1. */
 const char *ibv_get_sysfs_path(void);
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type);
@@ -106,7 +107,7 @@ static void test_device_node(void **state)
 	t_eq(access("/dev/infiniband/uverbs0", R_OK | W_OK), 0);
 	t_eq(access("/dev/infiniband/uverbs0", X_OK), -1);
 	t_eq(errno, EACCES);
-	/* What is not ours is asked of the system. */
+	/* Other requests go to the system. */
 	t_eq(stat("/dev/infiniband/uverbs0x", &st), -1);
 	t_eq(errno, ENOENT);
 	t_eq(access("/dev/infiniband/uverbs0x", R_OK), -1);

@@ -122,7 +122,7 @@ static void test_pkeys(void **state)
 	t_eq(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
 	t_eq(be16toh(pkey), 0x8001);
 	t_eq(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
-	/* The same partition with limited membership is another entry of the table. */
+	/* The partition with limited membership is another entry of the table. */
 	t_holds(ibv_get_pkey_index(ctx, 1, htobe16(0x0001)) < 0);
 	t_holds(ibv_query_pkey(ctx, 1, 2, &pkey) != 0);
 }
@@ -191,7 +191,7 @@ static void test_no_atomics(void **state)
 	t_close(d);
 }
 
-/* As many objects as were advertised can be had, and not one more; then again. */
+/* Checks that as many objects as were advertised can be made, and not one more; then again. */
 static void test_counts(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_rnr.c [wake] - receiver not ready: waiting, the timer and the retries, and who waits behind
- * whom. The argument expects --rnr-wake yes.
+ * test_rnr.c [wake] - receiver not ready: waiting, the timer and the retries, and which messages
+ * wait behind others. The argument expects --rnr-wake yes.
  */
 #include "util.h"
 
@@ -145,8 +145,9 @@ static void test_many_waiting(void **state)
 }
 
 /*
- * A receive that is posted meanwhile is found when the timer ends, not before; or at once, if the
- * device is set to. What takes longer than it should may be the machine's doing, so a few may.
+ * Checks that a receive which is posted meanwhile is found when the timer ends, not before; or at
+ * once, if the device is set to that. A few messages may take longer, because the machine may be
+ * busy.
  */
 static void test_posted_meanwhile(void **state)
 {
@@ -248,7 +249,7 @@ static void test_leave(void **state)
 	t_ok(t_to_state(p.a, IBV_QPS_ERR));
 	t_next(p.a->scq, 1, IBV_WC_WR_FLUSH_ERR);
 	t_next(p.a->scq, 2, IBV_WC_WR_FLUSH_ERR);
-	/* What was withdrawn takes no receive any more. */
+	/* A withdrawn message takes no receive any more. */
 	t_recv(p.b, 3, &to, 1);
 	t_none(p.b->rcq, T_QUIET_MS);
 	t_pair_free(&p);

@@ -95,7 +95,7 @@ static struct ibv_ah_attr way(int index)
 					    .traffic_class = 0x5a}};
 }
 
-/* As ibv_create_ah(), and a QP on its way to RTR, say it. */
+/* Checks that ibv_create_ah(), and a QP on its way to RTR, give that answer. */
 static void check(const char *what, struct ibv_ah_attr a, int rc)
 {
 	struct t_params p = t_params(dev);
@@ -133,7 +133,7 @@ static void test_address_vectors(void **state)
 	check("an empty entry", a, EINVAL);
 	a.grh.sgid_index = dev->port.gid_tbl_len;
 	check("an index past the table", a, EINVAL);
-	/* The MAC address is part of it: nobody is asked for it. */
+	/* The MAC address is part of the GID: nobody is asked for it. */
 	a = way(0);
 	a.grh.dgid.raw[13] ^= 1;
 	check("RoCE v1 to a link-local address that nobody has", a, 0);
@@ -198,7 +198,7 @@ static void check_ipv6(const struct ibv_grh *g, int index, uint32_t bytes)
 	t_ok(memcmp(&g->dgid, &gid, sizeof(gid)));
 }
 
-/* A datagram by each entry of the table, and its answer. */
+/* Sends a datagram by each entry of the table, and answers it. */
 static void test_datagrams(void **state)
 {
 	static const struct t_spec ud = {.type = IBV_QPT_UD};
@@ -245,7 +245,7 @@ static void test_datagrams(void **state)
 		t_next(p.a->rcq, 3, IBV_WC_SUCCESS);
 		t_next(p.b->scq, 1, IBV_WC_SUCCESS);
 		t_ok(ibv_destroy_ah(ah));
-		/* A header that was damaged, or is another port's. */
+		/* Checks a header that was damaged, or that belongs to another port. */
 		p.bb.addr[T_GRH - 1] ^= 1;
 		t_true(ibv_init_ah_from_wc(dev->ctx, 1, &wc, g, &back), "it is taken for ours");
 		t_pair_free(&p);

@@ -35,7 +35,8 @@ static const size_t sizes[] = {1, 2, 3, 4, 7, 8, 9, 16, 31, 64, 100, SMALL, SMAL
 #define NOFFSETS   9
 #define PLACE(off) (4096 + (off))
 
-/* Every size at every alignment, there and back, and nothing beside it. */
+/* Copies every size at every alignment there and back, and checks that nothing beside it
+ * changes. */
 static void transfers(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();
@@ -65,7 +66,7 @@ static void transfers(unsigned me, void *arg)
 		t_check(s.own.addr + 8, n, seed);
 		t_check_byte(s.own.addr + 8 + n, 8, 0xee);
 	}
-	/* With 16 bytes more the largest of the small ones isn't any more. */
+	/* With 16 bytes more the largest of the small requests is no longer small. */
 	grew(before, NOFFSETS * (2 * NSMALL + 2 * (NSMALL - 1)));
 	procs_barrier();
 	seg_requester_close(&s);
@@ -189,7 +190,7 @@ static void test_refused(void **state)
 		procs_run(2, nodes, refused, &offs[i]);
 }
 
-/* A peer that may not attach the segment goes another way. */
+/* Forbids shmat() to this process, which then has to copy in another way. */
 static void forbid_shmat(void)
 {
 	struct sock_filter code[] = {

@@ -48,7 +48,8 @@ static void test_deregister(void **state)
 	seg_run(deregister);
 }
 
-/* A region that is registered anew is where it is then, in the segment or elsewhere. */
+/* Checks that a region which is registered anew is found where it is then, in the segment or
+ * elsewhere. */
 static void reregister(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();
@@ -92,9 +93,9 @@ static void test_reregister(void **state)
 }
 
 /*
- * What is registered is pinned: a write goes there though the owner has detached the segment, and
- * not to what it maps at that address then. Both with a peer that had reached it and one that
- * hadn't.
+ * Checks that registered memory is pinned: a write goes there although the owner has detached the
+ * segment, and not to what is mapped at that address then; with a peer that had reached the segment
+ * and one that had not.
  */
 static void remap(unsigned me, void *arg)
 {
@@ -140,8 +141,8 @@ static void test_remap(void **state)
 	}
 }
 
-/* A segment outlives its process, but what that had registered is not written to any more, even
- * before anybody has cleaned up after it. */
+/* Checks that a segment outlives its process, but that the process's regions are not written to
+ * any more, even before its objects are reaped. */
 static void death(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();
@@ -173,7 +174,7 @@ static void test_death(void **state)
 	procs_kill(1);
 	last = seg_word_at(segment);
 	procs_wait_for(0, K_DONE, 1);
-	/* One may have been on its way. */
+	/* One request may have been on its way. */
 	t_true(seg_word_at(segment) <= last + 1, "%llu writes after the end",
 	       (unsigned long long)(seg_word_at(segment) - last));
 	procs_finish();

@@ -75,7 +75,8 @@ static void test_unsignalled(void **state)
 	t_pair_free(&p);
 }
 
-/* A signalled request frees itself and all before it, when it is polled and not when it is done. */
+/* Checks that a signalled request frees itself and all before it when it is polled, not when it
+ * is done. */
 static void test_freed_by_poll(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);

@@ -34,7 +34,7 @@ static struct ibv_cq *largest(struct t_dev *d)
 	return cq;
 }
 
-/* n writes of which each has a completion; `lag`: that many are not polled. */
+/* Does n writes, each with a completion; `lag` completions are not polled. */
 static void go_through(struct t_pair *p, unsigned n, unsigned lag)
 {
 	struct ibv_sge sge = t_sge(&p->ba, 0, 8);
@@ -224,8 +224,8 @@ static long long mapped(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Each talks with each of the others; that takes little of the address space, besides the tables.
- */
+/* Processes of which each talks with each other one, which takes little of the address space
+ * besides the tables. */
 enum { TALKERS = 6 };
 
 static void talk(unsigned me, void *arg)
@@ -305,7 +305,7 @@ static void test_full(void **state)
 	t_pair_free(&p);
 	t_drain_events(d->ctx);
 	t_ok(ibv_destroy_cq(cq));
-	/* What it had is there for another. */
+	/* The memory of a process that ended is free for another. */
 	cq = largest(d);
 	t_ok(ibv_destroy_cq(cq));
 	t_close(d);

@@ -25,7 +25,7 @@ static struct ibv_srq *make_srq(uint32_t wrs, uint32_t sges)
 	return srq;
 }
 
-/* A pair both of whose QPs receive from the SRQ; b's completions of both kinds are apart. */
+/* Makes a pair both of whose QPs receive from the SRQ; b's completions of both kinds are apart. */
 static struct t_pair srq_pair(struct ibv_srq *srq)
 {
 	struct t_spec s = {.srq = srq};
@@ -110,7 +110,7 @@ static void test_rnr(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-/* Consumed receives make room when they were consumed, whoever polled what. */
+/* Checks that receives make room when they were consumed, whichever process polled them. */
 static void test_overflow(void **state)
 {
 	struct ibv_srq *srq = make_srq(10, 1);
@@ -340,8 +340,8 @@ static void test_sink(void **state)
 	t_ok(ibv_dereg_mr(null));
 }
 
-/* A QP on an SRQ that goes to ERR: the event says that it takes no more; the SRQ's receives stay.
- */
+/* Checks the event of a QP on an SRQ that goes to ERR: the QP takes no more receives, and the
+ * SRQ's receives stay. */
 static void test_last_wqe(void **state)
 {
 	struct ibv_srq *srq = make_srq(8, 1);

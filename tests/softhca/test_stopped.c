@@ -149,7 +149,7 @@ static void test_stopped_target(void **state)
 	stopped_target(two);
 }
 
-/* What the sender does while its message travels. */
+/* Work of the sender while its message travels. */
 enum pastime { SLEEPING, COMPUTING, STOPPED_IN_RNR };
 
 static void wait_without_verbs(enum pastime how)
@@ -205,8 +205,8 @@ static void test_absent_sender(void **state)
 		procs_run(2, NULL, absent_sender, &how);
 }
 
-/* A sender that has its completions may leave, with or without tidying up; what it sent is read
- * afterwards. */
+/* Checks that a sender that has its completions may leave, in good order or not; its messages
+ * are read afterwards. */
 static void leaving_sender(unsigned me, void *arg)
 {
 	enum { N = 12 };
@@ -261,9 +261,9 @@ static void test_leaving_sender(void **state)
 }
 
 /*
- * A producer that is stopped, wherever that meets it, holds up nobody else who sends to the same
- * CQ, nor whom it sends to. Child 1 and 2 stream into one CQ of child 0, which counts what came of
- * child 2; the parent stops child 1 again and again.
+ * Checks that a producer that is stopped, at whatever instruction, holds up no other process that
+ * sends to the same CQ, nor its owner. Children 1 and 2 stream into one CQ of child 0, which counts
+ * the messages of child 2; the parent stops child 1 repeatedly.
  */
 static void stream(unsigned me)
 {

@@ -26,7 +26,7 @@
 
 #include <infiniband/verbs.h>
 
-/* They know nothing of devices: the real ones serve. */
+/* Helpers that know nothing of devices: the real ones serve. */
 static const char *const helpers[] = {
 	"ibv_copy_ah_attr_from_kern", "ibv_copy_path_rec_from_kern",
 	"ibv_copy_path_rec_to_kern",  "ibv_copy_qp_attr_from_kern",
@@ -125,7 +125,7 @@ static const char *provider_of(void *address)
 	return dladdr(address, &info) ? info.dli_fname : "";
 }
 
-/* Which library answers to the name? */
+/* Returns the library that defines the name. */
 static const char *provider(const char *name)
 {
 	void *address = dlsym(RTLD_DEFAULT, name);

@@ -17,7 +17,7 @@
 
 #define CLASS "/sys/class/infiniband"
 
-/* What -D_FORTIFY_SOURCE makes of open() and openat(). */
+/* Functions that -D_FORTIFY_SOURCE makes of open() and openat(). */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);

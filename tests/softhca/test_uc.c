@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_uc.c - UC: the data path, and that what can't be delivered is lost without a word to the
- * sender.
+ * test_uc.c - UC: the data path, and that a message which can't be delivered is lost without an
+ * error at the sender.
  */
 #include <arpa/inet.h>
 
@@ -97,7 +97,7 @@ static void test_lost(void **state)
 	t_pair_free(&p);
 }
 
-/* Nobody is there: the sender doesn't know. */
+/* Checks that a sender doesn't learn that its target is gone. */
 static void test_no_peer(void **state)
 {
 	struct t_qp *a = t_qp(dev, &uc);

@@ -180,7 +180,7 @@ static void test_self(void **state)
 	t_buf_free(&b);
 }
 
-/* An answer by an AH made of the completion. */
+/* Answers by an AH made of the completion. */
 static void test_reply(void **state)
 {
 	(void)state;
@@ -211,7 +211,8 @@ static void test_reply(void **state)
 	}
 }
 
-/* What the AH says is in the header, and the AH of the answer says it again. */
+/* Checks that the header repeats the attributes of the AH, and that the AH of the answer repeats
+ * the header. */
 static void test_grh(void **state)
 {
 	struct way w = way(dev->roce);
@@ -253,7 +254,8 @@ static void test_grh(void **state)
 	way_free(&w);
 }
 
-/* Nothing posted, nobody there, a wrong Q_Key: dropped, a success for the sender. */
+/* Checks that a datagram is dropped, with success at the sender, if no receive is posted, if no
+ * QP is there, and if the Q_Key is wrong. */
 static void test_dropped(void **state)
 {
 	struct way w = way(dev->roce);
@@ -399,7 +401,7 @@ static void heard(struct way *w, struct t_qp *q, const union ibv_gid *group)
 	t_ok(memcmp(w->p.bb.addr + 24, group->raw, 16));
 }
 
-/* A group: every QP that is attached gets it once, those that aren't or no longer are don't. */
+/* Checks a group: every attached QP gets a datagram once, and no other QP does. */
 static void test_multicast(void **state)
 {
 	union ibv_gid group = {
@@ -448,7 +450,7 @@ static void test_multicast(void **state)
 	}
 	t_none(q[0]->rcq, 2);
 	t_none(w.p.b->rcq, 2);
-	t_post(w.p.a, &wr); /* nobody listens */
+	t_post(w.p.a, &wr); /* the group has no member */
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
 	for (int i = 0; i < 3; i++)
 		t_qp_free(q[i]);
@@ -457,7 +459,8 @@ static void test_multicast(void **state)
 	way_free(&w);
 }
 
-/* A receive in memory that is paged on demand, and isn't there any more: an error, no SIGSEGV. */
+/* Checks a receive in memory that is paged on demand and isn't there any more: an error, no
+ * SIGSEGV. */
 static void test_absent(void **state)
 {
 	struct t_buf in = t_buf_in(dev->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_wr_api.c - posting by ibv_wr_start, ibv_wr_complete and what lies between.
+ * test_wr_api.c - posting by ibv_wr_start(), ibv_wr_complete() and the calls between them.
  */
 #include <arpa/inet.h>
 
@@ -169,7 +169,7 @@ static void test_abort(void **state)
 	ibv_wr_abort(x);
 	t_none(p.b->rcq, 5);
 	t_none(p.a->scq, 1);
-	/* What was aborted takes no slot. */
+	/* An aborted batch takes no slots. */
 	ibv_wr_start(x);
 	for (unsigned i = 0; i < n; i++) {
 		begin(p.a, 100 + i, i == n - 1 ? IBV_SEND_SIGNALED : 0);
@@ -181,7 +181,8 @@ static void test_abort(void **state)
 	t_pair_free(&p);
 }
 
-/* A request that doesn't fit spoils the whole batch, and nothing of it is posted. */
+/* Checks that a request that doesn't fit fails the whole batch, and that nothing of it is
+ * posted. */
 static void test_overflow(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 4096);
@@ -210,7 +211,7 @@ static void test_overflow(void **state)
 	ibv_wr_set_sge_list(x, p.a->cap.max_send_sge + 1, sge);
 	t_rc(ibv_wr_complete(x), ENOMEM);
 	t_none(p.a->scq, 2);
-	/* And the next batch is none the worse. */
+	/* The next batch is not affected. */
 	ibv_wr_start(x);
 	begin(p.a, 9, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_write(x, p.bb.mr->rkey, (uintptr_t)p.bb.addr);
@@ -255,7 +256,7 @@ static void test_ud(void **state)
 	t_ok(ibv_destroy_ah(ah));
 }
 
-/* What the QP type can't do isn't offered. */
+/* Checks that operations which the QP type lacks are not offered. */
 static void test_refused(void **state)
 {
 	struct t_spec s = {.type = IBV_QPT_UD, .send_ops = IBV_QP_EX_WITH_RDMA_READ};

@@ -209,8 +209,8 @@ static void atomics(unsigned me, void *arg)
 }
 
 /*
- * Who polls the last byte of what a peer writes finds all of it written, as adapters place data in
- * order of address. Protocols of eager RDMA count on it.
+ * Checks that a program which polls the last byte of a peer's write finds all of it written,
+ * because adapters place data in order of address. Protocols of eager RDMA rely on that.
  */
 static void last_byte(unsigned me, void *arg)
 {
@@ -290,7 +290,7 @@ static void shared_word(unsigned me, void *arg)
 	}
 	procs_put(K_STEP, sum);
 	procs_barrier();
-	if (me == 0) { /* every value from 0 on was the old one of somebody */
+	if (me == 0) { /* every value from 0 on was the old value of some request */
 		uint64_t all = procs_get(1, K_STEP) + procs_get(2, K_STEP);
 
 		t_eq(*(uint64_t *)b.addr, 2 * N);

@@ -360,7 +360,8 @@ static void test_domains(void **state)
 	int fd = x_file(path), again;
 
 	again = open(path, O_RDONLY);
-	/* As the kernel answers: EAGAIN where O_CREAT is missing, EINVAL where O_EXCL finds one. */
+	/* Checks the kernel's answers: EAGAIN without O_CREAT, EINVAL where O_EXCL finds a
+	 * domain. */
 	t_null(x_open_try(d, fd, 0), EAGAIN);
 	a = x_open(d, fd, O_CREAT);
 	t_null(x_open_try(d, again, O_CREAT | O_EXCL), EINVAL);

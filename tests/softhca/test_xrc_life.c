@@ -134,15 +134,15 @@ static void creator_leaves(unsigned me, void *arg)
 	}
 }
 
-/* On hardware the kernel has destroyed a dead process's objects when its parent hears of its end.
- */
+/* On hardware the kernel has destroyed a dead process's objects when its parent learns of its
+ * end. */
 static void kill_and_reap(unsigned who)
 {
 	procs_kill(who);
 	stat_await_reaped(procs_pid(who));
 }
 
-/* It exits without tidying up. */
+/* Exits without closing anything. */
 static void end_and_reap(unsigned who)
 {
 	t_eq(procs_wait_end(who), 0);
@@ -169,7 +169,7 @@ static void test_creator_leaves(void **state)
 	}
 }
 
-/* The target of a domain that nobody has open any more is gone. */
+/* Checks that the target of a domain which no process has open any more is gone. */
 static void domain_ends(unsigned me, void *arg)
 {
 	(void)arg;
@@ -204,8 +204,8 @@ static void test_domain_ends(void **state)
 	procs_finish();
 }
 
-/* An SRQ whose owner was killed is an error at the requester, not silence; IBA: NAK Invalid
- * Request. */
+/* Checks that an SRQ whose owner was killed is an error at the requester, not silence (IBA: NAK
+ * Invalid Request). */
 static void dead_owner(unsigned me, void *arg)
 {
 	(void)arg;
@@ -247,8 +247,8 @@ static void test_dead_owner(void **state)
 	procs_finish();
 }
 
-/* An error of a target QP is told in the context that made it, whatever others this process has;
- * and when the QP is gone nothing is left of that. */
+/* Checks that an error of a target QP is reported in the context that made it, whatever other
+ * contexts this process has, and that nothing of the event is left when the QP is gone. */
 static void target_events(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open(), *other = t_open();

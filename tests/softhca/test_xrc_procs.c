@@ -17,8 +17,8 @@ static size_t len_of(unsigned i)
 	return i % 3 ? X_LEN : 20;
 }
 
-/* One initiator, one target, the SRQs of three processes; the owners of the SRQs take what names
- * theirs. */
+/* Sends from one initiator through one target to the SRQs of three processes; each owner gets
+ * the messages that name its SRQ. */
 static void fan_out(unsigned me, void *arg)
 {
 	enum { N = 30, RECEIVERS = 3 };
@@ -61,7 +61,7 @@ static void test_fan_out(void **state)
 	procs_run(4, nodes, fan_out, NULL);
 }
 
-/* RDMA through the target reaches the memory of whoever owns the SRQ that is named. */
+/* Checks that RDMA through the target reaches the memory of the process that owns the named SRQ. */
 static void rdma(unsigned me, void *arg)
 {
 	(void)arg;
@@ -80,7 +80,8 @@ static void rdma(unsigned me, void *arg)
 			t_done(s.q->scq, who, IBV_WC_RDMA_WRITE);
 		}
 		procs_barrier();
-		/* A key of one process doesn't go with the SRQ, and so the PD, of another. */
+		/* Checks that a key of one process is refused with the SRQ, and so the PD, of
+		 * another. */
 		wr.wr.rdma.rkey = procs_get_buf(2, X_K_BUF).rkey;
 		x_post(s.q, &wr, (uint32_t)procs_get(1, X_K_SRQ));
 		t_next(s.q->scq, 2, IBV_WC_REM_ACCESS_ERR);

@@ -112,7 +112,7 @@ static void just_live(unsigned slot, void *arg)
 	(void)arg;
 }
 
-/* A CQ of ours that holds so many completions; its ring's positions start at 7. */
+/* Makes a CQ of this process that holds that many completions; its ring's positions start at 7. */
 static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned holds)
 {
 	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);

@@ -91,7 +91,7 @@ static void addresses_name_hcas(void **state)
 	t_eq(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
-/* The same fabric with Ethernet ports. */
+/* Makes a fabric with Ethernet ports. */
 static void ethernet_addresses_name_hcas(void **state)
 {
 	struct shca_fabric_header *h = u_fab.hdr;
@@ -211,7 +211,7 @@ static void two_fabrics_and_their_ends(void **state)
 	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EINVAL);
 	close(fd);
 
-	/* What isn't a fabric's stays. */
+	/* Files that are not a fabric's stay. */
 	snprintf(path, sizeof(path), "%s/notes", dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	t_eq(shca_fabric_remove(dir), -ENOTEMPTY);
@@ -224,14 +224,14 @@ static void two_fabrics_and_their_ends(void **state)
 	c.value[SHCA_O_DEVICES] = 2;
 	t_eq(shca_fabric_create(dir, &c, "second", u_err, sizeof(u_err)), -EINVAL);
 	t_eq(access(dir, F_OK), -1);
-	/* Whoever is attached goes on without the files. */
+	/* Attached processes go on without the files. */
 	t_eq(shca_fabric_remove(u_dir), 0);
 	t_holds(u_findable(u_hca, SHCA_MR, number));
 	t_holds(shca_arena_alloc(&u_fab, (unsigned)u_slot, 100000) != 0);
 	t_eq(mkdir(u_dir, 0700), 0); /* for the teardown */
 }
 
-/* In a child with a mount namespace of its own; its exit code. */
+/* Runs in a child with a mount namespace of its own. Returns its exit code. */
 static int use_small_tmpfs(const char *dir)
 {
 	struct shca_config c = u_config(SHCA_O_NODES, 1);
@@ -255,7 +255,7 @@ static int use_small_tmpfs(const char *dir)
 		return 4;
 	u_hca = &u_fab.hdr->hcas[0];
 	slot = shca_proc_attach(&u_fab);
-	/* What is handed out can be written to, until there is no more. */
+	/* Allocated memory can be written to, until there is no more. */
 	for (n = 0; n < 10000; n++) {
 		struct shca_qp_entry *qp = u_make(u_hca, SHCA_QP, (unsigned)slot, NULL);
 		uint64_t off = qp ? shca_arena_alloc(&u_fab, (unsigned)slot, 20000) : 0;

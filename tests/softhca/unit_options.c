@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_options.c - the knobs: their ranges and choices; the sources and their order; what spans
- * options.
+ * unit_options.c - the options: their ranges and choices; the sources and their order; checks
+ * across options.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -87,7 +87,7 @@ static void ranges(void **state)
 			snprintf(text, sizeof(text), "%lld", (long long)d->max + 1);
 			t_eq(set(o, text), -EINVAL);
 		}
-		/* A value that was refused changed nothing. */
+		/* A refused value changed nothing. */
 		t_eq(config.value[o], d->max);
 	}
 }
@@ -220,7 +220,7 @@ static void names(void **state)
 	}
 }
 
-/* What is written is read back as the same. */
+/* Checks that a value is read back as it was written. */
 static void round_trip(enum shca_opt o)
 {
 	struct shca_config before = config;

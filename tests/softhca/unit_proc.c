@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_proc.c - process slots, and who still runs.
+ * unit_proc.c - process slots, and whether their processes run.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -47,7 +47,7 @@ static void slots_are_given_back(void **state)
 		t_eq(strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15), 0);
 	}
 	close(fd);
-	/* As after exec: our own pid has a slot already, with an object and a thread inside an
+	/* As after exec: this pid has a slot already, with an object and a thread inside an
 	 * epoch. */
 	first = u_slot;
 	shca_table_publish(u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL));
@@ -142,7 +142,7 @@ static void lock_alive(unsigned slot, void *arg)
 	shca_lock(&u_fab.hdr->procs[slot].alive_lock);
 }
 
-/* It ends with the process, whether anybody has noticed that or not. */
+/* Checks that the lock is released with the process, whether or not another one has noticed. */
 static void an_alive_lock_ends_with_its_process(void **state)
 {
 	struct u_child c = u_fork(lock_alive, NULL);
@@ -208,7 +208,7 @@ static void all_slots_taken(void **state)
 		p->start_time = not_inits;
 		atomic_store(&p->state, 1 << 8 | SHCA_PROC_ALIVE);
 	}
-	/* They have ended, whoever has their pid now: attaching makes room. */
+	/* The processes have ended, whatever has their pids now: attaching makes room. */
 	u_slot = shca_proc_attach(&u_fab);
 	t_holds(u_slot >= 0);
 	for (i = 0; i < SHCA_MAX_PROCS; i++)

@@ -64,7 +64,7 @@ static void numbers_are_scattered_and_go_stale(void **state)
 		shca_table_free(u_hca, k, e); /* a second time counts nothing */
 		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	}
-	/* One entry again and again: it comes back zeroed, under another number. */
+	/* Takes one entry repeatedly: it comes back zeroed, with another number. */
 	for (i = 0; i < 3000; i++) {
 		struct shca_mr_entry *mr = u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL);
 

@@ -14,7 +14,7 @@
 #include "fabric/xrc_life.h"
 #include "fabric/reap.h"
 
-/* A target QP of domain `xrcd` made by `slot`. */
+/* Makes a target QP of domain `xrcd` for `slot`. */
 static struct shca_qp_entry *make_target(unsigned slot, uint32_t xrcd)
 {
 	struct shca_qp_entry *qp = u_make(u_hca, SHCA_QP, slot, NULL);

@@ -170,8 +170,8 @@ void t_drain_events(struct ibv_context *ctx)
 	int flags = fcntl(ctx->async_fd, F_GETFL);
 	struct ibv_async_event ev;
 
-	/* An event whose object is gone may be dropped in the call, which must not wait for another
-	 * then. */
+	/* An event whose object is gone may be dropped in the call, which must then not wait for
+	 * another one. */
 	fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK);
 	while (!ibv_get_async_event(ctx, &ev))
 		ibv_ack_async_event(&ev);

@@ -7,9 +7,9 @@
 
 #include "qp.h"
 
-/* A signalled send request; change what else is needed. */
+/* Returns a signalled send request; change the other fields as needed. */
 struct ibv_send_wr t_wr(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n);
-/* The same for RDMA and atomics (add compare_add and swap then). */
+/* Returns a request for RDMA or an atomic (for which compare_add and swap have to be set). */
 struct ibv_send_wr t_rdma(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n,
 			  uint64_t raddr, uint32_t rkey);
 /* Post one request (or a list); the _try forms return the verb's value. */
