@@ -36,7 +36,7 @@ _SOFTHCA = {
 _TRANSPORT = {
     "base": [],
     "proto": ["base"],
-    "net": ["proto", "base"],
+    "net": ["proto/net_ops.h", "proto/msg.h", "base"],
     "ep": ["net", "proto", "base"],
     "man": ["base"],
 }
