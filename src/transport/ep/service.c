@@ -8,7 +8,7 @@
  * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
  * the list for the application's next tq_progress().
  */
-#include "ep/ep.h"
+#include "ep/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "ep/ep.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
