@@ -13,6 +13,7 @@
 #pragma GCC visibility pop
 
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "base/stats.h"
@@ -195,6 +196,7 @@ struct tq_bank {
 };
 
 struct tq_net {
+	const struct tq_lock *lock; /* of the endpoint; NULL in tests without one */
 	struct tq_core *core;
 	struct tq_stats *stats;
 	const struct tq_params *params;
