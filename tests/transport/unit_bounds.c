@@ -27,7 +27,7 @@ static const char *given_up;
 
 /* ---- a network that swallows all ---- */
 
-static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+static int control(void *net, struct tq_link *to, const void *msg, uint32_t len, unsigned flags)
 {
 	const struct tq_msg_srqn *m = msg;
 
@@ -58,7 +58,7 @@ static void backpressure(void *net, bool stop)
 	(void)net, (void)stop;
 }
 
-static void peer_fail(void *net, struct tq_peer *whom, const char *why)
+static void peer_fail(void *net, struct tq_link *whom, const char *why)
 {
 	(void)net, (void)whom;
 	given_up = why;
@@ -77,7 +77,8 @@ static void start(void)
 	given_up = NULL;
 	stats = (struct tq_stats){0};
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
-	tq_core_peer_init(&core, &peer);
+	if (tq_core_peer_init(&core, &peer, NULL, NULL))
+		abort();
 }
 
 /* All has gone. */

@@ -50,8 +50,10 @@ int main(void)
 	if (!params)
 		return 1;
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
-	for (int i = 0; i < PEERS; i++)
-		tq_core_peer_init(&core, &peers[i]);
+	for (int i = 0; i < PEERS; i++) {
+		if (tq_core_peer_init(&core, &peers[i], NULL, NULL))
+			return 1;
+	}
 	some = context(1, 0, 2);
 	whole = context(2, 0, PEERS);
 	if (!some || !whole)

@@ -41,7 +41,7 @@ static void note_ask(const struct tq_msg_env *env)
 		asks[nasks++] = tq_get32(env->ask);
 }
 
-static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
+static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 {
 	static uint64_t buf[32];
 
@@ -49,14 +49,14 @@ static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
 	return len <= sizeof(buf) && !no_eager ? buf : NULL;
 }
 
-static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, unsigned flags)
+static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
 {
 	(void)net, (void)to, (void)len, (void)flags;
 	note_ask(&((const struct tq_msg_eager *)buf)->env);
 	return 0;
 }
 
-static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+static int control(void *net, struct tq_link *to, const void *msg, uint32_t len, unsigned flags)
 {
 	const struct tq_msg_hdr *hdr = msg;
 
@@ -82,7 +82,7 @@ static bool copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	return false;
 }
 
-static struct tq_lane *lane_get(void *net, struct tq_peer *to)
+static struct tq_lane *lane_get(void *net, struct tq_link *to)
 {
 	(void)net, (void)to;
 	return NULL;
@@ -108,7 +108,7 @@ static void backpressure(void *net, bool stop)
 	backpressured = stop;
 }
 
-static void peer_fail(void *net, struct tq_peer *whom, const char *why)
+static void peer_fail(void *net, struct tq_link *whom, const char *why)
 {
 	(void)net, (void)whom;
 	given_up = why;
@@ -147,8 +147,6 @@ static void set(const char *name, const char *value)
 
 static void start(const char *promote_after)
 {
-	static struct tq_tx_tuple *idle;
-
 	tq_params_free(params);
 	params = tq_params_new();
 	set("promote_after", promote_after);
@@ -156,9 +154,10 @@ static void start(const char *promote_after)
 	nasks = nrts = noffers = 0;
 	no_eager = backpressured = false;
 	given_up = NULL;
-	peer = (struct tq_peer){.idle_lanes = &idle};
+	peer = (struct tq_peer){0};
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
-	tq_core_peer_init(&core, &peer);
+	if (tq_core_peer_init(&core, &peer, NULL, NULL))
+		abort();
 	ctx = context(CTX);
 }
 

@@ -18,7 +18,7 @@ static uint32_t asked; /* what the last message did */
 
 /* ---- a network that swallows all ---- */
 
-static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
+static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 {
 	static uint64_t buf[32];
 
@@ -26,7 +26,7 @@ static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
 	return len <= sizeof(buf) ? buf : NULL;
 }
 
-static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, unsigned flags)
+static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
 {
 	const struct tq_msg_eager *m = buf;
 
@@ -35,7 +35,7 @@ static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, un
 	return 0;
 }
 
-static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+static int control(void *net, struct tq_link *to, const void *msg, uint32_t len, unsigned flags)
 {
 	(void)net, (void)to, (void)msg, (void)len, (void)flags;
 	return 0;
@@ -56,7 +56,8 @@ static void start(void)
 
 	stats = (struct tq_stats){0};
 	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
-	tq_core_peer_init(&core, &peer);
+	if (tq_core_peer_init(&core, &peer, NULL, NULL))
+		abort();
 	if (tq_core_ctx_add(&core, 5, peers, 1, 0, 0, &ctx))
 		abort();
 }

@@ -202,22 +202,23 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 		return -ENOMEM;
 	memcpy(p->name, name ? name : "", size);
 	lock(ep);
-	tq_core_peer_init(&ep->core, &p->peer);
-	p->peer.name = p->name;
 	p->peer.self = is_own(ep, address, len);
-	error = tq_link_add(&ep->net, address, len, &p->peer, &link);
-	if (!error) {
-		p->peer.link = link;
-		p->peer.idle_lanes = &link->node->idle_lanes;
-		DL_APPEND(ep->peers, p);
-	}
+	error = tq_link_add(&ep->net, address, len, &p->peer, p->name, &link);
+	if (error)
+		goto free_peer;
+	error = tq_core_peer_init(&ep->core, &p->peer, link, link->node);
+	if (error)
+		goto remove_link;
+	DL_APPEND(ep->peers, p);
 	unlock(ep);
-	if (error) {
-		free(p);
-		return error;
-	}
 	*added = &p->peer;
 	return 0;
+remove_link:
+	tq_link_remove(&ep->net, link);
+free_peer:
+	unlock(ep);
+	free(p);
+	return error;
 }
 
 /* Into their buffers the HCA writes. */

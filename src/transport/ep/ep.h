@@ -13,6 +13,7 @@
 
 #include "base/lock.h"
 #include "net/net.h"
+#include "proto/core.h"
 
 /* The service thread; service.c. */
 struct tq_service {

@@ -38,13 +38,13 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n;
 
-	ep->core.service = true;
+	ep->core.service = ep->net.service = true;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net, next);
 	} while (n > 0);
-	ep->core.service = false;
+	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
 	ep->service->timed = *next != UINT64_MAX;

@@ -169,7 +169,7 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 		return;
 	if (tq_send_req_load(s)) {
 		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
-		rc = core->ops->write(core->net, peer, list, n, tq_get64(m->addr),
+		rc = core->ops->write(core->net, peer->link, list, n, tq_get64(m->addr),
 				      tq_get32(m->rkey), s);
 	}
 	if (rc == -ENOMEM) {
@@ -251,9 +251,9 @@ static int send_piece(struct tq_send_req *s)
 	struct tq_msg_data *m;
 	int rc;
 
-	if (!core->ops->data_ready(core->net, peer))
+	if (!core->ops->data_ready(core->net, peer->link))
 		return 0;
-	m = core->ops->eager_buf(core->net, peer, len);
+	m = core->ops->eager_buf(core->net, peer->link, len);
 	if (!m)
 		return 0;
 	*m = (struct tq_msg_data){
@@ -267,7 +267,7 @@ static int send_piece(struct tq_send_req *s)
 		s->buf.ops->pack(s->buf.arg, s->offset, m + 1, n);
 	else
 		memcpy(m + 1, (char *)s->buf.addr + s->offset, n);
-	rc = core->ops->eager_send(core->net, peer, m, len, 0);
+	rc = core->ops->eager_send(core->net, peer->link, m, len, 0);
 	s->offset += n;
 	return rc < 0 ? rc : 1;
 }

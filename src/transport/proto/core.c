@@ -34,6 +34,7 @@ void tq_core_destroy(struct tq_core *core)
 	struct tq_unexpected *u, *unext;
 
 	tq_ctxs_destroy(core);
+	tq_tx_lanes_destroy(core);
 	for (req = tq_core_ended(core); req; req = next) {
 		next = req->next;
 		tq_core_release(req);
@@ -53,15 +54,18 @@ void tq_core_destroy(struct tq_core *core)
 	tq_handles_destroy(&core->rx_tuples);
 }
 
-void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
+int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
+		      const void *node)
 {
 	peer->core = core;
+	peer->link = link;
 	peer->failed = 0;
 	peer->failing = false;
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
 	peer->orphan_bytes = peer->unexpected_bytes = 0;
 	peer->pairs = NULL;
+	return tq_tx_lanes_join(peer, node);
 }
 
 /* Ends what is under way with the peers that tq_peer_fail() marked. */
@@ -169,13 +173,13 @@ void tq_peer_fail(struct tq_peer *peer, const char *why)
 		return;
 	peer->failing = true;
 	LL_PREPEND(core->failing, peer);
-	core->ops->peer_fail(core->net, peer, why);
+	core->ops->peer_fail(core->net, peer->link, why);
 }
 
 int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags)
 {
 	struct tq_core *core = peer->core;
-	int rc = core->ops->control(core->net, peer, msg, len, flags);
+	int rc = core->ops->control(core->net, peer->link, msg, len, flags);
 
 	if (rc < 0)
 		tq_peer_fail(peer, "a control message could not be sent");
@@ -302,6 +306,20 @@ bool tq_core_awaits(struct tq_peer *peer)
 	for (pair = peer->pairs; pair && !awaits; pair = pair->pnext)
 		awaits = tq_recv_awaits(pair);
 	return awaits;
+}
+
+bool tq_core_awaits_answer(const struct tq_peer *peer)
+{
+	const struct tq_pair *pair;
+	const struct tq_send_req *send;
+
+	for (pair = peer->pairs; pair; pair = pair->pnext) {
+		DL_FOREACH2(pair->send_reqs, send, pnext) {
+			if (send->state != TQ_SEND_REQ_DIRECT && send->state != TQ_SEND_REQ_WRITING)
+				return true;
+		}
+	}
+	return false;
 }
 
 void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)

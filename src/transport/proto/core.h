@@ -39,8 +39,10 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 		  struct tq_stats *stats);
 /* Frees all; nothing is told to anyone. */
 void tq_core_destroy(struct tq_core *core);
-/* `peer` is the caller's memory; link and name are set by it. */
-void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer);
+/* Makes a peer, which is the caller's memory. `node` names its node, and is only compared. -ENOMEM.
+ */
+int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
+		      const void *node);
 /* Forgets a peer to and from which nothing is under way; no context names it but removed ones. */
 void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
@@ -99,16 +101,6 @@ static inline unsigned tq_tag_hash(int32_t tag)
 }
 
 /* ---- what both halves need ---- */
-static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
-{
-	return (struct tq_msg_hdr){.type = type, .flags = flags};
-}
-
-static inline bool tq_seq_before(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) < 0;
-}
-
 static inline uint64_t tq_min64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

@@ -168,6 +168,7 @@ void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 		if (o->peer == peer)
 			orphan_free(core, o);
 	}
+	tq_tx_lanes_leave(peer);
 }
 
 /* ---- contexts ---- */

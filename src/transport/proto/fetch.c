@@ -238,7 +238,7 @@ static void fetch_rts(struct tq_recv_req *r, struct tq_unexpected *u)
 	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
 		int n = tq_pieces_list(r->pieces, &r->sg, r->wanted, list);
-		int rc = core->ops->read(core->net, r->pair->peer, list, n, addr, rkey, r);
+		int rc = core->ops->read(core->net, r->pair->peer->link, list, n, addr, rkey, r);
 
 		if (rc == -ENOMEM) {
 			tq_fetch_release(r);

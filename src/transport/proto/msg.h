@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {
@@ -256,6 +257,18 @@ struct tq_msg_backpressure {
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_backpressure) == 16, "wire format");
+
+/* Returns a header; the network fills in the rest. */
+static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
+{
+	return (struct tq_msg_hdr){.type = type, .flags = flags};
+}
+
+/* Returns true if a comes before b, where numbers start anew behind 2^32 - 1. */
+static inline bool tq_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
 
 /* Longest message without data, and the header of those with data: a small control buffer must hold
  * the first. */

@@ -298,7 +298,7 @@ struct tq_tx_tuple {
 	struct tq_send_req *granted;       /* CTS-DIRECT came, not posted yet: in seq order */
 	UT_hash_handle hh;                 /* pair->tx_tuples, by tag */
 	struct tq_tx_tuple *lnext, *lprev; /* core->tx_tuple_lru */
-	struct tq_tx_tuple *inext, *iprev; /* peer->idle_lanes, or core->want_lane */
+	struct tq_tx_tuple *lane_next, *lane_prev; /* peer->idle_lanes, or core->want_lane */
 };
 
 /* ---- who talks to whom ---- */
@@ -326,13 +326,18 @@ struct tq_pair {
 	struct tq_pair *pnext;            /* peer->pairs */
 };
 
+/* The tuples to the processes of a node that have a hold lane with nothing outstanding. */
+struct tq_idle_lanes {
+	const void *node;           /* names the node */
+	struct tq_tx_tuple *tuples; /* list (lane_next), the least recently used first */
+	uint32_t npeers;            /* peers there; the last one takes this with it */
+	UT_hash_handle hh;          /* core->idle_lanes, by node */
+};
+
 struct tq_peer {
 	struct tq_core *core;
-	void *link; /* the network's */
-	/* The network's, for all peers of a node: tuples to there that have a lane with nothing
-	 * outstanding, the least recently used first. */
-	struct tq_tx_tuple **idle_lanes;
-	const char *name;
+	struct tq_link *link;
+	struct tq_idle_lanes *idle_lanes;
 	int failed;  /* -errno */
 	bool self;   /* this process */
 	bool probed; /* in vain, by its rank */
@@ -413,8 +418,9 @@ struct tq_core {
 	uint32_t ntx_tuples, ntx_tuples_parked;
 	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
 	uint32_t dice;
-	struct tq_tx_tuple *want_lane; /* OFFERED */
-	struct tq_ctx *removed;        /* by their users; they stay for what is under way */
+	struct tq_tx_tuple *want_lane;    /* OFFERED (lane_next) */
+	struct tq_idle_lanes *idle_lanes; /* hash by node */
+	struct tq_ctx *removed;           /* by their users; they stay for what is under way */
 	bool changed; /* something happened that may have been the last in one of them */
 	bool broken;  /* by tq_core_broken() */
 	struct tq_orphan *orphans;

@@ -260,7 +260,8 @@ int tq_send_req_post(struct tq_send_req *s, struct tq_lane *lane)
 		flags |= TQ_DIRECT_COPY;
 	if (lane && may_linger(s))
 		flags |= TQ_DIRECT_LAZY;
-	rc = core->ops->direct(core->net, s->pair->peer, lane, s->tx_tuple->srqn, sg, n, flags, s);
+	rc = core->ops->direct(core->net, s->pair->peer->link, lane, s->tx_tuple->srqn, sg, n,
+			       flags, s);
 	if (rc)
 		return rc;
 	TQ_COUNT(core->stats, sent_direct);
@@ -284,7 +285,7 @@ static int send_direct(struct tq_send_req *s)
 
 	if (!tq_tx_tuple_direct_open(t) || s->buf.len > direct_limit(t))
 		return -EAGAIN;
-	lane = tq_tx_tuple_lane(t);
+	lane = tq_tx_lane_get(t);
 	if (!lane) {
 		TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
@@ -336,7 +337,7 @@ static int send_eager(const struct sending *x)
 {
 	struct tq_core *core = x->core;
 	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + x->buf->len);
-	struct tq_msg_eager *m = core->ops->eager_buf(core->net, x->pair->peer, len);
+	struct tq_msg_eager *m = core->ops->eager_buf(core->net, x->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
@@ -346,7 +347,7 @@ static int send_eager(const struct sending *x)
 	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, x->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
 	m->env = envelope(x, ask);
 	pack(x->buf, m + 1);
-	rc = core->ops->eager_send(core->net, x->pair->peer, m, len, 0);
+	rc = core->ops->eager_send(core->net, x->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
@@ -414,7 +415,7 @@ static int send_rts(const struct sending *x, struct tq_send_req *s)
 		m.addr = tq_put64((uintptr_t)s->sg.addr);
 		m.rkey = tq_put32(s->sg.reg->rkey);
 	}
-	rc = core->ops->control(core->net, x->pair->peer, &m, sizeof(m),
+	rc = core->ops->control(core->net, x->pair->peer->link, &m, sizeof(m),
 				overlaps ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;

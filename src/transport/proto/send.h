@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "proto/core.h"
+#include "proto/tx_lane.h"
 
 #define TQ_MSG_HELD_LEN(n) \
 	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
@@ -69,8 +70,6 @@ uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *t);
 void tq_tx_tuple_mark_asked(struct tq_tx_tuple *t);
 /* OFFERED: goes over to DIRECT if it can have a lane, or has waited long enough for one. */
 void tq_tx_tuple_switch(struct tq_tx_tuple *t);
-/* The lane on which it may send direct now; NULL: none. */
-struct tq_lane *tq_tx_tuple_lane(struct tq_tx_tuple *t);
 /* A send was posted to `lane` (NULL: bulk), or has ended. */
 void tq_tx_tuple_posted(struct tq_tx_tuple *t, struct tq_send_req *s, struct tq_lane *lane);
 void tq_tx_tuple_sent(struct tq_tx_tuple *t, struct tq_send_req *s, int status);

@@ -54,83 +54,11 @@ static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
 
 /* ---- lanes ---- */
 
-static void set_idle(struct tq_tx_tuple *t, bool idle)
-{
-	struct tq_tx_tuple **list = t->pair->peer->idle_lanes;
-
-	if (t->idle == idle)
-		return;
-	t->idle = idle;
-	if (idle)
-		DL_APPEND2(*list, t, iprev, inext);
-	else
-		DL_DELETE2(*list, t, iprev, inext);
-}
-
-static void set_waiting(struct tq_tx_tuple *t, bool waiting)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	if (t->waiting == waiting)
-		return;
-	t->waiting = waiting;
-	if (waiting)
-		DL_APPEND2(core->want_lane, t, iprev, inext);
-	else
-		DL_DELETE2(core->want_lane, t, iprev, inext);
-}
-
-static void put_lane(struct tq_tx_tuple *t)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	assert(!t->direct);
-	if (!t->lane)
-		return;
-	set_idle(t, false);
-	core->ops->lane_put(core->net, t->lane);
-	t->lane = NULL;
-}
-
-/* Takes the lane of a tuple that has nothing on it: the least recently used one to the same peer,
- * or another of its node, which the peer may have to confirm first. */
-static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
-{
-	struct tq_tx_tuple *t, *victim = *peer->idle_lanes;
-
-	DL_FOREACH2(*peer->idle_lanes, t, inext) {
-		if (t->pair->peer == peer) {
-			victim = t;
-			break;
-		}
-	}
-	if (!victim)
-		return NULL;
-	put_lane(victim);
-	return core->ops->lane_get(core->net, peer);
-}
-
-struct tq_lane *tq_tx_tuple_lane(struct tq_tx_tuple *t)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	/* What is on the bulk lane must be complete before a hold lane may be used: nothing keeps
-	 * order between two connections. */
-	if (t->lane || t->direct)
-		return t->lane;
-	t->lane = core->ops->lane_get(core->net, t->pair->peer);
-	if (!t->lane)
-		t->lane = steal_lane(core, t->pair->peer);
-	if (t->lane)
-		set_idle(t, true);
-	return t->lane;
-}
-
 void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_tx_tuple *t, *next;
 
-	DL_FOREACH_SAFE2(core->want_lane, t, next, inext) {
+	DL_FOREACH_SAFE2(core->want_lane, t, next, lane_next) {
 		if (t->pair->peer != peer)
 			continue;
 		tq_tx_tuple_switch(t);
@@ -191,11 +119,11 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *t)
 		.seq = tq_put32(t->seq),
 	};
 
-	set_waiting(t, false);
+	tq_tx_lane_set_waiting(t, false);
 	/* When all lanes are busy it goes over nevertheless: RTS of a tuple whose receives are
 	 * posted are granted. */
-	if (!tq_tx_tuple_lane(t) && t->sent < OFFER_WAIT) {
-		set_waiting(t, true);
+	if (!tq_tx_lane_get(t) && t->sent < OFFER_WAIT) {
+		tq_tx_lane_set_waiting(t, true);
 		return;
 	}
 	if (tq_peer_send(t->pair->peer, &m, sizeof(m), 0))
@@ -210,7 +138,7 @@ void tq_tx_tuple_posted(struct tq_tx_tuple *t, struct tq_send_req *s, struct tq_
 {
 	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
 	assert(!t->direct || t->on_bulk == !lane);
-	set_idle(t, false);
+	tq_tx_lane_set_idle(t, false);
 	t->on_bulk = !lane;
 	DL_APPEND(t->direct, s);
 	tq_send_req_set(s, TQ_SEND_REQ_DIRECT);
@@ -224,7 +152,7 @@ static void run_granted(struct tq_tx_tuple *t)
 	int rc;
 
 	while (!t->pair->peer->failing && (s = t->granted)) {
-		lane = t->on_bulk ? NULL : tq_tx_tuple_lane(t);
+		lane = t->on_bulk ? NULL : tq_tx_lane_get(t);
 		rc = tq_send_req_post(s, lane);
 		if (rc == -EAGAIN && t->direct) {
 			/* Those before it may be lazy: then no completion would come by itself. */
@@ -308,7 +236,7 @@ static void life_done(struct tq_tx_tuple *t)
 {
 	if (t->direct)
 		return;
-	put_lane(t);
+	tq_tx_lane_put(t);
 	t->on_bulk = false;
 	t->rx_tuple = 0;
 }
@@ -355,7 +283,7 @@ static void try_recalled(struct tq_tx_tuple *t)
 
 void tq_tx_tuple_recall(struct tq_tx_tuple *t, uint32_t position, uint32_t after)
 {
-	set_waiting(t, false);
+	tq_tx_lane_set_waiting(t, false);
 	if (t->state == TQ_TX_TUPLE_OFFERED)
 		t->base = t->seq;
 	t->position = position;
@@ -382,13 +310,13 @@ void tq_tx_tuple_sent(struct tq_tx_tuple *t, struct tq_send_req *s, int status)
 	else if (t->state == TQ_TX_TUPLE_CONTROL)
 		control_again(t);
 	else if (!t->direct && t->lane)
-		set_idle(t, true);
+		tq_tx_lane_set_idle(t, true);
 	tq_tx_tuple_rest(t);
 }
 
 void tq_tx_tuple_failed(struct tq_tx_tuple *t)
 {
-	set_waiting(t, false);
+	tq_tx_lane_set_waiting(t, false);
 	if (t->state != TQ_TX_TUPLE_CONTROL)
 		set_state(t, TQ_TX_TUPLE_CONTROL);
 	life_done(t);

@@ -16,10 +16,8 @@ void tq_tx_tuple_free(struct tq_tx_tuple *t)
 {
 	struct tq_core *core = t->pair->ctx->core;
 
-	if (t->idle)
-		DL_DELETE2(*t->pair->peer->idle_lanes, t, iprev, inext);
-	if (t->waiting)
-		DL_DELETE2(core->want_lane, t, iprev, inext);
+	tq_tx_lane_set_idle(t, false);
+	tq_tx_lane_set_waiting(t, false);
 	if (t->handle)
 		tq_handle_free(&core->tx_tuples, t->handle);
 	if (t->pair->recent_tx_tuples[tq_recent(t->tag)] == t)
