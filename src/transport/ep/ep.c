@@ -59,6 +59,7 @@ static void init_net(struct tq_ep *ep, const struct tq_mr_cache *cache)
 
 	if (cache)
 		ep->cache = *cache;
+	net->lock = &ep->lock;
 	net->core = &ep->core;
 	net->stats = &ep->stats;
 	net->params = &ep->params;

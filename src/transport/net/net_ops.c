@@ -239,6 +239,7 @@ int tq_net_work(struct tq_net *net)
 	uint64_t next;
 	int events;
 
+	tq_assert_held(net->lock);
 	if (++net->works % LOOK_AT_DEVICE == 0)
 		tq_device_events(net);
 	if (net->broken_reason && !net->broken_handled)
@@ -254,7 +255,9 @@ int tq_net_work(struct tq_net *net)
 
 int tq_net_poll(struct tq_net *net, int budget)
 {
-	int events = tq_cq_poll(net, budget);
+	int events;
 
+	tq_assert_held(net->lock);
+	events = tq_cq_poll(net, budget);
 	return events + tq_net_work(net);
 }

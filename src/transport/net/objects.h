@@ -16,6 +16,7 @@
 
 #include "base/handles.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "base/states.h"
@@ -199,6 +200,7 @@ struct tq_bank {
 };
 
 struct tq_net {
+	const struct tq_lock *lock; /* of the endpoint; NULL in tests without one */
 	struct tq_core *core;
 	bool service;    /* the thread that calls is the service thread */
 	tq_trace *trace; /* NULL: nobody traces */
