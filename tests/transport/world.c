@@ -269,7 +269,7 @@ static void check_records(const struct model_ep *ep)
 	const struct tq_rx_tuple *k;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rx_tuple_parked, k, anext)
+	DL_FOREACH2(core->rx_tuple_parked, k, record_next)
 		t_true(!tq_rx_tuple_quiet(k),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
