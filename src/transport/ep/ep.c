@@ -8,6 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net/connections.h"
+#include "net/control.h"
+#include "net/leave.h"
+#include "net/link.h"
+#include "net/link_peer.h"
+#include "net/mem.h"
+#include "net/net.h"
+#include "net/net_ops.h"
+#include "net/rdma.h"
+#include "net/srq.h"
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* A peer, and the memory of its name. */
@@ -128,7 +139,7 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 static bool all_delivered(struct tq_ep *ep)
 {
 	/* First, as it has completions reported that the protocol waits for. */
-	bool control = tq_control_idle(&ep->net);
+	bool control = tq_control_drain(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
 	       tq_connections_settled(&ep->net);
@@ -237,7 +248,7 @@ static bool is_reading(const struct tq_pair *pair)
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
 	const struct tq_pair *pair;
-	bool control = tq_link_idle(&ep->net, peer->link);
+	bool control = tq_control_drain_link(&ep->net, peer->link);
 
 	for (pair = peer->pairs; pair; pair = pair->pnext) {
 		if (pair->send_reqs || is_reading(pair))

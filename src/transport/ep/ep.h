@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/lock.h"
-#include "net/net.h"
+#include "net/objects.h"
 #include "proto/core.h"
 
 /* The service thread; service.c. */

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 
 #include "ep/ep.h"
+#include "net/connections.h"
+#include "net/control.h"
 
 /* ---- contexts ---- */
 

@@ -4,6 +4,10 @@
 #include <stdatomic.h>
 
 #include "ep/ep.h"
+#include "net/connections.h"
+#include "net/cq.h"
+#include "net/net.h"
+#include "net/srq.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {

@@ -18,6 +18,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "net/connections.h"
+#include "net/net.h"
+
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
