@@ -60,16 +60,8 @@ LAYERS = [
         "cmd/cmd.h": "one function of each cmd_*.c",
     }),
     Tree("src/transport", _TRANSPORT, {
-        "proto/core.h": "to be split",
-        "proto/net_ops.h": "what proto/ tells the network's files that happened; of core.c, ctx.c, held.c and recall.c",
-        "proto/recv.h": "to be split",
-        "proto/send.h": "to be split",
-        "net/connections.h": "to be split",
-        "net/control.h": "to be split",
-        "net/net.h": "to be split",
-        "net/mem.h": "to be split",
-        "ep/ep.h": "the endpoint's few functions, of all files of ep/",
-    }, circle=24),
+        "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
+    }, circle=5),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

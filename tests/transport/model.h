@@ -10,6 +10,7 @@
 #define SIM_MODEL_H
 
 #include "proto/core.h"
+#include "proto/msg.h"
 #include "sim.h"
 
 #define MODEL_EPS        4

@@ -13,6 +13,7 @@
 
 #include "many.h"
 #include "net/bank.h"
+#include "proto/rx_objects.h"
 
 static const int both[] = {0, 1};
 static const char *const defaults[] = {NULL};

@@ -6,7 +6,14 @@
  */
 #include <stdlib.h>
 
+#include "proto/core.h"
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
+#include "proto/policy.h"
+#include "proto/probe.h"
 #include "proto/recv.h"
+#include "proto/rx_objects.h"
 #include "unit.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)

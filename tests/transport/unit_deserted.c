@@ -5,6 +5,11 @@
 #include <errno.h>
 
 #include "proto/core.h"
+#include "proto/ctxs.h"
+#include "proto/peers.h"
+#include "proto/probe.h"
+#include "proto/recv.h"
+#include "proto/req.h"
 #include "unit.h"
 
 enum { PEERS = 3, TAG = 7 };

@@ -7,8 +7,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/core.h"
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
 #include "proto/recv.h"
+#include "proto/req.h"
+#include "proto/rx_objects.h"
 #include "proto/send.h"
+#include "proto/tx_objects.h"
 #include "unit.h"
 
 #define CTX             5u

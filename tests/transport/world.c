@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "oracle.h"
-#include "proto/recv.h"
-#include "proto/send.h"
+#include "proto/ctxs.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/tx_tuple_table.h"
 #include "users.h"
 
 #define MANY 200000 /* steps after which a run is taken for one without an end */

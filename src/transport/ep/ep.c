@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ep/progress.h"
+#include "ep/share.h"
 #include "net/connections.h"
 #include "net/control.h"
 #include "net/leave.h"
@@ -18,6 +20,8 @@
 #include "net/net_ops.h"
 #include "net/rdma.h"
 #include "net/srq.h"
+#include "proto/peers.h"
+#include "proto/req.h"
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -182,7 +186,7 @@ void tq_close(struct tq_ep *ep)
 	/* What the thread saw end. */
 	ended = tq_core_ended(&ep->core);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
 	tq_ep_release_completed(ep);
 	/* The protocol gives back what it has of the network; no completion is looked at any more.
 	 */
@@ -232,29 +236,13 @@ free_peer:
 	return error;
 }
 
-/* Into their buffers the HCA writes. */
-static bool is_reading(const struct tq_pair *pair)
-{
-	const struct tq_recv_req *r;
-
-	DL_FOREACH2(pair->active, r, pnext) {
-		if (r->state == TQ_RECV_REQ_READING)
-			return true;
-	}
-	return false;
-}
-
 /* Sends to other peers may wait for long, and for what the caller does next. */
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
-	const struct tq_pair *pair;
+	/* First, as it has completions reported that the protocol waits for. */
 	bool control = tq_control_drain_link(&ep->net, peer->link);
 
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		if (pair->send_reqs || is_reading(pair))
-			return false;
-	}
-	return control;
+	return control && tq_core_peer_idle(peer);
 }
 
 static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Progress: completions, what is due besides, and ended requests on their way to the user. */
+#include "ep/progress.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 
@@ -8,6 +10,7 @@
 #include "net/cq.h"
 #include "net/net.h"
 #include "net/srq.h"
+#include "proto/req.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {
@@ -22,7 +25,7 @@ void tq_ep_release_completed(struct tq_ep *ep)
 	}
 }
 
-void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
+void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 {
 	struct tq_req *req, *last = list;
 
@@ -48,7 +51,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
-		if (ep->core.ended) {
+		if (tq_core_has_ended(&ep->core)) {
 			ep->quiet += TQ_EP_QUIET / 4;
 			return events;
 		}
@@ -69,7 +72,7 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
-	if (ep->core.ended) {
+	if (tq_core_has_ended(&ep->core)) {
 		/* The log has said what failed, and why, before the user is told that it did. */
 		tq_connections_report(&ep->net);
 		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
@@ -77,7 +80,7 @@ static int progress_unlock(struct tq_ep *ep)
 	}
 	tq_ep_unlock(ep);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
 	return events;
 }
 

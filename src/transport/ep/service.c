@@ -8,7 +8,7 @@
  * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
  * the list for the application's next tq_progress().
  */
-#include "ep/ep.h"
+#include "ep/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
 #include "net/connections.h"
 #include "net/net.h"
 

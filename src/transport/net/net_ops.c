@@ -32,6 +32,12 @@ static bool net_data_ready(void *net, struct tq_link *link)
 	return tq_control_data_ready(net, link);
 }
 
+static bool net_control_moves(void *net, struct tq_link *link)
+{
+	(void)net;
+	return tq_control_moves(link);
+}
+
 static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 {
 	return tq_copy_get(net, len, sg);
@@ -127,6 +133,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
+	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
 	.reserve_get = net_reserve_get,
 	.copy_put = net_copy_put,

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), to
  * HELD (CTS_HELD), and to a request for a tuple queue. */
-#include "proto/send.h"
+#include "proto/answer.h"
 
-#include <stdlib.h>
+#include <assert.h>
+#include <errno.h>
+
+#include "proto/giveback.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/pieces.h"
+#include "proto/send_pieces.h"
+#include "proto/send_req.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple.h"
 
 /* ---- what a message names ---- */
 
@@ -33,16 +43,6 @@ static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *p
 		return NULL;
 	}
 	return t;
-}
-
-/* Its receive is known: it no longer stands before its tuple's direct sends. */
-static void resolved(struct tq_send_req *s)
-{
-	if (!s->tx_tuple)
-		return;
-	s->tx_tuple->nrts--;
-	tq_tx_tuple_rest(s->tx_tuple);
-	s->tx_tuple = NULL;
 }
 
 /* ---- tuple queues ---- */
@@ -107,10 +107,10 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 	t = s->tx_tuple;
 	seq = s->seq;
 	len = s->buf.len;
-	resolved(s);
+	tq_tx_tuple_resolved(s);
 	tq_send_req_end(s, 0);
 	if (t)
-		tq_tx_tuple_announced(t, seq, len);
+		tq_giveback_announced(t, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
@@ -153,7 +153,7 @@ static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 		drop(core);
 		return NULL;
 	}
-	resolved(s);
+	tq_tx_tuple_resolved(s);
 	s->recv_req = tq_get32(m->recv_req);
 	s->wanted = tq_get64(m->length);
 	return s;
@@ -196,12 +196,11 @@ void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct t
 {
 	struct tq_send_req *s = granted(core, peer, m);
 
-	if (!s)
-		return;
-	s->offset = 0;
-	tq_send_req_set(s, TQ_SEND_REQ_PIECES);
-	DL_APPEND2(core->pieces, s, dprev, dnext);
+	if (s)
+		tq_send_pieces_start(s, TQ_SEND_REQ_PIECES);
 }
+
+/* ---- held messages ---- */
 
 /* The held message that its receiver asks for again; NULL: nothing that it may ask for. */
 static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
@@ -234,110 +233,5 @@ void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_
 		return;
 	s->recv_req = tq_get32(m->recv_req);
 	s->wanted = tq_get64(m->length);
-	s->offset = 0;
-	tq_send_req_set(s, TQ_SEND_REQ_AGAIN);
-	DL_APPEND2(core->pieces, s, dprev, dnext);
-}
-
-/* ---- pieces ---- */
-
-/* 1: sent; 0: no room now; <0. */
-static int send_piece(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-	struct tq_peer *peer = s->pair->peer;
-	uint32_t n = (uint32_t)tq_min64(core->limits->eager_max, s->wanted - s->offset);
-	uint32_t len = (uint32_t)sizeof(struct tq_msg_data) + n;
-	struct tq_msg_data *m;
-	int rc;
-
-	if (!core->ops->data_ready(core->net, peer->link))
-		return 0;
-	m = core->ops->eager_buf(core->net, peer->link, len);
-	if (!m)
-		return 0;
-	*m = (struct tq_msg_data){
-		.hdr = tq_msg_hdr(TQ_MSG_DATA, 0),
-		.recv_req = tq_put32(s->recv_req),
-		.offset = tq_put64(s->offset),
-	};
-	if (s->copied)
-		memcpy(m + 1, (char *)s->sg.addr + s->offset, n);
-	else if (s->buf.ops)
-		s->buf.ops->pack(s->buf.arg, s->offset, m + 1, n);
-	else
-		memcpy(m + 1, (char *)s->buf.addr + s->offset, n);
-	rc = core->ops->eager_send(core->net, peer->link, m, len, 0);
-	s->offset += n;
-	return rc < 0 ? rc : 1;
-}
-
-/* The last one is sent, or none will be. */
-static void pieces_sent(struct tq_send_req *s, int error)
-{
-	DL_DELETE2(s->req.core->pieces, s, dprev, dnext);
-	if (s->state == TQ_SEND_REQ_AGAIN)
-		tq_send_req_set(s, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
-	else
-		tq_send_req_end(s, error);
-}
-
-int tq_send_poll(struct tq_core *core)
-{
-	struct tq_send_req *s, *next;
-	int events = 0, rc;
-
-	if (core->service)
-		return 0;
-	for (s = core->pieces; s; s = next) {
-		while ((rc = send_piece(s)) > 0 && s->offset < s->wanted)
-			events++;
-		next = s->dnext;
-		if (rc < 0)
-			tq_peer_fail(s->pair->peer, "a piece could not be sent");
-		else if (s->offset < s->wanted)
-			continue;
-		events++;
-		pieces_sent(s, rc < 0 ? rc : 0);
-	}
-	return events;
-}
-
-/* ---- the end of a pair ---- */
-
-void tq_send_pair_failed(struct tq_pair *pair, int error)
-{
-	struct tq_send_req *s, *next;
-	struct tq_tx_tuple *t;
-
-	DL_FOREACH_SAFE2(pair->send_reqs, s, next, pnext) {
-		switch (s->state) {
-		case TQ_SEND_REQ_RTS:
-			resolved(s);
-			break;
-		case TQ_SEND_REQ_GRANTED:
-			DL_DELETE(s->tx_tuple->granted, s);
-			break;
-		case TQ_SEND_REQ_PIECES:
-		case TQ_SEND_REQ_AGAIN:
-			pieces_sent(s, error);
-			continue;
-		default:
-			continue; /* the HCA has it: it ends with its completion */
-		}
-		tq_send_req_end(s, error);
-	}
-	for (t = pair->tx_tuples; t; t = t->hh.next)
-		tq_tx_tuple_failed(t);
-}
-
-void tq_send_pair_free(struct tq_pair *pair)
-{
-	struct tq_send_req *s, *snext;
-
-	DL_FOREACH_SAFE2(pair->send_reqs, s, snext, pnext) {
-		free(s);
-	}
-	while (pair->tx_tuples)
-		tq_tx_tuple_free(pair->tx_tuples);
+	tq_send_pieces_start(s, TQ_SEND_REQ_AGAIN);
 }

@@ -4,111 +4,23 @@
  * control buffers. In service mode nothing is copied: that waits in core->copies for a thread of
  * the user's.
  */
+#include "proto/fetch.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
-#include "proto/recv.h"
-
-/* ---- memory ---- */
-
-static void to_user(const struct tq_buf *buf, uint64_t offset, const void *from, uint64_t len)
-{
-	if (!len)
-		return;
-	if (buf->ops)
-		buf->ops->unpack(buf->arg, offset, from, len);
-	else
-		memcpy((char *)buf->addr + offset, from, len);
-}
-
-bool tq_fetch_register(struct tq_recv_req *r, uint64_t len, uint32_t pieces)
-{
-	struct tq_core *core = r->req.core;
-
-	if (len && r->buf.ops) {
-		r->pieces = tq_pieces_reg(core, &r->buf, len, true, pieces);
-		if (!r->pieces)
-			return false;
-		r->sg = (struct tq_sg){.len = len, .reg = r->pieces->sg[0].reg};
-		return true;
-	}
-	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
-	if (len)
-		r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
-	return !len || r->sg.reg;
-}
-
-bool tq_fetch_bounce(struct tq_recv_req *r, uint64_t len, bool held)
-{
-	struct tq_core *core = r->req.core;
-
-	r->bounced = true;
-	r->sg = (struct tq_sg){.addr = malloc(len ? len : 1), .len = len};
-	if (!r->sg.addr)
-		goto fail;
-	if (!len)
-		return true;
-	r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
-	if (r->sg.reg)
-		return true;
-	free(r->sg.addr);
-	/* Nothing more can be registered: the pool of copies is registered already. That may be
-	 * used up by messages that are held at their receivers, and those wait for this one. */
-	r->pooled = core->ops->copy_get(core->net, len, &r->sg) ||
-		    (held && len <= core->limits->eager_max &&
-		     core->ops->reserve_get(core->net, len, &r->sg));
-	if (r->pooled)
-		return true;
-fail:
-	r->bounced = false;
-	r->sg = (struct tq_sg){0};
-	return false;
-}
-
-int tq_fetch_post(struct tq_recv_req *r, uint64_t len)
-{
-	struct tq_core *core = r->req.core;
-	struct tq_sg list[TQ_MAX_PIECES];
-	int n = tq_pieces_list(r->pieces, &r->sg, len, list);
-
-	return core->ops->srq_post(core->net, r->rx_tuple->srq, list, n, r);
-}
-
-void tq_fetch_release(struct tq_recv_req *r)
-{
-	struct tq_core *core = r->req.core;
-
-	if (r->pooled) {
-		core->ops->copy_put(core->net, &r->sg);
-	} else if (r->pieces) {
-		tq_pieces_unreg(core, r->pieces);
-	} else {
-		if (r->sg.reg)
-			core->ops->unreg(core->net, r->sg.reg, r->cookie);
-		if (r->bounced)
-			free(r->sg.addr);
-	}
-	r->bounced = r->pooled = false;
-	r->pieces = NULL;
-	r->sg = (struct tq_sg){0};
-}
+#include "proto/answer.h"
+#include "proto/buf.h"
+#include "proto/held.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/pieces.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/settings.h"
+#include "proto/unexpected.h"
 
 /* ---- the end ---- */
-
-void tq_fetch_under_way(struct tq_recv_req *r, enum tq_recv_req_state state)
-{
-	if (r->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
-		DL_APPEND2(r->pair->active, r, pprev, pnext);
-	tq_recv_req_to(r, state);
-}
-
-void tq_fetch_over(struct tq_recv_req *r)
-{
-	DL_DELETE2(r->pair->active, r, pprev, pnext);
-	if (r->handle)
-		tq_handle_free(&r->req.core->recv_reqs, r->handle);
-	r->handle = 0;
-}
 
 /* All wanted bytes are there. */
 void tq_fetch_complete(struct tq_recv_req *r)
@@ -143,7 +55,7 @@ static void copy_later(struct tq_recv_req *r)
 
 static void copy_eager(struct tq_recv_req *r, struct tq_unexpected *u)
 {
-	to_user(&r->buf, 0, u->data, r->wanted);
+	tq_buf_unpack(&r->buf, 0, u->data, r->wanted);
 	tq_unexpected_free(u);
 	tq_fetch_complete(r);
 }
@@ -185,7 +97,7 @@ void tq_fetch_unbounce(struct tq_recv_req *r)
 		copy_later(r);
 		return;
 	}
-	to_user(&r->buf, 0, r->sg.addr, r->wanted);
+	tq_buf_unpack(&r->buf, 0, r->sg.addr, r->wanted);
 	tq_fetch_complete(r);
 }
 
@@ -195,7 +107,7 @@ static void ask_pieces(struct tq_recv_req *r)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
 
-	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
+	tq_recv_req_under_way(r, TQ_RECV_REQ_PIECES);
 	m.send_req = tq_put32(r->send_req);
 	m.recv_req = tq_put32(r->handle);
 	m.length = tq_put64(r->wanted);
@@ -206,7 +118,7 @@ static void ask_write(struct tq_recv_req *r)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
 
-	tq_fetch_under_way(r, TQ_RECV_REQ_WRITING);
+	tq_recv_req_under_way(r, TQ_RECV_REQ_WRITING);
 	m.send_req = tq_put32(r->send_req);
 	m.recv_req = tq_put32(r->handle);
 	m.addr = tq_put64((uintptr_t)r->sg.addr);
@@ -235,19 +147,19 @@ static void fetch_rts(struct tq_recv_req *r, struct tq_unexpected *u)
 		complete_in_turn(r);
 		return;
 	}
-	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
+	registered = tq_recv_mem_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
 		int n = tq_pieces_list(r->pieces, &r->sg, r->wanted, list);
 		int rc = core->ops->read(core->net, r->pair->peer->link, list, n, addr, rkey, r);
 
 		if (rc == -ENOMEM) {
-			tq_fetch_release(r);
+			tq_recv_mem_release(r);
 			registered = false;
 		} else if (rc) {
 			tq_recv_req_end(r, rc);
 			return;
 		} else {
-			tq_fetch_under_way(r, TQ_RECV_REQ_READING);
+			tq_recv_req_under_way(r, TQ_RECV_REQ_READING);
 			return;
 		}
 	}
@@ -267,7 +179,7 @@ void tq_on_read_done(struct tq_recv_req *r, int status)
 {
 	struct tq_core *core = r->req.core;
 
-	tq_fetch_over(r);
+	tq_recv_req_over(r);
 	if (status) {
 		tq_recv_req_end(r, status);
 		return;
@@ -297,13 +209,13 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 	if (!r)
 		return;
 	if (tq_get32(m->failed)) {
-		tq_fetch_release(r);
+		tq_recv_mem_release(r);
 		ask_pieces(r);
 		return;
 	}
 	TQ_COUNT(core->stats, recv_rput);
 	TQ_COUNT_N(core->stats, recv_rput_bytes, r->wanted);
-	tq_fetch_over(r);
+	tq_recv_req_over(r);
 	complete_in_turn(r);
 }
 
@@ -319,7 +231,7 @@ static void pieces_over(struct tq_recv_req *r)
 		tq_held_again(r);
 		return;
 	}
-	tq_fetch_over(r);
+	tq_recv_req_over(r);
 	tq_fetch_complete(r);
 }
 
@@ -342,7 +254,7 @@ static void copy_pieces(struct tq_recv_req *r)
 	struct tq_unexpected *u;
 
 	DL_FOREACH2(r->from, u, tnext)
-		to_user(&r->buf, u->addr, u->data, u->length);
+		tq_buf_unpack(&r->buf, u->addr, u->data, u->length);
 	drop_pieces(r);
 }
 
@@ -380,7 +292,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	}
 	if (!core->service) {
 		copy_pieces(r);
-		to_user(&r->buf, offset, m + 1, len);
+		tq_buf_unpack(&r->buf, offset, m + 1, len);
 		r->got += len;
 		if (r->got == r->wanted)
 			pieces_over(r);
@@ -411,7 +323,7 @@ void tq_fetch_at_once(struct tq_recv_req *r, const void *data, uint64_t len)
 {
 	matched(r, r->rx_tuple->pair, r->tag, len);
 	count_eager(r->req.core, len);
-	to_user(&r->buf, 0, data, r->wanted);
+	tq_buf_unpack(&r->buf, 0, data, r->wanted);
 	tq_fetch_complete(r);
 }
 
@@ -426,19 +338,16 @@ void tq_fetch(struct tq_recv_req *r, struct tq_unexpected *u)
 		fetch_rts(r, u);
 		break;
 	case TQ_UNEXPECTED_HELD:
-		tq_fetch_held(r, u);
+		tq_held_fetch(r, u);
 		break;
 	}
 }
 
-/* What waited for a thread of the user's, or for room in queues. */
-int tq_recv_poll(struct tq_core *core)
+int tq_fetch_poll(struct tq_core *core)
 {
 	struct tq_recv_req *r;
 	int n = 0;
 
-	if (core->room)
-		n += tq_held_poll(core);
 	while (!core->service && (r = core->copies)) {
 		n++;
 		if (r->state == TQ_RECV_REQ_PIECES) {
@@ -460,7 +369,7 @@ int tq_recv_poll(struct tq_core *core)
 
 static void fail(struct tq_recv_req *r, int error)
 {
-	tq_fetch_over(r);
+	tq_recv_req_over(r);
 	drop_pieces(r);
 	if (r->state == TQ_RECV_REQ_HELD)
 		tq_recv_req_lost(r, error);

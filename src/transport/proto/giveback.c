@@ -8,7 +8,13 @@
  * direct messages are announced by a NOTICE, by which the receiver counts (policy.c). What the
  * sender sees by itself are messages that find no lane free, as other tuples' are held.
  */
-#include "proto/send.h"
+#include "proto/giveback.h"
+
+#include "proto/msg.h"
+#include "proto/pays.h"
+#include "proto/peer.h"
+#include "proto/settings.h"
+#include "proto/tx_objects.h"
 
 static bool can_go_eagerly(const struct tq_tx_tuple *t, uint64_t len)
 {
@@ -22,13 +28,13 @@ static bool goes_at_once(const struct tq_tx_tuple *t)
 	return !t->direct || t->direct->prev->buf.len <= tq_eager_limit(t->pair->ctx->core);
 }
 
-bool tq_tx_tuple_wants_notice(const struct tq_tx_tuple *t, const struct tq_send_req *s)
+bool tq_giveback_wants_notice(const struct tq_tx_tuple *t, const struct tq_send_req *s)
 {
 	return tq_has_notice(t->pair->ctx->core, t->base, s->seq) &&
 	       can_go_eagerly(t, s->buf.len) && goes_at_once(t);
 }
 
-void tq_tx_tuple_notice(struct tq_tx_tuple *t, uint32_t seq)
+void tq_giveback_notice(struct tq_tx_tuple *t, uint32_t seq)
 {
 	struct tq_msg_notice m = {
 		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
@@ -51,7 +57,7 @@ static void give_back(struct tq_tx_tuple *t)
 	tq_peer_send(t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
+void tq_giveback_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
 {
 	if (t->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(t, len) ||
 	    !tq_is_sampled(t->base, seq))
@@ -61,15 +67,15 @@ void tq_tx_tuple_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
 		give_back(t);
 }
 
-bool tq_tx_tuple_crowded(const struct tq_tx_tuple *t)
+bool tq_giveback_is_crowded(const struct tq_tx_tuple *t)
 {
 	if (t->state == TQ_TX_TUPLE_DIRECT)
 		return t->gave_back || (t->nrts && t->pair->ctx->core->params->giveback_after);
 	return t->state == TQ_TX_TUPLE_RECALLING;
 }
 
-void tq_tx_tuple_give_back_crowded(struct tq_tx_tuple *t)
+void tq_giveback_crowded(struct tq_tx_tuple *t)
 {
-	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && tq_tx_tuple_crowded(t))
+	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && tq_giveback_is_crowded(t))
 		give_back(t);
 }

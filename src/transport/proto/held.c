@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the HCA places: messages of DIRECT tuples, and held ones, whose receive is posted to the
- * tuple's SRQ when they are matched; the sender's HCA then delivers them.
+ * Receives of held messages. When one is matched, its receive is posted to the tuple's SRQ; the
+ * sender's HCA then delivers the message there.
  */
+#include "proto/held.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/recv.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/unexpected.h"
 
 /* ---- no memory can be registered ---- */
 
@@ -59,7 +66,7 @@ static int ask_again(struct tq_recv_req *r)
 		return -ENOMEM;
 	}
 	r->again = true;
-	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
+	tq_recv_req_under_way(r, TQ_RECV_REQ_PIECES);
 	m.tx_tuple = tq_put32(r->rx_tuple->tx_tuple);
 	m.seq = tq_put32(r->send_req);
 	m.recv_req = tq_put32(r->handle);
@@ -77,14 +84,14 @@ void tq_held_again(struct tq_recv_req *r)
 	tq_recv_req_to(r, TQ_RECV_REQ_HELD);
 }
 
-/* ---- held ---- */
+/* ---- posting ---- */
 
 static bool load_held(struct tq_recv_req *r)
 {
 	if (room_for(r) > r->wanted)
-		return tq_fetch_bounce(r, room_for(r), true);
-	return (!r->msg && tq_fetch_register(r, r->wanted, r->req.core->limits->max_srq_sge)) ||
-	       tq_fetch_bounce(r, r->wanted, true);
+		return tq_recv_mem_bounce(r, room_for(r), true);
+	return (!r->msg && tq_recv_mem_register(r, r->wanted, r->req.core->limits->max_srq_sge)) ||
+	       tq_recv_mem_bounce(r, r->wanted, true);
 }
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
@@ -98,15 +105,15 @@ static int post_held(struct tq_recv_req *r)
 		return -EAGAIN;
 	if (!r->again && !load_held(r))
 		return ask_again(r);
-	rc = tq_fetch_post(r, r->again ? 0 : room_for(r));
+	rc = tq_recv_mem_post(r, r->again ? 0 : room_for(r));
 	if (!rc)
 		k->nsrq++;
 	else if (!r->again)
-		tq_fetch_release(r);
+		tq_recv_mem_release(r);
 	return rc;
 }
 
-void tq_fetch_held(struct tq_recv_req *r, struct tq_unexpected *u)
+void tq_held_fetch(struct tq_recv_req *r, struct tq_unexpected *u)
 {
 	struct tq_core *core = r->req.core;
 	struct tq_rx_tuple *k = u->rx_tuple;
@@ -114,7 +121,7 @@ void tq_fetch_held(struct tq_recv_req *r, struct tq_unexpected *u)
 	r->send_req = u->seq;
 	tq_unexpected_free(u);
 	r->rx_tuple = k;
-	tq_fetch_under_way(r, TQ_RECV_REQ_HELD);
+	tq_recv_req_under_way(r, TQ_RECV_REQ_HELD);
 	if (!k->room && !post_held(r))
 		return;
 	if (!k->room)
@@ -136,82 +143,4 @@ int tq_held_poll(struct tq_core *core)
 			DL_DELETE2(core->room, k, rprev, rnext);
 	}
 	return n;
-}
-
-/* The data of a matched probe may be wanted late: others need the pool's memory. */
-static int move_out(struct tq_recv_req *r)
-{
-	struct tq_sg own = {.addr = malloc(r->sg.len), .len = r->sg.len};
-
-	if (!own.addr)
-		return -ENOMEM;
-	memcpy(own.addr, r->sg.addr, own.len);
-	tq_fetch_release(r);
-	r->sg = own;
-	r->bounced = true;
-	return 0;
-}
-
-static void held_delivered(struct tq_recv_req *r, uint64_t len, int status)
-{
-	struct tq_rx_tuple *k = r->rx_tuple;
-
-	tq_fetch_over(r);
-	k->nsrq--;
-	tq_rx_tuple_unheld(k);
-	r->req.status.length = len;
-	if (r->wanted > len)
-		r->wanted = len;
-	if (r->msg && r->pooled && !status)
-		status = move_out(r);
-	if (r->msg)
-		tq_msg_drained(r, status);
-	else if (status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
-	else
-		tq_fetch_complete(r);
-}
-
-/* ---- direct ---- */
-
-static void direct_delivered(struct tq_recv_req *r, uint64_t len, int status)
-{
-	struct tq_rx_tuple *k = r->rx_tuple;
-
-	assert(r->state == TQ_RECV_REQ_SRQ);
-	r->req.status.source = k->pair->rank;
-	r->req.status.tag = k->tag;
-	r->req.status.length = len;
-	r->wanted = len < r->buf.len ? len : r->buf.len;
-	r->pair = k->pair;
-	tq_rx_tuple_delivered(k, r);
-	if (status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
-	else
-		tq_fetch_complete(r);
-}
-
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
-{
-	struct tq_recv_req *r = token;
-	struct tq_rx_tuple *k = r->rx_tuple;
-	struct tq_peer *peer = k->pair->peer;
-	int status = error ? -EIO : 0;
-
-	if (!r->again) {
-		TQ_COUNT(core->stats, recv_direct);
-		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
-		k->info.direct++;
-	}
-	if (r->state == TQ_RECV_REQ_HELD)
-		held_delivered(r, len, status);
-	else
-		direct_delivered(r, len, status);
-	/* In most cases its connection has failed amid a message. */
-	if (error)
-		tq_peer_fail(peer, error);
 }

@@ -14,23 +14,19 @@
  * Where messages may overtake each other (TQ_CTX_OVERTAKING), a receive takes the first message of
  * any tuple that is here, and waits for no other tuple's recall.
  */
-#include "proto/recv.h"
+#include "proto/match.h"
+
+#include <assert.h>
+
+#include "proto/fetch.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
+#include "proto/wild.h"
 
 /* Messages that are looked at for one that may overtake those before it. */
 #define OVERTAKE_LOOK 32
-
-struct tq_recv_req *tq_match_wild(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
-{
-	struct tq_recv_req *w;
-
-	DL_FOREACH(ctx->wild, w) {
-		if (w->order >= order)
-			return NULL;
-		if (tq_fits(w->rank, w->tag, rank, tag))
-			return w;
-	}
-	return NULL;
-}
 
 /* Is a tuple being recalled that the receive could match? Then it takes nothing from this sender:
  * a held message may yet turn out to come first. */
@@ -75,7 +71,7 @@ static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, 
 	u = first_of(pair, tag);
 	if (!u || u->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 		return NULL;
-	if (tq_match_wild(pair->ctx, pair->rank, u->tag, order))
+	if (tq_wild_first(pair->ctx, pair->rank, u->tag, order))
 		return NULL;
 	/* An earlier exact receive would have taken it: nothing keeps it from that but what keeps
 	 * this one too. */
@@ -144,7 +140,7 @@ static struct tq_recv_req *first_receive(const struct tq_rx_tuple *k)
 	struct tq_recv_req *w = NULL;
 
 	if (pair->ctx->wild)
-		w = tq_match_wild(pair->ctx, pair->rank, k->tag,
+		w = tq_wild_first(pair->ctx, pair->rank, k->tag,
 				  k->posted ? k->posted->order : UINT64_MAX);
 	return w ? w : k->posted;
 }

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <endian.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -146,6 +147,9 @@ struct tq_msg_held {
 	struct tq_msg_held_one one[TQ_HELD_MAX];
 };
 static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds it");
+/* The length of such a message. */
+#define TQ_MSG_HELD_LEN(n) \
+	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;

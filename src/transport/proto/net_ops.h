@@ -78,6 +78,10 @@ struct tq_net_ops {
 	 * then; it asks again at tq_core_poll(). */
 	bool (*data_ready)(void *net, struct tq_link *link);
 
+	/* Returns true if messages that wait in the control lane go on without the peer's user: it
+	 * returns credit. */
+	bool (*control_moves)(void *net, struct tq_link *link);
+
 	/* Memory from the registered, bounded pool of copies; NULL: it is empty. Its reg is in
 	 * `sg`. */
 	bool (*copy_get)(void *net, uint64_t len, struct tq_sg *sg);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory of a message that is several pieces, which the HCA gathers or scatters. */
-#include "proto/core.h"
+#include "proto/pieces.h"
 
 #include <stdlib.h>
+
+#include "proto/objects.h"
 
 bool tq_pieces_fit(const struct tq_buf *buf, uint32_t most)
 {

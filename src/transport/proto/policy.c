@@ -9,9 +9,15 @@
  * number (ctx->wild_at) where a tuple finds it when its next message comes: with its tag, its
  * source, or for all.
  */
+#include "proto/policy.h"
+
 #include <stdlib.h>
 
-#include "proto/recv.h"
+#include "proto/pays.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/settings.h"
+#include "proto/wild.h"
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
 #define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
@@ -201,10 +207,11 @@ static uint32_t refuse_for_limit(struct tq_rx_tuple *k)
 	return AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short)
+uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short, struct tq_rx_tuple **idle)
 {
 	struct tq_core *core = k->pair->ctx->core;
 
+	*idle = NULL;
 	/* Nobody would recall it. */
 	if (k->pair->ctx->removed)
 		return QUIET_MAX;
@@ -217,7 +224,7 @@ uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short)
 	/* Without a sink a message that is too long would break the connection. */
 	if (!tq_rx_tuple_max_len(k))
 		return refuse_for_limit(k) + QUIET_MAX;
-	if (tq_match_wild(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
+	if (tq_wild_first(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
 	    (k->quiet < k->backoff && !k->gave_back)) {
 		k->no_queue = TQ_NO_QUEUE_WILDCARD;
 		TQ_COUNT(core->stats, refused_wildcard);
@@ -231,7 +238,7 @@ uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short)
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all are in use they would only take turns, each for a round trip. */
 		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
-			tq_rx_tuple_recall(core->lru, TQ_RECALL_LRU);
+			*idle = core->lru;
 		return refuse_for_limit(k);
 	}
 	/* It has been good for long: the next recall costs less again. */

@@ -6,10 +6,23 @@
  * A message that a matched probe takes may be received after later ones of its tuple. A held one
  * would be in the lane's way until then: it is drained at once, into memory of the library.
  */
+#include "proto/probe.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/recv.h"
+#include "proto/ctx.h"
+#include "proto/fetch.h"
+#include "proto/match.h"
+#include "proto/pair.h"
+#include "proto/policy.h"
+#include "proto/recall.h"
+#include "proto/recv_req.h"
+#include "proto/req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
+#include "proto/wild.h"
 
 struct tq_msg {
 	struct tq_ctx *ctx;
@@ -30,12 +43,12 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return -ENOMEM;
 		tq_policy_wild(ctx, rank, tag);
-		tq_rx_tuple_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
+		tq_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
 	} else {
 		k = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
 		if (k) {
 			tq_policy_probe(k);
-			tq_rx_tuple_recall(k, TQ_RECALL_PROBE);
+			tq_recall(k, TQ_RECALL_PROBE);
 		}
 	}
 	*u = tq_match_find(ctx, rank, tag, UINT64_MAX);
@@ -66,40 +79,6 @@ int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *s
 	return rc;
 }
 
-int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
-		   struct tq_msg **result)
-{
-	struct tq_buf whole = {0};
-	struct tq_unexpected *u;
-	struct tq_msg *msg;
-	int rc = look(ctx, rank, tag, &u);
-
-	if (rc != 1)
-		return rc;
-	msg = malloc(sizeof(*msg));
-	if (!msg)
-		return -ENOMEM;
-	*msg = (struct tq_msg){.ctx = ctx};
-	if (u->kind == TQ_UNEXPECTED_HELD) {
-		whole.len = u->length;
-		msg->drain = tq_recv_req_new(ctx, u->pair->rank, u->tag, &whole, NULL);
-		if (!msg->drain) {
-			free(msg);
-			return -ENOMEM;
-		}
-		msg->drain->msg = msg;
-	} else {
-		msg->u = u;
-		ctx->nrecvs++;
-	}
-	describe(u, status);
-	tq_unexpected_unlink(u);
-	if (msg->drain)
-		tq_fetch(msg->drain, u);
-	*result = msg;
-	return 1;
-}
-
 /* The drained data, and what is known of the message, to the receive that wants them. */
 static void hand_over(struct tq_msg *msg, struct tq_recv_req *r)
 {
@@ -126,7 +105,8 @@ static void hand_over(struct tq_msg *msg, struct tq_recv_req *r)
 		tq_fetch_unbounce(r);
 }
 
-void tq_msg_drained(struct tq_recv_req *drain, int error)
+/* A held message that a matched probe took has been drained, or is lost. */
+static void drained(struct tq_recv_req *drain, int error)
 {
 	struct tq_msg *msg = drain->msg;
 
@@ -134,6 +114,41 @@ void tq_msg_drained(struct tq_recv_req *drain, int error)
 	msg->drained = true;
 	if (msg->taker)
 		hand_over(msg, msg->taker);
+}
+
+int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
+		   struct tq_msg **result)
+{
+	struct tq_buf whole = {0};
+	struct tq_unexpected *u;
+	struct tq_msg *msg;
+	int rc = look(ctx, rank, tag, &u);
+
+	if (rc != 1)
+		return rc;
+	msg = malloc(sizeof(*msg));
+	if (!msg)
+		return -ENOMEM;
+	*msg = (struct tq_msg){.ctx = ctx};
+	if (u->kind == TQ_UNEXPECTED_HELD) {
+		whole.len = u->length;
+		msg->drain = tq_recv_req_new(ctx, u->pair->rank, u->tag, &whole, NULL);
+		if (!msg->drain) {
+			free(msg);
+			return -ENOMEM;
+		}
+		msg->drain->msg = msg;
+		msg->drain->drained = drained;
+	} else {
+		msg->u = u;
+		ctx->nrecvs++;
+	}
+	describe(u, status);
+	tq_unexpected_unlink(u);
+	if (msg->drain)
+		tq_fetch(msg->drain, u);
+	*result = msg;
+	return 1;
 }
 
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
@@ -196,7 +211,7 @@ int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
 	return used;
 }
 
-struct tq_core *tq_msg_core(const struct tq_msg *msg)
+struct tq_core *tq_core_of_msg(const struct tq_msg *msg)
 {
 	return msg->ctx->core;
 }

@@ -1,118 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tuple at its receiver: its record, the offer of a queue, and receives that
- * go there (PROTOCOL.md). */
+/* A tuple at its receiver: the offer of a queue, and receives that go there (PROTOCOL.md). */
+#include "proto/rx_tuple.h"
+
+#include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
-#include "proto/recv.h"
-
-static const char *const state_names[TQ_RX_TUPLE_STATES] = {
-	[TQ_RX_TUPLE_CONTROL] = "CONTROL",
-	[TQ_RX_TUPLE_OFFERED] = "OFFERED",
-	[TQ_RX_TUPLE_DIRECT] = "DIRECT",
-	[TQ_RX_TUPLE_RECALLING] = "RECALLING",
-};
-
-static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
-	[TQ_RX_TUPLE_CONTROL] = 1u << TQ_RX_TUPLE_OFFERED,
-	[TQ_RX_TUPLE_OFFERED] = 1u << TQ_RX_TUPLE_DIRECT | 1u << TQ_RX_TUPLE_RECALLING,
-	[TQ_RX_TUPLE_DIRECT] = 1u << TQ_RX_TUPLE_RECALLING,
-	[TQ_RX_TUPLE_RECALLING] = 1u << TQ_RX_TUPLE_CONTROL,
-};
-
-static const struct tq_states states = {"rx_tuple", state_names, next_states};
-
-void tq_rx_tuple_to(struct tq_rx_tuple *k, enum tq_rx_tuple_state to)
-{
-	tq_states_change(&states, k->pair->ctx->core->trace, k, k->state, to);
-	k->state = to;
-}
-
-/* ---- the record ---- */
-
-struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag)
-{
-	struct tq_rx_tuple *k = pair->recent_rx_tuples[tq_recent(tag)];
-
-	if (k && k->tag == tag)
-		return k;
-	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), k);
-	return k;
-}
-
-static void park(struct tq_core *core, struct tq_rx_tuple *k)
-{
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_parked, k, aprev, anext);
-	k->parked = true;
-	core->nrx_tuples_parked++;
-}
-
-void tq_rx_tuple_unpark(struct tq_rx_tuple *k)
-{
-	struct tq_core *core = k->pair->ctx->core;
-
-	DL_DELETE2(core->rx_tuple_parked, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
-	k->parked = false;
-	core->nrx_tuples_parked--;
-}
-
-void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
-{
-	uint64_t most = (uint64_t)core->params->tuple_records;
-
-	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most &&
-	       core->rx_tuple_lru) {
-		struct tq_rx_tuple *k = core->rx_tuple_lru;
-
-		if (tq_rx_tuple_quiet(k))
-			tq_rx_tuple_free(k);
-		else
-			park(core, k);
-	}
-}
-
-struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
-{
-	struct tq_rx_tuple *k = tq_rx_tuple_find(pair, tag);
-	struct tq_core *core = pair->ctx->core;
-
-	if (k) {
-		pair->recent_rx_tuples[tq_recent(tag)] = k;
-		return k;
-	}
-	tq_rx_tuples_trim(core, 1); /* tags that are used once leave a record each */
-	/* Likely the memory that was just given back, which calloc() would not take. */
-	k = malloc(sizeof(*k));
-	if (!k)
-		return NULL;
-	*k = (struct tq_rx_tuple){
-		.pair = pair,
-		.tag = tag,
-		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
-	};
-	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(k->tag), tq_tag_hash(tag), k);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
-	core->nrx_tuples++;
-	TQ_LEVEL(core->stats, receiver_tuples, 1);
-	return k;
-}
-
-void tq_rx_tuple_free(struct tq_rx_tuple *k)
-{
-	struct tq_core *core = k->pair->ctx->core;
-
-	if (k->parked)
-		tq_rx_tuple_unpark(k);
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
-	core->nrx_tuples--;
-	TQ_LEVEL(core->stats, receiver_tuples, -1);
-	if (k->pair->recent_rx_tuples[tq_recent(k->tag)] == k)
-		k->pair->recent_rx_tuples[tq_recent(k->tag)] = NULL;
-	HASH_DEL(k->pair->rx_tuples, k);
-	free(k);
-}
+#include "proto/fetch.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/policy.h"
+#include "proto/recall.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
 
 /* ---- offer ---- */
 
@@ -156,6 +58,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_sh
 	struct tq_core *core = k->pair->ctx->core;
 	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
 				  .tx_tuple = tq_put32(tx_tuple)};
+	struct tq_rx_tuple *idle;
 	uint32_t after;
 
 	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
@@ -164,7 +67,9 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_sh
 	}
 	if (!k->srq) /* else its receives are what was promised when it was made */
 		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_policy_refuse(k, is_short);
+	after = tq_policy_refuse(k, is_short, &idle);
+	if (idle)
+		tq_recall(idle, TQ_RECALL_LRU);
 	if (!after) {
 		if (offer(k, tx_tuple))
 			return;
@@ -178,17 +83,6 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_sh
 }
 
 /* ---- direct ---- */
-
-struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer,
-				      uint32_t handle)
-{
-	struct tq_rx_tuple *k = tq_handle_get(&core->rx_tuples, handle);
-
-	if (k && k->pair->peer == peer)
-		return k;
-	TQ_COUNT(core->stats, dropped);
-	return NULL;
-}
 
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
 {
@@ -242,12 +136,12 @@ static int post(struct tq_rx_tuple *k, struct tq_recv_req *r)
 
 	if (len > tq_rx_tuple_max_len(k))
 		len = tq_rx_tuple_max_len(k);
-	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
-	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len, false)))
+	if (!tq_recv_mem_register(r, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_recv_mem_bounce(r, len, false)))
 		return -ENOTSUP;
-	rc = tq_fetch_post(r, len);
+	rc = tq_recv_mem_post(r, len);
 	if (rc) {
-		tq_fetch_release(r);
+		tq_recv_mem_release(r);
 		return rc;
 	}
 	tq_recv_req_to(r, TQ_RECV_REQ_SRQ);
@@ -284,7 +178,7 @@ static int take(struct tq_rx_tuple *k, struct tq_recv_req *r)
 static void wait_or_recall(struct tq_rx_tuple *k, int why)
 {
 	if (why != -EAGAIN || !k->nsrq)
-		tq_rx_tuple_recall(k, TQ_RECALL_BUFFER);
+		tq_recall(k, TQ_RECALL_BUFFER);
 }
 
 void tq_rx_tuple_take(struct tq_rx_tuple *k, struct tq_recv_req *r)

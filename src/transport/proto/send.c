@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts sends: which way a message goes (direct, eager, RTS), and the memory that it goes from. */
+/* Starts sends: which way a message goes (direct, eager, RTS). */
 #include "proto/send.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-static const char *const state_names[TQ_SEND_REQ_STATES] = {
-	[TQ_SEND_REQ_NEW] = "NEW",         [TQ_SEND_REQ_RTS] = "RTS",
-	[TQ_SEND_REQ_GRANTED] = "GRANTED", [TQ_SEND_REQ_DIRECT] = "DIRECT",
-	[TQ_SEND_REQ_WRITING] = "WRITING", [TQ_SEND_REQ_PIECES] = "PIECES",
-	[TQ_SEND_REQ_AGAIN] = "AGAIN",     [TQ_SEND_REQ_ENDED] = "ENDED",
-};
-
-static const uint16_t next_states[TQ_SEND_REQ_STATES] = {
-	[TQ_SEND_REQ_NEW] =
-		1u << TQ_SEND_REQ_RTS | 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_RTS] = 1u << TQ_SEND_REQ_GRANTED | 1u << TQ_SEND_REQ_WRITING |
-			    1u << TQ_SEND_REQ_PIECES | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_GRANTED] = 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_DIRECT] = 1u << TQ_SEND_REQ_AGAIN | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_WRITING] = 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_PIECES] = 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_AGAIN] = 1u << TQ_SEND_REQ_DIRECT,
-};
-
-const struct tq_states tq_send_req_states = {"send", state_names, next_states};
+#include "proto/buf.h"
+#include "proto/giveback.h"
+#include "proto/msg.h"
+#include "proto/pair.h"
+#include "proto/pieces.h"
+#include "proto/send_req.h"
+#include "proto/settings.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple.h"
+#include "proto/tx_tuple_table.h"
 
 /* What a call of tq_core_send() is about. */
 struct sending {
@@ -88,35 +82,6 @@ static bool ends_now(const struct tq_send_req *s, bool is_direct)
 	return s->buf.len == 0 && s->req.core->nempty < EMPTY_MAX;
 }
 
-static void unload(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	if (s->copied)
-		core->ops->copy_put(core->net, &s->sg);
-	else if (s->pieces)
-		tq_pieces_unreg(core, s->pieces);
-	else if (s->sg.reg)
-		core->ops->unreg(core->net, s->sg.reg, s->cookie);
-	s->copied = false;
-	s->pieces = NULL;
-	s->sg.reg = NULL;
-}
-
-void tq_send_req_end(struct tq_send_req *s, int error)
-{
-	struct tq_core *core = s->req.core;
-
-	unload(s);
-	if (s->handle)
-		tq_handle_free(&core->send_reqs, s->handle);
-	DL_DELETE2(s->pair->send_reqs, s, pprev, pnext);
-	core->outstanding--;
-	core->nempty -= s->empty;
-	tq_send_req_set(s, TQ_SEND_REQ_ENDED);
-	tq_req_end(&s->req, error);
-}
-
 /*
  * Gets the user of a send that is about to be posted, if that was deferred and the send does not
  * end by that. Last of all that may fail for want of memory. -ENOMEM.
@@ -143,131 +108,7 @@ static int give_up(struct tq_send_req *s, int error)
 	return error;
 }
 
-/* ---- memory ---- */
-
-/*
- * Returns true if the message should go from a copy: the send ends at once then, and nothing need
- * be registered. A caller that waits for the end anyway gains from that a little further: the copy
- * takes less than to wait for the acknowledgement, before which that caller posts no receive for
- * the answer. What is too scattered for the HCA is copied in any case.
- */
-static bool copy_wanted(const struct tq_send_req *s)
-{
-	const struct tq_core *core = s->req.core;
-	const struct tq_params *params = core->params;
-
-	if (s->buf.len <= tq_eager_limit(core))
-		return true;
-	if (s->buf.ops && s->buf.len <= tq_eager_max(core) &&
-	    !tq_pieces_fit(&s->buf, core->limits->max_sge))
-		return true;
-	if (s->flags & TQ_SEND_SYNC || s->buf.len >= (uint64_t)params->copy_limit)
-		return false;
-	return params->protocol == TQ_PROTOCOL_COPY ||
-	       (tq_tuples_wanted(core) && s->flags & TQ_SEND_PATIENT);
-}
-
-static void pack(const struct tq_buf *buf, void *to)
-{
-	if (buf->ops)
-		buf->ops->pack(buf->arg, 0, to, buf->len);
-	else if (buf->len)
-		memcpy(to, buf->addr, buf->len);
-}
-
-static bool load_pieces(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, false, core->limits->max_sge);
-	if (!s->pieces)
-		return false;
-	s->sg = (struct tq_sg){.len = s->buf.len, .reg = s->pieces->sg[0].reg};
-	TQ_COUNT(core->stats, sent_gathered);
-	return true;
-}
-
-bool tq_send_req_load(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	if (s->sg.reg || s->buf.len == 0)
-		return true;
-	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
-	if (copy_wanted(s) && !core->service) {
-		if (core->ops->copy_get(core->net, s->buf.len, &s->sg)) {
-			s->copied = true;
-			s->sg.len = s->buf.len;
-			pack(&s->buf, s->sg.addr);
-			TQ_COUNT(core->stats, sent_copied);
-			return true;
-		}
-		if (!s->uncopied)
-			TQ_COUNT(core->stats, no_copy_buffer);
-		s->uncopied = true;
-	}
-	if (s->buf.ops)
-		return load_pieces(s);
-	s->sg = (struct tq_sg){
-		.addr = s->buf.addr,
-		.len = s->buf.len,
-		.reg = core->ops->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
-	};
-	return s->sg.reg != NULL;
-}
-
 /* ---- direct ---- */
-
-/* Can it go from the user's memory within the WQE? */
-static bool inlines(const struct tq_core *core, const struct tq_buf *buf)
-{
-	return buf->len == 0 || (buf->len <= core->limits->max_inline && !buf->ops);
-}
-
-static bool can_inline(const struct tq_send_req *s)
-{
-	return inlines(s->req.core, &s->buf);
-}
-
-/* Returns true if the completion may be reported late: nobody waits for it. */
-static bool may_linger(const struct tq_send_req *s)
-{
-	if (s->state != TQ_SEND_REQ_NEW || s->flags & TQ_SEND_SYNC ||
-	    tq_is_sampled(s->tx_tuple->base, s->seq))
-		return false;
-	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
-}
-
-int tq_send_req_post(struct tq_send_req *s, struct tq_lane *lane)
-{
-	struct tq_core *core = s->req.core;
-	struct tq_sg one = s->sg, list[TQ_MAX_PIECES], *sg = &one;
-	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
-	int n = s->buf.len != 0, rc;
-
-	if (!one.reg) {
-		assert(can_inline(s));
-		one.addr = s->buf.addr;
-		one.len = s->buf.len;
-		flags |= TQ_DIRECT_INLINE;
-	} else if (s->copied && one.len <= core->limits->max_inline) {
-		flags |= TQ_DIRECT_INLINE;
-	} else if (s->pieces) {
-		n = tq_pieces_list(s->pieces, NULL, one.len, list);
-		sg = list;
-	}
-	if (s->copied)
-		flags |= TQ_DIRECT_COPY;
-	if (lane && may_linger(s))
-		flags |= TQ_DIRECT_LAZY;
-	rc = core->ops->direct(core->net, s->pair->peer->link, lane, s->tx_tuple->srqn, sg, n,
-			       flags, s);
-	if (rc)
-		return rc;
-	TQ_COUNT(core->stats, sent_direct);
-	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
-	return 0;
-}
 
 static uint64_t direct_limit(const struct tq_tx_tuple *t)
 {
@@ -290,17 +131,17 @@ static int send_direct(struct tq_send_req *s)
 		TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
 	}
-	if (!can_inline(s) && !tq_send_req_load(s))
+	if (!tq_send_req_inlines(s) && !tq_send_req_load(s))
 		return -EAGAIN;
 	if (!ends_now(s, true) && need_user(s))
 		return -ENOMEM;
-	has_notice = tq_tx_tuple_wants_notice(t, s);
+	has_notice = tq_giveback_wants_notice(t, s);
 	rc = tq_send_req_post(s, lane);
 	if (rc)
 		return rc;
 	tq_tx_tuple_posted(t, s, lane);
 	if (has_notice)
-		tq_tx_tuple_notice(t, s->seq);
+		tq_giveback_notice(t, s->seq);
 	return 0;
 }
 
@@ -346,7 +187,7 @@ static int send_eager(const struct sending *x)
 	ask = asks(x);
 	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, x->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
 	m->env = envelope(x, ask);
-	pack(x->buf, m + 1);
+	tq_buf_pack(x->buf, 0, m + 1, x->buf->len);
 	rc = core->ops->eager_send(core->net, x->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
@@ -377,7 +218,8 @@ static uint8_t rts_memory(struct tq_send_req *s)
 	bool loaded = s->sg.reg != NULL;
 	uint8_t flags = 0;
 
-	if (!loaded && ((tq_rget_wanted(core) && !s->buf.ops) || may_be_granted || copy_wanted(s)))
+	if (!loaded &&
+	    ((tq_rget_wanted(core) && !s->buf.ops) || may_be_granted || tq_send_req_wants_copy(s)))
 		loaded = tq_send_req_load(s);
 	if (s->sg.reg && !s->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
@@ -487,26 +329,6 @@ static int start(const struct sending *x, struct tq_req **req)
 	return s->req.detached;
 }
 
-static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
-}
-
-bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	const struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
-
-	return tuple && tq_tx_tuple_crowded(tuple);
-}
-
-void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
-
-	if (tuple)
-		tq_tx_tuple_give_back_crowded(tuple);
-}
-
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req)
 {
@@ -534,4 +356,34 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (x.pair->peer->failed)
 		return x.pair->peer->failed;
 	return start(&x, req);
+}
+
+/* ---- a start that is put off ---- */
+
+static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+}
+
+bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+{
+	const struct tq_core *core = ctx->core;
+	uint64_t copies = atomic_load_explicit(&core->stats->copy_bytes, memory_order_relaxed);
+	const struct tq_tx_tuple *tuple;
+
+	if (copies <= (uint64_t)core->params->copy_pool / 2 || len > tq_eager_max(core))
+		return false;
+	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
+		return false;
+	tuple = find_tuple(ctx, rank, tag);
+	return (tuple && tq_giveback_is_crowded(tuple)) ||
+	       core->ops->control_moves(core->net, ctx->peers[rank]->link);
+}
+
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	if (tuple)
+		tq_giveback_crowded(tuple);
 }

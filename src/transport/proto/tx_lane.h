@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_TX_LANE_H
 #define TQ_PROTO_TX_LANE_H
 
-#include "proto/objects.h"
+#include "proto/tx_objects.h"
 
 /* Lets the peer's tuples share idle lanes with those of the other peers of its node. -ENOMEM. */
 int tq_tx_lanes_join(struct tq_peer *peer, const void *node);

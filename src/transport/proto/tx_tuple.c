@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's side of a tuple: its life (PROTOCOL.md), its lane, and what is under way on
- * it. */
-#include "proto/send.h"
+/* The sender's side of a tuple: its life (PROTOCOL.md), and what is under way on its lane. */
+#include "proto/tx_tuple.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "proto/giveback.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/send_req.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple_table.h"
 
 /* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
 #define OFFER_WAIT 8u
@@ -50,21 +60,6 @@ static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
 	t->state = to;
 	if (to == TQ_TX_TUPLE_CONTROL)
 		tq_tx_tuple_rest(t);
-}
-
-/* ---- lanes ---- */
-
-void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
-{
-	struct tq_tx_tuple *t, *next;
-
-	DL_FOREACH_SAFE2(core->want_lane, t, next, lane_next) {
-		if (t->pair->peer != peer)
-			continue;
-		tq_tx_tuple_switch(t);
-		if (t->state == TQ_TX_TUPLE_OFFERED || peer->failed)
-			return;
-	}
 }
 
 /* ---- asking, switching ---- */
@@ -132,7 +127,29 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *t)
 	set_state(t, TQ_TX_TUPLE_DIRECT);
 }
 
-/* ---- direct sends ---- */
+void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
+{
+	struct tq_tx_tuple *t, *next;
+
+	DL_FOREACH_SAFE2(core->want_lane, t, next, lane_next) {
+		if (t->pair->peer != peer)
+			continue;
+		tq_tx_tuple_switch(t);
+		if (t->state == TQ_TX_TUPLE_OFFERED || peer->failed)
+			return;
+	}
+}
+
+/* ---- RTS, direct sends ---- */
+
+void tq_tx_tuple_resolved(struct tq_send_req *s)
+{
+	if (!s->tx_tuple)
+		return;
+	s->tx_tuple->nrts--;
+	tq_tx_tuple_rest(s->tx_tuple);
+	s->tx_tuple = NULL;
+}
 
 void tq_tx_tuple_posted(struct tq_tx_tuple *t, struct tq_send_req *s, struct tq_lane *lane)
 {
@@ -191,7 +208,7 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *t, struct tq_send_req *s)
 	tq_send_req_set(s, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(t->granted, s);
 	run_granted(t);
-	tq_tx_tuple_announced(t, seq, len);
+	tq_giveback_announced(t, seq, len);
 }
 
 /* ---- recall ---- */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which of the sender's tuples have a record: they are found, made, and forgotten. */
+#include "proto/tx_tuple_table.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
-#include "proto/send.h"
+#include "proto/pair.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
 
 /* Records with a recent message that are passed over to forget one without. */
 #define SPARED_MAX 8
@@ -20,8 +25,8 @@ void tq_tx_tuple_free(struct tq_tx_tuple *t)
 	tq_tx_lane_set_waiting(t, false);
 	if (t->handle)
 		tq_handle_free(&core->tx_tuples, t->handle);
-	if (t->pair->recent_tx_tuples[tq_recent(t->tag)] == t)
-		t->pair->recent_tx_tuples[tq_recent(t->tag)] = NULL;
+	if (t->pair->recent_tx_tuples[tq_pair_recent(t->tag)] == t)
+		t->pair->recent_tx_tuples[tq_pair_recent(t->tag)] = NULL;
 	/* At the end of all it may be in any state. */
 	core->ntx_tuples_queued -= t->state != TQ_TX_TUPLE_CONTROL;
 	if (t->state == TQ_TX_TUPLE_ASKED) {
@@ -139,7 +144,7 @@ static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 		.ask_at = (uint32_t)core->params->promote_after,
 		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(t->tag), tq_tag_hash(tag), t);
+	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(t->tag), tq_pair_tag_hash(tag), t);
 	DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
 	core->ntx_tuples++;
 	TQ_LEVEL(core->stats, sender_tuples, 1);
@@ -148,10 +153,11 @@ static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 
 struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_tx_tuple *t = pair->recent_tx_tuples[tq_recent(tag)];
+	struct tq_tx_tuple *t = pair->recent_tx_tuples[tq_pair_recent(tag)];
 
 	if (!t || t->tag != tag)
-		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), t);
+		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag),
+				      t);
 	return t;
 }
 
@@ -171,7 +177,7 @@ int tq_tx_tuple_get(struct tq_pair *pair, int32_t tag, struct tq_tx_tuple **tx_t
 			return -ENOMEM;
 		t->sent = had;
 	}
-	pair->recent_tx_tuples[tq_recent(tag)] = t;
+	pair->recent_tx_tuples[tq_pair_recent(tag)] = t;
 	t->used = true;
 	*tx_tuple = t;
 	return 0;

@@ -4,10 +4,16 @@
  * those go back to their senders; the memory for that, with a record each, is bounded: beyond
  * unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
  */
+#include "proto/unexpected.h"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/recv.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
