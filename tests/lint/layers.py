@@ -61,11 +61,7 @@ LAYERS = [
     }),
     Tree("src/transport", _TRANSPORT, {
         "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
-        "net/connections.h": "to be split",
-        "net/control.h": "to be split",
-        "net/net.h": "to be split",
-        "net/mem.h": "to be split",
-    }, circle=24),
+    }, circle=5),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

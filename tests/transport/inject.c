@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "net/oob.h"
+#include "net/datagram.h"
+#include "net/lane.h"
 #include "proto/msg.h"
 
 #define QPNS    (1u << 24)

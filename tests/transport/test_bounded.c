@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "many.h"
-#include "net/control.h"
+#include "net/bank.h"
 #include "proto/rx_objects.h"
 
 static const char *const defaults[] = {NULL};
@@ -256,8 +256,8 @@ static void waiting(void)
 	many_is_within(0, "waiting", 0);
 	many_is_within(0, "puts_waiting", 0);
 	many_is_within(0, "connect_requests", 0);
-	t_true(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
-	       many_eps[0]->net.control->nfree);
+	t_true(many_eps[0]->net.nbacklog_free <= 1024, "%u entries are kept",
+	       many_eps[0]->net.nbacklog_free);
 	t_true(word == MESSAGES, "the last write was number %d", (int)word);
 	many_falls(0, "requests", 2 * 4096);
 	many_falls(1, "requests", 2 * 4096);
@@ -373,10 +373,10 @@ static void smaller_bank(void)
 	for (int i = 1; i < 6; i++) {
 		/* Three have as much of the first as there is for new ones. */
 		if (i == 4)
-			most_registered = 16 * many_eps[0]->net.control->banks->size[TQ_LARGE];
+			most_registered = 16 * many_eps[0]->net.banks->all->size[TQ_LARGE];
 		many_pass(ctx[i], ctx[0], i, 0);
 	}
-	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, n++) {
+	for (bank = many_eps[0]->net.banks->all; bank; bank = bank->next, n++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
 			t_true(bank->granted[cls] <= bank->depth[cls],
 			       "of %u buffers in bank %d, %u are promised", bank->depth[cls], n,

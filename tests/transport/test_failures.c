@@ -15,7 +15,8 @@
 
 #include "inject.h"
 #include "mix.h"
-#include "net/oob.h"
+#include "net/datagram.h"
+#include "net/lane.h"
 #include "proto/msg.h"
 
 #define RANDOM_RUNS 16

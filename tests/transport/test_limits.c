@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/control.h"
-#include "net/mem.h"
+#include "net/bank.h"
+#include "net/copy.h"
+#include "net/lane.h"
+#include "net/node.h"
 
 /* A message from rank 0 to `rank` on each of n tags, whose receives are in time. */
 static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)
@@ -197,8 +199,8 @@ static void copies(void)
 	many_start_apart(2, params, ctx);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent[i]);
-		t_true(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
-		       (unsigned long long)many_eps[0]->net.mem->copies);
+		t_true(many_eps[0]->net.copies->bytes <= 1 << 20, "the pool has %llu bytes",
+		       (unsigned long long)many_eps[0]->net.copies->bytes);
 	}
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
@@ -220,7 +222,7 @@ static void control_queues(void)
 		for (int k = 0; k < 100; k++)
 			many_pass(ctx[i], ctx[0], i, 0);
 	}
-	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, banks++) {
+	for (bank = many_eps[0]->net.banks->all; bank; bank = bank->next, banks++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
 			t_true(bank->granted[cls] <= bank->depth[cls], "%u credits for %u buffers",
 			       bank->granted[cls], bank->depth[cls]);

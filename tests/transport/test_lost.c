@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/connections.h"
-#include "net/control.h"
+#include "net/bank.h"
+#include "net/contact.h"
+#include "net/lane.h"
+#include "net/link.h"
 
 #define LONG 65536
 
@@ -35,7 +37,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 /* As if the process had died: what is sent to it is refused. */
 static void dies(int ep)
 {
-	struct tq_bank *bank = many_eps[ep]->net.control->banks;
+	struct tq_bank *bank = many_eps[ep]->net.banks->all;
 
 	t_true(ep == many_neps - 1, "not the last one");
 	many_neps--;

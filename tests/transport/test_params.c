@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 
 #include "many.h"
-#include "net/connections.h"
+#include "net/link.h"
+#include "net/node.h"
+#include "net/target.h"
 
 static struct ibv_qp_attr ask(struct ibv_qp *qp)
 {

@@ -454,11 +454,13 @@ static void dead_peer(struct duo *d)
 			duo_send(d, 1, 8, data, sizeof(data), 0, &op);
 		duo_wait(d, &op);
 	}
+	/* Posted while the other lives: it may be known to have died as soon as it is gone. */
+	if (!d->me)
+		duo_recv(d, 1, 9, data, sizeof(data), &recv);
 	duo_meet(d);
 	if (d->me)
 		duo_end();
 	duo_gone(d);
-	duo_recv(d, 1, 9, data, sizeof(data), &recv);
 	/* Its queues may outlive it by a moment, and what they take is answered by nobody: so short
 	 * ones, which wait for no answer. */
 	while (rc != -EIO) {

@@ -10,6 +10,16 @@
 
 #include "ep/progress.h"
 #include "ep/share.h"
+#include "net/connections.h"
+#include "net/control.h"
+#include "net/leave.h"
+#include "net/link.h"
+#include "net/link_peer.h"
+#include "net/mem.h"
+#include "net/net.h"
+#include "net/net_ops.h"
+#include "net/rdma.h"
+#include "net/srq.h"
 #include "proto/peers.h"
 #include "proto/req.h"
 
@@ -134,7 +144,7 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 static bool all_delivered(struct tq_ep *ep)
 {
 	/* First, as it has completions reported that the protocol waits for. */
-	bool control = tq_control_idle(&ep->net);
+	bool control = tq_control_drain(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
 	       tq_connections_settled(&ep->net);
@@ -235,7 +245,7 @@ free_peer:
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
 	/* First, as it has completions reported that the protocol waits for. */
-	bool control = tq_link_idle(&ep->net, peer->link);
+	bool control = tq_control_drain_link(&ep->net, peer->link);
 
 	return control && tq_core_peer_idle(peer);
 }

@@ -12,7 +12,7 @@
 
 #include "base/lock.h"
 #include "ep/service.h"
-#include "net/net.h"
+#include "net/objects.h"
 #include "proto/core.h"
 
 struct tq_ep {

@@ -2,7 +2,10 @@
 /* The calls for contexts and messages: the lock around what the protocol does. */
 #include <errno.h>
 
+#include "ep/ep.h"
 #include "ep/progress.h"
+#include "net/connections.h"
+#include "net/control.h"
 #include "proto/ctxs.h"
 #include "proto/probe.h"
 #include "proto/recv.h"

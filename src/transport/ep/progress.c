@@ -5,6 +5,11 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "ep/ep.h"
+#include "net/connections.h"
+#include "net/cq.h"
+#include "net/net.h"
+#include "net/srq.h"
 #include "proto/req.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)

@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "ep/ep.h"
+#include "net/connections.h"
+#include "net/net.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

@@ -9,6 +9,11 @@
 
 #include "ep/ep.h"
 #include "net/address.h"
+#include "net/lane_connect.h"
+#include "net/link.h"
+#include "net/link_peer.h"
+#include "net/mem.h"
+#include "net/put.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaving: goodbyes, the promises that answer them, and processes that are gone. */
-#include "net/connections.h"
+#include "net/leave.h"
+
+#include "base/clock.h"
+#include "net/contact.h"
+#include "net/link.h"
+#include "net/link_fail.h"
+#include "net/oob.h"
 
 #define BYE_INTERVAL (20 * TQ_MS)
 #define BYE_LIMIT    (250 * TQ_MS)

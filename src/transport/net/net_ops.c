@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The network as the protocol sees it, and its life. */
-#include "net/connections.h"
+#include "net/net_ops.h"
 
-/* Eager messages may be switched off, pieces not. */
-#define PIECE_MIN 1024u
-
-/* Rounds of work between two looks at the adapter's events, which are a system call. */
-#define LOOK_AT_DEVICE 256
-
-/* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
-#define MESSAGE_MAX (1u << 30)
+#include "net/bank.h"
+#include "net/control.h"
+#include "net/copy.h"
+#include "net/lane_connect.h"
+#include "net/lane_direct.h"
+#include "net/link_fail.h"
+#include "net/mem.h"
+#include "net/rdma.h"
+#include "net/srq.h"
 
 static int net_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags)
@@ -45,12 +45,12 @@ static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 
 static bool net_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 {
-	return tq_control_piece_get(net, len, sg);
+	return tq_copy_get_piece(net, len, sg);
 }
 
 static void net_copy_put(void *net, struct tq_sg *sg)
 {
-	tq_control_copy_put(net, sg);
+	tq_copy_put(net, sg);
 }
 
 static struct tq_lane *net_lane_get(void *net, struct tq_link *link)
@@ -110,7 +110,7 @@ static void net_unreg(void *net, struct tq_reg *reg, void *cookie)
 
 static void net_bounce_put(void *net, struct tq_bounce *bounce)
 {
-	tq_control_bounce_put(net, bounce);
+	tq_bank_bounce_put(net, bounce);
 }
 
 static void net_backpressure(void *net, bool stop)
@@ -152,112 +152,3 @@ const struct tq_net_ops tq_net_ops = {
 	.bounce_put = net_bounce_put,
 	.backpressure = net_backpressure,
 };
-
-static uint32_t least(int64_t a, int64_t b)
-{
-	return (uint32_t)(a < b ? a : b);
-}
-
-static uint32_t most(int64_t a, int64_t b)
-{
-	return (uint32_t)(a > b ? a : b);
-}
-
-static uint32_t pieces(const struct tq_params *params, int64_t most)
-{
-	uint32_t n = least(least(params->pieces, TQ_MAX_PIECES), most);
-
-	return n > 1 ? n : 1;
-}
-
-/* What doesn't depend on memory; max_direct is the sink's. */
-static int limits_open(struct tq_net *net)
-{
-	const struct ibv_device_attr *attr = &net->dev.attr;
-	const struct tq_params *params = net->params;
-	struct tq_net_limits *l = &net->limits;
-
-	l->max_inline = net->dev.max_inline;
-	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
-	/* Whatever the protocol: a peer may have another one. */
-	l->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
-	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
-	l->max_sge = pieces(params, attr->max_sge);
-	/* Of an XRC read as of any. Not every driver fills it in. */
-	l->max_sge_rd = least(l->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
-	/* A receive has the sink as well. */
-	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
-	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
-	return 0;
-}
-
-/* In order of opening. */
-static const struct {
-	int (*open)(struct tq_net *net);
-	void (*close)(struct tq_net *net);
-} parts[] = {
-	{tq_device_open, tq_device_close},
-	{limits_open, NULL},
-	{tq_xrcd_open, tq_xrcd_close},
-	{tq_cqs_open, tq_cqs_close},
-	{tq_mem_open, tq_mem_close},
-	{tq_srqs_open, tq_srqs_close},
-	{tq_control_open, tq_control_close},
-	{tq_rdma_open, tq_rdma_close},
-	{tq_connections_open, tq_connections_close},
-};
-
-static void close_first(struct tq_net *net, size_t n)
-{
-	while (n-- > 0)
-		if (parts[n].close)
-			parts[n].close(net);
-}
-
-int tq_net_open(struct tq_net *net)
-{
-	size_t i;
-	int rc;
-
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		rc = parts[i].open(net);
-		if (rc) {
-			close_first(net, i);
-			return rc;
-		}
-	}
-	return 0;
-}
-
-void tq_net_close(struct tq_net *net)
-{
-	close_first(net, sizeof(parts) / sizeof(parts[0]));
-}
-
-int tq_net_work(struct tq_net *net)
-{
-	uint64_t next;
-	int events;
-
-	tq_assert_held(net->lock);
-	if (++net->works % LOOK_AT_DEVICE == 0)
-		tq_device_events(net);
-	if (net->broken_reason && !net->broken_handled)
-		tq_conn_break(net);
-	events = net->rcq.drained ? tq_srqs_poll(net) : 0;
-	events += tq_control_poll(net);
-	events += tq_rdma_poll(net);
-	if (net->putting)
-		events += tq_put_poll(net);
-	events += tq_connections_poll(net, &next);
-	return events;
-}
-
-int tq_net_poll(struct tq_net *net, int budget)
-{
-	int events;
-
-	tq_assert_held(net->lock);
-	events = tq_cq_poll(net, budget);
-	return events + tq_net_work(net);
-}
