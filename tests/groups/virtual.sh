@@ -3,6 +3,7 @@
 # Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
 
 takes virtual 120
+needs virtual "${client_packages[@]}"
 
 group_virtual() {
 	# Not the threads that post to full queues for as long as those are full: each try is a turn.
@@ -11,7 +12,6 @@ group_virtual() {
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
 	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s
 
-	need_packages "${client_packages[@]}"
 	plain_build
 	run_list softhca suite.list "virtual: "
 	# shellcheck source=tests/clients/ibverbs-utils.sh
