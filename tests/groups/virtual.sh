@@ -11,7 +11,7 @@ group_virtual() {
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
 	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s
 
-	need_packages "${client_packages[@]}"
+	need_packages "${client_packages[@]}" "${mpi_packages[@]}"
 	plain_build
 	run_list softhca suite.list "virtual: "
 	# shellcheck source=tests/clients/ibverbs-utils.sh
@@ -19,4 +19,5 @@ group_virtual() {
 	pair ib_send_lat 2 ib_send_lat -n 1000
 	pair ib_send_bw 2 ib_send_bw -n 1000
 	pair ib_read_lat 2 ib_read_lat -n 1000
+	run_mpi mpi/virtual.list "virtual: "
 }
