@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
 
-takes virtual 120
+takes virtual 170
 
 group_virtual() {
 	# Not the threads that post to full queues for as long as those are full: each try is a turn.
