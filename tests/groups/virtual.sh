@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
 
-takes virtual 120
-needs virtual "${client_packages[@]}"
+takes virtual 170
+needs virtual "${client_packages[@]}" "${mpi_packages[@]}"
 
 group_virtual() {
 	# Not the threads that post to full queues for as long as those are full: each try is a turn.
@@ -19,4 +19,5 @@ group_virtual() {
 	pair ib_send_lat 2 ib_send_lat -n 1000
 	pair ib_send_bw 2 ib_send_bw -n 1000
 	pair ib_read_lat 2 ib_read_lat -n 1000
+	run_mpi mpi/virtual.list "virtual: "
 }
