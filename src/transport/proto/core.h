@@ -16,7 +16,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 		  struct tq_stats *stats);
 /* Frees all; no request ends by that. */
 void tq_core_destroy(struct tq_core *core);
-/* Does what was deferred: copies, pieces, receives that wait for room, the ends of peers that have
+/* Does deferred work: copies, pieces, receives that wait for room, the ends of peers that have
  * failed. Returns how much. With core->service set, only what touches no user data. */
 int tq_core_poll(struct tq_core *core);
 /* Returns true if nothing that was sent is still needed here. */
