@@ -10,6 +10,7 @@
 #define SIM_MODEL_H
 
 #include "proto/core.h"
+#include "proto/msg.h"
 #include "sim.h"
 
 #define MODEL_EPS        4
@@ -129,7 +130,7 @@ struct model_sent {
 	struct model_sent *next;
 };
 
-struct model_link {
+struct tq_link {
 	struct model_ep *ep;
 	int to;
 };
@@ -142,15 +143,13 @@ struct model_ep {
 	struct tq_stats stats;
 	struct tq_net_limits limits;
 	struct tq_peer peers[MODEL_EPS];
-	struct model_link links[MODEL_EPS];
-	char name[8];
+	struct tq_link links[MODEL_EPS];
 
 	struct model_item *control[MODEL_EPS];        /* send queues: by addressee */
 	struct model_item *sq[MODEL_QPS];             /* by node and lane */
 	struct model_done *scq[MODEL_QPS];            /* completions of sends */
 	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
 	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
-	struct tq_tx_tuple *idle_lanes[MODEL_EPS];    /* by node */
 	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
 	struct model_reg *regs;
 	struct tq_bounce *bounces; /* kept by the protocol */

@@ -14,6 +14,7 @@
 
 #include "many.h"
 #include "net/control.h"
+#include "proto/rx_objects.h"
 
 static const char *const defaults[] = {NULL};
 

@@ -3,7 +3,13 @@
  * Limits of what a peer may have here: messages for contexts that never come, and held messages.
  * Then the policy of early messages, and the limit of the time that a tuple waits for a queue.
  */
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
+#include "proto/policy.h"
+#include "proto/probe.h"
 #include "proto/recv.h"
+#include "proto/rx_objects.h"
 #include "unit.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)

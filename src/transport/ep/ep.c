@@ -8,6 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ep/progress.h"
+#include "ep/share.h"
+#include "proto/peers.h"
+#include "proto/req.h"
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* A peer, and the memory of its name. */
@@ -54,6 +59,7 @@ static void init_net(struct tq_ep *ep, const struct tq_mr_cache *cache)
 
 	if (cache)
 		ep->cache = *cache;
+	net->lock = &ep->lock;
 	net->core = &ep->core;
 	net->stats = &ep->stats;
 	net->params = &ep->params;
@@ -80,6 +86,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);
+	ep->core.lock = &ep->lock;
 	ep->core.send_pending = ep->job.send_pending;
 	if (ep->params.service_thread) {
 		error = tq_service_start(ep);
@@ -167,11 +174,15 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
-	/* What the thread saw end. */
+	/* Requests that the thread saw end. */
+	lock(ep);
 	ended = tq_core_ended(&ep->core);
+	unlock(ep);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
+	lock(ep);
 	tq_ep_release_completed(ep);
+	unlock(ep);
 	/* The protocol gives back what it has of the network; no completion is looked at any more.
 	 */
 	tq_core_destroy(&ep->core);
@@ -201,47 +212,32 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 		return -ENOMEM;
 	memcpy(p->name, name ? name : "", size);
 	lock(ep);
-	tq_core_peer_init(&ep->core, &p->peer);
-	p->peer.name = p->name;
 	p->peer.self = is_own(ep, address, len);
-	error = tq_link_add(&ep->net, address, len, &p->peer, &link);
-	if (!error) {
-		p->peer.link = link;
-		p->peer.idle_lanes = &link->node->idle_lanes;
-		DL_APPEND(ep->peers, p);
-	}
+	error = tq_link_add(&ep->net, address, len, &p->peer, p->name, &link);
+	if (error)
+		goto free_peer;
+	error = tq_core_peer_init(&ep->core, &p->peer, link, link->node);
+	if (error)
+		goto remove_link;
+	DL_APPEND(ep->peers, p);
 	unlock(ep);
-	if (error) {
-		free(p);
-		return error;
-	}
 	*added = &p->peer;
 	return 0;
-}
-
-/* Into their buffers the HCA writes. */
-static bool is_reading(const struct tq_pair *pair)
-{
-	const struct tq_recv_req *r;
-
-	DL_FOREACH2(pair->active, r, pnext) {
-		if (r->state == TQ_RECV_REQ_READING)
-			return true;
-	}
-	return false;
+remove_link:
+	tq_link_remove(&ep->net, link);
+free_peer:
+	unlock(ep);
+	free(p);
+	return error;
 }
 
 /* Sends to other peers may wait for long, and for what the caller does next. */
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
-	const struct tq_pair *pair;
+	/* First, as it has completions reported that the protocol waits for. */
 	bool control = tq_link_idle(&ep->net, peer->link);
 
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		if (pair->send_reqs || is_reading(pair))
-			return false;
-	}
-	return control;
+	return control && tq_core_peer_idle(peer);
 }
 
 static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)

@@ -6,22 +6,14 @@
 #ifndef TQ_EP_EP_H
 #define TQ_EP_EP_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/lock.h"
+#include "ep/service.h"
 #include "net/net.h"
-
-/* The service thread; service.c. */
-struct tq_service {
-	pthread_t thread;
-	int wake; /* eventfd */
-	_Atomic bool stop;
-	bool timed;    /* under the lock: it will look again by itself soon */
-	uint64_t seen; /* the thread's: value of tq_ep.progress */
-};
+#include "proto/core.h"
 
 struct tq_ep {
 	struct tq_lock lock;
@@ -51,16 +43,6 @@ struct tq_ep {
  * found none. */
 #define TQ_EP_QUIET 64
 
-/* ---- progress.c: called with the lock, but tq_ep_tell() ---- */
-/* A poll of all, and now and then of what else is due; the number of events. */
-int tq_ep_poll(struct tq_ep *ep);
-/* Progress, in which the lock is given away for a while. */
-void tq_ep_progress(struct tq_ep *ep);
-/* Calls complete() for a list of requests; several threads may be at it, each with its own. */
-void tq_ep_tell(struct tq_ep *ep, struct tq_req *list);
-/* The requests that complete() was called for go back. */
-void tq_ep_release_completed(struct tq_ep *ep);
-
 /*
  * Copies what the service thread took in, which came before what is polled or received now: that
  * must not be there first. MPI allows it, but osc/pt2pt doesn't look whether the answer has come
@@ -68,28 +50,19 @@ void tq_ep_release_completed(struct tq_ep *ep);
  */
 static inline int tq_ep_copy(struct tq_ep *ep)
 {
-	return ep->core.copies ? tq_core_poll(&ep->core) : 0;
+	return tq_core_has_copies(&ep->core) ? tq_core_poll(&ep->core) : 0;
 }
-
-/* ---- service.c ---- */
-int tq_service_start(struct tq_ep *ep);
-void tq_service_stop(struct tq_ep *ep);
-void tq_service_wake(struct tq_ep *ep);
 
 static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 {
 	return (struct tq_ep *)((char *)core - offsetof(struct tq_ep, core));
 }
 
-/* ---- share.c: tq_find() knows it from open to close ---- */
-void tq_share_open(struct tq_ep *ep);
-void tq_share_close(struct tq_ep *ep);
-
 /* Does something go on when sends complete? RECALLED is due then, or there is room for a grant, or
  * for more of what the bulk lane takes. */
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
-	return ep->core.nrecalling || ep->core.ngranted || ep->net.bulk_busy;
+	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy;
 }
 
 /* Called with the lock, before it is given away: is there something that the thread must look after

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls for contexts and messages: the lock around what the protocol does. */
 #include <errno.h>
-#include <stdatomic.h>
 
-#include "ep/ep.h"
+#include "ep/progress.h"
+#include "proto/ctxs.h"
+#include "proto/probe.h"
+#include "proto/recv.h"
+#include "proto/send.h"
+#include "proto/settings.h"
 
 /* ---- contexts ---- */
 
@@ -63,28 +67,10 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
 }
 
-/*
- * Returns true if a send that its caller waits for should start later.
- * A short message that can't go eagerly now goes by RTS, and its copy stays until it is received:
- * perhaps after others that would find no room any more. But a peer that returns credit, or takes
- * the tuple back from its queue, takes it in soon, whatever its user receives.
- */
-static bool pays_to_wait(const struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int32_t tag,
-			 uint64_t len)
-{
-	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
-
-	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > tq_eager_max(&ep->core))
-		return false;
-	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
-		return false;
-	return tq_core_goes_eager_soon(ctx, rank, tag) || tq_control_moves(ctx->peers[rank]->link);
-}
-
 /* Makes progress until the message goes eagerly, or nothing is gained by waiting. */
 static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
 {
-	while (pays_to_wait(ep, ctx, rank, tag, len)) {
+	while (tq_core_pays_to_wait(ctx, rank, tag, len)) {
 		tq_core_give_back_crowded(ctx, rank, tag);
 		tq_ep_progress(ep);
 	}
@@ -174,7 +160,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 	     struct tq_status *status)
 {
-	struct tq_ep *ep = tq_ep_of(tq_msg_core(msg));
+	struct tq_ep *ep = tq_ep_of(tq_core_of_msg(msg));
 	int rc;
 
 	tq_lock(&ep->lock);

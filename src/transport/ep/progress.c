@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Progress: completions, what is due besides, and ended requests on their way to the user. */
+#include "ep/progress.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "ep/ep.h"
+#include "proto/req.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {
@@ -18,7 +20,7 @@ void tq_ep_release_completed(struct tq_ep *ep)
 	}
 }
 
-void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
+void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 {
 	struct tq_req *req, *last = list;
 
@@ -44,7 +46,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
-		if (ep->core.ended) {
+		if (tq_core_has_ended(&ep->core)) {
 			ep->quiet += TQ_EP_QUIET / 4;
 			return events;
 		}
@@ -65,7 +67,7 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
-	if (ep->core.ended) {
+	if (tq_core_has_ended(&ep->core)) {
 		/* The log has said what failed, and why, before the user is told that it did. */
 		tq_connections_report(&ep->net);
 		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
@@ -73,7 +75,7 @@ static int progress_unlock(struct tq_ep *ep)
 	}
 	tq_ep_unlock(ep);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
 	return events;
 }
 

@@ -8,7 +8,7 @@
  * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
  * the list for the application's next tq_progress().
  */
-#include "ep/ep.h"
+#include "ep/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +17,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+#include "ep/ep.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
@@ -38,13 +40,13 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n;
 
-	ep->core.service = true;
+	ep->core.service = ep->net.service = true;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net, next);
 	} while (n > 0);
-	ep->core.service = false;
+	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
 	ep->service->timed = *next != UINT64_MAX;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What other parts of a process than the one that opened an endpoint use: finding it, its peers'
  * nodes and connections, and writing into peers' memory. */
-#include "ep/ep.h"
+#include "ep/share.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
 #include "net/address.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */

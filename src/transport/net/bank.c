@@ -302,7 +302,7 @@ void tq_banks_poll(struct tq_net *net)
 
 	/* The service thread may not come again before the sender has its credits. */
 	if (!control->nused ||
-	    (!net->core->service && control->nused < USE_AT_ONCE && ++control->skipped < USE_AFTER))
+	    (!net->service && control->nused < USE_AT_ONCE && ++control->skipped < USE_AFTER))
 		return;
 	control->skipped = 0;
 	control->nused = 0;

@@ -23,7 +23,7 @@ static const struct tq_states states = {"lane", state_names, next_states};
 
 static void set_state(struct tq_net *net, struct tq_lane *lane, enum tq_lane_state to)
 {
-	tq_states_change(&states, net->core->trace, lane, lane->state, to);
+	tq_states_change(&states, net->trace, lane, lane->state, to);
 	lane->state = to;
 }
 

@@ -34,19 +34,9 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 	link->contact->owed_ack = true;
 }
 
-/* The HCA ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_link_waits(const struct tq_link *link)
 {
-	const struct tq_pair *pair;
-	const struct tq_send_req *s;
-
-	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
-		DL_FOREACH2(pair->send_reqs, s, pnext) {
-			if (s->state != TQ_SEND_REQ_DIRECT && s->state != TQ_SEND_REQ_WRITING)
-				return true;
-		}
-	}
-	return false;
+	return link->peer && tq_core_awaits_answer(link->peer);
 }
 
 static const char not_received[] = "it has closed and not received what was sent to it";

@@ -38,7 +38,7 @@ static const struct tq_states states[TQ_LINK_ENDS] = {
 static void set(struct tq_net *net, struct tq_link *link, enum tq_link_end end,
 		enum tq_link_state to)
 {
-	tq_states_change(&states[end], net->core->trace, link, link->state[end], to);
+	tq_states_change(&states[end], net->trace, link, link->state[end], to);
 	link->state[end] = to;
 }
 
@@ -143,8 +143,7 @@ struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn)
 
 const char *tq_link_name(const struct tq_link *link)
 {
-	return link->peer && link->peer->name ? link->peer->name
-					      : "a process that is not a peer yet";
+	return link->name ? link->name : "a process that is not a peer yet";
 }
 
 /* ---- making ---- */
@@ -199,7 +198,7 @@ struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *byt
 }
 
 int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_peer *peer,
-		struct tq_link **added)
+		const char *name, struct tq_link **added)
 {
 	struct tq_address a;
 	struct tq_link *link;
@@ -218,13 +217,11 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 			return error;
 	}
 	link->peer = peer;
+	link->name = name;
 	net->connections->nunnamed--;
 	TQ_LEVEL(net->stats, unnamed, -1);
 	TQ_LEVEL(net->stats, peers, 1);
 	*added = link;
-	/* Its answer may let messages come, which the protocol can take only when peer->link is
-	 * set. */
-	peer->link = link;
 	tq_targets_named(net, link);
 	return 0;
 }

@@ -32,6 +32,7 @@ enum tq_link_end { TQ_HERE, TQ_THERE, TQ_LINK_ENDS };
 
 struct tq_link {
 	struct tq_peer *peer;
+	const char *name; /* for sentences; the caller's of tq_link_add() */
 	struct tq_node *node;
 	enum tq_link_state state[TQ_LINK_ENDS];
 	uint32_t ud_qpn, ud_qkey; /* where it answers connection requests */
@@ -125,7 +126,7 @@ struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
 struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address);
 void tq_links_free(struct tq_net *net);
 int tq_link_add(struct tq_net *net, const void *address, size_t len, struct tq_peer *peer,
-		struct tq_link **link);
+		const char *name, struct tq_link **link);
 /* The peer that was added with that address; NULL: none. */
 struct tq_peer *tq_link_peer(struct tq_net *net, const void *address, size_t len);
 void tq_link_remove(struct tq_net *net, struct tq_link *link);

@@ -11,25 +11,31 @@
 /* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
 #define MESSAGE_MAX (1u << 30)
 
-static int net_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+static int net_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags)
 {
-	return tq_control_send(net, peer->link, msg, len, flags);
+	return tq_control_send(net, link, msg, len, flags);
 }
 
-static void *net_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+static void *net_eager_buf(void *net, struct tq_link *link, uint32_t len)
 {
-	return tq_control_buf(net, peer->link, len);
+	return tq_control_buf(net, link, len);
 }
 
-static int net_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+static int net_eager_send(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags)
 {
-	return tq_control_buf_send(net, peer->link, buf, len, flags);
+	return tq_control_buf_send(net, link, buf, len, flags);
 }
 
-static bool net_data_ready(void *net, struct tq_peer *peer)
+static bool net_data_ready(void *net, struct tq_link *link)
 {
-	return tq_control_data_ready(net, peer->link);
+	return tq_control_data_ready(net, link);
+}
+
+static bool net_control_moves(void *net, struct tq_link *link)
+{
+	(void)net;
+	return tq_control_moves(link);
 }
 
 static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
@@ -47,9 +53,9 @@ static void net_copy_put(void *net, struct tq_sg *sg)
 	tq_control_copy_put(net, sg);
 }
 
-static struct tq_lane *net_lane_get(void *net, struct tq_peer *peer)
+static struct tq_lane *net_lane_get(void *net, struct tq_link *link)
 {
-	return tq_lane_hold_get(net, peer->link);
+	return tq_lane_hold_get(net, link);
 }
 
 static void net_lane_put(void *net, struct tq_lane *lane)
@@ -57,24 +63,24 @@ static void net_lane_put(void *net, struct tq_lane *lane)
 	tq_lane_hold_put(net, lane);
 }
 
-static int net_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+static int net_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		      const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	if (flags & TQ_DIRECT_BULK)
-		return tq_rdma_direct(net, peer->link, srqn, sg, nsg, flags, token);
-	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
+		return tq_rdma_direct(net, link, srqn, sg, nsg, flags, token);
+	return tq_lane_direct(net, link, lane, srqn, sg, nsg, flags, token);
 }
 
-static int net_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+static int net_read(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
+	return tq_rdma_start(net, link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
 }
 
-static int net_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+static int net_write(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
+	return tq_rdma_start(net, link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
 static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
@@ -117,9 +123,9 @@ static void net_report(void *net, struct tq_lane *lane)
 	tq_lane_report(net, lane);
 }
 
-static void net_peer_fail(void *net, struct tq_peer *peer, const char *why)
+static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 {
-	tq_link_fail(net, peer->link, TQ_FAIL_GIVEN_UP, "%s", why);
+	tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "%s", why);
 }
 
 const struct tq_net_ops tq_net_ops = {
@@ -127,6 +133,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
+	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
 	.reserve_get = net_reserve_get,
 	.copy_put = net_copy_put,
@@ -232,6 +239,7 @@ int tq_net_work(struct tq_net *net)
 	uint64_t next;
 	int events;
 
+	tq_assert_held(net->lock);
 	if (++net->works % LOOK_AT_DEVICE == 0)
 		tq_device_events(net);
 	if (net->broken_reason && !net->broken_handled)
@@ -247,7 +255,9 @@ int tq_net_work(struct tq_net *net)
 
 int tq_net_poll(struct tq_net *net, int budget)
 {
-	int events = tq_cq_poll(net, budget);
+	int events;
 
+	tq_assert_held(net->lock);
+	events = tq_cq_poll(net, budget);
 	return events + tq_net_work(net);
 }

@@ -12,11 +12,17 @@
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
 
+#include <tupleq/tupleq.h>
+
+#include "base/handles.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "base/states.h"
 #include "base/stats.h"
-#include "proto/core.h"
+#include "proto/msg.h"
+#include "proto/net_ops.h"
 
 struct tq_net;
 struct tq_node;
@@ -158,11 +164,10 @@ struct tq_node {
 	struct tq_lane *control, *bulk; /* NULL: not asked for yet */
 	struct tq_lane *hold;           /* list */
 	uint32_t nhold;
-	struct tq_tx_tuple *idle_lanes; /* list: the protocol's, of these (struct tq_peer) */
-	uint32_t nlinks, nlanes;        /* it goes with the last of them */
-	struct tq_rdma_op *bulk_ops;    /* rdma.c: queue; those not all posted come last */
-	uint64_t bulk_bytes;            /* of what is posted */
-	bool bulk_busy;                 /* in rdma.c's list */
+	uint32_t nlinks, nlanes;     /* it goes with the last of them */
+	struct tq_rdma_op *bulk_ops; /* rdma.c: queue; those not all posted come last */
+	uint64_t bulk_bytes;         /* of what is posted */
+	bool bulk_busy;              /* in rdma.c's list */
 	struct tq_node *bulk_next, *bulk_prev;
 	bool hold_full; /* a hold lane could not be made: no more are tried */
 	bool no_bulk;   /* nor the bulk lane: the control lane stands in */
@@ -195,7 +200,10 @@ struct tq_bank {
 };
 
 struct tq_net {
+	const struct tq_lock *lock; /* of the endpoint; NULL in tests without one */
 	struct tq_core *core;
+	bool service;    /* the thread that calls is the service thread */
+	tq_trace *trace; /* NULL: nobody traces */
 	struct tq_stats *stats;
 	const struct tq_params *params;
 	const struct tq_job *job;

@@ -9,6 +9,8 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -145,6 +147,9 @@ struct tq_msg_held {
 	struct tq_msg_held_one one[TQ_HELD_MAX];
 };
 static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds it");
+/* The length of such a message. */
+#define TQ_MSG_HELD_LEN(n) \
+	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
@@ -256,6 +261,18 @@ struct tq_msg_backpressure {
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_backpressure) == 16, "wire format");
+
+/* Returns a header; the network fills in the rest. */
+static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
+{
+	return (struct tq_msg_hdr){.type = type, .flags = flags};
+}
+
+/* Returns true if a comes before b, where numbers start anew behind 2^32 - 1. */
+static inline bool tq_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
 
 /* Longest message without data, and the header of those with data: a small control buffer must hold
  * the first. */

@@ -12,8 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The protocol's. */
 struct tq_core;
 struct tq_peer;
+/* The network's: its side of a peer, a hold lane, a tuple queue, a control buffer. */
+struct tq_link;
 struct tq_lane;
 struct tq_srq;
 struct tq_bounce;
@@ -60,7 +63,7 @@ struct tq_net_ops {
 	 * inside when there is no credit or the queue is full, connects on first use. -EIO: the
 	 * peer has failed; -ENOMEM.
 	 */
-	int (*control)(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+	int (*control)(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags);
 
 	/*
@@ -69,11 +72,15 @@ struct tq_net_ops {
 	 * copies is empty, or the peer asked for no more eager data (that doesn't count right after
 	 * data_ready() has said yes: DATA answers a receive, and must come through).
 	 */
-	void *(*eager_buf)(void *net, struct tq_peer *peer, uint32_t len);
-	int (*eager_send)(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags);
+	void *(*eager_buf)(void *net, struct tq_link *link, uint32_t len);
+	int (*eager_send)(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags);
 	/* Would a DATA message go at once (credit, queue, buffer)? The protocol sends pieces only
 	 * then; it asks again at tq_core_poll(). */
-	bool (*data_ready)(void *net, struct tq_peer *peer);
+	bool (*data_ready)(void *net, struct tq_link *link);
+
+	/* Returns true if messages that wait in the control lane go on without the peer's user: it
+	 * returns credit. */
+	bool (*control_moves)(void *net, struct tq_link *link);
 
 	/* Memory from the registered, bounded pool of copies; NULL: it is empty. Its reg is in
 	 * `sg`. */
@@ -88,22 +95,22 @@ struct tq_net_ops {
 	 * connected if the limits allow, and tq_core_lane_ready() is told. lane_put(): nothing is
 	 * outstanding on it.
 	 */
-	struct tq_lane *(*lane_get)(void *net, struct tq_peer *peer);
+	struct tq_lane *(*lane_get)(void *net, struct tq_link *link);
 	void (*lane_put)(void *net, struct tq_lane *lane);
 
 	/* Sends to a tuple's SRQ on a hold lane (or TQ_DIRECT_BULK). Ends with tq_core_sent(token).
 	 * -EAGAIN: the queue is full; -EIO. With TQ_DIRECT_BULK the network queues, so -EAGAIN
 	 * doesn't come. */
-	int (*direct)(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+	int (*direct)(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		      const struct tq_sg *sg, int nsg, unsigned flags, void *token);
 	/* Has lazy sends on the lane reported as soon as they are complete. */
 	void (*report)(void *net, struct tq_lane *lane);
 
 	/* RDMA on the bulk lane, in chunks, queued inside; the remote memory is one piece. Ends
 	 * with tq_core_rdma_done(token). -EIO, -ENOMEM. */
-	int (*read)(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+	int (*read)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token);
-	int (*write)(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+	int (*write)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token);
 
 	/* An empty tuple queue; NULL: at a limit. */
@@ -131,7 +138,7 @@ struct tq_net_ops {
 
 	/* The protocol has failed the peer, see tq_peer_fail(). The network takes nothing more for
 	 * the peer, logs `why`, and ends what is posted towards it. */
-	void (*peer_fail)(void *net, struct tq_peer *peer, const char *why);
+	void (*peer_fail)(void *net, struct tq_link *link, const char *why);
 };
 
 /* ---- told by the network ---- */
@@ -154,6 +161,9 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
 /* Is a receive from that peer posted, or was it probed for in vain since this was asked last? */
 bool tq_core_awaits(struct tq_peer *peer);
+/* Returns true if something that was sent to the peer waits for an answer of its library. The HCA
+ * ends direct sends and RDMA writes by itself, if with an error. */
+bool tq_core_awaits_answer(const struct tq_peer *peer);
 /* The connection to the peer failed for good: everything towards and from it ends with an error.
  * What was posted (tokens) still ends by tq_core_sent(), tq_core_rdma_done(), with -EIO: until then
  * the HCA may use its memory. */
