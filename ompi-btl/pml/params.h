@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <tupleq/tupleq.h>
 
-/* Called from the component's register function. 0 or an OPAL error. */
+/* Registers the variables. Returns 0 or an OPAL error. */
 int mca_pml_tupleq_params_register(void);
 
-/* The values that the user has chosen. NULL: `why` says which isn't understood. */
+/* Returns the values that the user has set, or NULL with a sentence in `why` if one isn't valid. */
 struct tq_params *mca_pml_tupleq_params(char *why, size_t size);
 
 #endif

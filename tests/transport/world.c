@@ -269,7 +269,7 @@ static void check_records(const struct model_ep *ep)
 	const struct tq_rx_tuple *k;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rx_tuple_parked, k, anext)
+	DL_FOREACH2(core->rx_tuple_parked, k, record_next)
 		t_true(!tq_rx_tuple_quiet(k),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
@@ -435,7 +435,7 @@ static void cancel_rest(struct world *w)
 {
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		for (int i = 0; i < w->prog.recvs[e].n; i++) {
-			struct op cancel = {.kind = OP_CANCEL, .ep = e, .target = i};
+			struct op cancel = {.kind = OP_CANCEL, .at = e, .receive = i};
 
 			users_op(w, &cancel);
 		}

@@ -96,6 +96,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);
+	ep->core.lock = &ep->lock;
 	ep->core.send_pending = ep->job.send_pending;
 	if (ep->params.service_thread) {
 		error = tq_service_start(ep);
@@ -183,11 +184,15 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
-	/* What the thread saw end. */
+	/* Requests that the thread saw end. */
+	lock(ep);
 	ended = tq_core_ended(&ep->core);
+	unlock(ep);
 	if (ended)
 		tq_ep_complete(ep, ended);
+	lock(ep);
 	tq_ep_release_completed(ep);
+	unlock(ep);
 	/* The protocol gives back what it has of the network; no completion is looked at any more.
 	 */
 	tq_core_destroy(&ep->core);

@@ -25,35 +25,35 @@ static void drop(struct tq_core *core)
 /* The send that an answer to its RTS names; NULL: nothing that this peer may answer now. */
 static struct tq_send_req *find_send_req(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_send_req *s = tq_handle_get(&core->send_reqs, tq_get32(handle));
+	struct tq_send_req *send = tq_handle_get(&core->send_reqs, tq_get32(handle));
 
-	if (!s || s->pair->peer != peer || s->state != TQ_SEND_REQ_RTS) {
+	if (!send || send->pair->peer != peer || send->state != TQ_SEND_REQ_RTS) {
 		drop(core);
 		return NULL;
 	}
-	return s;
+	return send;
 }
 
 static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_tx_tuple *t = tq_handle_get(&core->tx_tuples, tq_get32(handle));
+	struct tq_tx_tuple *tuple = tq_handle_get(&core->tx_tuples, tq_get32(handle));
 
-	if (!t || t->pair->peer != peer) {
+	if (!tuple || tuple->pair->peer != peer) {
 		drop(core);
 		return NULL;
 	}
-	return t;
+	return tuple;
 }
 
 /* ---- tuple queues ---- */
 
 void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if (t->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
+	if (tuple->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
 		drop(core);
 		return;
 	}
@@ -61,143 +61,143 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		tq_peer_fail(peer, "it offered a tuple queue that can't be");
 		return;
 	}
-	tq_tx_tuple_offered(t, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
+	tq_tx_tuple_offered(tuple, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
 }
 
 void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if (t->state != TQ_TX_TUPLE_ASKED) {
+	if (tuple->state != TQ_TX_TUPLE_ASKED) {
 		drop(core);
 		return;
 	}
-	t->long_counts = false;
-	tq_tx_tuple_refused(t, tq_get32(m->after));
+	tuple->long_counts = false;
+	tq_tx_tuple_refused(tuple, tq_get32(m->after));
 }
 
 void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if ((t->state != TQ_TX_TUPLE_OFFERED && t->state != TQ_TX_TUPLE_DIRECT) ||
-	    t->rx_tuple != tq_get32(m->rx_tuple)) {
+	if ((tuple->state != TQ_TX_TUPLE_OFFERED && tuple->state != TQ_TX_TUPLE_DIRECT) ||
+	    tuple->rx_tuple != tq_get32(m->rx_tuple)) {
 		drop(core);
 		return;
 	}
-	t->long_counts = m->hdr.flags & TQ_RECALL_LONG;
-	tq_tx_tuple_recall(t, tq_get32(m->position), tq_get32(m->after));
+	tuple->long_counts = m->hdr.flags & TQ_RECALL_LONG;
+	tq_tx_tuple_recall(tuple, tq_get32(m->position), tq_get32(m->after));
 }
 
 /* ---- answers to RTS ---- */
 
 void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
-	struct tq_tx_tuple *t;
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *tuple;
 	uint32_t seq;
 	uint64_t len;
 
-	if (!s)
+	if (!send)
 		return;
-	t = s->tx_tuple;
-	seq = s->seq;
-	len = s->buf.len;
-	tq_tx_tuple_resolved(s);
-	tq_send_req_end(s, 0);
-	if (t)
-		tq_giveback_announced(t, seq, len);
+	tuple = send->tx_tuple;
+	seq = send->seq;
+	len = send->buf.len;
+	tq_tx_tuple_resolved(send);
+	tq_send_req_end(send, 0);
+	if (tuple)
+		tq_giveback_announced(tuple, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
-	struct tq_tx_tuple *t;
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *tuple;
 
-	if (!s)
+	if (!send)
 		return;
-	t = s->tx_tuple;
+	tuple = send->tx_tuple;
 	/* Only an RTS that could go direct is answered so, and before any RECALL. */
-	if (!t || t->state != TQ_TX_TUPLE_DIRECT || s->nodirect) {
+	if (!tuple || tuple->state != TQ_TX_TUPLE_DIRECT || send->nodirect) {
 		drop(core);
 		return;
 	}
-	tq_tx_tuple_grant(t, s);
+	tq_tx_tuple_grant(tuple, send);
 }
 
-static void tell_written(struct tq_send_req *s, bool failed)
+static void tell_written(struct tq_send_req *send, bool failed)
 {
 	struct tq_msg_written m = {
 		.hdr = tq_msg_hdr(TQ_MSG_WRITTEN, 0),
-		.recv_req = tq_put32(s->recv_req),
+		.recv_req = tq_put32(send->recv_req),
 		.failed = tq_put32(failed),
 	};
 
 	/* If this fails, so does the peer, and the receive there with it. */
-	tq_peer_send(s->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
 /* The message whose data its receiver grants; NULL: none, or not that much. */
 static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 				   const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
 
-	if (!s)
+	if (!send)
 		return NULL;
-	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
+	if (tq_get64(m->length) == 0 || tq_get64(m->length) > send->buf.len) {
 		drop(core);
 		return NULL;
 	}
-	tq_tx_tuple_resolved(s);
-	s->recv_req = tq_get32(m->recv_req);
-	s->wanted = tq_get64(m->length);
-	return s;
+	tq_tx_tuple_resolved(send);
+	send->recv_req = tq_get32(m->recv_req);
+	send->wanted = tq_get64(m->length);
+	return send;
 }
 
 void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, m);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
-	if (!s)
+	if (!send)
 		return;
-	if (tq_send_req_load(s)) {
-		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
+	if (tq_send_req_load(send)) {
+		n = tq_pieces_list(send->pieces, &send->sg, send->wanted, list);
 		rc = core->ops->write(core->net, peer->link, list, n, tq_get64(m->addr),
-				      tq_get32(m->rkey), s);
+				      tq_get32(m->rkey), send);
 	}
 	if (rc == -ENOMEM) {
-		tell_written(s, true); /* CTS_PIECES will come */
+		tell_written(send, true); /* CTS_PIECES will come */
 		return;
 	}
 	if (rc) {
-		tq_send_req_end(s, -EIO);
+		tq_send_req_end(send, -EIO);
 		tq_peer_fail(peer, "an RDMA write could not be posted");
 		return;
 	}
-	tq_send_req_set(s, TQ_SEND_REQ_WRITING);
+	tq_send_req_set(send, TQ_SEND_REQ_WRITING);
 }
 
-void tq_on_write_done(struct tq_send_req *s, int status)
+void tq_on_write_done(struct tq_send_req *send, int status)
 {
-	assert(s->state == TQ_SEND_REQ_WRITING);
-	if (status == 0 && !s->pair->peer->failed)
-		tell_written(s, false);
-	tq_send_req_end(s, status);
+	assert(send->state == TQ_SEND_REQ_WRITING);
+	if (status == 0 && !send->pair->peer->failed)
+		tell_written(send, false);
+	tq_send_req_end(send, status);
 }
 
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, m);
 
-	if (s)
-		tq_send_pieces_start(s, TQ_SEND_REQ_PIECES);
+	if (send)
+		tq_send_pieces_start(send, TQ_SEND_REQ_PIECES);
 }
 
 /* ---- held messages ---- */
@@ -206,19 +206,20 @@ void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct t
 static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 				     const struct tq_msg_cts_held *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 	uint64_t length = tq_get64(m->length);
-	struct tq_send_req *s;
+	struct tq_send_req *send;
 
-	if (!t)
+	if (!tuple)
 		return NULL;
-	DL_FOREACH(t->direct, s) {
-		if (s->seq == tq_get32(m->seq))
+	DL_FOREACH(tuple->direct, send) {
+		if (send->seq == tq_get32(m->seq))
 			break;
 	}
 	/* Of one that is inline in its WQE the data may be gone here. */
-	if (s && s->reported && s->sg.reg && !s->wanted && length && length <= s->buf.len)
-		return s;
+	if (send && send->reported && send->sg.reg && !send->wanted && length &&
+	    length <= send->buf.len)
+		return send;
 	drop(core);
 	return NULL;
 }
@@ -227,11 +228,11 @@ static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
  * until the receiver has all its data and lets the sink take it. */
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
 {
-	struct tq_send_req *s = find_held(core, peer, m);
+	struct tq_send_req *send = find_held(core, peer, m);
 
-	if (!s)
+	if (!send)
 		return;
-	s->recv_req = tq_get32(m->recv_req);
-	s->wanted = tq_get64(m->length);
-	tq_send_pieces_start(s, TQ_SEND_REQ_AGAIN);
+	send->recv_req = tq_get32(m->recv_req);
+	send->wanted = tq_get64(m->length);
+	tq_send_pieces_start(send, TQ_SEND_REQ_AGAIN);
 }

@@ -38,76 +38,76 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
 	struct tq_pair *pair = pair_of(ctx, peer, env);
-	struct tq_rx_tuple *k;
+	struct tq_rx_tuple *tuple;
 
 	if (!pair)
 		return NULL;
-	k = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
-	if (!k) {
+	tuple = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
+	if (!tuple) {
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return NULL;
 	}
 	/* It has no place in the tuple's numbers. */
 	if (hdr->flags & TQ_ENV_NOTUP)
-		tq_recall(k, TQ_RECALL_BUFFER);
-	tq_policy_message(k);
-	return k;
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_policy_message(tuple);
+	return tuple;
 }
 
 /* It comes the traditional way, all of it: what is granted counts when it is delivered. */
-static void count(struct tq_rx_tuple *k)
+static void count(struct tq_rx_tuple *tuple)
 {
-	k->info.traditional++;
-	tq_policy_software(k);
-	k->pair->ctx->core->nmessages++;
+	tuple->info.traditional++;
+	tq_policy_software(tuple);
+	tuple->pair->ctx->core->nmessages++;
 }
 
-static struct tq_unexpected *message(struct tq_rx_tuple *k, const struct tq_msg_hdr *hdr,
-				     const struct tq_msg_env *env, enum tq_unexpected_kind kind,
-				     uint64_t length)
+static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
+					 const struct tq_msg_env *env, enum tq_unexpected_kind kind,
+					 uint64_t length)
 {
-	struct tq_unexpected *u = tq_unexpected_new(k->pair, k, kind, length);
+	struct tq_unexpected *message = tq_unexpected_new(tuple->pair, tuple, kind, length);
 
-	if (!u) {
-		tq_peer_fail(k->pair->peer, "there is no memory left for a message from it");
+	if (!message) {
+		tq_peer_fail(tuple->pair->peer, "there is no memory left for a message from it");
 		return NULL;
 	}
-	u->cseq = tq_get32(env->cseq);
-	u->seq = tq_get32(env->seq);
-	u->flags = hdr->flags;
-	return u;
+	message->cseq = tq_get32(env->cseq);
+	message->seq = tq_get32(env->seq);
+	message->flags = hdr->flags;
+	return message;
 }
 
 /* ---- eager ---- */
 
 /* Does the first receive of the tuple take a message of it, whatever its number? */
-static bool is_awaited(const struct tq_rx_tuple *k)
+static bool is_awaited(const struct tq_rx_tuple *tuple)
 {
-	return k->posted && !k->pair->nfenced && !k->pair->ctx->wild;
+	return tuple->posted && !tuple->pair->nfenced && !tuple->pair->ctx->wild;
 }
 
 /* To the receive that it matches, or to the queues. Was the buffer kept? */
-static bool arrive(struct tq_rx_tuple *k, const struct tq_msg_eager *m, uint64_t len,
+static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint64_t len,
 		   struct tq_bounce *bounce)
 {
-	struct tq_core *core = k->pair->ctx->core;
-	struct tq_unexpected *u;
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_unexpected *message;
 	bool kept;
 
-	if (is_awaited(k) && !core->service) {
-		struct tq_recv_req *r = k->posted;
+	if (is_awaited(tuple) && !core->service) {
+		struct tq_recv_req *recv = tuple->posted;
 
-		DL_DELETE(k->posted, r);
-		tq_rx_tuple_rest(k);
-		tq_fetch_at_once(r, m + 1, len);
+		DL_DELETE(tuple->posted, recv);
+		tq_rx_tuple_rest(tuple);
+		tq_fetch_at_once(recv, m + 1, len);
 		return false;
 	}
-	u = message(k, &m->hdr, &m->env, TQ_UNEXPECTED_EAGER, len);
-	if (!u)
+	message = new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_EAGER, len);
+	if (!message)
 		return false;
-	u->data = m + 1;
+	message->data = m + 1;
 	core->arriving = bounce;
-	tq_match_arrival(u);
+	tq_match_arrival(message);
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
 	return kept;
@@ -116,65 +116,69 @@ static bool arrive(struct tq_rx_tuple *k, const struct tq_msg_eager *m, uint64_t
 bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
 		 uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_rx_tuple *k = tuple_of(ctx, peer, &m->hdr, &m->env);
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
 	bool kept;
 
-	if (!k)
+	if (!tuple)
 		return false;
-	if (k->state == TQ_RX_TUPLE_DIRECT) {
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
 		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
-	count(k);
-	kept = arrive(k, m, len - sizeof(*m), bounce);
-	tq_policy_short(k, k->unexpected);
+	count(tuple);
+	kept = arrive(tuple, m, len - sizeof(*m), bounce);
+	tq_policy_short(tuple, tuple->unexpected);
 	if (ask)
-		tq_rx_tuple_handle_ask(k, ask, true);
+		tq_rx_tuple_handle_ask(tuple, ask, true);
 	return kept;
 }
 
 /* ---- RTS ---- */
 
-/* The receive of this message lies in the SRQ already: it is to be sent there. false: it can't. */
-static bool send_direct(const struct tq_unexpected *u)
+/* The receive of this new_message lies in the SRQ already: it is to be sent there. false: it can't.
+ */
+static bool send_direct(const struct tq_unexpected *message)
 {
 	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_DIRECT, 0)};
-	struct tq_core *core = u->pair->ctx->core;
+	struct tq_core *core = message->pair->ctx->core;
 
-	if (u->flags & TQ_RTS_NODIRECT || u->length > tq_rx_tuple_max_len(u->rx_tuple))
+	if (message->flags & TQ_RTS_NODIRECT ||
+	    message->length > tq_rx_tuple_max_len(message->rx_tuple))
 		return false;
 	TQ_COUNT(core->stats, cts_direct);
-	m.send_req = tq_put32(u->send_req);
-	tq_peer_send(u->pair->peer, &m, sizeof(m),
-		     u->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
+	m.send_req = tq_put32(message->send_req);
+	tq_peer_send(message->pair->peer, &m, sizeof(m),
+		     message->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
 	return true;
 }
 
 void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m)
 {
-	struct tq_rx_tuple *k = tuple_of(ctx, peer, &m->hdr, &m->env);
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
 	uint32_t ask = tq_get32(m->env.ask);
 	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core);
-	struct tq_unexpected *u;
+	struct tq_unexpected *message;
 
-	u = k ? message(k, &m->hdr, &m->env, TQ_UNEXPECTED_RTS, tq_get64(m->length)) : NULL;
-	if (!u)
+	message =
+		tuple ? new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_RTS, tq_get64(m->length))
+		      : NULL;
+	if (!message)
 		return;
-	u->addr = tq_get64(m->addr);
-	u->rkey = tq_get32(m->rkey);
-	u->send_req = tq_get32(m->send_req);
-	if (k->state == TQ_RX_TUPLE_DIRECT && tq_seq_before(u->seq, k->pos)) {
-		if (send_direct(u)) {
-			tq_unexpected_free(u);
+	message->addr = tq_get64(m->addr);
+	message->rkey = tq_get32(m->rkey);
+	message->send_req = tq_get32(m->send_req);
+	if (tuple->state == TQ_RX_TUPLE_DIRECT && tq_seq_before(message->seq, tuple->pos)) {
+		if (send_direct(message)) {
+			tq_unexpected_free(message);
 			return;
 		}
-		tq_recall(k, TQ_RECALL_BUFFER);
+		tq_recall(tuple, TQ_RECALL_BUFFER);
 	}
-	count(k);
-	tq_match_arrival(u);
+	count(tuple);
+	tq_match_arrival(message);
 	if (is_short)
-		tq_policy_short(k, k->unexpected);
+		tq_policy_short(tuple, tuple->unexpected);
 	if (ask)
-		tq_rx_tuple_handle_ask(k, ask, is_short);
+		tq_rx_tuple_handle_ask(tuple, ask, is_short);
 }

@@ -37,24 +37,25 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 void tq_core_destroy(struct tq_core *core)
 {
 	struct tq_req *req, *next;
-	struct tq_send_req *s, *snext;
-	struct tq_recv_req *r, *rnext;
-	struct tq_unexpected *u, *unext;
+	struct tq_send_req *send, *next_send;
+	struct tq_recv_req *recv, *next_recv;
+	struct tq_unexpected *message, *next_message;
 
+	core->lock = NULL; /* nobody else uses the core any more */
 	tq_ctxs_destroy(core);
 	tq_tx_lanes_destroy(core);
 	for (req = tq_core_ended(core); req; req = next) {
 		next = req->next;
 		tq_core_release(req);
 	}
-	LL_FOREACH_SAFE(core->free_send_reqs, s, snext) {
-		free(s);
+	LL_FOREACH_SAFE(core->free_send_reqs, send, next_send) {
+		free(send);
 	}
-	LL_FOREACH_SAFE(core->free_recv_reqs, r, rnext) {
-		free(r);
+	LL_FOREACH_SAFE(core->free_recv_reqs, recv, next_recv) {
+		free(recv);
 	}
-	LL_FOREACH_SAFE(core->free_unexpected, u, unext) {
-		free(u);
+	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
+		free(message);
 	}
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);
@@ -76,8 +77,11 @@ static int poll_failing(struct tq_core *core)
 
 int tq_core_poll(struct tq_core *core)
 {
-	int events = poll_failing(core) + tq_send_pieces_poll(core);
+	int events;
 
+	tq_assert_held(core->lock);
+	events = poll_failing(core);
+	events += tq_send_pieces_poll(core);
 	if (core->room)
 		events += tq_held_poll(core);
 	events += tq_fetch_poll(core);
@@ -91,5 +95,6 @@ int tq_core_poll(struct tq_core *core)
 
 bool tq_core_idle(const struct tq_core *core)
 {
+	tq_assert_held(core->lock);
 	return core->outstanding == 0;
 }

@@ -28,8 +28,8 @@ static void pair_free(struct tq_pair *pair)
 	tq_send_pair_free(pair);
 	tq_recv_pair_free(pair);
 	while (*at != pair)
-		at = &(*at)->pnext;
-	*at = pair->pnext;
+		at = &(*at)->peer_next;
+	*at = pair->peer_next;
 	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);
 	free(pair);
 }
@@ -68,11 +68,11 @@ void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer)
 
 static void drop_receives(struct tq_ctx *ctx)
 {
-	struct tq_recv_req *w;
+	struct tq_recv_req *wild;
 
-	while ((w = ctx->wild)) {
-		DL_DELETE(ctx->wild, w);
-		tq_recv_req_end(w, -ECANCELED);
+	while ((wild = ctx->wild)) {
+		DL_DELETE(ctx->wild, wild);
+		tq_recv_req_end(wild, -ECANCELED);
 	}
 	tq_unexpected_ctx_free(ctx);
 	tq_policy_free(ctx);
@@ -93,6 +93,7 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 {
 	struct tq_ctx *ctx;
 
+	tq_assert_held(core->lock);
 	if (npeers < 0 || tq_ctx_find(core, id))
 		return -EINVAL;
 	ctx = calloc(1, sizeof(*ctx));
@@ -123,30 +124,32 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
-	struct tq_rx_tuple *k, *next;
+	struct tq_rx_tuple *rx_tuple, *next;
 
+	tq_assert_held(ctx->core->lock);
 	ctx->flags = flags;
 	if (flags & TQ_CTX_EXACT_LENGTH)
 		return;
-	DL_FOREACH_SAFE(ctx->queued, k, next) {
-		if (k->exact)
-			tq_recall(k, TQ_RECALL_BUFFER);
+	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
+		if (rx_tuple->exact)
+			tq_recall(rx_tuple, TQ_RECALL_BUFFER);
 	}
 }
 
 void tq_core_ctx_remove(struct tq_ctx *ctx)
 {
 	struct tq_core *core = ctx->core;
-	struct tq_rx_tuple *k, *next;
+	struct tq_rx_tuple *rx_tuple, *next;
 
+	tq_assert_held(core->lock);
 	if (!ctx->nrecvs)
 		tq_ctx_unname(ctx);
 	/* Its senders' tuples stay until their receivers let go of them: here, and there. */
-	DL_FOREACH_SAFE(ctx->queued, k, next) {
-		tq_recall(k, TQ_RECALL_REMOVED);
+	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
+		tq_recall(rx_tuple, TQ_RECALL_REMOVED);
 	}
 	ctx->removed = true;
-	ctx->rnext = core->removed;
+	ctx->removed_next = core->removed;
 	core->removed = ctx;
 	core->changed = true;
 }
@@ -155,16 +158,16 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 
 static bool pair_quiet(const struct tq_pair *pair)
 {
-	const struct tq_tx_tuple *t;
-	const struct tq_rx_tuple *k;
+	const struct tq_tx_tuple *tx_tuple;
+	const struct tq_rx_tuple *rx_tuple;
 
 	if (pair->send_reqs || pair->nfenced)
 		return false;
-	for (t = pair->tx_tuples; t; t = t->hh.next)
-		if (!tq_tx_tuple_quiet(t))
+	for (tx_tuple = pair->tx_tuples; tx_tuple; tx_tuple = tx_tuple->hh.next)
+		if (!tq_tx_tuple_quiet(tx_tuple))
 			return false;
-	for (k = pair->rx_tuples; k; k = k->hh.next)
-		if (k->srq)
+	for (rx_tuple = pair->rx_tuples; rx_tuple; rx_tuple = rx_tuple->hh.next)
+		if (rx_tuple->srq)
 			return false;
 	return true;
 }
@@ -193,10 +196,10 @@ void tq_ctxs_reap(struct tq_core *core)
 		if (ctx->named && !ctx->nrecvs)
 			tq_ctx_unname(ctx);
 		if (ctx->named || !ctx_quiet(ctx)) {
-			at = &ctx->rnext;
+			at = &ctx->removed_next;
 			continue;
 		}
-		*at = ctx->rnext;
+		*at = ctx->removed_next;
 		ctx_free(ctx);
 	}
 }
@@ -205,13 +208,13 @@ void tq_ctxs_destroy(struct tq_core *core)
 {
 	struct tq_ctx *ctx, *next;
 
-	for (ctx = core->removed; ctx; ctx = ctx->rnext)
+	for (ctx = core->removed; ctx; ctx = ctx->removed_next)
 		pairs_free(ctx);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		pairs_free(ctx);
 	tq_core_srqs_gone(core); /* nobody waits for them */
 	for (ctx = core->removed; ctx; ctx = next) {
-		next = ctx->rnext;
+		next = ctx->removed_next;
 		if (ctx->named)
 			tq_ctx_unname(ctx);
 		ctx_free(ctx);
@@ -227,11 +230,11 @@ void tq_ctxs_destroy(struct tq_core *core)
 
 static void end_wild(struct tq_ctx *ctx)
 {
-	struct tq_recv_req *r;
+	struct tq_recv_req *recv;
 
-	while ((r = ctx->wild)) {
-		DL_DELETE(ctx->wild, r);
-		tq_recv_req_end(r, -EIO);
+	while ((recv = ctx->wild)) {
+		DL_DELETE(ctx->wild, recv);
+		tq_recv_req_end(recv, -EIO);
 	}
 }
 
@@ -249,6 +252,7 @@ void tq_core_broken(struct tq_core *core)
 {
 	struct tq_ctx *ctx;
 
+	tq_assert_held(core->lock);
 	core->broken = true;
 	core->changed = true;
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)

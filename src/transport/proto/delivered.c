@@ -16,78 +16,79 @@
 /* ---- held ---- */
 
 /* The data of a matched probe may be wanted late: others need the pool's memory. */
-static int move_out(struct tq_recv_req *r)
+static int move_out(struct tq_recv_req *recv)
 {
-	struct tq_sg own = {.addr = malloc(r->sg.len), .len = r->sg.len};
+	struct tq_sg own = {.addr = malloc(recv->sg.len), .len = recv->sg.len};
 
 	if (!own.addr)
 		return -ENOMEM;
-	memcpy(own.addr, r->sg.addr, own.len);
-	tq_recv_mem_release(r);
-	r->sg = own;
-	r->bounced = true;
+	memcpy(own.addr, recv->sg.addr, own.len);
+	tq_recv_mem_release(recv);
+	recv->sg = own;
+	recv->bounced = true;
 	return 0;
 }
 
-static void held_delivered(struct tq_recv_req *r, uint64_t len, int status)
+static void held_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 {
-	struct tq_rx_tuple *k = r->rx_tuple;
+	struct tq_rx_tuple *tuple = recv->rx_tuple;
 
-	tq_recv_req_over(r);
-	k->nsrq--;
-	tq_rx_tuple_unheld(k);
-	r->req.status.length = len;
-	if (r->wanted > len)
-		r->wanted = len;
-	if (r->msg && r->pooled && !status)
-		status = move_out(r);
-	if (r->msg || status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
+	tq_recv_req_over(recv);
+	tuple->nsrq--;
+	tq_rx_tuple_unheld(tuple);
+	recv->req.status.length = len;
+	if (recv->wanted > len)
+		recv->wanted = len;
+	if (recv->msg && recv->pooled && !status)
+		status = move_out(recv);
+	if (recv->msg || status)
+		tq_recv_req_end(recv, status);
+	else if (recv->bounced)
+		tq_fetch_unbounce(recv);
 	else
-		tq_fetch_complete(r);
+		tq_fetch_complete(recv);
 }
 
 /* ---- direct ---- */
 
-static void direct_delivered(struct tq_recv_req *r, uint64_t len, int status)
+static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 {
-	struct tq_rx_tuple *k = r->rx_tuple;
+	struct tq_rx_tuple *tuple = recv->rx_tuple;
 
-	assert(r->state == TQ_RECV_REQ_SRQ);
-	r->req.status.source = k->pair->rank;
-	r->req.status.tag = k->tag;
-	r->req.status.length = len;
-	r->wanted = len < r->buf.len ? len : r->buf.len;
-	r->pair = k->pair;
-	tq_rx_tuple_delivered(k, r);
+	assert(recv->state == TQ_RECV_REQ_SRQ);
+	recv->req.status.source = tuple->pair->rank;
+	recv->req.status.tag = tuple->tag;
+	recv->req.status.length = len;
+	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
+	recv->pair = tuple->pair;
+	tq_rx_tuple_delivered(tuple, recv);
 	if (status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
+		tq_recv_req_end(recv, status);
+	else if (recv->bounced)
+		tq_fetch_unbounce(recv);
 	else
-		tq_fetch_complete(r);
+		tq_fetch_complete(recv);
 }
 
 /* ---- both ---- */
 
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
 {
-	struct tq_recv_req *r = token;
-	struct tq_rx_tuple *k = r->rx_tuple;
-	struct tq_peer *peer = k->pair->peer;
+	struct tq_recv_req *recv = token;
+	struct tq_rx_tuple *tuple = recv->rx_tuple;
+	struct tq_peer *peer = tuple->pair->peer;
 	int status = error ? -EIO : 0;
 
-	if (!r->again) {
+	tq_assert_held(core->lock);
+	if (!recv->again) {
 		TQ_COUNT(core->stats, recv_direct);
 		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
-		k->info.direct++;
+		tuple->info.direct++;
 	}
-	if (r->state == TQ_RECV_REQ_HELD)
-		held_delivered(r, len, status);
+	if (recv->state == TQ_RECV_REQ_HELD)
+		held_delivered(recv, len, status);
 	else
-		direct_delivered(r, len, status);
+		direct_delivered(recv, len, status);
 	/* In most cases its connection has failed amid a message. */
 	if (error)
 		tq_peer_fail(peer, error);

@@ -39,6 +39,7 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		     struct tq_bounce *bounce)
 {
+	tq_assert_held(core->lock);
 	core->changed = true;
 	if (peer->failed || peer->failing) {
 		TQ_COUNT(core->stats, dropped);
@@ -102,24 +103,26 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 
 void tq_core_sent(struct tq_core *core, void *token, int status)
 {
-	struct tq_send_req *s = token;
-	struct tq_peer *peer = s->pair->peer;
-	struct tq_tx_tuple *t = s->tx_tuple;
+	struct tq_send_req *send = token;
+	struct tq_peer *peer = send->pair->peer;
+	struct tq_tx_tuple *tuple = send->tx_tuple;
 
-	assert(s->state == TQ_SEND_REQ_DIRECT || s->state == TQ_SEND_REQ_AGAIN);
+	tq_assert_held(core->lock);
+	assert(send->state == TQ_SEND_REQ_DIRECT || send->state == TQ_SEND_REQ_AGAIN);
 	core->changed = true;
 	/* A direct message has no header: what its lane lost nobody can name. */
 	if (status)
 		tq_peer_fail(peer, "a message to a tuple queue could not be sent");
-	else if (s->state == TQ_SEND_REQ_AGAIN)
+	else if (send->state == TQ_SEND_REQ_AGAIN)
 		tq_peer_fail(peer, "it took a message whose data it had asked for");
-	tq_tx_tuple_sent(t, s, status);
+	tq_tx_tuple_sent(tuple, send, status);
 }
 
 void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 {
 	struct tq_req *req = token;
 
+	tq_assert_held(core->lock);
 	core->changed = true;
 	if (req->kind == TQ_REQ_SEND)
 		tq_on_write_done((struct tq_send_req *)req, status);
@@ -129,5 +132,6 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
+	tq_assert_held(core->lock);
 	tq_tx_tuple_lane_ready(core, peer);
 }

@@ -16,66 +16,69 @@
 #include "proto/settings.h"
 #include "proto/tx_objects.h"
 
-static bool can_go_eagerly(const struct tq_tx_tuple *t, uint64_t len)
+static bool can_go_eagerly(const struct tq_tx_tuple *tuple, uint64_t len)
 {
-	return len <= tq_eager_max(t->pair->ctx->core);
+	return len <= tq_eager_max(tuple->pair->ctx->core);
 }
 
 /* Returns true if the lane takes the message to the receiver as soon as the control lane takes the
  * NOTICE: nothing long is before it. */
-static bool goes_at_once(const struct tq_tx_tuple *t)
+static bool goes_at_once(const struct tq_tx_tuple *tuple)
 {
-	return !t->direct || t->direct->prev->buf.len <= tq_eager_limit(t->pair->ctx->core);
+	return !tuple->direct ||
+	       tuple->direct->prev->buf.len <= tq_eager_limit(tuple->pair->ctx->core);
 }
 
-bool tq_giveback_wants_notice(const struct tq_tx_tuple *t, const struct tq_send_req *s)
+bool tq_giveback_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
 {
-	return tq_has_notice(t->pair->ctx->core, t->base, s->seq) &&
-	       can_go_eagerly(t, s->buf.len) && goes_at_once(t);
+	return tq_has_notice(tuple->pair->ctx->core, tuple->base, send->seq) &&
+	       can_go_eagerly(tuple, send->buf.len) && goes_at_once(tuple);
 }
 
-void tq_giveback_notice(struct tq_tx_tuple *t, uint32_t seq)
+void tq_giveback_notice(struct tq_tx_tuple *tuple, uint32_t seq)
 {
 	struct tq_msg_notice m = {
 		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
-		.rx_tuple = tq_put32(t->rx_tuple),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
 		.seq = tq_put32(seq),
 	};
 
-	tq_share_count(&t->no_lane, false);
-	tq_peer_send(t->pair->peer, &m, sizeof(m), 0);
+	tq_share_count(&tuple->no_lane, false);
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 }
 
-static void give_back(struct tq_tx_tuple *t)
+static void give_back(struct tq_tx_tuple *tuple)
 {
 	struct tq_msg_giveback m = {
 		.hdr = tq_msg_hdr(TQ_MSG_GIVEBACK, 0),
-		.rx_tuple = tq_put32(t->rx_tuple),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
 	};
 
-	t->gave_back = true;
-	tq_peer_send(t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+	tuple->gave_back = true;
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_giveback_announced(struct tq_tx_tuple *t, uint32_t seq, uint64_t len)
+void tq_giveback_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
 {
-	if (t->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(t, len) ||
-	    !tq_is_sampled(t->base, seq))
+	if (tuple->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(tuple, len) ||
+	    !tq_is_sampled(tuple->base, seq))
 		return;
-	tq_share_count(&t->no_lane, true);
-	if (!t->gave_back && tq_share_exceeds(&t->no_lane, t->pair->ctx->core->params))
-		give_back(t);
+	tq_share_count(&tuple->no_lane, true);
+	if (!tuple->gave_back && tq_share_exceeds(&tuple->no_lane, tuple->pair->ctx->core->params))
+		give_back(tuple);
 }
 
-bool tq_giveback_is_crowded(const struct tq_tx_tuple *t)
+bool tq_giveback_is_crowded(const struct tq_tx_tuple *tuple)
 {
-	if (t->state == TQ_TX_TUPLE_DIRECT)
-		return t->gave_back || (t->nrts && t->pair->ctx->core->params->giveback_after);
-	return t->state == TQ_TX_TUPLE_RECALLING;
+	if (tuple->state == TQ_TX_TUPLE_DIRECT)
+		return tuple->gave_back ||
+		       (tuple->nrts && tuple->pair->ctx->core->params->giveback_after);
+	return tuple->state == TQ_TX_TUPLE_RECALLING;
 }
 
-void tq_giveback_crowded(struct tq_tx_tuple *t)
+void tq_giveback_crowded(struct tq_tx_tuple *tuple)
 {
-	if (t->state == TQ_TX_TUPLE_DIRECT && !t->gave_back && tq_giveback_is_crowded(t))
-		give_back(t);
+	if (tuple->state == TQ_TX_TUPLE_DIRECT && !tuple->gave_back &&
+	    tq_giveback_is_crowded(tuple))
+		give_back(tuple);
 }

@@ -10,6 +10,7 @@
 
 #include "base/handles.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "base/params.h"
 #include "base/states.h"
 #include "base/stats.h"
@@ -19,10 +20,10 @@
 
 enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV };
 
-/* What sends and receives share; first in both. */
+/* The common part of sends and receives; first in both. */
 struct tq_req {
 	enum tq_req_kind kind;
-	bool detached; /* it has ended for the user (or has none): no complete() */
+	bool detached; /* ends without complete(): it has ended for the user, or has none */
 	struct tq_core *core;
 	void *user;
 	struct tq_status status;
@@ -45,20 +46,20 @@ struct tq_pair {
 	struct tq_ctx *ctx;
 	struct tq_peer *peer;
 	int rank;
-	uint32_t cseq; /* sender: of the next message */
+	uint32_t cseq; /* sender: number of the next message */
 	struct tq_tx_tuple *tx_tuples;
 	struct tq_rx_tuple *rx_tuples;
-	/* Looked up lately, and likely to be again: tq_recent(tag); NULL: none. */
+	/* Tuples that were looked up lately, and likely will be again, by tq_pair_recent(tag). */
 	struct tq_tx_tuple *recent_tx_tuples[TQ_RECENT];
 	struct tq_rx_tuple *recent_rx_tuples[TQ_RECENT];
-	struct tq_send_req *send_reqs;    /* all sends under way (pnext) */
+	struct tq_send_req *send_reqs;    /* list (pair_next): all sends under way */
 	struct tq_unexpected *unexpected; /* queue by cseq */
 	uint32_t nfenced;                 /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;            /* of these, with a tag that TQ_ANY_TAG matches */
 	uint64_t wild_at;                 /* ctx->wild_at at the last TQ_ANY_TAG from here */
-	struct tq_recv_req *active;       /* receives whose data are under way (pnext) */
+	struct tq_recv_req *active;       /* list (active_next): receives with data under way */
 	struct tq_pair *next, *prev;      /* ctx->fenced */
-	struct tq_pair *pnext;            /* peer->pairs */
+	struct tq_pair *peer_next;        /* peer->pairs */
 };
 
 /* The tuples to the processes of a node that have a hold lane with nothing outstanding. */
@@ -74,13 +75,13 @@ struct tq_peer {
 	struct tq_link *link;
 	struct tq_idle_lanes *idle_lanes;
 	int failed;  /* -errno */
-	bool self;   /* this process */
-	bool probed; /* in vain, by its rank */
-	/* What it has here, and a correct one has only so much of: */
-	uint32_t orphan_rts;       /* orphans (ctx.c) that are RTS, */
-	uint64_t orphan_bytes;     /* and of those that are EAGER */
-	uint32_t unexpected_rts;   /* the same of its unexpected messages, */
-	uint64_t unexpected_bytes; /* with their records */
+	bool self;   /* is this process */
+	bool probed; /* by its rank, in vain, since tq_core_awaits() was asked */
+	/* What the peer has here; a correct peer has only so much of each: */
+	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
+	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
+	uint32_t unexpected_rts;   /* unexpected messages that are RTS */
+	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
 	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
 	struct tq_pair *pairs;
@@ -94,22 +95,22 @@ struct tq_ctx {
 	int rank, npeers;
 	int nfailed; /* ranks below it have failed */
 	unsigned flags;
-	struct tq_pair **pairs; /* by rank; NULL: not used yet */
-	struct tq_peer **peers;
-	uint64_t order;                   /* of the next receive */
+	struct tq_pair **pairs;           /* by rank; NULL: not used yet */
+	struct tq_peer **peers;           /* by rank; NULL: gone, in a context that was removed */
+	uint64_t order;                   /* number of the next receive */
 	struct tq_recv_req *wild;         /* queue: receives with a wildcard */
-	struct tq_unexpected *unexpected; /* queue by arrival (anext) */
-	struct tq_unexpected_tag *unexpected_tags;
-	struct tq_pair *fenced;
-	struct tq_rx_tuple *queued;
+	struct tq_unexpected *unexpected; /* queue by arrival (ctx_next) */
+	struct tq_unexpected_tag *unexpected_tags; /* hash by tag */
+	struct tq_pair *fenced;                    /* list: pairs with tuples being recalled */
+	struct tq_rx_tuple *queued;                /* list: tuples with a queue, or an offer */
 	bool wild_gone;     /* a wildcard has matched: fenced pairs are to be looked at again */
 	uint32_t nrecvs;    /* receives and matched messages that have not ended */
-	uint64_t wild_at;   /* counts wildcards and probes with one */
+	uint64_t wild_at;   /* number of wildcards, and of probes with one */
 	uint64_t wild_both; /* wild_at at the last with two */
-	struct tq_wildtag *wildtags; /* tags that came with TQ_ANY_SOURCE lately */
+	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
 	bool named;                  /* in core->ctxs */
-	bool removed;                /* in core->removed (rnext) */
-	struct tq_ctx *rnext;
+	bool removed;                /* in core->removed */
+	struct tq_ctx *removed_next;
 	UT_hash_handle hh;
 };
 
@@ -127,41 +128,45 @@ struct tq_core {
 	const struct tq_net_limits *limits;
 	const struct tq_params *params;
 	struct tq_stats *stats;
-	/* The thread that calls is the library's: user data are not touched and pack()/unpack() not
-	 * called. */
+	/* The lock under which all calls are made; NULL: there are no threads. Set by the core's
+	 * owner. */
+	const struct tq_lock *lock;
+	/* The calling thread is the library's: user data are not touched, and pack() and unpack()
+	 * not called. */
 	bool service;
 	struct tq_ctx *ctxs;     /* hash by id */
 	struct tq_ctx *last_ctx; /* looked up last; NULL: none */
 	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
-	struct tq_recv_req
-		*copies;          /* TQ_RECV_REQ_COPY, and other work that is the user's threads' */
-	struct tq_recv_req *lost; /* TQ_RECV_REQ_LOST */
-	struct tq_send_req *pieces; /* TQ_SEND_REQ_PIECES, TQ_SEND_REQ_AGAIN */
-	struct tq_rx_tuple *room; /* tuples with held receives that wait for room in an SRQ or CQ */
+	/* List (core_next): TQ_RECV_REQ_COPY, and other work for the user's threads. */
+	struct tq_recv_req *copies;
+	struct tq_recv_req *lost;   /* list (core_next): TQ_RECV_REQ_LOST */
+	struct tq_send_req *pieces; /* list (pieces_next): TQ_SEND_REQ_PIECES, TQ_SEND_REQ_AGAIN */
+	struct tq_rx_tuple *room;   /* list (room_next): with held receives that wait for room */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
 	struct tq_peer *failing;    /* list */
-	struct tq_rx_tuple *lru;    /* tuples with an SRQ, least recently used first */
+	struct tq_rx_tuple *lru;    /* list (lru_next): with an SRQ, least recently used first */
 	uint32_t ntuples;
 	/*
 	 * Records of tuples, as receiver and as sender. A record in the first list may be
 	 * forgotten, or was not found to be needed yet; after each poll the list has at most
 	 * params->tuple_records. A record that is found to be needed is parked until it isn't.
 	 */
-	struct tq_rx_tuple *rx_tuple_lru, *rx_tuple_parked;
+	struct tq_rx_tuple *rx_tuple_lru, *rx_tuple_parked; /* lists (record_next) */
 	uint32_t nrx_tuples, nrx_tuples_parked;
-	uint64_t nmessages; /* received by any way */
-	struct tq_tx_tuple *tx_tuple_lru;
+	uint64_t nmessages;               /* received by any way */
+	struct tq_tx_tuple *tx_tuple_lru; /* list (record_next) */
 	uint32_t ntx_tuples, ntx_tuples_parked;
 	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
 	uint32_t dice;
-	struct tq_tx_tuple *want_lane;    /* OFFERED (lane_next) */
+	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
-	struct tq_ctx *removed;           /* by their users; they stay for what is under way */
-	bool changed; /* something happened that may have been the last in one of them */
+	/* Contexts that their users have removed, and that stay for what is under way. */
+	struct tq_ctx *removed;
+	bool changed; /* something happened that may have been the last in one of those */
 	bool broken;  /* by tq_core_broken() */
 	struct tq_orphan *orphans;
-	/* What goes on when sends complete; the service thread waits for that, too. */
+	/* Work that goes on when sends complete; the service thread waits for that, too. */
 	uint32_t nrecalling;  /* tx_tuples in RECALLING */
 	uint32_t ngranted;    /* sends in GRANTED */
 	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
@@ -169,14 +174,14 @@ struct tq_core {
 	/* The user's callback of struct tq_job; set by the core's owner. */
 	void *(*send_pending)(void *user);
 	tq_trace *trace; /* NULL: nobody traces */
-	/* Kept for the next ones, at most TQ_FREE_MAX of each. */
+	/* Objects kept for the next ones, at most TQ_FREE_MAX of each. */
 	struct tq_send_req *free_send_reqs;
 	struct tq_recv_req *free_recv_reqs;
 	struct tq_unexpected *free_unexpected;
 	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected;
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
-	/* Tuples that had one message: tx_tuple_table.c. Last, as it keeps apart what each message
-	 * needs. */
+	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what
+	 * each message needs. */
 	uint32_t once[1u << TQ_ONCE_BITS][2];
 };
 

@@ -38,19 +38,19 @@ static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_
 				  : peer->orphan_bytes + len <= most;
 }
 
-static void orphan_count(struct tq_core *core, struct tq_orphan *o, int n)
+static void orphan_count(struct tq_core *core, struct tq_orphan *orphan, int n)
 {
-	if (((const struct tq_msg_hdr *)o->msg)->type == TQ_MSG_RTS)
-		o->peer->orphan_rts += (uint32_t)n;
+	if (((const struct tq_msg_hdr *)orphan->msg)->type == TQ_MSG_RTS)
+		orphan->peer->orphan_rts += (uint32_t)n;
 	else
-		o->peer->orphan_bytes += (uint64_t)((int64_t)o->len * n);
+		orphan->peer->orphan_bytes += (uint64_t)((int64_t)orphan->len * n);
 	TQ_LEVEL(core->stats, early_messages, n);
-	tq_unexpected_count(core, (int64_t)(sizeof(*o) + o->len) * n);
+	tq_unexpected_count(core, (int64_t)(sizeof(*orphan) + orphan->len) * n);
 }
 
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
 {
-	struct tq_orphan *o;
+	struct tq_orphan *orphan;
 
 	if (!orphan_fits(core, peer, ((const struct tq_msg_hdr *)msg)->type, len)) {
 		TQ_COUNT(core->stats, excesses);
@@ -58,48 +58,48 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 			     "it sent more for a communicator that is not here yet than it can");
 		return;
 	}
-	o = malloc(sizeof(*o) + len);
-	if (!o) {
+	orphan = malloc(sizeof(*orphan) + len);
+	if (!orphan) {
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return;
 	}
-	o->peer = peer;
-	o->len = len;
-	memcpy(o->msg, msg, len);
-	DL_APPEND(core->orphans, o);
-	orphan_count(core, o, 1);
+	orphan->peer = peer;
+	orphan->len = len;
+	memcpy(orphan->msg, msg, len);
+	DL_APPEND(core->orphans, orphan);
+	orphan_count(core, orphan, 1);
 }
 
-static void orphan_free(struct tq_core *core, struct tq_orphan *o)
+static void orphan_free(struct tq_core *core, struct tq_orphan *orphan)
 {
-	DL_DELETE(core->orphans, o);
-	orphan_count(core, o, -1);
-	free(o);
+	DL_DELETE(core->orphans, orphan);
+	orphan_count(core, orphan, -1);
+	free(orphan);
 }
 
 void tq_orphans_take(struct tq_core *core, uint32_t id,
 		     bool (*deliver)(struct tq_core *core, struct tq_peer *peer, const void *msg,
 				     uint32_t len, struct tq_bounce *bounce))
 {
-	struct tq_orphan *o, *next;
+	struct tq_orphan *orphan, *next;
 
-	DL_FOREACH_SAFE(core->orphans, o, next) {
-		const struct tq_msg_eager *m = (const void *)o->msg;
+	DL_FOREACH_SAFE(core->orphans, orphan, next) {
+		const struct tq_msg_eager *m = (const void *)orphan->msg;
 
 		if (tq_get32(m->env.ctx) != id)
 			continue;
-		if (!o->peer->failed)
-			deliver(core, o->peer, o->msg, o->len, NULL);
-		orphan_free(core, o);
+		if (!orphan->peer->failed)
+			deliver(core, orphan->peer, orphan->msg, orphan->len, NULL);
+		orphan_free(core, orphan);
 	}
 }
 
 void tq_orphans_drop(struct tq_core *core, const struct tq_peer *peer)
 {
-	struct tq_orphan *o, *next;
+	struct tq_orphan *orphan, *next;
 
-	DL_FOREACH_SAFE(core->orphans, o, next) {
-		if (!peer || o->peer == peer)
-			orphan_free(core, o);
+	DL_FOREACH_SAFE(core->orphans, orphan, next) {
+		if (!peer || orphan->peer == peer)
+			orphan_free(core, orphan);
 	}
 }

@@ -15,7 +15,7 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	pair->ctx = ctx;
 	pair->peer = ctx->peers[rank];
 	pair->rank = rank;
-	pair->pnext = pair->peer->pairs;
+	pair->peer_next = pair->peer->pairs;
 	pair->peer->pairs = pair;
 	ctx->pairs[rank] = pair;
 	TQ_LEVEL(ctx->core->stats, pairs, 1);

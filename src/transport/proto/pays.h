@@ -16,21 +16,21 @@ struct tq_share {
 #define TQ_SHARE_AGE  256u
 #define TQ_SHARE_PART 16u /* once in so many times is often */
 
-static inline void tq_share_count(struct tq_share *s, bool yes)
+static inline void tq_share_count(struct tq_share *share, bool yes)
 {
 	if (yes)
-		s->yes++;
+		share->yes++;
 	else
-		s->no++;
-	if (s->yes + s->no >= TQ_SHARE_AGE) {
-		s->yes /= 2;
-		s->no /= 2;
+		share->no++;
+	if (share->yes + share->no >= TQ_SHARE_AGE) {
+		share->yes /= 2;
+		share->no /= 2;
 	}
 }
 
-static inline bool tq_share_is_often(const struct tq_share *s)
+static inline bool tq_share_is_often(const struct tq_share *share)
 {
-	return s->yes * TQ_SHARE_PART >= s->yes + s->no;
+	return share->yes * TQ_SHARE_PART >= share->yes + share->no;
 }
 
 /* Returns true if the queue of a tuple is to be given back, of whose messages this share did not

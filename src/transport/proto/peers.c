@@ -15,6 +15,7 @@
 int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
 		      const void *node)
 {
+	tq_assert_held(core->lock);
 	peer->core = core;
 	peer->link = link;
 	peer->failed = 0;
@@ -33,8 +34,9 @@ bool tq_core_awaits(struct tq_peer *peer)
 	const struct tq_pair *pair;
 	bool awaits = peer->probed;
 
+	tq_assert_held(peer->core->lock);
 	peer->probed = false;
-	for (pair = peer->pairs; pair && !awaits; pair = pair->pnext)
+	for (pair = peer->pairs; pair && !awaits; pair = pair->peer_next)
 		awaits = tq_recv_pair_awaits(pair);
 	return awaits;
 }
@@ -44,8 +46,9 @@ bool tq_core_awaits_answer(const struct tq_peer *peer)
 	const struct tq_pair *pair;
 	const struct tq_send_req *send;
 
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		DL_FOREACH2(pair->send_reqs, send, pnext) {
+	tq_assert_held(peer->core->lock);
+	for (pair = peer->pairs; pair; pair = pair->peer_next) {
+		DL_FOREACH2(pair->send_reqs, send, pair_next) {
 			if (send->state != TQ_SEND_REQ_DIRECT && send->state != TQ_SEND_REQ_WRITING)
 				return true;
 		}
@@ -57,7 +60,8 @@ bool tq_core_peer_idle(const struct tq_peer *peer)
 {
 	const struct tq_pair *pair;
 
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
+	tq_assert_held(peer->core->lock);
+	for (pair = peer->pairs; pair; pair = pair->peer_next) {
 		if (pair->send_reqs || tq_recv_pair_reads(pair))
 			return false;
 	}
@@ -70,6 +74,7 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_pair *pair;
 
+	tq_assert_held(core->lock);
 	if (peer->failed)
 		return;
 	if (peer->failing)
@@ -77,7 +82,7 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 	peer->failing = false;
 	peer->failed = -EIO;
 	core->changed = true;
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
+	for (pair = peer->pairs; pair; pair = pair->peer_next) {
 		tq_send_pair_failed(pair, -EIO);
 		tq_recv_pair_failed(pair, -EIO);
 	}
@@ -86,6 +91,7 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 
 void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
+	tq_assert_held(core->lock);
 	/* Contexts that were removed may still wait for it to recall their tuples. */
 	tq_core_peer_failed(core, peer);
 	tq_ctxs_peer_gone(core, peer);

@@ -40,22 +40,22 @@ struct tq_wildtag {
 
 static void note_tag(struct tq_ctx *ctx, int32_t tag)
 {
-	struct tq_wildtag *t;
+	struct tq_wildtag *wildtag;
 
-	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), t);
-	if (!t) {
+	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), wildtag);
+	if (!wildtag) {
 		if (HASH_COUNT(ctx->wildtags) >= WILDTAGS_MAX) {
-			t = ctx->wildtags; /* the oldest */
-			HASH_DEL(ctx->wildtags, t);
-		} else if (!(t = malloc(sizeof(*t)))) {
+			wildtag = ctx->wildtags; /* the oldest */
+			HASH_DEL(ctx->wildtags, wildtag);
+		} else if (!(wildtag = malloc(sizeof(*wildtag)))) {
 			return; /* then a tuple is promoted too early */
 		} else {
 			TQ_LEVEL(ctx->core->stats, wild_tags, 1);
 		}
-		t->tag = tag;
-		HASH_ADD(hh, ctx->wildtags, tag, sizeof(t->tag), t);
+		wildtag->tag = tag;
+		HASH_ADD(hh, ctx->wildtags, tag, sizeof(wildtag->tag), wildtag);
 	}
-	t->at = ctx->wild_at;
+	wildtag->at = ctx->wild_at;
 }
 
 void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
@@ -69,57 +69,57 @@ void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
 		ctx->pairs[rank]->wild_at = ctx->wild_at;
 }
 
-static uint32_t least_backoff(const struct tq_rx_tuple *k)
+static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
 {
-	return (uint32_t)k->pair->ctx->core->params->wild_backoff;
+	return (uint32_t)tuple->pair->ctx->core->params->wild_backoff;
 }
 
-static void disturbed(struct tq_rx_tuple *k)
+static void disturbed(struct tq_rx_tuple *tuple)
 {
-	k->quiet = 0;
-	k->gave_back = false;
-	if (!k->backoff)
-		k->backoff = least_backoff(k);
+	tuple->quiet = 0;
+	tuple->gave_back = false;
+	if (!tuple->backoff)
+		tuple->backoff = least_backoff(tuple);
 }
 
-void tq_policy_probe(struct tq_rx_tuple *k)
+void tq_policy_probe(struct tq_rx_tuple *tuple)
 {
-	disturbed(k);
+	disturbed(tuple);
 }
 
-static bool wild_since(const struct tq_rx_tuple *k)
+static bool wild_since(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_ctx *ctx = k->pair->ctx;
-	struct tq_wildtag *t;
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	struct tq_wildtag *wildtag;
 
-	if (k->tag >= 0 && (ctx->wild_both > k->seen || k->pair->wild_at > k->seen))
+	if (tuple->tag >= 0 && (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
 		return true;
-	HASH_FIND(hh, ctx->wildtags, &k->tag, sizeof(k->tag), t);
-	return t && t->at > k->seen;
+	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
+	return wildtag && wildtag->at > tuple->seen;
 }
 
-void tq_policy_message(struct tq_rx_tuple *k)
+void tq_policy_message(struct tq_rx_tuple *tuple)
 {
-	const struct tq_ctx *ctx = k->pair->ctx;
+	const struct tq_ctx *ctx = tuple->pair->ctx;
 
-	if (k->quiet < QUIET_MAX)
-		k->quiet++;
-	if (k->seen == ctx->wild_at)
+	if (tuple->quiet < QUIET_MAX)
+		tuple->quiet++;
+	if (tuple->seen == ctx->wild_at)
 		return;
-	if (wild_since(k))
-		disturbed(k);
-	k->seen = ctx->wild_at;
+	if (wild_since(tuple))
+		disturbed(tuple);
+	tuple->seen = ctx->wild_at;
 }
 
-void tq_policy_short(struct tq_rx_tuple *k, bool early)
+void tq_policy_short(struct tq_rx_tuple *tuple, bool early)
 {
-	tq_share_count(&k->early, early);
+	tq_share_count(&tuple->early, early);
 }
 
-bool tq_policy_direct(struct tq_rx_tuple *k, bool early)
+bool tq_policy_direct(struct tq_rx_tuple *tuple, bool early)
 {
-	tq_share_count(&k->late, early);
-	return tq_share_exceeds(&k->late, k->pair->ctx->core->params);
+	tq_share_count(&tuple->late, early);
+	return tq_share_exceeds(&tuple->late, tuple->pair->ctx->core->params);
 }
 
 static enum tq_no_queue no_queue_after(enum tq_recall_why why)
@@ -140,14 +140,14 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	}
 }
 
-void tq_policy_software(const struct tq_rx_tuple *k)
+void tq_policy_software(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_core *core = k->pair->ctx->core;
+	const struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_stats *stats = core->stats;
 
 	if (!tq_tuples_wanted(core))
 		return;
-	switch (k->no_queue) {
+	switch (tuple->no_queue) {
 	case TQ_NO_QUEUE_NEW:
 		TQ_COUNT(stats, software_new);
 		break;
@@ -166,25 +166,25 @@ void tq_policy_software(const struct tq_rx_tuple *k)
 	}
 }
 
-uint32_t tq_policy_recalled(struct tq_rx_tuple *k, enum tq_recall_why why)
+uint32_t tq_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 {
-	uint32_t least = least_backoff(k), most = BACKOFF_MAX;
+	uint32_t least = least_backoff(tuple), most = BACKOFF_MAX;
 
-	k->no_queue = no_queue_after(why);
-	k->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
+	tuple->no_queue = no_queue_after(why);
+	tuple->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
 		return AFTER_LIMIT;
-	if (k->gave_back) {
+	if (tuple->gave_back) {
 		least = least > BACKOFF_ASKED ? least : BACKOFF_ASKED;
 		most = BACKOFF_ASKED_MAX;
 	} else if (why == TQ_RECALL_BUFFER) {
 		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
 	}
-	k->quiet = 0;
-	k->backoff = 2 * k->backoff > least ? 2 * k->backoff : least;
-	if (k->backoff > least * most)
-		k->backoff = least * most;
-	return k->backoff ? k->backoff : 1;
+	tuple->quiet = 0;
+	tuple->backoff = 2 * tuple->backoff > least ? 2 * tuple->backoff : least;
+	if (tuple->backoff > least * most)
+		tuple->backoff = least * most;
+	return tuple->backoff ? tuple->backoff : 1;
 }
 
 /*
@@ -193,67 +193,67 @@ uint32_t tq_policy_recalled(struct tq_rx_tuple *k, enum tq_recall_why why)
  * learnt where it shows later.) Long ones wait at their sender either way: one that asks is not
  * refused for that.
  */
-static bool comes_early(const struct tq_rx_tuple *k)
+static bool comes_early(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_params *params = k->pair->ctx->core->params;
+	const struct tq_params *params = tuple->pair->ctx->core->params;
 
-	return params->promote_after && params->giveback_after && tq_share_is_often(&k->early);
+	return params->promote_after && params->giveback_after && tq_share_is_often(&tuple->early);
 }
 
-static uint32_t refuse_for_limit(struct tq_rx_tuple *k)
+static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
 {
-	k->no_queue = TQ_NO_QUEUE_LIMIT;
-	TQ_COUNT(k->pair->ctx->core->stats, refused_limit);
+	tuple->no_queue = TQ_NO_QUEUE_LIMIT;
+	TQ_COUNT(tuple->pair->ctx->core->stats, refused_limit);
 	return AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rx_tuple *k, bool is_short, struct tq_rx_tuple **idle)
+uint32_t tq_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
 	*idle = NULL;
 	/* Nobody would recall it. */
-	if (k->pair->ctx->removed)
+	if (tuple->pair->ctx->removed)
 		return QUIET_MAX;
 	/* Its old queue is still in use for held messages. */
-	if (k->state != TQ_RX_TUPLE_CONTROL || k->srq)
+	if (tuple->state != TQ_RX_TUPLE_CONTROL || tuple->srq)
 		return 1;
 	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
 	    core->params->protocol == TQ_PROTOCOL_RGET)
 		return QUIET_MAX;
 	/* Without a sink a message that is too long would break the connection. */
-	if (!tq_rx_tuple_max_len(k))
-		return refuse_for_limit(k) + QUIET_MAX;
-	if (tq_wild_first(k->pair->ctx, k->pair->rank, k->tag, UINT64_MAX) ||
-	    (k->quiet < k->backoff && !k->gave_back)) {
-		k->no_queue = TQ_NO_QUEUE_WILDCARD;
+	if (!tq_rx_tuple_max_len(tuple))
+		return refuse_for_limit(tuple) + QUIET_MAX;
+	if (tq_wild_first(tuple->pair->ctx, tuple->pair->rank, tuple->tag, UINT64_MAX) ||
+	    (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
+		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
 		TQ_COUNT(core->stats, refused_wildcard);
-		return k->backoff > k->quiet ? k->backoff - k->quiet : 1;
+		return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
 	}
-	if (is_short && comes_early(k)) {
-		k->no_queue = TQ_NO_QUEUE_EARLY;
+	if (is_short && comes_early(tuple)) {
+		tuple->no_queue = TQ_NO_QUEUE_EARLY;
 		TQ_COUNT(core->stats, refused_early);
-		return k->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
+		return tuple->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
 	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all are in use they would only take turns, each for a round trip. */
 		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
 			*idle = core->lru;
-		return refuse_for_limit(k);
+		return refuse_for_limit(tuple);
 	}
 	/* It has been good for long: the next recall costs less again. */
-	if (k->backoff && k->quiet / 4 >= k->backoff)
-		k->backoff /= 2;
+	if (tuple->backoff && tuple->quiet / 4 >= tuple->backoff)
+		tuple->backoff /= 2;
 	return 0;
 }
 
 void tq_policy_free(struct tq_ctx *ctx)
 {
-	struct tq_wildtag *t;
+	struct tq_wildtag *wildtag;
 
-	while ((t = ctx->wildtags)) {
-		HASH_DEL(ctx->wildtags, t);
+	while ((wildtag = ctx->wildtags)) {
+		HASH_DEL(ctx->wildtags, wildtag);
 		TQ_LEVEL(ctx->core->stats, wild_tags, -1);
-		free(t);
+		free(wildtag);
 	}
 }

@@ -42,54 +42,54 @@ static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 	}
 }
 
-void tq_recall_fence(struct tq_rx_tuple *k)
+void tq_recall_fence(struct tq_rx_tuple *tuple)
 {
-	struct tq_pair *pair = k->pair;
+	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_RECALLING);
-	DL_DELETE(pair->ctx->queued, k);
-	DL_DELETE2(pair->ctx->core->lru, k, lprev, lnext);
-	pair->nfenced_user += k->tag >= 0;
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_RECALLING);
+	DL_DELETE(pair->ctx->queued, tuple);
+	DL_DELETE2(pair->ctx->core->lru, tuple, lru_prev, lru_next);
+	pair->nfenced_user += tuple->tag >= 0;
 	if (!pair->nfenced++)
 		DL_APPEND(pair->ctx->fenced, pair);
 }
 
-void tq_recall_unfence(struct tq_rx_tuple *k)
+void tq_recall_unfence(struct tq_rx_tuple *tuple)
 {
-	struct tq_pair *pair = k->pair;
+	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_CONTROL);
-	pair->nfenced_user -= k->tag >= 0;
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_CONTROL);
+	pair->nfenced_user -= tuple->tag >= 0;
 	if (!--pair->nfenced)
 		DL_DELETE(pair->ctx->fenced, pair);
 }
 
-void tq_recall(struct tq_rx_tuple *k, enum tq_recall_why why)
+void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_msg_recall m = {.hdr = tq_msg_hdr(TQ_MSG_RECALL, 0)};
 
-	if (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_DIRECT)
+	if (tuple->state != TQ_RX_TUPLE_OFFERED && tuple->state != TQ_RX_TUPLE_DIRECT)
 		return;
-	m.tx_tuple = tq_put32(k->tx_tuple);
-	m.rx_tuple = tq_put32(k->handle);
-	m.position = tq_put32(k->pos - k->base);
-	m.after = tq_put32(tq_policy_recalled(k, why));
-	m.hdr.flags = k->gave_back ? TQ_RECALL_LONG : 0;
+	m.tx_tuple = tq_put32(tuple->tx_tuple);
+	m.rx_tuple = tq_put32(tuple->handle);
+	m.position = tq_put32(tuple->pos - tuple->base);
+	m.after = tq_put32(tq_policy_recalled(tuple, why));
+	m.hdr.flags = tuple->gave_back ? TQ_RECALL_LONG : 0;
 
-	tq_recall_fence(k);
+	tq_recall_fence(tuple);
 	count_recall(core->stats, why);
-	k->info.recalls++;
+	tuple->info.recalls++;
 	/* The sender may be out of its library: its service thread shall hear of it. */
-	tq_peer_send(k->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
 bool tq_recall_would_fit(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	const struct tq_rx_tuple *k;
+	const struct tq_rx_tuple *tuple;
 
-	DL_FOREACH(ctx->queued, k) {
-		if (tq_fits(rank, tag, k->pair->rank, k->tag))
+	DL_FOREACH(ctx->queued, tuple) {
+		if (tq_fits(rank, tag, tuple->pair->rank, tuple->tag))
 			return true;
 	}
 	return false;
@@ -97,28 +97,28 @@ bool tq_recall_would_fit(const struct tq_ctx *ctx, int rank, int32_t tag)
 
 void tq_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)
 {
-	struct tq_rx_tuple *k, *next;
+	struct tq_rx_tuple *tuple, *next;
 
-	DL_FOREACH_SAFE(ctx->queued, k, next) {
-		if (tq_fits(rank, tag, k->pair->rank, k->tag))
-			tq_recall(k, why);
+	DL_FOREACH_SAFE(ctx->queued, tuple, next) {
+		if (tq_fits(rank, tag, tuple->pair->rank, tuple->tag))
+			tq_recall(tuple, why);
 	}
 }
 
 void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
-	if (k)
-		tq_recall(k, TQ_RECALL_ASKED);
+	if (tuple)
+		tq_recall(tuple, TQ_RECALL_ASKED);
 }
 
 void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
 	/* Receives that wait for room in the queue are posted, too. */
-	if (k && k->state == TQ_RX_TUPLE_DIRECT &&
-	    tq_policy_direct(k, !k->posted && !tq_seq_before(tq_get32(m->seq), k->pos)))
-		tq_recall(k, TQ_RECALL_EARLY);
+	if (tuple && tuple->state == TQ_RX_TUPLE_DIRECT &&
+	    tq_policy_direct(tuple, !tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
+		tq_recall(tuple, TQ_RECALL_EARLY);
 }

@@ -21,58 +21,59 @@
 
 /* ---- start ---- */
 
-static int post_wild(struct tq_recv_req *r)
+static int post_wild(struct tq_recv_req *recv)
 {
-	struct tq_ctx *ctx = r->ctx;
-	struct tq_unexpected *u;
+	struct tq_ctx *ctx = recv->ctx;
+	struct tq_unexpected *message;
 
-	tq_policy_wild(ctx, r->rank, r->tag);
-	u = tq_match_overtake(ctx, r->rank, r->tag);
-	if (u && (tq_recall_would_fit(ctx, r->rank, r->tag) ||
-		  tq_match_find(ctx, r->rank, r->tag, r->order) != u))
+	tq_policy_wild(ctx, recv->rank, recv->tag);
+	message = tq_match_overtake(ctx, recv->rank, recv->tag);
+	if (message && (tq_recall_would_fit(ctx, recv->rank, recv->tag) ||
+			tq_match_find(ctx, recv->rank, recv->tag, recv->order) != message))
 		TQ_COUNT(ctx->core->stats, recv_overtaking);
-	if (!u) {
-		tq_recall_fitting(ctx, r->rank, r->tag, TQ_RECALL_WILD);
-		u = tq_match_find(ctx, r->rank, r->tag, r->order);
+	if (!message) {
+		tq_recall_fitting(ctx, recv->rank, recv->tag, TQ_RECALL_WILD);
+		message = tq_match_find(ctx, recv->rank, recv->tag, recv->order);
 	}
-	if (u) {
-		tq_unexpected_unlink(u);
-		tq_fetch(r, u);
+	if (message) {
+		tq_unexpected_unlink(message);
+		tq_fetch(recv, message);
 		return 0;
 	}
-	if (r->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
-				     : ctx->pairs[r->rank]->peer->failed != 0)
+	if (recv->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
+					: ctx->pairs[recv->rank]->peer->failed != 0)
 		return -EIO;
-	DL_APPEND(ctx->wild, r);
+	DL_APPEND(ctx->wild, recv);
 	return 0;
 }
 
-static int post_exact(struct tq_recv_req *r, struct tq_pair *pair)
+static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_get(pair, r->tag);
-	struct tq_unexpected *u;
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->tag);
+	struct tq_unexpected *message;
 
-	if (!k)
+	if (!tuple)
 		return -ENOMEM;
-	r->rx_tuple = k;
-	if (k->state == TQ_RX_TUPLE_DIRECT) {
-		tq_rx_tuple_take(k, r);
+	recv->rx_tuple = tuple;
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		tq_rx_tuple_take(tuple, recv);
 		return 0;
 	}
-	u = k->unexpected ? tq_match_find(r->ctx, r->rank, r->tag, r->order) : NULL;
-	if (k->unexpected && !u) {
-		u = tq_match_overtake(r->ctx, r->rank, r->tag);
-		if (u)
-			TQ_COUNT(r->ctx->core->stats, recv_overtaking);
+	message = tuple->unexpected ? tq_match_find(recv->ctx, recv->rank, recv->tag, recv->order)
+				    : NULL;
+	if (tuple->unexpected && !message) {
+		message = tq_match_overtake(recv->ctx, recv->rank, recv->tag);
+		if (message)
+			TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
 	}
-	if (u) {
-		tq_unexpected_unlink(u);
-		tq_fetch(r, u);
+	if (message) {
+		tq_unexpected_unlink(message);
+		tq_fetch(recv, message);
 		return 0;
 	}
 	if (pair->peer->failed)
 		return -EIO;
-	DL_APPEND(k->posted, r);
+	DL_APPEND(tuple->posted, recv);
 	return 0;
 }
 
@@ -80,9 +81,10 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		 struct tq_req **req, struct tq_status *status)
 {
 	struct tq_pair *pair = NULL;
-	struct tq_recv_req *r;
+	struct tq_recv_req *recv;
 	int rc;
 
+	tq_assert_held(ctx->core->lock);
 	rc = tq_wild_check(ctx, rank, tag);
 	if (rc)
 		return rc;
@@ -91,85 +93,89 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		if (!pair)
 			return -ENOMEM;
 	}
-	r = tq_recv_req_new(ctx, rank, tag, buf, user);
-	if (!r)
+	recv = tq_recv_req_new(ctx, rank, tag, buf, user);
+	if (!recv)
 		return -ENOMEM;
-	r->order = ctx->order++;
-	rc = tq_is_wild(rank, tag) ? post_wild(r) : post_exact(r, pair);
+	recv->order = ctx->order++;
+	rc = tq_is_wild(rank, tag) ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
-		return tq_recv_req_started(r, req, status);
+		return tq_recv_req_started(recv, req, status);
 	ctx->nrecvs--;
-	tq_core_release(&r->req);
+	tq_core_release(&recv->req);
 	return rc;
 }
 
 bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
-	const struct tq_rx_tuple *k = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;
+	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;
 
-	return k && k->tag == tag && k->state == TQ_RX_TUPLE_DIRECT && !k->posted &&
-	       tq_has_notice(ctx->core, k->base, k->pos);
+	tq_assert_held(ctx->core->lock);
+	return tuple && tuple->tag == tag && tuple->state == TQ_RX_TUPLE_DIRECT && !tuple->posted &&
+	       tq_has_notice(ctx->core, tuple->base, tuple->pos);
 }
 
 /* ---- cancel ---- */
 
 /* Ends a receive that has not matched, now or when its tuple's recall brings it back. */
-static void cancel(struct tq_recv_req *r, int error)
+static void cancel(struct tq_recv_req *recv, int error)
 {
-	if (r->state == TQ_RECV_REQ_SRQ) {
+	if (recv->state == TQ_RECV_REQ_SRQ) {
 		/* The HCA may be filling it: the recall says whether it did. */
-		r->cancelling = error;
-		tq_recall(r->rx_tuple, TQ_RECALL_CANCEL);
+		recv->cancelling = error;
+		tq_recall(recv->rx_tuple, TQ_RECALL_CANCEL);
 		return;
 	}
-	if (r->state != TQ_RECV_REQ_POSTED)
+	if (recv->state != TQ_RECV_REQ_POSTED)
 		return; /* it has matched */
-	if (r->rx_tuple) {
-		DL_DELETE(r->rx_tuple->posted, r);
-		tq_rx_tuple_rest(r->rx_tuple);
+	if (recv->rx_tuple) {
+		DL_DELETE(recv->rx_tuple->posted, recv);
+		tq_rx_tuple_rest(recv->rx_tuple);
 	} else {
-		DL_DELETE(r->ctx->wild, r);
+		DL_DELETE(recv->ctx->wild, recv);
 	}
-	tq_recv_req_end(r, error);
+	tq_recv_req_end(recv, error);
 	/* Others may have waited behind it. */
-	r->ctx->wild_gone = true;
+	recv->ctx->wild_gone = true;
 }
 
 int tq_core_cancel(struct tq_req *req)
 {
-	struct tq_recv_req *r = (struct tq_recv_req *)req;
+	struct tq_recv_req *recv = (struct tq_recv_req *)req;
 
+	tq_assert_held(req->core->lock);
 	if (req->kind == TQ_REQ_SEND)
 		return -ENOTSUP;
-	cancel(r, -ECANCELED);
-	tq_match_settle(r->ctx);
+	cancel(recv, -ECANCELED);
+	tq_match_settle(recv->ctx);
 	return 0;
 }
 
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error)
 {
-	struct tq_ctx *ctx = tq_ctx_find(core, id);
-	struct tq_recv_req *r, *next;
+	struct tq_recv_req *recv, *next;
+	struct tq_ctx *ctx;
 
+	tq_assert_held(core->lock);
+	ctx = tq_ctx_find(core, id);
 	if (!ctx)
 		return;
 	for (int rank = 0; rank < ctx->npeers; rank++) {
 		struct tq_pair *pair = ctx->pairs[rank];
-		struct tq_rx_tuple *k = pair ? tq_rx_tuple_find(pair, tag) : NULL;
+		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, tag) : NULL;
 
-		if (!k)
+		if (!tuple)
 			continue;
-		DL_FOREACH_SAFE(k->posted, r, next) {
-			cancel(r, error);
+		DL_FOREACH_SAFE(tuple->posted, recv, next) {
+			cancel(recv, error);
 		}
-		DL_FOREACH_SAFE(k->in_srq, r, next) {
-			cancel(r, error);
+		DL_FOREACH_SAFE(tuple->in_srq, recv, next) {
+			cancel(recv, error);
 		}
 	}
-	DL_FOREACH_SAFE(ctx->wild, r, next) {
-		if (r->tag == tag)
-			cancel(r, error);
+	DL_FOREACH_SAFE(ctx->wild, recv, next) {
+		if (recv->tag == tag)
+			cancel(recv, error);
 	}
 	tq_match_settle(ctx);
 }

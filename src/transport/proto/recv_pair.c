@@ -15,30 +15,30 @@
 /* Messages that the peer still has are lost with it. */
 static void drop_unfetched(struct tq_pair *pair)
 {
-	struct tq_unexpected *u, *next;
+	struct tq_unexpected *message, *next;
 
-	DL_FOREACH_SAFE(pair->unexpected, u, next) {
-		if (u->kind == TQ_UNEXPECTED_EAGER)
+	DL_FOREACH_SAFE(pair->unexpected, message, next) {
+		if (message->kind == TQ_UNEXPECTED_EAGER)
 			continue;
-		tq_unexpected_unlink(u);
-		tq_unexpected_free(u);
+		tq_unexpected_unlink(message);
+		tq_unexpected_free(message);
 	}
 }
 
 void tq_recv_pair_failed(struct tq_pair *pair, int error)
 {
 	struct tq_ctx *ctx = pair->ctx;
-	struct tq_rx_tuple *k;
-	struct tq_recv_req *w, *wnext;
+	struct tq_rx_tuple *tuple;
+	struct tq_recv_req *wild, *next_wild;
 
-	for (k = pair->rx_tuples; k; k = k->hh.next)
-		tq_rx_tuple_fail(k, error);
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
+		tq_rx_tuple_fail(tuple, error);
 	tq_fetch_fail(pair, error);
 	drop_unfetched(pair);
-	DL_FOREACH_SAFE(ctx->wild, w, wnext) {
-		if (w->rank == pair->rank) {
-			DL_DELETE(ctx->wild, w);
-			tq_recv_req_end(w, error);
+	DL_FOREACH_SAFE(ctx->wild, wild, next_wild) {
+		if (wild->rank == pair->rank) {
+			DL_DELETE(ctx->wild, wild);
+			tq_recv_req_end(wild, error);
 		}
 	}
 	tq_match_pair(pair);
@@ -48,15 +48,15 @@ void tq_recv_pair_failed(struct tq_pair *pair, int error)
 
 bool tq_recv_pair_awaits(const struct tq_pair *pair)
 {
-	const struct tq_rx_tuple *k;
-	const struct tq_recv_req *w;
+	const struct tq_rx_tuple *tuple;
+	const struct tq_recv_req *wild;
 
-	for (k = pair->rx_tuples; k; k = k->hh.next) {
-		if (k->posted)
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next) {
+		if (tuple->posted)
 			return true;
 	}
-	DL_FOREACH(pair->ctx->wild, w) {
-		if (w->rank == pair->rank)
+	DL_FOREACH(pair->ctx->wild, wild) {
+		if (wild->rank == pair->rank)
 			return true;
 	}
 	return false;
@@ -64,10 +64,10 @@ bool tq_recv_pair_awaits(const struct tq_pair *pair)
 
 bool tq_recv_pair_reads(const struct tq_pair *pair)
 {
-	const struct tq_recv_req *r;
+	const struct tq_recv_req *recv;
 
-	DL_FOREACH2(pair->active, r, pnext) {
-		if (r->state == TQ_RECV_REQ_READING)
+	DL_FOREACH2(pair->active, recv, active_next) {
+		if (recv->state == TQ_RECV_REQ_READING)
 			return true;
 	}
 	return false;
@@ -75,15 +75,15 @@ bool tq_recv_pair_reads(const struct tq_pair *pair)
 
 void tq_recv_pair_free(struct tq_pair *pair)
 {
-	struct tq_rx_tuple *k;
-	struct tq_unexpected *u;
+	struct tq_rx_tuple *tuple;
+	struct tq_unexpected *message;
 
-	for (k = pair->rx_tuples; k; k = k->hh.next)
-		tq_rx_tuple_fail(k, -ECANCELED);
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
+		tq_rx_tuple_fail(tuple, -ECANCELED);
 	tq_fetch_drop(pair);
-	while ((u = pair->unexpected)) {
-		tq_unexpected_unlink(u);
-		tq_unexpected_free(u);
+	while ((message = pair->unexpected)) {
+		tq_unexpected_unlink(message);
+		tq_unexpected_free(message);
 	}
 	while (pair->rx_tuples)
 		tq_rx_tuple_free(pair->rx_tuples);

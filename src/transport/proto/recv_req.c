@@ -33,10 +33,10 @@ static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
 
 static const struct tq_states states = {"recv", state_names, next_states};
 
-void tq_recv_req_to(struct tq_recv_req *r, enum tq_recv_req_state to)
+void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
 {
-	tq_states_change(&states, r->req.core->trace, r, r->state, to);
-	r->state = to;
+	tq_states_change(&states, recv->req.core->trace, recv, recv->state, to);
+	recv->state = to;
 }
 
 /* ---- begin, end ---- */
@@ -45,18 +45,18 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user)
 {
 	struct tq_core *core = ctx->core;
-	struct tq_recv_req *r = core->free_recv_reqs;
+	struct tq_recv_req *recv = core->free_recv_reqs;
 
-	if (r) {
-		core->free_recv_reqs = r->next;
+	if (recv) {
+		core->free_recv_reqs = recv->next;
 		core->nfree_recv_reqs--;
 	} else {
-		r = malloc(sizeof(*r));
-		if (!r)
+		recv = malloc(sizeof(*recv));
+		if (!recv)
 			return NULL;
 		TQ_LEVEL(core->stats, requests, 1);
 	}
-	*r = (struct tq_recv_req){
+	*recv = (struct tq_recv_req){
 		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
 		.state = TQ_RECV_REQ_POSTED,
 		.ctx = ctx,
@@ -66,68 +66,69 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 		.starting = true,
 	};
 	ctx->nrecvs++;
-	return r;
+	return recv;
 }
 
-void tq_recv_req_end(struct tq_recv_req *r, int error)
+void tq_recv_req_end(struct tq_recv_req *recv, int error)
 {
-	if (r->msg) {
-		r->drained(r, error);
+	if (recv->msg) {
+		recv->drained(recv, error);
 		return;
 	}
-	tq_recv_mem_release(r);
-	tq_recv_req_to(r, TQ_RECV_REQ_ENDED);
-	r->ctx->nrecvs--;
-	r->req.core->changed = true;
-	r->req.status.error = error;
-	if (!r->starting)
-		tq_req_end(&r->req, error);
+	tq_recv_mem_release(recv);
+	tq_recv_req_to(recv, TQ_RECV_REQ_ENDED);
+	recv->ctx->nrecvs--;
+	recv->req.core->changed = true;
+	recv->req.status.error = error;
+	if (!recv->starting)
+		tq_req_end(&recv->req, error);
 }
 
-int tq_recv_req_started(struct tq_recv_req *r, struct tq_req **req, struct tq_status *status)
+int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status)
 {
-	r->starting = false;
-	if (r->state != TQ_RECV_REQ_ENDED) {
-		*req = &r->req;
+	recv->starting = false;
+	if (recv->state != TQ_RECV_REQ_ENDED) {
+		*req = &recv->req;
 		return 0;
 	}
-	*status = r->req.status;
-	tq_core_release(&r->req);
+	*status = recv->req.status;
+	tq_core_release(&recv->req);
 	return 1;
 }
 
 /* ---- under way ---- */
 
-void tq_recv_req_under_way(struct tq_recv_req *r, enum tq_recv_req_state state)
+void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state)
 {
-	if (r->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
-		DL_APPEND2(r->pair->active, r, pprev, pnext);
-	tq_recv_req_to(r, state);
+	if (recv->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
+		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
+	tq_recv_req_to(recv, state);
 }
 
-void tq_recv_req_over(struct tq_recv_req *r)
+void tq_recv_req_over(struct tq_recv_req *recv)
 {
-	DL_DELETE2(r->pair->active, r, pprev, pnext);
-	if (r->handle)
-		tq_handle_free(&r->req.core->recv_reqs, r->handle);
-	r->handle = 0;
+	DL_DELETE2(recv->pair->active, recv, active_prev, active_next);
+	if (recv->handle)
+		tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
+	recv->handle = 0;
 }
 
 /* ---- its sender is lost ---- */
 
-void tq_recv_req_lost(struct tq_recv_req *r, int error)
+void tq_recv_req_lost(struct tq_recv_req *recv, int error)
 {
-	r->req.status.error = error;
-	tq_recv_req_to(r, TQ_RECV_REQ_LOST);
-	DL_APPEND2(r->req.core->lost, r, cprev, cnext);
+	recv->req.status.error = error;
+	tq_recv_req_to(recv, TQ_RECV_REQ_LOST);
+	DL_APPEND2(recv->req.core->lost, recv, core_prev, core_next);
 }
 
 void tq_core_srqs_gone(struct tq_core *core)
 {
-	struct tq_recv_req *r;
+	struct tq_recv_req *recv;
 
-	while ((r = core->lost)) {
-		DL_DELETE2(core->lost, r, cprev, cnext);
-		tq_recv_req_end(r, r->req.status.error);
+	tq_assert_held(core->lock);
+	while ((recv = core->lost)) {
+		DL_DELETE2(core->lost, recv, core_prev, core_next);
+		tq_recv_req_end(recv, recv->req.status.error);
 	}
 }

@@ -29,6 +29,7 @@ struct tq_req *tq_core_ended(struct tq_core *core)
 {
 	struct tq_req *list = core->ended;
 
+	tq_assert_held(core->lock);
 	core->ended = NULL;
 	core->ended_tail = &core->ended;
 	return list;
@@ -53,24 +54,25 @@ void tq_core_release(struct tq_req *req)
 {
 	struct tq_core *core = req->core;
 
+	tq_assert_held(core->lock);
 	if (req->kind == TQ_REQ_SEND) {
-		struct tq_send_req *s = (struct tq_send_req *)req;
+		struct tq_send_req *send = (struct tq_send_req *)req;
 
 		if (core->nfree_send_reqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_send_reqs, s);
+			LL_PREPEND(core->free_send_reqs, send);
 			core->nfree_send_reqs++;
 			return;
 		}
-		free(s);
+		free(send);
 	} else {
-		struct tq_recv_req *r = (struct tq_recv_req *)req;
+		struct tq_recv_req *recv = (struct tq_recv_req *)req;
 
 		if (core->nfree_recv_reqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_recv_reqs, r);
+			LL_PREPEND(core->free_recv_reqs, recv);
 			core->nfree_recv_reqs++;
 			return;
 		}
-		free(r);
+		free(recv);
 	}
 	TQ_LEVEL(core->stats, requests, -1);
 }

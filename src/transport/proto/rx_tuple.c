@@ -18,191 +18,192 @@
 
 /* ---- offer ---- */
 
-static bool offer(struct tq_rx_tuple *k, uint32_t tx_tuple)
+static bool offer(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_msg_srqn m = {.hdr = tq_msg_hdr(TQ_MSG_SRQN, 0)};
 	uint32_t srqn;
 
-	k->handle = tq_handle_new(&core->rx_tuples, k);
-	if (!k->handle)
+	tuple->handle = tq_handle_new(&core->rx_tuples, tuple);
+	if (!tuple->handle)
 		return false;
-	k->srq = core->ops->srq_get(core->net, &srqn);
-	if (!k->srq) {
-		tq_handle_free(&core->rx_tuples, k->handle);
+	tuple->srq = core->ops->srq_get(core->net, &srqn);
+	if (!tuple->srq) {
+		tq_handle_free(&core->rx_tuples, tuple->handle);
 		return false;
 	}
-	k->tx_tuple = tx_tuple;
-	k->base = k->pos = 0;
-	k->delivered = 0;
-	k->switched = k->recalled = false;
-	k->held_came = 0;
-	k->late = (struct tq_share){0};
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_OFFERED);
-	DL_APPEND(k->pair->ctx->queued, k);
-	DL_APPEND2(core->lru, k, lprev, lnext);
-	k->used_at = core->nmessages;
+	tuple->tx_tuple = tx_tuple;
+	tuple->base = tuple->pos = 0;
+	tuple->delivered = 0;
+	tuple->switched = tuple->recalled = false;
+	tuple->held_came = 0;
+	tuple->late = (struct tq_share){0};
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_OFFERED);
+	DL_APPEND(tuple->pair->ctx->queued, tuple);
+	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
+	tuple->used_at = core->nmessages;
 	core->ntuples++;
 	TQ_LEVEL(core->stats, tuples, 1);
 
 	m.tx_tuple = tq_put32(tx_tuple);
-	m.rx_tuple = tq_put32(k->handle);
+	m.rx_tuple = tq_put32(tuple->handle);
 	m.srqn = tq_put32(srqn);
-	m.max_len = tq_put64(tq_rx_tuple_max_len(k));
-	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
+	m.max_len = tq_put64(tq_rx_tuple_max_len(tuple));
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 	return true;
 }
 
-void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_short)
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
 				  .tx_tuple = tq_put32(tx_tuple)};
 	struct tq_rx_tuple *idle;
 	uint32_t after;
 
-	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
+	if (tuple->state == TQ_RX_TUPLE_OFFERED || tuple->state == TQ_RX_TUPLE_DIRECT) {
 		TQ_COUNT(core->stats, dropped); /* it has it */
 		return;
 	}
-	if (!k->srq) /* else its receives are what was promised when it was made */
-		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_policy_refuse(k, is_short, &idle);
+	if (!tuple->srq) /* else its receives are what was promised when it was made */
+		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+	after = tq_policy_refuse(tuple, is_short, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);
 	if (!after) {
-		if (offer(k, tx_tuple))
+		if (offer(tuple, tx_tuple))
 			return;
-		k->no_queue = TQ_NO_QUEUE_LIMIT;
+		tuple->no_queue = TQ_NO_QUEUE_LIMIT;
 		TQ_COUNT(core->stats, refused_limit);
 		after = 64; /* neither SRQs nor handles come back soon */
 	}
 	TQ_COUNT(core->stats, offers_refused);
 	m.after = tq_put32(after);
-	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 }
 
 /* ---- direct ---- */
 
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
-	struct tq_unexpected *u;
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_unexpected *message;
 	uint32_t n = 0;
 
-	if (!k)
+	if (!tuple)
 		return;
-	if (k->switched || (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_RECALLING)) {
+	if (tuple->switched ||
+	    (tuple->state != TQ_RX_TUPLE_OFFERED && tuple->state != TQ_RX_TUPLE_RECALLING)) {
 		tq_peer_fail(peer, "it switched a tuple twice");
 		return;
 	}
-	k->switched = true;
-	if (k->state == TQ_RX_TUPLE_RECALLING)
+	tuple->switched = true;
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		return; /* the recall is under way to it */
 
 	/* All that it sent before on the control lane is here: what is left of it takes the numbers
 	 * before that of the first direct message. */
-	for (u = k->unexpected; u; u = u->tnext)
+	for (message = tuple->unexpected; message; message = message->tuple_next)
 		n++;
-	k->base = tq_get32(m->seq);
-	k->pos = k->base - n;
-	for (u = k->unexpected; u; u = u->tnext)
-		u->seq = k->base - n--;
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_DIRECT);
+	tuple->base = tq_get32(m->seq);
+	tuple->pos = tuple->base - n;
+	for (message = tuple->unexpected; message; message = message->tuple_next)
+		message->seq = tuple->base - n--;
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_DIRECT);
 	TQ_COUNT(core->stats, promotions);
-	k->no_queue = TQ_NO_QUEUE_NEW;
-	k->info.promotions++;
-	tq_rx_tuple_flow(k);
+	tuple->no_queue = TQ_NO_QUEUE_NEW;
+	tuple->info.promotions++;
+	tq_rx_tuple_flow(tuple);
 }
 
-static void used(struct tq_core *core, struct tq_rx_tuple *k)
+static void used(struct tq_core *core, struct tq_rx_tuple *tuple)
 {
-	k->used_at = core->nmessages;
-	if (core->lru->lprev == k)
+	tuple->used_at = core->nmessages;
+	if (core->lru->lru_prev == tuple)
 		return;
-	DL_DELETE2(core->lru, k, lprev, lnext);
-	DL_APPEND2(core->lru, k, lprev, lnext);
+	DL_DELETE2(core->lru, tuple, lru_prev, lru_next);
+	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
 }
 
 /*
- * Posts r, which is in no queue, for the tuple's next position. What is too scattered for the HCA
- * is received elsewhere first if it is short.
+ * Posts recv, which is in no queue, for the tuple's next position. What is too scattered for the
+ * HCA is received elsewhere first if it is short.
  */
-static int post(struct tq_rx_tuple *k, struct tq_recv_req *r)
+static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	struct tq_core *core = k->pair->ctx->core;
-	uint64_t len = r->buf.len;
+	struct tq_core *core = tuple->pair->ctx->core;
+	uint64_t len = recv->buf.len;
 	int rc;
 
-	if (len > tq_rx_tuple_max_len(k))
-		len = tq_rx_tuple_max_len(k);
-	if (!tq_recv_mem_register(r, len, core->limits->max_srq_sge) &&
-	    (len > core->limits->eager_max || !tq_recv_mem_bounce(r, len, false)))
+	if (len > tq_rx_tuple_max_len(tuple))
+		len = tq_rx_tuple_max_len(tuple);
+	if (!tq_recv_mem_register(recv, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_recv_mem_bounce(recv, len, false)))
 		return -ENOTSUP;
-	rc = tq_recv_mem_post(r, len);
+	rc = tq_recv_mem_post(recv, len);
 	if (rc) {
-		tq_recv_mem_release(r);
+		tq_recv_mem_release(recv);
 		return rc;
 	}
-	tq_recv_req_to(r, TQ_RECV_REQ_SRQ);
-	DL_APPEND(k->in_srq, r);
-	k->nsrq++;
+	tq_recv_req_to(recv, TQ_RECV_REQ_SRQ);
+	DL_APPEND(tuple->in_srq, recv);
+	tuple->nsrq++;
 	return 0;
 }
 
-/* The next position goes to r, which is in no queue. */
-static int take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+/* The next position goes to recv, which is in no queue. */
+static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	struct tq_unexpected *u = k->unexpected;
+	struct tq_unexpected *message = tuple->unexpected;
 	int rc;
 
-	assert(k->state == TQ_RX_TUPLE_DIRECT);
-	used(k->pair->ctx->core, k);
-	if (u && u->seq == k->pos) {
-		k->pos++;
-		tq_unexpected_unlink(u);
-		tq_fetch(r, u);
+	assert(tuple->state == TQ_RX_TUPLE_DIRECT);
+	used(tuple->pair->ctx->core, tuple);
+	if (message && message->seq == tuple->pos) {
+		tuple->pos++;
+		tq_unexpected_unlink(message);
+		tq_fetch(recv, message);
 		return 0;
 	}
-	rc = post(k, r);
+	rc = post(tuple, recv);
 	if (!rc)
-		k->pos++;
+		tuple->pos++;
 	return rc;
 }
 
 /*
- * r, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
+ * recv, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
  * delivery. When nothing is in there that could be delivered, the device itself refuses: then, as
  * for a buffer that can't be posted, the tuple is recalled.
  */
-static void wait_or_recall(struct tq_rx_tuple *k, int why)
+static void wait_or_recall(struct tq_rx_tuple *tuple, int why)
 {
-	if (why != -EAGAIN || !k->nsrq)
-		tq_recall(k, TQ_RECALL_BUFFER);
+	if (why != -EAGAIN || !tuple->nsrq)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
 }
 
-void tq_rx_tuple_take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+void tq_rx_tuple_take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	int rc = k->posted ? 0 : take(k, r);
+	int rc = tuple->posted ? 0 : take(tuple, recv);
 
-	if (!k->posted && !rc)
+	if (!tuple->posted && !rc)
 		return;
-	DL_APPEND(k->posted, r);
+	DL_APPEND(tuple->posted, recv);
 	if (rc)
-		wait_or_recall(k, rc);
+		wait_or_recall(tuple, rc);
 }
 
-void tq_rx_tuple_flow(struct tq_rx_tuple *k)
+void tq_rx_tuple_flow(struct tq_rx_tuple *tuple)
 {
-	while (k->state == TQ_RX_TUPLE_DIRECT && k->posted) {
-		struct tq_recv_req *r = k->posted;
+	while (tuple->state == TQ_RX_TUPLE_DIRECT && tuple->posted) {
+		struct tq_recv_req *recv = tuple->posted;
 		int rc;
 
-		DL_DELETE(k->posted, r);
-		rc = take(k, r);
+		DL_DELETE(tuple->posted, recv);
+		rc = take(tuple, recv);
 		if (rc) {
-			DL_PREPEND(k->posted, r);
-			wait_or_recall(k, rc);
+			DL_PREPEND(tuple->posted, recv);
+			wait_or_recall(tuple, rc);
 			return;
 		}
 	}

@@ -22,98 +22,98 @@
 /* ---- the queue goes ---- */
 
 /* The SRQ goes; what was in it is withdrawn by that. */
-static void put_srq(struct tq_rx_tuple *k)
+static void put_srq(struct tq_rx_tuple *tuple)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
 	/* A peer that failed, or was removed, was not heard: it may still hold messages for it. */
-	core->ops->srq_put(core->net, k->srq, !k->pair->peer->failed);
-	k->srq = NULL;
-	k->nsrq = 0;
-	tq_handle_free(&core->rx_tuples, k->handle);
+	core->ops->srq_put(core->net, tuple->srq, !tuple->pair->peer->failed);
+	tuple->srq = NULL;
+	tuple->nsrq = 0;
+	tq_handle_free(&core->rx_tuples, tuple->handle);
 	core->ntuples--;
 	TQ_LEVEL(core->stats, tuples, -1);
-	tq_rx_tuple_rest(k);
+	tq_rx_tuple_rest(tuple);
 }
 
-void tq_rx_tuple_unheld(struct tq_rx_tuple *k)
+void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple)
 {
-	assert(k->nheld && k->srq);
-	k->pair->peer->nheld--;
-	TQ_LEVEL(k->pair->ctx->core->stats, held_known, -1);
-	if (!--k->nheld && k->state == TQ_RX_TUPLE_CONTROL)
-		put_srq(k);
+	assert(tuple->nheld && tuple->srq);
+	tuple->pair->peer->nheld--;
+	TQ_LEVEL(tuple->pair->ctx->core->stats, held_known, -1);
+	if (!--tuple->nheld && tuple->state == TQ_RX_TUPLE_CONTROL)
+		put_srq(tuple);
 }
 
 /* Receives that the SRQ has given back take their old place: before all that wait. */
-static void receives_back(struct tq_rx_tuple *k)
+static void receives_back(struct tq_rx_tuple *tuple)
 {
-	struct tq_recv_req *r;
+	struct tq_recv_req *recv;
 
-	DL_FOREACH(k->in_srq, r) {
-		tq_recv_mem_release(r);
-		tq_recv_req_to(r, TQ_RECV_REQ_POSTED);
+	DL_FOREACH(tuple->in_srq, recv) {
+		tq_recv_mem_release(recv);
+		tq_recv_req_to(recv, TQ_RECV_REQ_POSTED);
 	}
-	DL_CONCAT(k->in_srq, k->posted);
-	k->posted = k->in_srq;
-	k->in_srq = NULL;
+	DL_CONCAT(tuple->in_srq, tuple->posted);
+	tuple->posted = tuple->in_srq;
+	tuple->in_srq = NULL;
 }
 
-static void end_cancelled(struct tq_rx_tuple *k)
+static void end_cancelled(struct tq_rx_tuple *tuple)
 {
-	struct tq_recv_req *r, *next;
+	struct tq_recv_req *recv, *next;
 
-	DL_FOREACH_SAFE(k->posted, r, next) {
-		if (!r->cancelling)
+	DL_FOREACH_SAFE(tuple->posted, recv, next) {
+		if (!recv->cancelling)
 			continue;
-		DL_DELETE(k->posted, r);
-		tq_recv_req_end(r, r->cancelling);
+		DL_DELETE(tuple->posted, recv);
+		tq_recv_req_end(recv, recv->cancelling);
 	}
-	tq_rx_tuple_rest(k);
+	tq_rx_tuple_rest(tuple);
 }
 
 /* RECALLED came; when all deliveries that it counts were seen too, the recall is over. */
-static void try_close(struct tq_rx_tuple *k)
+static void try_close(struct tq_rx_tuple *tuple)
 {
-	struct tq_pair *pair = k->pair;
-	struct tq_unexpected *u, *next;
+	struct tq_pair *pair = tuple->pair;
+	struct tq_unexpected *message, *next;
 
-	if (!k->recalled || k->delivered != k->due)
+	if (!tuple->recalled || tuple->delivered != tuple->due)
 		return;
-	if (k->held && k->in_srq) {
+	if (tuple->held && tuple->in_srq) {
 		/* Its HCA would have delivered the one into the other. */
 		tq_peer_fail(pair->peer, "it holds messages that have receives");
 		return;
 	}
-	tq_recall_unfence(k);
-	if (!k->held) {
-		put_srq(k);
-		receives_back(k);
+	tq_recall_unfence(tuple);
+	if (!tuple->held) {
+		put_srq(tuple);
+		receives_back(tuple);
 	}
-	for (u = k->held; u; u = next) {
-		next = u->tnext;
-		k->nheld++;
-		tq_unexpected_queue(u);
+	for (message = tuple->held; message; message = next) {
+		next = message->tuple_next;
+		tuple->nheld++;
+		tq_unexpected_queue(message);
 	}
-	k->held = NULL;
+	tuple->held = NULL;
 	tq_match_pair(pair);
 	tq_match_settle(pair->ctx);
-	end_cancelled(k);
+	end_cancelled(tuple);
 }
 
-void tq_rx_tuple_delivered(struct tq_rx_tuple *k, struct tq_recv_req *r)
+void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
 	/* Not always the first: the tuple may have gone to another lane, and nothing keeps order
 	 * between the completions of two connections. */
-	DL_DELETE(k->in_srq, r);
-	k->nsrq--;
-	k->delivered++;
-	k->quiet++;
-	k->pair->ctx->core->nmessages++;
-	if (k->state == TQ_RX_TUPLE_RECALLING)
-		try_close(k);
+	DL_DELETE(tuple->in_srq, recv);
+	tuple->nsrq--;
+	tuple->delivered++;
+	tuple->quiet++;
+	tuple->pair->ctx->core->nmessages++;
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
+		try_close(tuple);
 	else
-		tq_rx_tuple_flow(k);
+		tq_rx_tuple_flow(tuple);
 }
 
 /* ---- what the sender says ---- */
@@ -127,21 +127,21 @@ void tq_rx_tuple_delivered(struct tq_rx_tuple *k, struct tq_recv_req *r)
 
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 	unsigned i;
 
-	if (!k)
+	if (!tuple)
 		return;
-	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled) {
+	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled) {
 		tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
 		return;
 	}
 	for (i = 0; i < m->hdr.flags; i++) {
 		const struct tq_msg_held_one *one = &m->one[i];
 		uint64_t length = tq_get64(one->length);
-		struct tq_unexpected *u;
+		struct tq_unexpected *message;
 
-		if (length > tq_rx_tuple_max_len(k)) {
+		if (length > tq_rx_tuple_max_len(tuple)) {
 			tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
 			return;
 		}
@@ -150,15 +150,15 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 			tq_peer_fail(peer, "it holds more messages than it can");
 			return;
 		}
-		u = tq_unexpected_new(k->pair, k, TQ_UNEXPECTED_HELD, length);
-		if (!u) {
+		message = tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD, length);
+		if (!message) {
 			tq_peer_fail(peer, "there is no memory left for a message from it");
 			return;
 		}
-		u->cseq = tq_get32(one->cseq);
-		u->seq = tq_get32(one->seq);
-		DL_APPEND2(k->held, u, tprev, tnext);
-		k->held_came++;
+		message->cseq = tq_get32(one->cseq);
+		message->seq = tq_get32(one->seq);
+		DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
+		tuple->held_came++;
 		peer->nheld++;
 		TQ_LEVEL(core->stats, held_known, 1);
 		TQ_COUNT(core->stats, held);
@@ -167,54 +167,55 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
-	if (!k)
+	if (!tuple)
 		return;
 	/* No more can be due than there are receives. */
-	if (k->state != TQ_RX_TUPLE_RECALLING || k->recalled || tq_get32(m->held) != k->held_came ||
-	    tq_get32(m->delivered) - k->delivered > k->nsrq) {
+	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled ||
+	    tq_get32(m->held) != tuple->held_came ||
+	    tq_get32(m->delivered) - tuple->delivered > tuple->nsrq) {
 		tq_peer_fail(peer, "its answer to a recall doesn't add up");
 		return;
 	}
-	k->recalled = true;
-	k->due = tq_get32(m->delivered);
-	try_close(k);
+	tuple->recalled = true;
+	tuple->due = tq_get32(m->delivered);
+	try_close(tuple);
 }
 
 /* ---- the peer is gone ---- */
 
-void tq_rx_tuple_fail(struct tq_rx_tuple *k, int error)
+void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error)
 {
-	struct tq_core *core = k->pair->ctx->core;
-	struct tq_recv_req *r;
-	struct tq_unexpected *u;
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_recv_req *recv;
+	struct tq_unexpected *message;
 
-	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT)
-		tq_recall_fence(k);
-	if (k->state == TQ_RX_TUPLE_RECALLING)
-		tq_recall_unfence(k);
-	while ((u = k->held)) {
-		DL_DELETE2(k->held, u, tprev, tnext);
-		tq_unexpected_free(u);
-		k->pair->peer->nheld--;
+	if (tuple->state == TQ_RX_TUPLE_OFFERED || tuple->state == TQ_RX_TUPLE_DIRECT)
+		tq_recall_fence(tuple);
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
+		tq_recall_unfence(tuple);
+	while ((message = tuple->held)) {
+		DL_DELETE2(tuple->held, message, tuple_prev, tuple_next);
+		tq_unexpected_free(message);
+		tuple->pair->peer->nheld--;
 		TQ_LEVEL(core->stats, held_known, -1);
 	}
-	k->pair->peer->nheld -= k->nheld;
-	TQ_LEVEL(core->stats, held_known, -(int64_t)k->nheld);
-	k->nheld = 0;
-	if (k->room)
-		DL_DELETE2(core->room, k, rprev, rnext);
-	k->room = NULL; /* those are in pair->active too */
-	while ((r = k->in_srq)) {
-		DL_DELETE(k->in_srq, r);
-		tq_recv_req_lost(r, error);
+	tuple->pair->peer->nheld -= tuple->nheld;
+	TQ_LEVEL(core->stats, held_known, -(int64_t)tuple->nheld);
+	tuple->nheld = 0;
+	if (tuple->room)
+		DL_DELETE2(core->room, tuple, room_prev, room_next);
+	tuple->room = NULL; /* those are in pair->active too */
+	while ((recv = tuple->in_srq)) {
+		DL_DELETE(tuple->in_srq, recv);
+		tq_recv_req_lost(recv, error);
 	}
-	if (k->srq)
-		put_srq(k);
-	while ((r = k->posted)) {
-		DL_DELETE(k->posted, r);
-		tq_recv_req_end(r, error);
+	if (tuple->srq)
+		put_srq(tuple);
+	while ((recv = tuple->posted)) {
+		DL_DELETE(tuple->posted, recv);
+		tq_recv_req_end(recv, error);
 	}
-	tq_rx_tuple_rest(k);
+	tq_rx_tuple_rest(tuple);
 }

@@ -25,37 +25,37 @@ static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
 
 static const struct tq_states states = {"rx_tuple", state_names, next_states};
 
-void tq_rx_tuple_to(struct tq_rx_tuple *k, enum tq_rx_tuple_state to)
+void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
 {
-	tq_states_change(&states, k->pair->ctx->core->trace, k, k->state, to);
-	k->state = to;
+	tq_states_change(&states, tuple->pair->ctx->core->trace, tuple, tuple->state, to);
+	tuple->state = to;
 }
 
 struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rx_tuple *k = pair->recent_rx_tuples[tq_pair_recent(tag)];
+	struct tq_rx_tuple *tuple = pair->recent_rx_tuples[tq_pair_recent(tag)];
 
-	if (k && k->tag == tag)
-		return k;
-	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag), k);
-	return k;
+	if (tuple && tuple->tag == tag)
+		return tuple;
+	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag), tuple);
+	return tuple;
 }
 
-static void park(struct tq_core *core, struct tq_rx_tuple *k)
+static void park(struct tq_core *core, struct tq_rx_tuple *tuple)
 {
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_parked, k, aprev, anext);
-	k->parked = true;
+	DL_DELETE2(core->rx_tuple_lru, tuple, record_prev, record_next);
+	DL_APPEND2(core->rx_tuple_parked, tuple, record_prev, record_next);
+	tuple->parked = true;
 	core->nrx_tuples_parked++;
 }
 
-void tq_rx_tuple_unpark(struct tq_rx_tuple *k)
+void tq_rx_tuple_unpark(struct tq_rx_tuple *tuple)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	DL_DELETE2(core->rx_tuple_parked, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
-	k->parked = false;
+	DL_DELETE2(core->rx_tuple_parked, tuple, record_prev, record_next);
+	DL_APPEND2(core->rx_tuple_lru, tuple, record_prev, record_next);
+	tuple->parked = false;
 	core->nrx_tuples_parked--;
 }
 
@@ -65,63 +65,64 @@ void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
 
 	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most &&
 	       core->rx_tuple_lru) {
-		struct tq_rx_tuple *k = core->rx_tuple_lru;
+		struct tq_rx_tuple *tuple = core->rx_tuple_lru;
 
-		if (tq_rx_tuple_quiet(k))
-			tq_rx_tuple_free(k);
+		if (tq_rx_tuple_quiet(tuple))
+			tq_rx_tuple_free(tuple);
 		else
-			park(core, k);
+			park(core, tuple);
 	}
 }
 
 struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_find(pair, tag);
+	struct tq_rx_tuple *tuple = tq_rx_tuple_find(pair, tag);
 	struct tq_core *core = pair->ctx->core;
 
-	if (k) {
-		pair->recent_rx_tuples[tq_pair_recent(tag)] = k;
-		return k;
+	if (tuple) {
+		pair->recent_rx_tuples[tq_pair_recent(tag)] = tuple;
+		return tuple;
 	}
 	tq_rx_tuples_trim(core, 1); /* tags that are used once leave a record each */
 	/* Likely the memory that was just given back, which calloc() would not take. */
-	k = malloc(sizeof(*k));
-	if (!k)
+	tuple = malloc(sizeof(*tuple));
+	if (!tuple)
 		return NULL;
-	*k = (struct tq_rx_tuple){
+	*tuple = (struct tq_rx_tuple){
 		.pair = pair,
 		.tag = tag,
 		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(k->tag), tq_pair_tag_hash(tag), k);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
+	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(tuple->tag), tq_pair_tag_hash(tag),
+			     tuple);
+	DL_APPEND2(core->rx_tuple_lru, tuple, record_prev, record_next);
 	core->nrx_tuples++;
 	TQ_LEVEL(core->stats, receiver_tuples, 1);
-	return k;
+	return tuple;
 }
 
-void tq_rx_tuple_free(struct tq_rx_tuple *k)
+void tq_rx_tuple_free(struct tq_rx_tuple *tuple)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	if (k->parked)
-		tq_rx_tuple_unpark(k);
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
+	if (tuple->parked)
+		tq_rx_tuple_unpark(tuple);
+	DL_DELETE2(core->rx_tuple_lru, tuple, record_prev, record_next);
 	core->nrx_tuples--;
 	TQ_LEVEL(core->stats, receiver_tuples, -1);
-	if (k->pair->recent_rx_tuples[tq_pair_recent(k->tag)] == k)
-		k->pair->recent_rx_tuples[tq_pair_recent(k->tag)] = NULL;
-	HASH_DEL(k->pair->rx_tuples, k);
-	free(k);
+	if (tuple->pair->recent_rx_tuples[tq_pair_recent(tuple->tag)] == tuple)
+		tuple->pair->recent_rx_tuples[tq_pair_recent(tuple->tag)] = NULL;
+	HASH_DEL(tuple->pair->rx_tuples, tuple);
+	free(tuple);
 }
 
 struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer,
 				      uint32_t handle)
 {
-	struct tq_rx_tuple *k = tq_handle_get(&core->rx_tuples, handle);
+	struct tq_rx_tuple *tuple = tq_handle_get(&core->rx_tuples, handle);
 
-	if (k && k->pair->peer == peer)
-		return k;
+	if (tuple && tuple->pair->peer == peer)
+		return tuple;
 	TQ_COUNT(core->stats, dropped);
 	return NULL;
 }

@@ -12,36 +12,36 @@
 
 void tq_send_pair_failed(struct tq_pair *pair, int error)
 {
-	struct tq_send_req *s, *next;
-	struct tq_tx_tuple *t;
+	struct tq_send_req *send, *next;
+	struct tq_tx_tuple *tuple;
 
-	DL_FOREACH_SAFE2(pair->send_reqs, s, next, pnext) {
-		switch (s->state) {
+	DL_FOREACH_SAFE2(pair->send_reqs, send, next, pair_next) {
+		switch (send->state) {
 		case TQ_SEND_REQ_RTS:
-			tq_tx_tuple_resolved(s);
+			tq_tx_tuple_resolved(send);
 			break;
 		case TQ_SEND_REQ_GRANTED:
-			DL_DELETE(s->tx_tuple->granted, s);
+			DL_DELETE(send->tx_tuple->granted, send);
 			break;
 		case TQ_SEND_REQ_PIECES:
 		case TQ_SEND_REQ_AGAIN:
-			tq_send_pieces_end(s, error);
+			tq_send_pieces_end(send, error);
 			continue;
 		default:
 			continue; /* the HCA has it: it ends with its completion */
 		}
-		tq_send_req_end(s, error);
+		tq_send_req_end(send, error);
 	}
-	for (t = pair->tx_tuples; t; t = t->hh.next)
-		tq_tx_tuple_failed(t);
+	for (tuple = pair->tx_tuples; tuple; tuple = tuple->hh.next)
+		tq_tx_tuple_failed(tuple);
 }
 
 void tq_send_pair_free(struct tq_pair *pair)
 {
-	struct tq_send_req *s, *snext;
+	struct tq_send_req *send, *next;
 
-	DL_FOREACH_SAFE2(pair->send_reqs, s, snext, pnext) {
-		free(s);
+	DL_FOREACH_SAFE2(pair->send_reqs, send, next, pair_next) {
+		free(send);
 	}
 	while (pair->tx_tuples)
 		tq_tx_tuple_free(pair->tx_tuples);

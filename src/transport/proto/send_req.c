@@ -34,33 +34,33 @@ const struct tq_states tq_send_req_states = {"send", state_names, next_states};
 
 /* ---- the end ---- */
 
-static void unload(struct tq_send_req *s)
+static void unload(struct tq_send_req *send)
 {
-	struct tq_core *core = s->req.core;
+	struct tq_core *core = send->req.core;
 
-	if (s->copied)
-		core->ops->copy_put(core->net, &s->sg);
-	else if (s->pieces)
-		tq_pieces_unreg(core, s->pieces);
-	else if (s->sg.reg)
-		core->ops->unreg(core->net, s->sg.reg, s->cookie);
-	s->copied = false;
-	s->pieces = NULL;
-	s->sg.reg = NULL;
+	if (send->copied)
+		core->ops->copy_put(core->net, &send->sg);
+	else if (send->pieces)
+		tq_pieces_unreg(core, send->pieces);
+	else if (send->sg.reg)
+		core->ops->unreg(core->net, send->sg.reg, send->cookie);
+	send->copied = false;
+	send->pieces = NULL;
+	send->sg.reg = NULL;
 }
 
-void tq_send_req_end(struct tq_send_req *s, int error)
+void tq_send_req_end(struct tq_send_req *send, int error)
 {
-	struct tq_core *core = s->req.core;
+	struct tq_core *core = send->req.core;
 
-	unload(s);
-	if (s->handle)
-		tq_handle_free(&core->send_reqs, s->handle);
-	DL_DELETE2(s->pair->send_reqs, s, pprev, pnext);
+	unload(send);
+	if (send->handle)
+		tq_handle_free(&core->send_reqs, send->handle);
+	DL_DELETE2(send->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding--;
-	core->nempty -= s->empty;
-	tq_send_req_set(s, TQ_SEND_REQ_ENDED);
-	tq_req_end(&s->req, error);
+	core->nempty -= send->empty;
+	tq_send_req_set(send, TQ_SEND_REQ_ENDED);
+	tq_req_end(&send->req, error);
 }
 
 /* ---- memory ---- */
@@ -71,98 +71,99 @@ void tq_send_req_end(struct tq_send_req *s, int error)
  * takes less than to wait for the acknowledgement, before which that caller posts no receive for
  * the answer. What is too scattered for the HCA is copied in any case.
  */
-bool tq_send_req_wants_copy(const struct tq_send_req *s)
+bool tq_send_req_wants_copy(const struct tq_send_req *send)
 {
-	const struct tq_core *core = s->req.core;
+	const struct tq_core *core = send->req.core;
 	const struct tq_params *params = core->params;
 
-	if (s->buf.len <= tq_eager_limit(core))
+	if (send->buf.len <= tq_eager_limit(core))
 		return true;
-	if (s->buf.ops && s->buf.len <= tq_eager_max(core) &&
-	    !tq_pieces_fit(&s->buf, core->limits->max_sge))
+	if (send->buf.ops && send->buf.len <= tq_eager_max(core) &&
+	    !tq_pieces_fit(&send->buf, core->limits->max_sge))
 		return true;
-	if (s->flags & TQ_SEND_SYNC || s->buf.len >= (uint64_t)params->copy_limit)
+	if (send->flags & TQ_SEND_SYNC || send->buf.len >= (uint64_t)params->copy_limit)
 		return false;
 	return params->protocol == TQ_PROTOCOL_COPY ||
-	       (tq_tuples_wanted(core) && s->flags & TQ_SEND_PATIENT);
+	       (tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT);
 }
 
-static bool load_pieces(struct tq_send_req *s)
+static bool load_pieces(struct tq_send_req *send)
 {
-	struct tq_core *core = s->req.core;
+	struct tq_core *core = send->req.core;
 
-	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, false, core->limits->max_sge);
-	if (!s->pieces)
+	send->pieces = tq_pieces_reg(core, &send->buf, send->buf.len, false, core->limits->max_sge);
+	if (!send->pieces)
 		return false;
-	s->sg = (struct tq_sg){.len = s->buf.len, .reg = s->pieces->sg[0].reg};
+	send->sg = (struct tq_sg){.len = send->buf.len, .reg = send->pieces->sg[0].reg};
 	TQ_COUNT(core->stats, sent_gathered);
 	return true;
 }
 
-bool tq_send_req_load(struct tq_send_req *s)
+bool tq_send_req_load(struct tq_send_req *send)
 {
-	struct tq_core *core = s->req.core;
+	struct tq_core *core = send->req.core;
 
-	if (s->sg.reg || s->buf.len == 0)
+	if (send->sg.reg || send->buf.len == 0)
 		return true;
 	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
-	if (tq_send_req_wants_copy(s) && !core->service) {
-		if (core->ops->copy_get(core->net, s->buf.len, &s->sg)) {
-			s->copied = true;
-			s->sg.len = s->buf.len;
-			tq_buf_pack(&s->buf, 0, s->sg.addr, s->buf.len);
+	if (tq_send_req_wants_copy(send) && !core->service) {
+		if (core->ops->copy_get(core->net, send->buf.len, &send->sg)) {
+			send->copied = true;
+			send->sg.len = send->buf.len;
+			tq_buf_pack(&send->buf, 0, send->sg.addr, send->buf.len);
 			TQ_COUNT(core->stats, sent_copied);
 			return true;
 		}
-		if (!s->uncopied)
+		if (!send->uncopied)
 			TQ_COUNT(core->stats, no_copy_buffer);
-		s->uncopied = true;
+		send->uncopied = true;
 	}
-	if (s->buf.ops)
-		return load_pieces(s);
-	s->sg = (struct tq_sg){
-		.addr = s->buf.addr,
-		.len = s->buf.len,
-		.reg = core->ops->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
+	if (send->buf.ops)
+		return load_pieces(send);
+	send->sg = (struct tq_sg){
+		.addr = send->buf.addr,
+		.len = send->buf.len,
+		.reg = core->ops->reg(core->net, send->buf.addr, send->buf.len, false,
+				      &send->cookie),
 	};
-	return s->sg.reg != NULL;
+	return send->sg.reg != NULL;
 }
 
 /* ---- direct ---- */
 
 /* Returns true if the completion may be reported late: nobody waits for it. */
-static bool may_linger(const struct tq_send_req *s)
+static bool may_linger(const struct tq_send_req *send)
 {
-	if (s->state != TQ_SEND_REQ_NEW || s->flags & TQ_SEND_SYNC ||
-	    tq_is_sampled(s->tx_tuple->base, s->seq))
+	if (send->state != TQ_SEND_REQ_NEW || send->flags & TQ_SEND_SYNC ||
+	    tq_is_sampled(send->tx_tuple->base, send->seq))
 		return false;
-	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
+	return !send->sg.reg || (send->copied && send->buf.len <= tq_eager_limit(send->req.core));
 }
 
-int tq_send_req_post(struct tq_send_req *s, struct tq_lane *lane)
+int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 {
-	struct tq_core *core = s->req.core;
-	struct tq_sg one = s->sg, list[TQ_MAX_PIECES], *sg = &one;
+	struct tq_core *core = send->req.core;
+	struct tq_sg one = send->sg, list[TQ_MAX_PIECES], *sg = &one;
 	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
-	int n = s->buf.len != 0, rc;
+	int n = send->buf.len != 0, rc;
 
 	if (!one.reg) {
-		assert(tq_send_req_inlines(s));
-		one.addr = s->buf.addr;
-		one.len = s->buf.len;
+		assert(tq_send_req_inlines(send));
+		one.addr = send->buf.addr;
+		one.len = send->buf.len;
 		flags |= TQ_DIRECT_INLINE;
-	} else if (s->copied && one.len <= core->limits->max_inline) {
+	} else if (send->copied && one.len <= core->limits->max_inline) {
 		flags |= TQ_DIRECT_INLINE;
-	} else if (s->pieces) {
-		n = tq_pieces_list(s->pieces, NULL, one.len, list);
+	} else if (send->pieces) {
+		n = tq_pieces_list(send->pieces, NULL, one.len, list);
 		sg = list;
 	}
-	if (s->copied)
+	if (send->copied)
 		flags |= TQ_DIRECT_COPY;
-	if (lane && may_linger(s))
+	if (lane && may_linger(send))
 		flags |= TQ_DIRECT_LAZY;
-	rc = core->ops->direct(core->net, s->pair->peer->link, lane, s->tx_tuple->srqn, sg, n,
-			       flags, s);
+	rc = core->ops->direct(core->net, send->pair->peer->link, lane, send->tx_tuple->srqn, sg, n,
+			       flags, send);
 	if (rc)
 		return rc;
 	TQ_COUNT(core->stats, sent_direct);

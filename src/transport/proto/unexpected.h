@@ -17,7 +17,7 @@ void tq_unexpected_free(struct tq_unexpected *message);
 bool tq_unexpected_queue(struct tq_unexpected *message);
 void tq_unexpected_unlink(struct tq_unexpected *message);
 /* Returns the context's message that arrived first, with this tag or with any; the others follow by
- * gnext, or by anext. */
+ * tag_next, or by ctx_next. */
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag);
 /* Frees what a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);

@@ -18,13 +18,13 @@ int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 
 struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
 {
-	struct tq_recv_req *w;
+	struct tq_recv_req *wild;
 
-	DL_FOREACH(ctx->wild, w) {
-		if (w->order >= order)
+	DL_FOREACH(ctx->wild, wild) {
+		if (wild->order >= order)
 			return NULL;
-		if (tq_fits(w->rank, w->tag, rank, tag))
-			return w;
+		if (tq_fits(wild->rank, wild->tag, rank, tag))
+			return wild;
 	}
 	return NULL;
 }
