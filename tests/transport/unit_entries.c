@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -262,7 +263,7 @@ static void child(void (*call)(void), bool held)
 	/* What assert() says of it belongs to the test that expects it. */
 	if (!freopen("/dev/null", "w", stderr))
 		_exit(1);
-	tq_core_init(&core, &wire, NULL, &limits, params, &stats);
+	tq_core_init(&core, &wire, NULL, &unit_limits, params, &stats);
 	core.lock = &lock;
 	tq_lock(&lock);
 	if (tq_core_peer_init(&core, &peer, NULL, NULL) ||
@@ -296,10 +297,10 @@ int main(void)
 	if (!params)
 		return 1;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		check("with the lock", entries[i].name, ends_by(entries[i].call, true) == 0);
-		check("without the lock", entries[i].name,
-		      ends_by(entries[i].call, false) == WITHOUT);
+		unit_check("with the lock", entries[i].name, ends_by(entries[i].call, true) == 0);
+		unit_check("without the lock", entries[i].name,
+			   ends_by(entries[i].call, false) == WITHOUT);
 	}
 	tq_params_free(params);
-	return failed;
+	return unit_status();
 }
