@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "proto/giveback.h"
+#include "proto/tx_policy.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
 #include "proto/pieces.h"
@@ -110,7 +110,7 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 	tq_tx_tuple_resolved(send);
 	tq_send_req_end(send, 0);
 	if (tuple)
-		tq_giveback_announced(tuple, seq, len);
+		tq_tx_policy_announced(tuple, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)

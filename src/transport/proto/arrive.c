@@ -7,7 +7,7 @@
 #include "proto/msg.h"
 #include "proto/pair.h"
 #include "proto/peer.h"
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 #include "proto/recall.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
@@ -50,7 +50,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	/* Tags that are used once have no place in the numbers of a tuple. */
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_recall(tuple, TQ_RECALL_BUFFER);
-	tq_policy_message(tuple);
+	tq_rx_policy_message(tuple);
 	return tuple;
 }
 
@@ -59,7 +59,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 static void count(struct tq_rx_tuple *tuple)
 {
 	tuple->info.traditional++;
-	tq_policy_software(tuple);
+	tq_rx_policy_software(tuple);
 	tuple->pair->ctx->core->nmessages++;
 }
 
@@ -130,7 +130,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 	}
 	count(tuple);
 	kept = arrive(tuple, m, len - sizeof(*m), bounce);
-	tq_policy_short(tuple, tuple->unexpected);
+	tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
 		tq_rx_tuple_handle_ask(tuple, ask, true);
 	return kept;
@@ -180,7 +180,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	count(tuple);
 	tq_match_arrival(message);
 	if (is_short)
-		tq_policy_short(tuple, tuple->unexpected);
+		tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
 		tq_rx_tuple_handle_ask(tuple, ask, is_short);
 }

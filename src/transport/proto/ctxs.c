@@ -9,7 +9,7 @@
 #include "proto/ctx.h"
 #include "proto/net_ops.h"
 #include "proto/orphan.h"
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 #include "proto/recall.h"
 #include "proto/recv_pair.h"
 #include "proto/recv_req.h"
@@ -75,7 +75,7 @@ static void drop_receives(struct tq_ctx *ctx)
 		tq_recv_req_end(wild, -ECANCELED);
 	}
 	tq_unexpected_ctx_free(ctx);
-	tq_policy_free(ctx);
+	tq_rx_policy_free(ctx);
 }
 
 static void ctx_free(struct tq_ctx *ctx)

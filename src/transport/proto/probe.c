@@ -16,7 +16,7 @@
 #include "proto/fetch.h"
 #include "proto/match.h"
 #include "proto/pair.h"
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 #include "proto/recall.h"
 #include "proto/recv_req.h"
 #include "proto/req.h"
@@ -44,12 +44,12 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 	if (tq_is_wild(rank, tag)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return -ENOMEM;
-		tq_policy_wild(ctx, rank, tag);
+		tq_rx_policy_wild(ctx, rank, tag);
 		tq_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
 	} else {
 		tuple = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
 		if (tuple) {
-			tq_policy_probe(tuple);
+			tq_rx_policy_probe(tuple);
 			tq_recall(tuple, TQ_RECALL_PROBE);
 		}
 	}

@@ -7,7 +7,7 @@
 
 #include "proto/msg.h"
 #include "proto/peer.h"
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/wild.h"
@@ -74,7 +74,7 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	m.tx_tuple = tq_put32(tuple->tx_tuple);
 	m.rx_tuple = tq_put32(tuple->handle);
 	m.position = tq_put32(tuple->pos - tuple->base);
-	m.after = tq_put32(tq_policy_recalled(tuple, why));
+	m.after = tq_put32(tq_rx_policy_recalled(tuple, why));
 	m.hdr.flags = tuple->gave_back ? TQ_RECALL_LONG : 0;
 
 	tq_recall_fence(tuple);
@@ -119,6 +119,6 @@ void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 
 	/* Receives that wait for room in the queue are posted, too. */
 	if (tuple && tuple->state == TQ_RX_TUPLE_DIRECT &&
-	    tq_policy_direct(tuple, !tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
+	    tq_rx_policy_direct(tuple, !tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
 		tq_recall(tuple, TQ_RECALL_EARLY);
 }

@@ -4,7 +4,7 @@
 #define TQ_PROTO_RECALL_H
 
 #include "proto/msg.h"
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 
 /* Recalls a tuple that has a queue, or is offered one. */
 void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why);

@@ -8,8 +8,8 @@
 #include "proto/fetch.h"
 #include "proto/match.h"
 #include "proto/pair.h"
-#include "proto/pays.h"
 #include "proto/policy.h"
+#include "proto/rx_policy.h"
 #include "proto/recall.h"
 #include "proto/recv_req.h"
 #include "proto/req.h"
@@ -26,7 +26,7 @@ static int post_wild(struct tq_recv_req *recv)
 	struct tq_ctx *ctx = recv->ctx;
 	struct tq_unexpected *message;
 
-	tq_policy_wild(ctx, recv->rank, recv->tag);
+	tq_rx_policy_wild(ctx, recv->rank, recv->tag);
 	message = tq_match_overtake(ctx, recv->rank, recv->tag);
 	if (message && (tq_recall_would_fit(ctx, recv->rank, recv->tag) ||
 			tq_match_find(ctx, recv->rank, recv->tag, recv->order) != message))

@@ -4,7 +4,7 @@
 #define TQ_PROTO_RX_OBJECTS_H
 
 #include "proto/objects.h"
-#include "proto/pays.h"
+#include "proto/policy.h"
 
 enum tq_recv_req_state {
 	TQ_RECV_REQ_POSTED,  /* in a posted queue of the library */
@@ -134,7 +134,7 @@ struct tq_rx_tuple {
 	uint32_t held_came;         /* and how many */
 	bool recalled;              /* RECALLED has come: */
 	uint32_t due;               /* deliveries that it counts */
-	/* policy.c: */
+	/* rx_policy.c: */
 	enum tq_no_queue no_queue;
 	bool gave_back;            /* the last recall was because the queue didn't pay */
 	struct tq_share early;     /* eager messages that came before their receive */

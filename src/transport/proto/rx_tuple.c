@@ -13,6 +13,7 @@
 #include "proto/recv_mem.h"
 #include "proto/recv_req.h"
 #include "proto/rx_objects.h"
+#include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
 
@@ -67,7 +68,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 	}
 	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
 		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_policy_refuse(tuple, is_short, &idle);
+	after = tq_rx_policy_refuse(tuple, is_short, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);
 	if (!after) {
@@ -75,7 +76,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 			return;
 		tuple->no_queue = TQ_NO_QUEUE_LIMIT;
 		TQ_COUNT(core->stats, refused_limit);
-		after = 64; /* neither SRQs nor handles come back soon */
+		after = TQ_AFTER_SCARCE;
 	}
 	TQ_COUNT(core->stats, offers_refused);
 	m.after = tq_put32(after);

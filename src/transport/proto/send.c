@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "proto/buf.h"
-#include "proto/giveback.h"
+#include "proto/tx_policy.h"
 #include "proto/msg.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
@@ -137,13 +137,13 @@ static int send_direct(struct tq_send_req *send)
 		return -EAGAIN;
 	if (!ends_now(send, true) && need_user(send))
 		return -ENOMEM;
-	has_notice = tq_giveback_wants_notice(tuple, send);
+	has_notice = tq_tx_policy_wants_notice(tuple, send);
 	rc = tq_send_req_post(send, lane);
 	if (rc)
 		return rc;
 	tq_tx_tuple_posted(tuple, send, lane);
 	if (has_notice)
-		tq_giveback_notice(tuple, send->seq);
+		tq_tx_policy_notice(tuple, send->seq);
 	return 0;
 }
 
@@ -275,8 +275,6 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 
 /* ---- start ---- */
 
-#define LONG_WEIGHT 32u /* TQ_RECALL_LONG */
-
 /* Consumes the message's sequence numbers. */
 static void numbers_used(const struct sending *sending)
 {
@@ -285,9 +283,7 @@ static void numbers_used(const struct sending *sending)
 	sending->pair->cseq++;
 	if (tuple) {
 		tuple->seq++;
-		tuple->sent += tuple->long_counts && sending->buf->len > tq_eager_max(sending->core)
-				       ? LONG_WEIGHT
-				       : 1;
+		tuple->sent += tq_tx_policy_weight(tuple, sending->buf->len);
 	} else if (sending->first) {
 		tq_tx_tuple_first(sending->pair, sending->tag);
 	}
@@ -382,7 +378,7 @@ bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint6
 	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
 		return false;
 	tuple = find_tuple(ctx, rank, tag);
-	return (tuple && tq_giveback_is_crowded(tuple)) ||
+	return (tuple && tq_tx_policy_is_crowded(tuple)) ||
 	       core->ops->control_moves(core->net, ctx->peers[rank]->link);
 }
 
@@ -392,5 +388,5 @@ void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
 
 	tq_assert_held(ctx->core->lock);
 	if (tuple)
-		tq_giveback_crowded(tuple);
+		tq_tx_policy_crowded(tuple);
 }

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "proto/buf.h"
-#include "proto/pays.h"
+#include "proto/policy.h"
 #include "proto/pieces.h"
 #include "proto/req.h"
 #include "proto/settings.h"

@@ -5,17 +5,14 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "proto/giveback.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
+#include "proto/policy.h"
 #include "proto/send_req.h"
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
+#include "proto/tx_policy.h"
 #include "proto/tx_tuple_table.h"
-
-/* Messages that an offered tuple sends through the control lane while it waits for a hold
- * lane. */
-#define OFFER_WAIT 8u
 
 /*
  * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet;
@@ -120,7 +117,7 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *tuple)
 	tq_tx_lane_set_waiting(tuple, false);
 	/* When all lanes are busy the tuple switches nevertheless: RTS whose receives are
 	 * posted are granted then. */
-	if (!tq_tx_lane_get(tuple) && tuple->sent < OFFER_WAIT) {
+	if (!tq_tx_lane_get(tuple) && tuple->sent < TQ_OFFER_WAIT) {
 		tq_tx_lane_set_waiting(tuple, true);
 		return;
 	}
@@ -213,7 +210,7 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 	tq_send_req_set(send, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(tuple->granted, send);
 	run_granted(tuple);
-	tq_giveback_announced(tuple, seq, len);
+	tq_tx_policy_announced(tuple, seq, len);
 }
 
 /* ---- recall ---- */

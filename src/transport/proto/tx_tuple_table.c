@@ -6,11 +6,9 @@
 #include <stdlib.h>
 
 #include "proto/pair.h"
+#include "proto/policy.h"
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
-
-/* Records with a recent message that are passed over to forget one without. */
-#define SPARED_MAX 8
 
 bool tq_tx_tuple_quiet(const struct tq_tx_tuple *tuple)
 {
@@ -77,7 +75,7 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 
 		if (!tq_tx_tuple_quiet(tuple)) {
 			park(core, tuple);
-		} else if (!tuple->used || spared == SPARED_MAX) {
+		} else if (!tuple->used || spared == TQ_SPARED_MAX) {
 			tq_tx_tuple_free(tuple);
 		} else {
 			spared++;
@@ -91,12 +89,10 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 /*
  * Many programs give each message a tag of its own. Making a record and forgetting another takes
  * longer than all else about a short message, so a tuple gets its record with its second message:
- * the first one leaves a name in a table. As names overwrite each other, one tuple in GUESS gets
+ * the first one leaves a name in a table. As names overwrite each other, one tuple in TQ_GUESS gets
  * its record with its first message. A tuple that goes on does not stay without a record for
  * long.
  */
-#define GUESS 16u
-
 static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
 {
 	const struct tq_ctx *ctx = pair->ctx;
@@ -127,7 +123,7 @@ static bool had_first(struct tq_pair *pair, int32_t tag)
 static bool guesses(struct tq_core *core)
 {
 	core->dice = core->dice * 1664525 + 1013904223;
-	return core->dice >> 16 < 0x10000 / GUESS;
+	return core->dice >> 16 < 0x10000 / TQ_GUESS;
 }
 
 static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)

@@ -6,14 +6,14 @@
  * hold costs.
  *
  * The sender can't see holds, and the receiver doesn't see the message before its receive. So
- * some direct messages are announced by a NOTICE, by which the receiver counts (policy.c). What
+ * some direct messages are announced by a NOTICE, by which the receiver counts (rx_policy.c). What
  * the sender sees by itself are messages that find no lane free, because other tuples' messages
  * are held.
  */
-#include "proto/giveback.h"
+#include "proto/tx_policy.h"
 
 #include "proto/msg.h"
-#include "proto/pays.h"
+#include "proto/policy.h"
 #include "proto/peer.h"
 #include "proto/settings.h"
 #include "proto/tx_objects.h"
@@ -31,13 +31,18 @@ static bool goes_at_once(const struct tq_tx_tuple *tuple)
 	       tuple->direct->prev->buf.len <= tq_eager_limit(tuple->pair->ctx->core);
 }
 
-bool tq_giveback_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
+uint32_t tq_tx_policy_weight(const struct tq_tx_tuple *tuple, uint64_t len)
+{
+	return tuple->long_counts && !can_go_eagerly(tuple, len) ? TQ_LONG_WEIGHT : 1;
+}
+
+bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
 {
 	return tq_has_notice(tuple->pair->ctx->core, tuple->base, send->seq) &&
 	       can_go_eagerly(tuple, send->buf.len) && goes_at_once(tuple);
 }
 
-void tq_giveback_notice(struct tq_tx_tuple *tuple, uint32_t seq)
+void tq_tx_policy_notice(struct tq_tx_tuple *tuple, uint32_t seq)
 {
 	struct tq_msg_notice m = {
 		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
@@ -60,7 +65,7 @@ static void give_back(struct tq_tx_tuple *tuple)
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_giveback_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
+void tq_tx_policy_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
 {
 	if (tuple->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(tuple, len) ||
 	    !tq_is_sampled(tuple->base, seq))
@@ -70,7 +75,7 @@ void tq_giveback_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len
 		give_back(tuple);
 }
 
-bool tq_giveback_is_crowded(const struct tq_tx_tuple *tuple)
+bool tq_tx_policy_is_crowded(const struct tq_tx_tuple *tuple)
 {
 	if (tuple->state == TQ_TX_TUPLE_DIRECT)
 		return tuple->gave_back ||
@@ -78,9 +83,9 @@ bool tq_giveback_is_crowded(const struct tq_tx_tuple *tuple)
 	return tuple->state == TQ_TX_TUPLE_RECALLING;
 }
 
-void tq_giveback_crowded(struct tq_tx_tuple *tuple)
+void tq_tx_policy_crowded(struct tq_tx_tuple *tuple)
 {
 	if (tuple->state == TQ_TX_TUPLE_DIRECT && !tuple->gave_back &&
-	    tq_giveback_is_crowded(tuple))
+	    tq_tx_policy_is_crowded(tuple))
 		give_back(tuple);
 }

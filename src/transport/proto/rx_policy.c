@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which tuples may have a queue: those whose short messages find their receives posted, and that
- * wildcards and probes leave alone. Each recall for a wildcard costs a round trip, so a tuple has
- * to receive `backoff` messages in quiet before it is offered a queue again, and twice as many
- * after each further recall.
+ * wildcards and probes leave alone (POLICY.md). Each recall for a wildcard costs a round trip, so a
+ * tuple has to receive `backoff` messages in quiet before it is offered a queue again.
  *
  * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The wildcard
  * leaves its number (ctx->wild_at) where a tuple finds it when its next message comes: with its
  * tag, its source, or for all.
  */
-#include "proto/policy.h"
+#include "proto/rx_policy.h"
 
 #include <stdlib.h>
 
-#include "proto/pays.h"
+#include "proto/policy.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/settings.h"
 #include "proto/wild.h"
 
-#define BACKOFF_MAX   64u  /* times wild_backoff */
-#define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
-/* For tuples whose queue didn't pay, which costs more than the recall. */
-#define BACKOFF_ASKED     1024u
-#define BACKOFF_ASKED_MAX 16u /* times that */
-#define AFTER_LIMIT       16u /* messages until a tuple asks again for which there was no room */
-/* For tuples whose messages come early; odd, so that short and long ones that alternate ask in
- * turn. */
-#define AFTER_EARLY       33u
-#define AFTER_EARLY_AGAIN 257u /* its sender had given the queue back */
-#define WILDTAGS_MAX      256u /* tags remembered per context */
-#define IDLE_AFTER \
-	8u /* times the number of queues: messages to others, after which a tuple is idle */
 #define QUIET_MAX (1u << 30)
 
 struct tq_wildtag {
@@ -46,7 +32,7 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 
 	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), wildtag);
 	if (!wildtag) {
-		if (HASH_COUNT(ctx->wildtags) >= WILDTAGS_MAX) {
+		if (HASH_COUNT(ctx->wildtags) >= TQ_WILDTAGS_MAX) {
 			wildtag = ctx->wildtags; /* the oldest */
 			HASH_DEL(ctx->wildtags, wildtag);
 		} else if (!(wildtag = malloc(sizeof(*wildtag)))) {
@@ -60,7 +46,7 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 	wildtag->at = ctx->wild_at;
 }
 
-void tq_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
+void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	ctx->wild_at++;
 	if (rank == TQ_ANY_SOURCE && tag == TQ_ANY_TAG)
@@ -84,7 +70,7 @@ static void disturbed(struct tq_rx_tuple *tuple)
 		tuple->backoff = least_backoff(tuple);
 }
 
-void tq_policy_probe(struct tq_rx_tuple *tuple)
+void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 {
 	disturbed(tuple);
 }
@@ -100,7 +86,7 @@ static bool wild_since(const struct tq_rx_tuple *tuple)
 	return wildtag && wildtag->at > tuple->seen;
 }
 
-void tq_policy_message(struct tq_rx_tuple *tuple)
+void tq_rx_policy_message(struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
@@ -113,12 +99,12 @@ void tq_policy_message(struct tq_rx_tuple *tuple)
 	tuple->seen = ctx->wild_at;
 }
 
-void tq_policy_short(struct tq_rx_tuple *tuple, bool early)
+void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early)
 {
 	tq_share_count(&tuple->early, early);
 }
 
-bool tq_policy_direct(struct tq_rx_tuple *tuple, bool early)
+bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early)
 {
 	tq_share_count(&tuple->late, early);
 	return tq_share_exceeds(&tuple->late, tuple->pair->ctx->core->params);
@@ -142,7 +128,7 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	}
 }
 
-void tq_policy_software(const struct tq_rx_tuple *tuple)
+void tq_rx_policy_software(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_stats *stats = core->stats;
@@ -168,24 +154,22 @@ void tq_policy_software(const struct tq_rx_tuple *tuple)
 	}
 }
 
-uint32_t tq_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
+uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 {
-	uint32_t least = least_backoff(tuple), most = BACKOFF_MAX;
+	uint32_t least = 0;
 
 	tuple->no_queue = no_queue_after(why);
 	tuple->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
-		return AFTER_LIMIT;
-	if (tuple->gave_back) {
-		least = least > BACKOFF_ASKED ? least : BACKOFF_ASKED;
-		most = BACKOFF_ASKED_MAX;
-	} else if (why == TQ_RECALL_BUFFER) {
-		least = least > BACKOFF_FAULT ? least : BACKOFF_FAULT;
-	}
+		return TQ_AFTER_LIMIT;
+	if (tuple->gave_back)
+		least = TQ_BACKOFF_ASKED;
+	else if (why == TQ_RECALL_BUFFER)
+		least = TQ_BACKOFF_FAULT;
 	tuple->quiet = 0;
-	tuple->backoff = 2 * tuple->backoff > least ? 2 * tuple->backoff : least;
-	if (tuple->backoff > least * most)
-		tuple->backoff = least * most;
+	tuple->backoff = least_backoff(tuple);
+	if (tuple->backoff < least)
+		tuple->backoff = least;
 	return tuple->backoff ? tuple->backoff : 1;
 }
 
@@ -206,10 +190,10 @@ static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
 {
 	tuple->no_queue = TQ_NO_QUEUE_LIMIT;
 	TQ_COUNT(tuple->pair->ctx->core->stats, refused_limit);
-	return AFTER_LIMIT;
+	return TQ_AFTER_LIMIT;
 }
 
-uint32_t tq_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
+uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 
@@ -235,21 +219,19 @@ uint32_t tq_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx
 	if (is_short && comes_early(tuple)) {
 		tuple->no_queue = TQ_NO_QUEUE_EARLY;
 		TQ_COUNT(core->stats, refused_early);
-		return tuple->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
+		return tuple->gave_back ? TQ_AFTER_EARLY_AGAIN : TQ_AFTER_EARLY;
 	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all tuples are in use they would only take turns, each for a round trip. */
-		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
+		if (core->lru &&
+		    core->nmessages - core->lru->used_at >= TQ_IDLE_AFTER * core->ntuples)
 			*idle = core->lru;
 		return refuse_for_limit(tuple);
 	}
-	/* The tuple has been in quiet for long: its next recall costs less again. */
-	if (tuple->backoff && tuple->quiet / 4 >= tuple->backoff)
-		tuple->backoff /= 2;
 	return 0;
 }
 
-void tq_policy_free(struct tq_ctx *ctx)
+void tq_rx_policy_free(struct tq_ctx *ctx)
 {
 	struct tq_wildtag *wildtag;
 
