@@ -63,7 +63,6 @@ int tq_connections_open(struct tq_net *net)
 	connections->numbers.stats = net->stats;
 	connections->nonce = tq_random();
 	connections->txid = tq_random();
-	connections->due = UINT64_MAX;
 	net->lane_error = tq_lane_error;
 	error = tq_oob_open(net, connections->nonce, handle);
 	if (error) {
@@ -111,17 +110,13 @@ void tq_connections_close(struct tq_net *net)
 int tq_connections_report(struct tq_net *net)
 {
 	struct tq_link *link, **next = &net->connections->broken;
-	uint64_t now;
 	int n = 0;
 
 	tq_links_tear_down(net);
-	if (!*next)
-		return 0;
-	now = tq_now();
 	while ((link = *next)) {
 		struct tq_contact *c = link->contact;
 
-		if (tq_fate_is_open(net, link, now)) {
+		if (tq_fate_is_open(link)) {
 			next = &c->failed_next;
 			continue;
 		}
@@ -147,6 +142,8 @@ static void fail_all(struct tq_net *net, const char *why)
 			link->contact->reported = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
 			     tq_link_name(link), why);
+		/* Nobody can be asked any more. */
+		tq_fate_conclude(net, link);
 	}
 }
 
@@ -173,18 +170,6 @@ void tq_connections_break(struct tq_net *net)
 bool tq_connections_settled(const struct tq_net *net)
 {
 	return !net->connections->failing && !net->connections->broken;
-}
-
-static uint64_t next_look(const struct tq_connections *connections, uint64_t now)
-{
-	const struct tq_link *link;
-	uint64_t due = UINT64_MAX;
-
-	LL_FOREACH2(connections->broken, link, contact->failed_next) {
-		if (tq_fate_due(link, now) < due)
-			due = tq_fate_due(link, now);
-	}
-	return due;
 }
 
 /*
@@ -222,15 +207,15 @@ static void check_peers(struct tq_net *net, uint64_t now)
 		check_peer(net, link);
 }
 
-int tq_connections_poll(struct tq_net *net, uint64_t *next)
+int tq_connections_poll(struct tq_net *net)
 {
 	struct tq_connections *connections = net->connections;
 	int n = 0;
 
-	*next = UINT64_MAX;
 	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
 	    tq_now() >= connections->check_due)
 		check_peers(net, tq_now());
+	tq_timers_poll(net);
 	if (connections->failing || connections->broken)
 		n += tq_connections_report(net);
 	if (connections->hold_freed)
@@ -239,28 +224,10 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 		n += tq_lanes_free_flushed(net);
 	if (connections->nacks_owed && tq_control_drain(net))
 		tq_acks_send(net);
-	if (connections->requests || connections->leaving || connections->cut ||
-	    connections->others_leave || connections->broken) {
-		uint64_t now = tq_now();
-
-		if (connections->others_leave && connections->gone_due <= now)
-			tq_gone_poll(net, now);
-		if (connections->due <= now)
-			n += tq_requests_poll(net, now);
-		if (connections->leaving && connections->bye_due <= now)
-			tq_byes_poll(net, now);
-		*next = connections->due;
-		tq_cut_poll(net, now, next);
-		if (connections->leaving && connections->bye_due < *next)
-			*next = connections->bye_due;
-		if (connections->broken && next_look(connections, now) < *next)
-			*next = next_look(connections, now);
-		if (connections->others_leave && connections->gone_due < *next)
-			*next = connections->gone_due;
-		if (*next != UINT64_MAX)
-			*next = *next > now ? *next - now : 0;
-	}
-	if (connections->failing)
-		*next = 0;
 	return n;
+}
+
+uint64_t tq_connections_next(const struct tq_net *net)
+{
+	return net->connections->failing ? 0 : tq_timers_next(net);
 }

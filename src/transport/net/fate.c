@@ -20,9 +20,9 @@
 #include "net/oob.h"
 #include "net/xrcd.h"
 
-#define PATIENCE     (250 * TQ_MS)
-#define ASK_INTERVAL (20 * TQ_MS)
-#define LOOK_AGAIN   (1 * TQ_MS)
+#define PATIENCE      (250 * TQ_MS)
+#define ASK_INTERVAL  (20 * TQ_MS)
+#define LOOK_INTERVAL (1 * TQ_MS)
 
 /* Mates of the peer that are asked at a time. */
 #define ASKED_AT_A_TIME 4
@@ -39,19 +39,29 @@ bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link)
 	return link->contact->watched && tq_xrcd_has_mark(net, link->nonce) == 0;
 }
 
-void tq_fate_inquire(struct tq_link *link, uint64_t now)
+static tq_timer_fire look;
+
+void tq_fate_inquire(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *c = link->contact;
+	uint64_t now = tq_now();
 
 	c->fate = TQ_FATE_INQUIRED;
 	c->fate_until = now + PATIENCE;
-	c->fate_due = now;
+	tq_timer_arm(net, &c->fate_timer, now, look, link);
 }
 
-void tq_fate_is(struct tq_link *link, enum tq_fate fate)
+void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate)
 {
-	if (link->contact->fate == TQ_FATE_INQUIRED)
-		link->contact->fate = fate;
+	if (link->contact->fate != TQ_FATE_INQUIRED)
+		return;
+	link->contact->fate = fate;
+	tq_timer_stop(net, &link->contact->fate_timer);
+}
+
+void tq_fate_conclude(struct tq_net *net, struct tq_link *link)
+{
+	tq_fate_is(net, link, link->contact->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN);
 }
 
 /* Asks some processes of the link's node, others each time. */
@@ -75,29 +85,30 @@ static void ask_mates(struct tq_net *net, struct tq_link *link)
 	c->mates_asked = asked == ASKED_AT_A_TIME ? c->mates_asked + asked : 0;
 }
 
-bool tq_fate_is_open(struct tq_net *net, struct tq_link *link, uint64_t now)
+/* Looks for the mark of the link's process, and asks its mates where that can't be seen from here.
+ */
+static void look(struct tq_net *net, void *owner, uint64_t now)
 {
-	struct tq_contact *c = link->contact;
-
-	if (c->fate != TQ_FATE_INQUIRED)
-		return false;
-	if (tq_fate_has_died(net, link)) {
-		c->fate = TQ_FATE_DIED;
-	} else if (now >= c->fate_until || net->broken_reason) {
-		c->fate = c->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN;
-	} else if (now >= c->fate_due) {
-		c->fate_due = now + ASK_INTERVAL;
-		if (!c->watched)
-			ask_mates(net, link);
-	}
-	return c->fate == TQ_FATE_INQUIRED;
-}
-
-uint64_t tq_fate_due(const struct tq_link *link, uint64_t now)
-{
+	struct tq_link *link = owner;
 	const struct tq_contact *c = link->contact;
 
-	return c->watched || c->fate_due <= now ? now + LOOK_AGAIN : c->fate_due;
+	if (tq_fate_has_died(net, link)) {
+		tq_fate_is(net, link, TQ_FATE_DIED);
+		return;
+	}
+	if (now >= c->fate_until) {
+		tq_fate_conclude(net, link);
+		return;
+	}
+	if (!c->watched)
+		ask_mates(net, link);
+	tq_timer_arm(net, &link->contact->fate_timer,
+		     now + (c->watched ? LOOK_INTERVAL : ASK_INTERVAL), look, link);
+}
+
+bool tq_fate_is_open(const struct tq_link *link)
+{
+	return link->contact->fate == TQ_FATE_INQUIRED;
 }
 
 /* A process asks whether another one of this node is still there. Where that isn't known, there is
@@ -119,7 +130,7 @@ static void told(struct tq_net *net, const struct tq_link *mate, const struct tq
 	struct tq_link *about = tq_link_by_nonce(net, tq_get64(h->txid));
 
 	if (about && about->node == mate->node && h->status == TQ_OOB_GONE)
-		tq_fate_is(about, TQ_FATE_DIED);
+		tq_fate_is(net, about, TQ_FATE_DIED);
 }
 
 void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *h)

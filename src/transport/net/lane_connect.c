@@ -26,7 +26,7 @@ static void want_hold(struct tq_net *net, struct tq_link *link)
 void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_node *node = lane->node;
-	struct tq_request *rq;
+	struct tq_request *request;
 
 	if (lane->kind == TQ_LANE_HOLD) {
 		DL_DELETE(node->hold, lane);
@@ -45,10 +45,10 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	tq_lane_await_all(net, lane);
 	tq_lane_stop(net, lane);
 	DL_APPEND(net->connections->flushing, lane);
-	while ((rq = lane->requests)) {
-		struct tq_link *link = rq->link;
+	while ((request = lane->requests)) {
+		struct tq_link *link = request->link;
 
-		tq_request_free(net, rq);
+		tq_request_free(net, request);
 		if (lane->kind != TQ_LANE_HOLD) {
 			tq_lane_request(net, link, lane->kind);
 		} else {

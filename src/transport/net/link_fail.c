@@ -16,9 +16,12 @@
 
 /* ---- cutting off ---- */
 
+static tq_timer_fire cut_due;
+
 /*
- * Only one direction may have failed: what the other process sends still comes, and is dropped. So
- * it is told, lest it wait for answers for ever; one that has died doesn't answer.
+ * Tells the link's process that the link has failed here. Only one direction may have failed: what
+ * that process sends still comes, and is dropped, so it would wait for answers for ever. A process
+ * that has died doesn't answer.
  */
 static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
@@ -26,7 +29,7 @@ static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
 
 	tq_oob_send(net, link, &cut, sizeof(cut));
-	c->cut_due = now + c->cut_backoff;
+	tq_timer_arm(net, &c->cut_timer, now + c->cut_backoff, cut_due, link);
 	if (c->cut_backoff < MAX_CUT_BACKOFF)
 		c->cut_backoff *= 2;
 }
@@ -40,7 +43,6 @@ static void cut(struct tq_net *net, struct tq_link *link)
 		return;
 	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	c->cut_backoff = FIRST_CUT_BACKOFF;
-	LL_PREPEND2(net->connections->cut, link, contact->cut_next);
 	net->nrequests++;
 	say_cut(net, link, now);
 }
@@ -50,8 +52,18 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 	if (!link->contact->cut_until)
 		return;
 	link->contact->cut_until = 0;
-	LL_DELETE2(net->connections->cut, link, contact->cut_next);
+	tq_timer_stop(net, &link->contact->cut_timer);
 	net->nrequests--;
+}
+
+static void cut_due(struct tq_net *net, void *owner, uint64_t now)
+{
+	struct tq_link *link = owner;
+
+	if (now >= link->contact->cut_until)
+		tq_link_cut_end(net, link);
+	else
+		say_cut(net, link, now);
 }
 
 /* ---- failing ---- */
@@ -83,7 +95,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 		return;
 	tq_link_mark_failed(net, link);
 	if (how == TQ_FAIL_LOST && !tq_link_is_closing(link, TQ_THERE))
-		tq_fate_inquire(link, tq_now());
+		tq_fate_inquire(net, link);
 	va_start(args, format);
 	link->contact->why = sentence(link, how, format, args);
 	va_end(args);
@@ -116,7 +128,7 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 
 	if (!link)
 		return;
-	tq_fate_is(link, TQ_FATE_LIVES);
+	tq_fate_is(net, link, TQ_FATE_LIVES);
 	if (h->type == TQ_OOB_CUT_ACK) {
 		tq_link_cut_end(net, link);
 		return;
@@ -126,22 +138,4 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 	tq_link_quiet(net, link, TQ_THERE);
 	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
 		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
-}
-
-void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due)
-{
-	struct tq_link *link, *next;
-
-	LL_FOREACH_SAFE2(net->connections->cut, link, next, contact->cut_next) {
-		struct tq_contact *c = link->contact;
-
-		if (now >= c->cut_until) {
-			tq_link_cut_end(net, link);
-			continue;
-		}
-		if (now >= c->cut_due)
-			say_cut(net, link, now);
-		if (c->cut_due < *due)
-			*due = c->cut_due;
-	}
 }

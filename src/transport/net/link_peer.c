@@ -99,6 +99,9 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 		}
 	}
 	tq_link_cut_end(net, link);
+	tq_timer_stop(net, &c->fate_timer);
+	tq_timer_stop(net, &c->bye_timer);
+	tq_timer_stop(net, &c->gone_timer);
 	if (!link->peer)
 		connections->nunnamed--;
 	TQ_LEVEL(net->stats, unnamed, -!link->peer);

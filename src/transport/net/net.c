@@ -107,7 +107,6 @@ void tq_net_close(struct tq_net *net)
 
 int tq_net_work(struct tq_net *net)
 {
-	uint64_t next;
 	int events;
 
 	tq_assert_held(net->lock);
@@ -120,7 +119,7 @@ int tq_net_work(struct tq_net *net)
 	events += tq_rdma_poll(net);
 	if (net->putting)
 		events += tq_put_poll(net);
-	events += tq_connections_poll(net, &next);
+	events += tq_connections_poll(net);
 	return events;
 }
 

@@ -204,7 +204,8 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	tq_oob_send(net, link, &rep, sizeof(rep));
 }
 
-static void keep(struct tq_link *link, const struct tq_oob_req *req)
+/* Keeps a request until the link is a peer's. */
+static void keep(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
 {
 	struct tq_contact *c = link->contact;
 
@@ -212,6 +213,8 @@ static void keep(struct tq_link *link, const struct tq_oob_req *req)
 		if (c->kept[i].hdr.txid.v == req->hdr.txid.v)
 			return;
 	}
+	if (req->kind == TQ_LANE_CONTROL)
+		tq_link_connect(net, link, TQ_THERE);
 	if (c->nkept < TQ_KEPT_REQUESTS)
 		c->kept[c->nkept++] = *req;
 }
@@ -255,7 +258,7 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 
 		/* What it sends can't be delivered before it is a peer; it waits there meanwhile.
 		 */
-		keep(link, req);
+		keep(net, link, req);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
 		return;
 	}
