@@ -54,10 +54,10 @@ static int copy_job(struct tq_ep *ep, const struct tq_job *job)
 
 static void ep_free(struct tq_ep *ep)
 {
-	struct tq_ep_peer *p, *next;
+	struct tq_ep_peer *ep_peer, *next;
 
-	DL_FOREACH_SAFE(ep->peers, p, next)
-		free(p);
+	DL_FOREACH_SAFE(ep->peers, ep_peer, next)
+		free(ep_peer);
 	free((char *)ep->job.dir);
 	free((char *)ep->job.name);
 	free(ep);
@@ -143,7 +143,7 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 
 static bool all_delivered(struct tq_ep *ep)
 {
-	/* First, as it has completions reported that the protocol waits for. */
+	/* First, as this has completions reported that the protocol waits for. */
 	bool control = tq_control_drain(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
@@ -171,13 +171,13 @@ void tq_close(struct tq_ep *ep)
 	struct tq_req *ended;
 
 	if (getpid() != ep->pid)
-		return; /* the parent's queues and memory of the device */
+		return; /* queues and memory of the device are the parent's */
 	tq_share_close(ep);
 	lock(ep);
 	while (!all_delivered(ep))
 		tq_ep_progress(ep);
-	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
-	 * node may still need. */
+	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
+	 * processes of this node may still need. */
 	tq_connections_leave(&ep->net);
 	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
 	       !tq_connections_settled(&ep->net))
@@ -192,11 +192,11 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_complete(ep, ended);
 	lock(ep);
 	tq_ep_release_completed(ep);
-	unlock(ep);
-	/* The protocol gives back what it has of the network; no completion is looked at any more.
-	 */
+	/* The protocol gives its objects of the network back; no completion is looked at any
+	 * more. */
 	tq_core_destroy(&ep->core);
 	tq_net_close(&ep->net);
+	tq_unlock(&ep->lock);
 	ep_free(ep);
 }
 
@@ -214,37 +214,38 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 		struct tq_peer **added)
 {
 	size_t size = strlen(name ? name : "") + 1;
-	struct tq_ep_peer *p = calloc(1, sizeof(*p) + size);
+	struct tq_ep_peer *ep_peer = calloc(1, sizeof(*ep_peer) + size);
 	struct tq_link *link;
 	int error;
 
-	if (!p)
+	if (!ep_peer)
 		return -ENOMEM;
-	memcpy(p->name, name ? name : "", size);
+	memcpy(ep_peer->name, name ? name : "", size);
 	lock(ep);
-	p->peer.self = is_own(ep, address, len);
-	error = tq_link_add(&ep->net, address, len, &p->peer, p->name, &link);
+	ep_peer->peer.self = is_own(ep, address, len);
+	error = tq_link_add(&ep->net, address, len, &ep_peer->peer, ep_peer->name, &link);
 	if (error)
 		goto free_peer;
-	error = tq_core_peer_init(&ep->core, &p->peer, link, link->node);
+	error = tq_core_peer_init(&ep->core, &ep_peer->peer, link, link->node);
 	if (error)
 		goto remove_link;
-	DL_APPEND(ep->peers, p);
+	DL_APPEND(ep->peers, ep_peer);
 	unlock(ep);
-	*added = &p->peer;
+	*added = &ep_peer->peer;
 	return 0;
 remove_link:
 	tq_link_remove(&ep->net, link);
 free_peer:
 	unlock(ep);
-	free(p);
+	free(ep_peer);
 	return error;
 }
 
-/* Sends to other peers may wait for long, and for what the caller does next. */
+/* Returns true if nothing is under way to or from the peer. Sends to other peers may wait for
+ * long, and for what the caller does next. */
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
-	/* First, as it has completions reported that the protocol waits for. */
+	/* First, as this has completions reported that the protocol waits for. */
 	bool control = tq_control_drain_link(&ep->net, peer->link);
 
 	return control && tq_core_peer_idle(peer);
@@ -270,12 +271,12 @@ static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size
 
 static void peer_free(struct tq_ep *ep, struct tq_peer *peer)
 {
-	struct tq_ep_peer *p = container_of(peer, struct tq_ep_peer, peer);
+	struct tq_ep_peer *ep_peer = container_of(peer, struct tq_ep_peer, peer);
 
 	tq_core_peer_fini(&ep->core, peer);
 	tq_link_remove(&ep->net, peer->link);
-	DL_DELETE(ep->peers, p);
-	free(p);
+	DL_DELETE(ep->peers, ep_peer);
+	free(ep_peer);
 }
 
 void tq_peers_remove(struct tq_peer *const peers[], size_t n)
@@ -288,12 +289,13 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	lock(ep);
 	while (!all_idle(ep, peers, n))
 		tq_ep_progress(ep);
-	/* To all before the first answer: each takes until its process gets a core. */
+	/* All goodbyes go before the first answer is awaited: each answer takes until its
+	 * process gets a core. */
 	for (size_t i = 0; i < n; i++)
 		tq_link_leave(&ep->net, peers[i]->link);
 	while (!all_left(ep, peers, n))
 		tq_ep_progress(ep);
-	/* Data that the service thread has left to be copied. */
+	/* Copies data that the service thread has left. */
 	tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++)
 		peer_free(ep, peers[i]);

@@ -54,7 +54,7 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
-	/* The failure and its cause are in the log before the user is told of it. */
+	/* The failure and its cause are in the log before the user is told. */
 	tq_connections_report(&ep->net);
 	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
@@ -63,11 +63,11 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
-	const struct tq_net_limits *l = &ep->net.limits;
+	const struct tq_net_limits *limits = &ep->net.limits;
 
 	if (len <= tq_eager_limit(&ep->core))
 		return 0;
-	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
+	return limits->max_sge > limits->max_srq_sge ? limits->max_sge : limits->max_srq_sge;
 }
 
 /* Makes progress until the message goes eagerly, or nothing is gained by waiting. */
@@ -86,10 +86,11 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	/* One that posts and posts may find a queue full of what is complete. */
+	/* A caller that only posts never polls: finished sends are reaped here, or the queue
+	 * looks full. */
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
 		ep->quiet = TQ_EP_QUIET;
-	/* And it would not see the credit that comes back. */
+	/* The caller would not see the credit that comes back, either. */
 	if (tq_control_waits(&ep->net))
 		tq_ep_poll(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))

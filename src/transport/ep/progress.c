@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress: completions, what is due besides, and ended requests on their way to the user. */
+/* Progress: completions, other work that is due, and ended requests on their way to the user. */
 #include "ep/progress.h"
 
 #include <sched.h>
@@ -40,8 +40,8 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 }
 
 /*
- * What is due besides completions is done after each poll that found some, and now and then; but
- * when a request has ended its owner is told first, who is likely to wait for just that.
+ * Other work than completions is done after each poll that found some, and now and then. But when
+ * a request has ended its owner is told first, who is likely to wait for just that.
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
@@ -61,7 +61,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
 }
 
-/* Called with the lock, returns without it. */
+/* Makes progress. Called with the lock, returns without it. */
 static int progress_unlock(struct tq_ep *ep)
 {
 	struct tq_req *ended = NULL;
@@ -73,7 +73,7 @@ static int progress_unlock(struct tq_ep *ep)
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
 	if (tq_core_has_ended(&ep->core)) {
-		/* The log has said what failed, and why, before the user is told that it did. */
+		/* The log says what failed, and why, before the user is told. */
 		tq_connections_report(&ep->net);
 		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
 							 : tq_core_ended_unfailed(&ep->core);
@@ -97,7 +97,7 @@ int tq_progress(struct tq_ep *ep)
 
 void tq_ep_progress(struct tq_ep *ep)
 {
-	/* Who is waited for may need this core. */
+	/* The process that is waited for may need this core. */
 	if (progress_unlock(ep) <= 0)
 		sched_yield();
 	tq_lock(&ep->lock);

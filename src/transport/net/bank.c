@@ -369,6 +369,7 @@ static void keep(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
 
 void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *b)
 {
+	tq_assert_held(net->lock);
 	if (!b->kept) {
 		LL_PREPEND(net->banks->spare[b->cls], b);
 		return;

@@ -112,6 +112,7 @@ int tq_connections_report(struct tq_net *net)
 	struct tq_link *link, **next = &net->connections->broken;
 	int n = 0;
 
+	tq_assert_held(net->lock);
 	tq_links_tear_down(net);
 	while ((link = *next)) {
 		struct tq_contact *c = link->contact;
@@ -169,6 +170,7 @@ void tq_connections_break(struct tq_net *net)
 
 bool tq_connections_settled(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return !net->connections->failing && !net->connections->broken;
 }
 
@@ -212,6 +214,7 @@ int tq_connections_poll(struct tq_net *net)
 	struct tq_connections *connections = net->connections;
 	int n = 0;
 
+	tq_assert_held(net->lock);
 	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
 	    tq_now() >= connections->check_due)
 		check_peers(net, tq_now());
@@ -229,5 +232,6 @@ int tq_connections_poll(struct tq_net *net)
 
 uint64_t tq_connections_next(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return net->connections->failing ? 0 : tq_timers_next(net);
 }

@@ -120,6 +120,7 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 	void *scratch = net->control->scratch;
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	assert(len >= sizeof(struct tq_msg_hdr) && len <= TQ_MSG_MAX);
 	if (check_open(net, link))
 		return -EIO;
@@ -151,6 +152,7 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	bool data = control->data_link == link; /* a receive waits for them, so no BACKPRESSURE */
 	struct tq_lane *lane;
 
+	tq_assert_held(net->lock);
 	control->data_link = NULL;
 	if (!data && (link->backpressured || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
@@ -171,6 +173,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	struct tq_sg lent = control->lent, *copy = lent.reg ? &lent : NULL;
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	assert(buf == lent.addr);
 	control->lent.reg = NULL;
 	if (check_open(net, link))
@@ -186,6 +189,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 
 bool tq_control_waits(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return net->waiting;
 }
 
@@ -200,6 +204,7 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 	uint32_t len = tq_copy_piece_max(net);
 	struct tq_sg copy;
 
+	tq_assert_held(net->lock);
 	if (!tq_post_ready(net, link, len))
 		return false;
 	if (len > net->limits.max_inline && !tq_copy_has_piece(net)) {
@@ -236,6 +241,7 @@ void tq_control_backpressure(struct tq_net *net, bool stop)
 {
 	struct tq_link *link;
 
+	tq_assert_held(net->lock);
 	net->backpressured = stop;
 	DL_FOREACH2(net->senders, link, senders_next) {
 		if (tq_link_is_open(link))
@@ -301,6 +307,7 @@ static bool drain_node(struct tq_net *net, struct tq_node *node)
 
 bool tq_control_drain_link(struct tq_net *net, struct tq_link *link)
 {
+	tq_assert_held(net->lock);
 	return drain_node(net, link->node) && !link->backlog && !link->puts;
 }
 
@@ -309,6 +316,7 @@ bool tq_control_drain(struct tq_net *net)
 	struct tq_node *node, *next;
 	bool idle = !net->waiting && !net->putting;
 
+	tq_assert_held(net->lock);
 	HASH_ITER(hh, net->nodes, node, next)
 		idle &= drain_node(net, node);
 	return idle;

@@ -121,6 +121,7 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	int size = size_for(len);
 	struct tq_slab *slab;
 
+	tq_assert_held(net->lock);
 	if (size == TQ_COPY_CLASSES)
 		return false;
 	slab = copies->slabs[size];
@@ -241,6 +242,7 @@ static int reserves_open(struct tq_net *net)
 
 bool tq_copy_get_piece(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
+	tq_assert_held(net->lock);
 	return len <= tq_copy_piece_max(net) && reserve_get(net, &net->copies->pieces, len, sg);
 }
 
@@ -260,6 +262,7 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 {
 	struct tq_copies *copies = net->copies;
 
+	tq_assert_held(net->lock);
 	if (sg->reg == &copies->msgs.reg)
 		reserve_put(net, &copies->msgs, sg);
 	else if (sg->reg == &copies->pieces.reg)

@@ -193,6 +193,7 @@ int tq_cq_sweep(struct tq_net *net)
 
 int tq_cq_poll_sends(struct tq_net *net, int budget)
 {
+	tq_assert_held(net->lock);
 	net->scq.look = false;
 	net->scq.skipped = 0;
 	return poll_cq(net, &net->scq, budget);
@@ -203,6 +204,7 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	struct tq_cq *scq = &net->scq;
 	int events = 0;
 
+	tq_assert_held(net->lock);
 	if (scq->awaited || scq->look || scq->starved ||
 	    (scq->used && ++scq->skipped >= LOOK_ANYWAY))
 		events = tq_cq_poll_sends(net, budget);

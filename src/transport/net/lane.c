@@ -141,6 +141,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	struct ibv_send_wr *bad;
 	int rc;
 
+	tq_assert_held(net->lock);
 	assert(done || !(signal || lane->kind == TQ_LANE_HOLD));
 	if (lane->state != TQ_LANE_READY)
 		return -EIO;

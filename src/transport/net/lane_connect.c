@@ -161,6 +161,7 @@ struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum t
 {
 	struct tq_lane **lane = kind == TQ_LANE_CONTROL ? &link->node->control : &link->node->bulk;
 
+	tq_assert_held(net->lock);
 	assert(kind != TQ_LANE_HOLD);
 	if (link->ready[kind])
 		return link->ready[kind];
@@ -181,6 +182,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 	struct tq_node *node = link->node;
 	struct tq_lane *lane, *other = NULL;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return NULL;
 	DL_FOREACH(node->hold, lane) {
@@ -214,6 +216,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 
 void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane)
 {
+	tq_assert_held(net->lock);
 	lane->taken = false;
 	lane->user = NULL;
 	if (net->connections->wants_hold)

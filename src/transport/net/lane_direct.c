@@ -54,6 +54,7 @@ static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
 {
+	tq_assert_held(net->lock);
 	/* With a full send queue there is a signalled send in it, and then this is tried again; in
 	 * the completion queue there is a slot for it. */
 	if (lane->user && !tq_link_has_failed(lane->user))
@@ -80,6 +81,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 	uint64_t size = 0;
 	int rc;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {

@@ -106,6 +106,7 @@ static void say_bye(struct tq_net *net, void *owner, uint64_t now)
 
 void tq_link_leave(struct tq_net *net, struct tq_link *link)
 {
+	tq_assert_held(net->lock);
 	tq_link_close(net, link, TQ_HERE);
 	/* Also to processes whose promise is not needed: they may wait for this one. */
 	link->contact->owes_bye = link->bank || tq_link_is_connected(link);
@@ -122,6 +123,7 @@ static bool has_left(const struct tq_link *link)
 
 bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
 {
+	tq_assert_held(net->lock);
 	return has_left(link) && tq_oob_idle(net);
 }
 
@@ -129,6 +131,7 @@ void tq_connections_leave(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
+	tq_assert_held(net->lock);
 	HASH_ITER(hh, net->connections->links, link, tmp)
 		tq_link_leave(net, link);
 }
@@ -137,6 +140,7 @@ bool tq_connections_left(const struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
+	tq_assert_held(net->lock);
 	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!has_left(link))
 			return false;

@@ -91,6 +91,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 {
 	va_list args;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return;
 	tq_link_mark_failed(net, link);

@@ -24,6 +24,7 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 	struct tq_link *link;
 	int error = tq_address_check(net, bytes, len, &a);
 
+	tq_assert_held(net->lock);
 	if (error)
 		return error;
 	link = tq_link_by_nonce(net, tq_get64(a.nonce));
@@ -51,6 +52,7 @@ struct tq_peer *tq_link_peer(struct tq_net *net, const void *bytes, size_t len)
 	struct tq_address a;
 	struct tq_link *link;
 
+	tq_assert_held(net->lock);
 	if (tq_address_check(net, bytes, len, &a))
 		return NULL;
 	link = tq_link_by_nonce(net, tq_get64(a.nonce));
@@ -118,6 +120,7 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_node *node = link->node;
 
+	tq_assert_held(net->lock);
 	tq_links_tear_down(net);
 	tq_requests_drop(net, link);
 	tq_targets_drop(net, link);

@@ -82,6 +82,7 @@ uint32_t tq_mr_key(const struct tq_mr *mr)
 
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
 {
+	tq_assert_held(net->lock);
 	LL_PREPEND(net->mem->abandoned, mr);
 	TQ_LEVEL(net->stats, abandoned, 1);
 }
@@ -104,6 +105,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 {
 	struct tq_mr *mr = NULL;
 
+	tq_assert_held(net->lock);
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
 	/* A cache may succeed after all, by giving up what is idle. */
@@ -123,6 +125,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
 {
+	tq_assert_held(net->lock);
 	if (net->mem->all[0])
 		return;
 	if (net->cache)

@@ -181,6 +181,7 @@ int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uin
 {
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (!link->puts)

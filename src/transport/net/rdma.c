@@ -291,6 +291,7 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 {
 	struct tq_rdma_op *op;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
@@ -328,6 +329,7 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 	struct tq_rdma_op *op;
 	int rc;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
@@ -390,6 +392,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 
 bool tq_rdma_idle(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return !net->rdma->nops;
 }
 

@@ -154,6 +154,7 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	struct tq_srqs *srqs = net->srqs;
 	struct tq_srq *srq = srqs->idle;
 
+	tq_assert_held(net->lock);
 	/*
 	 * Without a slot of its own a message that is held there might never get a receive: what
 	 * has the others may be waiting for it.
@@ -211,6 +212,7 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 	struct ibv_sge sge[TQ_MAX_PIECES + 1];
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 
+	tq_assert_held(net->lock);
 	assert((uint32_t)nsg <= net->limits.max_srq_sge);
 	if (!r || (srq->posted == srq->slots && !tq_cq_reserve(&net->rcq, 1))) {
 		TQ_COUNT(net->stats, no_queue_slot);
@@ -242,6 +244,7 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {
 	struct tq_srqs *srqs = net->srqs;
 
+	tq_assert_held(net->lock);
 	slots_keep(net, srq, srq->posted);
 	DL_DELETE(srqs->used, srq);
 	if (srq->posted || !safe || srqs->nidle >= (uint32_t)net->params->srq_pool) {
@@ -258,6 +261,7 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 
 bool tq_srqs_withdrawn(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return net->srqs->withdrawn;
 }
 

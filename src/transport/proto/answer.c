@@ -22,7 +22,7 @@ static void drop(struct tq_core *core)
 	TQ_COUNT(core->stats, dropped);
 }
 
-/* The send that an answer to its RTS names; NULL: nothing that this peer may answer now. */
+/* Returns the send that an answer to its RTS names; NULL: none that this peer may answer now. */
 static struct tq_send_req *find_send_req(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
 	struct tq_send_req *send = tq_handle_get(&core->send_reqs, tq_get32(handle));
@@ -121,7 +121,7 @@ void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct t
 	if (!send)
 		return;
 	tuple = send->tx_tuple;
-	/* Only an RTS that could go direct is answered so, and before any RECALL. */
+	/* This is the answer only to an RTS that could go direct, and comes before any RECALL. */
 	if (!tuple || tuple->state != TQ_TX_TUPLE_DIRECT || send->nodirect) {
 		drop(core);
 		return;
@@ -129,7 +129,7 @@ void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct t
 	tq_tx_tuple_grant(tuple, send);
 }
 
-static void tell_written(struct tq_send_req *send, bool failed)
+static void send_written(struct tq_send_req *send, bool failed)
 {
 	struct tq_msg_written m = {
 		.hdr = tq_msg_hdr(TQ_MSG_WRITTEN, 0),
@@ -137,11 +137,12 @@ static void tell_written(struct tq_send_req *send, bool failed)
 		.failed = tq_put32(failed),
 	};
 
-	/* If this fails, so does the peer, and the receive there with it. */
+	/* If this fails, so does the peer, and with it the receive there. */
 	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
-/* The message whose data its receiver grants; NULL: none, or not that much. */
+/* Returns the send whose data the receiver wants; NULL: none, or the receiver wants more than
+ * there is. */
 static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 				   const struct tq_msg_cts *m)
 {
@@ -173,7 +174,7 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 				      tq_get32(m->rkey), send);
 	}
 	if (rc == -ENOMEM) {
-		tell_written(send, true); /* CTS_PIECES will come */
+		send_written(send, true); /* CTS_PIECES will come */
 		return;
 	}
 	if (rc) {
@@ -188,7 +189,7 @@ void tq_on_write_done(struct tq_send_req *send, int status)
 {
 	assert(send->state == TQ_SEND_REQ_WRITING);
 	if (status == 0 && !send->pair->peer->failed)
-		tell_written(send, false);
+		send_written(send, false);
 	tq_send_req_end(send, status);
 }
 
@@ -202,7 +203,7 @@ void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct t
 
 /* ---- held messages ---- */
 
-/* The held message that its receiver asks for again; NULL: nothing that it may ask for. */
+/* Returns the held send whose data the receiver asks for; NULL: none that it may ask for. */
 static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 				     const struct tq_msg_cts_held *m)
 {
@@ -216,7 +217,7 @@ static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 		if (send->seq == tq_get32(m->seq))
 			break;
 	}
-	/* Of one that is inline in its WQE the data may be gone here. */
+	/* The data of a send that is inline in its WQE may be gone here. */
 	if (send && send->reported && send->sg.reg && !send->wanted && length &&
 	    length <= send->buf.len)
 		return send;
@@ -224,8 +225,8 @@ static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 	return NULL;
 }
 
-/* It stays in its lane, so that its tuple's messages stay in order there, and its memory with it:
- * until the receiver has all its data and lets the sink take it. */
+/* The message stays in its lane, so that its tuple's messages stay in order there. Its memory
+ * stays as well, until the receiver has all data and lets the sink take the message. */
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
 {
 	struct tq_send_req *send = find_held(core, peer, m);

@@ -15,7 +15,7 @@
 #include "proto/settings.h"
 #include "proto/unexpected.h"
 
-/* The pair that an envelope names; NULL: nonsense, or no memory. */
+/* Returns the pair that an envelope names; NULL: it makes no sense, or there is no memory. */
 static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 			       const struct tq_msg_env *env)
 {
@@ -33,7 +33,7 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	return pair;
 }
 
-/* The tuple of a message that has come; NULL: there is nothing to do with it. */
+/* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
 static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
@@ -47,14 +47,15 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return NULL;
 	}
-	/* It has no place in the tuple's numbers. */
+	/* Tags that are used once have no place in the numbers of a tuple. */
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_recall(tuple, TQ_RECALL_BUFFER);
 	tq_policy_message(tuple);
 	return tuple;
 }
 
-/* It comes the traditional way, all of it: what is granted counts when it is delivered. */
+/* Counts a message that comes through the control lane. One that is granted counts when it is
+ * delivered. */
 static void count(struct tq_rx_tuple *tuple)
 {
 	tuple->info.traditional++;
@@ -80,13 +81,14 @@ static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct
 
 /* ---- eager ---- */
 
-/* Does the first receive of the tuple take a message of it, whatever its number? */
+/* Returns true if the first receive of the tuple takes a message of it, whatever its number. */
 static bool is_awaited(const struct tq_rx_tuple *tuple)
 {
 	return tuple->posted && !tuple->pair->nfenced && !tuple->pair->ctx->wild;
 }
 
-/* To the receive that it matches, or to the queues. Was the buffer kept? */
+/* Gives the message to the receive that it matches, or to the queues. Returns true if the
+ * buffer was kept. */
 static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint64_t len,
 		   struct tq_bounce *bounce)
 {
@@ -136,8 +138,8 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 
 /* ---- RTS ---- */
 
-/* The receive of this new_message lies in the SRQ already: it is to be sent there. false: it can't.
- */
+/* Answers CTS-DIRECT to an RTS whose receive lies in the SRQ already. Returns false if the
+ * message can't go there. */
 static bool send_direct(const struct tq_unexpected *message)
 {
 	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_DIRECT, 0)};

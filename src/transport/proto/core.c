@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The protocol's frame: its start and end, and what was deferred. */
+/* The protocol's frame: its start and end, and deferred work. */
 #include "proto/core.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ void tq_core_destroy(struct tq_core *core)
 	tq_handles_destroy(&core->rx_tuples);
 }
 
-/* ---- what was deferred ---- */
+/* ---- deferred work ---- */
 
 /* Ends what is under way with the peers that tq_peer_fail() marked. */
 static int poll_failing(struct tq_core *core)
@@ -87,7 +87,7 @@ int tq_core_poll(struct tq_core *core)
 	events += tq_fetch_poll(core);
 	if (core->removed)
 		tq_ctxs_reap(core);
-	/* Records that were needed until now. */
+	/* Some records are no longer needed. */
 	tq_tx_tuples_trim(core, 0);
 	tq_rx_tuples_trim(core, 0);
 	return events;

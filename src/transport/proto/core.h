@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The protocol: MPI's matching over tuple queues (PROTOCOL.md), as state machines that know no
- * verbs and no threads. The network below is struct tq_net_ops; whoever calls holds the endpoint's
- * lock. ep/ calls the functions tq_core_*() of this header and of ctxs.h, peers.h, probe.h, recv.h,
- * req.h and send.h.
+ * verbs and no threads. The network below is struct tq_net_ops; the caller holds the endpoint's
+ * lock, which is asserted. ep/ calls the functions tq_core_*() of this header and of ctxs.h,
+ * peers.h, probe.h, recv.h, req.h and send.h.
  */
 #ifndef TQ_PROTO_CORE_H
 #define TQ_PROTO_CORE_H
@@ -16,7 +16,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 		  struct tq_stats *stats);
 /* Frees all; no request ends by that. */
 void tq_core_destroy(struct tq_core *core);
-/* Does what was deferred: copies, pieces, receives that wait for room, the ends of peers that have
+/* Does deferred work: copies, pieces, receives that wait for room, the ends of peers that have
  * failed. Returns how much. With core->service set, only what touches no user data. */
 int tq_core_poll(struct tq_core *core);
 /* Returns true if nothing that was sent is still needed here. */

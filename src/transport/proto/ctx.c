@@ -17,7 +17,7 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 
 	if (!ctx || ctx->id != id)
 		HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
-	/* Its last receive has ended, and tq_ctxs_reap() not been there yet. */
+	/* The last receive of a removed context has ended; tq_ctxs_reap() has yet to see that. */
 	if (ctx && ctx->removed && !ctx->nrecvs) {
 		tq_ctx_unname(ctx);
 		return NULL;
@@ -27,7 +27,7 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 	return ctx;
 }
 
-/* In a context that was removed, peers may be gone. */
+/* Returns true if the rank has failed, or is gone, as peers of removed contexts may be. */
 static bool has_failed(const struct tq_ctx *ctx, int rank)
 {
 	return !ctx->peers[rank] || ctx->peers[rank]->failed;

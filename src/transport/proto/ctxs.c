@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of contexts. One that its user removes stays for what is under way in it. */
+/* The life of contexts. A context that its user removes stays until nothing is under way in it. */
 #include "proto/ctxs.h"
 
 #include <errno.h>
@@ -144,7 +144,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 	tq_assert_held(core->lock);
 	if (!ctx->nrecvs)
 		tq_ctx_unname(ctx);
-	/* Its senders' tuples stay until their receivers let go of them: here, and there. */
+	/* Tuples stay until both sides have let go of them, so all queues go back now. */
 	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
 		tq_recall(rx_tuple, TQ_RECALL_REMOVED);
 	}
@@ -172,7 +172,8 @@ static bool pair_quiet(const struct tq_pair *pair)
 	return true;
 }
 
-/* Nothing is under way, and no peer has a handle of anything in it that it may still use. */
+/* Returns true if nothing is under way, and no peer has a handle of anything in the context
+ * that it may still use. */
 static bool ctx_quiet(const struct tq_ctx *ctx)
 {
 	int rank;
@@ -212,7 +213,7 @@ void tq_ctxs_destroy(struct tq_core *core)
 		pairs_free(ctx);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		pairs_free(ctx);
-	tq_core_srqs_gone(core); /* nobody waits for them */
+	tq_core_srqs_gone(core); /* nobody waits for the SRQs any more */
 	for (ctx = core->removed; ctx; ctx = next) {
 		next = ctx->removed_next;
 		if (ctx->named)

@@ -15,7 +15,8 @@
 
 /* ---- held ---- */
 
-/* The data of a matched probe may be wanted late: others need the pool's memory. */
+/* Moves the data of a matched probe out of the pool, as others need that, and the data may be
+ * wanted late. */
 static int move_out(struct tq_recv_req *recv)
 {
 	struct tq_sg own = {.addr = malloc(recv->sg.len), .len = recv->sg.len};
@@ -89,7 +90,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 		held_delivered(recv, len, status);
 	else
 		direct_delivered(recv, len, status);
-	/* In most cases its connection has failed amid a message. */
+	/* In most cases the connection has failed amid a message. */
 	if (error)
 		tq_peer_fail(peer, error);
 }

@@ -19,11 +19,11 @@
 
 /* ---- control messages ---- */
 
-/* A message of a tuple: what its context keeps, or takes up later. */
+/* Hands a message of a tuple to its context, or keeps it until the context is here. */
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
+	const struct tq_msg_eager *m = msg; /* an RTS begins alike */
 	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
 
 	if (!ctx) {
@@ -110,7 +110,8 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 	tq_assert_held(core->lock);
 	assert(send->state == TQ_SEND_REQ_DIRECT || send->state == TQ_SEND_REQ_AGAIN);
 	core->changed = true;
-	/* A direct message has no header: what its lane lost nobody can name. */
+	/* A direct message has no header, so nobody can name the messages that a lane has
+	 * lost. */
 	if (status)
 		tq_peer_fail(peer, "a message to a tuple queue could not be sent");
 	else if (send->state == TQ_SEND_REQ_AGAIN)

@@ -22,7 +22,6 @@
 
 /* ---- the end ---- */
 
-/* All wanted bytes are there. */
 void tq_fetch_complete(struct tq_recv_req *recv)
 {
 	bool truncated = recv->req.status.length > recv->wanted;
@@ -34,7 +33,7 @@ void tq_fetch_complete(struct tq_recv_req *recv)
 	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
 }
 
-static void tell_fin(struct tq_peer *peer, uint32_t send_req)
+static void send_fin(struct tq_peer *peer, uint32_t send_req)
 {
 	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0), .send_req = tq_put32(send_req)};
 
@@ -82,7 +81,7 @@ static void fetch_eager(struct tq_recv_req *recv, struct tq_unexpected *message)
 	}
 }
 
-/* All is there; but what came before it, and is yet to be copied, ends first. */
+/* Ends a receive whose data are there, but after those before it that are yet to be copied. */
 static void complete_in_turn(struct tq_recv_req *recv)
 {
 	if (recv->req.core->service && recv->req.core->copies)
@@ -143,7 +142,7 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 	recv->send_req = message->send_req;
 	tq_unexpected_free(message);
 	if (!recv->wanted) {
-		tell_fin(recv->pair->peer, recv->send_req);
+		send_fin(recv->pair->peer, recv->send_req);
 		complete_in_turn(recv);
 		return;
 	}
@@ -166,7 +165,7 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 	}
 	recv->handle = tq_handle_new(&core->recv_reqs, recv);
 	if (!recv->handle) {
-		/* Its sender waits for an answer, and there is none that says so. */
+		/* The sender waits for an answer, and no answer says that there is none. */
 		tq_peer_fail(recv->pair->peer,
 			     "there is no memory left to receive a message from it");
 		tq_recv_req_end(recv, -ENOMEM);
@@ -188,11 +187,11 @@ void tq_on_read_done(struct tq_recv_req *recv, int status)
 	}
 	TQ_COUNT(core->stats, recv_rget);
 	TQ_COUNT_N(core->stats, recv_rget_bytes, recv->wanted);
-	tell_fin(recv->pair->peer, recv->send_req);
+	send_fin(recv->pair->peer, recv->send_req);
 	tq_fetch_complete(recv);
 }
 
-/* The receive that a message of the peer names, if it is in that state. */
+/* Returns the receive that a message of the peer names, if the receive is in that state. */
 static struct tq_recv_req *by_handle(struct tq_core *core, const struct tq_peer *peer,
 				     uint32_t handle, enum tq_recv_req_state state)
 {
@@ -251,7 +250,7 @@ static void drop_pieces(struct tq_recv_req *recv)
 	}
 }
 
-/* Pieces that came in service mode go to the user's buffer, in their order. */
+/* Copies pieces that came in service mode to the user's buffer, in their order. */
 static void copy_pieces(struct tq_recv_req *recv)
 {
 	struct tq_unexpected *message;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sender's part in the question whether a tuple's queue pays. A message that comes before its
- * receive is held: the adapter pauses after the RNR NAK, and tries again. One that could go eagerly
- * would be at hand when its receive comes, and gains far less time in a queue than one hold costs.
+ * The sender's part in the decision whether a tuple's queue pays. A message that comes before its
+ * receive is held: the adapter pauses after the RNR NAK, and tries again. A message that could go
+ * eagerly would be at hand when its receive comes, and gains far less time in a queue than one
+ * hold costs.
  *
- * The sender can't see holds, and the receiver doesn't see the message before its receive. So some
- * direct messages are announced by a NOTICE, by which the receiver counts (policy.c). What the
- * sender sees by itself are messages that find no lane free, as other tuples' are held.
+ * The sender can't see holds, and the receiver doesn't see the message before its receive. So
+ * some direct messages are announced by a NOTICE, by which the receiver counts (policy.c). What
+ * the sender sees by itself are messages that find no lane free, because other tuples' messages
+ * are held.
  */
 #include "proto/giveback.h"
 
@@ -21,8 +23,8 @@ static bool can_go_eagerly(const struct tq_tx_tuple *tuple, uint64_t len)
 	return len <= tq_eager_max(tuple->pair->ctx->core);
 }
 
-/* Returns true if the lane takes the message to the receiver as soon as the control lane takes the
- * NOTICE: nothing long is before it. */
+/* Returns true if the lane takes the message to the receiver as soon as the control lane takes
+ * the NOTICE, because nothing long is before the message. */
 static bool goes_at_once(const struct tq_tx_tuple *tuple)
 {
 	return !tuple->direct ||

@@ -18,9 +18,9 @@
 /* ---- no memory can be registered ---- */
 
 /*
- * Bytes that its receive must have room for: those that are wanted, as the sink takes the rest. But
- * a message that is longer than the sink may be held, from when receives were promised to be long
- * enough (TQ_CTX_EXACT_LENGTH).
+ * Returns the number of bytes that a held message's receive must have room for: those that are
+ * wanted, as the sink takes the rest. But a message that is longer than the sink may be held, if
+ * receives were promised to be long enough (TQ_CTX_EXACT_LENGTH) when it was sent.
  */
 static uint64_t room_for(const struct tq_recv_req *recv)
 {
@@ -29,7 +29,7 @@ static uint64_t room_for(const struct tq_recv_req *recv)
 	return len > recv->req.core->limits->max_direct ? len : recv->wanted;
 }
 
-/* Memory for the data of a matched probe, which has no user's buffer yet. */
+/* Gets memory for the data of a matched probe, which has no user's buffer yet. */
 static bool own_buffer(struct tq_recv_req *recv)
 {
 	recv->sg = (struct tq_sg){.addr = malloc(recv->wanted), .len = recv->wanted};
@@ -39,10 +39,11 @@ static bool own_buffer(struct tq_recv_req *recv)
 }
 
 /*
- * The HCA can't place the message anywhere, and nothing says that it ever can: what has the memory
- * may be waiting for this message. So its sender, who has it as long as it is held, sends the data
- * in pieces, which need no registration. It is matched, so that changes no order. When all are
- * here, an empty receive takes what its lane holds: not earlier, as that ends the send.
+ * Asks for the data in pieces, because the HCA can't place the message anywhere and may never be
+ * able to: the owner of the memory may be waiting for this message. The sender has the data as
+ * long as the message is held, and pieces need no registration. The message is matched, so that
+ * changes no order. When all pieces are here, an empty receive takes the message off its lane:
+ * not earlier, as that ends the send.
  */
 static int ask_again(struct tq_recv_req *recv)
 {
@@ -50,7 +51,7 @@ static int ask_again(struct tq_recv_req *recv)
 	struct tq_msg_cts_held m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_HELD, 0)};
 
 	if (room_for(recv) <= core->limits->eager_max)
-		return -ENOMEM; /* the reserve is enough for it, and comes back */
+		return -ENOMEM; /* the reserve is long enough, and is given back soon */
 	if (recv->req.status.length > core->limits->max_direct) {
 		tq_peer_fail(recv->pair->peer,
 			     "no memory can be registered for a message that it holds, "
@@ -76,7 +77,7 @@ static int ask_again(struct tq_recv_req *recv)
 	return -EAGAIN;
 }
 
-/* It is still the first of its tuple's that wait for room. */
+/* The receive is still the first of its tuple's that wait for room. */
 void tq_held_again(struct tq_recv_req *recv)
 {
 	tq_handle_free(&recv->req.core->recv_reqs, recv->handle);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who takes what: MPI's order over posted receives and unexpected messages, with the fence around
- * tuples that are being recalled (PROTOCOL.md).
+ * Which receive takes which message: MPI's order over posted receives and unexpected messages,
+ * with the fence around tuples that are being recalled (PROTOCOL.md).
  *
- * Between two calls nothing is left that could be matched. So a new message concerns only the first
- * posted receive that fits it; only the end of a recall, or of a wildcard while a recall is open,
- * is reason to look at queues again.
+ * Between two calls nothing is left that could be matched. So a new message concerns only the
+ * first posted receive that fits it; only the end of a recall, or of a wildcard while a recall is
+ * open, is a reason to look at queues again.
  *
- * No pending wildcard fits a tuple that is OFFERED or DIRECT: it recalled those when it was posted,
- * and while it waits no tuple that it fits is offered. Receives of a DIRECT tuple thus depend on
- * nothing but their tuple, and rx_tuple.c places them.
+ * No pending wildcard fits a tuple that is OFFERED or DIRECT: the wildcard recalled such tuples
+ * when it was posted, and while it waits no tuple that it fits is offered. So receives of a
+ * DIRECT tuple depend on nothing but their tuple, and rx_tuple.c places them.
  *
- * Where messages may overtake each other (TQ_CTX_OVERTAKING), a receive takes the first message of
- * any tuple that is here, and waits for no other tuple's recall.
+ * Where messages may overtake each other (TQ_CTX_OVERTAKING), a receive takes the first message
+ * of any tuple that is here, and waits for no other tuple's recall.
  */
 #include "proto/match.h"
 
@@ -25,11 +25,11 @@
 #include "proto/unexpected.h"
 #include "proto/wild.h"
 
-/* Messages that are looked at for one that may overtake those before it. */
+/* Messages that are looked at to find one that may overtake those before it. */
 #define OVERTAKE_LOOK 32
 
-/* Is a tuple being recalled that the receive could match? Then it takes nothing from this sender:
- * a held message may yet turn out to come first. */
+/* Returns true if a tuple is being recalled that the receive could match. Then the receive
+ * takes nothing from this sender, because a held message may yet turn out to come first. */
 static bool fenced(const struct tq_pair *pair, int32_t tag)
 {
 	struct tq_rx_tuple *tuple;
@@ -60,8 +60,8 @@ static struct tq_unexpected *first_of(const struct tq_pair *pair, int32_t tag)
 	return NULL;
 }
 
-/* The pair's message that the receive takes: its first that fits, unless an earlier receive may yet
- * claim that; never the next one instead. */
+/* Returns the pair's message that the receive takes: its first that fits, unless an earlier
+ * receive may yet claim that one. Never the next one instead. */
 static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, uint64_t order)
 {
 	struct tq_unexpected *message;
@@ -73,8 +73,8 @@ static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, 
 		return NULL;
 	if (tq_wild_first(pair->ctx, pair->rank, message->tag, order))
 		return NULL;
-	/* An earlier exact receive would have taken it: nothing keeps it from that but what keeps
-	 * this one too. */
+	/* An earlier exact receive would have taken the message: only what keeps this receive
+	 * from it could keep the earlier one. */
 	assert(!message->rx_tuple->posted || message->rx_tuple->posted->order >= order);
 	return message;
 }
@@ -100,7 +100,8 @@ static bool may_overtake(const struct tq_ctx *ctx, int32_t tag)
 	return ctx->flags & TQ_CTX_OVERTAKING && (tag >= 0 || tag == TQ_ANY_TAG);
 }
 
-/* Is it the next message of its tuple, in which no queue has a part? */
+/* Returns true if this is the next message of its tuple, and no queue has a part in that
+ * tuple. */
 static bool may_go(const struct tq_unexpected *message)
 {
 	const struct tq_rx_tuple *tuple = message->rx_tuple;
@@ -137,7 +138,7 @@ struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t ta
 	return NULL;
 }
 
-/* The first posted receive that fits a message of the tuple. */
+/* Returns the first posted receive that fits a message of the tuple. */
 static struct tq_recv_req *first_receive(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_pair *pair = tuple->pair;
@@ -149,7 +150,7 @@ static struct tq_recv_req *first_receive(const struct tq_rx_tuple *tuple)
 	return wild ? wild : tuple->posted;
 }
 
-/* recv leaves its posted queue for message message, which is in no queue. */
+/* Takes a receive out of its posted queue, for a message that is in no queue. */
 static void match(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	if (recv->rx_tuple) {
@@ -162,7 +163,8 @@ static void match(struct tq_recv_req *recv, struct tq_unexpected *message)
 	tq_fetch(recv, message);
 }
 
-/* Does recv take a message that has just come, although its sender is fenced? */
+/* Returns true if the receive takes a message that has just come although its sender is
+ * fenced. */
 static bool overtakes(const struct tq_unexpected *message, const struct tq_recv_req *recv)
 {
 	const struct tq_rx_tuple *tuple = message->rx_tuple;
@@ -201,9 +203,10 @@ void tq_match_arrival(struct tq_unexpected *message)
 }
 
 /*
- * One pass is enough. A message that was skipped stays so when later ones go: its first receive is
- * still there, or it would have been that receive's first message. And what a receive that went has
- * kept from later receives comes later in the walk, or is another pair's (tq_match_settle()).
+ * One pass is enough. A message that was skipped stays when later ones go: its first receive is
+ * still there, or the message would have been that receive's first. A message that a matched
+ * receive has kept from later receives comes later in the walk, or is another pair's
+ * (tq_match_settle()).
  */
 void tq_match_pair(struct tq_pair *pair)
 {

@@ -12,9 +12,9 @@ struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, u
 struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag);
 /* Gives a new message to its receive, else to the queues. */
 void tq_match_arrival(struct tq_unexpected *message);
-/* Matches what can be matched in a pair, after a fence of it is gone. */
+/* Matches a pair's messages, after a fence of it is gone. */
 void tq_match_pair(struct tq_pair *pair);
-/* Matches what waited behind wildcards that have gone. */
+/* Matches messages that waited behind wildcards that have gone. */
 void tq_match_settle(struct tq_ctx *ctx);
 
 #endif

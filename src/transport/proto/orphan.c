@@ -21,9 +21,10 @@ struct tq_orphan {
 };
 
 /*
- * What one peer can have here of them. Each RTS has a handle there. It sends nothing eagerly any
- * more when it is told that unexpected_limit is passed; until then credits may go to it once more,
- * and what it has queued still comes. So twice the limit, and what its credits allow, is beyond it.
+ * Orphans that one peer can have here. Each RTS has a handle at the peer. The peer sends nothing
+ * eagerly any more when it is told that unexpected_limit is passed; until then credits may go to
+ * it once more, and what it has queued still comes. So twice the limit, and what its credits
+ * allow, is more than a correct peer can have.
  */
 #define ORPHAN_RTS_MAX (1u << TQ_HANDLE_INDEX_BITS)
 #define ORPHAN_CREDITS 1024u

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers: how they begin, fail and go; and what is asked about them. */
+/* Peers: how they begin, fail and go; and questions about them. */
 #include "proto/peers.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
 	tq_assert_held(core->lock);
-	/* Contexts that were removed may still wait for it to recall their tuples. */
+	/* Contexts that were removed may still wait for the peer to answer recalls. */
 	tq_core_peer_failed(core, peer);
 	tq_ctxs_peer_gone(core, peer);
 	tq_orphans_drop(core, peer);

@@ -2,12 +2,12 @@
 /*
  * Which tuples may have a queue: those whose short messages find their receives posted, and that
  * wildcards and probes leave alone. Each recall for a wildcard costs a round trip, so a tuple has
- * to receive `backoff` messages in quiet before it is offered again, and twice as many after each
- * further recall.
+ * to receive `backoff` messages in quiet before it is offered a queue again, and twice as many
+ * after each further recall.
  *
- * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. It leaves its
- * number (ctx->wild_at) where a tuple finds it when its next message comes: with its tag, its
- * source, or for all.
+ * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The wildcard
+ * leaves its number (ctx->wild_at) where a tuple finds it when its next message comes: with its
+ * tag, its source, or for all.
  */
 #include "proto/policy.h"
 
@@ -21,16 +21,18 @@
 
 #define BACKOFF_MAX   64u  /* times wild_backoff */
 #define BACKOFF_FAULT 256u /* least, for tuples whose receives or messages don't suit a queue */
-/* For those whose queue didn't pay, which does not cost the recall alone. */
+/* For tuples whose queue didn't pay, which costs more than the recall. */
 #define BACKOFF_ASKED     1024u
 #define BACKOFF_ASKED_MAX 16u /* times that */
-#define AFTER_LIMIT       16u /* messages until a tuple asks again that found no room */
-/* And whose messages come early; odd, so that short and long ones that alternate ask in turn. */
+#define AFTER_LIMIT       16u /* messages until a tuple asks again for which there was no room */
+/* For tuples whose messages come early; odd, so that short and long ones that alternate ask in
+ * turn. */
 #define AFTER_EARLY       33u
 #define AFTER_EARLY_AGAIN 257u /* its sender had given the queue back */
 #define WILDTAGS_MAX      256u /* tags remembered per context */
-#define IDLE_AFTER        8u /* times the number of queues: messages to others, until it is idle */
-#define QUIET_MAX         (1u << 30)
+#define IDLE_AFTER \
+	8u /* times the number of queues: messages to others, after which a tuple is idle */
+#define QUIET_MAX (1u << 30)
 
 struct tq_wildtag {
 	int32_t tag;
@@ -48,7 +50,7 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 			wildtag = ctx->wildtags; /* the oldest */
 			HASH_DEL(ctx->wildtags, wildtag);
 		} else if (!(wildtag = malloc(sizeof(*wildtag)))) {
-			return; /* then a tuple is promoted too early */
+			return; /* then a tuple gets its queue too early */
 		} else {
 			TQ_LEVEL(ctx->core->stats, wild_tags, 1);
 		}
@@ -188,10 +190,10 @@ uint32_t tq_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 }
 
 /*
- * A short message that is here already needs one copy when its receive comes. With a queue its
- * sender would hold it, and other tuples' messages might find no lane. (By NOTICE the same is
- * learnt where it shows later.) Long ones wait at their sender either way: one that asks is not
- * refused for that.
+ * Returns true if the tuple's short messages come early. An early message needs one copy when its
+ * receive comes. With a queue its sender would hold it, and other tuples' messages might find no
+ * lane. (NOTICE shows this for direct messages.) Long messages wait at their sender either way,
+ * so a long one that asks is not refused for that.
  */
 static bool comes_early(const struct tq_rx_tuple *tuple)
 {
@@ -212,10 +214,10 @@ uint32_t tq_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx
 	struct tq_core *core = tuple->pair->ctx->core;
 
 	*idle = NULL;
-	/* Nobody would recall it. */
+	/* Nobody would recall the queue. */
 	if (tuple->pair->ctx->removed)
 		return QUIET_MAX;
-	/* Its old queue is still in use for held messages. */
+	/* The old queue is still in use for held messages. */
 	if (tuple->state != TQ_RX_TUPLE_CONTROL || tuple->srq)
 		return 1;
 	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
@@ -236,12 +238,12 @@ uint32_t tq_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx
 		return tuple->gave_back ? AFTER_EARLY_AGAIN : AFTER_EARLY;
 	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
-		/* If all are in use they would only take turns, each for a round trip. */
+		/* If all tuples are in use they would only take turns, each for a round trip. */
 		if (core->lru && core->nmessages - core->lru->used_at >= IDLE_AFTER * core->ntuples)
 			*idle = core->lru;
 		return refuse_for_limit(tuple);
 	}
-	/* It has been good for long: the next recall costs less again. */
+	/* The tuple has been in quiet for long: its next recall costs less again. */
 	if (tuple->backoff && tuple->quiet / 4 >= tuple->backoff)
 		tuple->backoff /= 2;
 	return 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Probes look at the queues as a receive would that is posted now. What the sender's HCA holds is
- * not in them, so they recall the tuples that they look at.
+ * Probes look at the queues as a receive would that is posted now. Held messages are not in the
+ * queues, so probes recall the tuples that they look at.
  *
- * A message that a matched probe takes may be received after later ones of its tuple. A held one
- * would be in the lane's way until then: it is drained at once, into memory of the library.
+ * A message that a matched probe takes may be received after later ones of its tuple. A held
+ * message would be in the lane's way until then, so it is drained at once, into memory of the
+ * library.
  */
 #include "proto/probe.h"
 
@@ -26,10 +27,11 @@
 
 struct tq_msg {
 	struct tq_ctx *ctx;
-	struct tq_unexpected *message; /* in no queue; NULL: it was held */
-	struct tq_recv_req *drain;     /* its receive, of the library, that takes a held one */
+	struct tq_unexpected *message; /* in no queue; NULL: the message was held */
+	struct tq_recv_req *drain;     /* the library's receive that takes a held message */
 	bool drained;
-	struct tq_recv_req *taker; /* tq_core_mrecv() came before it was drained */
+	struct tq_recv_req
+		*taker; /* the user's receive, if it came before the message was drained */
 };
 
 static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **message)
@@ -81,7 +83,7 @@ int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *s
 	return rc;
 }
 
-/* The drained data, and what is known of the message, to the receive that wants them. */
+/* Gives the drained data, and the message's status, to the receive that wants them. */
 static void hand_over(struct tq_msg *msg, struct tq_recv_req *recv)
 {
 	struct tq_recv_req *drain = msg->drain;
@@ -107,7 +109,7 @@ static void hand_over(struct tq_msg *msg, struct tq_recv_req *recv)
 		tq_fetch_unbounce(recv);
 }
 
-/* A held message that a matched probe took has been drained, or is lost. */
+/* Called when a held message that a matched probe took has been drained, or is lost. */
 static void drained(struct tq_recv_req *drain, int error)
 {
 	struct tq_msg *msg = drain->msg;
@@ -177,7 +179,7 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 	} else if (msg->drained) {
 		hand_over(msg, recv);
 	} else {
-		tq_recv_req_to(recv, TQ_RECV_REQ_HELD); /* it can't be cancelled any more */
+		tq_recv_req_to(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
 		msg->taker = recv;
 	}
 	return tq_recv_req_started(recv, req, status);
@@ -190,7 +192,8 @@ static uint64_t messages(const struct tq_tuple_info *info)
 	return info->direct + info->traditional;
 }
 
-/* Into its place in the list of the busiest, if it has one. */
+/* Puts a report into its place in the list of the busiest, if it has one. Returns the list's
+ * length. */
 static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_tuple_info *info)
 {
 	int i = used < n ? used : n - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How recalls begin: the tuple is fenced, and its sender told. What the recall has found,
- * rx_tuple_end.c takes up.
+ * How recalls begin: the tuple is fenced, and its sender asked. rx_tuple_end.c does what the
+ * answers say.
  */
 #include "proto/recall.h"
 
@@ -80,7 +80,7 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	tq_recall_fence(tuple);
 	count_recall(core->stats, why);
 	tuple->info.recalls++;
-	/* The sender may be out of its library: its service thread shall hear of it. */
+	/* The sender may be out of its library: this wakes its service thread. */
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 

@@ -121,13 +121,13 @@ bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
 static void cancel(struct tq_recv_req *recv, int error)
 {
 	if (recv->state == TQ_RECV_REQ_SRQ) {
-		/* The HCA may be filling it: the recall says whether it did. */
+		/* The HCA may be filling the buffer: the recall says whether it did. */
 		recv->cancelling = error;
 		tq_recall(recv->rx_tuple, TQ_RECALL_CANCEL);
 		return;
 	}
 	if (recv->state != TQ_RECV_REQ_POSTED)
-		return; /* it has matched */
+		return; /* has matched */
 	if (recv->rx_tuple) {
 		DL_DELETE(recv->rx_tuple->posted, recv);
 		tq_rx_tuple_rest(recv->rx_tuple);
@@ -135,7 +135,7 @@ static void cancel(struct tq_recv_req *recv, int error)
 		DL_DELETE(recv->ctx->wild, recv);
 	}
 	tq_recv_req_end(recv, error);
-	/* Others may have waited behind it. */
+	/* Other receives may have waited behind this one. */
 	recv->ctx->wild_gone = true;
 }
 

@@ -11,7 +11,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
  * come says then that its message was early. */
 bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag);
 int tq_core_cancel(struct tq_req *req);
-/* Ends with `error` what has this tag and has not matched yet. */
+/* Ends with `error` receives with this tag that have not matched yet. */
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error);
 
 #endif

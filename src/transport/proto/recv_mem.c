@@ -41,8 +41,8 @@ bool tq_recv_mem_bounce(struct tq_recv_req *recv, uint64_t len, bool held)
 	if (recv->sg.reg)
 		return true;
 	free(recv->sg.addr);
-	/* Nothing more can be registered: the pool of copies is registered already. That may be
-	 * used up by messages that are held at their receivers, and those wait for this one. */
+	/* Nothing more can be registered; the pool of copies is registered already. Messages
+	 * that are held at their receivers may have used that up, and wait for this receive. */
 	recv->pooled = core->ops->copy_get(core->net, len, &recv->sg) ||
 		       (held && len <= core->limits->eager_max &&
 			core->ops->reserve_get(core->net, len, &recv->sg));

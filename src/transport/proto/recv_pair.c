@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives from a peer in a context, when that ends; and what is asked about them. */
+/* Receives from a peer in a context, when that ends; and questions about them. */
 #include "proto/recv_pair.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
 
-/* Messages that the peer still has are lost with it. */
+/* Drops messages whose data are lost with the peer. */
 static void drop_unfetched(struct tq_pair *pair)
 {
 	struct tq_unexpected *message, *next;

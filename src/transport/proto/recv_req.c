@@ -100,7 +100,7 @@ int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq
 
 void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state)
 {
-	if (recv->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
+	if (recv->state == TQ_RECV_REQ_POSTED) /* else, before PIECES, it is in the list */
 		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
 	tq_recv_req_to(recv, state);
 }

@@ -62,10 +62,10 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 	uint32_t after;
 
 	if (tuple->state == TQ_RX_TUPLE_OFFERED || tuple->state == TQ_RX_TUPLE_DIRECT) {
-		TQ_COUNT(core->stats, dropped); /* it has it */
+		TQ_COUNT(core->stats, dropped); /* the sender has the queue */
 		return;
 	}
-	if (!tuple->srq) /* else its receives are what was promised when it was made */
+	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
 		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_policy_refuse(tuple, is_short, &idle);
 	if (idle)
@@ -101,8 +101,8 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		return; /* the recall is under way to it */
 
-	/* All that it sent before on the control lane is here: what is left of it takes the numbers
-	 * before that of the first direct message. */
+	/* All messages that were sent before SWITCH are here. Those that are left take the
+	 * numbers before that of the first direct message. */
 	for (message = tuple->unexpected; message; message = message->tuple_next)
 		n++;
 	tuple->base = tq_get32(m->seq);
@@ -126,8 +126,8 @@ static void used(struct tq_core *core, struct tq_rx_tuple *tuple)
 }
 
 /*
- * Posts recv, which is in no queue, for the tuple's next position. What is too scattered for the
- * HCA is received elsewhere first if it is short.
+ * Posts a receive, which is in no queue, for the tuple's next position. A short one whose buffer
+ * is too scattered for the HCA is received in memory of the library first.
  */
 static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
@@ -151,7 +151,7 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	return 0;
 }
 
-/* The next position goes to recv, which is in no queue. */
+/* Gives the next position to a receive, which is in no queue. */
 static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
 	struct tq_unexpected *message = tuple->unexpected;
@@ -172,9 +172,9 @@ static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 }
 
 /*
- * recv, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
- * delivery. When nothing is in there that could be delivered, the device itself refuses: then, as
- * for a buffer that can't be posted, the tuple is recalled.
+ * Called when the first receive that waits couldn't be posted. If the SRQ or the CQ is full, it
+ * waits for a delivery. If nothing is in there that could be delivered, the device itself
+ * refuses: then the tuple is recalled, as for a buffer that can't be posted.
  */
 static void wait_or_recall(struct tq_rx_tuple *tuple, int why)
 {

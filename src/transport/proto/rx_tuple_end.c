@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The end of a tuple's queue. When the sender has answered a recall, and all deliveries that it
- * counts were seen, it is known which receives and messages have met (PROTOCOL.md). A failed sender
- * ends the queue at once.
+ * The end of a tuple's queue. When the sender has answered a recall, and all deliveries that the
+ * answer counts were seen, it is known which receives have got a message (PROTOCOL.md). A failed
+ * sender ends the queue at once.
  */
 #include "proto/rx_tuple_end.h"
 
@@ -21,12 +21,13 @@
 
 /* ---- the queue goes ---- */
 
-/* The SRQ goes; what was in it is withdrawn by that. */
+/* Gives the SRQ back, which withdraws the receives in it. */
 static void put_srq(struct tq_rx_tuple *tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 
-	/* A peer that failed, or was removed, was not heard: it may still hold messages for it. */
+	/* A peer that failed, or was removed, has not answered: it may still hold messages for
+	 * the SRQ. */
 	core->ops->srq_put(core->net, tuple->srq, !tuple->pair->peer->failed);
 	tuple->srq = NULL;
 	tuple->nsrq = 0;
@@ -45,7 +46,7 @@ void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple)
 		put_srq(tuple);
 }
 
-/* Receives that the SRQ has given back take their old place: before all that wait. */
+/* Gives receives that were in the SRQ their old place: before all that wait. */
 static void receives_back(struct tq_rx_tuple *tuple)
 {
 	struct tq_recv_req *recv;
@@ -72,7 +73,7 @@ static void end_cancelled(struct tq_rx_tuple *tuple)
 	tq_rx_tuple_rest(tuple);
 }
 
-/* RECALLED came; when all deliveries that it counts were seen too, the recall is over. */
+/* Ends the recall when RECALLED has come and all deliveries that it counts were seen. */
 static void try_close(struct tq_rx_tuple *tuple)
 {
 	struct tq_pair *pair = tuple->pair;
@@ -81,7 +82,7 @@ static void try_close(struct tq_rx_tuple *tuple)
 	if (!tuple->recalled || tuple->delivered != tuple->due)
 		return;
 	if (tuple->held && tuple->in_srq) {
-		/* Its HCA would have delivered the one into the other. */
+		/* The HCA would have delivered the messages into the receives. */
 		tq_peer_fail(pair->peer, "it holds messages that have receives");
 		return;
 	}
@@ -103,8 +104,8 @@ static void try_close(struct tq_rx_tuple *tuple)
 
 void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	/* Not always the first: the tuple may have gone to another lane, and nothing keeps order
-	 * between the completions of two connections. */
+	/* This is not always the first one: the tuple may have gone to another lane, and
+	 * nothing keeps order between the completions of two connections. */
 	DL_DELETE(tuple->in_srq, recv);
 	tuple->nsrq--;
 	tuple->delivered++;
@@ -119,9 +120,9 @@ void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 /* ---- what the sender says ---- */
 
 /*
- * What a peer can hold here at most. A quarter of a send completion queue is for messages on hold
- * lanes (net/lane.c), and that has 8192 entries or, as adapters round up, twice as many; and those
- * that have been delivered meanwhile may not have been seen.
+ * Messages that a peer can hold here at most. A quarter of a send completion queue is for
+ * messages on hold lanes (net/lane.c), and that has 8192 entries or, as adapters round up, twice
+ * as many. Some that have been delivered meanwhile may not have been seen here.
  */
 #define HELD_MAX 8192u
 
@@ -171,7 +172,7 @@ void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_
 
 	if (!tuple)
 		return;
-	/* No more can be due than there are receives. */
+	/* There can't be more deliveries than receives. */
 	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled ||
 	    tq_get32(m->held) != tuple->held_came ||
 	    tq_get32(m->delivered) - tuple->delivered > tuple->nsrq) {
@@ -206,7 +207,7 @@ void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error)
 	tuple->nheld = 0;
 	if (tuple->room)
 		DL_DELETE2(core->room, tuple, room_prev, room_next);
-	tuple->room = NULL; /* those are in pair->active too */
+	tuple->room = NULL; /* these receives are in pair->active too */
 	while ((recv = tuple->in_srq)) {
 		DL_DELETE(tuple->in_srq, recv);
 		tq_recv_req_lost(recv, error);

@@ -83,8 +83,9 @@ struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
 		pair->recent_rx_tuples[tq_pair_recent(tag)] = tuple;
 		return tuple;
 	}
-	tq_rx_tuples_trim(core, 1); /* tags that are used once leave a record each */
-	/* Likely the memory that was just given back, which calloc() would not take. */
+	tq_rx_tuples_trim(core, 1); /* each tag that is used once leaves a record */
+	/* calloc() would not take the memory that was just given back, which is likely in the
+	 * cache. */
 	tuple = malloc(sizeof(*tuple));
 	if (!tuple)
 		return NULL;

@@ -19,12 +19,12 @@
 #include "proto/tx_tuple.h"
 #include "proto/tx_tuple_table.h"
 
-/* What a call of tq_core_send() is about. */
+/* The arguments of a call of tq_core_send(). */
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
-	struct tq_tx_tuple *tx_tuple; /* NULL: doesn't go to a tuple queue */
-	bool first;                   /* of its tuple, which has no record yet */
+	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
+	bool first;                   /* the first of its tuple, which has no record yet */
 	int32_t tag;
 	const struct tq_buf *buf;
 	unsigned flags;
@@ -68,8 +68,8 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
 	return send;
 }
 
-/* Empty messages that wait for their receive after they have ended for their users: the pool of
- * copies, which bounds the others, has no part in these. */
+/* Sends of empty messages that wait for their receive after they have ended for their users.
+ * The pool of copies, which bounds the others, has no part in these. */
 #define EMPTY_MAX 16384u
 
 /* Returns true if the send is locally complete when it is posted, to a lane of its tuple or as an
@@ -85,8 +85,8 @@ static bool ends_now(const struct tq_send_req *send, bool is_direct)
 }
 
 /*
- * Gets the user of a send that is about to be posted, if that was deferred and the send does not
- * end by that. Last of all that may fail for want of memory. -ENOMEM.
+ * Gets the user of a send that is about to be posted, if that was deferred and posting does not
+ * end the send. The last step that may fail for want of memory. -ENOMEM.
  */
 static int need_user(struct tq_send_req *send)
 {
@@ -102,7 +102,7 @@ static int need_user(struct tq_send_req *send)
 	return 0;
 }
 
-/* It was never sent. */
+/* Ends a send whose message was never sent. */
 static int give_up(struct tq_send_req *send, int error)
 {
 	send->req.detached = true;
@@ -117,7 +117,7 @@ static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
 	return tq_min64(tuple->max_len, tuple->pair->ctx->core->limits->max_send);
 }
 
-/* -EAGAIN: it goes by RTS; -ENOMEM. */
+/* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
 static int send_direct(struct tq_send_req *send)
 {
 	struct tq_core *core = send->req.core;
@@ -149,8 +149,8 @@ static int send_direct(struct tq_send_req *send)
 
 /* ---- through the control lane ---- */
 
-/* Would the message itself gain from a tuple queue? One that can't be sent to it only makes the
- * receiver recall. */
+/* Returns true if the message itself can go to a tuple queue. One that can't would only make
+ * the receiver recall the queue. */
 static bool suits_direct(const struct sending *sending)
 {
 	return sending->buf->len <= direct_limit(sending->tx_tuple) &&
@@ -175,7 +175,7 @@ static uint32_t asks(const struct sending *sending)
 	return sending->tx_tuple && suits_direct(sending) ? tq_tx_tuple_ask(sending->tx_tuple) : 0;
 }
 
-/* -EAGAIN: no buffer, or the peer wants no more. */
+/* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
 static int send_eager(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
@@ -200,17 +200,16 @@ static int send_eager(const struct sending *sending)
 	return 0;
 }
 
-/* Returns true for a synchronous send to the process itself, which ends with its receive: the user
- * may look at the send next, and a direct one may complete later. */
+/* Returns true for a synchronous send to the process itself, which ends with its receive: the
+ * user may look at the send next, and a direct send may complete later. */
 static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
 {
 	return pair->peer->self && flags & TQ_SEND_SYNC;
 }
 
 /*
- * Gets the memory that the answers to an RTS may need. It is got in advance where a read or a
- * direct send may be asked for, and where a copy lets the send end at once. Returns the RTS's
- * flags.
+ * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
+ * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
 static uint8_t rts_memory(struct tq_send_req *send)
 {
@@ -236,7 +235,8 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 {
 	struct tq_core *core = sending->core;
 	uint8_t flags = rts_memory(send);
-	/* Its receive may lie in the tuple's queue: to grant that, the service threads will do. */
+	/* The receive may lie in the tuple's queue; then the service threads can grant and
+	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
 	uint32_t ask = asks(sending);
 	struct tq_msg_rts m;
@@ -277,7 +277,7 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 
 #define LONG_WEIGHT 32u /* TQ_RECALL_LONG */
 
-/* The message has its numbers: the next ones are for the next. */
+/* Consumes the message's sequence numbers. */
 static void numbers_used(const struct sending *sending)
 {
 	struct tq_tx_tuple *tuple = sending->tx_tuple;

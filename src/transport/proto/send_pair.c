@@ -28,7 +28,7 @@ void tq_send_pair_failed(struct tq_pair *pair, int error)
 			tq_send_pieces_end(send, error);
 			continue;
 		default:
-			continue; /* the HCA has it: it ends with its completion */
+			continue; /* the HCA has the message: the send ends with its completion */
 		}
 		tq_send_req_end(send, error);
 	}

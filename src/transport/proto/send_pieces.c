@@ -18,7 +18,8 @@ void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state
 	DL_APPEND2(send->req.core->pieces, send, pieces_prev, pieces_next);
 }
 
-/* 1: sent; 0: no room now; <0. */
+/* Sends the next piece. Returns 1 if it was sent, 0 if there is no room now, or a negative
+ * error. */
 static int send_piece(struct tq_send_req *send)
 {
 	struct tq_core *core = send->req.core;

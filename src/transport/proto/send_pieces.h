@@ -9,7 +9,7 @@
 void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state);
 /* Ends that; no more are sent. */
 void tq_send_pieces_end(struct tq_send_req *send, int error);
-/* Sends what can go now. Returns how much that was. */
+/* Sends the pieces that can go now. Returns their number. */
 int tq_send_pieces_poll(struct tq_core *core);
 
 #endif

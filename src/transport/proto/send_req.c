@@ -67,9 +67,9 @@ void tq_send_req_end(struct tq_send_req *send, int error)
 
 /*
  * Returns true if the message should go from a copy: the send ends at once then, and nothing need
- * be registered. A caller that waits for the end anyway gains from that a little further: the copy
- * takes less than to wait for the acknowledgement, before which that caller posts no receive for
- * the answer. What is too scattered for the HCA is copied in any case.
+ * be registered. A caller that waits for the end gains from a copy at greater lengths, because
+ * the copy takes less time than the acknowledgement, before which that caller posts no receive
+ * for the answer. A message that is too scattered for the HCA is copied in any case.
  */
 bool tq_send_req_wants_copy(const struct tq_send_req *send)
 {
@@ -105,7 +105,7 @@ bool tq_send_req_load(struct tq_send_req *send)
 
 	if (send->sg.reg || send->buf.len == 0)
 		return true;
-	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
+	/* The service thread comes here for a CTS, and leaves the user's data alone. */
 	if (tq_send_req_wants_copy(send) && !core->service) {
 		if (core->ops->copy_get(core->net, send->buf.len, &send->sg)) {
 			send->copied = true;
@@ -131,7 +131,7 @@ bool tq_send_req_load(struct tq_send_req *send)
 
 /* ---- direct ---- */
 
-/* Returns true if the completion may be reported late: nobody waits for it. */
+/* Returns true if the completion may be reported late, because nobody waits for it. */
 static bool may_linger(const struct tq_send_req *send)
 {
 	if (send->state != TQ_SEND_REQ_NEW || send->flags & TQ_SEND_SYNC ||

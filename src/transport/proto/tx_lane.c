@@ -85,8 +85,8 @@ void tq_tx_lane_put(struct tq_tx_tuple *tuple)
 	tuple->lane = NULL;
 }
 
-/* Takes the lane of a tuple that has nothing on it: the least recently used one to the same peer,
- * or another of its node, which the peer may have to confirm first. */
+/* Takes the lane of a tuple that has nothing on it: the least recently used tuple to the same
+ * peer, or else to its node, whose lane the peer may have to confirm first. */
 static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_tx_tuple *tuple, *victim = peer->idle_lanes->tuples;
@@ -107,8 +107,8 @@ struct tq_lane *tq_tx_lane_get(struct tq_tx_tuple *tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 
-	/* What is on the bulk lane must be complete before a hold lane may be used: nothing keeps
-	 * order between two connections. */
+	/* Sends on the bulk lane must be complete before a hold lane may be used: nothing
+	 * keeps order between two connections. */
 	if (tuple->lane || tuple->direct)
 		return tuple->lane;
 	tuple->lane = core->ops->lane_get(core->net, tuple->pair->peer->link);

@@ -13,13 +13,15 @@
 #include "proto/tx_objects.h"
 #include "proto/tx_tuple_table.h"
 
-/* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
+/* Messages that an offered tuple sends through the control lane while it waits for a hold
+ * lane. */
 #define OFFER_WAIT 8u
 
 /*
- * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet; and
- * those that may wait for one or have a queue, for as long as their receivers let them. Beyond that
- * no queue is asked for: nobody else bounds the records that this needs.
+ * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet;
+ * and tuples that may wait for an answer or have a queue, for as long as their receivers let
+ * them. Beyond that no queue is asked for, because nothing else bounds the records that this
+ * needs.
  */
 #define ASKED_MAX  1024u
 #define QUEUED_MAX 65536u
@@ -42,7 +44,7 @@ static const uint16_t next_states[TQ_TX_TUPLE_STATES] = {
 
 static const struct tq_states states = {"tx_tuple", state_names, next_states};
 
-/* The one place where a tuple's state changes. */
+/* Changes the state; the one place that does. */
 static void set_state(struct tq_tx_tuple *tuple, enum tq_tx_tuple_state to)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
@@ -68,7 +70,7 @@ uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 
-	/* Held messages of a life that was recalled keep its SRQ. */
+	/* Held messages of a recalled queue keep its SRQ. */
 	if (tuple->state != TQ_TX_TUPLE_CONTROL || tuple->direct || tuple->sent < tuple->ask_at)
 		return 0;
 	if (tuple->pair->peer->nasked >= ASKED_MAX || core->ntx_tuples_queued >= QUEUED_MAX) {
@@ -116,8 +118,8 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *tuple)
 	};
 
 	tq_tx_lane_set_waiting(tuple, false);
-	/* When all lanes are busy it goes over nevertheless: RTS of a tuple whose receives are
-	 * posted are granted. */
+	/* When all lanes are busy the tuple switches nevertheless: RTS whose receives are
+	 * posted are granted then. */
 	if (!tq_tx_lane_get(tuple) && tuple->sent < OFFER_WAIT) {
 		tq_tx_lane_set_waiting(tuple, true);
 		return;
@@ -162,7 +164,7 @@ void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, str
 	tq_send_req_set(send, TQ_SEND_REQ_DIRECT);
 }
 
-/* Posts what CTS-DIRECT has granted, in order. A full lane goes on with its next completion. */
+/* Posts granted sends, in order. When the lane is full, its next completion goes on with them. */
 static void run_granted(struct tq_tx_tuple *tuple)
 {
 	struct tq_send_req *send;
@@ -173,13 +175,14 @@ static void run_granted(struct tq_tx_tuple *tuple)
 		lane = tuple->on_bulk ? NULL : tq_tx_lane_get(tuple);
 		rc = tq_send_req_post(send, lane);
 		if (rc == -EAGAIN && tuple->direct) {
-			/* Those before it may be lazy: then no completion would come by itself. */
+			/* The sends before this one may be lazy: then no completion would come
+			 * by itself. */
 			send->req.core->ops->report(send->req.core->net, tuple->lane);
 			return;
 		}
 		if (rc == -EAGAIN) {
-			/* No completion of its own will say when there is room: the bulk lane
-			 * queues. */
+			/* No completion of this tuple will say when there is room, so the bulk
+			 * lane takes the send: it queues. */
 			lane = NULL;
 			rc = tq_send_req_post(send, lane);
 		}
@@ -220,9 +223,9 @@ static bool has_receive(const struct tq_tx_tuple *tuple, const struct tq_send_re
 	return tq_seq_before(send->seq, tuple->base + tuple->position);
 }
 
-/* Names what is held: those that the receiver has posted nothing for. They stay on their lane. -1:
- * the peer has failed. */
-static int tell_held(struct tq_tx_tuple *tuple, uint32_t *count)
+/* Names the held messages: those that the receiver has posted nothing for. They stay on their
+ * lane. Returns -1 if the peer has failed. */
+static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 {
 	struct tq_msg_held m = {.rx_tuple = tq_put32(tuple->rx_tuple)};
 	struct tq_send_req *send;
@@ -250,7 +253,7 @@ static int tell_held(struct tq_tx_tuple *tuple, uint32_t *count)
 	return 0;
 }
 
-/* The life of the SRQ is over, as far as its last message is gone. */
+/* Ends the tuple's use of the SRQ, unless held messages are left. */
 static void life_done(struct tq_tx_tuple *tuple)
 {
 	if (tuple->direct)
@@ -260,7 +263,8 @@ static void life_done(struct tq_tx_tuple *tuple)
 	tuple->rx_tuple = 0;
 }
 
-/* Until the last one of its direct sends is reported, the tuple can't ask for a queue again. */
+/* Ends the tuple's use of the SRQ, and has the direct sends that are left reported early:
+ * until the last of them is, the tuple can't ask for a queue again. */
 static void control_again(struct tq_tx_tuple *tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
@@ -271,7 +275,7 @@ static void control_again(struct tq_tx_tuple *tuple)
 }
 
 /*
- * RECALLING: answers as soon as all that was granted is posted. The sends that have a receive need
+ * RECALLING: answers as soon as all that was granted is posted. Sends that have a receive need
  * not be complete for that: the HCA delivers them whatever happens, and the receiver waits for as
  * many as RECALLED counts.
  */
@@ -289,11 +293,11 @@ static void try_recalled(struct tq_tx_tuple *tuple)
 		return;
 	DL_FOREACH(tuple->direct, send)
 		certain += has_receive(tuple, send);
-	if (tell_held(tuple, &held))
+	if (send_held(tuple, &held))
 		return;
 	m.delivered = tq_put32(certain);
 	m.held = tq_put32(held);
-	/* Receives of others wait behind the fence that this opens. */
+	/* Receives wait behind the fence that this message opens. */
 	if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
 		return;
 	set_state(tuple, TQ_TX_TUPLE_CONTROL);

@@ -26,7 +26,7 @@ void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer);
 void tq_tx_tuple_resolved(struct tq_send_req *send);
 /* Notes that a send was posted to `lane` (NULL: the bulk lane). */
 void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, struct tq_lane *lane);
-/* Ends a direct send that is complete, and does what waited for that. */
+/* Ends a direct send that is complete, and goes on with sends and answers that waited for that. */
 void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status);
 /* CTS-DIRECT: the send's receive lies in the SRQ. Posts the send, or keeps it until there is room.
  */

@@ -28,7 +28,7 @@ void tq_tx_tuple_free(struct tq_tx_tuple *tuple)
 		tq_handle_free(&core->tx_tuples, tuple->handle);
 	if (tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] == tuple)
 		tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] = NULL;
-	/* At the end of all it may be in any state. */
+	/* At the end of all the tuple may be in any state. */
 	core->ntx_tuples_queued -= tuple->state != TQ_TX_TUPLE_CONTROL;
 	if (tuple->state == TQ_TX_TUPLE_ASKED) {
 		tuple->pair->peer->nasked--;
@@ -61,10 +61,10 @@ void tq_tx_tuple_unpark(struct tq_tx_tuple *tuple)
 }
 
 /*
- * The list is not in order of use, as to keep that would cost each message more than this "second
- * chance" costs each new tuple. Each round but the first few makes the list shorter, so it ends
- * within its limit whatever was used, and each record is parked once for each time that it is
- * needed.
+ * The list is not in order of use, because keeping that order would cost each message more than
+ * this "second chance" costs each new tuple. Each round but the first few makes the list shorter,
+ * so the list ends within its limit whatever was used. Each record is parked once for each time
+ * that it is needed.
  */
 void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 {
@@ -89,10 +89,11 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 }
 
 /*
- * Many programs give each message a tag of its own, and to make a record and to forget another
- * takes longer than all else about a short message. So a tuple gets its record with its second
- * message: its first one leaves a name in a table. As names drive each other out, one tuple in
- * GUESS gets its record without: of those that go on none stays without for long.
+ * Many programs give each message a tag of its own. Making a record and forgetting another takes
+ * longer than all else about a short message, so a tuple gets its record with its second message:
+ * the first one leaves a name in a table. As names overwrite each other, one tuple in GUESS gets
+ * its record with its first message. A tuple that goes on does not stay without a record for
+ * long.
  */
 #define GUESS 16u
 
@@ -115,7 +116,7 @@ void tq_tx_tuple_first(struct tq_pair *pair, int32_t tag)
 	line[0] = name;
 }
 
-/* Had the tuple a message? */
+/* Returns true if the tuple had a message lately. */
 static bool had_first(struct tq_pair *pair, int32_t tag)
 {
 	uint32_t name, *line = once_line(pair, tag, &name);
@@ -135,7 +136,8 @@ static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 	struct tq_tx_tuple *tuple;
 
 	tq_tx_tuples_trim(core, 1);
-	/* Likely the memory that was just given back, which calloc() would not take. */
+	/* calloc() would not take the memory that was just given back, which is likely in the
+	 * cache. */
 	tuple = malloc(sizeof(*tuple));
 	if (!tuple)
 		return NULL;

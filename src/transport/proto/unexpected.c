@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unexpected messages. Data of eager ones are copied out of the control buffers at once, so that
- * those go back to their senders; the memory for that, with a record each, is bounded: beyond
- * unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
+ * Unexpected messages. The data of eager ones are copied out of the control buffers at once, so
+ * that those go back to their senders. The memory for that, with a record each, is bounded:
+ * beyond unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
  */
 #include "proto/unexpected.h"
 
@@ -48,7 +48,8 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 
 	TQ_LEVEL(core->stats, unexpected_bytes, change);
 	now = atomic_load_explicit(&core->stats->unexpected_bytes, memory_order_relaxed);
-	/* a gap between the two limits, or each message could cost two messages to everyone */
+	/* With a gap between the two limits, as else each message could cost two messages to
+	 * everyone. */
 	if (core->backpressured ? now >= limit / 4 * 3 : now <= limit)
 		return;
 	core->backpressured = !core->backpressured;
@@ -56,10 +57,10 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 }
 
 /*
- * Unexpected messages that one peer can have here. Its RTS have a handle each. When it is told that
- * unexpected_limit is passed, it sends eagerly only what its credits allow and the 256 KiB that
- * wait for them (net/control.c), in which each message has a header at least. The bound is well
- * beyond that.
+ * Unexpected messages that one peer can have here. Each RTS has a handle at the peer. When the
+ * peer is told that unexpected_limit is passed, it sends eagerly only what its credits allow and
+ * the 256 KiB that wait for them (net/control.c), in which each message has a header at least.
+ * The bound is well beyond that.
  */
 #define RTS_MAX   (1u << TQ_HANDLE_INDEX_BITS)
 #define LATE_MAX  16384u /* messages */
@@ -86,7 +87,7 @@ static void count(struct tq_unexpected *message)
 	struct tq_peer *peer = message->pair->peer;
 
 	message->counted =
-		message->kind != TQ_UNEXPECTED_HELD; /* of those there is a count already */
+		message->kind != TQ_UNEXPECTED_HELD; /* held messages are counted already */
 	if (message->kind == TQ_UNEXPECTED_RTS) {
 		peer->unexpected_rts++;
 	} else if (message->kind == TQ_UNEXPECTED_EAGER) {
@@ -170,7 +171,7 @@ static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
 	return same;
 }
 
-/* NULL: no memory. */
+/* Returns the entry of the tuple's tag; NULL: no memory. */
 static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 {
 	struct tq_ctx *ctx = tuple->pair->ctx;
@@ -232,7 +233,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		return false;
 	}
 
-	/* New messages are the last, but for held ones that a recall found. */
+	/* New messages come last, except for held ones that a recall has found. */
 	for (before = pair->unexpected ? pair->unexpected->prev : NULL;
 	     before && tq_seq_before(message->cseq, before->cseq);
 	     before = before == pair->unexpected ? NULL : before->prev)

@@ -8,7 +8,7 @@
 
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	/* What is promised doesn't concern the negative tags of collectives. */
+	/* Promises about wildcards don't concern the negative tags of collectives. */
 	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
 
 	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
