@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections as a whole: opening, what is due, closing. */
 #include "net/connections.h"
 
 #include <errno.h>
@@ -23,7 +22,7 @@
 #include "net/target.h"
 #include "net/xrcd.h"
 
-/* How often the clock is read to see whether peers are to be checked. */
+/* Polls between two looks at the clock for the keepalive. */
 #define CHECK_POLLS 1024
 
 /* Hands a datagram to the file that it is for. */
@@ -45,7 +44,7 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 		tq_on_cut(net, datagram);
 		break;
 	case TQ_OOB_ASK:
-	case TQ_OOB_TOLD:
+	case TQ_OOB_FATE:
 		tq_on_fate(net, datagram);
 		break;
 	}
@@ -94,7 +93,7 @@ void tq_connections_close(struct tq_net *net)
 		tq_requests_drop(net, link);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
-	/* Completions of what is still in them will not be polled. */
+	/* No completion of their work will be polled any more. */
 	tq_lanes_free_all(net);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
@@ -106,7 +105,6 @@ void tq_connections_close(struct tq_net *net)
 
 /* ---- polling ---- */
 
-/* The protocol learns of failures here, outside any operation of struct tq_net_ops. */
 int tq_connections_report(struct tq_net *net)
 {
 	struct tq_link *link, **next = &net->connections->broken;
@@ -115,25 +113,25 @@ int tq_connections_report(struct tq_net *net)
 	tq_assert_held(net->lock);
 	tq_links_tear_down(net);
 	while ((link = *next)) {
-		struct tq_contact *c = link->contact;
+		struct tq_contact *contact = link->contact;
 
 		if (tq_fate_is_open(link)) {
-			next = &c->failed_next;
+			next = &contact->failed_next;
 			continue;
 		}
-		*next = c->failed_next;
-		c->failed_next = NULL;
+		*next = contact->failed_next;
+		contact->failed_next = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
 		n++;
-		tq_links_tear_down(net); /* with it others may have failed */
+		tq_links_tear_down(net); /* others may have failed with it */
 		next = &net->connections->broken;
 	}
 	return n;
 }
 
-/* Fails all links, for which one sentence stands. */
+/* Fails all links with one sentence in the log. */
 static void fail_all(struct tq_net *net, const char *why)
 {
 	struct tq_link *link, *tmp;
@@ -154,14 +152,14 @@ void tq_connections_break(struct tq_net *net)
 	struct tq_lane *lane;
 
 	net->broken_handled = true;
-	net->rcq.drained = true; /* of what there will be */
+	net->rcq.drained = true; /* nothing more will be in it */
 	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
 	       net->broken_reason);
 	net->failures++;
 	fail_all(net, net->broken_reason);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
-	/* What is posted still has no completion. */
+	/* No completion will come for what is posted. */
 	DL_FOREACH(net->connections->flushing, lane)
 		tq_lane_flush(net, lane);
 	tq_connections_report(net);
@@ -175,10 +173,10 @@ bool tq_connections_settled(const struct tq_net *net)
 }
 
 /*
- * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
- * write takes no receive there, and fails when the control SRQ that it names is gone. To one that
- * isn't connected, but awaited, a connection is asked for, if its service thread can be relied on
- * to answer; unless it can be seen from here that it has ended.
+ * Finds out whether a process has died with nothing under way to it, which would be waited for in
+ * vain. An empty RDMA write takes no receive there, and fails when the control SRQ that it names is
+ * gone. A process that isn't connected, but awaited, is asked for a connection if its service
+ * thread can be relied on to answer.
  */
 static void check_peer(struct tq_net *net, struct tq_link *link)
 {

@@ -19,7 +19,7 @@ void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate);
 void tq_fate_conclude(struct tq_net *net, struct tq_link *link);
 /* Returns true while the answer is waited for. */
 bool tq_fate_is_open(const struct tq_link *link);
-/* Handles TQ_OOB_ASK and TQ_OOB_TOLD. */
+/* Handles TQ_OOB_ASK and TQ_OOB_FATE. */
 void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram);
 /* Returns the end of the sentence for the log, which says what to look at; "": nothing. */
 const char *tq_fate_text(const struct tq_link *link);

@@ -41,11 +41,11 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 	link->ready[lane->kind] = lane;
 	if (lane->kind != TQ_LANE_CONTROL)
 		return;
-	/* A lane that was made anew doesn't change the terms. */
-	for (int c = 0; c < TQ_CLASSES && !tq_link_is_connected(link); c++) {
-		link->srqn[c] = tq_get32(rep->srqn[c]);
-		link->size[c] = tq_get32(rep->size[c]);
-		link->credits[c] = tq_get32(rep->credits[c]);
+	/* A control lane that is made anew doesn't change the terms. */
+	for (int cls = 0; cls < TQ_CLASSES && !tq_link_is_connected(link); cls++) {
+		link->srqn[cls] = tq_get32(rep->srqn[cls]);
+		link->size[cls] = tq_get32(rep->size[cls]);
+		link->credits[cls] = tq_get32(rep->credits[cls]);
 	}
 	link->conn = tq_get32(rep->conn);
 	tq_link_up(net, link, TQ_HERE);
@@ -122,7 +122,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), request);
 	if (!request || !request->sent || tq_link_has_failed(request->link) ||
 	    request->link->nonce != tq_get64(rep->hdr.from))
-		return; /* a late one, to a link that has failed, or to what was not asked yet */
+		return; /* late, or to a link that has failed, or to what was not asked yet */
 	request->heard = tq_now();
 	request->silent = 0;
 	switch ((enum tq_oob_status)rep->hdr.status) {
@@ -132,8 +132,8 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	case TQ_OOB_WAIT:
 		return;
 	case TQ_OOB_GONE:
-		/* A TGT QP goes with the last process that has it open, so those that had confirmed
-		 * it have ended. */
+		/* A TGT QP goes with the last process that has it open, so the processes that had
+		 * confirmed it have ended. */
 		if (request->lane->state == TQ_LANE_READY)
 			tq_lane_fail(net, request->lane, NULL, "its end at that node is gone");
 		return;

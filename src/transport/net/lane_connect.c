@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes on demand: requests for them, their answers, and their end. */
 #include "net/lane_connect.h"
 
 #include <assert.h>
@@ -85,7 +84,7 @@ int tq_lanes_free_flushed(struct tq_net *net)
 	int n = 0;
 
 	DL_FOREACH_SAFE(net->connections->flushing, lane, tmp) {
-		if (lane->mute)
+		if (lane->needs_flush)
 			tq_lane_flush(net, lane);
 		if (lane->awaited || lane->taken)
 			continue;
@@ -124,14 +123,13 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		node->no_bulk = true;
 		tq_log(net->job, TQ_LOG_WARN,
 		       "Large messages to %s share the control connection, which is slower: the "
-		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer hold_lanes, "
-		       "or "
-		       "less bulk_depth, would leave more.",
+		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer "
+		       "hold_lanes, or less bulk_depth, would leave more.",
 		       tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
 	if (kind == TQ_LANE_HOLD) {
-		/* Those that there are must do. */
+		/* The lanes that there are must do. */
 		node->hold_full = true;
 		tq_log(net->job, TQ_LOG_WARN,
 		       "No more than %u connections on which messages can wait are possible to the "
@@ -167,7 +165,7 @@ struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum t
 		return link->ready[kind];
 	if (tq_link_has_failed(link) || link->contact->asked[kind])
 		return NULL;
-	/* What the bulk lane carries waits for no receive, so it doesn't block the other. */
+	/* The bulk lane's work waits for no receive, so it doesn't block the control lane. */
 	if (kind == TQ_LANE_BULK && (link->node->no_bulk || link->contact->no_bulk))
 		return tq_lane_request(net, link, TQ_LANE_CONTROL);
 	if (!*lane)
@@ -194,10 +192,10 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 			}
 			other = lane;
 		} else if (lane->state == TQ_LANE_CONNECTING && !lane->requests) {
-			other = lane; /* who had asked for it is gone */
+			other = lane; /* the link that had asked for it is gone */
 		}
 	}
-	/* What is complete on the others may free one. */
+	/* Reports of sends that are complete on the others may free one. */
 	if (!other) {
 		DL_FOREACH(node->hold, lane)
 			tq_lane_report(net, lane);
@@ -229,7 +227,7 @@ int tq_lanes_report_hold(struct tq_net *net)
 	int n = 0;
 
 	net->connections->hold_freed = false;
-	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
+	net->connections->wants_hold = NULL; /* links that find none again join the new list */
 	for (; link; link = next, n++) {
 		next = link->contact->wants_hold_next;
 		link->contact->wants_hold_next = NULL;

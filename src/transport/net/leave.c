@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Leaving: goodbyes, the promises that answer them, and processes that are gone. */
 #include "net/leave.h"
 
 #include "base/clock.h"
@@ -21,13 +20,13 @@ static void promise(struct tq_net *net, struct tq_link *link)
 	tq_oob_send(net, link, &ack, sizeof(ack));
 }
 
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
+void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
-	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 
 	if (!link)
 		return;
-	if (h->type == TQ_OOB_BYE_ACK) {
+	if (datagram->type == TQ_OOB_BYE_ACK) {
 		tq_link_quiet(net, link, TQ_THERE);
 		/* The process may leave as well, and need not wait for this one. */
 		if (tq_link_is_closing(link, TQ_HERE) && !tq_link_is_quiet(link, TQ_HERE))
@@ -90,35 +89,36 @@ static bool is_awaited(const struct tq_link *link)
 static void say_bye(struct tq_net *net, void *owner, uint64_t now)
 {
 	struct tq_link *link = owner;
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
 	bool sent;
 
-	if (tq_link_has_failed(link) || !(c->owes_bye || is_awaited(link)))
+	if (tq_link_has_failed(link) || !(contact->owes_bye || is_awaited(link)))
 		return;
 	sent = tq_oob_send(net, link, &bye, sizeof(bye));
-	if (sent && c->owes_bye) {
-		c->owes_bye = false;
-		c->leave_until = now + BYE_LIMIT;
+	if (sent && contact->owes_bye) {
+		contact->owes_bye = false;
+		contact->leave_until = now + BYE_LIMIT;
 	}
-	tq_timer_arm(net, &c->bye_timer, sent ? now + BYE_INTERVAL : now, say_bye, link);
+	tq_timer_arm(net, &contact->bye_timer, sent ? now + BYE_INTERVAL : now, say_bye, link);
 }
 
 void tq_link_leave(struct tq_net *net, struct tq_link *link)
 {
 	tq_assert_held(net->lock);
 	tq_link_close(net, link, TQ_HERE);
-	/* Also to processes whose promise is not needed: they may wait for this one. */
+	/* Processes whose promise is not needed get a goodbye, too: they may wait for this one's
+	 * promise. */
 	link->contact->owes_bye = link->bank || tq_link_is_connected(link);
 	tq_timer_arm(net, &link->contact->bye_timer, tq_now(), say_bye, link);
 }
 
 static bool has_left(const struct tq_link *link)
 {
-	const struct tq_contact *c = link->contact;
+	const struct tq_contact *contact = link->contact;
 
 	return tq_link_has_failed(link) ||
-	       (!c->owes_bye && (!is_awaited(link) || tq_now() >= c->leave_until));
+	       (!contact->owes_bye && (!is_awaited(link) || tq_now() >= contact->leave_until));
 }
 
 bool tq_link_left(const struct tq_net *net, const struct tq_link *link)

@@ -25,24 +25,24 @@ static tq_timer_fire cut_due;
  */
 static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
-	struct tq_contact *c = link->contact;
-	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
+	struct tq_contact *contact = link->contact;
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, contact->culprit);
 
 	tq_oob_send(net, link, &cut, sizeof(cut));
-	tq_timer_arm(net, &c->cut_timer, now + c->cut_backoff, cut_due, link);
-	if (c->cut_backoff < MAX_CUT_BACKOFF)
-		c->cut_backoff *= 2;
+	tq_timer_arm(net, &contact->cut_timer, now + contact->cut_backoff, cut_due, link);
+	if (contact->cut_backoff < MAX_CUT_BACKOFF)
+		contact->cut_backoff *= 2;
 }
 
 static void cut(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 	uint64_t now = tq_now();
 
-	if (tq_link_is_closing(link, TQ_THERE) || c->cut_until)
+	if (tq_link_is_closing(link, TQ_THERE) || contact->cut_until)
 		return;
-	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
-	c->cut_backoff = FIRST_CUT_BACKOFF;
+	contact->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	contact->cut_backoff = FIRST_CUT_BACKOFF;
 	net->nrequests++;
 	say_cut(net, link, now);
 }
@@ -112,7 +112,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
-		/* Others of that node will say the same. */
+		/* Other processes of that node will say the same. */
 		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
@@ -122,15 +122,15 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 	tq_link_cut_end(net, link);
 }
 
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
-	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 	struct tq_oob_hdr ack;
 
 	if (!link)
 		return;
 	tq_fate_is(net, link, TQ_FATE_LIVES);
-	if (h->type == TQ_OOB_CUT_ACK) {
+	if (datagram->type == TQ_OOB_CUT_ACK) {
 		tq_link_cut_end(net, link);
 		return;
 	}
@@ -138,5 +138,5 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 	tq_oob_send(net, link, &ack, sizeof(ack));
 	tq_link_quiet(net, link, TQ_THERE);
 	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
-		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
+		cut_off(net, link, tq_link_by_nonce(net, tq_get64(datagram->txid)));
 }

@@ -16,7 +16,7 @@
 
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
-#define PASS_ON       (40 * TQ_MS) /* then another process is asked */
+#define PASS_ON       (40 * TQ_MS) /* the backoff from which on another process is asked first */
 
 static tq_timer_fire request_due;
 
@@ -130,7 +130,7 @@ void tq_request_end(struct tq_net *net, struct tq_request *request)
 	struct tq_lane *lane = request->lane;
 
 	tq_request_free(net, request);
-	requests_go(net, lane); /* the next one may have become the first */
+	requests_go(net, lane); /* the next request may be the first now */
 }
 
 void tq_requests_drop(struct tq_net *net, struct tq_link *link)
@@ -151,7 +151,7 @@ static bool has_expired(const struct tq_net *net, const struct tq_request *reque
 	return now > request->heard && request->silent + now - request->heard >= limit;
 }
 
-/* Fails the link for that. */
+/* Fails a link whose process has not been heard of for so long. */
 static void expire(struct tq_net *net, struct tq_link *link)
 {
 	int error = link->node->ah_error;

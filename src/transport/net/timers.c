@@ -11,7 +11,8 @@ void tq_timer_arm(struct tq_net *net, struct tq_timer *timer, uint64_t due, tq_t
 	struct tq_timer *before;
 
 	tq_timer_stop(net, timer);
-	/* What is due at once fires at the next poll: in this one it would fire for ever. */
+	/* A timer that fires and is armed for now fires at the next poll: in this one it would fire
+	 * for ever. */
 	timer->due = due > timers->polled ? due : timers->polled + 1;
 	timer->fire = fire;
 	timer->owner = owner;
@@ -39,7 +40,7 @@ void tq_timers_poll(struct tq_net *net)
 	struct tq_timers *timers = &net->timers;
 	struct tq_timer *timer;
 
-	/* The clock is not read for nothing. */
+	/* The clock is read only if a timer is armed. */
 	if (!timers->armed)
 		return;
 	timers->polled = tq_now();
