@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "many.h"
 #include "net/bank.h"
 #include "net/contact.h"
@@ -246,18 +247,43 @@ static void mark_unseen(void)
 	t_true(!many_errors, "it is said: %s", many_error);
 }
 
+/* How often a request for a connection was repeated, at 5 ms, then after twice as long each time.
+ */
+static void is_repeated(uint64_t times, uint64_t before, uint64_t since)
+{
+	uint64_t least = 5 * TQ_MS * ((UINT64_C(1) << (times < 7 ? times : 7)) - 1);
+
+	t_true(times <= before + 1, "%llu copies were sent at once",
+	       (unsigned long long)(times - before));
+	t_true(tq_now() - since >= least, "copy number %llu was sent early",
+	       (unsigned long long)times);
+}
+
 /* A process is there, but never makes progress to answer. */
 static void never_answers(void)
 {
-	static const char *const params[] = {"connect_timeout=1", NULL};
+	static const char *const params[] = {"connect_timeout=1", "service_thread=0", NULL};
+	uint64_t times = 0, before, since;
 	struct tq_ctx *ctx[2];
+	struct tq_link *link;
 	struct many_op sent;
 
 	many_start_apart(2, params, ctx);
 	many_neps = 1;
+	link = many_peers[0][1]->link;
+	t_true(link->state[TQ_HERE] == TQ_LINK_NEW, "it is connected already");
+	since = tq_now();
 	many_send(ctx[0], 1, MANY_TAG, "to one who is away", TQ_SEND_SYNC, &sent);
-	t_true(many_comes(&sent) && sent.status.error == -EIO, "the send ended with %d",
+	t_true(link->state[TQ_HERE] == TQ_LINK_CONNECTING, "no connection is asked for");
+	for (time_t end = time(NULL) + many_deadline; !sent.ended && time(NULL) < end;) {
+		tq_progress(many_eps[0]);
+		before = times;
+		times = many_counter(0, "connect_retries");
+		is_repeated(times, before, since);
+	}
+	t_true(sent.ended && sent.status.error == -EIO, "the send ended with %d",
 	       sent.status.error);
+	t_true(times >= 4, "it was repeated %llu times", (unsigned long long)times);
 	t_true(strstr(many_error, "A has not answered") && strstr(many_error, "may have died"),
 	       "what is said of it is: %s", many_error);
 }

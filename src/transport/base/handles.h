@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Handles that peers are given for things here: an index and the generation of what is there, so
- * that a late message about something that is gone names nothing. 0 is no handle.
- */
+/* Handles are names for things here that peers are given: an index, and the generation of what is
+ * there, so that a late message about something that is gone names nothing. 0 is no handle. */
 #ifndef TQ_BASE_HANDLES_H
 #define TQ_BASE_HANDLES_H
 
@@ -14,7 +12,7 @@
 
 struct tq_handle_slot {
 	void *what;    /* NULL: free */
-	uint32_t gen;  /* of the next handle, or of this one */
+	uint32_t gen;  /* of the handle, or of the next one if it is free */
 	uint32_t next; /* free list */
 };
 
@@ -27,11 +25,11 @@ struct tq_handles {
 	struct tq_stats *stats; /* handle_slots; NULL: nobody counts */
 };
 
-/* 0: no memory, or all indices in use. */
-uint32_t tq_handle_new(struct tq_handles *h, void *what);
-/* What it names; NULL: nothing (any more). */
-void *tq_handle_get(const struct tq_handles *h, uint32_t handle);
-void tq_handle_free(struct tq_handles *h, uint32_t handle);
-void tq_handles_destroy(struct tq_handles *h);
+/* Makes a handle. Returns 0 if there is no memory, or all indices are in use. */
+uint32_t tq_handle_new(struct tq_handles *handles, void *what);
+/* Returns what a handle names; NULL: nothing, or nothing any more. */
+void *tq_handle_get(const struct tq_handles *handles, uint32_t handle);
+void tq_handle_free(struct tq_handles *handles, uint32_t handle);
+void tq_handles_destroy(struct tq_handles *handles);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <tupleq/tupleq.h>
 
-/* A sentence without newline; cut after 511 bytes. */
+/* Logs a sentence without newline; cut after 511 bytes. */
 void tq_log(const struct tq_job *job, enum tq_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

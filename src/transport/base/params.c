@@ -77,8 +77,8 @@ static int parse_bool(const char *value, bool *v)
 	return -EINVAL;
 }
 
-/* A whole number, decimal or 0x...; of a size with an optional K, M or G (powers of 1024), and an
- * optional B. */
+/* Parses a whole number, decimal or 0x...; of a size with an optional K, M or G (powers of 1024),
+ * and an optional B. */
 static int parse_number(const char *value, bool size, int64_t *v)
 {
 	static const char units[] = "KMG";
@@ -123,7 +123,7 @@ static int parse_enum(const char *value, const char *choices, int *v)
 	}
 }
 
-/* Why a number in range is none; NULL: it is one. */
+/* Returns why a number that is in range makes no sense; NULL: it does. */
 static const char *senseless(const char *name, int64_t v)
 {
 	if (!strcmp(name, "pkey") && v && !(v & 0x7fff))
@@ -133,7 +133,7 @@ static const char *senseless(const char *name, int64_t v)
 	return NULL;
 }
 
-/* "NAME" or "NAME:PORT", separated by commas. */
+/* Returns true if the text is a list of "NAME" or "NAME:PORT", separated by commas. */
 static bool is_device_list(const char *list)
 {
 	while (*list) {

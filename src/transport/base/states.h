@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For tests and debugging: learns of each change of a state. */
+/* Takes note of a change of state, for tests and debugging. */
 typedef void tq_trace(const char *what, const void *object, const char *from, const char *to);
 
 /* A kind of state machine. Its states are numbered from 0, and at most 16. */

@@ -14,7 +14,8 @@ struct tq_stats {
 #undef LEVEL
 };
 
-/* Only holders of the endpoint's lock write, so neither needs a locked instruction. */
+/* Adds to a counter. Only holders of the endpoint's lock write, so no locked instruction is
+ * needed. */
 static inline void tq_stat_add(_Atomic uint64_t *v, uint64_t n)
 {
 	atomic_store_explicit(v, atomic_load_explicit(v, memory_order_relaxed) + n,
@@ -30,7 +31,7 @@ static inline void tq_stat_level(_Atomic uint64_t *v, _Atomic uint64_t *high, in
 		atomic_store_explicit(high, now, memory_order_relaxed);
 }
 
-/* The same for who doesn't hold the lock; then nobody may change it in the other way. */
+/* Changes a level without the lock. Such a level must always be changed in this way. */
 static inline void tq_stat_level_shared(_Atomic uint64_t *v, _Atomic uint64_t *high, int64_t change)
 {
 	uint64_t now = atomic_fetch_add_explicit(v, (uint64_t)change, memory_order_relaxed) +
@@ -42,7 +43,8 @@ static inline void tq_stat_level_shared(_Atomic uint64_t *v, _Atomic uint64_t *h
 		;
 }
 
-/* The i-th counter (tq_counter_desc()), and the highest value of a level; 0: no such. */
+/* Return the value of the i-th counter (tq_counter_desc()), and the highest value of a level; 0:
+ * there is no such counter. */
 uint64_t tq_stats_value(const struct tq_stats *stats, unsigned i);
 uint64_t tq_stats_high(const struct tq_stats *stats, unsigned i);
 

@@ -192,11 +192,11 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_complete(ep, ended);
 	lock(ep);
 	tq_ep_release_completed(ep);
-	unlock(ep);
 	/* The protocol gives its objects of the network back; no completion is looked at any
 	 * more. */
 	tq_core_destroy(&ep->core);
 	tq_net_close(&ep->net);
+	tq_unlock(&ep->lock);
 	ep_free(ep);
 }
 

@@ -12,7 +12,7 @@
 /* The full-membership bit does not make another partition. */
 #define PKEY_MASK 0x7fffu
 
-/* Is it an IPv4 address, mapped into IPv6? */
+/* Returns true if the GID is an IPv4 address, mapped into IPv6. */
 static bool is_ipv4(const uint8_t gid[16])
 {
 	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -51,32 +51,35 @@ void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey
 
 bool tq_address_is_ours(const void *bytes, size_t len)
 {
-	struct tq_address a;
+	struct tq_address address;
 
-	if (len != sizeof(a))
+	if (len != sizeof(address))
 		return false;
-	memcpy(&a, bytes, sizeof(a));
-	return tq_get32(a.magic) == TQ_ADDRESS_MAGIC && tq_get16(a.version) == TQ_ADDRESS_VERSION &&
-	       a.mtu >= IBV_MTU_256 && a.mtu <= IBV_MTU_4096 && tq_get32(a.ud_qpn) >= 2 &&
-	       !(tq_get32(a.ud_qpn) >> 24) && !tq_get32(a.zero);
+	memcpy(&address, bytes, sizeof(address));
+	return tq_get32(address.magic) == TQ_ADDRESS_MAGIC &&
+	       tq_get16(address.version) == TQ_ADDRESS_VERSION && address.mtu >= IBV_MTU_256 &&
+	       address.mtu <= IBV_MTU_4096 && tq_get32(address.ud_qpn) >= 2 &&
+	       !(tq_get32(address.ud_qpn) >> 24) && !tq_get32(address.zero);
 }
 
-int tq_address_check(const struct tq_net *net, const void *bytes, size_t len, struct tq_address *a)
+int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,
+		     struct tq_address *address)
 {
 	const struct tq_device *dev = &net->dev;
 
 	if (!tq_address_is_ours(bytes, len))
 		return -EPROTO;
-	memcpy(a, bytes, sizeof(*a));
-	if (a->link_layer != dev->port.link_layer || ((tq_get16(a->pkey) ^ dev->pkey) & PKEY_MASK))
+	memcpy(address, bytes, sizeof(*address));
+	if (address->link_layer != dev->port.link_layer ||
+	    ((tq_get16(address->pkey) ^ dev->pkey) & PKEY_MASK))
 		return -ENETUNREACH;
 	/* An IPv4 address and an IPv6 one don't reach each other. */
-	if (a->link_layer == IBV_LINK_LAYER_ETHERNET)
-		return is_ipv4(a->gid) == is_ipv4(dev->gid.raw) ? 0 : -ENETUNREACH;
-	/* Without a global route, LIDs say where it is: those of this subnet. */
+	if (address->link_layer == IBV_LINK_LAYER_ETHERNET)
+		return is_ipv4(address->gid) == is_ipv4(dev->gid.raw) ? 0 : -ENETUNREACH;
+	/* Without a global route only LIDs of this subnet can be reached. */
 	if (dev->gid_index < 0 &&
-	    (!tq_get16(a->lid) ||
-	     memcmp(a->gid, dev->gid.raw, sizeof(dev->gid.global.subnet_prefix))))
+	    (!tq_get16(address->lid) ||
+	     memcmp(address->gid, dev->gid.raw, sizeof(dev->gid.global.subnet_prefix))))
 		return -ENETUNREACH;
 	return 0;
 }

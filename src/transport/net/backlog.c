@@ -20,76 +20,76 @@ uint32_t tq_backlog_room(const struct tq_net *net)
 static struct tq_backlog *backlog_new(struct tq_net *net, struct tq_link *link, const void *msg,
 				      uint32_t len, const struct tq_sg *copy, unsigned flags)
 {
-	struct tq_backlog *b = net->backlog_free;
+	struct tq_backlog *entry = net->backlog_free;
 
-	if (b) {
-		net->backlog_free = b->next;
+	if (entry) {
+		net->backlog_free = entry->next;
 		net->nbacklog_free--;
 	} else {
-		b = malloc(sizeof(*b) + tq_backlog_room(net));
-		if (!b)
+		entry = malloc(sizeof(*entry) + tq_backlog_room(net));
+		if (!entry)
 			return NULL;
 	}
 	TQ_LEVEL(net->stats, waiting, 1);
-	b->len = len;
-	b->flags = flags;
-	b->again = false;
+	entry->len = len;
+	entry->flags = flags;
+	entry->again = false;
 	if (copy) {
-		b->copy = *copy;
+		entry->copy = *copy;
 		link->backlog_bytes += len;
 	} else {
 		assert(len <= tq_backlog_room(net));
-		b->copy.reg = NULL;
-		memcpy(b->data, msg, len);
+		entry->copy.reg = NULL;
+		memcpy(entry->data, msg, len);
 	}
 	if (!link->backlog)
 		DL_APPEND2(net->waiting, link, waiting_prev, waiting_next);
-	return b;
+	return entry;
 }
 
 int tq_backlog_append(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		      const struct tq_sg *copy, unsigned flags)
 {
-	struct tq_backlog *b = backlog_new(net, link, msg, len, copy, flags);
+	struct tq_backlog *entry = backlog_new(net, link, msg, len, copy, flags);
 
-	if (!b)
+	if (!entry)
 		return -ENOMEM;
-	DL_APPEND(link->backlog, b);
+	DL_APPEND(link->backlog, entry);
 	return 0;
 }
 
 bool tq_backlog_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy)
 {
 	struct tq_link *link = posted->link;
-	struct tq_backlog *b =
+	struct tq_backlog *entry =
 		backlog_new(net, link, posted->bytes, posted->len, copy, posted->flags);
 
-	if (!b) {
+	if (!entry) {
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "no memory to send a message again");
 		return false;
 	}
-	b->again = true;
-	DL_PREPEND(link->backlog, b);
+	entry->again = true;
+	DL_PREPEND(link->backlog, entry);
 	return true;
 }
 
 void tq_backlog_pop(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_backlog *b = link->backlog;
+	struct tq_backlog *entry = link->backlog;
 
-	DL_DELETE(link->backlog, b);
-	if (link->backpressure == b)
+	DL_DELETE(link->backlog, entry);
+	if (link->backpressure == entry)
 		link->backpressure = NULL;
-	if (b->copy.reg)
-		link->backlog_bytes -= b->len;
+	if (entry->copy.reg)
+		link->backlog_bytes -= entry->len;
 	if (!link->backlog)
 		DL_DELETE2(net->waiting, link, waiting_prev, waiting_next);
 	TQ_LEVEL(net->stats, waiting, -1);
 	if (net->nbacklog_free == FREE_MAX) {
-		free(b);
+		free(entry);
 		return;
 	}
-	LL_PREPEND(net->backlog_free, b);
+	LL_PREPEND(net->backlog_free, entry);
 	net->nbacklog_free++;
 }
 
@@ -107,9 +107,9 @@ void tq_backlog_drop(struct tq_net *net, struct tq_link *link)
 
 void tq_backlog_close(struct tq_net *net)
 {
-	struct tq_backlog *b, *next;
+	struct tq_backlog *entry, *next;
 
 	assert(!net->waiting);
-	LL_FOREACH_SAFE(net->backlog_free, b, next)
-		free(b);
+	LL_FOREACH_SAFE(net->backlog_free, entry, next)
+		free(entry);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The receiving side of the control channel: banks of control SRQs, their bounce buffers, and what
- * comes in them.
- */
+/* The receiving side of the control channel: banks of control SRQs, their buffers, and what is done
+ * with the messages in them. */
 #include "net/bank.h"
 
 #include <errno.h>
@@ -14,23 +12,23 @@
 #include "net/mem.h"
 #include "net/srq.h"
 
-#define USE_AT_ONCE 8u  /* buffers are posted again when there are so many, */
-#define USE_AFTER   4u  /* or after so many polls: not between a message and its answer */
-#define SPARES      16u /* made at a time */
+#define USE_AT_ONCE 8u  /* used buffers that are posted again at once */
+#define USE_AFTER   4u  /* polls after which fewer are: not between a message and its answer */
+#define SPARES      16u /* buffers made at a time */
 #define DEPTH_LEAST 16u /* buffers of a bank's class, where memory is scarce */
 
 struct tq_bounce {
 	struct tq_work work;
-	struct tq_bank *bank; /* that it is posted in, or was */
-	struct tq_link *link; /* whose credit it returns when it is posted again */
+	struct tq_bank *bank; /* in whose SRQ it is posted, or was */
+	struct tq_link *link; /* the sender that gets a credit back when it is posted again */
 	void *buf;
 	uint32_t lkey;
 	uint8_t cls;
-	bool kept; /* by the protocol, without a spare one in its place */
+	bool kept; /* the protocol has it, and no spare one is in its place */
 	struct tq_bounce *next;
 };
 
-/* Memory for some. */
+/* Some buffers, with their memory. */
 struct tq_bounces {
 	struct tq_bounces *next;
 	void *mem;
@@ -75,34 +73,34 @@ static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 	free(chunk);
 }
 
-/* A receive to be posted. */
+/* A receive that is about to be posted. */
 struct bounce_wr {
 	struct ibv_recv_wr wr;
 	struct ibv_sge sge;
 };
 
-static void bounce_wr(struct tq_bounce *b, struct bounce_wr *to)
+static void bounce_wr(struct tq_bounce *bounce, struct bounce_wr *to)
 {
 	to->sge = (struct ibv_sge){
-		.addr = (uintptr_t)b->buf,
-		.length = b->bank->size[b->cls],
-		.lkey = b->lkey,
+		.addr = (uintptr_t)bounce->buf,
+		.length = bounce->bank->size[bounce->cls],
+		.lkey = bounce->lkey,
 	};
 	to->wr = (struct ibv_recv_wr){
-		.wr_id = (uintptr_t)&b->work,
+		.wr_id = (uintptr_t)&bounce->work,
 		.sg_list = &to->sge,
 		.num_sge = 1,
 	};
 }
 
-/* It has its slot in the CQ, and its place in the SRQ. */
-static int bounce_post(struct tq_bounce *b)
+/* Posts a buffer that has its slot in the CQ and its place in the SRQ. */
+static int bounce_post(struct tq_bounce *bounce)
 {
 	struct bounce_wr one;
 	struct ibv_recv_wr *bad;
 
-	bounce_wr(b, &one);
-	return -ibv_post_srq_recv(b->bank->srq[b->cls], &one.wr, &bad);
+	bounce_wr(bounce, &one);
+	return -ibv_post_srq_recv(bounce->bank->srq[bounce->cls], &one.wr, &bad);
 }
 
 /* ---- banks ---- */
@@ -122,7 +120,7 @@ static uint32_t bank_depth(const struct tq_net *net, int cls)
 {
 	int64_t depth = cls == TQ_SMALL ? net->params->small_depth : net->params->large_depth;
 
-	/* Of the CQ the tuple queues need the most. */
+	/* Tuple queues need most of the CQ. */
 	if (depth > net->rcq.most / 4)
 		depth = net->rcq.most / 4;
 	if (depth > net->dev.attr.max_srq_wr)
@@ -165,7 +163,7 @@ static int bank_class_try(struct tq_net *net, struct tq_bank *bank, uint8_t cls,
 	return rc;
 }
 
-/* Where little memory may be locked, the bank has fewer buffers. */
+/* Makes the queue of one class, with fewer buffers where little memory may be locked. */
 static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls)
 {
 	uint32_t depth = bank_depth(net, cls);
@@ -173,7 +171,8 @@ static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls
 
 	bank->size[cls] = bank_size(net, cls);
 	rc = bank_class_try(net, bank, cls, depth);
-	/* The completion queue can't grow any more, perhaps: then that has become less. */
+	/* The attempt may have found that the completion queue can't grow: then bank_depth() is
+	 * less. */
 	if (rc == -ENOSPC && bank_depth(net, cls) < depth)
 		rc = bank_class_try(net, bank, cls, bank_depth(net, cls));
 	while (rc == -ENOMEM && depth / 2 >= DEPTH_LEAST) {
@@ -207,7 +206,6 @@ free:
 	return rc;
 }
 
-/* The first with room for one more sender; a further one is made for it. */
 struct tq_bank *tq_bank_find(struct tq_net *net)
 {
 	struct tq_bank *bank;
@@ -230,8 +228,7 @@ int tq_banks_open(struct tq_net *net)
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "the control queues (small_depth %lld, large_depth %lld, messages of %u "
-		       "bytes) "
-		       "can't be made: %s%s",
+		       "bytes) can't be made: %s%s",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
 		       net->limits.eager_max, strerror(-rc), tq_limit_hint(rc));
 	return rc;
@@ -256,46 +253,47 @@ void tq_banks_close(struct tq_net *net)
 
 /* ---- buffers ---- */
 
-/* To be posted again; then the link gets its credit back. */
-static void use_again(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
+/* Has a buffer posted again soon, which gives the link (NULL: none) its credit back. */
+static void use_again(struct tq_net *net, struct tq_bounce *bounce, struct tq_link *link)
 {
-	b->link = link;
-	LL_PREPEND(b->bank->used[b->cls], b);
+	bounce->link = link;
+	LL_PREPEND(bounce->bank->used[bounce->cls], bounce);
 	net->banks->nused++;
 }
 
-/* It fails on a device that is gone; then nothing else works, either. */
+/* Logs that posting failed. That happens on a device that is gone, where nothing else works,
+ * either. */
 static void not_posted(struct tq_net *net)
 {
 	tq_log(net->job, TQ_LOG_ERROR, "a control buffer can't be posted again");
 }
 
-/* The buffer is posted: its link is owed a credit. */
-static void return_credit(struct tq_net *net, const struct tq_bounce *b)
+/* Owes the buffer's sender a credit, as the buffer is posted. */
+static void return_credit(struct tq_net *net, const struct tq_bounce *bounce)
 {
-	if (b->link && !tq_link_has_failed(b->link))
-		tq_credit_owe(net, b->link, b->cls);
+	if (bounce->link && !tq_link_has_failed(bounce->link))
+		tq_credit_owe(net, bounce->link, bounce->cls);
 }
 
-static void post_again(struct tq_net *net, struct tq_bounce *b)
+static void post_again(struct tq_net *net, struct tq_bounce *bounce)
 {
-	if (bounce_post(b))
+	if (bounce_post(bounce))
 		not_posted(net);
 	else
-		return_credit(net, b);
+		return_credit(net, bounce);
 }
 
-/* Some of the buffers that were used, in one call: to ring a doorbell costs more than a receive. */
+/* Posts some used buffers in one call: ringing a doorbell costs more than a receive. */
 static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 {
 	struct bounce_wr some[USE_AT_ONCE];
 	struct ibv_recv_wr *bad;
-	struct tq_bounce *b;
+	struct tq_bounce *bounce;
 	bool posted = true;
 	unsigned n = 0, i;
 
-	LL_FOREACH(bank->used[cls], b) {
-		bounce_wr(b, &some[n]);
+	LL_FOREACH(bank->used[cls], bounce) {
+		bounce_wr(bounce, &some[n]);
 		if (n)
 			some[n - 1].wr.next = &some[n].wr;
 		if (++n == USE_AT_ONCE)
@@ -305,13 +303,14 @@ static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 		not_posted(net);
 	else
 		bad = NULL;
-	/* One by one: a link that is given up takes its name off those still listed. */
+	/* One by one, because a link that is given up here takes its name off those still
+	 * listed. */
 	for (i = 0; i < n; i++) {
-		b = bank->used[cls];
-		LL_DELETE(bank->used[cls], b);
+		bounce = bank->used[cls];
+		LL_DELETE(bank->used[cls], bounce);
 		posted = posted && &some[i].wr != bad;
 		if (posted)
-			return_credit(net, b);
+			return_credit(net, bounce);
 	}
 }
 
@@ -339,7 +338,7 @@ static struct tq_bounce *spare_get(struct tq_net *net, uint8_t cls)
 {
 	struct tq_banks *banks = net->banks;
 	struct tq_bounces *chunk;
-	struct tq_bounce *b;
+	struct tq_bounce *bounce;
 	uint32_t i;
 
 	if (!banks->spare[cls] && banks->nspare[cls] < banks->all->depth[cls]) {
@@ -348,101 +347,104 @@ static struct tq_bounce *spare_get(struct tq_net *net, uint8_t cls)
 			LL_PREPEND(banks->spare[cls], &chunk->bounce[i]);
 		banks->nspare[cls] += chunk ? SPARES : 0;
 	}
-	b = banks->spare[cls];
-	if (b)
-		banks->spare[cls] = b->next;
-	return b;
+	bounce = banks->spare[cls];
+	if (bounce)
+		banks->spare[cls] = bounce->next;
+	return bounce;
 }
 
-/* Another one takes its place, so that its sender's credit doesn't wait for the protocol. */
-static void keep(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
+/* Leaves the buffer to the protocol. A spare one takes its place, so that the sender's credit
+ * doesn't wait for the protocol. */
+static void keep(struct tq_net *net, struct tq_bounce *bounce, struct tq_link *link)
 {
-	struct tq_bounce *spare = spare_get(net, b->cls);
+	struct tq_bounce *spare = spare_get(net, bounce->cls);
 
-	b->kept = !spare;
-	b->link = link;
+	bounce->kept = !spare;
+	bounce->link = link;
 	if (spare) {
-		spare->bank = b->bank;
+		spare->bank = bounce->bank;
 		use_again(net, spare, link);
 	}
 }
 
-void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *b)
+void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *bounce)
 {
-	if (!b->kept) {
-		LL_PREPEND(net->banks->spare[b->cls], b);
+	tq_assert_held(net->lock);
+	if (!bounce->kept) {
+		LL_PREPEND(net->banks->spare[bounce->cls], bounce);
 		return;
 	}
-	b->kept = false;
-	/* The link may be gone by now; its number tells. */
-	use_again(net, b, tq_link_find(net, tq_get32(((struct tq_msg_hdr *)b->buf)->conn)));
+	bounce->kept = false;
+	/* The sender's link may be gone by now: the number in the message tells. */
+	use_again(net, bounce,
+		  tq_link_find(net, tq_get32(((struct tq_msg_hdr *)bounce->buf)->conn)));
 }
 
 void tq_bank_forget(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_bank *bank = link->bank;
-	struct tq_bounce *b;
+	struct tq_bounce *bounce;
 	int cls;
 
 	if (!bank)
 		return;
 	for (cls = 0; cls < TQ_CLASSES; cls++)
-		LL_FOREACH(bank->used[cls], b)
-			if (b->link == link)
-				b->link = NULL;
+		LL_FOREACH(bank->used[cls], bounce)
+			if (bounce->link == link)
+				bounce->link = NULL;
 	tq_credit_forget(net, link);
 }
 
-/* ---- what comes ---- */
+/* ---- messages that arrive ---- */
 
-static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *b,
+static struct tq_link *sender_of(struct tq_net *net, const struct tq_bounce *bounce,
 				 const struct ibv_wc *wc)
 {
-	const struct tq_msg_hdr *hdr = b->buf;
+	const struct tq_msg_hdr *hdr = bounce->buf;
 	struct tq_link *link;
 
-	if (wc->status != IBV_WC_SUCCESS || wc->byte_len > b->bank->size[b->cls] ||
+	if (wc->status != IBV_WC_SUCCESS || wc->byte_len > bounce->bank->size[bounce->cls] ||
 	    tq_msg_check(hdr, wc->byte_len))
 		return NULL;
 	link = tq_link_find(net, tq_get32(hdr->conn));
-	if (!link || tq_link_has_failed(link) || link->bank != b->bank)
+	if (!link || tq_link_has_failed(link) || link->bank != bounce->bank)
 		return NULL;
-	if (hdr->type == TQ_MSG_CREDIT && b->cls != TQ_SMALL)
+	if (hdr->type == TQ_MSG_CREDIT && bounce->cls != TQ_SMALL)
 		return NULL;
 	return link;
 }
 
 static void bounce_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct tq_bounce *b = (struct tq_bounce *)work;
-	const struct tq_msg_hdr *hdr = b->buf;
+	struct tq_bounce *bounce = (struct tq_bounce *)work;
+	const struct tq_msg_hdr *hdr = bounce->buf;
 	struct tq_link *link;
 
-	link = sender_of(net, b, wc);
+	link = sender_of(net, bounce, wc);
 	if (!link) {
 		TQ_COUNT(net->stats, dropped);
-		use_again(net, b, NULL);
+		use_again(net, bounce, NULL);
 		return;
 	}
 	if (!tq_credit_take(link, hdr)) {
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "it returned more credit than there is");
-		use_again(net, b, NULL);
+		use_again(net, bounce, NULL);
 		return;
 	}
 	switch (hdr->type) {
 	case TQ_MSG_CREDIT:
-		b->link = NULL;
-		post_again(net, b); /* rule 3 of credit.c */
+		bounce->link = NULL;
+		post_again(net, bounce); /* rule 3 of credit.c */
 		break;
 	case TQ_MSG_BACKPRESSURE:
 		link->backpressured =
-			tq_get32(((const struct tq_msg_backpressure *)b->buf)->stop) != 0;
-		use_again(net, b, link);
+			tq_get32(((const struct tq_msg_backpressure *)bounce->buf)->stop) != 0;
+		use_again(net, bounce, link);
 		break;
 	default:
-		if (tq_core_control(net->core, link->peer, b->buf, wc->byte_len, b))
-			keep(net, b, link);
+		if (tq_core_control(net->core, link->peer, bounce->buf, wc->byte_len, bounce))
+			keep(net, bounce, link);
 		else
-			use_again(net, b, link);
+			use_again(net, bounce, link);
 	}
 }

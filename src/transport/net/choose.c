@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of the devices and ports that are there. */
 #include "net/choose.h"
 
 #include <errno.h>
@@ -13,31 +12,29 @@
 #include "net/locality.h"
 #include "net/objects.h"
 
-/*
- * How good a port is; what comes first decides. InfiniBand goes before RoCE, and an IPv4 address of
- * that before others, however near those are: of a job's processes each may be nearer to another
- * port, and all have to be on one kind of link.
- */
+/* How good a port is; the first member that differs decides. InfiniBand comes before RoCE, and an
+ * IPv4 address of RoCE before others, however near those are. All processes of a job have to be on
+ * one kind of link, and each may be nearer to another port. */
 struct merit {
 	bool works, infiniband;
-	int reach; /* RoCE: of its GID */
+	int reach; /* RoCE: tq_gid_reach() of its GID */
 	unsigned speed;
 	int distance;
 };
 
-/* What was found among the devices: for the sentence when none will do. */
+/* What was found among the devices, for the sentence when none will do. */
 struct choice {
 	struct ibv_device *device;
 	uint8_t port;
 	struct merit merit;
 	unsigned allowed, opened, xrc; /* devices that passed so far */
-	int error;                     /* of the last that could not be opened */
+	int error;                     /* errno of the last device that could not be opened */
 	char part[128];                /* a device that has XRC in part, and what it lacks */
 	char down[64];                 /* a port that isn't active */
-	char there[200];               /* the names of all */
+	char there[200];               /* the names of all devices */
 };
 
-/* Is "device" or "device:port" in a list of such, separated by commas? */
+/* Returns true if "device" or "device:port" is in a list of such names, separated by commas. */
 static bool listed(const char *list, const char *device, unsigned port)
 {
 	size_t len = strlen(device), n;
@@ -54,7 +51,7 @@ static bool listed(const char *list, const char *device, unsigned port)
 	return false;
 }
 
-/* May the device be used at all? Its ports are looked at later. */
+/* Returns true if the list names the device or a port of it. Ports are looked at later. */
 static bool device_listed(const char *list, const char *device)
 {
 	size_t len = strlen(device), n;
@@ -87,7 +84,8 @@ static bool better(const struct merit *a, const struct merit *b)
 	return a->distance < b->distance;
 }
 
-/* Of its link: the codes of a lane's speed (IBA 14.2.5.6) grow with it, nearly in proportion. */
+/* Returns a number that grows with the speed of the port's link: the codes of a lane's speed (IBA
+ * 14.2.5.6) do so, nearly in proportion. */
 static unsigned speed_of(const struct ibv_port_attr *port)
 {
 	static const struct {
@@ -108,7 +106,8 @@ static void say_nothing(void *arg, enum tq_log_level level, const char *text)
 	(void)text;
 }
 
-/* If it is the only one, what it lacks is said when it is opened. */
+/* Judges a port quietly. If a port that doesn't work is the only one, opening it says what it
+ * lacks. */
 static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint8_t port)
 {
 	static const struct tq_job quiet = {.log = say_nothing};
@@ -129,7 +128,7 @@ static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint
 }
 
 static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigned nports,
-			  struct choice *c)
+			  struct choice *choice)
 {
 	const char *name = ibv_get_device_name(verbs->device);
 	struct ibv_port_attr port;
@@ -140,14 +139,14 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 		if (!port_allowed(net->params, name, i))
 			continue;
 		if (ibv_query_port(verbs, (uint8_t)i, &port) || port.state != IBV_PORT_ACTIVE) {
-			snprintf(c->down, sizeof(c->down), "%s:%u", name, i);
+			snprintf(choice->down, sizeof(choice->down), "%s:%u", name, i);
 			continue;
 		}
 		merit = merit_of(net, verbs, (uint8_t)i);
-		if (!c->device || better(&merit, &c->merit)) {
-			c->device = verbs->device;
-			c->port = (uint8_t)i;
-			c->merit = merit;
+		if (!choice->device || better(&merit, &choice->merit)) {
+			choice->device = verbs->device;
+			choice->port = (uint8_t)i;
+			choice->merit = merit;
 		}
 	}
 }
@@ -155,8 +154,8 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 /*
  * Returns the verb by which a device with XRC fails, with its error, or NULL. All providers report
  * the capability, but not all of them have ibv_open_qp(), by which the processes of a node share
- * their connections. A domain and a target QP that nobody else sees tell. A limit is no lack: the
- * verb is there, and whoever runs into the limit later says so.
+ * their connections. So a domain and a target QP are made, which nobody else sees. A limit is no
+ * lack: the verb is there, and a process that runs into the limit later says so.
  */
 static const char *missing_of_xrc(struct ibv_context *verbs, int *error)
 {
@@ -196,7 +195,8 @@ static const char *missing_of_xrc(struct ibv_context *verbs, int *error)
 	return *error && !tq_is_limit(*error) ? verb : NULL;
 }
 
-static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *attr, struct choice *c)
+static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *attr,
+		    struct choice *choice)
 {
 	const char *missing;
 	int error;
@@ -205,42 +205,43 @@ static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *att
 		return false;
 	missing = missing_of_xrc(verbs, &error);
 	if (missing)
-		snprintf(c->part, sizeof(c->part), "%s has XRC, but not %s (%s)",
+		snprintf(choice->part, sizeof(choice->part), "%s has XRC, but not %s (%s)",
 			 ibv_get_device_name(verbs->device), missing, strerror(error));
 	return !missing;
 }
 
-static void look_at_device(struct tq_net *net, struct ibv_device *device, struct choice *c)
+static void look_at_device(struct tq_net *net, struct ibv_device *device, struct choice *choice)
 {
 	const struct tq_params *params = net->params;
 	const char *name = ibv_get_device_name(device);
 	struct ibv_device_attr attr;
 	struct ibv_context *verbs;
-	size_t said = strlen(c->there);
+	size_t said = strlen(choice->there);
 
-	snprintf(c->there + said, sizeof(c->there) - said, "%s%s", said ? ", " : "", name);
+	snprintf(choice->there + said, sizeof(choice->there) - said, "%s%s", said ? ", " : "",
+		 name);
 	if (*params->if_include && !device_listed(params->if_include, name))
 		return;
 	if (listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
 		return;
-	c->allowed++;
+	choice->allowed++;
 	verbs = ibv_open_device(device);
 	if (!verbs) {
-		c->error = errno;
+		choice->error = errno;
 		return;
 	}
-	c->error = ibv_query_device(verbs, &attr);
-	if (!c->error) {
-		c->opened++;
-		if (has_xrc(verbs, &attr, c)) {
-			c->xrc++;
-			look_at_ports(net, verbs, attr.phys_port_cnt, c);
+	choice->error = ibv_query_device(verbs, &attr);
+	if (!choice->error) {
+		choice->opened++;
+		if (has_xrc(verbs, &attr, choice)) {
+			choice->xrc++;
+			look_at_ports(net, verbs, attr.phys_port_cnt, choice);
 		}
 	}
 	ibv_close_device(verbs);
 }
 
-static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c)
+static int none_will_do(struct tq_net *net, int ndevices, const struct choice *choice)
 {
 	static const char help[] =
 		"on a machine without one, 'softhca run' gives a software adapter";
@@ -252,67 +253,67 @@ static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c
 		       "no RDMA device was found (ibv_devinfo shows what there is: check that the "
 		       "adapter's kernel modules and its libibverbs provider are installed); %s",
 		       help);
-	} else if (!c->allowed) {
+	} else if (!choice->allowed) {
 		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "if_include \"%s\" and if_exclude \"%s\" allow none of the RDMA devices "
 		       "that there are: %s",
-		       include, exclude, c->there);
-	} else if (!c->opened) {
+		       include, exclude, choice->there);
+	} else if (!choice->opened) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "the RDMA device could not be opened: %s (check the permissions of "
 		       "/dev/infiniband/uverbs*)",
-		       strerror(c->error));
-	} else if (!c->xrc && *c->part) {
+		       strerror(choice->error));
+	} else if (!choice->xrc && *choice->part) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "%s, by which processes share connections: use an adapter of the drivers "
 		       "mlx4, mlx5 or hns, which have both, or another transport; %s",
-		       c->part, help);
-	} else if (!c->xrc) {
+		       choice->part, help);
+	} else if (!choice->xrc) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "no RDMA device with XRC (extended reliable connections) was found among "
 		       "%s: use an adapter of the drivers mlx4, mlx5 or hns, which have it, or "
 		       "another transport; %s",
-		       c->there, help);
-	} else if (*c->down) {
+		       choice->there, help);
+	} else if (*choice->down) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "
 		       "on InfiniBand the subnet manager)",
-		       c->down);
+		       choice->down);
 	} else {
 		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "if_include \"%s\" and if_exclude \"%s\" allow no port of the RDMA devices "
 		       "that there are: %s (write DEVICE:PORT)",
-		       include, exclude, c->there);
+		       include, exclude, choice->there);
 	}
 	return rc;
 }
 
 int tq_device_choose(struct tq_net *net)
 {
-	struct choice c = {0};
+	struct choice choice = {0};
 	struct ibv_device **list;
 	int n = 0, i, rc = 0;
 
-	/* Kernels before 5.12 would give the pages of queues and buffers to whoever writes first
-	 * after a fork(): those are kept from children then. */
+	/* On kernels before 5.12 the first process that writes to a page after a fork() keeps it,
+	 * which may be the child: this keeps the pages of queues and buffers from children. */
 	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED && ibv_fork_init())
 		tq_log(net->job, TQ_LOG_WARN,
 		       "ibv_fork_init() failed: a program that calls fork() or system() may lose "
 		       "data");
 	list = ibv_get_device_list(&n);
 	for (i = 0; list && i < n; i++)
-		look_at_device(net, list[i], &c);
-	if (!c.device) {
-		rc = none_will_do(net, n, &c);
+		look_at_device(net, list[i], &choice);
+	if (!choice.device) {
+		rc = none_will_do(net, n, &choice);
 	} else {
-		net->dev.port_num = c.port;
-		net->dev.verbs = ibv_open_device(c.device);
+		net->dev.port_num = choice.port;
+		net->dev.verbs = ibv_open_device(choice.device);
 		if (!net->dev.verbs) {
 			rc = -ENODEV;
 			tq_log(net->job, TQ_LOG_ERROR, "%s could not be opened: %s",
-			       ibv_get_device_name(c.device), strerror(errno));
+			       ibv_get_device_name(choice.device), strerror(errno));
 		}
 	}
 	if (list)

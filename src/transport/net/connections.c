@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connections as a whole: opening, what is due, closing. */
 #include "net/connections.h"
 
 #include <errno.h>
@@ -23,7 +22,7 @@
 #include "net/target.h"
 #include "net/xrcd.h"
 
-/* How often the clock is read to see whether peers are to be checked. */
+/* Polls between two looks at the clock for the keepalive. */
 #define CHECK_POLLS 1024
 
 /* Hands a datagram to the file that it is for. */
@@ -45,7 +44,7 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 		tq_on_cut(net, datagram);
 		break;
 	case TQ_OOB_ASK:
-	case TQ_OOB_TOLD:
+	case TQ_OOB_FATE:
 		tq_on_fate(net, datagram);
 		break;
 	}
@@ -63,7 +62,6 @@ int tq_connections_open(struct tq_net *net)
 	connections->numbers.stats = net->stats;
 	connections->nonce = tq_random();
 	connections->txid = tq_random();
-	connections->due = UINT64_MAX;
 	net->lane_error = tq_lane_error;
 	error = tq_oob_open(net, connections->nonce, handle);
 	if (error) {
@@ -95,7 +93,7 @@ void tq_connections_close(struct tq_net *net)
 		tq_requests_drop(net, link);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
-	/* Completions of what is still in them will not be polled. */
+	/* No completion of their work will be polled any more. */
 	tq_lanes_free_all(net);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
@@ -107,37 +105,33 @@ void tq_connections_close(struct tq_net *net)
 
 /* ---- polling ---- */
 
-/* The protocol learns of failures here, outside any operation of struct tq_net_ops. */
 int tq_connections_report(struct tq_net *net)
 {
 	struct tq_link *link, **next = &net->connections->broken;
-	uint64_t now;
 	int n = 0;
 
+	tq_assert_held(net->lock);
 	tq_links_tear_down(net);
-	if (!*next)
-		return 0;
-	now = tq_now();
 	while ((link = *next)) {
-		struct tq_contact *c = link->contact;
+		struct tq_contact *contact = link->contact;
 
-		if (tq_fate_is_open(net, link, now)) {
-			next = &c->failed_next;
+		if (tq_fate_is_open(link)) {
+			next = &contact->failed_next;
 			continue;
 		}
-		*next = c->failed_next;
-		c->failed_next = NULL;
+		*next = contact->failed_next;
+		contact->failed_next = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
 		n++;
-		tq_links_tear_down(net); /* with it others may have failed */
+		tq_links_tear_down(net); /* others may have failed with it */
 		next = &net->connections->broken;
 	}
 	return n;
 }
 
-/* Fails all links, for which one sentence stands. */
+/* Fails all links with one sentence in the log. */
 static void fail_all(struct tq_net *net, const char *why)
 {
 	struct tq_link *link, *tmp;
@@ -147,6 +141,8 @@ static void fail_all(struct tq_net *net, const char *why)
 			link->contact->reported = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
 			     tq_link_name(link), why);
+		/* Nobody can be asked any more. */
+		tq_fate_conclude(net, link);
 	}
 }
 
@@ -156,14 +152,14 @@ void tq_connections_break(struct tq_net *net)
 	struct tq_lane *lane;
 
 	net->broken_handled = true;
-	net->rcq.drained = true; /* of what there will be */
+	net->rcq.drained = true; /* nothing more will be in it */
 	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
 	       net->broken_reason);
 	net->failures++;
 	fail_all(net, net->broken_reason);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
-	/* What is posted still has no completion. */
+	/* No completion will come for what is posted. */
 	DL_FOREACH(net->connections->flushing, lane)
 		tq_lane_flush(net, lane);
 	tq_connections_report(net);
@@ -172,26 +168,15 @@ void tq_connections_break(struct tq_net *net)
 
 bool tq_connections_settled(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return !net->connections->failing && !net->connections->broken;
 }
 
-static uint64_t next_look(const struct tq_connections *connections, uint64_t now)
-{
-	const struct tq_link *link;
-	uint64_t due = UINT64_MAX;
-
-	LL_FOREACH2(connections->broken, link, contact->failed_next) {
-		if (tq_fate_due(link, now) < due)
-			due = tq_fate_due(link, now);
-	}
-	return due;
-}
-
 /*
- * A process that has died with nothing under way to it would be waited for in vain. An empty RDMA
- * write takes no receive there, and fails when the control SRQ that it names is gone. To one that
- * isn't connected, but awaited, a connection is asked for, if its service thread can be relied on
- * to answer; unless it can be seen from here that it has ended.
+ * Finds out whether a process has died with nothing under way to it, which would be waited for in
+ * vain. An empty RDMA write takes no receive there, and fails when the control SRQ that it names is
+ * gone. A process that isn't connected, but awaited, is asked for a connection if its service
+ * thread can be relied on to answer.
  */
 static void check_peer(struct tq_net *net, struct tq_link *link)
 {
@@ -222,15 +207,16 @@ static void check_peers(struct tq_net *net, uint64_t now)
 		check_peer(net, link);
 }
 
-int tq_connections_poll(struct tq_net *net, uint64_t *next)
+int tq_connections_poll(struct tq_net *net)
 {
 	struct tq_connections *connections = net->connections;
 	int n = 0;
 
-	*next = UINT64_MAX;
+	tq_assert_held(net->lock);
 	if (net->params->keepalive && ++connections->polls % CHECK_POLLS == 0 &&
 	    tq_now() >= connections->check_due)
 		check_peers(net, tq_now());
+	tq_timers_poll(net);
 	if (connections->failing || connections->broken)
 		n += tq_connections_report(net);
 	if (connections->hold_freed)
@@ -239,28 +225,11 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 		n += tq_lanes_free_flushed(net);
 	if (connections->nacks_owed && tq_control_drain(net))
 		tq_acks_send(net);
-	if (connections->requests || connections->leaving || connections->cut ||
-	    connections->others_leave || connections->broken) {
-		uint64_t now = tq_now();
-
-		if (connections->others_leave && connections->gone_due <= now)
-			tq_gone_poll(net, now);
-		if (connections->due <= now)
-			n += tq_requests_poll(net, now);
-		if (connections->leaving && connections->bye_due <= now)
-			tq_byes_poll(net, now);
-		*next = connections->due;
-		tq_cut_poll(net, now, next);
-		if (connections->leaving && connections->bye_due < *next)
-			*next = connections->bye_due;
-		if (connections->broken && next_look(connections, now) < *next)
-			*next = next_look(connections, now);
-		if (connections->others_leave && connections->gone_due < *next)
-			*next = connections->gone_due;
-		if (*next != UINT64_MAX)
-			*next = *next > now ? *next - now : 0;
-	}
-	if (connections->failing)
-		*next = 0;
 	return n;
+}
+
+uint64_t tq_connections_next(const struct tq_net *net)
+{
+	tq_assert_held(net->lock);
+	return net->connections->failing ? 0 : tq_timers_next(net);
 }

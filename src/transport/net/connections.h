@@ -10,9 +10,11 @@ void tq_connections_close(struct tq_net *net);
 /* Returns the address as published. */
 const void *tq_connections_address(struct tq_net *net, size_t *len);
 
-/* Retransmits, and handles timeouts. Returns the number of events. *next: ns until this is to be
- * called again (UINT64_MAX: no need). */
-int tq_connections_poll(struct tq_net *net, uint64_t *next);
+/* Fires timers, reports what has failed, and frees what has ended. Returns the number of events. */
+int tq_connections_poll(struct tq_net *net);
+/* Returns the ns until tq_connections_poll() is to be called; UINT64_MAX: no need. The one place
+ * that says when the network wants to be called besides for completions. */
+uint64_t tq_connections_next(const struct tq_net *net);
 /* Logs what has failed, and tells the protocol. Returns how many links it was. Part of
  * tq_connections_poll(); to be called before the user hears of it in another way. */
 int tq_connections_report(struct tq_net *net);

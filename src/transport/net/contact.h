@@ -37,27 +37,26 @@ struct tq_contact {
 	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
 
 	/* Goodbyes: leave.c. */
-	bool owes_bye;        /* this process's goodbye has still to be said */
-	uint64_t bye_due;     /* ns: when it is said again */
-	uint64_t leave_until; /* ns: how long its answer is waited for */
-	uint64_t bye_heard;   /* ns: the last goodbye of the link's process */
-	bool owed_ack;        /* the link's process waits for this one's promise */
+	bool owes_bye;              /* this process's goodbye has still to be said */
+	struct tq_timer bye_timer;  /* says goodbye, and again */
+	uint64_t leave_until;       /* ns: how long its answer is waited for */
+	struct tq_timer gone_timer; /* armed by each goodbye of the link's process */
+	bool owed_ack;              /* the link's process waits for this one's promise */
 
 	/* Its failure: link_fail.c, fate.c. */
 	char *why;    /* the sentence for the log */
 	bool refused; /* what was sent to it was refused */
 	bool watched; /* its mark in the XRC domain's file was seen */
 	enum tq_fate fate;
-	uint64_t fate_due;        /* ns: when mates are asked next */
-	uint64_t fate_until;      /* ns: the end of the inquiry */
-	uint32_t mates_asked;     /* how many were */
-	uint64_t culprit;         /* nonce of the link whose failure it shares; 0: its own */
-	bool reported;            /* the user has read of it, with the culprit's */
-	bool blamed;              /* another process has cut its connection because of this one's */
-	uint64_t cut_due;         /* ns: when its process is told next that the link has failed, */
-	uint64_t cut_until;       /* ns: and for how long; 0: it knows */
-	uint64_t cut_backoff;     /* ns */
-	struct tq_link *cut_next; /* tq_connections.cut */
+	struct tq_timer fate_timer; /* looks, and asks mates */
+	uint64_t fate_until;        /* ns: the end of the inquiry */
+	uint32_t mates_asked;       /* how many were */
+	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
+	bool reported;              /* the user has read of it, with the culprit's */
+	bool blamed; /* another process has cut its connection because of this one's */
+	struct tq_timer cut_timer;   /* tells its process again that the link has failed */
+	uint64_t cut_until;          /* ns: for how long; 0: it knows */
+	uint64_t cut_backoff;        /* ns */
 	struct tq_link *failed_next; /* tq_connections.failing, then .broken */
 };
 

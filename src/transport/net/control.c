@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The sending side of the control channel: messages are in order to each peer, and wait here for
- * the connection, for credit, and for room in the send queue.
- */
+/* The sending side of the control channel, and the polling of both sides. */
 #include "net/control.h"
 
 #include <assert.h>
@@ -20,15 +17,14 @@
 #include "net/node.h"
 #include "net/post.h"
 
-/*
- * Bytes of a peer's messages with data that wait. They go also when it has asked for no more, as
- * the messages behind them must: so it may get that much more than its unexpected_limit.
- */
+/* Bytes of messages with data that may wait for a peer. They go even if the peer has asked for
+ * no more, as the messages behind them must: so it may get that much more than its
+ * unexpected_limit. */
 #define BACKLOG_MAX ((uint64_t)256 << 10)
 
 struct tq_control {
-	void *scratch;             /* where a message gets its header */
-	struct tq_sg lent;         /* what tq_control_buf() gave; reg NULL: a place of a lane */
+	void *scratch;     /* where a message gets its header */
+	struct tq_sg lent; /* the buffer that tq_control_buf() gave; reg NULL: a place of a lane */
 	struct tq_link *data_link; /* the link that tq_control_data_ready() returned true for */
 };
 
@@ -68,28 +64,29 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	if (tq_link_is_connected(link) && !link->credits[tq_post_class(link, len)])
 		TQ_COUNT(net->stats, no_credit);
 	if (first)
-		tq_post_lane(net, link); /* asks for it */
+		tq_post_lane(net, link); /* asks for the lane */
 	return 0;
 }
 
-static int post_waiting(struct tq_net *net, struct tq_link *link, struct tq_backlog *b)
+static int post_waiting(struct tq_net *net, struct tq_link *link, struct tq_backlog *entry)
 {
-	const struct tq_sg *copy = b->copy.reg ? &b->copy : NULL;
+	const struct tq_sg *copy = entry->copy.reg ? &entry->copy : NULL;
 
-	return (b->again ? tq_post_again : tq_post)(net, link, b->data, b->len, copy, b->flags);
+	return (entry->again ? tq_post_again : tq_post)(net, link, entry->data, entry->len, copy,
+							entry->flags);
 }
 
 static int send_backlog(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_backlog *b;
+	struct tq_backlog *entry;
 	int events = 0;
 
-	while ((b = link->backlog)) {
+	while ((entry = link->backlog)) {
 		if (tq_link_has_failed(link)) {
 			tq_backlog_drop(net, link);
 			break;
 		}
-		if (post_waiting(net, link, b))
+		if (post_waiting(net, link, entry))
 			break;
 		tq_backlog_pop(net, link);
 		events++;
@@ -99,8 +96,8 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 
 /* ---- operations ---- */
 
-/* Returns true if nothing goes to the link's process any more, which has closed, and was promised
- * that: a message would break the lane, which others of its node may need. */
+/* Returns true if the link's process has closed, and was promised that nothing more is sent. A
+ * message would break the lane, which others of its node may need. */
 static bool has_closed(const struct tq_link *link)
 {
 	return tq_link_is_closing(link, TQ_THERE) && tq_link_is_quiet(link, TQ_HERE);
@@ -120,11 +117,12 @@ int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, u
 	void *scratch = net->control->scratch;
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	assert(len >= sizeof(struct tq_msg_hdr) && len <= TQ_MSG_MAX);
 	if (check_open(net, link))
 		return -EIO;
 	if (!link->backlog) {
-		memcpy(scratch, msg, len); /* the header is filled in */
+		memcpy(scratch, msg, len); /* tq_post() fills in the header */
 		rc = tq_post(net, link, scratch, len, NULL, flags);
 	}
 	return rc == -EAGAIN ? enqueue(net, link, msg, len, NULL, flags) : rc;
@@ -139,7 +137,7 @@ static void send_backpressure(struct tq_net *net, struct tq_link *link, bool sto
 		memcpy(link->backpressure->data, &msg, sizeof(msg));
 		return;
 	}
-	/* A peer that can't be told has failed, or goes on as it was. */
+	/* If the message can't be queued, the peer has failed, or goes on as it was. */
 	if (!tq_control_send(net, link, &msg, sizeof(msg), 0) && link->backlog &&
 	    link->backlog->prev != last)
 		link->backpressure = link->backlog->prev;
@@ -148,14 +146,17 @@ static void send_backpressure(struct tq_net *net, struct tq_link *link, bool sto
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct tq_control *control = net->control;
-	bool data = control->data_link == link; /* a receive waits for them, so no BACKPRESSURE */
+	bool data = control->data_link ==
+		    link; /* a receive waits for the data, so BACKPRESSURE doesn't matter */
 	struct tq_lane *lane;
 
+	tq_assert_held(net->lock);
 	control->data_link = NULL;
 	if (!data && (link->backpressured || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
-	/* It is made where the lane keeps what is inline, as no other comes between. */
+	/* The message is written to where the lane keeps its inline data, as no other is posted
+	 * before it. */
 	if (len <= net->limits.max_inline && (lane = tq_post_ready(net, link, len)))
 		return control->lent.addr = tq_lane_room(net, lane, lane->posted);
 	if (tq_copy_get(net, len, &control->lent) ||
@@ -171,6 +172,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 	struct tq_sg lent = control->lent, *copy = lent.reg ? &lent : NULL;
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	assert(buf == lent.addr);
 	control->lent.reg = NULL;
 	if (check_open(net, link))
@@ -186,6 +188,7 @@ int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uin
 
 bool tq_control_waits(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return net->waiting;
 }
 
@@ -200,6 +203,7 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 	uint32_t len = tq_copy_piece_max(net);
 	struct tq_sg copy;
 
+	tq_assert_held(net->lock);
 	if (!tq_post_ready(net, link, len))
 		return false;
 	if (len > net->limits.max_inline && !tq_copy_has_piece(net)) {
@@ -236,6 +240,7 @@ void tq_control_backpressure(struct tq_net *net, bool stop)
 {
 	struct tq_link *link;
 
+	tq_assert_held(net->lock);
 	net->backpressured = stop;
 	DL_FOREACH2(net->senders, link, senders_next) {
 		if (tq_link_is_open(link))
@@ -268,7 +273,8 @@ int tq_control_poll(struct tq_net *net)
 	return events;
 }
 
-/* Makes the end of what is in the lane's queue seen; true: nothing is in it. */
+/* Forces a completion for outstanding unsignalled sends of the lane. Returns true if nothing is in
+ * its queue. */
 static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_link *link;
@@ -286,10 +292,11 @@ static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 			return false;
 		}
 	}
-	return lane->awaited == 0; /* nobody is left there to whom it matters */
+	return lane->awaited == 0; /* no process is left there that needs them */
 }
 
-/* The protocol knows when the hold lanes' sends have come. */
+/* Does that with the node's lanes. Returns true if nothing is in the control lane's queue; the
+ * protocol knows when the sends on hold lanes have arrived. */
 static bool drain_node(struct tq_net *net, struct tq_node *node)
 {
 	struct tq_lane *lane;
@@ -301,6 +308,7 @@ static bool drain_node(struct tq_net *net, struct tq_node *node)
 
 bool tq_control_drain_link(struct tq_net *net, struct tq_link *link)
 {
+	tq_assert_held(net->lock);
 	return drain_node(net, link->node) && !link->backlog && !link->puts;
 }
 
@@ -309,6 +317,7 @@ bool tq_control_drain(struct tq_net *net)
 	struct tq_node *node, *next;
 	bool idle = !net->waiting && !net->putting;
 
+	tq_assert_held(net->lock);
 	HASH_ITER(hh, net->nodes, node, next)
 		idle &= drain_node(net, node);
 	return idle;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pool of sender-side copies: registered buffers of power-of-two sizes (and room for a header),
- * cut from slabs. One slab, for messages up to eager_limit, is there from the beginning, whatever
- * becomes of the memlock limit. Others are made when their size runs out, so that a small job locks
- * little memory; where the pool's limit is reached, a slab of another size with nothing in use
- * makes room.
+ * The pool is of registered buffers of power-of-two sizes (and room for a header), cut from slabs.
+ * One slab, for messages up to eager_limit, is there from the beginning, whatever the memlock
+ * limit. Others are made when their size runs out, so that a small job locks little memory. Where
+ * the pool's limit is reached, slabs of other sizes with nothing in use are freed.
  */
 #include "net/copy.h"
 
@@ -15,7 +14,7 @@
 
 #include "net/mem.h"
 
-#define HEADER   64u /* longest header before an eager message's data is 32 */
+#define HEADER   64u /* the longest header before an eager message's data is 32 bytes */
 #define SLAB_MIN ((size_t)64 << 10)
 #define SLAB_MAX ((size_t)256 << 10)
 #define PER_SLAB 64u
@@ -27,7 +26,7 @@
 
 struct tq_slab {
 	struct tq_reg reg; /* first: a buffer's reg leads to its slab */
-	int size;          /* index of it */
+	int size;          /* index of the size of its buffers */
 	char *mem;
 	size_t len;
 	uint32_t used;
@@ -121,18 +120,19 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	int size = size_for(len);
 	struct tq_slab *slab;
 
+	tq_assert_held(net->lock);
 	if (size == TQ_COPY_CLASSES)
 		return false;
 	slab = copies->slabs[size];
 	if (!slab || !slab->free)
 		slab = slab_make(net, size);
-	/* A buffer that is too large will do. */
+	/* A larger buffer will do. */
 	while (!slab && ++size < TQ_COPY_CLASSES) {
 		if (copies->slabs[size] && copies->slabs[size]->free)
 			slab = copies->slabs[size];
 	}
 	if (!slab) {
-		net->scq.look = true; /* some may be back */
+		net->scq.look = true; /* copies may have come back */
 		return false;
 	}
 	sg->addr = slab->free;
@@ -140,7 +140,7 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	sg->reg = &slab->reg;
 	slab->free = *(void **)sg->addr;
 	slab->used++;
-	if (!slab->free) { /* behind those with a free one */
+	if (!slab->free) { /* behind slabs with a free buffer */
 		DL_DELETE(copies->slabs[size], slab);
 		DL_APPEND(copies->slabs[size], slab);
 	}
@@ -165,7 +165,7 @@ static void pool_put(struct tq_net *net, struct tq_sg *sg)
 	sg->reg = NULL;
 }
 
-/* The slab for messages up to eager_limit is there from the beginning. */
+/* Makes the slab for messages up to eager_limit, which stays. */
 static int pool_open(struct tq_net *net)
 {
 	struct tq_slab *slab =
@@ -241,6 +241,7 @@ static int reserves_open(struct tq_net *net)
 
 bool tq_copy_get_piece(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
+	tq_assert_held(net->lock);
 	return len <= tq_copy_piece_max(net) && reserve_get(net, &net->copies->pieces, len, sg);
 }
 
@@ -260,6 +261,7 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 {
 	struct tq_copies *copies = net->copies;
 
+	tq_assert_held(net->lock);
 	if (sg->reg == &copies->msgs.reg)
 		reserve_put(net, &copies->msgs, sg);
 	else if (sg->reg == &copies->pieces.reg)

@@ -7,24 +7,21 @@
 
 #include "net/objects.h"
 
-#define BATCH 16 /* completions that are taken from the device at a time */
+#define BATCH 16 /* completions taken from the device at a time, at most */
 
-/* For the control queues, connection requests, and a few messages. */
+/* What the control queues, connection requests, and a few messages need. */
 #define LEAST_ENTRIES 64
 
-/*
- * What the receive queue starts with. Completions go round in a queue: one that is larger than it
- * need be takes its room in the caches, and memory. (Devices have a power of two less one.)
- */
+/* Entries of the receive queue at first. Completions go round in a queue: one that is larger than
+ * necessary takes up cache, and memory. (Devices make queues of a power of two less one.) */
 #define FIRST_ENTRIES 4095u
 
-/* Sends are few per connection; where the queue is short of slots, every send is signalled. */
+/* Entries of the send queue. Few sends are under way on a connection; where the queue is short of
+ * slots, every send is signalled. */
 #define SEND_ENTRIES 8192
 
-/*
- * Unsignalled sends that fail complete after all, so the send queue is looked at now and then also
- * when no completion is due.
- */
+/* Polls without a look at the send queue, at most: unsignalled sends that fail have completions,
+ * which nothing announces. */
 #define LOOK_ANYWAY 64
 
 static int cq_make(struct tq_net *net, struct tq_cq *cq, uint32_t n)
@@ -66,7 +63,7 @@ bool tq_cq_grow(struct tq_cq *cq, uint32_t n)
 	rc = resize(cq, size);
 	if (!rc)
 		return true;
-	cq->most = cq->size; /* nor will it the next time */
+	cq->most = cq->size; /* growing would fail the next time, too */
 	tq_log(cq->net->job, TQ_LOG_WARN,
 	       "the completion queue of %u entries can't grow to %u: %s%s; fewer receives than "
 	       "wanted will be in tuple queues",
@@ -74,7 +71,7 @@ bool tq_cq_grow(struct tq_cq *cq, uint32_t n)
 	return false;
 }
 
-/* Starts with `first` entries, or with all where the device can't resize a queue. */
+/* Makes a queue with `first` entries, or with all where the device can't resize a queue. */
 static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted, uint32_t first)
 {
 	int64_t n = wanted < net->dev.attr.max_cqe ? wanted : net->dev.attr.max_cqe;
@@ -139,10 +136,8 @@ void tq_cqs_close(struct tq_net *net)
 	ibv_destroy_comp_channel(net->channel);
 }
 
-/*
- * Asks for one completion, and for more only while there are: to look at the entry behind the last
- * one takes its cache line from the HCA, which is about to write it.
- */
+/* Polls for one completion, and for more only while there are: looking at the entry behind the last
+ * one takes its cache line from the HCA, which is about to write it. */
 static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 {
 	int ask = cq->ask < budget ? cq->ask : budget, n, i;
@@ -159,8 +154,8 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	return n;
 }
 
-/* poll_one() of one that may turn out to be broken: nothing that is under way can be known to end
- * any more then. That is an event: it is looked after at once. */
+/* Polls a queue that may turn out to be broken. Then nothing can be known to end any more, which
+ * counts as an event, so that it is looked after at once. */
 static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 {
 	int n = net->broken_reason ? 0 : poll_one(net, cq, budget);
@@ -172,10 +167,11 @@ static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 }
 
 /*
- * Between the last poll, which left nothing, and the end of an SRQ a message may have come to it: a
- * peer that was given up may still send. Polling its completion fails (it is taken nevertheless),
- * and says nothing of the queue. One is asked for at a time, as an error may hide what came before
- * it; and until all that can be such completions are gone no new SRQ gets one's number.
+ * Between the last poll, which left nothing, and the end of an SRQ a message may have arrived
+ * there: a peer that was given up may still send. Polling its completion fails (the completion is
+ * taken nevertheless), which says nothing of the queue. One completion is polled for at a time, as
+ * an error may hide what came before it. No new SRQ is made meanwhile, which might get the number
+ * of a destroyed one.
  */
 int tq_cq_sweep(struct tq_net *net)
 {
@@ -193,6 +189,7 @@ int tq_cq_sweep(struct tq_net *net)
 
 int tq_cq_poll_sends(struct tq_net *net, int budget)
 {
+	tq_assert_held(net->lock);
 	net->scq.look = false;
 	net->scq.skipped = 0;
 	return poll_cq(net, &net->scq, budget);
@@ -203,6 +200,7 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	struct tq_cq *scq = &net->scq;
 	int events = 0;
 
+	tq_assert_held(net->lock);
 	if (scq->awaited || scq->look || scq->starved ||
 	    (scq->used && ++scq->skipped >= LOOK_ANYWAY))
 		events = tq_cq_poll_sends(net, budget);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The receiving side of the control channel: the credits that senders have in the banks, given and
- * returned.
+ * returned. Credits never run out for good, however few there are, by these rules:
  *
- * Why credits can't run dry, however few there are. Rules:
- *
- *   1. A message other than CREDIT costs its sender a credit of its class. A receiver owes it from
- *      when the buffer is posted again, and returns all that it owes with its next message.
- *   2. A CREDIT is sent if more than half of a class's credits are owed. It costs none: two small
- *      buffers of each sender are set aside for them.
+ *   1. A message other than CREDIT costs its sender a credit of its class. The receiver owes that
+ *      credit from when the buffer is posted again, and returns all that it owes with its next
+ *      message.
+ *   2. A CREDIT is sent if more than half of a class's credits are owed. A CREDIT costs none, as
+ *      two small buffers of each sender are set aside for them.
  *   3. A CREDIT's buffer is posted again before anything else is done.
  *
  * A sender that has no credit left in a class has used all: all of its messages arrive, need
@@ -28,16 +27,17 @@
 #include "net/link_fail.h"
 #include "net/post.h"
 
-#define CREDIT_BUFFERS 2u /* for each sender */
-#define FIRST_SHARE    4u /* one sender gets up to 1/FIRST_SHARE of a bank, */
-#define SHARE          2u /* and up to 1/SHARE when it has used that up */
+#define CREDIT_BUFFERS 2u /* small buffers for CREDIT messages of each sender */
+#define FIRST_SHARE    4u /* a new sender gets up to 1/FIRST_SHARE of a bank */
+#define SHARE          2u /* a sender that has used its credits up gets up to 1/SHARE */
 
-/* A new sender's: a few fit in any bank, also in one that has fewer buffers than others. */
+/* Returns the credits of a new sender: a few fit in any bank, also in one that has fewer buffers
+ * than others. */
 static uint32_t granted_first(const struct tq_net *net, const struct tq_bank *bank, int cls)
 {
 	int64_t n = net->params->credits, most = bank->depth[cls] / FIRST_SHARE;
 
-	if (cls == TQ_LARGE) /* they are dear, and most senders use few */
+	if (cls == TQ_LARGE) /* large buffers are dear, and most senders use few */
 		n /= 2;
 	if (n > TQ_CREDITS_MAX)
 		n = TQ_CREDITS_MAX;
@@ -76,10 +76,8 @@ static bool credit_is_due(struct tq_link *link)
 	return false;
 }
 
-/*
- * A sender that needs a CREDIT has nothing to hear from us and sends much: it gets more of the
- * class that it used up, up to a share; a quarter of the bank stays for newcomers.
- */
+/* Gives a sender more of the class that it used up, up to a share: it needs a CREDIT, so it sends
+ * much and gets no messages that return credits. A quarter of the bank stays for new senders. */
 static void grow(struct tq_link *link)
 {
 	struct tq_bank *bank = link->bank;
@@ -154,14 +152,16 @@ int tq_credit_poll(struct tq_net *net)
 	int events = 0;
 
 	LL_FOREACH_SAFE2(net->owing, link, next, owing_next) {
-		/* Another message may have taken them along. Also while we leave: what waits for
-		 * them has to come before the other can acknowledge that. */
+		/* Another message may have returned the credits meanwhile. They also go while this
+		 * process leaves: the other can't acknowledge that before what waits for them has
+		 * arrived. */
 		if (tq_link_is_open(link) && credit_is_due(link)) {
 			if (!tq_post_lane(net, link))
 				continue;
 			grow(link);
 			msg = (struct tq_msg_hdr){.type = TQ_MSG_CREDIT};
-			/* Of what waits there, much has ended for its user, who may be away. */
+			/* Solicited: the users of the messages that wait there may be away, as many
+			 * of these have ended for them. */
 			if (tq_post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
 			    -EAGAIN)
 				continue;

@@ -20,7 +20,7 @@ enum tq_oob_type {
 	TQ_OOB_CUT_ACK,
 	TQ_OOB_ASK, /* asks whether the process of the receiver's node whose nonce is txid has died
 		     */
-	TQ_OOB_TOLD /* answers that; status: OK, or GONE */
+	TQ_OOB_FATE /* answers that; status: OK, or GONE */
 };
 
 enum tq_oob_status {

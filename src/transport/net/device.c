@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The device: whether it can do what is needed, and what it is called. Each way to fail has its own
- * sentence, since it's the first thing that goes wrong for a user.
- */
+/* The device: whether it can do what is needed, and its description. Each way to fail has its own
+ * sentence, because it is the first thing that goes wrong for a user. */
 #include "net/device.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 #include "net/link.h"
 #include "net/objects.h"
 
-/* More than this inline makes every WQE of a queue larger than a copy costs. */
+/* More inline data would make every WQE of a queue larger than a copy costs. */
 #define INLINE_WANTED 256u
 
 #define ROCE_GIDS 256
@@ -22,12 +20,12 @@
 /* The largest small control buffer (small_size). */
 #define MESSAGE_MIN 4096u
 
-/* A process that connects to itself answers while it asks. */
+/* A process that connects to itself answers while it asks, so it needs both. */
 #define QP_WR_MIN  16
 #define SRQ_WR_MIN 16
 
-/* RoCE has no LIDs: the RoCE v2 GID that reaches furthest, unless the user knows better. InfiniBand
- * needs a GID where the port says so. */
+/* Chooses the GID. RoCE has no LIDs: it is the RoCE v2 GID that reaches furthest, unless the user
+ * names one. On InfiniBand a GID is needed only where the port says so. */
 static int choose_gid(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
@@ -73,9 +71,9 @@ static int choose_gid(struct tq_net *net)
 
 #define PKEY_FULL 0x8000
 
-/* Membership (the upper bit) is not part of a partition's name. A port may be a full member of it
- * and a limited one, which reaches only full ones: so where no partition is asked for it is the
- * first that the port is a full member of. */
+/* Chooses the partition key. Membership (the upper bit) is not part of a partition's name. A port
+ * may be a full member of a partition and a limited one, which reaches only full ones. So the first
+ * key of the partition with full membership is taken. */
 static int choose_pkey(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
@@ -150,7 +148,7 @@ static bool odp_wanted(struct tq_net *net)
 	return false;
 }
 
-/* How much an INI QP takes inline is known only by making one. */
+/* Finds out how much an INI QP takes inline, which is known only by making one. */
 static int probe_inline(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
@@ -176,7 +174,8 @@ static int probe_inline(struct tq_net *net)
 			break;
 	}
 	if (qp) {
-		/* What is granted beyond what was asked for depends on the number of SGEs. */
+		/* More may be granted than was asked for, but that depends on the number of
+		 * SGEs. */
 		dev->max_inline = want;
 		ibv_destroy_qp(qp);
 	} else {
@@ -251,7 +250,7 @@ const char *tq_limit_hint(int error)
 	return "";
 }
 
-/* Events are looked for, not waited for. */
+/* Makes the file of asynchronous events non-blocking. */
 static int listen(const struct tq_device *dev)
 {
 	int fd = dev->verbs->async_fd, flags = fcntl(fd, F_GETFL);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Why a connection failed: has the peer's process died? The adapter can't tell. These can:
+ * A connection may have failed because the peer's process has died. The adapter can't tell, but
+ * these can:
  *
  *  - the file of the XRC domain (xrcd.c), in which each process has marked itself. The kernel takes
  *    the mark away when the process ends, however it ends. Processes of other nodes may share the
  *    file, too: another port of this host, say.
- *  - another process of the peer's node, which is asked by datagram, and looks at that file.
+ *  - a mate of the peer: another process of its node, which is asked by datagram, and looks at that
+ *    file.
  *  - the peer itself, whose service thread acknowledges that its connection is cut.
  *
- * The answer takes a moment: a process that is killed loses its queues before its mark, or the
- * other way round. Until then the failure isn't reported (tq_connections_report()), so that the
- * sentence in the log, which comes before any request ends with the failure, gives the cause.
+ * The answer takes a moment: a process that is killed loses its queues before its mark, or its mark
+ * before its queues. Until then the failure isn't reported (tq_connections_report()): the sentence
+ * in the log gives the cause, and comes before any request ends with the failure.
  */
 #include "net/fate.h"
 
@@ -20,11 +22,11 @@
 #include "net/oob.h"
 #include "net/xrcd.h"
 
-#define PATIENCE     (250 * TQ_MS)
-#define ASK_INTERVAL (20 * TQ_MS)
-#define LOOK_AGAIN   (1 * TQ_MS)
+#define PATIENCE      (250 * TQ_MS)
+#define ASK_INTERVAL  (20 * TQ_MS)
+#define LOOK_INTERVAL (1 * TQ_MS)
 
-/* Mates of the peer that are asked at a time. */
+/* Processes of the peer's node that are asked at a time. */
 #define ASKED_AT_A_TIME 4
 
 void tq_fate_watch(const struct tq_net *net, struct tq_link *link)
@@ -35,29 +37,39 @@ void tq_fate_watch(const struct tq_net *net, struct tq_link *link)
 
 bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link)
 {
-	/* A file system that fails to answer, as one of a network may, is no proof. */
+	/* A network's file system that fails to answer is no proof. */
 	return link->contact->watched && tq_xrcd_has_mark(net, link->nonce) == 0;
 }
 
-void tq_fate_inquire(struct tq_link *link, uint64_t now)
-{
-	struct tq_contact *c = link->contact;
+static tq_timer_fire look;
 
-	c->fate = TQ_FATE_INQUIRED;
-	c->fate_until = now + PATIENCE;
-	c->fate_due = now;
+void tq_fate_inquire(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_contact *contact = link->contact;
+	uint64_t now = tq_now();
+
+	contact->fate = TQ_FATE_INQUIRED;
+	contact->fate_until = now + PATIENCE;
+	tq_timer_arm(net, &contact->fate_timer, now, look, link);
 }
 
-void tq_fate_is(struct tq_link *link, enum tq_fate fate)
+void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate)
 {
-	if (link->contact->fate == TQ_FATE_INQUIRED)
-		link->contact->fate = fate;
+	if (link->contact->fate != TQ_FATE_INQUIRED)
+		return;
+	link->contact->fate = fate;
+	tq_timer_stop(net, &link->contact->fate_timer);
 }
 
-/* Asks some processes of the link's node, others each time. */
+void tq_fate_conclude(struct tq_net *net, struct tq_link *link)
+{
+	tq_fate_is(net, link, link->contact->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN);
+}
+
+/* Asks some processes of the link's node, other ones each time. */
 static void ask_mates(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 	struct tq_link *mate, *tmp;
 	uint32_t i = 0, asked = 0;
 
@@ -65,89 +77,93 @@ static void ask_mates(struct tq_net *net, struct tq_link *link)
 		struct tq_oob_hdr ask;
 
 		if (mate == link || mate->node != link->node || tq_link_has_failed(mate) ||
-		    tq_link_is_closing(mate, TQ_THERE) || i++ < c->mates_asked)
+		    tq_link_is_closing(mate, TQ_THERE) || i++ < contact->mates_asked)
 			continue;
 		ask = tq_oob_hdr(net, mate, TQ_OOB_ASK, link->nonce);
 		tq_oob_send(net, mate, &ask, sizeof(ask));
 		if (++asked == ASKED_AT_A_TIME)
 			break;
 	}
-	c->mates_asked = asked == ASKED_AT_A_TIME ? c->mates_asked + asked : 0;
+	contact->mates_asked = asked == ASKED_AT_A_TIME ? contact->mates_asked + asked : 0;
 }
 
-bool tq_fate_is_open(struct tq_net *net, struct tq_link *link, uint64_t now)
+/* Looks for the mark of the link's process, and asks other processes of its node where that can't
+ * be seen from here. */
+static void look(struct tq_net *net, void *owner, uint64_t now)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_link *link = owner;
+	const struct tq_contact *contact = link->contact;
 
-	if (c->fate != TQ_FATE_INQUIRED)
-		return false;
 	if (tq_fate_has_died(net, link)) {
-		c->fate = TQ_FATE_DIED;
-	} else if (now >= c->fate_until || net->broken_reason) {
-		c->fate = c->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN;
-	} else if (now >= c->fate_due) {
-		c->fate_due = now + ASK_INTERVAL;
-		if (!c->watched)
-			ask_mates(net, link);
+		tq_fate_is(net, link, TQ_FATE_DIED);
+		return;
 	}
-	return c->fate == TQ_FATE_INQUIRED;
+	if (now >= contact->fate_until) {
+		tq_fate_conclude(net, link);
+		return;
+	}
+	if (!contact->watched)
+		ask_mates(net, link);
+	tq_timer_arm(net, &link->contact->fate_timer,
+		     now + (contact->watched ? LOOK_INTERVAL : ASK_INTERVAL), look, link);
 }
 
-uint64_t tq_fate_due(const struct tq_link *link, uint64_t now)
+bool tq_fate_is_open(const struct tq_link *link)
 {
-	const struct tq_contact *c = link->contact;
-
-	return c->watched || c->fate_due <= now ? now + LOOK_AGAIN : c->fate_due;
+	return link->contact->fate == TQ_FATE_INQUIRED;
 }
 
-/* A process asks whether another one of this node is still there. Where that isn't known, there is
- * no answer. */
+/* Answers a process that asks whether another one of this node is still there. Where that isn't
+ * known, no answer is sent. */
 static void answer(struct tq_net *net, const struct tq_link *asker, uint64_t nonce)
 {
 	const struct tq_link *about = tq_link_by_nonce(net, nonce);
-	struct tq_oob_hdr told = tq_oob_hdr(net, asker, TQ_OOB_TOLD, nonce);
+	struct tq_oob_hdr reply = tq_oob_hdr(net, asker, TQ_OOB_FATE, nonce);
 
 	if (!about || !about->contact->watched)
 		return;
-	told.status = tq_fate_has_died(net, about) ? TQ_OOB_GONE : TQ_OOB_OK;
-	tq_oob_send(net, asker, &told, sizeof(told));
+	reply.status = tq_fate_has_died(net, about) ? TQ_OOB_GONE : TQ_OOB_OK;
+	tq_oob_send(net, asker, &reply, sizeof(reply));
 }
 
-/* A process that is still marked may be about to end: only its end is final. */
-static void told(struct tq_net *net, const struct tq_link *mate, const struct tq_oob_hdr *h)
+/* Takes the answer of a process of the same node. A process that is still marked may be about to
+ * end: only its end is final. */
+static void take_answer(struct tq_net *net, const struct tq_link *mate,
+			const struct tq_oob_hdr *datagram)
 {
-	struct tq_link *about = tq_link_by_nonce(net, tq_get64(h->txid));
+	struct tq_link *about = tq_link_by_nonce(net, tq_get64(datagram->txid));
 
-	if (about && about->node == mate->node && h->status == TQ_OOB_GONE)
-		tq_fate_is(about, TQ_FATE_DIED);
+	if (about && about->node == mate->node && datagram->status == TQ_OOB_GONE)
+		tq_fate_is(net, about, TQ_FATE_DIED);
 }
 
-void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *h)
+void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
-	const struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	const struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 
 	if (!link)
 		TQ_COUNT(net->stats, dropped);
-	else if (h->type == TQ_OOB_ASK)
-		answer(net, link, tq_get64(h->txid));
+	else if (datagram->type == TQ_OOB_ASK)
+		answer(net, link, tq_get64(datagram->txid));
 	else
-		told(net, link, h);
+		take_answer(net, link, datagram);
 }
 
 const char *tq_fate_text(const struct tq_link *link)
 {
-	const struct tq_contact *c = link->contact;
+	const struct tq_contact *contact = link->contact;
 
-	switch (c->fate) {
+	switch (contact->fate) {
 	case TQ_FATE_LIVES:
 		return " Its process is still there: look at the ports on both sides (ibstat), at "
 		       "their error counters (perfquery) and in the hosts' kernel logs.";
 	case TQ_FATE_UNKNOWN:
-		return c->refused ? " Its process has probably died: look for what it said last, "
-				    "and in its host's kernel log."
-				  : " Its process or its host may have died, or the network "
-				    "between: look for what it said last, at the ports on both "
-				    "sides (ibstat) and at their error counters (perfquery).";
+		return contact->refused
+			       ? " Its process has probably died: look for what it said last, "
+				 "and in its host's kernel log."
+			       : " Its process or its host may have died, or the network "
+				 "between: look for what it said last, at the ports on both "
+				 "sides (ibstat) and at their error counters (perfquery).";
 	default:
 		return "";
 	}

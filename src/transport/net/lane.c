@@ -21,10 +21,11 @@ const char *tq_lane_name(const struct tq_lane *lane)
 }
 
 /*
- * A send without a completion of its own keeps its slots until a later one of its lane completes.
- * So that they can't fill the queues for ever, each TQ_LANE_BATCH-th is signalled, and sooner when
- * the lane's queue is short; and all are when a quarter of the completion queue is left (of hold
- * lanes: half of their part of it): lanes that have gone silent can't take more than the rest.
+ * Returns true if the next send is to be signalled. A send without a completion of its own keeps
+ * its slots until a later one of its lane completes. So that such sends can't fill the queues for
+ * ever, each TQ_LANE_BATCH-th is signalled, and sooner when the lane's queue is short. All are when
+ * a quarter of the completion queue is left (of hold lanes: half of their part of it), so lanes on
+ * which nothing more is sent can't take more than the rest.
  */
 static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 {
@@ -33,10 +34,9 @@ static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 	       (lane->kind == TQ_LANE_HOLD && net->scq.held > net->scq.size / 8);
 }
 
-/*
- * What is sent on hold lanes may wait for ever for what is sent on the others, so it gets a quarter
- * of the completion queue. A drain is beyond that: each lane has a slot for its next one.
- */
+/* Reserves a slot of the send CQ. Sends on hold lanes may wait for ever for those on other lanes,
+ * so they get a quarter of the completion queue. A drain is beyond that: each lane has a slot for
+ * its next one. */
 static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr)
 {
 	bool hold = lane->kind == TQ_LANE_HOLD;
@@ -110,11 +110,9 @@ static void complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 	release(net, lane, n);
 }
 
-/*
- * Handles the completion of a WQE on a lane. Sends complete in order, so a good one stands for the
- * unsignalled ones before it, too. After the first bad one each WQE has a completion of its own;
- * and that first one stands for those before it, which were good.
- */
+/* Handles the completion of a WQE on a lane. Sends complete in order, so a good completion stands
+ * for the unsignalled sends before it, too. After the first bad one each WQE has a completion of
+ * its own, and that first one stands for the sends before it, which were good. */
 static void posted_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
 	struct tq_posted *posted = (struct tq_posted *)work;
@@ -141,6 +139,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	struct ibv_send_wr *bad;
 	int rc;
 
+	tq_assert_held(net->lock);
 	assert(done || !(signal || lane->kind == TQ_LANE_HOLD));
 	if (lane->state != TQ_LANE_READY)
 		return -EIO;
@@ -255,7 +254,7 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 {
-	/* Each goes in front of those that came after it. */
+	/* Backwards, as each is put in front of those that were posted after it. */
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
 		struct tq_posted *slot = tq_lane_slot(lane, i);
 
@@ -271,11 +270,11 @@ void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
 {
 	const struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
 
-	/* Then the HCA doesn't use its memory any more. */
+	/* Without its QP the HCA doesn't use the memory of its work any more. */
 	if (lane->qp)
 		ibv_destroy_qp(lane->qp);
 	lane->qp = NULL;
-	lane->mute = false;
+	lane->needs_flush = false;
 	while (lane->outstanding) {
 		struct tq_posted *posted = tq_lane_slot(lane, lane->posted - lane->outstanding);
 

@@ -85,7 +85,7 @@ struct tq_lane {
 	uint32_t reported;   /* WQEs that were reported */
 	uint32_t unreported; /* lazy ones behind the last that is awaited */
 	bool drain;          /* a slot of the send CQ is kept for a drain */
-	bool mute;           /* the lane has failed, and no completion may come of its lazy sends */
+	bool needs_flush;    /* the lane has failed, and no completion may come of its lazy sends */
 };
 
 /* Returns the name of the lane's kind, for sentences. */
@@ -166,8 +166,8 @@ void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);
 /* Has what was posted behind WQE number `wqe`, which the target has refused, queued once more if
  * its link is still there. */
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
-/* Ends the work of a failed lane whose completions can't come, as the adapter's queues are broken
- * or the lane is mute. To be called where no completion is being handled. */
+/* Ends the work of a failed lane whose completions can't come, because the adapter's queues are
+ * broken or the lane needs_flush. To be called where no completion is being handled. */
 void tq_lane_flush(struct tq_net *net, struct tq_lane *lane);
 /* Gives the slots of a failed lane back whose completions have come (awaited == 0) and whose QP is
  * destroyed. To be called where no completion is being handled. */

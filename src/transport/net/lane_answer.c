@@ -41,11 +41,11 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 	link->ready[lane->kind] = lane;
 	if (lane->kind != TQ_LANE_CONTROL)
 		return;
-	/* A lane that was made anew doesn't change the terms. */
-	for (int c = 0; c < TQ_CLASSES && !tq_link_is_connected(link); c++) {
-		link->srqn[c] = tq_get32(rep->srqn[c]);
-		link->size[c] = tq_get32(rep->size[c]);
-		link->credits[c] = tq_get32(rep->credits[c]);
+	/* A control lane that is made anew doesn't change the terms. */
+	for (int cls = 0; cls < TQ_CLASSES && !tq_link_is_connected(link); cls++) {
+		link->srqn[cls] = tq_get32(rep->srqn[cls]);
+		link->size[cls] = tq_get32(rep->size[cls]);
+		link->credits[cls] = tq_get32(rep->credits[cls]);
 	}
 	link->conn = tq_get32(rep->conn);
 	tq_link_up(net, link, TQ_HERE);
@@ -56,10 +56,10 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 			     "eager_max must be the same in all processes");
 }
 
-static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_oob_rep *rep)
+static void reply_ok(struct tq_net *net, struct tq_request *request, const struct tq_oob_rep *rep)
 {
-	struct tq_lane *lane = rq->lane;
-	struct tq_link *link = rq->link;
+	struct tq_lane *lane = request->lane;
+	struct tq_link *link = request->link;
 	uint32_t tgt_qpn = tq_get32(rep->tgt_qpn);
 	int error;
 
@@ -81,14 +81,14 @@ static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_
 			return;
 		}
 	}
-	tq_request_end(net, rq);
+	tq_request_end(net, request);
 	confirmed(net, lane, link, rep);
 }
 
-static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
+static void reply_error(struct tq_net *net, struct tq_request *request, int error)
 {
-	struct tq_link *link = rq->link;
-	struct tq_lane *lane = rq->lane;
+	struct tq_link *link = request->link;
+	struct tq_lane *lane = request->lane;
 
 	if (lane->kind == TQ_LANE_BULK && tq_is_limit(error)) {
 		link->contact->no_bulk = true;
@@ -96,7 +96,7 @@ static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
 		       "Large messages to %s share the control connection, which is slower: %s (a "
 		       "limit of its adapter, or of the memory that it may lock).",
 		       tq_link_name(link), strerror(error));
-		tq_request_end(net, rq);
+		tq_request_end(net, request);
 		return;
 	}
 	if (lane->kind != TQ_LANE_HOLD) {
@@ -117,28 +117,28 @@ static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 {
 	uint64_t txid = tq_get64(rep->hdr.txid);
-	struct tq_request *rq;
+	struct tq_request *request;
 
-	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
-	if (!rq || !rq->sent || tq_link_has_failed(rq->link) ||
-	    rq->link->nonce != tq_get64(rep->hdr.from))
-		return; /* a late one, to a link that has failed, or to what was not asked yet */
-	rq->heard = tq_now();
-	rq->silent = 0;
+	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), request);
+	if (!request || !request->sent || tq_link_has_failed(request->link) ||
+	    request->link->nonce != tq_get64(rep->hdr.from))
+		return; /* late, or to a link that has failed, or to what was not asked yet */
+	request->heard = tq_now();
+	request->silent = 0;
 	switch ((enum tq_oob_status)rep->hdr.status) {
 	case TQ_OOB_OK:
-		reply_ok(net, rq, rep);
+		reply_ok(net, request, rep);
 		return;
 	case TQ_OOB_WAIT:
 		return;
 	case TQ_OOB_GONE:
-		/* A TGT QP goes with the last process that has it open, so those that had confirmed
-		 * it have ended. */
-		if (rq->lane->state == TQ_LANE_READY)
-			tq_lane_fail(net, rq->lane, NULL, "its end at that node is gone");
+		/* A TGT QP goes with the last process that has it open, so the processes that had
+		 * confirmed it have ended. */
+		if (request->lane->state == TQ_LANE_READY)
+			tq_lane_fail(net, request->lane, NULL, "its end at that node is gone");
 		return;
 	case TQ_OOB_ERROR:
-		reply_error(net, rq, (int)tq_get32(rep->error));
+		reply_error(net, request, (int)tq_get32(rep->error));
 		return;
 	}
 	TQ_COUNT(net->stats, dropped);

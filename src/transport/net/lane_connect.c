@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lanes on demand: requests for them, their answers, and their end. */
 #include "net/lane_connect.h"
 
 #include <assert.h>
@@ -26,7 +25,7 @@ static void want_hold(struct tq_net *net, struct tq_link *link)
 void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_node *node = lane->node;
-	struct tq_request *rq;
+	struct tq_request *request;
 
 	if (lane->kind == TQ_LANE_HOLD) {
 		DL_DELETE(node->hold, lane);
@@ -45,10 +44,10 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	tq_lane_await_all(net, lane);
 	tq_lane_stop(net, lane);
 	DL_APPEND(net->connections->flushing, lane);
-	while ((rq = lane->requests)) {
-		struct tq_link *link = rq->link;
+	while ((request = lane->requests)) {
+		struct tq_link *link = request->link;
 
-		tq_request_free(net, rq);
+		tq_request_free(net, request);
 		if (lane->kind != TQ_LANE_HOLD) {
 			tq_lane_request(net, link, lane->kind);
 		} else {
@@ -85,7 +84,7 @@ int tq_lanes_free_flushed(struct tq_net *net)
 	int n = 0;
 
 	DL_FOREACH_SAFE(net->connections->flushing, lane, tmp) {
-		if (lane->mute)
+		if (lane->needs_flush)
 			tq_lane_flush(net, lane);
 		if (lane->awaited || lane->taken)
 			continue;
@@ -124,14 +123,13 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		node->no_bulk = true;
 		tq_log(net->job, TQ_LOG_WARN,
 		       "Large messages to %s share the control connection, which is slower: the "
-		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer hold_lanes, "
-		       "or "
-		       "less bulk_depth, would leave more.",
+		       "adapter gives no more queue pairs (%s; its limit is %d). Fewer "
+		       "hold_lanes, or less bulk_depth, would leave more.",
 		       tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 		return NULL;
 	}
 	if (kind == TQ_LANE_HOLD) {
-		/* Those that there are must do. */
+		/* The lanes that there are must do. */
 		node->hold_full = true;
 		tq_log(net->job, TQ_LOG_WARN,
 		       "No more than %u connections on which messages can wait are possible to the "
@@ -161,12 +159,13 @@ struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum t
 {
 	struct tq_lane **lane = kind == TQ_LANE_CONTROL ? &link->node->control : &link->node->bulk;
 
+	tq_assert_held(net->lock);
 	assert(kind != TQ_LANE_HOLD);
 	if (link->ready[kind])
 		return link->ready[kind];
 	if (tq_link_has_failed(link) || link->contact->asked[kind])
 		return NULL;
-	/* What the bulk lane carries waits for no receive, so it doesn't block the other. */
+	/* The bulk lane's work waits for no receive, so it doesn't block the control lane. */
 	if (kind == TQ_LANE_BULK && (link->node->no_bulk || link->contact->no_bulk))
 		return tq_lane_request(net, link, TQ_LANE_CONTROL);
 	if (!*lane)
@@ -181,6 +180,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 	struct tq_node *node = link->node;
 	struct tq_lane *lane, *other = NULL;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return NULL;
 	DL_FOREACH(node->hold, lane) {
@@ -192,10 +192,10 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 			}
 			other = lane;
 		} else if (lane->state == TQ_LANE_CONNECTING && !lane->requests) {
-			other = lane; /* who had asked for it is gone */
+			other = lane; /* the link that had asked for it is gone */
 		}
 	}
-	/* What is complete on the others may free one. */
+	/* Reports of sends that are complete on the others may free one. */
 	if (!other) {
 		DL_FOREACH(node->hold, lane)
 			tq_lane_report(net, lane);
@@ -214,6 +214,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 
 void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane)
 {
+	tq_assert_held(net->lock);
 	lane->taken = false;
 	lane->user = NULL;
 	if (net->connections->wants_hold)
@@ -226,7 +227,7 @@ int tq_lanes_report_hold(struct tq_net *net)
 	int n = 0;
 
 	net->connections->hold_freed = false;
-	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
+	net->connections->wants_hold = NULL; /* links that find none again join the new list */
 	for (; link; link = next, n++) {
 		next = link->contact->wants_hold_next;
 		link->contact->wants_hold_next = NULL;

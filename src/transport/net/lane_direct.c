@@ -7,7 +7,8 @@
 #include "net/lane.h"
 #include "net/link.h"
 
-/* Reports it and, as sends of a lane complete in order, those that were posted before it. */
+/* Reports a send and, because sends of a lane complete in order, those that were posted before
+ * it. */
 static void direct_done(struct tq_net *net, struct tq_posted *last, const struct ibv_wc *wc)
 {
 	const struct tq_posted *slot;
@@ -16,17 +17,17 @@ static void direct_done(struct tq_net *net, struct tq_posted *last, const struct
 
 	do {
 		slot = tq_lane_slot(lane, lane->reported++);
-		/* Looked for as the lane had failed, but complete before that. */
+		/* tq_lane_await_all() made it awaited, and it was complete before that. */
 		if (slot != last && slot->awaited)
 			tq_lane_unawait(net, lane);
 		net->copies_sent -= slot->size;
-		/* A drain has none. */
+		/* A drain has no token. */
 		if (slot->token)
 			tq_core_sent(net->core, slot->token, slot == last ? status : 0);
 	} while (slot != last);
 }
 
-/* What was posted last is reported by direct_done(). */
+/* Prepares what was posted last for direct_done(). */
 static void to_report(struct tq_lane *lane, void *token, uint64_t size)
 {
 	struct tq_posted *slot = tq_lane_last(lane);
@@ -36,7 +37,8 @@ static void to_report(struct tq_lane *lane, void *token, uint64_t size)
 	lane->unreported = slot->awaited ? 0 : lane->unreported + 1;
 }
 
-/* A drain: what is lazy before it is reported when that has ended. false: there is no room. */
+/* Posts a drain: when that has ended, the lazy sends before it are reported. Returns false if there
+ * is no room. */
 static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 {
 	struct ibv_send_wr wr = {
@@ -54,16 +56,17 @@ static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
 
 void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
 {
-	/* With a full send queue there is a signalled send in it, and then this is tried again; in
-	 * the completion queue there is a slot for it. */
+	tq_assert_held(net->lock);
+	/* If the send queue is full, a signalled send is in it, and this is tried again when that
+	 * has ended. The completion queue has a slot for the drain. */
 	if (lane->user && !tq_link_has_failed(lane->user))
 		report(net, lane, lane->user->srqn[TQ_SMALL]);
 }
 
 void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
 {
-	/* What was delivered without a completion gets none from the failure, either. */
-	lane->mute = !report(net, lane, 0);
+	/* The failure brings no completion of lazy sends that were delivered before it. */
+	lane->needs_flush = !report(net, lane, 0);
 	if (lane->kind != TQ_LANE_HOLD)
 		return;
 	for (uint32_t n = lane->reported; n != lane->posted; n++) {
@@ -80,6 +83,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 	uint64_t size = 0;
 	int rc;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {

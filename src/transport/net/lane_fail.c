@@ -8,20 +8,18 @@
 #include "net/lane_connect.h"
 #include "net/link_fail.h"
 
-/*
- * A target that answers with a NAK has executed all that was posted before, and nothing from there
- * on: it is in the error state. Which other failures leave open.
- */
+/* Returns true if the target has refused a WQE with a NAK. Then it has executed all that was posted
+ * before, and nothing from there on, as it is in the error state. Other failures leave open what
+ * was executed. */
 static bool is_refused(enum ibv_wc_status status)
 {
 	return status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_ACCESS_ERR ||
 	       status == IBV_WC_REM_OP_ERR;
 }
 
-/*
- * WQE number `wqe` of a control or bulk lane was refused, as its process has died, say. The lane is
- * made anew for the others of the node, and what was posted for them behind it goes there again.
- */
+/* Makes a control or bulk lane anew whose WQE number `wqe` was refused, because its process has
+ * died, say. The new one is for the others of the node, and what was posted for them behind that
+ * WQE is posted there again. */
 static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
 			      struct tq_link *culprit, const char *cause)
 {
@@ -37,16 +35,15 @@ static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t
 		others[i]->ready[lane->kind] = NULL;
 	tq_lane_retire(net, lane);
 	TQ_COUNT(net->stats, connections_renewed);
-	/* Also where nothing waits to be sent: it shows that they are still there. */
+	/* The lane is asked for even if nothing waits to be sent: the answers show that those
+	 * processes are still there. */
 	for (uint32_t i = 0; i < n; i++)
 		tq_lane_request(net, others[i], lane->kind);
 	free(others);
 }
 
-/*
- * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
- * who the failed work was for, NULL: unknown. One sentence says so.
- */
+/* Fails all links that use a control or bulk lane, with one sentence. `culprit` is the link that
+ * the failed work was for; NULL: unknown. */
 static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *culprit,
 			     const char *cause)
 {
@@ -92,7 +89,7 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 		return;
 	if (!tq_lane_confirmed(lane, link))
 		link = NULL;
-	/* Nothing of it failed before: the queue pair did. */
+	/* No work of the lane failed before: the queue pair did. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
 		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
 	else

@@ -151,7 +151,7 @@ void tq_lane_stop(struct tq_net *net, struct tq_lane *lane)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	/* It may be there already, by a failure of its own. */
+	/* The QP may be in that state already, by a failure of its own. */
 	ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE);
 	set_state(net, lane, TQ_LANE_FAILED);
 }
@@ -161,7 +161,7 @@ void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 	assert(!lane->requests);
 	if (lane->qp)
 		ibv_destroy_qp(lane->qp);
-	/* At the end nobody waits for what was under way. */
+	/* At the end work may be left, for which nobody waits. */
 	if (!lane->awaited)
 		tq_lane_settle(net, lane);
 	tq_lane_drop_drain(net, lane);

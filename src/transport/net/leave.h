@@ -12,10 +12,6 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
 bool tq_link_waits(const struct tq_link *link);
 /* Sends the promises that are due, when all that was sent has arrived. */
 void tq_acks_send(struct tq_net *net);
-/* Fails links whose processes said goodbye and are gone. */
-void tq_gone_poll(struct tq_net *net, uint64_t now);
-/* Sends goodbyes that are due, again until they are answered. */
-void tq_byes_poll(struct tq_net *net, uint64_t now);
 
 /*
  * The link, or all, are about to go: asks those that may still send CREDIT to stop, since what is

@@ -4,14 +4,17 @@
 /* ---- states ---- */
 
 static const char *const state_names[TQ_LINK_STATES] = {
-	[TQ_LINK_NEW] = "NEW",         [TQ_LINK_UP] = "UP",         [TQ_LINK_QUIET] = "QUIET",
-	[TQ_LINK_CLOSING] = "CLOSING", [TQ_LINK_CLOSED] = "CLOSED", [TQ_LINK_FAILED] = "FAILED",
+	[TQ_LINK_NEW] = "NEW",         [TQ_LINK_CONNECTING] = "CONNECTING",
+	[TQ_LINK_UP] = "UP",           [TQ_LINK_QUIET] = "QUIET",
+	[TQ_LINK_CLOSING] = "CLOSING", [TQ_LINK_CLOSED] = "CLOSED",
+	[TQ_LINK_FAILED] = "FAILED",
 };
 
 #define BIT(state) (1u << TQ_LINK_##state)
 
 static const uint16_t next_states[TQ_LINK_STATES] = {
-	[TQ_LINK_NEW] = BIT(UP) | BIT(QUIET) | BIT(CLOSING) | BIT(FAILED),
+	[TQ_LINK_NEW] = BIT(CONNECTING) | BIT(UP) | BIT(QUIET) | BIT(CLOSING) | BIT(FAILED),
+	[TQ_LINK_CONNECTING] = BIT(UP) | BIT(QUIET) | BIT(CLOSING) | BIT(FAILED),
 	[TQ_LINK_UP] = BIT(QUIET) | BIT(CLOSING) | BIT(FAILED),
 	[TQ_LINK_QUIET] = BIT(CLOSED) | BIT(FAILED),
 	[TQ_LINK_CLOSING] = BIT(CLOSED) | BIT(FAILED),
@@ -30,9 +33,15 @@ static void set(struct tq_net *net, struct tq_link *link, enum tq_link_end end,
 	link->state[end] = to;
 }
 
-void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] == TQ_LINK_NEW)
+		set(net, link, end, TQ_LINK_CONNECTING);
+}
+
+void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+{
+	if (link->state[end] < TQ_LINK_UP)
 		set(net, link, end, TQ_LINK_UP);
 }
 

@@ -14,16 +14,21 @@
  * says goodbye (CLOSING), as late CREDIT would break the other's lane; the answer to that is a
  * promise to send nothing more.
  *
- *   NEW ──▶ UP ──▶ QUIET ──▶ CLOSED       NEW may skip UP: no connection was needed
- *             └──▶ CLOSING ──┘            FAILED comes from everywhere, and is the end
+ *   NEW ──▶ CONNECTING ──▶ UP ──▶ QUIET ──▶ CLOSED
+ *                                └──▶ CLOSING ──┘
+ *
+ * NEW and CONNECTING may skip what is on the way to QUIET and CLOSING: no connection was needed. A
+ * process that is known already is UP as soon as it asks. FAILED comes from everywhere, and is the
+ * end.
  */
 enum tq_link_state {
 	TQ_LINK_NEW,
-	TQ_LINK_UP,      /* its control lane is connected */
-	TQ_LINK_QUIET,   /* has promised to send nothing more, and stays */
-	TQ_LINK_CLOSING, /* has said goodbye, and may still send */
-	TQ_LINK_CLOSED,  /* has said goodbye, and promised to send nothing more */
-	TQ_LINK_FAILED,  /* by tq_link_fail(); this process only */
+	TQ_LINK_CONNECTING, /* asks for a control lane to the other */
+	TQ_LINK_UP,         /* its control lane is connected */
+	TQ_LINK_QUIET,      /* has promised to send nothing more, and stays */
+	TQ_LINK_CLOSING,    /* has said goodbye, and may still send */
+	TQ_LINK_CLOSED,     /* has said goodbye, and promised to send nothing more */
+	TQ_LINK_FAILED,     /* by tq_link_fail(); this process only */
 	TQ_LINK_STATES
 };
 
@@ -98,8 +103,9 @@ static inline bool tq_link_is_open(const struct tq_link *link)
 	       !tq_link_is_quiet(link, TQ_HERE);
 }
 
-/* Each takes note of an event at one end: its control lane is connected; it says goodbye; it
- * promises to send nothing more. A link that has failed stays so. */
+/* Each takes note of an event at one end: it asks for its control lane; that is connected; it says
+ * goodbye; it promises to send nothing more. A link that has failed stays so. */
+void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);

@@ -8,7 +8,8 @@
 #include "net/node.h"
 #include "net/request.h"
 
-/* Ends what the link has asked for, and what would wait for ever for a receive of its process. */
+/* Ends the link's requests, and retires hold lanes on which messages would wait for ever for a
+ * receive of its process. */
 static void tear_down(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_lane *lane, *tmp;
@@ -25,7 +26,7 @@ void tq_links_tear_down(struct tq_net *net)
 	struct tq_connections *connections = net->connections;
 	struct tq_link *link;
 
-	/* With one link others may fail. */
+	/* Others may fail with a link. */
 	while ((link = connections->failing)) {
 		LL_DELETE2(connections->failing, link, contact->failed_next);
 		LL_PREPEND2(connections->broken, link, contact->failed_next);
@@ -35,14 +36,14 @@ void tq_links_tear_down(struct tq_net *net)
 
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 {
-	const struct tq_contact *c = link->contact;
-	const char *why = c->why ? c->why : "A connection failed.";
-	/* Of one that has said goodbye it is none, unless something is lost. */
+	const struct tq_contact *contact = link->contact;
+	const char *why = contact->why ? contact->why : "A connection failed.";
+	/* A peer that closed cleanly is news only if messages were lost. */
 	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
-	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
+	enum tq_log_level level = news && !contact->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
 	net->failures += news;
-	if (c->fate != TQ_FATE_DIED) {
+	if (contact->fate != TQ_FATE_DIED) {
 		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
 		return;
 	}

@@ -16,31 +16,33 @@
 
 /* ---- cutting off ---- */
 
+static tq_timer_fire cut_due;
+
 /*
- * Only one direction may have failed: what the other process sends still comes, and is dropped. So
- * it is told, lest it wait for answers for ever; one that has died doesn't answer.
+ * Tells the link's process that the link has failed here. Only one direction may have failed: what
+ * that process sends still comes, and is dropped, so it would wait for answers for ever. A process
+ * that has died doesn't answer.
  */
 static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
-	struct tq_contact *c = link->contact;
-	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
+	struct tq_contact *contact = link->contact;
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, contact->culprit);
 
 	tq_oob_send(net, link, &cut, sizeof(cut));
-	c->cut_due = now + c->cut_backoff;
-	if (c->cut_backoff < MAX_CUT_BACKOFF)
-		c->cut_backoff *= 2;
+	tq_timer_arm(net, &contact->cut_timer, now + contact->cut_backoff, cut_due, link);
+	if (contact->cut_backoff < MAX_CUT_BACKOFF)
+		contact->cut_backoff *= 2;
 }
 
 static void cut(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 	uint64_t now = tq_now();
 
-	if (tq_link_is_closing(link, TQ_THERE) || c->cut_until)
+	if (tq_link_is_closing(link, TQ_THERE) || contact->cut_until)
 		return;
-	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
-	c->cut_backoff = FIRST_CUT_BACKOFF;
-	LL_PREPEND2(net->connections->cut, link, contact->cut_next);
+	contact->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	contact->cut_backoff = FIRST_CUT_BACKOFF;
 	net->nrequests++;
 	say_cut(net, link, now);
 }
@@ -50,8 +52,18 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 	if (!link->contact->cut_until)
 		return;
 	link->contact->cut_until = 0;
-	LL_DELETE2(net->connections->cut, link, contact->cut_next);
+	tq_timer_stop(net, &link->contact->cut_timer);
 	net->nrequests--;
+}
+
+static void cut_due(struct tq_net *net, void *owner, uint64_t now)
+{
+	struct tq_link *link = owner;
+
+	if (now >= link->contact->cut_until)
+		tq_link_cut_end(net, link);
+	else
+		say_cut(net, link, now);
 }
 
 /* ---- failing ---- */
@@ -79,11 +91,12 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 {
 	va_list args;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return;
 	tq_link_mark_failed(net, link);
 	if (how == TQ_FAIL_LOST && !tq_link_is_closing(link, TQ_THERE))
-		tq_fate_inquire(link, tq_now());
+		tq_fate_inquire(net, link);
 	va_start(args, format);
 	link->contact->why = sentence(link, how, format, args);
 	va_end(args);
@@ -99,7 +112,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
-		/* Others of that node will say the same. */
+		/* Other processes of that node will say the same. */
 		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
@@ -109,15 +122,15 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 	tq_link_cut_end(net, link);
 }
 
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
-	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 	struct tq_oob_hdr ack;
 
 	if (!link)
 		return;
-	tq_fate_is(link, TQ_FATE_LIVES);
-	if (h->type == TQ_OOB_CUT_ACK) {
+	tq_fate_is(net, link, TQ_FATE_LIVES);
+	if (datagram->type == TQ_OOB_CUT_ACK) {
 		tq_link_cut_end(net, link);
 		return;
 	}
@@ -125,23 +138,5 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
 	tq_oob_send(net, link, &ack, sizeof(ack));
 	tq_link_quiet(net, link, TQ_THERE);
 	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
-		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
-}
-
-void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due)
-{
-	struct tq_link *link, *next;
-
-	LL_FOREACH_SAFE2(net->connections->cut, link, next, contact->cut_next) {
-		struct tq_contact *c = link->contact;
-
-		if (now >= c->cut_until) {
-			tq_link_cut_end(net, link);
-			continue;
-		}
-		if (now >= c->cut_due)
-			say_cut(net, link, now);
-		if (c->cut_due < *due)
-			*due = c->cut_due;
-	}
+		cut_off(net, link, tq_link_by_nonce(net, tq_get64(datagram->txid)));
 }

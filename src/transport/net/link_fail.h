@@ -27,7 +27,5 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *cut);
 /* Stops telling the link's process that the link has failed here. */
 void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
-/* Tells those again that have not answered. Brings *due, when that is to be done next, forward. */
-void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due);
 
 #endif

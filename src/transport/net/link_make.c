@@ -8,7 +8,7 @@
 #include "net/fate.h"
 #include "net/node.h"
 
-/* Processes that ask before they are peers; each costs half a KiB. */
+/* Processes that have asked and are no peers; each costs half a KiB. */
 #define MAX_UNNAMED 4096
 
 int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq_link **made)
@@ -51,11 +51,12 @@ free_link:
 
 struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *bytes)
 {
-	struct tq_address a;
+	struct tq_address checked;
 	struct tq_link *link;
 
 	if (net->connections->nunnamed >= MAX_UNNAMED ||
-	    tq_address_check(net, bytes, sizeof(*bytes), &a) || tq_link_make(net, &a, &link))
+	    tq_address_check(net, bytes, sizeof(*bytes), &checked) ||
+	    tq_link_make(net, &checked, &link))
 		return NULL;
 	return link;
 }

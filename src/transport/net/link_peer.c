@@ -20,19 +20,20 @@
 int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_peer *peer,
 		const char *name, struct tq_link **added)
 {
-	struct tq_address a;
+	struct tq_address address;
 	struct tq_link *link;
-	int error = tq_address_check(net, bytes, len, &a);
+	int error = tq_address_check(net, bytes, len, &address);
 
+	tq_assert_held(net->lock);
 	if (error)
 		return error;
-	link = tq_link_by_nonce(net, tq_get64(a.nonce));
-	if (link && memcmp(&link->contact->address, &a, sizeof(a)))
+	link = tq_link_by_nonce(net, tq_get64(address.nonce));
+	if (link && memcmp(&link->contact->address, &address, sizeof(address)))
 		return -EPROTO;
 	if (link && link->peer)
 		return -EEXIST;
 	if (!link) {
-		error = tq_link_make(net, &a, &link);
+		error = tq_link_make(net, &address, &link);
 		if (error)
 			return error;
 	}
@@ -48,13 +49,15 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 
 struct tq_peer *tq_link_peer(struct tq_net *net, const void *bytes, size_t len)
 {
-	struct tq_address a;
+	struct tq_address address;
 	struct tq_link *link;
 
-	if (tq_address_check(net, bytes, len, &a))
+	tq_assert_held(net->lock);
+	if (tq_address_check(net, bytes, len, &address))
 		return NULL;
-	link = tq_link_by_nonce(net, tq_get64(a.nonce));
-	return link && !memcmp(&link->contact->address, &a, sizeof(a)) ? link->peer : NULL;
+	link = tq_link_by_nonce(net, tq_get64(address.nonce));
+	return link && !memcmp(&link->contact->address, &address, sizeof(address)) ? link->peer
+										   : NULL;
 }
 
 /* ---- freeing ---- */
@@ -82,32 +85,36 @@ static void unconfirm_all(struct tq_net *net, struct tq_link *link)
 static void link_free(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_connections *connections = net->connections;
-	struct tq_contact *c = link->contact;
-	struct tq_link **p;
+	struct tq_contact *contact = link->contact;
+	struct tq_link **place;
 
-	for (p = &connections->broken; *p; p = &(*p)->contact->failed_next) {
-		if (*p == link) {
-			*p = c->failed_next;
+	for (place = &connections->broken; *place; place = &(*place)->contact->failed_next) {
+		if (*place == link) {
+			*place = contact->failed_next;
 			tq_link_say_why(net, link);
 			break;
 		}
 	}
-	for (p = &connections->wants_hold; *p; p = &(*p)->contact->wants_hold_next) {
-		if (*p == link) {
-			*p = c->wants_hold_next;
+	for (place = &connections->wants_hold; *place;
+	     place = &(*place)->contact->wants_hold_next) {
+		if (*place == link) {
+			*place = contact->wants_hold_next;
 			break;
 		}
 	}
 	tq_link_cut_end(net, link);
+	tq_timer_stop(net, &contact->fate_timer);
+	tq_timer_stop(net, &contact->bye_timer);
+	tq_timer_stop(net, &contact->gone_timer);
 	if (!link->peer)
 		connections->nunnamed--;
 	TQ_LEVEL(net->stats, unnamed, -!link->peer);
 	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
-	connections->nacks_owed -= c->owed_ack;
+	connections->nacks_owed -= contact->owed_ack;
 	HASH_DEL(connections->links, link);
 	tq_handle_free(&connections->numbers, link->here);
-	free(c->why);
-	free(c);
+	free(contact->why);
+	free(contact);
 	free(link);
 }
 
@@ -115,6 +122,7 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_node *node = link->node;
 
+	tq_assert_held(net->lock);
 	tq_links_tear_down(net);
 	tq_requests_drop(net, link);
 	tq_targets_drop(net, link);
@@ -128,7 +136,6 @@ void tq_link_remove(struct tq_net *net, struct tq_link *link)
 	tq_node_put(net, node);
 }
 
-/* At the end: no lane is there any more. */
 void tq_links_free(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;

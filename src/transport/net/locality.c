@@ -7,31 +7,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOCAL    10 /* of a node to itself, by the ACPI's definition */
+#define LOCAL    10 /* the distance of a node to itself, as the ACPI defines it */
 #define NODE_DIR "/sys/devices/system/node"
 
-/* Reads "0-3,8,10-11"; calls use() for each number, until it says true. */
+/* Reads a list like "0-3,8,10-11" and calls use() for each number, until that returns true. */
 static bool each_of_list(const char *path, bool (*use)(long i, void *arg), void *arg)
 {
-	FILE *f = fopen(path, "re");
+	FILE *file = fopen(path, "re");
 	long first, last, i;
 	bool found = false;
 	int c = ',';
 
-	if (!f)
+	if (!file)
 		return false;
-	while (!found && c == ',' && fscanf(f, "%ld", &first) == 1) {
+	while (!found && c == ',' && fscanf(file, "%ld", &first) == 1) {
 		last = first;
-		c = getc(f);
+		c = getc(file);
 		if (c == '-') {
-			if (fscanf(f, "%ld", &last) != 1)
+			if (fscanf(file, "%ld", &last) != 1)
 				break;
-			c = getc(f);
+			c = getc(file);
 		}
 		for (i = first; i <= last && !found; i++)
 			found = use(i, arg);
 	}
-	fclose(f);
+	fclose(file);
 	return found;
 }
 
@@ -50,39 +50,39 @@ struct search {
 
 static bool look_at_node(long node, void *arg)
 {
-	struct search *s = arg;
+	struct search *search = arg;
 	char path[PATH_MAX];
 	int distance;
 
-	if (fscanf(s->distances, "%d", &distance) != 1)
+	if (fscanf(search->distances, "%d", &distance) != 1)
 		return true;
 	snprintf(path, sizeof(path), NODE_DIR "/node%ld/cpulist", node);
-	if (distance < s->nearest && each_of_list(path, is_ours, &s->cpus))
-		s->nearest = distance;
+	if (distance < search->nearest && each_of_list(path, is_ours, &search->cpus))
+		search->nearest = distance;
 	return false;
 }
 
 int tq_locality(const struct ibv_device *device)
 {
-	struct search s = {.nearest = INT_MAX};
+	struct search search = {.nearest = INT_MAX};
 	char path[PATH_MAX];
 	int node = -1;
-	FILE *f;
+	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/device/numa_node", device->ibdev_path);
-	f = fopen(path, "re");
-	if (f) {
-		if (fscanf(f, "%d", &node) != 1)
+	file = fopen(path, "re");
+	if (file) {
+		if (fscanf(file, "%d", &node) != 1)
 			node = -1;
-		fclose(f);
+		fclose(file);
 	}
-	if (node < 0 || sched_getaffinity(0, sizeof(s.cpus), &s.cpus))
+	if (node < 0 || sched_getaffinity(0, sizeof(search.cpus), &search.cpus))
 		return LOCAL;
 	snprintf(path, sizeof(path), NODE_DIR "/node%d/distance", node);
-	s.distances = fopen(path, "re");
-	if (!s.distances)
+	search.distances = fopen(path, "re");
+	if (!search.distances)
 		return LOCAL;
-	each_of_list(NODE_DIR "/online", look_at_node, &s);
-	fclose(s.distances);
-	return s.nearest == INT_MAX ? LOCAL : s.nearest;
+	each_of_list(NODE_DIR "/online", look_at_node, &search);
+	fclose(search.distances);
+	return search.nearest == INT_MAX ? LOCAL : search.nearest;
 }

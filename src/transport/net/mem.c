@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Memory of the endpoint: user buffers through the caller's cache, or directly; the library's own;
- * and the sink behind each receive. (The pool of copies is in copy.c.)
- */
 #include "net/mem.h"
 
 #include <assert.h>
@@ -19,16 +15,16 @@
 #define READ   IBV_ACCESS_REMOTE_READ
 #define ACCESS (READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* What backs all of the trash mapping. */
+/* The memory behind all of the trash mapping. */
 #define TRASH_PIECE ((size_t)2 << 20)
-/* The share of the memlock limit that it may take. */
+/* The trash mapping takes up to 1/TRASH_SHARE of the memlock limit. */
 #define TRASH_SHARE 4
 
 struct tq_mr {
 	struct tq_reg reg;
 	struct ibv_mr *mr;
 	struct tq_stats *stats;
-	struct tq_mr *next; /* of those that are abandoned */
+	struct tq_mr *next; /* tq_mem.abandoned */
 };
 
 static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
@@ -39,26 +35,26 @@ static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
 
 int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr)
 {
-	struct tq_mr *m = malloc(sizeof(*m));
+	struct tq_mr *made = malloc(sizeof(*made));
 	int rc;
 
-	if (!m)
+	if (!made)
 		return -ENOMEM;
-	m->mr = ibv_reg_mr(net->dev.pd, addr, len, write ? ACCESS : READ);
-	if (!m->mr) {
+	made->mr = ibv_reg_mr(net->dev.pd, addr, len, write ? ACCESS : READ);
+	if (!made->mr) {
 		rc = errno == EAGAIN ? -ENOMEM : -errno;
 		if (rc == -ENOMEM)
 			atomic_store_explicit(&net->mem->full, true, memory_order_relaxed);
-		free(m);
+		free(made);
 		return rc;
 	}
-	fill_reg(&m->reg, m->mr);
-	m->stats = net->stats;
+	fill_reg(&made->reg, made->mr);
+	made->stats = net->stats;
 	/* These counters are changed without the endpoint's lock. */
 	atomic_fetch_add_explicit(&net->stats->registrations, 1, memory_order_relaxed);
 	TQ_LEVEL_SHARED(net->stats, registered_bytes, (int64_t)len);
 	TQ_LEVEL_SHARED(net->stats, registered, 1);
-	*mr = m;
+	*mr = made;
 	return 0;
 }
 
@@ -82,11 +78,12 @@ uint32_t tq_mr_key(const struct tq_mr *mr)
 
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr)
 {
+	tq_assert_held(net->lock);
 	LL_PREPEND(net->mem->abandoned, mr);
 	TQ_LEVEL(net->stats, abandoned, 1);
 }
 
-/* Nothing fails, but from here on it is slow. */
+/* Warns once that messages are slow from here on, although nothing fails. */
 static void warn_full(struct tq_net *net)
 {
 	if (net->mem->warned)
@@ -94,19 +91,19 @@ static void warn_full(struct tq_net *net)
 	net->mem->warned = true;
 	tq_log(net->job, TQ_LOG_WARN_HOST,
 	       "messages are copied in pieces, which is slow: their buffers can't be registered, "
-	       "as "
-	       "no more memory can be locked. Raise the limit of locked memory (ulimit -l; memlock "
-	       "in /etc/security/limits.conf; LimitMEMLOCK of the service that starts processes), "
-	       "or, if it is unlimited, let fewer processes share the adapter");
+	       "as no more memory can be locked. Raise the limit of locked memory (ulimit -l; "
+	       "memlock in /etc/security/limits.conf; LimitMEMLOCK of the service that starts "
+	       "processes), or, if it is unlimited, let fewer processes share the adapter");
 }
 
 struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	struct tq_mr *mr = NULL;
 
+	tq_assert_held(net->lock);
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
-	/* A cache may succeed after all, by giving up what is idle. */
+	/* A cache may find memory for it, by dropping registrations that are idle. */
 	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
@@ -123,6 +120,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
 {
+	tq_assert_held(net->lock);
 	if (net->mem->all[0])
 		return;
 	if (net->cache)
@@ -175,10 +173,8 @@ void tq_mem_free(struct tq_net *net, void *addr)
 
 /* ---- the sink ---- */
 
-/*
- * A large range of addresses, all of them the same few pages: whatever is written there is gone. It
- * counts in full as locked memory.
- */
+/* Maps a large range of addresses to the same few pages: whatever is written there is lost. The
+ * whole range counts as locked memory. */
 static int trash_map(struct tq_mem *mem, size_t len)
 {
 	size_t piece = len < TRASH_PIECE ? len : TRASH_PIECE, at;
@@ -212,7 +208,7 @@ close:
 	return rc;
 }
 
-/* How large a trash mapping to try: a power of two, for pieces that fill it. */
+/* Returns the size of the trash mapping to try first: a power of two, for pieces that fill it. */
 static size_t trash_size(const struct tq_net *net)
 {
 	uint64_t wanted = (uint64_t)net->params->sink, len = TQ_PAGE;
@@ -256,7 +252,7 @@ static void sink_open(struct tq_net *net)
 	size_t used = strlen(dev->text);
 	const char *what = "no sink";
 
-	/* It is one more piece of each receive. */
+	/* The sink is one more piece of each receive. */
 	if (dev->attr.max_srq_sge < 2)
 		goto describe;
 	if (net->params->null_mr)

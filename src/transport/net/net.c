@@ -12,13 +12,13 @@
 #include "net/srq.h"
 #include "net/xrcd.h"
 
-/* Eager messages may be switched off, pieces not. */
+/* The least eager_max: eager messages may be switched off, pieces not. */
 #define PIECE_MIN 1024u
 
 /* Rounds of work between two looks at the adapter's events, which are a system call. */
 #define LOOK_AT_DEVICE 256
 
-/* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
+/* The most that one WQE carries: a power of two below the 2^31 that InfiniBand allows. */
 #define MESSAGE_MAX (1u << 30)
 
 static uint32_t least(int64_t a, int64_t b)
@@ -38,28 +38,29 @@ static uint32_t pieces(const struct tq_params *params, int64_t most)
 	return n > 1 ? n : 1;
 }
 
-/* What doesn't depend on memory; max_direct is the sink's. */
+/* Sets the limits that don't depend on memory. The sink sets max_direct. */
 static int limits_open(struct tq_net *net)
 {
 	const struct ibv_device_attr *attr = &net->dev.attr;
 	const struct tq_params *params = net->params;
-	struct tq_net_limits *l = &net->limits;
+	struct tq_net_limits *limits = &net->limits;
 
-	l->max_inline = net->dev.max_inline;
-	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
-	/* Whatever the protocol: a peer may have another one. */
-	l->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
-	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
-	l->max_sge = pieces(params, attr->max_sge);
-	/* Of an XRC read as of any. Not every driver fills it in. */
-	l->max_sge_rd = least(l->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
-	/* A receive has the sink as well. */
-	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
-	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
+	limits->max_inline = net->dev.max_inline;
+	limits->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
+	/* Independent of the protocol parameter: a peer may have another one. */
+	limits->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
+	limits->eager_max =
+		least(limits->eager_max, limits->max_send - (uint32_t)sizeof(struct tq_msg_eager));
+	limits->max_sge = pieces(params, attr->max_sge);
+	/* Not every driver fills max_sge_rd in. It holds for XRC reads, too. */
+	limits->max_sge_rd = least(limits->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
+	/* A receive needs one SGE for the sink. */
+	limits->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
+	limits->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
 	return 0;
 }
 
-/* In order of opening. */
+/* The parts of the network, in the order of opening. */
 static const struct {
 	int (*open)(struct tq_net *net);
 	void (*close)(struct tq_net *net);
@@ -107,7 +108,6 @@ void tq_net_close(struct tq_net *net)
 
 int tq_net_work(struct tq_net *net)
 {
-	uint64_t next;
 	int events;
 
 	tq_assert_held(net->lock);
@@ -120,7 +120,7 @@ int tq_net_work(struct tq_net *net)
 	events += tq_rdma_poll(net);
 	if (net->putting)
 		events += tq_put_poll(net);
-	events += tq_connections_poll(net, &next);
+	events += tq_connections_poll(net);
 	return events;
 }
 

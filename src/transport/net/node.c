@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nodes: what the lanes and links to an HCA's port share. */
 #include "net/node.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include "net/address.h"
 #include "net/objects.h"
 
-/* How often an address that could not be resolved is tried again. */
+/* The interval between attempts to resolve an address. */
 #define AH_INTERVAL (1000 * TQ_MS)
 
 struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *a)
@@ -44,7 +43,7 @@ void tq_node_put(struct tq_net *net, struct tq_node *node)
 	free(node);
 }
 
-/* On RoCE the kernel asks the network, and waits for the answer. */
+/* On RoCE the kernel asks the network for the address, and waits for the answer. */
 struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node)
 {
 	struct ibv_ah_attr path;

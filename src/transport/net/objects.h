@@ -22,6 +22,7 @@
 #include "net/address.h"
 #include "net/cq.h"
 #include "net/device.h"
+#include "net/timers.h"
 #include "proto/msg.h"
 #include "proto/net_ops.h"
 
@@ -42,7 +43,6 @@ struct tq_connections {
 	/* Requests for lanes: lane_connect.c. */
 	struct tq_request *requests; /* hash by txid */
 	uint64_t txid;               /* of the last request */
-	uint64_t due;                /* no request is due before */
 	struct tq_link *wants_hold;  /* list: links that found no free hold lane */
 	bool hold_freed;             /* a hold lane became free since */
 	struct tq_lane *flushing;    /* list: retired lanes, which go when their work is flushed */
@@ -53,16 +53,12 @@ struct tq_connections {
 	/* Failures. */
 	struct tq_link *failing; /* list: marked by tq_link_fail(), not torn down yet */
 	struct tq_link *broken;  /* list: torn down, and not reported yet */
-	struct tq_link *cut;     /* list: those whose processes may not know of the failure */
 
 	/* Goodbyes: leave.c. */
 	uint32_t nacks_owed; /* promises that are due */
-	bool leaving;        /* some goodbye is not answered; */
-	uint64_t bye_due;
-	bool others_leave; /* some process has said goodbye, and may still be there; */
-	uint64_t gone_due;
 
-	/* Keepalive: connections.c. */
+	/* Keepalive: connections.c. No timer, as it is for a program that polls: it wakes no
+	 * thread, and the clock is read for it once in many polls. */
 	uint64_t check_due;
 	uint32_t polls;
 };
@@ -110,6 +106,7 @@ struct tq_net {
 	struct tq_link *putting;   /* put.c: list: links with puts that wait */
 
 	struct tq_oob *oob;                 /* oob.c */
+	struct tq_timers timers;            /* timers.c */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */
 	uint32_t works;                     /* calls of tq_net_work() */

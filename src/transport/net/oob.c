@@ -10,17 +10,17 @@
 #include "net/mem.h"
 #include "net/node.h"
 
-/* A job's processes may all ask one of them at once; what overflows is asked again. */
+/* A job's processes may all ask one of them at once. What overflows is sent again. */
 #define RECVS 256
 #define SENDS 64
 
-#define GRH  40 /* in front of each datagram in its buffer */
+#define GRH  40 /* bytes in front of each datagram in its buffer */
 #define ROOM 256
 
 struct datagram {
 	struct tq_work work; /* first */
 	uint8_t *bytes;
-	struct datagram *next; /* free list of those to send */
+	struct datagram *next; /* tq_oob.free */
 };
 
 struct tq_oob {
@@ -28,7 +28,7 @@ struct tq_oob {
 	uint32_t qkey;
 	uint64_t nonce;
 	tq_oob_handler *handler;
-	uint8_t *memory; /* of all of them */
+	uint8_t *memory; /* of all datagrams */
 	struct tq_reg reg;
 	struct datagram recvs[RECVS], sends[SENDS], *free;
 	uint32_t nrecvs, nsends;
@@ -46,19 +46,19 @@ static bool known_length(uint8_t type, uint32_t len)
 	case TQ_OOB_CUT:
 	case TQ_OOB_CUT_ACK:
 	case TQ_OOB_ASK:
-	case TQ_OOB_TOLD:
+	case TQ_OOB_FATE:
 		return len == sizeof(struct tq_oob_hdr);
 	}
 	return false;
 }
 
-/* Is the datagram whole, of this version, and for this life of this endpoint? A UD QP's number may
- * have been another's before. */
-static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *h, uint32_t len)
+/* Returns true if the datagram is whole, of this version, and for this endpoint: its UD QP's number
+ * may have been another's before. */
+static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *hdr, uint32_t len)
 {
-	return len >= sizeof(*h) && tq_get32(h->magic) == TQ_ADDRESS_MAGIC &&
-	       tq_get16(h->version) == TQ_ADDRESS_VERSION && tq_get64(h->to) == oob->nonce &&
-	       known_length(h->type, len);
+	return len >= sizeof(*hdr) && tq_get32(hdr->magic) == TQ_ADDRESS_MAGIC &&
+	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION && tq_get64(hdr->to) == oob->nonce &&
+	       known_length(hdr->type, len);
 }
 
 static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
@@ -71,10 +71,11 @@ static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 		TQ_COUNT(net->stats, dropped);
 }
 
-static int post_recv(struct tq_oob *oob, struct datagram *d)
+static int post_recv(struct tq_oob *oob, struct datagram *datagram)
 {
-	struct ibv_sge sge = {(uintptr_t)d->bytes, ROOM, oob->reg.lkey};
-	struct ibv_recv_wr wr = {.wr_id = (uintptr_t)&d->work, .sg_list = &sge, .num_sge = 1};
+	struct ibv_sge sge = {(uintptr_t)datagram->bytes, ROOM, oob->reg.lkey};
+	struct ibv_recv_wr wr = {
+		.wr_id = (uintptr_t)&datagram->work, .sg_list = &sge, .num_sge = 1};
 	struct ibv_recv_wr *bad;
 
 	return -ibv_post_recv(oob->qp, &wr, &bad);
@@ -82,21 +83,21 @@ static int post_recv(struct tq_oob *oob, struct datagram *d)
 
 static void recv_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct datagram *d = (struct datagram *)work;
+	struct datagram *datagram = (struct datagram *)work;
 
 	if (wc->status != IBV_WC_SUCCESS)
 		return; /* flushed */
 	if (wc->byte_len >= GRH && wc->byte_len <= ROOM)
-		received(net, d->bytes + GRH, wc->byte_len - GRH);
-	post_recv(net->oob, d);
+		received(net, datagram->bytes + GRH, wc->byte_len - GRH);
+	post_recv(net->oob, datagram);
 }
 
 static void send_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct datagram *d = (struct datagram *)work;
+	struct datagram *datagram = (struct datagram *)work;
 
 	(void)wc; /* a datagram that failed is a lost one */
-	LL_PREPEND(net->oob->free, d);
+	LL_PREPEND(net->oob->free, datagram);
 }
 
 struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *link,
@@ -116,39 +117,39 @@ bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 {
 	struct ibv_ah *ah = tq_node_ah(net, link->node);
 	struct tq_oob *oob = net->oob;
-	struct datagram *d = oob->free;
+	struct datagram *datagram = oob->free;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr, *bad;
 
 	assert(len <= ROOM);
-	if (!d) {
+	if (!datagram) {
 		net->scq.look = true;
 		return false;
 	}
 	if (!ah)
 		return true;
-	memcpy(d->bytes, bytes, len);
-	sge = (struct ibv_sge){(uintptr_t)d->bytes, (uint32_t)len, oob->reg.lkey};
+	memcpy(datagram->bytes, bytes, len);
+	sge = (struct ibv_sge){(uintptr_t)datagram->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
-		.wr_id = (uintptr_t)&d->work,
+		.wr_id = (uintptr_t)&datagram->work,
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
-		/* Its service thread shall see it. */
+		/* Solicited, for the service thread. */
 		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
 		.wr.ud = {ah, link->ud_qpn, link->ud_qkey},
 	};
 	if (!ibv_post_send(oob->qp, &wr, &bad))
-		LL_DELETE(oob->free, d);
+		LL_DELETE(oob->free, datagram);
 	return true;
 }
 
 bool tq_oob_idle(const struct tq_net *net)
 {
-	const struct datagram *d;
+	const struct datagram *datagram;
 	uint32_t n;
 
-	LL_COUNT(net->oob->free, d, n);
+	LL_COUNT(net->oob->free, datagram, n);
 	return n == net->oob->nsends || net->broken_reason;
 }
 
@@ -209,7 +210,7 @@ static void lay_out(struct tq_oob *oob)
 	}
 }
 
-/* Most of a CQ is for messages. */
+/* Returns the depth of one of the UD QP's queues. Most of a CQ is for messages. */
 static uint32_t depth_of(const struct tq_net *net, uint32_t wanted, const struct tq_cq *cq)
 {
 	uint32_t most = cq->size / 8;
@@ -229,7 +230,8 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 		return -ENOMEM;
 	oob->nonce = nonce;
 	oob->handler = handler;
-	oob->qkey = (uint32_t)tq_random() & 0x7fffffff; /* the highest bit means "the QP's own" */
+	oob->qkey = (uint32_t)tq_random() &
+		    0x7fffffff; /* with the highest bit it would mean the QP's own key */
 	oob->nrecvs = depth_of(net, RECVS, &net->rcq);
 	oob->nsends = depth_of(net, SENDS, &net->scq);
 	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The posting of control messages: the lane, credit and header of each, and the buffers set aside
- * for those that neither go inline nor have a copy. What was posted on a lane that is made anew
- * goes back to control.c, and is posted again from there. What credits are for is said in credit.c.
- */
+/* Posting of control messages. Those that were posted on a lane which is made anew go back to the
+ * backlog, and are posted again from there. credit.c says what credits are for. */
 #include "net/post.h"
 
 #include <assert.h>
@@ -66,7 +63,7 @@ static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane 
 	return rc;
 }
 
-/* Takes the copy over when it succeeds. */
+/* Posts a message from its copy, which is taken over if that succeeds. */
 static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *lane,
 		     const struct tq_sg *copy, uint32_t len, int cls, unsigned flags)
 {
@@ -91,7 +88,7 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 	return rc;
 }
 
-/* A message without data, on a device that doesn't take it inline. */
+/* Posts a message without data on a device that doesn't take it inline. */
 static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, const void *msg,
 		    uint32_t len, int cls, unsigned flags)
 {
@@ -107,7 +104,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	return rc;
 }
 
-/* Posts it as it is. */
+/* Posts a message that has its header. */
 static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
 		    uint32_t len, const struct tq_sg *copy, unsigned flags)
 {
@@ -136,7 +133,8 @@ int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 		return -EAGAIN;
 	if (!free && !link->credits[cls])
 		return -EAGAIN;
-	/* With the last credit the peer has to return some, also while its user computes. */
+	/* Solicited with the last credit: then the peer has to return some, also while its user
+	 * computes. */
 	if (!free && link->credits[cls] == 1)
 		flags |= TQ_CONTROL_SOLICITED;
 	hdr->conn = tq_put32(link->conn);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Small writes into memory that peers have registered for it. They go on the control lane, which
- * nothing holds up, inline and without a completion of their own; longer ones from the pool of
- * copies, or in parts from the reserve for pieces where that has none. To each peer they go in
- * order, though that says nothing of when the bytes are seen there.
+ * Puts go on the control lane, which nothing holds up: inline and without a completion of their own
+ * if they are short. Longer ones go from the pool of copies, or in parts from the reserve for
+ * pieces where the pool has none. The puts to a peer go in order, which says nothing of when the
+ * bytes are seen there.
  */
 #include "net/put.h"
 
@@ -86,13 +86,13 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	return rc;
 }
 
-/* 0, -EAGAIN, -EIO. */
+/* Posts one put. 0, -EAGAIN, -EIO. */
 static int post(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		uint64_t addr, uint32_t key)
 {
 	struct tq_lane *lane = tq_lane_request(net, link, TQ_LANE_CONTROL);
 	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = len};
-	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
+	/* Over XRC the target of RDMA is the protection domain of an SRQ: any of that process's. */
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = len ? 1 : 0,
@@ -119,7 +119,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	return rc;
 }
 
-/* A list of puts, each no longer than a buffer of the reserve. NULL: there is no memory. */
+/* Makes a list of puts, each no longer than a buffer of the reserve. NULL: there is no memory. */
 static struct tq_put *parts_new(const struct tq_net *net, const void *data, uint32_t len,
 				uint64_t addr, uint32_t key)
 {
@@ -181,6 +181,7 @@ int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uin
 {
 	int rc = -EAGAIN;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (!link->puts)

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The bulk lane of a node: RDMA of rendezvous, and direct sends whose receive is certain.
- * Operations wait in a queue, and go in chunks of which only a few are under way, so that a long
- * one doesn't delay what another thread of the HCA could do. Of one peer they go in order; one
- * whose peer isn't connected yet doesn't hold up the others.
- */
+/* Operations wait in a queue, and go in chunks of which only a few are under way, so that a long
+ * one doesn't delay other work of the HCA. Those for one peer go in order. An operation whose peer
+ * isn't connected yet doesn't hold up the others. */
 #include "net/rdma.h"
 
 #include <assert.h>
@@ -33,19 +30,21 @@ struct tq_rdma_op {
 	uint32_t srqn; /* SEND */
 	unsigned flags;
 	void *token;
-	void *copy;      /* of inline data, until it is posted */
+	void *copy;      /* the inline data, until they are posted */
 	uint32_t chunks; /* under way */
 	int status;
-	bool again; /* a chunk was not executed: it begins anew when its last one has come back */
+	bool again; /* a chunk was not executed: the operation starts again when its last chunk has
+		       ended */
 	bool queued;
 	struct tq_rdma_op *next, *prev; /* node's queue, `ended`, `free` */
 };
 
 struct tq_rdma {
-	struct tq_rdma_op *ended; /* the protocol is to be told of */
+	struct tq_rdma_op *ended; /* list: operations of which the protocol doesn't know that they
+				     have ended */
 	struct tq_rdma_op *free;
 	uint32_t nfree;
-	uint32_t nops; /* all but free ones */
+	uint32_t nops; /* operations that are not free */
 };
 
 int tq_rdma_open(struct tq_net *net)
@@ -115,7 +114,7 @@ static void dequeue(struct tq_net *net, struct tq_rdma_op *op)
 	}
 }
 
-/* Nothing more of it is posted; with its last chunk it ends. */
+/* Fails an operation: no more of it is posted, and it ends with its last chunk. */
 static void fail(struct tq_net *net, struct tq_rdma_op *op)
 {
 	op->status = -EIO;
@@ -158,8 +157,8 @@ static void chunk_done(struct tq_net *net, struct tq_posted *chunk, const struct
 		tell(net, op);
 }
 
-/* Reads and writes may be repeated as long as the operation has not ended; a direct send is one
- * chunk. */
+/* Has a chunk posted once more. Reads and writes may be repeated as long as the operation has not
+ * ended; a direct send is one chunk. */
 static void chunk_again(struct tq_net *net, struct tq_posted *posted)
 {
 	struct tq_rdma_op *op = posted->token;
@@ -170,7 +169,7 @@ static void chunk_again(struct tq_net *net, struct tq_posted *posted)
 		enqueue(net, op, true);
 }
 
-/* The next `len` bytes of the operation's memory. Returns the number of pieces. */
+/* Fills in the next `len` bytes of the operation's memory. Returns the number of pieces. */
 static int slice(const struct tq_rdma_op *op, uint64_t len, struct ibv_sge *sge)
 {
 	uint64_t at = op->posted, n;
@@ -196,7 +195,7 @@ static int slice(const struct tq_rdma_op *op, uint64_t len, struct ibv_sge *sge)
 static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len)
 {
 	struct ibv_sge sge[TQ_MAX_PIECES];
-	/* Over XRC the target is the protection domain of an SRQ: any of that process's. */
+	/* Over XRC the target of RDMA is the protection domain of an SRQ: any of that process's. */
 	struct ibv_send_wr wr = {
 		.sg_list = sge,
 		.opcode = op->opcode,
@@ -211,7 +210,7 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 	return tq_lane_post(net, lane, op->link, &wr, chunk_done, true);
 }
 
-/* Posts as much of it as may be under way. 0: all of it was posted. */
+/* Posts as much of an operation as may be under way. Returns 0 if all of it was posted. */
 static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane)
 {
 	uint64_t wanted = (uint64_t)net->params->rdma_chunk, most = net->limits.max_send;
@@ -239,7 +238,8 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 	return 0;
 }
 
-/* The protocol isn't told of anything here: it may be the caller. */
+/* Posts what can go of a node's queue. The protocol, which may be the caller, is not called
+ * here. */
 static void pump(struct tq_net *net, struct tq_node *node)
 {
 	struct tq_rdma_op *op, *next;
@@ -254,7 +254,7 @@ static void pump(struct tq_net *net, struct tq_node *node)
 		if (op->again)
 			return;
 		lane = tq_lane_request(net, op->link, TQ_LANE_BULK);
-		/* The control lane's answer says which SRQ to name. */
+		/* The answer for the control lane says which SRQ to name. */
 		if (!tq_link_is_connected(op->link)) {
 			tq_lane_request(net, op->link, TQ_LANE_CONTROL);
 			continue;
@@ -291,6 +291,7 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 {
 	struct tq_rdma_op *op;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
@@ -305,7 +306,8 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 	return 0;
 }
 
-/* Inline data are the caller's again when it returns, but the operation may have to wait. */
+/* Copies inline data, which are the caller's again when tq_rdma_direct() returns, as the operation
+ * may have to wait. */
 static int copy_inline(struct tq_rdma_op *op)
 {
 	char *to;
@@ -328,6 +330,7 @@ int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, cons
 	struct tq_rdma_op *op;
 	int rc;
 
+	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
@@ -376,7 +379,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 		dequeue(net, op);
 		op->again = false;
 		if (op->chunks)
-			op->status = -EIO; /* its lane outlives it */
+			op->status = -EIO; /* chunk_done() ends it: the lane outlives the link */
 		else
 			op_put(net, op);
 	}
@@ -390,6 +393,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 
 bool tq_rdma_idle(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return !net->rdma->nops;
 }
 

@@ -9,19 +9,23 @@
 #include "net/contact.h"
 #include "net/fate.h"
 #include "net/lane_qp.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/oob.h"
 
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
-#define PASS_ON       (40 * TQ_MS) /* then another process is asked */
+#define PASS_ON       (40 * TQ_MS) /* the backoff from which on another process is asked first */
 
-static void request_send(struct tq_net *net, struct tq_request *rq)
+static tq_timer_fire request_due;
+
+/* Sends the request, once more or for the first time, and arms its timer. */
+static void request_send(struct tq_net *net, struct tq_request *request)
 {
-	struct tq_lane *lane = rq->lane;
+	struct tq_lane *lane = request->lane;
 	struct tq_oob_req req = {
-		.hdr = tq_oob_hdr(net, rq->link, TQ_OOB_REQ, rq->txid),
+		.hdr = tq_oob_hdr(net, request->link, TQ_OOB_REQ, request->txid),
 		.address = net->connections->address,
 		.kind = (uint8_t)lane->kind,
 		.mtu = lane->node->mtu,
@@ -32,96 +36,101 @@ static void request_send(struct tq_net *net, struct tq_request *rq)
 	};
 	uint64_t now = tq_now();
 
-	tq_oob_send(net, rq->link, &req, sizeof(req));
-	if (rq->sent) {
+	tq_oob_send(net, request->link, &req, sizeof(req));
+	if (request->sent) {
 		TQ_COUNT(net->stats, connect_retries);
-		rq->backoff = rq->backoff < MAX_BACKOFF / 2 ? 2 * rq->backoff : MAX_BACKOFF;
+		request->backoff =
+			request->backoff < MAX_BACKOFF / 2 ? 2 * request->backoff : MAX_BACKOFF;
 	} else {
-		rq->sent = true;
-		rq->heard = now;
-		rq->backoff = FIRST_BACKOFF;
+		request->sent = true;
+		request->heard = now;
+		request->backoff = FIRST_BACKOFF;
 	}
-	rq->due = now + rq->backoff;
-	if (rq->due < net->connections->due)
-		net->connections->due = rq->due;
+	tq_timer_arm(net, &request->timer, now + request->backoff, request_due, request);
 }
 
-/* Sends those that can go now: the first, which has the TGT QP made; the others when it is there.
- */
+/* Sends the requests for a lane that can go now: the first, which has the TGT QP made; the others
+ * when that is there. */
 static void requests_go(struct tq_net *net, struct tq_lane *lane)
 {
-	struct tq_request *rq;
+	struct tq_request *request;
 
-	DL_FOREACH(lane->requests, rq) {
-		if (!rq->sent)
-			request_send(net, rq);
+	DL_FOREACH(lane->requests, request) {
+		if (!request->sent)
+			request_send(net, request);
 		if (lane->state != TQ_LANE_READY)
 			break;
 	}
 }
 
 /*
- * The first one's process doesn't make the TGT QP, or not yet: those of the others don't wait for
- * it. Should it still do so, its answer is to a request that isn't there any more. (Hold lanes are
- * for speed alone.)
+ * Moves a request behind the others for its lane, as its process doesn't make the TGT QP, or not
+ * yet: the others don't wait for that. Should the process still answer, the answer is to a request
+ * that isn't there any more. Returns false if there are no others. (Hold lanes are for speed
+ * alone.)
  */
-static bool pass_on(struct tq_net *net, struct tq_request *rq)
+static bool pass_on(struct tq_net *net, struct tq_request *request)
 {
-	struct tq_lane *lane = rq->lane;
+	struct tq_lane *lane = request->lane;
 
-	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !rq->next)
+	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !request->next)
 		return false;
-	HASH_DEL(net->connections->requests, rq);
-	rq->txid = ++net->connections->txid;
-	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
-	rq->sent = false;
-	rq->silent += tq_now() - rq->heard;
-	DL_DELETE(lane->requests, rq);
-	DL_APPEND(lane->requests, rq);
+	HASH_DEL(net->connections->requests, request);
+	request->txid = ++net->connections->txid;
+	HASH_ADD(hh, net->connections->requests, txid, sizeof(request->txid), request);
+	tq_timer_stop(net, &request->timer);
+	request->sent = false;
+	request->silent += tq_now() - request->heard;
+	DL_DELETE(lane->requests, request);
+	DL_APPEND(lane->requests, request);
 	requests_go(net, lane);
 	return true;
 }
 
-static void request_again(struct tq_net *net, struct tq_request *rq)
+/* Sends the request again; or those of others first, if it has waited for long. */
+static void request_again(struct tq_net *net, struct tq_request *request)
 {
-	if (rq->backoff < PASS_ON || !pass_on(net, rq))
-		request_send(net, rq);
+	if (request->backoff < PASS_ON || !pass_on(net, request))
+		request_send(net, request);
 }
 
 int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
-	struct tq_request *rq = calloc(1, sizeof(*rq));
+	struct tq_request *request = calloc(1, sizeof(*request));
 
-	if (!rq)
+	if (!request)
 		return -ENOMEM;
-	rq->txid = ++net->connections->txid;
-	rq->link = link;
-	rq->lane = lane;
-	link->contact->asked[lane->kind] = rq;
-	DL_APPEND(lane->requests, rq);
+	request->txid = ++net->connections->txid;
+	request->link = link;
+	request->lane = lane;
+	link->contact->asked[lane->kind] = request;
+	if (lane->kind == TQ_LANE_CONTROL)
+		tq_link_connect(net, link, TQ_HERE);
+	DL_APPEND(lane->requests, request);
 	net->nrequests++;
 	TQ_LEVEL(net->stats, connect_requests, 1);
-	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
+	HASH_ADD(hh, net->connections->requests, txid, sizeof(request->txid), request);
 	requests_go(net, lane);
 	return 0;
 }
 
-void tq_request_free(struct tq_net *net, struct tq_request *rq)
+void tq_request_free(struct tq_net *net, struct tq_request *request)
 {
-	rq->link->contact->asked[rq->lane->kind] = NULL;
-	DL_DELETE(rq->lane->requests, rq);
+	tq_timer_stop(net, &request->timer);
+	request->link->contact->asked[request->lane->kind] = NULL;
+	DL_DELETE(request->lane->requests, request);
 	net->nrequests--;
 	TQ_LEVEL(net->stats, connect_requests, -1);
-	HASH_DEL(net->connections->requests, rq);
-	free(rq);
+	HASH_DEL(net->connections->requests, request);
+	free(request);
 }
 
-void tq_request_end(struct tq_net *net, struct tq_request *rq)
+void tq_request_end(struct tq_net *net, struct tq_request *request)
 {
-	struct tq_lane *lane = rq->lane;
+	struct tq_lane *lane = request->lane;
 
-	tq_request_free(net, rq);
-	requests_go(net, lane); /* the next one may have become the first */
+	tq_request_free(net, request);
+	requests_go(net, lane); /* the next request may be the first now */
 }
 
 void tq_requests_drop(struct tq_net *net, struct tq_link *link)
@@ -134,13 +143,15 @@ void tq_requests_drop(struct tq_net *net, struct tq_link *link)
 
 /* ---- requests that are due ---- */
 
-static bool has_expired(const struct tq_net *net, const struct tq_request *rq, uint64_t now)
+/* Returns true if the link's process has not been heard of for connect_timeout. */
+static bool has_expired(const struct tq_net *net, const struct tq_request *request, uint64_t now)
 {
 	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 
-	return now > rq->heard && rq->silent + now - rq->heard >= limit;
+	return now > request->heard && request->silent + now - request->heard >= limit;
 }
 
+/* Fails a link whose process has not been heard of for so long. */
 static void expire(struct tq_net *net, struct tq_link *link)
 {
 	int error = link->node->ah_error;
@@ -161,32 +172,20 @@ static void expire(struct tq_net *net, struct tq_link *link)
 			     tq_link_name(link), (int)net->params->connect_timeout);
 }
 
-/* Sends again what is due, unless its process has died: the first answer may have been lost. */
-static void poll_request(struct tq_net *net, struct tq_request *rq, uint64_t now)
+/* Sends the request again, as the first answer may have been lost, unless its process has died. A
+ * link that has failed drops its requests soon. */
+static void request_due(struct tq_net *net, void *owner, uint64_t now)
 {
-	if (has_expired(net, rq, now))
-		expire(net, rq->link);
-	else if (tq_fate_has_died(net, rq->link))
-		tq_link_fail(net, rq->link, TQ_FAIL_LOST,
-			     "%s does not answer a connection request.", tq_link_name(rq->link));
+	struct tq_request *request = owner;
+
+	if (tq_link_has_failed(request->link))
+		return;
+	if (has_expired(net, request, now))
+		expire(net, request->link);
+	else if (tq_fate_has_died(net, request->link))
+		tq_link_fail(net, request->link, TQ_FAIL_LOST,
+			     "%s does not answer a connection request.",
+			     tq_link_name(request->link));
 	else
-		request_again(net, rq);
-}
-
-int tq_requests_poll(struct tq_net *net, uint64_t now)
-{
-	struct tq_request *rq, *tmp;
-	int n = 0;
-
-	net->connections->due = UINT64_MAX;
-	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (rq->sent && !tq_link_has_failed(rq->link) &&
-		    (rq->due <= now || has_expired(net, rq, now))) {
-			poll_request(net, rq, now);
-			n++;
-		}
-		if (rq->sent && rq->due < net->connections->due)
-			net->connections->due = rq->due;
-	}
-	return n;
+		request_again(net, request);
 }

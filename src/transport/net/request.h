@@ -13,11 +13,11 @@ struct tq_request {
 	uint64_t txid;
 	struct tq_link *link;
 	struct tq_lane *lane;
-	bool sent;        /* once at least; until the lane is READY, only the first of its list */
-	uint64_t due;     /* ns: when to ask again */
-	uint64_t backoff; /* ns */
-	uint64_t heard;   /* ns: of the last sign of life, or of the start */
-	uint64_t silent;  /* ns: without one, the times that it was sent before */
+	bool sent; /* once at least; until the lane is READY, only the first of its list */
+	struct tq_timer timer;          /* armed once it is sent */
+	uint64_t backoff;               /* ns */
+	uint64_t heard;                 /* ns: of the last sign of life, or of the start */
+	uint64_t silent;                /* ns: without one, the times that it was sent before */
 	struct tq_request *next, *prev; /* tq_lane.requests */
 	UT_hash_handle hh;              /* tq_connections.requests, by txid */
 };
@@ -30,8 +30,5 @@ void tq_request_free(struct tq_net *net, struct tq_request *request);
 void tq_request_end(struct tq_net *net, struct tq_request *request);
 /* Does that with all requests of the link. */
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
-/* Sends requests that are due once more, and fails links that haven't answered for too long.
- * Returns the number of events. */
-int tq_requests_poll(struct tq_net *net, uint64_t now);
 
 #endif

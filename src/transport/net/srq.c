@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tuple queues: an XRC SRQ each, with the receives that lie in it. Making one is a command to the
- * device's firmware, so empty ones are kept for the next tuple.
- */
+/* Making an SRQ is a command to the device's firmware, so empty ones are kept for the next
+ * tuple. */
 #include "net/srq.h"
 
 #include <assert.h>
@@ -25,10 +23,11 @@ struct tq_srq {
 	struct ibv_srq *srq;
 	uint32_t srqn;
 	uint32_t posted;
-	uint32_t slots; /* of the CQ: one for each that is posted, and one at least while in use */
-	bool withdrawn; /* its receives are the protocol's no more */
+	uint32_t slots; /* reserved slots of the CQ: one for each posted receive, and at least one
+			   while in use */
+	bool withdrawn; /* the protocol doesn't want its receives any more */
 	struct tq_receive *free;
-	struct tq_srq *next, *prev;   /* in the list that it is in */
+	struct tq_srq *next, *prev;   /* tq_srqs.used, .idle or .withdrawn */
 	struct tq_receive receives[]; /* limits.srq_depth */
 };
 
@@ -64,7 +63,7 @@ void tq_srqs_close(struct tq_net *net)
 		destroy(net, &srqs->withdrawn, srqs->withdrawn);
 	while (srqs->idle)
 		destroy(net, &srqs->idle, srqs->idle);
-	/* Tuples that were in use to the end. */
+	/* Queues that were in use to the end. */
 	while (srqs->used)
 		destroy(net, &srqs->used, srqs->used);
 	free(srqs);
@@ -97,7 +96,7 @@ int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_sr
 	return 0;
 }
 
-/* What the CQ has too much reserved for it. */
+/* Gives back all but n of the queue's reserved slots. */
 static void slots_keep(struct tq_net *net, struct tq_srq *srq, uint32_t n)
 {
 	tq_cq_release(&net->rcq, srq->slots - n);
@@ -106,15 +105,16 @@ static void slots_keep(struct tq_net *net, struct tq_srq *srq, uint32_t n)
 
 static void received(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
 {
-	struct tq_receive *r = (struct tq_receive *)work;
-	void *token = r->token;
+	struct tq_receive *receive = (struct tq_receive *)work;
+	void *token = receive->token;
 	char why[160];
 
-	r->srq->posted--;
-	LL_PREPEND(r->srq->free, r);
-	slots_keep(net, r->srq, r->srq->posted || r->srq->withdrawn ? r->srq->posted : 1);
+	receive->srq->posted--;
+	LL_PREPEND(receive->srq->free, receive);
+	slots_keep(net, receive->srq,
+		   receive->srq->posted || receive->srq->withdrawn ? receive->srq->posted : 1);
 	TQ_LEVEL(net->stats, posted, -1);
-	if (r->srq->withdrawn)
+	if (receive->srq->withdrawn)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
 		tq_core_delivered(net->core, token, wc->byte_len, NULL);
@@ -130,7 +130,7 @@ static struct tq_srq *make(struct tq_net *net)
 	uint32_t depth = net->limits.srq_depth, i;
 	struct tq_srq *srq;
 
-	/* Where completions keep coming those that were withdrawn may stay for long. */
+	/* While completions keep coming, withdrawn queues may stay for long. */
 	if (net->rcq.sweeping || net->srqs->nwithdrawn >= (uint32_t)net->params->tuples)
 		return NULL;
 	srq = calloc(1, sizeof(*srq) + depth * sizeof(srq->receives[0]));
@@ -154,10 +154,9 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	struct tq_srqs *srqs = net->srqs;
 	struct tq_srq *srq = srqs->idle;
 
-	/*
-	 * Without a slot of its own a message that is held there might never get a receive: what
-	 * has the others may be waiting for it.
-	 */
+	tq_assert_held(net->lock);
+	/* Each queue has a slot of its own. Without one a message that is held there might never
+	 * get a receive, because the queues that have the slots may be waiting for that message. */
 	if (!tq_cq_reserve(&net->rcq, 1))
 		return NULL;
 	if (srq) {
@@ -177,10 +176,8 @@ struct tq_srq *tq_srq_get(struct tq_net *net, uint32_t *srqn)
 	return srq;
 }
 
-/*
- * The SGEs of a receive: the buffer, and the sink, which together take the longest direct message
- * at least. No SGE has length 0: to an SRQ's WQE on mlx5 that may mean 2 GiB.
- */
+/* Fills in the SGEs of a receive: the buffer and the sink, which together take at least the longest
+ * direct message. No SGE has length 0: in an SRQ's WQE mlx5 may take that for 2 GiB. */
 static int fill_sges(struct tq_net *net, const struct tq_sg *sg, int nsg, struct ibv_sge *sge)
 {
 	uint64_t len = 0;
@@ -207,26 +204,27 @@ static int fill_sges(struct tq_net *net, const struct tq_sg *sg, int nsg, struct
 int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 		void *token)
 {
-	struct tq_receive *r = srq->free;
+	struct tq_receive *receive = srq->free;
 	struct ibv_sge sge[TQ_MAX_PIECES + 1];
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
 
+	tq_assert_held(net->lock);
 	assert((uint32_t)nsg <= net->limits.max_srq_sge);
-	if (!r || (srq->posted == srq->slots && !tq_cq_reserve(&net->rcq, 1))) {
+	if (!receive || (srq->posted == srq->slots && !tq_cq_reserve(&net->rcq, 1))) {
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
 	if (srq->posted == srq->slots)
 		srq->slots++;
-	wr.wr_id = (uintptr_t)&r->work;
+	wr.wr_id = (uintptr_t)&receive->work;
 	wr.num_sge = fill_sges(net, sg, nsg, sge);
 	if (ibv_post_srq_recv(srq->srq, &wr, &bad)) {
 		slots_keep(net, srq, srq->posted ? srq->posted : 1);
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
-	r->token = token;
-	LL_DELETE(srq->free, r);
+	receive->token = token;
+	LL_DELETE(srq->free, receive);
 	srq->posted++;
 	TQ_LEVEL(net->stats, posted, 1);
 	return 0;
@@ -234,14 +232,15 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 
 /*
  * After a recall the protocol has counted all deliveries, so none of the SRQ's completions is in
- * the CQ. After a peer's failure one may be: it has to be polled before the SRQ goes (on mlx5
- * polling fails later, else), and its work item has to be there. And what such a peer still sends
- * may reach the SRQ, so it isn't used again.
+ * the CQ. After a peer's failure one may be. It has to be polled before the SRQ goes (on mlx5
+ * polling fails later), and its work item has to be there. A failed peer may still send to the SRQ,
+ * so that isn't used again.
  */
 void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {
 	struct tq_srqs *srqs = net->srqs;
 
+	tq_assert_held(net->lock);
 	slots_keep(net, srq, srq->posted);
 	DL_DELETE(srqs->used, srq);
 	if (srq->posted || !safe || srqs->nidle >= (uint32_t)net->params->srq_pool) {
@@ -258,6 +257,7 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 
 bool tq_srqs_withdrawn(const struct tq_net *net)
 {
+	tq_assert_held(net->lock);
 	return net->srqs->withdrawn;
 }
 

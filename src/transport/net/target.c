@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answerer: TGT QPs for other processes' lanes. A request that has come before gets the answer
- * that it got then; so each is answered as often as it is asked, and acted on once. TGT QPs stay
- * until their requester is no peer any more, as nobody tells when a lane ends, but that it has one
- * control and one bulk lane to a node: who asks for another has lost the one before. So a peer has
- * a bounded number of them here.
+ * TGT QPs for other processes' lanes. A request that has come before gets the same answer: so each
+ * is answered as often as it is asked, and acted on once. No process says when its lane ends, so
+ * TGT QPs stay until their requester is no peer any more. But a process has one control lane and
+ * one bulk lane to a node, so a request for another one says that the one before is lost. So a peer
+ * has a bounded number of TGT QPs here.
  */
 #include "net/target.h"
 
@@ -119,17 +119,17 @@ static void refuse(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *
 	tq_oob_send(net, link, rep, sizeof(*rep));
 }
 
-static void drop(struct tq_net *net, struct tq_target *t)
+static void drop(struct tq_net *net, struct tq_target *target)
 {
-	HASH_DEL(net->connections->targets, t);
-	ibv_destroy_qp(t->qp);
-	t->link->contact->ntargets[t->kind]--;
+	HASH_DEL(net->connections->targets, target);
+	ibv_destroy_qp(target->qp);
+	target->link->contact->ntargets[target->kind]--;
 	TQ_LEVEL(net->stats, targets, -1);
-	free(t);
+	free(target);
 }
 
-/* Of each kind a process asks for one lane after the other: a request that is older than another is
- * a late copy. */
+/* Returns true if a request is a late copy: of each kind a process asks for one lane after the
+ * other, so it is older than another request. */
 static bool is_late(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
 {
 	struct tq_contact *c = link->contact;
@@ -141,11 +141,11 @@ static bool is_late(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
 	return false;
 }
 
-/* Makes room for one more. Hold lanes whose processes have died are replaced, without a word to
- * those that are alive: hence twice as many as a process has. -ENOSPC. */
+/* Makes room for one more TGT QP. Hold lanes of processes that have died are replaced without
+ * notice to the others, so a process may have twice as many as hold_lanes. -ENOSPC. */
 static int make_room(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
 {
-	struct tq_target *t, *tmp;
+	struct tq_target *target, *tmp;
 
 	if (kind == TQ_LANE_HOLD) {
 		if (link->contact->ntargets[kind] < 2 * (uint32_t)net->params->hold_lanes)
@@ -155,25 +155,25 @@ static int make_room(struct tq_net *net, struct tq_link *link, enum tq_lane_kind
 	}
 	if (!link->contact->ntargets[kind])
 		return 0;
-	HASH_ITER(hh, net->connections->targets, t, tmp) {
-		if (t->link == link && t->kind == kind)
-			drop(net, t);
+	HASH_ITER(hh, net->connections->targets, target, tmp) {
+		if (target->link == link && target->kind == kind)
+			drop(net, target);
 	}
 	return 0;
 }
 
-/* A request that has not come before, of a peer. */
+/* Answers a request of a peer that has not come before. */
 static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
 {
 	uint64_t txid = tq_get64(req->hdr.txid);
 	uint32_t open = tq_get32(req->tgt_qpn);
 	struct tq_oob_rep rep = {.hdr = tq_oob_hdr(net, link, TQ_OOB_REP, txid)};
-	struct tq_target *t = calloc(1, sizeof(*t));
-	int error = t ? 0 : -ENOMEM;
+	struct tq_target *target = calloc(1, sizeof(*target));
+	int error = target ? 0 : -ENOMEM;
 
 	if (is_late(link, req->kind, txid)) {
 		TQ_COUNT(net->stats, dropped);
-		free(t);
+		free(target);
 		return;
 	}
 	rep.rd_atomic = dest_rd_atomic(net, req);
@@ -184,27 +184,28 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	if (!error && req->kind == TQ_LANE_CONTROL)
 		error = accept_control(net, link, &rep);
 	if (!error)
-		error = open ? open_tgt(net, open, &t->qp)
-			     : make_tgt(net, link, req, rep.rd_atomic, &t->qp);
+		error = open ? open_tgt(net, open, &target->qp)
+			     : make_tgt(net, link, req, rep.rd_atomic, &target->qp);
 	if (error) {
 		bool gone = open && !tq_is_limit(-error) && error != -ECONNRESET;
 
 		refuse(net, link, &rep, gone ? TQ_OOB_GONE : TQ_OOB_ERROR, error);
-		free(t);
+		free(target);
 		return;
 	}
-	rep.tgt_qpn = tq_put32(open ? open : t->qp->qp_num);
-	t->key = (struct tq_target_key){link->nonce, txid};
-	t->link = link;
-	t->kind = req->kind;
-	link->contact->ntargets[t->kind]++;
-	t->rep = rep;
-	HASH_ADD(hh, net->connections->targets, key, sizeof(t->key), t);
+	rep.tgt_qpn = tq_put32(open ? open : target->qp->qp_num);
+	target->key = (struct tq_target_key){link->nonce, txid};
+	target->link = link;
+	target->kind = req->kind;
+	link->contact->ntargets[target->kind]++;
+	target->rep = rep;
+	HASH_ADD(hh, net->connections->targets, key, sizeof(target->key), target);
 	TQ_LEVEL(net->stats, targets, 1);
 	tq_oob_send(net, link, &rep, sizeof(rep));
 }
 
-static void keep(struct tq_link *link, const struct tq_oob_req *req)
+/* Keeps a request until the link is a peer's. */
+static void keep(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
 {
 	struct tq_contact *c = link->contact;
 
@@ -212,6 +213,8 @@ static void keep(struct tq_link *link, const struct tq_oob_req *req)
 		if (c->kept[i].hdr.txid.v == req->hdr.txid.v)
 			return;
 	}
+	if (req->kind == TQ_LANE_CONTROL)
+		tq_link_connect(net, link, TQ_THERE);
 	if (c->nkept < TQ_KEPT_REQUESTS)
 		c->kept[c->nkept++] = *req;
 }
@@ -227,20 +230,20 @@ static bool is_sane(const struct tq_net *net, const struct tq_oob_req *req)
 void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 {
 	struct tq_target_key key = {tq_get64(req->hdr.from), tq_get64(req->hdr.txid)};
-	struct tq_target *t;
+	struct tq_target *target;
 	struct tq_link *link;
 
 	if (!is_sane(net, req)) {
 		TQ_COUNT(net->stats, dropped);
 		return;
 	}
-	HASH_FIND(hh, net->connections->targets, &key, sizeof(key), t);
-	if (t) {
-		tq_oob_send(net, t->link, &t->rep, sizeof(t->rep));
+	HASH_FIND(hh, net->connections->targets, &key, sizeof(key), target);
+	if (target) {
+		tq_oob_send(net, target->link, &target->rep, sizeof(target->rep));
 		return;
 	}
-	/* It may take a further bank, whose SRQs must not get the numbers of those that are gone,
-	 * while there may be completions of these. It will be asked for again. */
+	/* A new bank may be needed, whose SRQs must not get the numbers of destroyed ones while
+	 * completions of those may be left. The request will come again. */
 	if (net->rcq.sweeping)
 		return;
 	link = tq_link_by_nonce(net, key.nonce);
@@ -253,9 +256,9 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 	if (!link->peer) {
 		struct tq_oob_rep rep = {.hdr = tq_oob_hdr(net, link, TQ_OOB_REP, key.txid)};
 
-		/* What it sends can't be delivered before it is a peer; it waits there meanwhile.
-		 */
-		keep(link, req);
+		/* What the process sends can't be delivered before it is a peer, so it waits there
+		 * meanwhile. */
+		keep(net, link, req);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
 		return;
 	}
@@ -273,10 +276,10 @@ void tq_targets_named(struct tq_net *net, struct tq_link *link)
 
 void tq_targets_drop(struct tq_net *net, const struct tq_link *link)
 {
-	struct tq_target *t, *tmp;
+	struct tq_target *target, *tmp;
 
-	HASH_ITER(hh, net->connections->targets, t, tmp) {
-		if (!link || t->link == link)
-			drop(net, t);
+	HASH_ITER(hh, net->connections->targets, target, tmp) {
+		if (!link || target->link == link)
+			drop(net, target);
 	}
 }

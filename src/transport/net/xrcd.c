@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The XRC domain that the processes of a job on a node share. An XRC domain is found by the inode
- * of a file, so the job has one: DIR/tupleq-xrcd-KEY, mode 0600, empty.
+ * An XRC domain is found by the inode of a file, so the job has one: DIR/tupleq-xrcd-KEY, mode
+ * 0600, empty.
  *
- * Who uses it holds a shared flock() on it; so whoever gets the exclusive lock is the only one, and
- * may unlink it. Locks end with their holders, however those end: a file that a killed job left is
- * unlocked, and the next process that opens a domain in this directory removes it.
+ * A process that uses the domain holds a shared flock() on the file. So a process that gets the
+ * exclusive lock is the only user, and may unlink the file. Locks end with their holders, however
+ * those end: the file that a killed job left is unlocked, and the next process that opens a domain
+ * in this directory removes it.
  *
- * For the same reason a process marks itself by a lock on one byte of the file, at an offset that
- * its endpoint's nonce gives: others see whether it is still there. The locks are shared ones, as
- * NFS makes a lock on the whole file of flock(); they belong to the open file, so a fork()ed child
- * that has not closed it keeps its parent's mark.
+ * In the same way a process marks itself by a lock on one byte of the file, at an offset that its
+ * endpoint's nonce gives: others see whether the process is still there. The marks are shared
+ * locks, because NFS makes a lock on the whole file of flock(). They belong to the open file, so a
+ * fork()ed child that has not closed it keeps its parent's mark.
  */
 #include "net/xrcd.h"
 
@@ -34,8 +35,8 @@ static void file_name(char *name, size_t size, uint64_t key)
 	snprintf(name, size, PREFIX "%016" PRIx64, key);
 }
 
-/* Is it a file that this library made for this user? Anything else could hand our domain to
- * somebody else. */
+/* Returns true if this library made the file for this user. Any other file could give somebody else
+ * access to the domain. */
 static bool is_ours(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 0777) == 0600 &&
@@ -54,34 +55,34 @@ static void unlink_if_last(int dir, const char *name, int fd)
 		unlinkat(dir, name, 0);
 }
 
-/* Files of jobs that were killed. */
+/* Removes the files of jobs that were killed. */
 static void remove_leftovers(int dir, const char *own)
 {
 	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *e;
+	DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
 
-	if (!d) {
+	if (!listing) {
 		if (copy >= 0)
 			close(copy);
 		return;
 	}
-	while ((e = readdir(d))) {
+	while ((entry = readdir(listing))) {
 		int fd;
 
-		if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) || !strcmp(e->d_name, own))
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) || !strcmp(entry->d_name, own))
 			continue;
-		fd = openat(dir, e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		fd = openat(dir, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd < 0)
 			continue;
-		unlink_if_last(dir, e->d_name, fd);
+		unlink_if_last(dir, entry->d_name, fd);
 		close(fd);
 	}
-	closedir(d);
+	closedir(listing);
 }
 
-/* The file, locked shared. It may have been unlinked between open() and flock(): then it is opened
- * again. */
+/* Opens the file and locks it shared. It may be unlinked between open() and flock(): then it is
+ * opened again. */
 static int open_file(struct tq_net *net, int dir, const char *name, struct stat *st)
 {
 	int fd, error;
@@ -175,7 +176,7 @@ int tq_xrcd_open(struct tq_net *net)
 	return 0;
 }
 
-/* Within the offsets of a file. */
+/* Returns the lock that marks a process: a byte at an offset that its nonce gives. */
 static struct flock mark_of(uint64_t nonce, short type)
 {
 	return (struct flock){
@@ -186,7 +187,7 @@ static struct flock mark_of(uint64_t nonce, short type)
 	};
 }
 
-/* Where the file system has no such locks, nobody is watched. */
+/* Where the file system has no such locks, no process can be watched. */
 void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce)
 {
 	struct flock mark = mark_of(nonce, F_RDLCK);
