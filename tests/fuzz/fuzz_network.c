@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <sys/types.h>
 #include <time.h>
+#include <tupleq/tupleq.h>
 #include <unistd.h>
 
 #include "../expect.h"
+#include "base/params.h"
 #include "input.h"
 #include "peers.h"
 #include "verbs.h"

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "input.h"
+#include "proto/rx_objects.h"
 #include "users.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
