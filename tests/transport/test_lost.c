@@ -18,6 +18,7 @@
 #include "net/contact.h"
 #include "net/lane.h"
 #include "net/link.h"
+#include "proto/objects.h"
 
 #define LONG 65536
 
@@ -219,6 +220,42 @@ static void others_go_on(void)
 }
 
 /*
+ * An operation with a process that has failed ends after the log has said why, although the
+ * protocol has failed the process before that: it could not answer a message.
+ */
+static void sends_before_it_is_known(void)
+{
+	static const char *const params[] = {"protocol=rput", NULL};
+	static char in[100000], out[100000];
+	struct tq_buf buf = {.addr = out, .len = sizeof(out)};
+	struct many_op answered, sent = {0};
+	struct tq_ctx *ctx[3];
+	struct tq_link *dead;
+
+	many_start_apart(3, params, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[0], ctx[2], 0, 2);
+	dead = many_peers[0][2]->link;
+	t_true(tq_send(ctx[2], 0, MANY_TAG + 1, &buf, TQ_SEND_SYNC, &sent, &sent.req) == 0,
+	       "it isn't sent");
+	MANY_UNTIL(many_counter(0, "unexpected"), many_spin(1));
+	dies(2);
+	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
+	MANY_UNTIL(tq_link_has_failed(dead), many_spin(1));
+	dead->contact->fate_until = tq_now() + 500 * TQ_MS;
+	many_recv_long(ctx[0], 2, MANY_TAG + 1, in, sizeof(in), &answered);
+	MANY_UNTIL(many_peers[0][2]->failed, many_spin(1));
+	t_true(dead->contact->fate == TQ_FATE_INQUIRED && !many_errors, "it is known: %s",
+	       many_error);
+	t_true(tq_peer_error(many_peers[0][2]) == 0, "the peer is gone before it is known why");
+	t_true(tq_send(ctx[0], 2, MANY_TAG, &buf, 0, &sent, &sent.req) == -EIO, "it is sent");
+	t_true(many_errors, "the send ended before it is known why");
+	t_true(tq_peer_error(many_peers[0][2]) == -EIO, "the peer is not gone");
+	t_true(many_comes(&answered) && answered.status.error == -EIO, "the receive ended with %d",
+	       answered.status.error);
+}
+
+/*
  * If the file with the marks can't be read, a process from which a message is expected is not taken
  * for dead.
  */
@@ -341,6 +378,7 @@ const struct many_case many_cases[] = {
 	{"a mate is asked whether one died", mate_is_asked},
 	{"nobody knows whether one died", nobody_knows},
 	{"others go on until it is known", others_go_on},
+	{"a send waits until it is known", sends_before_it_is_known},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
 	{"held for one who died", held_for_who_died},

@@ -6,6 +6,7 @@
 #include "ep/progress.h"
 #include "net/connections.h"
 #include "net/control.h"
+#include "net/link_end.h"
 #include "proto/ctxs.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
@@ -45,9 +46,10 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- messages ---- */
 
+/* Returns true if the peer has failed, and the log has said why. */
 static bool has_failed(const struct tq_ctx *ctx, int rank)
 {
-	return ctx && rank >= 0 && rank < ctx->npeers && ctx->peers[rank]->failed;
+	return ctx && rank >= 0 && rank < ctx->npeers && tq_link_is_logged(ctx->peers[rank]->link);
 }
 
 static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)

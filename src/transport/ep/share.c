@@ -11,6 +11,7 @@
 #include "net/address.h"
 #include "net/lane_connect.h"
 #include "net/link.h"
+#include "net/link_end.h"
 #include "net/link_peer.h"
 #include "net/mem.h"
 #include "net/put.h"
@@ -91,8 +92,7 @@ int tq_peer_error(struct tq_peer *peer)
 	bool gone;
 
 	tq_lock(&ep->lock);
-	/* The protocol learns of the failure after the log has said why. */
-	gone = peer->failed || tq_link_is_closing(link, TQ_THERE);
+	gone = tq_link_is_logged(link) || tq_link_is_closing(link, TQ_THERE);
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;
 }
@@ -108,7 +108,7 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
 	/* A write that waits when the connection fails ends like this too: tq_peer_error()
 	 * tells it, after the log. */
-	if (rc == -EIO && !peer->failed)
+	if (rc == -EIO && !tq_link_is_logged(peer->link))
 		rc = 0;
 	tq_ep_unlock(ep);
 	return rc;

@@ -52,6 +52,7 @@ struct tq_contact {
 	uint64_t fate_until;        /* ns: the end of the inquiry */
 	uint32_t mates_asked;       /* how many were */
 	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
+	bool logged;                /* the log has said why */
 	bool reported;              /* the user has read of it, with the culprit's */
 	bool blamed; /* another process has cut its connection because of this one's */
 	struct tq_timer cut_timer;   /* tells its process again that the link has failed */

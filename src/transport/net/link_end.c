@@ -36,12 +36,13 @@ void tq_links_tear_down(struct tq_net *net)
 
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 {
-	const struct tq_contact *contact = link->contact;
+	struct tq_contact *contact = link->contact;
 	const char *why = contact->why ? contact->why : "A connection failed.";
 	/* A peer that closed cleanly is news only if messages were lost. */
 	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
 	enum tq_log_level level = news && !contact->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
+	contact->logged = true;
 	net->failures += news;
 	if (contact->fate != TQ_FATE_DIED) {
 		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
@@ -51,4 +52,9 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	tq_log(net->job, level, "%s has died: its process ended without closing its connections.",
 	       tq_link_name(link));
 	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
+}
+
+bool tq_link_is_logged(const struct tq_link *link)
+{
+	return link->contact->logged;
 }

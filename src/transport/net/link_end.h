@@ -10,5 +10,7 @@
 void tq_links_tear_down(struct tq_net *net);
 /* Logs why the link has failed. */
 void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
+/* Returns true if the link has failed and the log has said why, so the user may know. */
+bool tq_link_is_logged(const struct tq_link *link);
 
 #endif
