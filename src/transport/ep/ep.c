@@ -119,7 +119,8 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i)
 
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)
 {
-	return tq_mem_register(&ep->net, addr, len, write, mr);
+	return tq_mem_register(&ep->net, addr, len, TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0),
+			       mr);
 }
 
 /* ---- closing ---- */
@@ -237,6 +238,8 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	const struct tq_pair *pair;
 	bool control = tq_link_idle(&ep->net, peer->link);
 
+	if (peer->nrma)
+		return false;
 	for (pair = peer->pairs; pair; pair = pair->pnext) {
 		if (pair->send_reqs || is_reading(pair))
 			return false;

@@ -23,7 +23,10 @@ void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
 	struct tq_req *req, *last = list;
 
 	for (req = list; req; req = req->next) {
-		ep->job.complete(req->user, &req->status);
+		if (req->kind == TQ_REQ_RMA)
+			tq_core_rma_tell(req);
+		else
+			ep->job.complete(req->user, &req->status);
 		last = req;
 	}
 	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);

@@ -62,7 +62,8 @@ struct tq_contact {
 	uint64_t bye_heard;               /* ns: its last one */
 	bool owed_ack;                    /* it waits for our promise */
 	char *why;                        /* it has failed; the protocol is to be told */
-	bool refused;                     /* as what was sent to it was refused */
+	bool refused;                     /* as what was sent to it was refused, */
+	bool denied;                      /* because that memory isn't registered there */
 	bool watched;                     /* its mark in the XRC domain's file was seen */
 	enum tq_fate fate;                /* fate.c: why it failed, and for how long that is */
 	uint64_t fate_due, fate_until;    /* inquired; when others are asked next, */

@@ -87,7 +87,9 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie);
 /* Memory of the caller's, by a cache or without one: tq_mr_register() of an endpoint. Takes no
  * lock. tq_mr_deregister() is in mem.c, too. */
-int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr);
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+/* Returns its registration, for a piece of memory; NULL for NULL. */
+struct tq_reg *tq_mem_reg_of(struct tq_mr *mr);
 /* Library memory, registered. */
 void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg);
 void tq_mem_free(struct tq_net *net, void *addr);
@@ -227,6 +229,8 @@ int tq_rdma_open(struct tq_net *net);
 void tq_rdma_close(struct tq_net *net);
 int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
 		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token);
+int tq_rdma_atomic(struct tq_net *net, struct tq_link *link, const struct tq_atomic *atomic,
+		   const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, const struct tq_sg *sg,
 		   int nsg, unsigned flags, void *token);
 int tq_rdma_poll(struct tq_net *net);

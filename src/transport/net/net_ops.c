@@ -77,6 +77,12 @@ static int net_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, in
 	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
+static int net_atomic(void *net, struct tq_peer *peer, const struct tq_atomic *atomic,
+		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token)
+{
+	return tq_rdma_atomic(net, peer->link, atomic, sg, addr, rkey, token);
+}
+
 static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
 {
 	return tq_srq_get(net, srqn);
@@ -137,6 +143,7 @@ const struct tq_net_ops tq_net_ops = {
 	.peer_fail = net_peer_fail,
 	.read = net_read,
 	.write = net_write,
+	.atomic = net_atomic,
 	.srq_get = net_srq_get,
 	.srq_post = net_srq_post,
 	.srq_put = net_srq_put,
@@ -181,6 +188,7 @@ static int limits_open(struct tq_net *net)
 	/* A receive has the sink as well. */
 	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
 	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
+	l->has_atomics = attr->atomic_cap != IBV_ATOMIC_NONE;
 	return 0;
 }
 

@@ -47,6 +47,7 @@ void tq_core_destroy(struct tq_core *core)
 	LL_FOREACH_SAFE(core->free_unexpected, u, unext) {
 		free(u);
 	}
+	tq_rmas_destroy(core);
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);
 	tq_handles_destroy(&core->tx_tuples);
@@ -60,7 +61,7 @@ void tq_core_peer_init(struct tq_core *core, struct tq_peer *peer)
 	peer->failing = false;
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
-	peer->orphan_bytes = peer->unexpected_bytes = 0;
+	peer->orphan_bytes = peer->unexpected_bytes = peer->nrma = 0;
 	peer->pairs = NULL;
 }
 
@@ -137,6 +138,10 @@ void tq_core_release(struct tq_req *req)
 {
 	struct tq_core *core = req->core;
 
+	if (req->kind == TQ_REQ_RMA) {
+		tq_rma_release(req);
+		return;
+	}
 	if (req->kind == TQ_REQ_SEND) {
 		struct tq_send_req *s = (struct tq_send_req *)req;
 
@@ -282,7 +287,9 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 	struct tq_req *req = token;
 
 	core->changed = true;
-	if (req->kind == TQ_REQ_SEND)
+	if (req->kind == TQ_REQ_RMA)
+		tq_rma_done(req, status);
+	else if (req->kind == TQ_REQ_SEND)
 		tq_on_write_done((struct tq_send_req *)req, status);
 	else
 		tq_on_read_done((struct tq_recv_req *)req, status);

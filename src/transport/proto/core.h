@@ -182,7 +182,17 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status);
 struct tq_core *tq_msg_core(const struct tq_msg *msg);
+/* Starts an operation on the peer's memory; `reg` is the caller's registration of the local memory,
+ * NULL: there is none. Its end is told by tq_core_rma_tell(). */
+int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *reg);
+/* Calls done() of an ended request of the kind TQ_REQ_RMA. Called without the endpoint's lock. */
+void tq_core_rma_tell(const struct tq_req *req);
 int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n);
+
+/* ---- rma.c: what core.c calls ---- */
+void tq_rma_done(struct tq_req *req, int status);
+void tq_rma_release(struct tq_req *req);
+void tq_rmas_destroy(struct tq_core *core);
 
 /* ---- sender's files: what core.c's dispatcher calls; msg is checked ---- */
 void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m);

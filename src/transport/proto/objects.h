@@ -17,9 +17,9 @@
 
 /* ---- requests ---- */
 
-enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV };
+enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV, TQ_REQ_RMA };
 
-/* What sends and receives share; first in both. */
+/* What sends, receives and operations on peers' memory share; first in each. */
 struct tq_req {
 	enum tq_req_kind kind;
 	bool detached; /* it has ended for the user (or has none): no complete() */
@@ -343,6 +343,7 @@ struct tq_peer {
 	uint64_t unexpected_bytes; /* with their records */
 	uint32_t nheld;            /* messages that it holds */
 	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
+	uint64_t nrma;             /* operations on its memory that are under way */
 	struct tq_pair *pairs;
 	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
 	struct tq_peer *next; /* core->failing */
@@ -430,7 +431,9 @@ struct tq_core {
 	struct tq_send_req *free_send_reqs;
 	struct tq_recv_req *free_recv_reqs;
 	struct tq_unexpected *free_unexpected;
-	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected;
+	struct tq_rma_req *free_rma_reqs;
+	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected, nfree_rma_reqs;
+	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Tuples that had one message: tx_tuple_table.c. Last, as it keeps apart what each message
 	 * needs. */
