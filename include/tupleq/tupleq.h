@@ -367,6 +367,13 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
 #define TQ_CTX_OVERTAKING 8u
 
 /*
+ * An open context: its ranks are this process's own, in no relation to those of others. Peers join
+ * it one after the other (tq_ctx_join()), or by their first message to it, and leave it when they
+ * are removed. For users who address processes and not groups.
+ */
+#define TQ_CTX_OPEN 16u
+
+/*
  * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this
  * endpoint; peers[r] is the process of rank r that receives name as their source and sends as their
  * target (of an intercommunicator: the remote group's); `rank` is this process's rank as those
@@ -375,7 +382,11 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
 int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
 	       unsigned flags, struct tq_ctx **ctx);
 
-/* Changes the flags (TQ_CTX_*). */
+/* Returns the rank of the peer in an open context, which it joins if it has not yet. -ENOMEM;
+ * -EINVAL: the context isn't open. */
+int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
+
+/* Changes the flags (TQ_CTX_*), but for TQ_CTX_OPEN. */
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 
 /* Ends a context. Operations that are under way end as if it were still there; then it goes. */

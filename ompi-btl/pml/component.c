@@ -39,7 +39,7 @@ static int component_register(void)
 					     MCA_BASE_VAR_SCOPE_READONLY, &mca_pml_tupleq.stats);
 	if (rc < 0)
 		return rc;
-	rc = mca_pml_tupleq_params_register();
+	rc = mca_pml_tupleq_params_register(version, NULL);
 	return rc == OPAL_SUCCESS ? mca_pml_tupleq_pvars_register() : rc;
 }
 
@@ -110,7 +110,8 @@ static int open_endpoint(void)
 				  sizeof(mca_pml_tupleq.open_error)))
 		return -1;
 	params =
-		mca_pml_tupleq_params(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
+		mca_pml_tupleq_params(&mca_pml_tupleq_component.pmlm_version,
+				      mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
 	if (!params)
 		return -1;
 	mca_pml_tupleq.opening = true;
@@ -155,8 +156,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 {
 	int rc;
 
-	(void)progress_threads;
-	(void)mpi_threads; /* any level will do */
+	(void)progress_threads; /* any level of threads will do */
 	mca_pml_tupleq_proc_name(ompi_proc_local(), mca_pml_tupleq.name,
 				 sizeof(mca_pml_tupleq.name));
 	rc = open_endpoint();
@@ -174,6 +174,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 		close_endpoint();
 		return NULL;
 	}
+	series_open_btls(mpi_threads);
 	return &mca_pml_tupleq_module;
 }
 

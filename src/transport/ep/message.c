@@ -18,6 +18,17 @@ int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int
 	return rc;
 }
 
+int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rank;
+
+	tq_lock(&ep->lock);
+	rank = ctx->flags & TQ_CTX_OPEN ? tq_core_ctx_join(ctx, peer) : -EINVAL;
+	tq_ep_unlock(ep);
+	return rank;
+}
+
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
 	struct tq_ep *ep = tq_ep_of(ctx->core);
@@ -40,7 +51,8 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 
 static bool has_failed(const struct tq_ctx *ctx, int rank)
 {
-	return ctx && rank >= 0 && rank < ctx->npeers && ctx->peers[rank]->failed;
+	return ctx && rank >= 0 && rank < ctx->npeers && ctx->peers[rank] &&
+	       ctx->peers[rank]->failed;
 }
 
 static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)

@@ -50,6 +50,8 @@ bool tq_ctx_deserted(struct tq_ctx *ctx);
 void tq_ctxs_peer_failed(struct tq_core *core);
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, struct tq_ctx **ctx);
+/* Returns the peer's rank in an open context; -ENOMEM. */
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 /* Deferred work: copies, pieces, receives that wait for room. Returns events. With core->service

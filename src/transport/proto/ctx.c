@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Contexts, their pairs, and messages for contexts that are not here yet. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "proto/recv.h"
@@ -42,8 +43,12 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 
 struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 {
-	struct tq_pair *pair = calloc(1, sizeof(*pair));
+	struct tq_pair *pair;
 
+	/* In an open context a peer that was removed has left its rank. */
+	if (!ctx->peers[rank])
+		return NULL;
+	pair = calloc(1, sizeof(*pair));
 	if (!pair)
 		return NULL;
 	pair->ctx = ctx;
@@ -226,6 +231,52 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 	return 0;
 }
 
+/* Takes the rank of a peer that was removed, or a new one. -ENOMEM. */
+static int vacant_rank(struct tq_ctx *ctx)
+{
+	size_t n = (size_t)ctx->npeers + 1;
+	void *pairs, *peers;
+
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		if (ctx->peers[rank])
+			continue;
+		if (rank < ctx->nfailed)
+			ctx->nfailed = rank;
+		return rank;
+	}
+	if (ctx->npeers == INT_MAX)
+		return -ENOMEM;
+	pairs = realloc(ctx->pairs, n * sizeof(struct tq_pair *));
+	if (!pairs)
+		return -ENOMEM;
+	ctx->pairs = pairs;
+	peers = realloc(ctx->peers, n * sizeof(struct tq_peer *));
+	if (!peers)
+		return -ENOMEM;
+	ctx->peers = peers;
+	ctx->pairs[ctx->npeers] = NULL;
+	return ctx->npeers++;
+}
+
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer)
+{
+	struct tq_pair *pair;
+	int rank;
+
+	for (pair = peer->pairs; pair; pair = pair->pnext) {
+		if (pair->ctx == ctx)
+			return pair->rank;
+	}
+	rank = vacant_rank(ctx);
+	if (rank < 0)
+		return rank;
+	ctx->peers[rank] = peer;
+	if (tq_pair_make(ctx, rank))
+		return rank;
+	ctx->peers[rank] = NULL;
+	return -ENOMEM;
+}
+
 static bool pair_quiet(const struct tq_pair *pair)
 {
 	const struct tq_tx_tuple *t;
@@ -259,7 +310,7 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 {
 	struct tq_rx_tuple *k, *next;
 
-	ctx->flags = flags;
+	ctx->flags = (flags & ~TQ_CTX_OPEN) | (ctx->flags & TQ_CTX_OPEN);
 	if (flags & TQ_CTX_EXACT_LENGTH)
 		return;
 	DL_FOREACH_SAFE(ctx->queued, k, next) {
