@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages to and fro with libtupleq. Two processes find each other by TCP, which takes their
- * addresses across; then the adapters do the rest.
+ * Messages to and fro with libtupleq. Two processes connect by TCP and exchange the addresses of
+ * their endpoints. All messages after that go through the adapters.
  *
- * pingpong PORT          waits for the other one
- * pingpong PORT HOST     connects to it
+ * pingpong PORT          the server: waits for the client
+ * pingpong PORT HOST     the client: connects to the server on that host
+ *
+ * A receive that is posted before its message comes lies in a queue of the adapter, which puts the
+ * message there. So each side posts its next receive before it sends what the other side answers.
  */
 #define _GNU_SOURCE 1
 #include <netdb.h>
@@ -19,16 +22,17 @@
 
 enum { CONTEXT = 7, TAG = 42, ROUNDS = 1000, ADDRESS_ROOM = 1024 };
 
-/* What the processes tell each other by TCP. */
+/* The message by which each process introduces its endpoint to the other, over TCP. */
 struct hello {
-	uint64_t key; /* of the job: the server chooses it */
+	uint64_t key; /* the job's key, which the server chooses */
 	uint32_t len;
 	unsigned char address[ADDRESS_ROOM];
 };
 
-/* An operation; complete() marks its end. */
+/* A send or a receive of one number. complete() marks its end. */
 struct operation {
 	int ended, error;
+	int value;
 };
 
 static void must(int ok, const char *what)
@@ -54,7 +58,7 @@ static void complete(void *user, const struct tq_status *status)
 	op->ended = 1;
 }
 
-/* Returns a socket that leads to the other process. */
+/* Returns a socket that is connected to the other process. Without a host, waits for it. */
 static int meet(const char *port, const char *host)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
@@ -64,7 +68,7 @@ static int meet(const char *port, const char *host)
 	hints.ai_family = AF_INET;
 	must(!getaddrinfo(host, port, &hints, &found), "that host or port is not known");
 	fd = socket(found->ai_family, found->ai_socktype, 0);
-	must(fd >= 0, "no socket");
+	must(fd >= 0, "the system has no socket left");
 	if (host) {
 		must(!connect(fd, found->ai_addr, found->ai_addrlen), "nobody answers there");
 		freeaddrinfo(found);
@@ -74,7 +78,7 @@ static int meet(const char *port, const char *host)
 	must(!bind(fd, found->ai_addr, found->ai_addrlen) && !listen(fd, 1), "that port is in use");
 	freeaddrinfo(found);
 	other = accept(fd, NULL, NULL);
-	must(other >= 0, "nobody came");
+	must(other >= 0, "no connection came");
 	close(fd);
 	return other;
 }
@@ -88,10 +92,10 @@ static void read_hello(int fd, struct hello *hello)
 {
 	must(recv(fd, hello, sizeof(*hello), MSG_WAITALL) == sizeof(*hello),
 	     "the other process has ended");
-	must(hello->len <= sizeof(hello->address), "the other process is no pingpong");
+	must(hello->len <= sizeof(hello->address), "the other process is not pingpong");
 }
 
-/* Opens this process's endpoint. `dir` holds the file of the job's XRC domain on this host. */
+/* Opens the endpoint of this process. `dir` is for the file that stands for the XRC domain. */
 static struct tq_ep *open_endpoint(uint64_t key, const char *dir, const char *name)
 {
 	struct tq_params *params = tq_params_new();
@@ -100,58 +104,71 @@ static struct tq_ep *open_endpoint(uint64_t key, const char *dir, const char *na
 	struct tq_ep *ep;
 	char why[256];
 
-	must(params != NULL, "no memory");
-	/* Asks for a tuple queue at once, rather than after some messages. */
+	must(params != NULL, "there is no memory left");
+	/* The first message requests a tuple queue, and not only the one after some others. */
 	must(!tq_param_set(params, "promote_after", "0", why, sizeof(why)), why);
-	must(!tq_open(params, &job, NULL, &ep), "no endpoint");
+	must(!tq_open(params, &job, NULL, &ep), "the endpoint could not be opened");
 	tq_params_free(params);
 	return ep;
 }
 
-/* Ends an operation: `started` is what tq_send() or tq_recv() returned for it. */
-static void finish(struct tq_ep *ep, struct operation *op, int started)
+/* Starts the receive of a number. finish() waits for it. */
+static void start_receive(struct tq_ctx *ctx, int from, struct operation *op)
 {
-	must(started >= 0, "a message could not be started");
-	while (!started && !op->ended)
+	struct tq_buf buf = {.addr = &op->value, .len = sizeof(op->value)};
+	struct tq_status status = {0};
+	struct tq_req *req;
+	int rc;
+
+	op->ended = op->error = 0;
+	rc = tq_recv(ctx, from, TAG, &buf, op, &req, &status);
+	must(rc >= 0, "a receive could not be started");
+	if (rc == 1) /* the message was already there */
+		complete(op, &status);
+}
+
+/* Starts the send of a number. finish() waits for it. */
+static void start_send(struct tq_ctx *ctx, int to, int value, struct operation *op)
+{
+	struct tq_buf buf = {.addr = &op->value, .len = sizeof(op->value)};
+	struct tq_req *req;
+	int rc;
+
+	*op = (struct operation){.value = value};
+	rc = tq_send(ctx, to, TAG, &buf, 0, op, &req);
+	must(rc >= 0, "a send could not be started");
+	if (rc == 1) /* the number was copied, so the send has already ended */
+		op->ended = 1;
+}
+
+static void finish(struct tq_ep *ep, const struct operation *op)
+{
+	while (!op->ended)
 		tq_progress(ep);
 	must(!op->error, "a message failed");
 }
 
-static void send_message(struct tq_ep *ep, struct tq_ctx *ctx, int to, int *value)
-{
-	struct tq_buf buf = {.addr = value, .len = sizeof(*value)};
-	struct operation op = {0};
-	struct tq_req *req;
-
-	finish(ep, &op, tq_send(ctx, to, TAG, &buf, 0, &op, &req));
-}
-
-static void recv_message(struct tq_ep *ep, struct tq_ctx *ctx, int from, int *value)
-{
-	struct tq_buf buf = {.addr = value, .len = sizeof(*value)};
-	struct operation op = {0};
-	struct tq_status status = {0};
-	struct tq_req *req;
-
-	finish(ep, &op, tq_recv(ctx, from, TAG, &buf, &op, &req, &status));
-	must(!status.error, "a message failed");
-}
-
-/* Sends numbers there, which come back. Returns the seconds that it took. */
+/* Sends numbers to the other process, which sends them back. Returns the seconds that this took. */
 static double play(struct tq_ep *ep, struct tq_ctx *ctx, int rank)
 {
+	struct operation in[2], out; /* two receives: the next is posted while one is read */
 	struct timespec start, end;
-	int value = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &start);
+	start_receive(ctx, !rank, &in[0]);
 	for (int i = 0; i < ROUNDS; i++) {
-		value = rank == 0 ? i : -1;
-		if (rank == 0)
-			send_message(ep, ctx, 1, &value);
-		recv_message(ep, ctx, !rank, &value);
-		must(value == i, "another number came than was sent");
-		if (rank == 1)
-			send_message(ep, ctx, 0, &value);
+		if (rank == 0) {
+			start_send(ctx, 1, i, &out);
+			finish(ep, &out);
+		}
+		finish(ep, &in[i % 2]);
+		must(in[i % 2].value == i, "the number that came is not the number that was sent");
+		if (i + 1 < ROUNDS)
+			start_receive(ctx, !rank, &in[(i + 1) % 2]);
+		if (rank == 1) {
+			start_send(ctx, 0, i, &out);
+			finish(ep, &out);
+		}
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
@@ -180,10 +197,11 @@ int main(int argc, char **argv)
 
 	must(argc == 2 || argc == 3, "usage: pingpong PORT [HOST]");
 	fd = meet(argv[1], rank ? argv[2] : NULL);
-	must(mkdtemp(dir) != NULL, "no directory in /tmp");
+	must(mkdtemp(dir) != NULL, "no directory could be made in /tmp");
 
 	if (rank == 0) {
-		must(getrandom(&mine.key, sizeof(mine.key), 0) == sizeof(mine.key), "no key");
+		must(getrandom(&mine.key, sizeof(mine.key), 0) == sizeof(mine.key),
+		     "the system has no random numbers");
 	} else {
 		read_hello(fd, &other);
 		mine.key = other.key;
@@ -198,15 +216,16 @@ int main(int argc, char **argv)
 	if (rank == 0)
 		read_hello(fd, &other);
 
-	must(!tq_peer_add(ep, mine.address, mine.len, "itself", &peers[rank]), "no peer");
+	must(!tq_peer_add(ep, mine.address, mine.len, "itself", &peers[rank]),
+	     "a peer could not be added");
 	must(!tq_peer_add(ep, other.address, other.len, "the other process", &peers[!rank]),
-	     "no peer");
-	must(!tq_ctx_add(ep, CONTEXT, peers, 2, rank, 0, &ctx), "no context");
+	     "a peer could not be added");
+	must(!tq_ctx_add(ep, CONTEXT, peers, 2, rank, 0, &ctx), "the context could not be made");
 	seconds = play(ep, ctx, rank);
 	printf("%d rounds, %.2f us a message\n", ROUNDS, 1e6 * seconds / (2 * ROUNDS));
 	print_counter(ep, "recv_direct");
 
-	/* Nobody closes while the other one still needs an answer. */
+	/* Neither process closes its endpoint while the other still waits for a message. */
 	tq_flush(ep);
 	must(write(fd, &byte, 1) == 1 && read(fd, &byte, 1) == 1, "the other process has ended");
 	tq_ctx_remove(ctx);

@@ -322,6 +322,9 @@ static void master_step(struct world *w)
 		worker(w);
 	else
 		master(w);
+	/* Keeps a quick worker's result of the next step from being taken in this one. */
+	if (w->ranks > 2)
+		MPI_Barrier(w->comm);
 }
 
 /* Lengths differ: that is what one probes for. */

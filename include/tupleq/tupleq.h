@@ -2,19 +2,18 @@
 /*
  * libtupleq: two-sided messages with MPI's matching, matched by the InfiniBand adapter (HCA).
  *
- * A message is matched on (context, source, tag). Such a tuple gets an XRC shared receive queue
- * (SRQ) of its own on demand, into which the receiver's buffers are posted, and to which the
- * sender's HCA sends: the adapters do the matching, at every size, without a copy, a control
- * message or a CPU (M. J. Koop, J. K. Sridhar, D. K. Panda, "TupleQ: Fully-Asynchronous and
- * Zero-Copy MPI over InfiniBand", 2009). The library stands on libibverbs alone; there is no MPI in
- * it.
+ * Messages are matched on the tuple (context, source, tag). A tuple in use gets an XRC shared
+ * receive queue (SRQ) of its own. The receiver's buffers are posted to that queue, and the sender's
+ * HCA sends to it. So the adapters do the matching for messages of every size, without a copy, a
+ * control message or a CPU (M. J. Koop, J. K. Sridhar, D. K. Panda, "TupleQ: Fully-Asynchronous and
+ * Zero-Copy MPI over InfiniBand", 2009). The library needs libibverbs and no MPI.
  *
- * Errors: functions return 0 (or a count) or a negative errno. Where a user can do something about
- * it, a sentence that says what goes to the log function of struct tq_job.
+ * Errors: functions return 0 (or a count) or a negative errno. If the user can do something about
+ * an error, the log function of struct tq_job gets a sentence that says what.
  *
- * Threads: every function may be called by any thread, unless it says otherwise. Callbacks are
- * called by threads that are in tq_progress(), tq_flush(), tq_rma_flush() or tq_close(), without
- * any lock held: they may call the library again.
+ * Threads: every function may be called by any thread, unless its comment says otherwise. Callbacks
+ * are called by threads that are in tq_progress(), tq_flush(), tq_rma_flush() or tq_close(),
+ * without any lock held, so they may call the library, unless their comment says otherwise.
  */
 #ifndef TUPLEQ_TUPLEQ_H
 #define TUPLEQ_TUPLEQ_H
@@ -30,14 +29,14 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 #define TQ_ANY_SOURCE (-1)
-/* Matches tags of 0 and above only: negative tags are for the library's user (MPI's collectives).
- */
+/* Matches tags of 0 and above. Negative tags are for the caller's own messages, such as those of
+ * MPI's collectives. */
 #define TQ_ANY_TAG INT32_MIN
 
 struct tq_ep;   /* this process on one port of an HCA */
 struct tq_peer; /* another process */
-struct tq_ctx;  /* a context of matching, as an MPI communicator */
-struct tq_req;  /* an operation that is under way */
+struct tq_ctx;  /* a context of matching, like an MPI communicator */
+struct tq_req;  /* an operation under way */
 struct tq_msg;  /* a message taken from the queues by a matched probe */
 
 /* ---- parameters ---- */
@@ -45,7 +44,7 @@ struct tq_msg;  /* a message taken from the queues by a matched probe */
 enum tq_param_type {
 	TQ_PARAM_BOOL,
 	TQ_PARAM_INT,  /* int64_t */
-	TQ_PARAM_SIZE, /* int64_t, bytes; "8K", "1M" are understood */
+	TQ_PARAM_SIZE, /* int64_t, bytes; may be written as "8K" or "1M" */
 	TQ_PARAM_ENUM, /* one of `choices` */
 	TQ_PARAM_STRING
 };
@@ -62,16 +61,17 @@ struct tq_param_desc {
 
 struct tq_params; /* a value for each parameter */
 
-/* The i-th parameter's description; NULL when there are no more. Static memory. */
+/* Returns the description of parameter `i`, in static memory, or NULL if there are no more. */
 const struct tq_param_desc *tq_param_desc(unsigned i);
 
-/* Parameters with their defaults; NULL without memory. The caller frees them with tq_params_free().
- */
+/* Returns parameters with their defaults, or NULL without memory. The caller frees them with
+ * tq_params_free(). */
 struct tq_params *tq_params_new(void);
 void tq_params_free(struct tq_params *params);
 
-/* Sets a parameter from a string. -ENOENT: no such parameter; -EINVAL: `value` is not understood or
- * out of range; then why, if not NULL, receives a sentence (cut to `size` bytes). */
+/* Sets a parameter from a string. Returns 0, -ENOENT if there is no such parameter, or -EINVAL if
+ * `value` isn't valid or out of range. On an error `why`, if not NULL, receives a sentence, which
+ * is cut to `size` bytes. */
 int tq_param_set(struct tq_params *params, const char *name, const char *value, char *why,
 		 size_t size);
 
@@ -79,15 +79,15 @@ int tq_param_set(struct tq_params *params, const char *name, const char *value, 
 
 struct tq_counter_desc {
 	const char *name;
-	bool level; /* a current value with a high-water mark, else it only grows */
+	bool level; /* a current value with a high-water mark, else a value that only grows */
 	const char *help;
 };
 
-/* The i-th counter's description; NULL when there are no more. Static memory. */
+/* Returns the description of counter `i`, in static memory, or NULL if there are no more. */
 const struct tq_counter_desc *tq_counter_desc(unsigned i);
 
-/* Its value, and (for a level) its highest value so far. Thread-safe, wait-free; may lag behind by
- * an operation. */
+/* Return the value of counter `i`, and the highest value so far of a level. They never wait, and
+ * may lag behind by an operation. */
 uint64_t tq_counter(const struct tq_ep *ep, unsigned i);
 uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i);
 
@@ -97,11 +97,13 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i);
 struct tq_mr;
 
 /*
- * A registration cache of the caller's, used for user buffers. get(): a registration that covers
- * [addr, addr + len), with `write` for what comes, without for what is sent, which stays valid
- * until put() is called with it; NULL: it can't be registered (the library then takes a slower
- * way). A cache makes registrations by tq_mr_register() and drops them by tq_mr_deregister().
- * Called with the endpoint's lock held: they must not call other functions of the library.
+ * A registration cache of the caller's, used for user buffers.
+ *
+ * get() returns a registration that covers [addr, addr + len), for receives if `write` is true,
+ * else for sends. The registration stays valid until put() is called with its cookie. NULL means
+ * that the buffer can't be registered; the library then takes a slower path. A cache makes
+ * registrations with tq_mr_register() and ends them with tq_mr_deregister(). Both functions are
+ * called with the endpoint's lock held and must not call other functions of the library.
  */
 struct tq_mr_cache {
 	struct tq_mr *(*get)(void *arg, void *addr, size_t len, bool write, void **cookie);
@@ -110,20 +112,21 @@ struct tq_mr_cache {
 };
 
 /*
- * Registers memory for the adapter to read, locally and for peers; with `write` to write, too, for
- * which the process itself has to have that right. 0, or -ENOMEM (the memlock limit, or the
- * adapter's), -EINVAL, -EFAULT. They take no lock of the endpoint's.
+ * Registers memory that the adapter may read, locally and for peers. With `write` it may also
+ * write, so the process must be able to. Returns 0, -ENOMEM (the limit of locked memory, or that of
+ * the adapter), -EINVAL or -EFAULT. Neither function takes a lock of the endpoint.
  */
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
 
-/* For a cache: counts a registration that get() could not return any more, as its memory had
- * changed in part, while operations still held it. */
+/* Counts, for a cache, a registration that get() could no longer return because a part of its
+ * memory had changed, while operations still used it. */
 void tq_mr_count_outdated(struct tq_mr *mr);
 
-/* Instead of tq_mr_deregister(): the registration goes when the endpoint is closed. For memory that
- * a peer may still write to: such a write would break its connection to this process if it
- * found no registration. The memory has to stay mapped until then. */
+/* Leaves a registration to the endpoint, which ends it when it is closed. Called instead of
+ * tq_mr_deregister() for memory that a peer may still write to: a write to memory that isn't
+ * registered breaks the peer's connection to this process. The memory must stay mapped until the
+ * endpoint is closed. */
 void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
 
 /* ---- endpoints and peers ---- */
@@ -133,133 +136,134 @@ enum tq_log_level {
 	TQ_LOG_WARN,
 	TQ_LOG_INFO,
 	TQ_LOG_DEBUG,
-	TQ_LOG_WARN_HOST /* a warning of the host, not of this process: one of those there will do
-			  */
+	TQ_LOG_WARN_HOST /* a warning about the host: one process per host should show it */
 };
 
-/* How a request ended. */
+/* The result of a request. The fields behind `error` are set for receives. */
 struct tq_status {
-	int error;      /* 0; -EMSGSIZE: the message was longer than the buffer, which holds its
-			   beginning; -ECANCELED; -EIO: the connection to the peer failed, or that
-			   to all as the adapter did (the log says how); -ENOMEM */
-	int32_t source; /* receives: the sender's rank in the context, and the message's tag and
-			   length in bytes (its whole length, */
-	int32_t tag;    /* also when it was truncated) */
-	uint64_t length;
+	int error;       /* 0; -EMSGSIZE: the message was longer than the buffer, which holds its
+			    beginning; -ECANCELED; -EIO: the connection to the peer, or the adapter,
+			    failed (the log says how); -ENOMEM */
+	int32_t source;  /* the sender's rank in the context */
+	int32_t tag;     /* the message's tag */
+	uint64_t length; /* the message's whole length in bytes, even if it was truncated */
 };
 
-/* What the processes of a job share, and how they are told of things. Copied by tq_open(). */
+/* The job of a process, and the callbacks of the library. tq_open() copies it. */
 struct tq_job {
-	/* The same for all processes that shall talk to one another directly on a node (one XRC
-	 * domain per job and node). */
+	/* A number that all processes of the job have. Those on one node share an XRC domain. */
 	uint64_t key;
 	/* A directory of this user on this host, for the file (mode 0600) that stands for the XRC
 	 * domain. */
 	const char *dir;
-	/* Of this process, for messages: "rank 3 on host n1". */
+	/* The name of this process in messages: "rank 3 on host n1". */
 	const char *name;
-	/* Never NULL. Called with a line of text, without its newline. From any thread, also with
-	 * locks held: it must not call the library. */
+	/* Takes a line of text without its newline. Called by any thread, possibly with locks held,
+	 * so it must not call the library. Never NULL. */
 	void (*log)(void *arg, enum tq_log_level level, const char *text);
 	void *log_arg;
-	/* A request has ended; `user` is what was given with it. Not called for those that had
-	 * ended when they were started. */
+	/* Ends a request; `user` is the argument that the request was started with. Not called for
+	 * a request that has ended when it is started. */
 	void (*complete)(void *user, const struct tq_status *status);
 	/* Returns the `user` for complete() of a send with TQ_SEND_DEFER_USER that doesn't end when
-	 * it is started; `user` is what was given with the send. NULL: there is no memory, and the
-	 * send is not started. Called by the thread that is in tq_send(), with the endpoint's lock
-	 * held: it must not call the library. May be NULL if no send has that flag. */
+	 * it is started; the argument is the one that the send was started with. If this returns
+	 * NULL for lack of memory, the send isn't started. Called by the thread that is in
+	 * tq_send(), with the endpoint's lock held, so it must not call the library. May be NULL if
+	 * no send has that flag. */
 	void *(*send_pending)(void *user);
 };
 
 /*
- * Opens the device (of those that the parameters allow one that can do what is needed; InfiniBand
- * before RoCE, and then the one nearest to this process), and makes the endpoint. `params` are
- * copied; `cache` may be NULL. Errors, each with a sentence to the log: -ENODEV: no device, or none
- * with XRC and an active port; -ENOMEM: memlock; -EINVAL: parameters that this device can't
- * satisfy.
+ * Opens a device and creates the endpoint. Among the suitable devices that the parameters allow,
+ * InfiniBand comes before RoCE, and then the nearest to this process. `params` are copied; `cache`
+ * may be NULL. Returns 0, or after a sentence to the log: -ENODEV if there is no device, or none
+ * with XRC and an active port; -ENOMEM if the process may not lock enough memory; -EINVAL if the
+ * device can't satisfy a parameter.
  */
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep);
 
 /*
- * Waits until what was sent is delivered (also held and copied messages), then ends the endpoint
- * with its contexts and peers. Receives that are still posted are dropped. The peers must not be
- * closed before (a barrier of the caller's, as MPI_Finalize has it, sees to that).
+ * Waits until all messages that were sent are delivered, held and copied ones included. Then ends
+ * the endpoint with its contexts and peers, and drops receives that are still posted. Peers must
+ * not close their endpoints before that, so the caller needs a barrier first, like that of
+ * MPI_Finalize.
  */
 void tq_close(struct tq_ep *ep);
 
-/* What other processes need to reach this one: publish it. Owned by the endpoint. */
+/* Returns the address by which other processes reach this one, for the caller to publish. The
+ * endpoint owns it. */
 const void *tq_address(const struct tq_ep *ep, size_t *len);
 
-/* A line on the device in use, e.g. "softhca0 port 1 (LID 3), 4096-byte MTU, null MR, implicit
- * ODP". Owned by the endpoint. */
+/* Returns a line about the device in use, e.g. "softhca0 port 1 (LID 3), 4096-byte MTU, null MR,
+ * implicit ODP". The endpoint owns it. */
 const char *tq_device_text(const struct tq_ep *ep);
 
 /*
- * A peer by its address, which is checked; `name` is for messages. Connections are made on first
- * use, by either side. This process itself is a peer like others. -EPROTO: not an address of this
- * library, or of another version of it; -ENETUNREACH: another kind of link layer, or of
- * RoCE address, or another subnet.
+ * Adds a peer by its address; `name` is for messages. Either side connects on first use. This
+ * process itself is a peer like others. Returns 0; -EPROTO if this isn't an address of this version
+ * of the library; -ENETUNREACH if the peer has another link layer, another kind of RoCE address or
+ * another subnet; -ENOMEM.
  */
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **peer);
 
-/* Waits until what was sent to the peer is delivered, then forgets it; no context may name it any
- * more. */
+/* Waits until all messages to the peer are delivered, then removes the peer. No context may contain
+ * it any more. */
 void tq_peer_remove(struct tq_peer *peer);
-/* Forgets several peers of one endpoint, which are waited for together: n round trips are one. */
+/* Removes several peers of one endpoint, and waits for all of them together. */
 void tq_peers_remove(struct tq_peer *const peers[], size_t n);
 
 /*
- * An endpoint belongs to who opened it, but other parts of the process may use it too. tq_find():
- * the one that is open in this process for the job `key` (struct tq_job), the oldest if there are
- * several; NULL: there is none. tq_peer_find(): the peer that was added with this address; NULL:
- * there is none. Both stay their owner's, who closes and removes them: the parts of the process
- * have to end in an order in which nobody uses them after that.
+ * Other parts of the process may use an endpoint and its peers, too. The caller that opened or
+ * added them still owns them, and must not close or remove them while they are in use.
  */
+/* Returns the endpoint that is open in this process for the job `key`, the oldest if there are
+ * several, or NULL. */
 struct tq_ep *tq_find(uint64_t key);
+/* Returns the peer that was added with this address, or NULL. */
 struct tq_peer *tq_peer_find(struct tq_ep *ep, const void *address, size_t len);
 
 /*
- * The node of an address, which is what the adapter says and not the host's name: a port of an
- * adapter and an XRC domain. Equal bytes: one node, hence one host. -EPROTO: not an address.
+ * The node of an address: a port of an adapter and an XRC domain, so not the host's name. Processes
+ * with equal bytes are on one node, and hence on one host.
  */
 struct tq_node_id {
 	uint8_t bytes[24];
 };
+/* Returns 0, or -EPROTO if this isn't an address. */
 int tq_address_node(const void *address, size_t len, struct tq_node_id *node);
 
 /*
- * Asks for the connection to the peer, and doesn't wait for it. From when it is there, the peer's
- * death is noticed (parameter keepalive), also by one that only waits for what the peer does.
- * tq_peer_error(): 0; -EIO: its connection failed (the log says how), or it has closed its
- * endpoint.
+ * Starts to connect to the peer, and doesn't wait. Once connected, this process notices the peer's
+ * failure (parameter keepalive) even if it sends the peer nothing.
  */
 void tq_peer_connect(struct tq_peer *peer);
+/* Returns 0, or -EIO if the connection has failed (the log says how) or the peer has closed its
+ * endpoint. */
 int tq_peer_error(struct tq_peer *peer);
 
 /* ---- writing into a peer's memory ---- */
 
-/* What a peer needs, with an address, to write into registered memory. */
+/* Returns the key with which a peer can write into registered memory. */
 uint32_t tq_mr_key(const struct tq_mr *mr);
 
 #define TQ_PUT_MAX 8192
 
 /*
- * Writes `len` bytes (at most TQ_PUT_MAX) to `addr` in the peer's memory, which it has registered
- * (tq_mr_register(), tq_mr_key()). The data are copied: they are the caller's when it returns, and
- * nobody is told when they have arrived. tq_flush() waits for that.
+ * Writes `len` bytes (at most TQ_PUT_MAX) to `addr` in memory that the peer has registered
+ * (tq_mr_register(), tq_mr_key()). The data are copied, so the caller may reuse the buffer at once.
+ * The arrival isn't reported; tq_flush() waits for it.
  *
- * The peer's CPU has no part in it, and may not rely on any order in which it sees the bytes of one
- * put or of several, with one exception: 8 bytes at an address that is a multiple of 8 appear
- * together. So each such word of what it waits for has to tell by itself that it is there.
+ * The peer's CPU takes no part. The bytes of puts may become visible in any order, with one
+ * exception: 8 bytes at an address that is a multiple of 8 appear together. So each such word must
+ * show by itself that it has arrived.
  *
- * 0; -EIO: the peer has failed; -EINVAL: too long; -ENOMEM; -EAGAIN: 65536 puts wait for this peer,
- * so the caller has to make progress first. A put waits inside the library while the connection is
- * being made and while its queue is full; tq_progress() sends it then. A put to memory that isn't
- * registered (any more) breaks the connection to that peer; those to others of its node are made
- * anew.
+ * Returns 0; -EIO if the peer has failed; -EINVAL if `len` is too large; -ENOMEM; -EAGAIN if 65536
+ * puts wait for this peer, so that the caller must call tq_progress() first. A put waits in the
+ * library while the connection is being made or its queue is full, and tq_progress() sends it
+ * later. A put to memory that isn't registered breaks the connection to the peer; connections to
+ * other processes of its node are then made anew.
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
@@ -352,18 +356,17 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
 
 /* ---- contexts ---- */
 
-/* Assertions of the user's, as MPI 4's mpi_assert_no_any_source and mpi_assert_no_any_tag: such
- * receives and probes won't be posted. They don't concern negative tags. */
+/* Assertions of a context, after those of MPI 4. They don't concern negative tags. */
+/* As mpi_assert_no_any_source and mpi_assert_no_any_tag: no such receive or probe will be posted.
+ */
 #define TQ_CTX_NO_ANY_SOURCE 1u
 #define TQ_CTX_NO_ANY_TAG    2u
-/* mpi_assert_exact_length: each message is as long as its receive, so receives need no room for
- * more (a message that is longer may break the connection). Neither does it concern negative tags.
- */
+/* As mpi_assert_exact_length: each message is as long as its receive, so receives need no room for
+ * longer ones. A longer message may break the connection. */
 #define TQ_CTX_EXACT_LENGTH 4u
-/* mpi_assert_allow_overtaking: neither messages nor receives need keep their order. A receive takes
- * what is here and isn't in a tuple's queue, and then needs no recall. Probes keep to MPI's order:
- * a receive with the source and the tag that one has found gets just that message. Neither does it
- * concern negative tags. */
+/* As mpi_assert_allow_overtaking: messages and receives needn't keep their order. A receive takes a
+ * message that has arrived and isn't in a tuple's queue, without a recall. Probes keep MPI's order:
+ * a receive with the source and the tag that a probe has found gets that message. */
 #define TQ_CTX_OVERTAKING 8u
 
 /*
@@ -374,10 +377,11 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
 #define TQ_CTX_OPEN 16u
 
 /*
- * A context: `id` is the same at all its processes (as MPI's context id) and not in use in this
- * endpoint; peers[r] is the process of rank r that receives name as their source and sends as their
- * target (of an intercommunicator: the remote group's); `rank` is this process's rank as those
- * peers see it. peers[] is copied. Messages that came for `id` before are taken up.
+ * Adds a context. All its processes use the same `id` (like MPI's context id), which must not be in
+ * use in this endpoint. peers[r] is the process of rank r, the source of receives and the target of
+ * sends; in an intercommunicator it is a process of the remote group. `rank` is this process's rank
+ * as those peers see it. peers[] is copied. Messages that have already arrived for `id` are
+ * delivered.
  */
 int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
 	       unsigned flags, struct tq_ctx **ctx);
@@ -389,17 +393,16 @@ int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
 /* Changes the flags (TQ_CTX_*), but for TQ_CTX_OPEN. */
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 
-/* Ends a context. Operations that are under way end as if it were still there; then it goes. */
+/* Removes a context. Operations under way still end; the context is freed after them. */
 void tq_ctx_remove(struct tq_ctx *ctx);
 
 /* ---- messages ---- */
 
 /*
- * A buffer of `len` bytes of message. Without `ops` it is contiguous at addr. With them the memory
- * is any way the caller likes, and is read and written by pack() and unpack(), which move bytes
- * [offset, offset + len) of the message; they are called by threads that are in a function of this
- * library on behalf of the caller, with the endpoint's lock held, in order of growing offsets
- * starting at 0 (a restart at 0 is possible). They must not call the library.
+ * Access to a buffer that isn't contiguous. pack() and unpack() move bytes [offset, offset + len)
+ * of the message. They are called by threads that are in a function of the library, with the
+ * endpoint's lock held, so they must not call the library. Offsets grow from 0, and may start over
+ * at 0.
  */
 struct tq_buf_ops {
 	void (*pack)(void *arg, uint64_t offset, void *to, size_t len);
@@ -407,89 +410,96 @@ struct tq_buf_ops {
 };
 
 /*
- * Where such memory is a few pieces, the caller can name them too, in the message's order: then
- * the HCA gathers and scatters them, where it can, and nothing is copied. How many are worth it
- * says tq_max_pieces(); with more than that they are not looked at. The array is the caller's, and
- * stays until the operation has ended.
+ * A piece of memory. If such a buffer consists of a few pieces, the caller can list them in the
+ * message's order. The HCA then gathers and scatters them if it can, without a copy. Lists of more
+ * than tq_max_pieces() are ignored. The caller owns the array, and must keep it until the operation
+ * has ended.
  */
-#define TQ_MAX_PIECES 15 /* of any endpoint */
+#define TQ_MAX_PIECES 15 /* the most of any endpoint */
 struct tq_piece {
 	void *addr;
 	uint64_t len;
 };
 
+/* A buffer for a message of `len` bytes, contiguous at addr if `ops` is NULL. */
 struct tq_buf {
 	void *addr;
 	uint64_t len;
 	const struct tq_buf_ops *ops;
 	void *arg;
-	const struct tq_piece *pieces; /* with ops; `len` bytes in all */
-	unsigned npieces;              /* 0: not known, or too many */
+	const struct tq_piece *pieces; /* only with ops; `len` bytes in all */
+	unsigned npieces;              /* 0: unknown, or too many */
 };
 
-/* Pieces that a message, or a buffer, of `len` bytes may have; 0: it is copied in any case. */
+/* Returns how many pieces a buffer of `len` bytes may have, or 0 if it is copied in any case. */
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
-#define TQ_SEND_SYNC  1u /* ends only when its receive has started, or tq_mprobe() has taken it */
-#define TQ_SEND_NOTUP 2u /* the tag is used once: the message never asks for a tuple queue */
-/* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once */
+/* The send ends only when its receive has started, or tq_mprobe() has taken the message. */
+#define TQ_SEND_SYNC 1u
+/* The tag is used once, so the message never requests a tuple queue. */
+#define TQ_SEND_NOTUP 2u
+/* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once. */
 #define TQ_SEND_DEFER_USER 4u
-#define TQ_SEND_PATIENT    8u /* the caller waits for the end in any case */
+/* The caller waits for the end in any case. */
+#define TQ_SEND_PATIENT 8u
 
 /*
- * Starts to send. 1: it has ended, successfully, and there is no request; 0: *req is under way,
- * until complete() is called with `user`, after which *req is gone; <0: it could not be started
- * (-EINVAL: rank; -ENOMEM; -EIO: the peer has failed). A message of at most eager_limit bytes
- * (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
+ * Starts a send. Returns 1 if it has ended successfully: there is no request. Returns 0 if *req is
+ * under way, until complete() is called with `user`; *req is gone after that. Returns a negative
+ * errno if it could not be started: -EINVAL (rank), -ENOMEM or -EIO (the peer has failed). A
+ * message of at most eager_limit bytes (parameter) without TQ_SEND_SYNC ends when it is started,
+ * unless the pool of copies is empty.
  *
- * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, as most short sends need
- * none: send_pending() is called before the message is sent, at most once. If the send fails after
- * that, complete() is not called, and what send_pending() returned is the caller's again.
+ * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, because most short sends
+ * need none. send_pending() is called at most once, before the message is sent. If the send fails
+ * after that, complete() isn't called, and the caller owns the result of send_pending() again.
  *
  * TQ_SEND_PATIENT is for a caller that does nothing until the send has ended. With tuple queues
- * such messages below copy_limit bytes end when they are started, too. A short message for which
- * the peer has no buffer at the moment would take of the pool of copies until it is received, and
- * half of that pool is left to callers that can't wait. So tq_send() makes progress, which calls
- * complete() of other requests, until the peer has a buffer again or the pool has room.
+ * messages below copy_limit bytes also end when they are started. If the peer has no buffer for a
+ * short message, a copy would occupy the pool until the message is received, and half of the pool
+ * is reserved for callers that can't wait. So tq_send() makes progress, which calls complete() of
+ * other requests, until the peer has a buffer or the pool has room.
  */
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);
 
-/* Starts to receive; results as tq_send(), and -EBADMSG: TQ_ANY_TAG where TQ_CTX_NO_ANY_TAG says
- * that there is none (-EINVAL also: TQ_ANY_SOURCE where TQ_CTX_NO_ANY_SOURCE does). When 1 is
- * returned, *status is filled in. rank: a rank or TQ_ANY_SOURCE. */
+/* Starts a receive from a rank or from TQ_ANY_SOURCE. Returns what tq_send() returns, and fills in
+ * *status if that is 1. Returns -EINVAL also for TQ_ANY_SOURCE in a context with
+ * TQ_CTX_NO_ANY_SOURCE, and -EBADMSG for TQ_ANY_TAG in one with TQ_CTX_NO_ANY_TAG. */
 int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 	    struct tq_req **req, struct tq_status *status);
 
-/* Cancels a receive that has not matched yet: complete() is called with -ECANCELED then, else it
- * ends as ever. Sends are never cancelled (-ENOTSUP). `req` must not have completed: the caller
- * sees to it that no other thread is completing it. */
+/* Cancels a receive. If it hasn't matched yet, complete() is called with -ECANCELED; otherwise it
+ * ends normally. Sends can't be cancelled (-ENOTSUP). `req` must not have completed, so the caller
+ * makes sure that no other thread completes it meanwhile. */
 int tq_cancel(struct tq_req *req);
 
-/* Ends with `error` (a negative errno) each receive with this tag in the context of that number
- * that has not matched yet, as tq_cancel() does with -ECANCELED: for a user who learns that the
- * messages won't come. */
+/* Ends each receive with this tag in context `ctx` that hasn't matched yet with `error` (a negative
+ * errno). For a caller that has learnt that the messages won't come. */
 void tq_end_receives(struct tq_ep *ep, uint32_t ctx, int32_t tag, int error);
 
-/* Is there a message that a receive of this kind would take? 1: yes, *status says which; 0: no, or
- * not known yet: call again; -EINVAL, -EBADMSG, -ENOMEM as tq_recv(). Makes progress. */
+/* Looks for a message that such a receive would take, and makes progress. Returns 1 if there is
+ * one, which *status describes; 0 if there is none, or if that isn't known yet and the caller
+ * should try again; or an error of tq_recv(). */
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);
 
-/* As tq_probe(), but takes the message out of the queues: it is received by tq_mrecv(), once. */
+/* Looks for a message like tq_probe(), and takes it out of the queues. tq_mrecv() receives it,
+ * once.
+ */
 int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
 	      struct tq_msg **msg);
 int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 	     struct tq_status *status);
 
-/* Looks for what has happened, does what is to be done, and calls complete(). Returns how many
- * events it has seen. Returns at once with 0 when another thread is at it. */
+/* Handles the events of the adapter, and calls complete(). Returns how many events it has handled,
+ * or 0 at once if another thread is handling them. */
 int tq_progress(struct tq_ep *ep);
 
-/* Waits until all that was sent by this endpoint is delivered. -EIO: a connection failed meanwhile.
- */
+/* Waits until all messages and puts of this endpoint are delivered. Returns 0, or -EIO if a
+ * connection has failed meanwhile. */
 int tq_flush(struct tq_ep *ep);
 
-/* ---- what was matched where (for reports) ---- */
+/* ---- statistics of tuples, for reports ---- */
 
 struct tq_tuple_info {
 	uint32_t ctx;
@@ -499,8 +509,8 @@ struct tq_tuple_info {
 	uint32_t promotions, recalls;
 };
 
-/* Fills in up to n of the tuples known at this process as receiver, the busiest first; returns how
- * many. */
+/* Lists up to `n` of the tuples that this process receives, the busiest first. Returns how many it
+ * has listed. */
 int tq_tuple_infos(struct tq_ep *ep, struct tq_tuple_info *info, int n);
 
 #pragma GCC visibility pop

@@ -8,12 +8,12 @@
 struct mca_coll_tupleq_blocks {
 	const void *base;
 	ompi_datatype_t *type;
-	ompi_datatype_t *const *types; /* of each block, in place of `type`; then displacements are
-					  bytes */
+	ompi_datatype_t *const *types; /* per block, instead of `type`; displacements are bytes
+					  then */
 	int count;
-	const int *counts; /* of each block, in place of `count` */
-	const int *displs; /* in extents, or bytes; without any, blocks follow one another */
-	const MPI_Aint *byte_displs; /* in place of `displs` */
+	const int *counts;           /* per block, instead of `count` */
+	const int *displs;           /* in extents or bytes; NULL: blocks follow one another */
+	const MPI_Aint *byte_displs; /* instead of `displs` */
 	bool single;                 /* one block for all peers */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls as processes remember and announce them, to find out whether all are in the same operation.
- * No MPI and no adapter in it.
+ * The collective calls that a process records and announces, from which others find out whether all
+ * are in the same operation. Independent of MPI and of the adapter.
  */
 #ifndef TUPLEQ_COLL_CALL_H
 #define TUPLEQ_COLL_CALL_H
@@ -12,20 +12,21 @@
 
 #include "stamp.h"
 
-/* Calls that a process remembers. */
+/* Calls that a process records. */
 enum { TUPLEQ_CALLS = 32 };
 
-/* A process's operation of that number, and what it is. Others of the node read it. */
+/* A recorded call: an operation's number and its description. Other processes of the node read it.
+ */
 struct mca_coll_tupleq_call {
 	_Atomic uint64_t number;
 	_Atomic uint64_t what;
 };
 
-/* `elsewhere`: the next component does it. */
-static inline uint64_t mca_coll_tupleq_call_what(enum mca_coll_tupleq_kind kind, bool elsewhere,
+/* Returns a description of an operation; `is_delegated`: the next component does it. */
+static inline uint64_t mca_coll_tupleq_call_what(enum mca_coll_tupleq_kind kind, bool is_delegated,
 						 int root, uint64_t bytes)
 {
-	return (uint64_t)kind << 62 | (uint64_t)elsewhere << 61 |
+	return (uint64_t)kind << 62 | (uint64_t)is_delegated << 61 |
 	       (uint64_t)((uint32_t)root & 0x1fffffff) << 32 | (uint32_t)bytes;
 }
 
@@ -34,7 +35,7 @@ static inline enum mca_coll_tupleq_kind mca_coll_tupleq_call_kind(uint64_t what)
 	return (enum mca_coll_tupleq_kind)(what >> 62);
 }
 
-static inline bool mca_coll_tupleq_call_elsewhere(uint64_t what)
+static inline bool mca_coll_tupleq_call_is_delegated(uint64_t what)
 {
 	return what >> 61 & 1;
 }
@@ -54,49 +55,54 @@ static inline uint32_t mca_coll_tupleq_call_digest(uint64_t what)
 	return (uint32_t)(((what ^ what >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
-/* One process writes a call. While it does, the call has a number that no operation with this place
- * has: a reader that waits in an older operation must not take the new one for that. */
+/* Records a call. Only one process writes to an entry. While the call is being written, its number
+ * is one that no operation with this entry has: a reader in an older operation must not take the
+ * new call for that one. */
 static inline void mca_coll_tupleq_call_write(struct mca_coll_tupleq_call *call, uint64_t number,
 					      uint64_t what)
 {
 	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
-	/* release: a reader that sees what the call is sees that number, or a later one. */
+	/* release: a reader that sees the new description sees this number, or a later one. */
 	atomic_store_explicit(&call->what, what, memory_order_release);
-	/* release: a reader that sees the number sees what the call is. */
+	/* release: a reader that sees the number sees the description. */
 	atomic_store_explicit(&call->number, number, memory_order_release);
 }
 
-/* False: the call is not the operation of that number, or no longer. */
+/* Reads the description of the operation `number`. Returns false if the entry has another one. */
 static inline bool mca_coll_tupleq_call_read(const struct mca_coll_tupleq_call *call,
 					     uint64_t number, uint64_t *what)
 {
 	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
 		return false;
 	*what = atomic_load_explicit(&call->what, memory_order_acquire);
-	/* The call may have been written over meanwhile. */
+	/* The entry may have been overwritten meanwhile. */
 	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }
 
 /*
- * An announcement: a process is in this operation, and has been for long. Two words that are
- * written into another process's memory, by several at times, so the second one says whether the
- * first belongs to it; and whether it is meant for the communicator that has the memory now.
+ * The memory that receives announcements: two words, which several processes may write at a time.
+ * The second word contains a checksum of both words and of the communicator's id, so the reader
+ * recognises a mixture of two announcements and one for a communicator that had the memory before.
  */
-struct mca_coll_tupleq_news {
+struct mca_coll_tupleq_mailbox {
 	_Atomic uint64_t number;
-	_Atomic uint64_t rest; /* 0: none */
+	_Atomic uint64_t check_word; /* 0: empty */
 };
 
-struct mca_coll_tupleq_told {
+/* An announcement that a process has been in an operation for long. */
+
+struct mca_coll_tupleq_announcement {
 	uint64_t number;
 	uint32_t digest;
-	unsigned hops; /* how often it is to be passed on */
+	unsigned hops; /* how many times it is still forwarded */
 };
 
-/* The second word. `id`: the communicator's, at who is told. */
-uint64_t mca_coll_tupleq_news_rest(const struct mca_coll_tupleq_told *told, uint64_t id);
-/* Takes it out. False: there is none, or none that is whole. */
-bool mca_coll_tupleq_news_take(struct mca_coll_tupleq_news *news, uint64_t id,
-			       struct mca_coll_tupleq_told *told);
+/* Returns the second word of an announcement; `id` is the communicator's at the receiver. */
+uint64_t
+mca_coll_tupleq_announcement_check_word(const struct mca_coll_tupleq_announcement *announcement,
+					uint64_t id);
+/* Takes an announcement out. Returns false if there is none, or none that is whole. */
+bool mca_coll_tupleq_mailbox_take(struct mca_coll_tupleq_mailbox *mailbox, uint64_t id,
+				  struct mca_coll_tupleq_announcement *announcement);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component's state, and what its files share. */
+/* The state of the component and of its modules, and the functions that its files share. */
 #ifndef TUPLEQ_COLL_H
 #define TUPLEQ_COLL_H
 
@@ -8,7 +8,7 @@
 #include <tupleq/tupleq.h>
 
 #include "exchange.h"
-#include "marks.h"
+#include "notices.h"
 #include "round.h"
 #include "schedule.h"
 #include "segment.h"
@@ -18,106 +18,108 @@
 #define TUPLEQ_MINOR   1
 #define TUPLEQ_RELEASE 0
 
-/* The number of no operation; those of a communicator count on from here. As with the kernel's
- * jiffies, they wrap soon, so that a fault in that would be seen by every program. */
+/* The number before a communicator's first operation. As with the kernel's jiffies, numbers start
+ * close to their wrap, so that every program exercises it. */
 #define TUPLEQ_FIRST (UINT64_MAX - 100)
 
-/* The longest data (bytes) that the user may ask for. */
+/* The upper bound of the parameter `limit` (bytes). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* Entries of a ring (round.h) that the user may ask for. */
+/* The upper bound of the parameter `ring` (entries; round.h). */
 #define TUPLEQ_RING_MAX SERIES_RING_TAGS
 
-/* Steps between nodes. */
+/* The steps of one node in an operation between nodes. */
 struct mca_coll_tupleq_path {
 	struct mca_coll_tupleq_step steps[TUPLEQ_STEPS];
 	int nsteps;
 };
 
-/* What an operation moves. */
+/* The data of an operation and what is done with them. */
 struct mca_coll_tupleq_data {
 	enum mca_coll_tupleq_kind kind;
 	int root;       /* rank */
-	const void *in; /* NULL: this process brings nothing */
-	void *out;      /* NULL: and gets nothing */
+	const void *in; /* NULL: this process has no input */
+	void *out;      /* NULL: this process gets no result */
 	size_t len;
-	size_t bytes; /* as MPI counts: without gaps */
-	/* To be reduced: */
+	size_t bytes; /* as MPI counts them, without gaps */
+	/* Only for a reduction: */
 	int count;
 	ompi_datatype_t *type;
 	struct ompi_op_t *op;
 	ompi_communicator_t *comm;
-	/* The leader's, of a tree: */
+	/* Only on a leader, for an operation along a tree: */
 	struct mca_coll_tupleq_path path;
 };
 
-/* An operation that is under way. */
+enum mca_coll_tupleq_phase {
+	TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: announce themselves */
+	TUPLEQ_NETWORK, /* leader: takes the steps between nodes */
+	TUPLEQ_LEAVE    /* others: wait until the leader releases them */
+};
+
+/* An operation under way. */
 struct mca_coll_tupleq_op {
 	uint64_t number;
 	struct mca_coll_tupleq_data *data; /* NULL: a barrier */
-	int place;                         /* of the data, and of the stamps */
-	uint32_t stamp;                    /* what is sent on: the root's where lengths differ */
-	size_t len;                        /* bytes that are sent on */
-	bool differs;                      /* in its length, from another process's */
-	enum {
-		TUPLEQ_ENTER, /* leader: waits for the processes of its node; others: say that they
-				 are here */
-		TUPLEQ_NETWORK, /* leader: the steps between nodes */
-		TUPLEQ_LEAVE    /* others: wait for the leader's word */
-	} phase;
-	int at;     /* the process or step that is waited for */
-	bool wrote; /* the step's write is done */
-	size_t got; /* words of the step's message that are there */
+	int buffer;                        /* index of the buffers of its data and of its stamps */
+	uint32_t stamp;                    /* stamp to send; the root's if lengths differ */
+	size_t len;                        /* bytes to send */
+	bool differs;                      /* another process has another length */
+	enum mca_coll_tupleq_phase phase;
+	int awaits;           /* index of the process or step that the phase waits for */
+	bool has_written;     /* the write of the current step is done */
+	size_t words_arrived; /* words of the current step's message that have arrived */
 	int rc;
 	_Atomic bool ended;
-	struct mca_coll_tupleq_request *request; /* NULL: blocking, on the stack of its caller */
+	struct mca_coll_tupleq_ibarrier_request
+		*request; /* NULL: blocking, on its caller's stack */
 	struct mca_coll_tupleq_op *next, *prev;
 };
 
-struct mca_coll_tupleq_request {
+/* The request of an MPI_Ibarrier. */
+struct mca_coll_tupleq_ibarrier_request {
 	ompi_request_t super;
 	struct mca_coll_tupleq_op op;
-	struct mca_coll_tupleq_exchange exchange; /* where there is no memory to write to */
-	int tag;                                  /* for it */
+	struct mca_coll_tupleq_exchange exchange; /* used on a communicator without a segment */
+	int tag;                                  /* of the exchange */
 	ompi_communicator_t *comm;
 };
 
-/* A node of a communicator, as its leader. */
+/* A node of a communicator, as the leaders of other nodes address it. */
 struct mca_coll_tupleq_node {
 	struct tq_peer *leader;
-	uint64_t addr; /* of its segment there */
+	uint64_t addr; /* of the segment in the leader's memory */
 	uint32_t key;
-	struct mca_coll_tupleq_mark mark; /* there, for failures */
+	struct mca_coll_tupleq_notice notice; /* the leader's */
 };
 
-/* Where a rank is. */
-struct mca_coll_tupleq_where {
+/* The location of a rank. */
+struct mca_coll_tupleq_location {
 	int node;
-	int local; /* number on its node */
+	int local; /* index among the node's processes */
 };
 
-/* What a communicator has once it is set up. */
+/* The processes and the memory of a communicator after its set-up. */
 struct mca_coll_tupleq_group {
-	int me;                 /* number of this process on its node; 0 is the leader */
-	struct tq_peer **local; /* the node's processes */
+	int local_rank;               /* index of this process on its node; 0 is the leader */
+	struct tq_peer **local_peers; /* of the node's processes; those that this one waits for */
 	struct mca_coll_tupleq_shape shape;
 	struct mca_coll_tupleq_segment *segment;
-	struct mca_coll_tupleq_call *calls; /* this process's, in it */
+	struct mca_coll_tupleq_call *calls; /* this process's part of the segment */
 	int nnodes;
 	struct tq_ep *ep;
-	/* The leader's: */
+	/* Only on a leader: */
 	struct tq_mr *mr;
-	struct mca_coll_tupleq_mark mark; /* where other leaders tell of failures */
+	struct mca_coll_tupleq_notice notice; /* words that other leaders write to */
 	struct mca_coll_tupleq_node *nodes;
-	int node; /* which this is */
-	struct mca_coll_tupleq_where *where;
+	int node;                                   /* index of the own node */
+	struct mca_coll_tupleq_location *locations; /* by rank */
 	struct mca_coll_tupleq_path barrier, reduction;
-	/* What is reduced so far, and what comes; to be sent. */
-	void *sum, *other;
-	uint64_t *words;
+	void *accumulator, *incoming; /* the result so far, and the next operand */
+	uint64_t *outgoing;           /* the message of a step */
 };
 
-/* What the component with the next lower priority would do. */
+/* The function and the module of the component with the next lower priority. */
 #define TUPLEQ_NEXT(name)                              \
 	struct {                                       \
 		mca_coll_base_module_##name##_fn_t fn; \
@@ -125,14 +127,14 @@ struct mca_coll_tupleq_group {
 	} name
 
 enum mca_coll_tupleq_state {
-	TUPLEQ_NEW,     /* its first operation sets it up */
-	TUPLEQ_SETTING, /* operations wait for that */
+	TUPLEQ_NEW,        /* the first operation starts the set-up */
+	TUPLEQ_SETTING_UP, /* operations wait for the set-up */
 	TUPLEQ_READY,
-	TUPLEQ_DECLINED /* some process can't */
+	TUPLEQ_DECLINED /* a process can't take part: everything goes by messages */
 };
 
-/* An operation at the last look. */
-struct mca_coll_tupleq_watched {
+/* The operation that a process was in when mismatch.c last looked. */
+struct mca_coll_tupleq_last_seen {
 	bool is_in; /* there was one */
 	uint64_t number;
 };
@@ -146,26 +148,26 @@ struct mca_coll_tupleq_module {
 		TUPLEQ_NEXT(bcast);
 		TUPLEQ_NEXT(reduce);
 	} next;
-	_Atomic int state; /* enum mca_coll_tupleq_state; written with component.lock */
+	_Atomic int state; /* enum mca_coll_tupleq_state; written under component.lock */
 	struct mca_coll_tupleq_group group;
-	/* From here on guarded by component.lock. */
-	struct mca_coll_tupleq_setup *setup; /* under way */
+	/* The rest, down to the fields of round.c, is guarded by component.lock. */
+	struct mca_coll_tupleq_setup *setup; /* NULL: not under way */
 	uint64_t number;                     /* of the last operation that was started */
-	int turn;   /* place of the next operation that keeps nobody together */
-	bool odd;   /* the last that did keep them together had the second place */
-	int failed; /* 0; -EIO: a process is gone; -EPROTO: processes are in
-		       different operations */
-	struct mca_coll_tupleq_op *ops; /* under way; only the first moves */
-	int nonblocking;                /* of these; if there are any, it is in component.active */
+	int next_rooted;                /* buffer of the next operation that doesn't synchronize */
+	bool odd_synchronizing;         /* the last synchronizing operation had the second buffer */
+	int failed;                     /* 0; -EIO: a process has failed; -EPROTO: processes are in
+					   different operations */
+	struct mca_coll_tupleq_op *ops; /* under way; only the first one advances */
+	int nonblocking;                /* of `ops`; if not 0, the module is in component.active */
 	struct mca_coll_tupleq_module *active_next, *active_prev;
-	/* watch.c: */
-	bool elsewhere; /* in an operation that the next component does, */
-	uint64_t elsewhere_number;
-	struct mca_coll_tupleq_watched watched_op, watched_elsewhere;
+	/* mismatch.c: */
+	bool is_delegated;         /* this process is in an operation of the next component, */
+	uint64_t delegated_number; /* which has this number */
+	struct mca_coll_tupleq_last_seen last_op, last_delegated;
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
-	/* round.c; guarded by its lock: */
+	/* round.c, guarded by its lock: */
 	uint64_t nrounds;                                    /* operations so far */
-	struct mca_coll_tupleq_round *ring[TUPLEQ_RING_MAX]; /* lists: only the first is started */
+	struct mca_coll_tupleq_round *ring[TUPLEQ_RING_MAX]; /* lists; only the first is started */
 };
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_module_t);
 typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;
@@ -174,102 +176,114 @@ struct mca_coll_tupleq {
 	int priority;
 	int pattern; /* enum mca_coll_tupleq_pattern */
 	int limit;   /* bytes of data */
-	int ring;    /* entries of a ring; 0: the next component does what round.h is for */
+	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
 	opal_mutex_t lock;
-	struct mca_coll_tupleq_module *active; /* list: communicators with nonblocking operations */
-	_Atomic int nonblocking; /* operations of these, in all; read without the lock, too */
+	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
+	_Atomic int nonblocking; /* operations of `active`; also read without the lock */
 	bool progressing;        /* mca_coll_tupleq_progress() is registered */
-	struct mca_coll_tupleq_module *ready; /* list: communicators in the state READY */
-	bool watching;                        /* mca_coll_tupleq_watch() is registered */
+	struct mca_coll_tupleq_module *ready; /* list of modules in state READY */
+	bool checks_mismatches;               /* the check of mismatch.c is registered */
 	unsigned polls;
 };
 
 extern struct mca_coll_tupleq mca_coll_tupleq;
 extern series_coll_component_t mca_coll_tupleq_component;
 
-static inline void mca_coll_tupleq_set_state(struct mca_coll_tupleq_module *c,
+static inline void mca_coll_tupleq_set_state(struct mca_coll_tupleq_module *module,
 					     enum mca_coll_tupleq_state state)
 {
-	/* release: what has been set up is there for who sees it. */
-	atomic_store_explicit(&c->state, state, memory_order_release);
+	/* release: a reader of the state sees what has been set up. */
+	atomic_store_explicit(&module->state, state, memory_order_release);
 }
 
-static inline enum mca_coll_tupleq_state mca_coll_tupleq_state(struct mca_coll_tupleq_module *c)
+static inline enum mca_coll_tupleq_state
+mca_coll_tupleq_state(struct mca_coll_tupleq_module *module)
 {
-	return (enum mca_coll_tupleq_state)atomic_load_explicit(&c->state, memory_order_acquire);
+	return (enum mca_coll_tupleq_state)atomic_load_explicit(&module->state,
+								memory_order_acquire);
 }
 
-/* For who asks why (coll_base_verbose of 10). */
-void mca_coll_tupleq_say(ompi_communicator_t *comm, const char *format, ...)
+/* Sets the functions of a collective's request: the request is freed at its end, and can't be
+ * cancelled. */
+void mca_coll_tupleq_request_construct(ompi_request_t *request);
+
+/* Writes a line that coll_base_verbose of 10 shows. */
+void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- setup.c ---- */
-/* Begins to bring a new communicator to READY or DECLINED, the same on all processes. 0, -ENOMEM.
- */
-int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *c);
-/* 1: it is; 0: not yet; -errno: it will be neither. */
-int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *c);
-void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *c);
+/* Starts to bring a new communicator to READY or DECLINED, the same state on all processes. Returns
+ * 0 or -ENOMEM. */
+int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *module);
+/* Advances the set-up. Returns 1 if it has ended, 0 if it hasn't yet, or -errno if it failed. */
+int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *module);
+void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *module);
 
-/* ---- meet.c: the way of an operation ---- */
-/* 1: it has ended; 0: not yet; -errno. Called with the lock. */
-int mca_coll_tupleq_meet(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op);
-/* The process whose word is waited for. */
-struct tq_peer *mca_coll_tupleq_awaits(const struct mca_coll_tupleq_module *c,
-				       const struct mca_coll_tupleq_op *op);
+/* ---- phases.c: the phases of an operation ---- */
+/* Advances an operation as far as possible. Returns 1 if it has ended, 0 if it waits, or -errno.
+ * Called with the lock held. */
+int mca_coll_tupleq_op_poll(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op);
+/* Returns the process that the operation waits for. */
+struct tq_peer *mca_coll_tupleq_op_awaited(const struct mca_coll_tupleq_module *module,
+					   const struct mca_coll_tupleq_op *op);
 
 /* ---- progress.c: operations, one after the other on each communicator ---- */
-/* Ends what is under way, and all that comes, with `why`: -EIO, -EPROTO. Called with the lock. */
-void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *c, int why);
-/* Fails if another process has told so; returns whether it has failed. Called with the lock, in the
- * state READY. */
-bool mca_coll_tupleq_was_told(struct mca_coll_tupleq_module *c);
-/* MPI's error class for a negative errno (or 0). */
+/* Ends all operations under way, and each later one, with the error `why`: -EIO or -EPROTO. Called
+ * with the lock held. */
+void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why);
+/* Fails the communicator if another process has announced its failure. Returns true if it has
+ * failed. Called with the lock held, in state READY. */
+bool mca_coll_tupleq_check_failed(struct mca_coll_tupleq_module *module);
+/* Returns MPI's error class for 0 or a negative errno. */
 int mca_coll_tupleq_error(int rc);
-/* Is an operation with `len` bytes done here? Waits for the set-up. 0, or MPI's error. */
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *c, size_t len, bool *ready);
-void mca_coll_tupleq_start(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op);
-/* Starts a blocking operation and waits for it. 0, or MPI's error. */
-int mca_coll_tupleq_run(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_data *data);
+/* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.
+ * Returns an MPI error. */
+int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
+void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op);
+/* Runs a blocking operation. Returns an MPI error. */
+int mca_coll_tupleq_run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data);
 int mca_coll_tupleq_progress(void);
-/* Around an operation that the next component does: counts it, as all of a communicator's have one
- * order. 0, or MPI's error; then it isn't to be called. */
-struct mca_coll_tupleq_elsewhere {
-	bool elsewhere; /* the operation around this one */
+/* The delegated operation around a delegated operation: a component may call another collective. */
+struct mca_coll_tupleq_delegated {
+	bool is_delegated;
 	uint64_t number;
 };
-int mca_coll_tupleq_elsewhere_begin(struct mca_coll_tupleq_module *c,
-				    enum mca_coll_tupleq_kind kind, int root, size_t bytes,
-				    struct mca_coll_tupleq_elsewhere *outer);
-/* Returns the result of the call whose operation returned `rc`. */
-int mca_coll_tupleq_elsewhere_end(struct mca_coll_tupleq_module *c,
-				  const struct mca_coll_tupleq_elsewhere *outer, int rc);
+/* Counts an operation before the next component does it, because all operations of a communicator
+ * have one order. Returns an MPI error; then the next component must not be called. */
+int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
+				   enum mca_coll_tupleq_kind kind, int root, size_t bytes,
+				   struct mca_coll_tupleq_delegated *outer);
+/* Ends a delegated operation that returned `rc`. Returns the result of the call. */
+int mca_coll_tupleq_delegate_end(struct mca_coll_tupleq_module *module,
+				 const struct mca_coll_tupleq_delegated *outer, int rc);
 
-/* ---- watch.c: whether processes that wait for one another are in the same operation. Called with
- * the lock ---- */
-void mca_coll_tupleq_watch_add(struct mca_coll_tupleq_module *c);
-void mca_coll_tupleq_watch_remove(struct mca_coll_tupleq_module *c);
-void mca_coll_tupleq_watch_stop(void);
-/* This process is in its operation of that number. */
-static inline void mca_coll_tupleq_watch_record(struct mca_coll_tupleq_module *c, uint64_t number,
-						uint64_t what)
+/* ---- mismatch.c: finds processes that wait for one another in different operations ---- */
+/* Starts the checks of a module that is READY. Called with the lock held. */
+void mca_coll_tupleq_mismatch_add(struct mca_coll_tupleq_module *module);
+/* Ends the checks of a module. Called without the lock. */
+void mca_coll_tupleq_mismatch_remove(struct mca_coll_tupleq_module *module);
+/* Ends all checks, when the component closes. */
+void mca_coll_tupleq_mismatch_close(void);
+/* Records that this process has entered the operation `number`. */
+static inline void mca_coll_tupleq_record_call(struct mca_coll_tupleq_module *module,
+					       uint64_t number, uint64_t what)
 {
-	mca_coll_tupleq_call_write(&c->group.calls[number % TUPLEQ_CALLS], number, what);
+	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, what);
 }
-/* Says once that the operation of that number is another one elsewhere. */
-void mca_coll_tupleq_watch_say(struct mca_coll_tupleq_module *c, uint64_t number);
+/* Reports on stderr that another process has another operation under `number`. */
+void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint64_t number);
 
 /* ---- barrier.c, bcast.c, reduce.c: the calls ---- */
-int mca_coll_tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *base);
 int mca_coll_tupleq_ibarrier(ompi_communicator_t *comm, ompi_request_t **request,
-			     mca_coll_base_module_t *module);
+			     mca_coll_base_module_t *base);
 int mca_coll_tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root,
-			  ompi_communicator_t *comm, mca_coll_base_module_t *module);
+			  ompi_communicator_t *comm, mca_coll_base_module_t *base);
 int mca_coll_tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type,
 			   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
-			   mca_coll_base_module_t *module);
+			   mca_coll_base_module_t *base);
 int mca_coll_tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
 			      struct ompi_op_t *op, ompi_communicator_t *comm,
-			      mca_coll_base_module_t *module);
+			      mca_coll_base_module_t *base);
 
 #endif

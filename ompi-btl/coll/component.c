@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component: its parameters, its choice, its modules. */
+/* The component: its parameters, when Open MPI selects it, and its modules. */
 #include "coll.h"
 
 #include <stdarg.h>
 
 #include "pml/value.h"
 
-/* Each word of a message has a stamp. */
+/* The words of a message are half data, half stamps. */
 _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
 struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/* As the user gave them. */
+/* The parameters as the user gave them. */
 static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4";
-/* A sentence on one that isn't one. */
+/* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
-void mca_coll_tupleq_say(ompi_communicator_t *comm, const char *format, ...)
+void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -43,13 +43,23 @@ static int register_pattern(const mca_base_component_t *version)
 	if (rc != OPAL_SUCCESS)
 		return rc;
 	mca_coll_tupleq.pattern = TUPLEQ_AUTO;
-	rc = mca_base_component_var_register(
-		version, "barrier",
-		"Between nodes: recursive doubling, dissemination, or whichever takes fewer steps",
-		MCA_BASE_VAR_TYPE_INT, values, 0, 0, OPAL_INFO_LVL_5, MCA_BASE_VAR_SCOPE_READONLY,
-		&mca_coll_tupleq.pattern);
+	rc = mca_base_component_var_register(version, "barrier",
+					     "Pattern of barriers between nodes: doubling "
+					     "(recursive doubling), dissemination, or "
+					     "auto (the one that takes fewer steps)",
+					     MCA_BASE_VAR_TYPE_INT, values, 0, 0, OPAL_INFO_LVL_5,
+					     MCA_BASE_VAR_SCOPE_READONLY, &mca_coll_tupleq.pattern);
 	OBJ_RELEASE(values);
 	return rc < 0 ? rc : OPAL_SUCCESS;
+}
+
+/* Registers a parameter whose text init_query() parses. */
+static int register_text(const mca_base_component_t *version, const char *name, const char *help,
+			 const char **text)
+{
+	return mca_base_component_var_register(version, name, help, MCA_BASE_VAR_TYPE_STRING, NULL,
+					       0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+					       text);
 }
 
 static int component_register(void)
@@ -57,31 +67,26 @@ static int component_register(void)
 	const mca_base_component_t *version = &mca_coll_tupleq_component.collm_version;
 	int rc;
 
-	rc = mca_base_component_var_register(
+	rc = register_text(
 		version, "priority",
-		"Priority of this component (0 to 100), which needs the PML tupleq; tuned has 30.",
-		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		"Priority of this component (0 to 100), which needs the PML tupleq; the component "
+		"tuned has 30",
 		&priority_text);
 	if (rc < 0)
 		return rc;
-	rc = mca_base_component_var_register(
-		version, "limit",
-		"Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (bytes, 0 to 4096) that are done "
-		"by RDMA write; 0: none; rounded up to a multiple of 64",
-		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-		&limit_text);
+	rc = register_text(version, "limit",
+			   "Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (0 to 4096 bytes) that "
+			   "are done by "
+			   "RDMA write; rounded up to a multiple of 64. 0: none are",
+			   &limit_text);
 	if (rc < 0)
 		return rc;
-	rc = mca_base_component_var_register(
+	rc = register_text(
 		version, "ring",
-		"Nonblocking MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), "
-		"MPI_Iscatter(v) "
-		"and MPI_Ineighbor_... of one communicator that can be under way at once (0 to "
-		"64), "
-		"the same on all processes; each entry takes a queue for each peer, and what "
-		"exceeds "
-		"them starts later. 0: another component does these operations",
-		MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
+		"How many MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), MPI_Iscatter(v) "
+		"and MPI_Ineighbor_... of one communicator can be under way at once (0 to 64); "
+		"more wait until one has ended. Each entry takes a queue for each peer. The value "
+		"must be the same on all processes. 0: another component does these operations",
 		&ring_text);
 	if (rc < 0)
 		return rc;
@@ -95,7 +100,7 @@ static int component_close(void)
 		opal_progress_unregister(mca_coll_tupleq_progress);
 	mca_coll_tupleq.progressing = false;
 	mca_coll_tupleq_round_close();
-	mca_coll_tupleq_watch_stop();
+	mca_coll_tupleq_mismatch_close();
 	return OMPI_SUCCESS;
 }
 
@@ -103,7 +108,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 {
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
-	/* Said, where it matters, by comm_query(). */
+	/* comm_query() reports a bad value, if the program uses the PML tupleq. */
 	if (!mca_pml_tupleq_value("coll_tupleq_priority", priority_text, 100,
 				  &mca_coll_tupleq.priority, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
@@ -111,7 +116,7 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
 				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
-	/* Whole lines, so that what fits is the same everywhere. */
+	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
 }
@@ -122,62 +127,62 @@ static mca_coll_base_module_t *retain(mca_coll_base_module_t *module)
 	return module;
 }
 
-#define TAKE_OVER(c, below, name)                                              \
-	do {                                                                   \
-		(c)->next.name.fn = (below)->coll_##name;                      \
-		(c)->next.name.module = retain((below)->coll_##name##_module); \
+#define TAKE_OVER(tupleq, below, name)                                              \
+	do {                                                                        \
+		(tupleq)->next.name.fn = (below)->coll_##name;                      \
+		(tupleq)->next.name.module = retain((below)->coll_##name##_module); \
 	} while (0)
 
-#define GIVE_BACK(c, name)                                  \
-	do {                                                \
-		if ((c)->next.name.module)                  \
-			OBJ_RELEASE((c)->next.name.module); \
+#define GIVE_BACK(tupleq, name)                                  \
+	do {                                                     \
+		if ((tupleq)->next.name.module)                  \
+			OBJ_RELEASE((tupleq)->next.name.module); \
 	} while (0)
 
-static int module_enable(mca_coll_base_module_t *module, ompi_communicator_t *comm)
+static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
 {
-	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
+	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
 	if (!below->coll_barrier || !below->coll_allreduce || !below->coll_bcast ||
 	    !below->coll_reduce)
 		return OMPI_ERR_NOT_FOUND;
-	c->comm = comm;
-	TAKE_OVER(c, below, barrier);
-	TAKE_OVER(c, below, allreduce);
-	TAKE_OVER(c, below, bcast);
-	TAKE_OVER(c, below, reduce);
+	module->comm = comm;
+	TAKE_OVER(module, below, barrier);
+	TAKE_OVER(module, below, allreduce);
+	TAKE_OVER(module, below, bcast);
+	TAKE_OVER(module, below, reduce);
 	return OMPI_SUCCESS;
 }
 
-static void module_construct(struct mca_coll_tupleq_module *c)
+static void module_construct(struct mca_coll_tupleq_module *module)
 {
-	c->comm = NULL;
-	memset(&c->next, 0, sizeof(c->next));
-	memset(&c->group, 0, sizeof(c->group));
-	atomic_init(&c->state, TUPLEQ_NEW);
-	c->setup = NULL;
-	c->number = TUPLEQ_FIRST;
-	c->turn = 0;
-	c->odd = false;
-	c->failed = 0;
-	c->ops = NULL;
-	c->nonblocking = 0;
-	c->elsewhere = false;
-	c->nrounds = 0;
-	memset(c->ring, 0, sizeof(c->ring));
-	c->watched_op = c->watched_elsewhere = (struct mca_coll_tupleq_watched){0};
+	module->comm = NULL;
+	memset(&module->next, 0, sizeof(module->next));
+	memset(&module->group, 0, sizeof(module->group));
+	atomic_init(&module->state, TUPLEQ_NEW);
+	module->setup = NULL;
+	module->number = TUPLEQ_FIRST;
+	module->next_rooted = 0;
+	module->odd_synchronizing = false;
+	module->failed = 0;
+	module->ops = NULL;
+	module->nonblocking = 0;
+	module->is_delegated = false;
+	module->nrounds = 0;
+	memset(module->ring, 0, sizeof(module->ring));
+	module->last_op = module->last_delegated = (struct mca_coll_tupleq_last_seen){0};
 }
 
-static void module_destruct(struct mca_coll_tupleq_module *c)
+static void module_destruct(struct mca_coll_tupleq_module *module)
 {
-	if (mca_coll_tupleq_state(c) == TUPLEQ_READY)
-		mca_coll_tupleq_watch_remove(c);
-	mca_coll_tupleq_teardown(c);
-	GIVE_BACK(c, barrier);
-	GIVE_BACK(c, allreduce);
-	GIVE_BACK(c, bcast);
-	GIVE_BACK(c, reduce);
+	if (mca_coll_tupleq_state(module) == TUPLEQ_READY)
+		mca_coll_tupleq_mismatch_remove(module);
+	mca_coll_tupleq_teardown(module);
+	GIVE_BACK(module, barrier);
+	GIVE_BACK(module, allreduce);
+	GIVE_BACK(module, bcast);
+	GIVE_BACK(module, reduce);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_construct,
@@ -185,7 +190,7 @@ OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_cons
 
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority)
 {
-	struct mca_coll_tupleq_module *c;
+	struct mca_coll_tupleq_module *module;
 
 	*priority = mca_coll_tupleq.priority;
 	if (bad_value[0] && tq_find(series_job_key())) {
@@ -196,25 +201,25 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
 		return NULL;
 	if (!tq_find(series_job_key())) {
-		mca_coll_tupleq_say(
+		mca_coll_tupleq_verbose(
 			comm, "this process doesn't use the PML tupleq, whose endpoint it needs");
 		return NULL;
 	}
-	c = OBJ_NEW(mca_coll_tupleq_module_t);
-	if (!c)
+	module = OBJ_NEW(mca_coll_tupleq_module_t);
+	if (!module)
 		return NULL;
-	c->super.coll_module_enable = module_enable;
-	c->super.coll_barrier = mca_coll_tupleq_barrier;
-	c->super.coll_ibarrier = mca_coll_tupleq_ibarrier;
-	/* Whatever the limit is here: the least of all counts, which the set-up finds out. */
-	c->super.coll_allreduce = mca_coll_tupleq_allreduce;
-	c->super.coll_bcast = mca_coll_tupleq_bcast;
-	c->super.coll_reduce = mca_coll_tupleq_reduce;
+	module->super.coll_module_enable = module_enable;
+	module->super.coll_barrier = mca_coll_tupleq_barrier;
+	module->super.coll_ibarrier = mca_coll_tupleq_ibarrier;
+	/* Installed even if the limit is 0 here: the set-up finds the least limit of all. */
+	module->super.coll_allreduce = mca_coll_tupleq_allreduce;
+	module->super.coll_bcast = mca_coll_tupleq_bcast;
+	module->super.coll_reduce = mca_coll_tupleq_reduce;
 	if (mca_coll_tupleq.ring) {
-		mca_coll_tupleq_round_dense(&c->super);
-		mca_coll_tupleq_round_neighbor(&c->super);
+		mca_coll_tupleq_round_dense(&module->super);
+		mca_coll_tupleq_round_neighbor(&module->super);
 	}
-	return &c->super;
+	return &module->super;
 }
 
 series_coll_component_t mca_coll_tupleq_component = {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* FNV-1a. */
+/* Returns a checksum of the communicator's processes (FNV-1a). */
 static uint64_t members_of(ompi_communicator_t *comm)
 {
 	uint64_t sum = 0xcbf29ce484222325;
@@ -14,13 +14,13 @@ static uint64_t members_of(ompi_communicator_t *comm)
 	return sum;
 }
 
-/* As many as there are here, or as are wanted, at a time. */
+/* Returns how many blocks the next step moves: all that are here, or those that are missing. */
 static int step_of(int have, int size)
 {
 	return have < size - have ? have : size - have;
 }
 
-/* Who gets the blocks that are here. */
+/* Returns the rank that gets the blocks of the next step. */
 static int to(int have, int rank, int size)
 {
 	return (int)(((unsigned)rank + (unsigned)(size - have)) % (unsigned)size);
@@ -34,7 +34,7 @@ void mca_coll_tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int hav
 
 	if (!head)
 		return;
-	/* It stays: nobody waits for the ends of these messages. */
+	/* The head is never freed, because the ends of these messages aren't awaited. */
 	*head = (struct mca_coll_tupleq_exchange_head){members_of(comm), 1};
 	for (; have < size; have += step_of(have, size)) {
 		if (MCA_PML_CALL(isend(head, sizeof(*head), MPI_BYTE, to(have, rank, size), tag,
@@ -43,13 +43,14 @@ void mca_coll_tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int hav
 	}
 }
 
-int mca_coll_tupleq_exchange_start(struct mca_coll_tupleq_exchange *x, ompi_communicator_t *comm,
-				   int tag, const void *mine, size_t bytes)
+int mca_coll_tupleq_exchange_start(struct mca_coll_tupleq_exchange *exchange,
+				   ompi_communicator_t *comm, int tag, const void *mine,
+				   size_t bytes)
 {
 	const size_t unit = sizeof(struct mca_coll_tupleq_exchange_head);
 	size_t all, most;
 
-	*x = (struct mca_coll_tupleq_exchange){
+	*exchange = (struct mca_coll_tupleq_exchange){
 		.comm = comm,
 		.tag = tag,
 		.rank = ompi_comm_rank(comm),
@@ -58,120 +59,128 @@ int mca_coll_tupleq_exchange_start(struct mca_coll_tupleq_exchange *x, ompi_comm
 		.bytes = bytes,
 		.members = members_of(comm),
 	};
-	/* In units, so that heads are aligned. No message has more than half of the blocks. */
-	all = ((size_t)x->size * bytes + unit - 1) / unit;
-	most = 1 + ((size_t)x->size / 2 * bytes + unit - 1) / unit;
-	x->blocks = calloc(all + 2 * most, unit);
-	if (!x->blocks) {
+	/* Whole units keep the heads aligned. No message has more than half of the blocks. */
+	all = ((size_t)exchange->size * bytes + unit - 1) / unit;
+	most = 1 + ((size_t)exchange->size / 2 * bytes + unit - 1) / unit;
+	exchange->blocks = calloc(all + 2 * most, unit);
+	if (!exchange->blocks) {
 		mca_coll_tupleq_exchange_refuse(comm, tag, 1);
 		return -ENOMEM;
 	}
-	x->in = (struct mca_coll_tupleq_exchange_head *)(void *)x->blocks + all;
-	x->out = x->in + most;
-	memcpy(x->blocks, mine, bytes);
+	exchange->in = (struct mca_coll_tupleq_exchange_head *)(void *)exchange->blocks + all;
+	exchange->out = exchange->in + most;
+	memcpy(exchange->blocks, mine, bytes);
 	return 0;
 }
 
-/* Bytes of the step's blocks. */
-static size_t step_bytes(const struct mca_coll_tupleq_exchange *x)
+/* Returns the length of the step's blocks. */
+static size_t step_bytes(const struct mca_coll_tupleq_exchange *exchange)
 {
-	return (size_t)step_of(x->have, x->size) * x->bytes;
+	return (size_t)step_of(exchange->have, exchange->size) * exchange->bytes;
 }
 
-static bool post_receive(struct mca_coll_tupleq_exchange *x)
+static bool post_receive(struct mca_coll_tupleq_exchange *exchange)
 {
-	int from = (int)(((unsigned)x->rank + (unsigned)x->have) % (unsigned)x->size);
+	int from = (int)(((unsigned)exchange->rank + (unsigned)exchange->have) %
+			 (unsigned)exchange->size);
 
-	x->requests[0] = MPI_REQUEST_NULL;
-	*x->in = (struct mca_coll_tupleq_exchange_head){0, 0};
-	return MCA_PML_CALL(irecv(x->in, sizeof(*x->in) + step_bytes(x), MPI_BYTE, from, x->tag,
-				  x->comm, &x->requests[0])) == OMPI_SUCCESS;
+	exchange->requests[0] = MPI_REQUEST_NULL;
+	*exchange->in = (struct mca_coll_tupleq_exchange_head){0, 0};
+	return MCA_PML_CALL(irecv(exchange->in, sizeof(*exchange->in) + step_bytes(exchange),
+				  MPI_BYTE, from, exchange->tag, exchange->comm,
+				  &exchange->requests[0])) == OMPI_SUCCESS;
 }
 
-static bool post(struct mca_coll_tupleq_exchange *x)
+static bool post(struct mca_coll_tupleq_exchange *exchange)
 {
-	x->requests[1] = MPI_REQUEST_NULL;
-	if (!post_receive(x))
+	exchange->requests[1] = MPI_REQUEST_NULL;
+	if (!post_receive(exchange))
 		return false;
-	/* From here on the memory is the receive's, whatever becomes of the send. */
-	x->posted = true;
-	*x->out = (struct mca_coll_tupleq_exchange_head){x->members, 0};
-	memcpy(x->out + 1, x->blocks, step_bytes(x));
-	return MCA_PML_CALL(isend(x->out, sizeof(*x->out) + step_bytes(x), MPI_BYTE,
-				  to(x->have, x->rank, x->size), x->tag, MCA_PML_BASE_SEND_STANDARD,
-				  x->comm, &x->requests[1])) == OMPI_SUCCESS;
+	/* The receive uses the memory from here on, even if the send fails. */
+	exchange->posted = true;
+	*exchange->out = (struct mca_coll_tupleq_exchange_head){exchange->members, 0};
+	memcpy(exchange->out + 1, exchange->blocks, step_bytes(exchange));
+	return MCA_PML_CALL(isend(exchange->out, sizeof(*exchange->out) + step_bytes(exchange),
+				  MPI_BYTE, to(exchange->have, exchange->rank, exchange->size),
+				  exchange->tag, MCA_PML_BASE_SEND_STANDARD, exchange->comm,
+				  &exchange->requests[1])) == OMPI_SUCCESS;
 }
 
-static int fail(struct mca_coll_tupleq_exchange *x)
+static int fail(struct mca_coll_tupleq_exchange *exchange)
 {
-	bool sent = x->posted && x->requests[1] != MPI_REQUEST_NULL;
+	bool sent = exchange->posted && exchange->requests[1] != MPI_REQUEST_NULL;
 
-	mca_coll_tupleq_exchange_refuse(x->comm, x->tag,
-					x->have + (sent ? step_of(x->have, x->size) : 0));
+	mca_coll_tupleq_exchange_refuse(
+		exchange->comm, exchange->tag,
+		exchange->have + (sent ? step_of(exchange->have, exchange->size) : 0));
 	return -EIO;
 }
 
-/* 0: not yet; 1; or -EIO. */
+/* Returns 1 if a request has ended, 0 if it hasn't yet, or -EIO if it failed. */
 static int has_ended(ompi_request_t *request)
 {
 	if (!REQUEST_COMPLETE(request))
 		return 0;
-	/* The flag was read first: what came with it is seen now. */
+	/* Orders the read of the flag before the reads of the status and of the message. */
 	opal_atomic_rmb();
 	series_taken_over(request);
 	return request->req_status.MPI_ERROR == MPI_SUCCESS ? 1 : -EIO;
 }
 
-/* The step's message, but not one that was left over. 0: not yet; 1; or -EIO. */
-static int received(struct mca_coll_tupleq_exchange *x)
+/* Returns 1 if the step's message has arrived, 0 if it hasn't yet, or -EIO. Drops messages that are
+ * left over from another communicator. */
+static int received(struct mca_coll_tupleq_exchange *exchange)
 {
 	for (;;) {
-		int rc = has_ended(x->requests[0]);
+		int rc = has_ended(exchange->requests[0]);
 
-		/* One that was left over may be longer. */
-		if (!rc || (rc < 0 && x->requests[0]->req_status.MPI_ERROR != MPI_ERR_TRUNCATE))
+		/* A message that is left over may be longer than the receive. */
+		if (!rc ||
+		    (rc < 0 && exchange->requests[0]->req_status.MPI_ERROR != MPI_ERR_TRUNCATE))
 			return rc;
-		if (x->in->members == x->members)
-			return rc < 0 || x->in->refused ? -EIO : 1;
-		ompi_request_free(&x->requests[0]);
-		if (!post_receive(x))
+		if (exchange->in->members == exchange->members)
+			return rc < 0 || exchange->in->refused ? -EIO : 1;
+		ompi_request_free(&exchange->requests[0]);
+		if (!post_receive(exchange))
 			return -EIO;
 	}
 }
 
-int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *x)
+int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *exchange)
 {
 	int in, out;
 
-	while (x->have < x->size) {
-		if (!x->posted && !post(x))
-			return fail(x);
-		in = received(x);
-		out = has_ended(x->requests[1]);
+	while (exchange->have < exchange->size) {
+		if (!exchange->posted && !post(exchange))
+			return fail(exchange);
+		in = received(exchange);
+		out = has_ended(exchange->requests[1]);
 		if (in < 0 || out < 0)
-			return fail(x);
+			return fail(exchange);
 		if (!in || !out)
 			return 0;
-		memcpy(x->blocks + (size_t)x->have * x->bytes, x->in + 1, step_bytes(x));
-		ompi_request_free(&x->requests[0]);
-		ompi_request_free(&x->requests[1]);
-		x->posted = false;
-		x->have += step_of(x->have, x->size);
+		memcpy(exchange->blocks + (size_t)exchange->have * exchange->bytes,
+		       exchange->in + 1, step_bytes(exchange));
+		ompi_request_free(&exchange->requests[0]);
+		ompi_request_free(&exchange->requests[1]);
+		exchange->posted = false;
+		exchange->have += step_of(exchange->have, exchange->size);
 	}
 	return 1;
 }
 
-const void *mca_coll_tupleq_exchange_of(const struct mca_coll_tupleq_exchange *x, int rank)
+const void *mca_coll_tupleq_exchange_of(const struct mca_coll_tupleq_exchange *exchange, int rank)
 {
-	int behind = rank < x->rank ? rank - x->rank + x->size : rank - x->rank;
+	int behind = rank < exchange->rank ? rank - exchange->rank + exchange->size
+					   : rank - exchange->rank;
 
-	return x->blocks + (size_t)behind * x->bytes;
+	return exchange->blocks + (size_t)behind * exchange->bytes;
 }
 
-void mca_coll_tupleq_exchange_end(struct mca_coll_tupleq_exchange *x)
+void mca_coll_tupleq_exchange_end(struct mca_coll_tupleq_exchange *exchange)
 {
-	/* What is still under way after a failure needs its memory. */
-	if (!x->posted)
-		free(x->blocks);
-	x->blocks = NULL;
+	/* After a failure the memory of a pending message must stay. */
+	if (!exchange->posted)
+		free(exchange->blocks);
+	exchange->blocks = NULL;
 }

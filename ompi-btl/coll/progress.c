@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Operations of a communicator go one after the other, as all processes start them in one order.
- * Those that block are driven by who waits; the others by opal_progress() as well. One lock guards
- * all: it is held for a look at some words.
+ * The operations of a communicator advance one after the other, because all processes start them in
+ * the same order. A blocking operation is advanced by its caller, a nonblocking one by
+ * opal_progress(). One lock guards all communicators; it is held only while some words are read.
  */
 #include "coll.h"
 
@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <utlist.h>
 
-/* Looks at the word that is waited for between looks at everything else; and calls of
- * mca_coll_tupleq_progress() between looks at whether the others are still there. */
+/* SPINS: polls of an operation between calls of opal_progress(). CALLS: calls of
+ * mca_coll_tupleq_progress() between checks whether a process has failed. */
 enum { SPINS = 256, CALLS = 256 };
 
 static void lock(void)
@@ -29,31 +29,33 @@ static void count_nonblocking(int n)
 	atomic_fetch_add_explicit(&mca_coll_tupleq.nonblocking, n, memory_order_relaxed);
 }
 
-/* Takes the first operation out. Called with the lock; a nonblocking one is then to be completed
- * without it, by complete(). */
-static void end_first(struct mca_coll_tupleq_module *c, int rc, struct mca_coll_tupleq_op **ended)
+/* Removes the first operation. Called with the lock held. A nonblocking operation is put into the
+ * list *ended, for complete(). */
+static void end_first(struct mca_coll_tupleq_module *module, int rc,
+		      struct mca_coll_tupleq_op **ended)
 {
-	struct mca_coll_tupleq_op *op = c->ops;
+	struct mca_coll_tupleq_op *op = module->ops;
 
-	DL_DELETE(c->ops, op);
+	DL_DELETE(module->ops, op);
 	op->rc = rc < 0 ? rc : 0;
 	if (op->request) {
 		DL_APPEND(*ended, op);
 		count_nonblocking(-1);
-		if (--c->nonblocking == 0)
-			DL_DELETE2(mca_coll_tupleq.active, c, active_prev, active_next);
+		if (--module->nonblocking == 0)
+			DL_DELETE2(mca_coll_tupleq.active, module, active_prev, active_next);
 	} else {
-		/* release: its caller's stack may be gone after this. */
+		/* release: the caller may return, and its stack be reused, after this. */
 		atomic_store_explicit(&op->ended, true, memory_order_release);
 	}
 }
 
+/* Completes nonblocking operations. Called without the lock. */
 static void complete(struct mca_coll_tupleq_op *ended)
 {
 	struct mca_coll_tupleq_op *op, *next;
 
 	DL_FOREACH_SAFE(ended, op, next) {
-		struct mca_coll_tupleq_request *request = op->request;
+		struct mca_coll_tupleq_ibarrier_request *request = op->request;
 		ompi_communicator_t *comm = request->comm;
 
 		request->super.req_status.MPI_ERROR = mca_coll_tupleq_error(op->rc);
@@ -77,202 +79,207 @@ int mca_coll_tupleq_error(int rc)
 	}
 }
 
-/* Some process of the communicator is gone, or is in another operation: nobody shall wait for it.
- * A process that waits for one that is still there, and waits itself, learns it from us; in the
- * set-up, too, as far as that has come: others may be further. */
-void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *c, int why)
+/* Informs the processes of the node and the other leaders, as far as the set-up has found them: a
+ * process may be waiting for one that is alive, but that waits for the failed one itself. */
+void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why)
 {
-	const struct mca_coll_tupleq_group *g = &c->group;
+	const struct mca_coll_tupleq_group *group = &module->group;
 	uint64_t word;
 
-	c->failed = why;
-	if (g->segment)
-		atomic_store_explicit(&g->segment->failed.word, (uint64_t)-why,
+	module->failed = why;
+	if (group->segment)
+		atomic_store_explicit(&group->segment->failed.word, (uint64_t)-why,
 				      memory_order_release);
-	for (int i = 0; g->nodes && i < g->nnodes; i++) {
-		struct tq_peer *leader = g->nodes[i].leader;
-		const struct mca_coll_tupleq_mark *mark = &g->nodes[i].mark;
+	for (int i = 0; group->nodes && i < group->nnodes; i++) {
+		struct tq_peer *leader = group->nodes[i].leader;
+		const struct mca_coll_tupleq_notice *notice = &group->nodes[i].notice;
 
-		word = mca_coll_tupleq_mark_failed(mark, why == -EPROTO);
-		if (i != g->node && leader && !tq_peer_error(leader))
-			tq_put(leader, &word, sizeof(word), mark->addr, mark->key);
+		word = mca_coll_tupleq_notice_failed_word(notice, why == -EPROTO);
+		if (i != group->node && leader && !tq_peer_error(leader))
+			tq_put(leader, &word, sizeof(word), notice->addr, notice->key);
 	}
 }
 
-/* A nonblocking barrier where there is no memory to write to. Nothing else is started there. */
-static int meet_by_messages(struct mca_coll_tupleq_module *c,
-			    struct mca_coll_tupleq_request *request)
+/* Polls an MPI_Ibarrier on a communicator without a segment. No other operation starts there. */
+static int poll_exchange(struct mca_coll_tupleq_module *module,
+			 struct mca_coll_tupleq_ibarrier_request *request)
 {
-	struct mca_coll_tupleq_exchange *x = &request->exchange;
+	struct mca_coll_tupleq_exchange *exchange = &request->exchange;
 	const char nothing = 0;
 	int rc = 0;
 
-	if (!x->blocks)
-		rc = mca_coll_tupleq_exchange_start(x, c->comm, request->tag, &nothing,
+	if (!exchange->blocks)
+		rc = mca_coll_tupleq_exchange_start(exchange, module->comm, request->tag, &nothing,
 						    sizeof(nothing));
 	if (!rc)
-		rc = mca_coll_tupleq_exchange_poll(x);
+		rc = mca_coll_tupleq_exchange_poll(exchange);
 	if (rc)
-		mca_coll_tupleq_exchange_end(x);
+		mca_coll_tupleq_exchange_end(exchange);
 	return rc;
 }
 
-static int meet(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op)
+static int poll_op(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op)
 {
-	bool ready = mca_coll_tupleq_state(c) == TUPLEQ_READY;
+	bool ready = mca_coll_tupleq_state(module) == TUPLEQ_READY;
 
-	if (!c->failed)
-		return ready ? mca_coll_tupleq_meet(c, op) : meet_by_messages(c, op->request);
+	if (!module->failed)
+		return ready ? mca_coll_tupleq_op_poll(module, op)
+			     : poll_exchange(module, op->request);
 	if (!ready && op->request)
-		mca_coll_tupleq_exchange_refuse(c->comm, op->request->tag, 1);
-	return c->failed;
+		mca_coll_tupleq_exchange_refuse(module->comm, op->request->tag, 1);
+	return module->failed;
 }
 
 static uint64_t what_of(const struct mca_coll_tupleq_op *op)
 {
-	const struct mca_coll_tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *data = op->data;
 
-	return d ? mca_coll_tupleq_call_what(d->kind, false, d->root, d->bytes)
-		 : mca_coll_tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
+	return data ? mca_coll_tupleq_call_what(data->kind, false, data->root, data->bytes)
+		    : mca_coll_tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
 }
 
-/* Those that were started before there was memory to record them in. */
-static void record_all(struct mca_coll_tupleq_module *c)
+/* Records the operations that were started before the segment was there. */
+static void record_all(struct mca_coll_tupleq_module *module)
 {
 	const struct mca_coll_tupleq_op *op;
 
-	DL_FOREACH(c->ops, op) {
-		mca_coll_tupleq_watch_record(c, op->number, what_of(op));
+	DL_FOREACH(module->ops, op) {
+		mca_coll_tupleq_record_call(module, op->number, what_of(op));
 	}
 }
 
-/* Before anything else on a communicator. */
-static bool set_up(struct mca_coll_tupleq_module *c)
+/* Advances the set-up. Returns true if operations can advance. */
+static bool set_up(struct mca_coll_tupleq_module *module)
 {
 	int rc = 0;
 
-	if (c->failed)
+	if (module->failed)
 		return true;
-	if (mca_coll_tupleq_state(c) == TUPLEQ_NEW)
-		rc = mca_coll_tupleq_setup_start(c);
-	if (!rc && mca_coll_tupleq_state(c) == TUPLEQ_SETTING)
-		rc = mca_coll_tupleq_setup_poll(c);
+	if (mca_coll_tupleq_state(module) == TUPLEQ_NEW)
+		rc = mca_coll_tupleq_setup_start(module);
+	if (!rc && mca_coll_tupleq_state(module) == TUPLEQ_SETTING_UP)
+		rc = mca_coll_tupleq_setup_poll(module);
 	if (rc < 0)
-		mca_coll_tupleq_fail(c, -EIO);
-	else if (mca_coll_tupleq_state(c) == TUPLEQ_READY)
-		record_all(c);
-	return c->failed || mca_coll_tupleq_state(c) > TUPLEQ_SETTING;
+		mca_coll_tupleq_fail(module, -EIO);
+	else if (mca_coll_tupleq_state(module) == TUPLEQ_READY)
+		record_all(module);
+	return module->failed || mca_coll_tupleq_state(module) > TUPLEQ_SETTING_UP;
 }
 
-static void advance(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op **ended)
+static void advance(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op **ended)
 {
 	int rc;
 
-	if (OPAL_UNLIKELY(mca_coll_tupleq_state(c) < TUPLEQ_READY) && !set_up(c))
+	if (OPAL_UNLIKELY(mca_coll_tupleq_state(module) < TUPLEQ_READY) && !set_up(module))
 		return;
-	while (c->ops) {
-		rc = meet(c, c->ops);
+	while (module->ops) {
+		rc = poll_op(module, module->ops);
 		if (rc == 0)
 			return;
-		if (rc == -EPROTO && !c->failed)
-			mca_coll_tupleq_watch_say(c, c->ops->number);
-		if (rc < 0 && !c->failed)
-			mca_coll_tupleq_fail(c, rc == -EPROTO ? rc : -EIO);
-		if (rc > 0 && OPAL_UNLIKELY(c->ops->differs))
+		if (rc == -EPROTO && !module->failed)
+			mca_coll_tupleq_mismatch_report(module, module->ops->number);
+		if (rc < 0 && !module->failed)
+			mca_coll_tupleq_fail(module, rc == -EPROTO ? rc : -EIO);
+		if (rc > 0 && OPAL_UNLIKELY(module->ops->differs))
 			rc = -EMSGSIZE;
-		end_first(c, rc, ended);
+		end_first(module, rc, ended);
 	}
 }
 
-/* Has another process failed? It may die before it has told all: passed on, once. */
-bool mca_coll_tupleq_was_told(struct mca_coll_tupleq_module *c)
+/* Forwards the failure once, because the process that has reported it may fail before it has
+ * informed all. */
+bool mca_coll_tupleq_check_failed(struct mca_coll_tupleq_module *module)
 {
-	uint64_t word = atomic_load_explicit(&c->group.segment->failed.word, memory_order_relaxed);
-	bool differ = false;
+	uint64_t word =
+		atomic_load_explicit(&module->group.segment->failed.word, memory_order_relaxed);
+	bool mismatched = false;
 
 	if (word)
-		mca_coll_tupleq_fail(c, -(int)word);
-	else if (mca_coll_tupleq_marked(&c->group.mark, &differ))
-		mca_coll_tupleq_fail(c, differ ? -EPROTO : -EIO);
-	return c->failed;
+		mca_coll_tupleq_fail(module, -(int)word);
+	else if (mca_coll_tupleq_notice_has_failed(&module->group.notice, &mismatched))
+		mca_coll_tupleq_fail(module, mismatched ? -EPROTO : -EIO);
+	return module->failed;
 }
 
-/* Is it worth while to wait on? */
-static void look(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op **ended)
+/* Fails the communicator if the process that the first operation waits for has failed. */
+static void check_awaited(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op **ended)
 {
-	struct mca_coll_tupleq_op *op = c->ops;
+	struct mca_coll_tupleq_op *op = module->ops;
 	struct tq_peer *awaited;
 
-	if (!op || c->failed || mca_coll_tupleq_state(c) != TUPLEQ_READY ||
-	    mca_coll_tupleq_was_told(c))
+	if (!op || module->failed || mca_coll_tupleq_state(module) != TUPLEQ_READY ||
+	    mca_coll_tupleq_check_failed(module))
 		return;
-	awaited = mca_coll_tupleq_awaits(c, op);
+	awaited = mca_coll_tupleq_op_awaited(module, op);
 	if (!tq_peer_error(awaited))
 		return;
-	/* It may have left since, having done all that we wait for: that is here then. */
-	advance(c, ended);
-	if (c->ops == op && mca_coll_tupleq_awaits(c, op) == awaited)
-		mca_coll_tupleq_fail(c, -EIO);
+	/* The process may have done its part before it went: then the operation advances. */
+	advance(module, ended);
+	if (module->ops == op && mca_coll_tupleq_op_awaited(module, op) == awaited)
+		mca_coll_tupleq_fail(module, -EIO);
 }
 
-static bool keeps_together(const struct mca_coll_tupleq_data *data)
+/* Returns true if no process leaves the operation before all have entered it. */
+static bool synchronizes(const struct mca_coll_tupleq_data *data)
 {
 	return !data || data->kind == TUPLEQ_ALLREDUCE;
 }
 
-/* All processes start the same operations in the same order, so all come to the same places. */
-static int take_place(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_data *data)
+/* Returns the index of the operation's buffers. All processes start the same operations in the same
+ * order, so all count alike. */
+static int take_buffer(struct mca_coll_tupleq_module *module,
+		       const struct mca_coll_tupleq_data *data)
 {
-	if (!keeps_together(data))
-		return c->turn++;
-	c->turn = 0;
-	c->odd = !c->odd;
-	return TUPLEQ_TURNS + c->odd;
+	if (!synchronizes(data))
+		return module->next_rooted++;
+	module->next_rooted = 0;
+	module->odd_synchronizing = !module->odd_synchronizing;
+	return TUPLEQ_ROOTED_BUFFERS + module->odd_synchronizing;
 }
 
 static uint32_t stamp_of(const struct mca_coll_tupleq_op *op)
 {
-	const struct mca_coll_tupleq_data *d = op->data;
+	const struct mca_coll_tupleq_data *data = op->data;
 
-	return d ? mca_coll_tupleq_stamp(d->kind, d->len, d->root, op->number)
-		 : mca_coll_tupleq_stamp(TUPLEQ_BARRIER, 0, 0, op->number);
+	return data ? mca_coll_tupleq_stamp(data->kind, data->len, data->root, op->number)
+		    : mca_coll_tupleq_stamp(TUPLEQ_BARRIER, 0, 0, op->number);
 }
 
-void mca_coll_tupleq_start(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_op *op)
+void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op)
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 
 	lock();
-	op->number = ++c->number;
-	op->place = take_place(c, op->data);
+	op->number = ++module->number;
+	op->buffer = take_buffer(module, op->data);
 	op->stamp = stamp_of(op);
 	op->len = op->data ? op->data->len : 0;
-	if (OPAL_LIKELY(mca_coll_tupleq_state(c) == TUPLEQ_READY))
-		mca_coll_tupleq_watch_record(c, op->number, what_of(op));
-	DL_APPEND(c->ops, op);
+	if (OPAL_LIKELY(mca_coll_tupleq_state(module) == TUPLEQ_READY))
+		mca_coll_tupleq_record_call(module, op->number, what_of(op));
+	DL_APPEND(module->ops, op);
 	if (op->request)
 		count_nonblocking(1);
-	if (op->request && c->nonblocking++ == 0) {
-		DL_APPEND2(mca_coll_tupleq.active, c, active_prev, active_next);
+	if (op->request && module->nonblocking++ == 0) {
+		DL_APPEND2(mca_coll_tupleq.active, module, active_prev, active_next);
 		if (!mca_coll_tupleq.progressing) {
 			mca_coll_tupleq.progressing = true;
 			opal_progress_register(mca_coll_tupleq_progress);
 		}
 	}
-	advance(c, &ended);
+	advance(module, &ended);
 	unlock();
 	complete(ended);
 }
 
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *c, size_t len, bool *ready)
+int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready)
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 	int failed = 0;
 
-	while (OPAL_UNLIKELY(mca_coll_tupleq_state(c) < TUPLEQ_READY) && !failed) {
+	while (OPAL_UNLIKELY(mca_coll_tupleq_state(module) < TUPLEQ_READY) && !failed) {
 		lock();
-		advance(c, &ended);
-		failed = c->failed;
+		advance(module, &ended);
+		failed = module->failed;
 		unlock();
 		complete(ended);
 		ended = NULL;
@@ -280,19 +287,19 @@ int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *c, size_t len, bool *re
 			sched_yield();
 		opal_progress();
 	}
-	*ready = mca_coll_tupleq_state(c) == TUPLEQ_READY && len <= c->group.shape.limit;
+	*ready = mca_coll_tupleq_state(module) == TUPLEQ_READY && len <= module->group.shape.limit;
 	return mca_coll_tupleq_error(failed);
 }
 
-static int wait_for(struct mca_coll_tupleq_module *c, const struct mca_coll_tupleq_op *op)
+static int wait_for(struct mca_coll_tupleq_module *module, const struct mca_coll_tupleq_op *op)
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 
 	for (int i = 0; !atomic_load_explicit(&op->ended, memory_order_acquire); i++) {
 		lock();
-		advance(c, &ended);
+		advance(module, &ended);
 		if (i == SPINS)
-			look(c, &ended);
+			check_awaited(module, &ended);
 		unlock();
 		if (OPAL_UNLIKELY(ended)) {
 			complete(ended);
@@ -301,7 +308,7 @@ static int wait_for(struct mca_coll_tupleq_module *c, const struct mca_coll_tupl
 		if (i < SPINS)
 			continue;
 		i = 0;
-		/* Whom we wait for may be a thread that has no core. */
+		/* The operation may wait for another thread, which may need this core. */
 		if (opal_using_threads())
 			sched_yield();
 		opal_progress();
@@ -309,98 +316,99 @@ static int wait_for(struct mca_coll_tupleq_module *c, const struct mca_coll_tupl
 	return mca_coll_tupleq_error(op->rc);
 }
 
-static int run(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_data *data)
+static int run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data)
 {
 	struct mca_coll_tupleq_op op = {.phase = TUPLEQ_ENTER, .data = data};
 
-	mca_coll_tupleq_start(c, &op);
-	return wait_for(c, &op);
+	mca_coll_tupleq_start(module, &op);
+	return wait_for(module, &op);
 }
 
-int mca_coll_tupleq_run(struct mca_coll_tupleq_module *c, struct mca_coll_tupleq_data *data)
+int mca_coll_tupleq_run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data)
 {
-	/* All places are taken: who has left a barrier knows that they have been read. */
-	if (!keeps_together(data) && c->turn == TUPLEQ_TURNS) {
-		int rc = run(c, NULL);
+	/* After a barrier all processes have read the buffers of the operations before it. */
+	if (!synchronizes(data) && module->next_rooted == TUPLEQ_ROOTED_BUFFERS) {
+		int rc = run(module, NULL);
 
 		if (rc != OMPI_SUCCESS)
 			return rc;
 	}
-	return run(c, data);
+	return run(module, data);
 }
 
 /* ---- operations that the next component does ---- */
 
-/* For those of the node that are in an operation here: not before all that came before have ended.
- */
-static void show(struct mca_coll_tupleq_module *c)
+/* Announces the delegated operation to the processes of the node that are in an operation of this
+ * component, unless earlier operations are still under way. */
+static void announce_delegated(struct mca_coll_tupleq_module *module)
 {
-	struct mca_coll_tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *group = &module->group;
 	struct mca_coll_tupleq_line *line =
-		g->me ? mca_coll_tupleq_entered(g->segment, &g->shape, g->me)
-		      : &g->segment->release;
+		group->local_rank
+			? mca_coll_tupleq_entered(group->segment, &group->shape, group->local_rank)
+			: &group->segment->release;
 
-	if (!c->ops)
-		atomic_store_explicit(&line->word, c->number, memory_order_release);
+	if (!module->ops)
+		atomic_store_explicit(&line->word, module->number, memory_order_release);
 }
 
-int mca_coll_tupleq_elsewhere_begin(struct mca_coll_tupleq_module *c,
-				    enum mca_coll_tupleq_kind kind, int root, size_t bytes,
-				    struct mca_coll_tupleq_elsewhere *outer)
+int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
+				   enum mca_coll_tupleq_kind kind, int root, size_t bytes,
+				   struct mca_coll_tupleq_delegated *outer)
 {
 	int rc = 0;
 
-	/* Without memory nobody would know. */
-	if (mca_coll_tupleq_state(c) != TUPLEQ_READY)
+	/* Without a segment no process compares operations. */
+	if (mca_coll_tupleq_state(module) != TUPLEQ_READY)
 		return OMPI_SUCCESS;
 	lock();
-	*outer = (struct mca_coll_tupleq_elsewhere){c->elsewhere, c->elsewhere_number};
-	c->number++;
-	mca_coll_tupleq_watch_record(c, c->number,
-				     mca_coll_tupleq_call_what(kind, true, root, bytes));
-	if (c->failed || mca_coll_tupleq_was_told(c)) {
-		rc = c->failed;
+	*outer = (struct mca_coll_tupleq_delegated){module->is_delegated, module->delegated_number};
+	module->number++;
+	mca_coll_tupleq_record_call(module, module->number,
+				    mca_coll_tupleq_call_what(kind, true, root, bytes));
+	if (module->failed || mca_coll_tupleq_check_failed(module)) {
+		rc = module->failed;
 	} else {
-		c->elsewhere = true;
-		c->elsewhere_number = c->number;
-		show(c);
+		module->is_delegated = true;
+		module->delegated_number = module->number;
+		announce_delegated(module);
 	}
 	unlock();
 	return mca_coll_tupleq_error(rc);
 }
 
-int mca_coll_tupleq_elsewhere_end(struct mca_coll_tupleq_module *c,
-				  const struct mca_coll_tupleq_elsewhere *outer, int rc)
+int mca_coll_tupleq_delegate_end(struct mca_coll_tupleq_module *module,
+				 const struct mca_coll_tupleq_delegated *outer, int rc)
 {
 	int failed;
 
-	if (mca_coll_tupleq_state(c) != TUPLEQ_READY)
+	if (mca_coll_tupleq_state(module) != TUPLEQ_READY)
 		return rc;
 	lock();
-	c->elsewhere = outer->elsewhere;
-	c->elsewhere_number = outer->number;
-	failed = c->failed;
+	module->is_delegated = outer->is_delegated;
+	module->delegated_number = outer->number;
+	failed = module->failed;
 	unlock();
-	/* The other component's result comes of messages that were given up, or is a success with
-	 * data that nobody sent. */
+	/* The next component's result is an error of receives that were ended, or a success with
+	 * data that no process sent. */
 	return failed == -EPROTO ? mca_coll_tupleq_error(failed) : rc;
 }
 
 int mca_coll_tupleq_progress(void)
 {
 	struct mca_coll_tupleq_op *ended = NULL, *op;
-	struct mca_coll_tupleq_module *c, *next;
+	struct mca_coll_tupleq_module *module, *next;
 	int events;
 
-	/* What is missed now is seen by the next call. */
+	/* An operation that starts meanwhile is advanced by the next call. */
 	if (!atomic_load_explicit(&mca_coll_tupleq.nonblocking, memory_order_relaxed) ||
 	    OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
 	mca_coll_tupleq.polls++;
-	DL_FOREACH_SAFE2(mca_coll_tupleq.active, c, next, active_next) {
+	DL_FOREACH_SAFE2(mca_coll_tupleq.active, module, next, active_next) {
 		if (mca_coll_tupleq.polls % CALLS == 0)
-			look(c, &ended);
-		advance(c, &ended);
+			check_awaited(module, &ended);
+		advance(module, &ended);
 	}
 	unlock();
 	DL_COUNT(ended, op, events);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Allreduce and MPI_Reduce of few bytes. */
+/* MPI_Allreduce and MPI_Reduce of up to `limit` bytes. */
 #include "coll.h"
 
 /*
- * All processes give the same count, and the same type and operation or ones that are alike, so
- * they come to the same answer. Elements are moved with their gaps, as operations work on them.
+ * Returns true if this component can do the reduction, and sets *len. The answer is the same on all
+ * processes, because their counts, types and operations match. Elements are moved with their gaps,
+ * because reductions work on them so.
  */
 static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, size_t *len)
 {
@@ -23,70 +24,74 @@ static bool fits(int count, const ompi_datatype_t *type, struct ompi_op_t *op, s
 	       (type->super.size == (size_t)extent && series_datatype_is_contiguous(type, 2));
 }
 
-/* If it can be done here, `d` says what is to be reduced; the kind, and who gets it, are the
- * caller's to say. */
-static int begin(struct mca_coll_tupleq_module *c, const void *in, void *out, int count,
-		 ompi_datatype_t *type, struct ompi_op_t *op, struct mca_coll_tupleq_data *d,
-		 bool *ready)
+/*
+ * Fills in the data of a reduction, whose kind and root the caller has set, and sets *ready if this
+ * component does it. Otherwise counts it as delegated. Returns an MPI error.
+ */
+static int begin(struct mca_coll_tupleq_module *module, const void *in, void *out, int count,
+		 ompi_datatype_t *type, struct ompi_op_t *op, struct mca_coll_tupleq_data *data,
+		 struct mca_coll_tupleq_delegated *outer, bool *ready)
 {
-	bool here = fits(count, type, op, &d->len);
-	int rc = mca_coll_tupleq_ready(c, d->len, ready);
+	bool here = fits(count, type, op, &data->len);
+	int rc = mca_coll_tupleq_ready(module, data->len, ready);
 
 	*ready = *ready && here;
-	d->bytes = (size_t)count * type->super.size;
-	d->root = 0;
-	d->in = in == MPI_IN_PLACE ? out : in;
-	d->out = out;
-	d->count = count;
-	d->type = type;
-	d->op = op;
-	d->comm = c->comm;
+	data->bytes = (size_t)count * type->super.size;
+	data->in = in == MPI_IN_PLACE ? out : in;
+	data->out = out;
+	data->count = count;
+	data->type = type;
+	data->op = op;
+	data->comm = module->comm;
+	if (rc == OMPI_SUCCESS && !*ready)
+		rc = mca_coll_tupleq_delegate_begin(module, data->kind, data->root, data->bytes,
+						    outer);
 	return rc;
 }
 
 int mca_coll_tupleq_allreduce(const void *in, void *out, int count, ompi_datatype_t *type,
 			      struct ompi_op_t *op, ompi_communicator_t *comm,
-			      mca_coll_base_module_t *module)
+			      mca_coll_base_module_t *base)
 {
-	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
-	struct mca_coll_tupleq_elsewhere outer;
+	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
+	struct mca_coll_tupleq_delegated outer;
 	struct mca_coll_tupleq_data data;
 	bool ready;
-	int rc = begin(c, in, out, count, type, op, &data, &ready);
+	int rc;
 
-	if (rc == OMPI_SUCCESS && !ready)
-		rc = mca_coll_tupleq_elsewhere_begin(c, TUPLEQ_ALLREDUCE, 0, data.bytes, &outer);
+	data.kind = TUPLEQ_ALLREDUCE;
+	data.root = 0;
+	rc = begin(module, in, out, count, type, op, &data, &outer, &ready);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	if (!ready) {
-		rc = c->next.allreduce.fn(in, out, count, type, op, comm, c->next.allreduce.module);
-		return mca_coll_tupleq_elsewhere_end(c, &outer, rc);
-	}
-	data.kind = TUPLEQ_ALLREDUCE;
-	return mca_coll_tupleq_run(c, &data);
+	if (ready)
+		return mca_coll_tupleq_run(module, &data);
+	rc = module->next.allreduce.fn(in, out, count, type, op, comm,
+				       module->next.allreduce.module);
+	return mca_coll_tupleq_delegate_end(module, &outer, rc);
 }
 
 int mca_coll_tupleq_reduce(const void *in, void *out, int count, ompi_datatype_t *type,
 			   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
-			   mca_coll_base_module_t *module)
+			   mca_coll_base_module_t *base)
 {
-	struct mca_coll_tupleq_module *c = (struct mca_coll_tupleq_module *)module;
-	struct mca_coll_tupleq_elsewhere outer;
+	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
+	struct mca_coll_tupleq_delegated outer;
 	struct mca_coll_tupleq_data data;
 	bool ready;
-	int rc = begin(c, in, out, count, type, op, &data, &ready);
+	int rc;
 
-	if (rc == OMPI_SUCCESS && !ready)
-		rc = mca_coll_tupleq_elsewhere_begin(c, TUPLEQ_REDUCE, root, data.bytes, &outer);
-	if (rc != OMPI_SUCCESS)
-		return rc;
-	if (!ready) {
-		rc = c->next.reduce.fn(in, out, count, type, op, root, comm, c->next.reduce.module);
-		return mca_coll_tupleq_elsewhere_end(c, &outer, rc);
-	}
 	data.kind = TUPLEQ_REDUCE;
 	data.root = root;
-	if (ompi_comm_rank(comm) != root)
-		data.out = NULL;
-	return mca_coll_tupleq_run(c, &data);
+	rc = begin(module, in, out, count, type, op, &data, &outer, &ready);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	if (ready) {
+		if (ompi_comm_rank(comm) != root)
+			data.out = NULL;
+		return mca_coll_tupleq_run(module, &data);
+	}
+	rc = module->next.reduce.fn(in, out, count, type, op, root, comm,
+				    module->next.reduce.module);
+	return mca_coll_tupleq_delegate_end(module, &outer, rc);
 }

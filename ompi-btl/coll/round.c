@@ -31,26 +31,9 @@ static void unlock(void)
 
 /* ---- the request ---- */
 
-static int request_free(ompi_request_t **request)
-{
-	OBJ_RELEASE(*request);
-	*request = MPI_REQUEST_NULL;
-	return OMPI_SUCCESS;
-}
-
-/* Refuses: MPI has no cancelling of collectives. */
-static int request_cancel(ompi_request_t *request, int complete)
-{
-	(void)request;
-	(void)complete;
-	return MPI_ERR_REQUEST;
-}
-
 static void round_construct(struct mca_coll_tupleq_round *round)
 {
-	round->super.ompi.req_type = OMPI_REQUEST_COLL;
-	round->super.ompi.req_free = request_free;
-	round->super.ompi.req_cancel = request_cancel;
+	mca_coll_tupleq_request_construct(&round->super.ompi);
 	memset(round->super.retained, 0, sizeof(round->super.retained));
 	round->memory = NULL;
 	round->pack = NULL;
@@ -92,7 +75,7 @@ struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(struct mca_coll_tupleq_m
 	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
 	int entry;
 
-	/* Also without memory, so that later operations have the entries that they have elsewhere.
+	/* Counted even without memory, so that later operations have the same entry on all ranks.
 	 */
 	lock();
 	entry = (int)(module->nrounds++ % (unsigned)mca_coll_tupleq.ring);
@@ -160,16 +143,16 @@ static void record_error(struct mca_coll_tupleq_round *round, int rc)
 /* ---- starting ---- */
 
 static int receive(const struct mca_coll_tupleq_round *round,
-		   const struct mca_coll_tupleq_transfer *t, ompi_request_t **request)
+		   const struct mca_coll_tupleq_transfer *message, ompi_request_t **request)
 {
-	return MCA_PML_CALL(irecv(t->addr, t->count, t->type, t->peer,
+	return MCA_PML_CALL(irecv(message->addr, message->count, message->type, message->peer,
 				  SERIES_RING_TAG(round->entry), round->comm, request));
 }
 
 static int transmit(const struct mca_coll_tupleq_round *round,
-		    const struct mca_coll_tupleq_transfer *t, ompi_request_t **request)
+		    const struct mca_coll_tupleq_transfer *message, ompi_request_t **request)
 {
-	return MCA_PML_CALL(isend(t->addr, t->count, t->type, t->peer,
+	return MCA_PML_CALL(isend(message->addr, message->count, message->type, message->peer,
 				  SERIES_RING_TAG(round->entry), MCA_PML_BASE_SEND_STANDARD,
 				  round->comm, request));
 }
@@ -214,7 +197,7 @@ int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, int rc,
 		return rc;
 	}
 	series_request_pending(&round->super.ompi);
-	/* A freed communicator stays until its operations have ended. */
+	/* The user may free the communicator before the operation ends. */
 	OBJ_RETAIN(round->comm);
 	*request = &round->super.ompi;
 	lock();
@@ -234,7 +217,7 @@ int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, int rc,
 
 /* ---- ending ---- */
 
-/* Returns true if all messages of the list have ended; `before` are those of lists before it. */
+/* Returns true if all messages of the list have ended; `before` counts those of earlier lists. */
 static bool have_ended(struct mca_coll_tupleq_round *round,
 		       const struct mca_coll_tupleq_transfers *list, int before)
 {
@@ -284,7 +267,7 @@ static int progress(void)
 	struct mca_coll_tupleq_round *round, *next, *ended = NULL;
 	int events = 0;
 
-	/* What is missed now is seen by the next call. */
+	/* An operation that starts meanwhile is advanced by the next call. */
 	if (!atomic_load_explicit(&rounds.nactive, memory_order_relaxed) ||
 	    OPAL_THREAD_TRYLOCK(&rounds.lock))
 		return 0;

@@ -74,7 +74,7 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version);
 /* ---- round_dense.c, round_neighbor.c: the calls ---- */
 
 /* Installs the calls in a module. */
-void mca_coll_tupleq_round_dense(mca_coll_base_module_t *module);
-void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *module);
+void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base);
 
 #endif

@@ -82,13 +82,13 @@ static int add_messages(struct mca_coll_tupleq_round *round, ompi_communicator_t
 	return from.addr == to.addr && from.type == to.type ? OMPI_SUCCESS : copy_own(&from, &to);
 }
 
-static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *module,
+static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		      const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
 {
 	int peers = ompi_comm_size(comm) - 1;
 	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)module, peers, peers);
+		mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, peers, peers);
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -97,38 +97,38 @@ static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *module,
 
 static int ialltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
 		     ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *module)
+		     mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return all_to_all(comm, module, &out, &in, request);
+	return all_to_all(comm, base, &out, &in, request);
 }
 
 static int ialltoallv(const void *sbuf, const int *scounts, const int *sdispls,
 		      ompi_datatype_t *stype, void *rbuf, const int *rcounts, const int *rdispls,
 		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *module)
+		      mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
 
-	return all_to_all(comm, module, &out, &in, request);
+	return all_to_all(comm, base, &out, &in, request);
 }
 
 static int ialltoallw(const void *sbuf, const int *scounts, const int *sdispls,
 		      ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
 		      const int *rdispls, ompi_datatype_t *const *rtypes, ompi_communicator_t *comm,
-		      ompi_request_t **request, mca_coll_base_module_t *module)
+		      ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .types = stypes};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .types = rtypes};
 
-	return all_to_all(comm, module, &out, &in, request);
+	return all_to_all(comm, base, &out, &in, request);
 }
 
 /* Returns what this process sends to all: its own block, where that is in place already. */
@@ -151,33 +151,33 @@ static struct mca_coll_tupleq_blocks contribution(const void *sbuf, int scount,
 
 static int iallgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
 		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *module)
+		      mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
 		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
 
-	return all_to_all(comm, module, &out, &in, request);
+	return all_to_all(comm, base, &out, &in, request);
 }
 
 static int iallgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
 		       const int *rcounts, const int *displs, ompi_datatype_t *rtype,
 		       ompi_communicator_t *comm, ompi_request_t **request,
-		       mca_coll_base_module_t *module)
+		       mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
 		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
 
-	return all_to_all(comm, module, &out, &in, request);
+	return all_to_all(comm, base, &out, &in, request);
 }
 
 /* ---- to and from a root ---- */
 
 /* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. */
-static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *module, int root,
-		  bool is_gather, const struct mca_coll_tupleq_blocks *all,
+static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
+		  const struct mca_coll_tupleq_blocks *all,
 		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
 {
 	void (*add)(struct mca_coll_tupleq_round *, struct mca_coll_tupleq_transfer);
@@ -186,7 +186,7 @@ static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *module, int
 	struct mca_coll_tupleq_round *round;
 
 	n = rank == root ? size - 1 : 1;
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)module, n, n);
+	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, n, n);
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (rank != root) {
@@ -210,61 +210,61 @@ static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *module, int
 
 static int igather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
 		   ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		   ompi_request_t **request, mca_coll_base_module_t *module)
+		   ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return rooted(comm, module, root, true, &all, &own, request);
+	return rooted(comm, base, root, true, &all, &own, request);
 }
 
 static int igatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
 		    const int *rcounts, const int *displs, ompi_datatype_t *rtype, int root,
 		    ompi_communicator_t *comm, ompi_request_t **request,
-		    mca_coll_base_module_t *module)
+		    mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return rooted(comm, module, root, true, &all, &own, request);
+	return rooted(comm, base, root, true, &all, &own, request);
 }
 
 static int iscatter(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
 		    ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		    ompi_request_t **request, mca_coll_base_module_t *module)
+		    ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = sbuf, .count = scount, .type = stype};
 
-	return rooted(comm, module, root, false, &all, &own, request);
+	return rooted(comm, base, root, false, &all, &own, request);
 }
 
 static int iscatterv(const void *sbuf, const int *scounts, const int *displs,
 		     ompi_datatype_t *stype, void *rbuf, int rcount, ompi_datatype_t *rtype,
 		     int root, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *module)
+		     mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = sbuf, .counts = scounts, .displs = displs, .type = stype};
 
-	return rooted(comm, module, root, false, &all, &own, request);
+	return rooted(comm, base, root, false, &all, &own, request);
 }
 
-void mca_coll_tupleq_round_dense(mca_coll_base_module_t *module)
+void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base)
 {
-	module->coll_ialltoall = ialltoall;
-	module->coll_ialltoallv = ialltoallv;
-	module->coll_ialltoallw = ialltoallw;
-	module->coll_iallgather = iallgather;
-	module->coll_iallgatherv = iallgatherv;
-	module->coll_igather = igather;
-	module->coll_igatherv = igatherv;
-	module->coll_iscatter = iscatter;
-	module->coll_iscatterv = iscatterv;
+	base->coll_ialltoall = ialltoall;
+	base->coll_ialltoallv = ialltoallv;
+	base->coll_ialltoallw = ialltoallw;
+	base->coll_iallgather = iallgather;
+	base->coll_iallgatherv = iallgatherv;
+	base->coll_igather = igather;
+	base->coll_igatherv = igatherv;
+	base->coll_iscatter = iscatter;
+	base->coll_iscatterv = iscatterv;
 }

@@ -32,9 +32,9 @@ static int find_cart(ompi_communicator_t *comm, struct neighbors *neighbors)
 	rc = PMPI_Cartdim_get(comm, &ndims);
 	if (rc == MPI_SUCCESS)
 		rc = allocate(neighbors, 2 * ndims, 2 * ndims);
-	for (int d = 0; rc == MPI_SUCCESS && d < ndims; d++)
-		rc = PMPI_Cart_shift(comm, d, 1, &neighbors->sources[2 * d],
-				     &neighbors->sources[2 * d + 1]);
+	for (int dim = 0; rc == MPI_SUCCESS && dim < ndims; dim++)
+		rc = PMPI_Cart_shift(comm, dim, 1, &neighbors->sources[2 * dim],
+				     &neighbors->sources[2 * dim + 1]);
 	if (rc == MPI_SUCCESS && ndims)
 		memcpy(neighbors->destinations, neighbors->sources,
 		       (size_t)(2 * ndims) * sizeof(int));
@@ -92,17 +92,17 @@ static void add_messages(struct mca_coll_tupleq_round *round, const struct neigh
 			 const struct mca_coll_tupleq_blocks *in)
 {
 	for (int i = 0; i < neighbors->nsources; i++) {
-		int k = neighbors->is_cart ? i ^ 1 : i;
+		int neighbor = neighbors->is_cart ? i ^ 1 : i;
 
-		mca_coll_tupleq_round_receive(round,
-					      mca_coll_tupleq_block(in, k, neighbors->sources[k]));
+		mca_coll_tupleq_round_receive(
+			round, mca_coll_tupleq_block(in, neighbor, neighbors->sources[neighbor]));
 	}
 	for (int i = 0; i < neighbors->ndestinations; i++)
 		mca_coll_tupleq_round_send(
 			round, mca_coll_tupleq_block(out, i, neighbors->destinations[i]));
 }
 
-static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *module,
+static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		    const struct mca_coll_tupleq_blocks *out,
 		    const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
 {
@@ -110,8 +110,8 @@ static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *module,
 	struct mca_coll_tupleq_round *round;
 	int rc = find_neighbors(comm, &neighbors);
 
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)module,
-					  neighbors.nsources, neighbors.ndestinations);
+	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, neighbors.nsources,
+					  neighbors.ndestinations);
 	if (round && rc == MPI_SUCCESS)
 		add_messages(round, &neighbors, out, in);
 	free(neighbors.sources);
@@ -120,71 +120,71 @@ static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *module,
 
 static int ineighbor_allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
 			       int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
-			       ompi_request_t **request, mca_coll_base_module_t *module)
+			       ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return exchange(comm, module, &out, &in, request);
+	return exchange(comm, base, &out, &in, request);
 }
 
 static int ineighbor_allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
 				const int *rcounts, const int *displs, ompi_datatype_t *rtype,
 				ompi_communicator_t *comm, ompi_request_t **request,
-				mca_coll_base_module_t *module)
+				mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return exchange(comm, module, &out, &in, request);
+	return exchange(comm, base, &out, &in, request);
 }
 
 static int ineighbor_alltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
 			      int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
-			      ompi_request_t **request, mca_coll_base_module_t *module)
+			      ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return exchange(comm, module, &out, &in, request);
+	return exchange(comm, base, &out, &in, request);
 }
 
 static int ineighbor_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
 			       ompi_datatype_t *stype, void *rbuf, const int *rcounts,
 			       const int *rdispls, ompi_datatype_t *rtype,
 			       ompi_communicator_t *comm, ompi_request_t **request,
-			       mca_coll_base_module_t *module)
+			       mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
 
-	return exchange(comm, module, &out, &in, request);
+	return exchange(comm, base, &out, &in, request);
 }
 
 static int ineighbor_alltoallw(const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
 			       ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
 			       const MPI_Aint *rdispls, ompi_datatype_t *const *rtypes,
 			       ompi_communicator_t *comm, ompi_request_t **request,
-			       mca_coll_base_module_t *module)
+			       mca_coll_base_module_t *base)
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .byte_displs = sdispls, .types = stypes};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .byte_displs = rdispls, .types = rtypes};
 
-	return exchange(comm, module, &out, &in, request);
+	return exchange(comm, base, &out, &in, request);
 }
 
-void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *module)
+void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base)
 {
-	module->coll_ineighbor_allgather = ineighbor_allgather;
-	module->coll_ineighbor_allgatherv = ineighbor_allgatherv;
-	module->coll_ineighbor_alltoall = ineighbor_alltoall;
-	module->coll_ineighbor_alltoallv = ineighbor_alltoallv;
-	module->coll_ineighbor_alltoallw = ineighbor_alltoallw;
+	base->coll_ineighbor_allgather = ineighbor_allgather;
+	base->coll_ineighbor_allgatherv = ineighbor_allgatherv;
+	base->coll_ineighbor_alltoall = ineighbor_alltoall;
+	base->coll_ineighbor_alltoallv = ineighbor_alltoallv;
+	base->coll_ineighbor_alltoallw = ineighbor_alltoallw;
 }

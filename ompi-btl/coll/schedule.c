@@ -2,10 +2,8 @@
 #include "schedule.h"
 
 /*
- * With recursive doubling, nodes beyond the greatest power of two hand over to a partner below it
- * and wait for its word: two steps more. With dissemination (D. Hensgen, R. Finkel, U. Manber,
- * 1988), round k goes to the node 2^k further on, around a ring: one step more. For a power of two
- * both take the same steps, but with doubling they are exchanges of pairs.
+ * Recursive doubling: each node beyond the greatest power of two sends to a partner below it and
+ * waits for the partner's answer, which takes two more steps than a power of two.
  */
 static int doubling(int n, int me, struct mca_coll_tupleq_step *steps)
 {
@@ -29,6 +27,11 @@ static int doubling(int n, int me, struct mca_coll_tupleq_step *steps)
 	return count;
 }
 
+/*
+ * Dissemination (D. Hensgen, R. Finkel, U. Manber, 1988): in round k each node writes to the node
+ * 2^k further on, around a ring. This takes one more step than a power of two. For a power of two
+ * both patterns take the same number of steps, but those of doubling are exchanges of pairs.
+ */
 static int dissemination(int n, int me, struct mca_coll_tupleq_step *steps)
 {
 	int count = 0, k;
@@ -81,61 +84,69 @@ int mca_coll_tupleq_tree_slots(int n)
 }
 
 /*
- * Counted from the root on, around a ring, node v is reached in round k from node v - 2^k, where
- * 2^k is v's highest bit, and reaches v + 2^k in all rounds after that.
+ * A node's position in the tree: its distance from the root around a ring. A node at distance v is
+ * reached in round k by the node at v - 2^k, where 2^k is the highest bit of v. In each later round
+ * k it reaches the node at v + 2^k.
  */
-struct place {
+struct tree_position {
 	int n, root;
-	int v;
-	int first; /* round in which it reaches others first */
+	int distance;
+	int first; /* round in which the node reaches another one first */
 };
 
-static struct place place_of(int n, int me, int root)
+static struct tree_position tree_position_of(int n, int me, int root)
 {
-	struct place p = {.n = n, .root = root, .v = me < root ? me - root + n : me - root};
+	struct tree_position position = {
+		.n = n, .root = root, .distance = me < root ? me - root + n : me - root};
 
-	p.first = p.v ? rounds(p.v) + 1 : 0;
-	return p;
+	position.first = position.distance ? rounds(position.distance) + 1 : 0;
+	return position;
 }
 
-static int node_at(const struct place *p, int v)
+static int node_at(const struct tree_position *position, int distance)
 {
-	return v < p->n - p->root ? v + p->root : v - (p->n - p->root);
+	return distance < position->n - position->root ? distance + position->root
+						       : distance - (position->n - position->root);
 }
 
-static int parent(const struct place *p)
+static int parent(const struct tree_position *position)
 {
-	return node_at(p, p->v - (1 << (p->first - 1)));
+	return node_at(position, position->distance - (1 << (position->first - 1)));
 }
 
-/* -1: none. */
-static int child(const struct place *p, int k)
+/* Returns the node that is reached in round k, or -1. */
+static int child(const struct tree_position *position, int k)
 {
-	return p->n - p->v > 1 << k ? node_at(p, p->v + (1 << k)) : -1;
+	return position->n - position->distance > 1 << k
+		       ? node_at(position, position->distance + (1 << k))
+		       : -1;
 }
 
 int mca_coll_tupleq_tree_down(int n, int me, int root, struct mca_coll_tupleq_step *steps)
 {
-	struct place p = place_of(n, me, root);
+	struct tree_position position = tree_position_of(n, me, root);
 	int count = 0, k;
 
-	if (p.v)
-		steps[count++] = (struct mca_coll_tupleq_step){-1, 0, parent(&p), p.first - 1};
-	for (k = p.first; k < TUPLEQ_ROUNDS && child(&p, k) >= 0; k++)
-		steps[count++] = (struct mca_coll_tupleq_step){child(&p, k), k, -1, 0};
+	if (position.distance)
+		steps[count++] =
+			(struct mca_coll_tupleq_step){-1, 0, parent(&position), position.first - 1};
+	for (k = position.first; k < TUPLEQ_ROUNDS && child(&position, k) >= 0; k++)
+		steps[count++] = (struct mca_coll_tupleq_step){child(&position, k), k, -1, 0};
 	return count;
 }
 
 int mca_coll_tupleq_tree_up(int n, int me, int root, struct mca_coll_tupleq_step *steps)
 {
-	struct place p = place_of(n, me, root);
+	struct tree_position position = tree_position_of(n, me, root);
 	int count = 0, k;
 
-	for (k = mca_coll_tupleq_tree_slots(n) - 1; k >= p.first; k--) {
-		if (child(&p, k) >= 0)
-			steps[count++] = (struct mca_coll_tupleq_step){-1, 0, child(&p, k), k};
+	for (k = mca_coll_tupleq_tree_slots(n) - 1; k >= position.first; k--) {
+		if (child(&position, k) >= 0)
+			steps[count++] =
+				(struct mca_coll_tupleq_step){-1, 0, child(&position, k), k};
 	}
-	if (p.v)
-		steps[count++] = (struct mca_coll_tupleq_step){parent(&p), p.first - 1, -1, 0};
+	if (position.distance)
+		steps[count++] =
+			(struct mca_coll_tupleq_step){parent(&position), position.first - 1, -1, 0};
 	return count;
 }

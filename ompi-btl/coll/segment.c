@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * System V shared memory: it can be removed as soon as it is made and still be attached by its
- * number, nobody can cut it short while others use it, and a small /dev/shm doesn't matter.
+ * The segment is System V shared memory. Unlike a file, it can be removed as soon as it is created
+ * and still be attached by its number, can't be truncated while processes use it, and doesn't
+ * depend on the size of /dev/shm.
  */
 #include "segment.h"
 
@@ -20,8 +21,8 @@ size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Its number here, and in the upper half something that no other one has: in each IPC namespace
- * numbers begin anew. */
+/* Returns a name: the segment's number in the lower half, and random bits in the upper half,
+ * because each IPC namespace has numbers of its own. */
 static uint64_t name_of(int id)
 {
 	uint32_t random;
@@ -45,27 +46,28 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 				   uint64_t *name, struct mca_coll_tupleq_segment **segment)
 {
 	int id = shmget(IPC_PRIVATE, mca_coll_tupleq_segment_size(shape), IPC_CREAT | 0600);
-	struct mca_coll_tupleq_segment *s = NULL;
-	uint64_t k;
+	struct mca_coll_tupleq_segment *created = NULL;
+	uint64_t call;
 	int rc, i;
 
 	if (id < 0)
 		return -errno;
-	rc = attach(id, &s);
-	/* It goes with the last process that has it, however that ends. */
+	rc = attach(id, &created);
+	/* The kernel frees the segment with its last process, however that ends. */
 	shmctl(id, IPC_RMID, NULL);
 	if (rc)
 		return rc;
-	atomic_init(&s->release.word, number);
+	atomic_init(&created->release.word, number);
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
-		atomic_init(&s->slots[i].word, number);
+		atomic_init(&created->slots[i].word, number);
 	for (i = 0; i < shape->nlocal; i++) {
-		atomic_init(&mca_coll_tupleq_entered(s, shape, i)->word, number);
-		for (k = 0; k < TUPLEQ_CALLS; k++)
-			atomic_init(&mca_coll_tupleq_call_of(s, shape, i, k)->number, number);
+		atomic_init(&mca_coll_tupleq_entered(created, shape, i)->word, number);
+		for (call = 0; call < TUPLEQ_CALLS; call++)
+			atomic_init(&mca_coll_tupleq_call_of(created, shape, i, call)->number,
+				    number);
 	}
-	*name = s->name = name_of(id);
-	*segment = s;
+	*name = created->name = name_of(id);
+	*segment = created;
 	return 0;
 }
 
@@ -87,8 +89,8 @@ int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, ui
 	return -ESTALE;
 }
 
-/* Open MPI's hook in shmdt() reads all mappings to learn how much goes; nobody has a registration
- * of this in a cache. */
+/* Calls the kernel directly: Open MPI's hook in shmdt() would read all mappings of the process, and
+ * no cache has a registration of this segment. */
 void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment)
 {
 #ifdef SYS_shmdt

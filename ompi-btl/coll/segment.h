@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory of a communicator on a node: shared by its processes there, and registered by the
- * first of them, the leader, so that the leaders of other nodes write into it. Each word that is
- * waited for has a cache line of its own.
+ * The memory of a communicator on a node. The node's processes share it, and the first of them, the
+ * leader, registers it so that the leaders of other nodes can write into it. Each word that a
+ * process polls has a cache line of its own.
  */
 #ifndef TUPLEQ_COLL_SEGMENT_H
 #define TUPLEQ_COLL_SEGMENT_H
@@ -18,77 +18,83 @@
 #define TUPLEQ_LINE 64
 
 /*
- * An operation's data have a place of their own in each slot and at each process of a node. Those
- * that keep their processes together alternate between two; the others take theirs in turn.
+ * Each slot, each process and the result have several buffers, so that the data of an operation
+ * don't overwrite data that haven't been read. Rooted operations take the first ones in turn;
+ * synchronizing operations alternate between the last two (README.md explains why these suffice).
  */
-enum { TUPLEQ_TURNS = 8, TUPLEQ_PLACES = TUPLEQ_TURNS + 2 };
+enum { TUPLEQ_ROOTED_BUFFERS = 8, TUPLEQ_BUFFERS = TUPLEQ_ROOTED_BUFFERS + 2 };
 
 struct mca_coll_tupleq_line {
 	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
-	/* The node's: of the operation that had each place last, by the process that wrote the
-	 * word. */
-	_Atomic uint32_t stamps[TUPLEQ_PLACES];
+	/* By buffer: the stamp of the last operation that used it, as the word's writer has it. Not
+	 * used between nodes. */
+	_Atomic uint32_t stamps[TUPLEQ_BUFFERS];
 };
 
 _Static_assert(sizeof(struct mca_coll_tupleq_line) == TUPLEQ_LINE,
-	       "what is read together is one line");
+	       "a word and its stamps share one line");
 
 struct mca_coll_tupleq_segment {
-	struct mca_coll_tupleq_line failed; /* not 0: why nobody is waited for any more (an errno).
-					     * Written on the node only: see marks.h */
-	struct mca_coll_tupleq_line
-		release; /* the leader's: the operation of that number is done */
-	_Alignas(TUPLEQ_LINE) uint64_t name;             /* what it was made under */
-	struct mca_coll_tupleq_news news;                /* for the leader, to be passed on */
-	struct mca_coll_tupleq_line slots[TUPLEQ_SLOTS]; /* other nodes' numbers */
+	/* An errno if the communicator has failed, else 0. Written by processes of the node only;
+	 * those of other nodes write to a notice (notices.h). */
+	struct mca_coll_tupleq_line failed;
+	/* The number of the last operation that the leader has ended. */
+	struct mca_coll_tupleq_line release;
+	/* The name that it was created with. */
+	_Alignas(TUPLEQ_LINE) uint64_t name;
+	/* Announcements of the node's processes for the leader to forward. */
+	struct mca_coll_tupleq_mailbox mailbox;
+	/* The numbers of the operations that other nodes have entered. */
+	struct mca_coll_tupleq_line slots[TUPLEQ_SLOTS];
 	/*
-	 * What the shape says: messages of other nodes; the results; of each process of the node
-	 * (by its number there) the data that it brings, the number of the operation that it
-	 * has entered, and its last calls.
+	 * Messages of other nodes, results, and for each process of the node its input, the number
+	 * of the operation that it has entered, and its last calls. The sizes depend on the shape.
 	 */
 	_Alignas(TUPLEQ_LINE) unsigned char rest[];
 };
 
-/* Of nodes of a communicator only the number of processes may differ, which comes last. */
+/* The sizes in a segment. Nodes of a communicator differ only in their number of processes, and the
+ * parts that depend on it come last: offsets that other nodes write to are the same everywhere. */
 struct mca_coll_tupleq_shape {
-	int nslots;   /* for data that all bring and all get */
-	int ntree;    /* for data on a tree */
+	int nslots;   /* slots of MPI_Allreduce */
+	int ntree;    /* slots of trees */
 	size_t limit; /* bytes of data, a multiple of the line */
-	int nlocal;   /* processes */
+	int nlocal;   /* processes of the node */
 };
 
-/* Other nodes write here; the offset is the same at all of them. */
+/* Returns the offset of a message, which another node writes. */
 static inline size_t mca_coll_tupleq_message_offset(const struct mca_coll_tupleq_shape *shape,
-						    int slot, int place)
+						    int slot, int buffer)
 {
-	int before = place < TUPLEQ_TURNS
-			     ? slot * TUPLEQ_TURNS + place
-			     : shape->ntree * TUPLEQ_TURNS + slot * (TUPLEQ_PLACES - TUPLEQ_TURNS) +
-				       place - TUPLEQ_TURNS;
+	int before = buffer < TUPLEQ_ROOTED_BUFFERS
+			     ? slot * TUPLEQ_ROOTED_BUFFERS + buffer
+			     : shape->ntree * TUPLEQ_ROOTED_BUFFERS +
+				       slot * (TUPLEQ_BUFFERS - TUPLEQ_ROOTED_BUFFERS) + buffer -
+				       TUPLEQ_ROOTED_BUFFERS;
 
 	return offsetof(struct mca_coll_tupleq_segment, rest) +
 	       (size_t)before * mca_coll_tupleq_words_size(shape->limit);
 }
 
 static inline size_t mca_coll_tupleq_result_offset(const struct mca_coll_tupleq_shape *shape,
-						   int place)
+						   int buffer)
 {
-	/* Behind the messages. */
-	return mca_coll_tupleq_message_offset(shape, shape->nslots, TUPLEQ_TURNS) +
-	       (size_t)place * shape->limit;
+	/* The results follow the messages. */
+	return mca_coll_tupleq_message_offset(shape, shape->nslots, TUPLEQ_ROOTED_BUFFERS) +
+	       (size_t)buffer * shape->limit;
 }
 
-static inline size_t mca_coll_tupleq_brought_offset(const struct mca_coll_tupleq_shape *shape,
-						    int process, int place)
+static inline size_t mca_coll_tupleq_input_offset(const struct mca_coll_tupleq_shape *shape,
+						  int process, int buffer)
 {
-	/* Behind the results. */
-	return mca_coll_tupleq_result_offset(shape, (1 + process) * TUPLEQ_PLACES + place);
+	/* The inputs follow the results. */
+	return mca_coll_tupleq_result_offset(shape, (1 + process) * TUPLEQ_BUFFERS + buffer);
 }
 
 static inline size_t mca_coll_tupleq_entered_offset(const struct mca_coll_tupleq_shape *shape,
 						    int process)
 {
-	return mca_coll_tupleq_brought_offset(shape, shape->nlocal, 0) +
+	return mca_coll_tupleq_input_offset(shape, shape->nlocal, 0) +
 	       (size_t)process * sizeof(struct mca_coll_tupleq_line);
 }
 
@@ -104,56 +110,55 @@ static inline void *mca_coll_tupleq_at(struct mca_coll_tupleq_segment *segment, 
 	return (unsigned char *)segment + offset;
 }
 
-static inline uint64_t *mca_coll_tupleq_message(struct mca_coll_tupleq_segment *s,
+static inline uint64_t *mca_coll_tupleq_message(struct mca_coll_tupleq_segment *segment,
 						const struct mca_coll_tupleq_shape *shape, int slot,
-						int place)
+						int buffer)
 {
-	return mca_coll_tupleq_at(s, mca_coll_tupleq_message_offset(shape, slot, place));
+	return mca_coll_tupleq_at(segment, mca_coll_tupleq_message_offset(shape, slot, buffer));
 }
 
-static inline void *mca_coll_tupleq_result(struct mca_coll_tupleq_segment *s,
-					   const struct mca_coll_tupleq_shape *shape, int place)
+static inline void *mca_coll_tupleq_result(struct mca_coll_tupleq_segment *segment,
+					   const struct mca_coll_tupleq_shape *shape, int buffer)
 {
-	return mca_coll_tupleq_at(s, mca_coll_tupleq_result_offset(shape, place));
+	return mca_coll_tupleq_at(segment, mca_coll_tupleq_result_offset(shape, buffer));
 }
 
-static inline void *mca_coll_tupleq_brought(struct mca_coll_tupleq_segment *s,
-					    const struct mca_coll_tupleq_shape *shape, int process,
-					    int place)
+static inline void *mca_coll_tupleq_input(struct mca_coll_tupleq_segment *segment,
+					  const struct mca_coll_tupleq_shape *shape, int process,
+					  int buffer)
 {
-	return mca_coll_tupleq_at(s, mca_coll_tupleq_brought_offset(shape, process, place));
+	return mca_coll_tupleq_at(segment, mca_coll_tupleq_input_offset(shape, process, buffer));
 }
 
 static inline struct mca_coll_tupleq_line *
-mca_coll_tupleq_entered(struct mca_coll_tupleq_segment *s,
+mca_coll_tupleq_entered(struct mca_coll_tupleq_segment *segment,
 			const struct mca_coll_tupleq_shape *shape, int process)
 {
-	return mca_coll_tupleq_at(s, mca_coll_tupleq_entered_offset(shape, process));
+	return mca_coll_tupleq_at(segment, mca_coll_tupleq_entered_offset(shape, process));
 }
 
-/* The process's entry for the call of that number. */
+/* Returns a process's entry for the call `number`. */
 static inline struct mca_coll_tupleq_call *
-mca_coll_tupleq_call_of(struct mca_coll_tupleq_segment *s,
+mca_coll_tupleq_call_of(struct mca_coll_tupleq_segment *segment,
 			const struct mca_coll_tupleq_shape *shape, int process, uint64_t number)
 {
 	struct mca_coll_tupleq_call *calls =
-		mca_coll_tupleq_at(s, mca_coll_tupleq_calls_offset(shape, process));
+		mca_coll_tupleq_at(segment, mca_coll_tupleq_calls_offset(shape, process));
 
 	return &calls[number % TUPLEQ_CALLS];
 }
 
-/*
- * With `number` in each line but `failed` and in each call, and no data. `name` is what the others
- * attach it by, as long as a process has it. 0, or -errno; -ESTALE: what has that number here is
- * another one, as in a container that shares no IPC namespace with the one that made it.
- */
+/* Creates a segment with `number` in each call and in each line but `failed`. Others attach it by
+ * *name while a process has it. Returns 0 or -errno. */
 int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
 				   uint64_t *name, struct mca_coll_tupleq_segment **segment);
+/* Returns 0, or -errno; -ESTALE if another segment has that number here, for instance in a
+ * container that doesn't share the creator's IPC namespace. */
 int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
 				   struct mca_coll_tupleq_segment **segment);
 void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment);
 
-/* Bytes that are mapped, and registered. */
+/* Returns how many bytes are mapped and registered. */
 size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape);
 
 #endif

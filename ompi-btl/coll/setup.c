@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set-up of a communicator, at its first operation: who is on which node, memory of each node,
- * its address to the leaders of the others; and all processes agree on whether it has come about.
- * That takes three exchanges of messages, which opal_progress() takes further, too: an operation
- * that doesn't wait is there before the memory is.
+ * The set-up of a communicator, at its first operation. It takes three exchanges of messages:
+ * addresses, from which each process finds the nodes and their leaders; the segments that the
+ * leaders have created; and whether each process is ready. opal_progress() advances the set-up as
+ * well, because a nonblocking operation may start before it has ended.
  */
 #include "coll.h"
 
@@ -12,38 +12,38 @@
 
 #define ADDRESS_MAX 64
 
-/* What each process tells all others first. */
-struct card {
+/* The first exchange: a process's endpoint. */
+struct endpoint_info {
 	uint8_t address[ADDRESS_MAX];
 	uint32_t len;   /* 0: it has no endpoint */
 	uint32_t limit; /* bytes of data */
 };
 
-/* And then; 0 but for leaders. */
-struct offer {
-	uint64_t name; /* of the segment */
-	uint64_t addr;
-	struct mca_coll_tupleq_mark mark;
+/* The second exchange: a node's segment. Only a leader fills in more than `ok`. */
+struct segment_info {
+	uint64_t name; /* by which the node's processes attach it */
+	uint64_t addr; /* to which other leaders write */
+	struct mca_coll_tupleq_notice notice;
 	uint32_t key;
-	uint32_t ok; /* of all */
+	uint32_t ok; /* the sender has had no problem so far */
 };
 
-/* A process, sorted by nodes, and by ranks in each. */
-struct place {
+/* A process; they are sorted by node, then by rank. */
+struct process {
 	struct tq_node_id node;
 	int rank;
 };
 
 struct mca_coll_tupleq_setup {
-	struct mca_coll_tupleq_module *c;
+	struct mca_coll_tupleq_module *module;
 	struct tq_ep *ep;
 	int size, rank;
-	enum { CARDS, OFFERS, VERDICTS, EXCHANGES } stage;
+	enum { ENDPOINTS, SEGMENTS, VERDICTS, EXCHANGES } stage;
 	struct mca_coll_tupleq_exchange exchange[EXCHANGES];
-	struct place *places;
+	struct process *processes;
 	int *leaders;        /* ranks, ascending */
 	int leader;          /* of this process's node */
-	const char *problem; /* of this process; NULL: none */
+	const char *problem; /* why this process can't take part; NULL: it can */
 };
 
 _Static_assert(EXCHANGES <= SERIES_SETUP_TAGS, "each exchange has a tag");
@@ -53,420 +53,431 @@ static int tag_of(int stage)
 	return SERIES_SETUP_TAG - stage;
 }
 
-static int share(struct mca_coll_tupleq_setup *s, const void *mine, size_t bytes)
+static int start_exchange(struct mca_coll_tupleq_setup *setup, const void *mine, size_t bytes)
 {
-	return mca_coll_tupleq_exchange_start(&s->exchange[s->stage], s->c->comm,
-					      tag_of((int)s->stage), mine, bytes);
+	return mca_coll_tupleq_exchange_start(&setup->exchange[setup->stage], setup->module->comm,
+					      tag_of((int)setup->stage), mine, bytes);
 }
 
-static const struct card *card_of(const struct mca_coll_tupleq_setup *s, int rank)
+static const struct endpoint_info *endpoint_of(const struct mca_coll_tupleq_setup *setup, int rank)
 {
-	return mca_coll_tupleq_exchange_of(&s->exchange[CARDS], rank);
+	return mca_coll_tupleq_exchange_of(&setup->exchange[ENDPOINTS], rank);
 }
 
-static const struct offer *offer_of(const struct mca_coll_tupleq_setup *s, int rank)
+static const struct segment_info *segment_of(const struct mca_coll_tupleq_setup *setup, int rank)
 {
-	return mca_coll_tupleq_exchange_of(&s->exchange[OFFERS], rank);
+	return mca_coll_tupleq_exchange_of(&setup->exchange[SEGMENTS], rank);
 }
 
-static int share_cards(struct mca_coll_tupleq_setup *s)
+static int share_endpoint(struct mca_coll_tupleq_setup *setup)
 {
-	struct card mine = {.limit = (uint32_t)mca_coll_tupleq.limit};
+	struct endpoint_info mine = {.limit = (uint32_t)mca_coll_tupleq.limit};
 	const void *address = NULL;
 	size_t len = 0;
 
-	s->ep = tq_find(series_job_key());
-	if (s->ep)
-		address = tq_address(s->ep, &len);
+	setup->ep = tq_find(series_job_key());
+	if (setup->ep)
+		address = tq_address(setup->ep, &len);
 	if (!address)
-		s->problem = "this process has no endpoint of pml tupleq's";
+		setup->problem = "this process has no endpoint of pml tupleq's";
 	else if (len > sizeof(mine.address))
-		s->problem = "libtupleq is of another version";
+		setup->problem = "libtupleq is of another version";
 	else
 		memcpy(mine.address, address, mine.len = (uint32_t)len);
-	return share(s, &mine, sizeof(mine));
+	return start_exchange(setup, &mine, sizeof(mine));
 }
 
-static bool all_have_cards(const struct mca_coll_tupleq_setup *s)
+static bool all_have_endpoints(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < s->size; i++) {
-		if (!card_of(s, i)->len)
+	for (int i = 0; i < setup->size; i++) {
+		if (!endpoint_of(setup, i)->len)
 			return false;
 	}
 	return true;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_processes(const void *left, const void *right)
 {
-	const struct place *x = a, *y = b;
-	int order = memcmp(&x->node, &y->node, sizeof(x->node));
+	const struct process *first = left, *second = right;
+	int order = memcmp(&first->node, &second->node, sizeof(first->node));
 
-	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
+	return order ? order : (first->rank > second->rank) - (first->rank < second->rank);
 }
 
-static int compare_ranks(const void *a, const void *b)
+static int compare_ranks(const void *left, const void *right)
 {
-	return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
+	return (*(const int *)left > *(const int *)right) -
+	       (*(const int *)left < *(const int *)right);
 }
 
-static struct tq_peer *find_peer(struct mca_coll_tupleq_setup *s, int rank)
+static struct tq_peer *find_peer(struct mca_coll_tupleq_setup *setup, int rank)
 {
-	const struct card *card = card_of(s, rank);
-	struct tq_peer *peer = tq_peer_find(s->ep, card->address, card->len);
+	const struct endpoint_info *endpoint_info = endpoint_of(setup, rank);
+	struct tq_peer *peer = tq_peer_find(setup->ep, endpoint_info->address, endpoint_info->len);
 
 	if (!peer)
-		s->problem = "a process isn't known to pml tupleq";
+		setup->problem = "a process isn't known to pml tupleq";
 	return peer;
 }
 
-/* The group's processes of this node, and the leaders. */
-static void find_places(struct mca_coll_tupleq_setup *s)
+/* Finds the processes of this node, and the leaders of all nodes. */
+static void locate_processes(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *group = &setup->module->group;
 	int i, mine = 0;
 
-	for (i = 0; i < s->size; i++) {
-		const struct card *card = card_of(s, i);
+	for (i = 0; i < setup->size; i++) {
+		const struct endpoint_info *endpoint_info = endpoint_of(setup, i);
 
-		s->places[i].rank = i;
-		if (tq_address_node(card->address, card->len, &s->places[i].node))
-			s->problem = "a process uses another version of TupleQ";
+		setup->processes[i].rank = i;
+		if (tq_address_node(endpoint_info->address, endpoint_info->len,
+				    &setup->processes[i].node))
+			setup->problem = "a process uses another version of TupleQ";
 	}
-	qsort(s->places, (size_t)s->size, sizeof(*s->places), compare_places);
-	for (i = 0; i < s->size; i++) {
-		bool first = !i || memcmp(&s->places[i].node, &s->places[i - 1].node,
-					  sizeof(s->places[i].node));
+	qsort(setup->processes, (size_t)setup->size, sizeof(*setup->processes), compare_processes);
+	for (i = 0; i < setup->size; i++) {
+		bool first = !i || memcmp(&setup->processes[i].node, &setup->processes[i - 1].node,
+					  sizeof(setup->processes[i].node));
 
 		if (first)
-			s->leaders[g->nnodes++] = s->places[i].rank;
-		if (first && !g->shape.nlocal)
+			setup->leaders[group->nnodes++] = setup->processes[i].rank;
+		if (first && !group->shape.nlocal)
 			mine = i;
-		if (s->places[i].rank == s->rank) {
-			g->me = i - mine;
-			g->shape.nlocal = g->me + 1;
-		} else if (g->shape.nlocal && !memcmp(&s->places[i].node, &s->places[mine].node,
-						      sizeof(s->places[i].node))) {
-			g->shape.nlocal++;
+		if (setup->processes[i].rank == setup->rank) {
+			group->local_rank = i - mine;
+			group->shape.nlocal = group->local_rank + 1;
+		} else if (group->shape.nlocal &&
+			   !memcmp(&setup->processes[i].node, &setup->processes[mine].node,
+				   sizeof(setup->processes[i].node))) {
+			group->shape.nlocal++;
 		}
 	}
-	s->leader = s->places[mine].rank;
-	qsort(s->leaders, (size_t)g->nnodes, sizeof(*s->leaders), compare_ranks);
-	g->local = calloc((size_t)g->shape.nlocal, sizeof(struct tq_peer *));
-	if (!g->local) {
-		s->problem = "there is no memory left";
+	setup->leader = setup->processes[mine].rank;
+	qsort(setup->leaders, (size_t)group->nnodes, sizeof(*setup->leaders), compare_ranks);
+	group->local_peers = calloc((size_t)group->shape.nlocal, sizeof(struct tq_peer *));
+	if (!group->local_peers) {
+		setup->problem = "there is no memory left";
 		return;
 	}
-	/* Others of the node are watched by the leader, and the leader by them. */
-	for (i = 0; i < g->shape.nlocal; i++) {
-		if (i && g->me)
+	/* The leader waits for all processes of its node, and each of these for the leader. */
+	for (i = 0; i < group->shape.nlocal; i++) {
+		if (i && group->local_rank)
 			break;
-		g->local[i] = find_peer(s, s->places[mine + i].rank);
+		group->local_peers[i] = find_peer(setup, setup->processes[mine + i].rank);
 	}
 }
 
-/* The same on all nodes, but for the number of processes. */
-static void find_shape(struct mca_coll_tupleq_setup *s)
+/* Computes the sizes of the segment from values that are equal on all nodes. */
+static void choose_shape(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_shape *shape = &s->c->group.shape;
+	struct mca_coll_tupleq_shape *shape = &setup->module->group.shape;
 	uint32_t limit = UINT32_MAX;
 
-	for (int i = 0; i < s->size; i++)
-		limit = card_of(s, i)->limit < limit ? card_of(s, i)->limit : limit;
+	for (int i = 0; i < setup->size; i++)
+		limit = endpoint_of(setup, i)->limit < limit ? endpoint_of(setup, i)->limit : limit;
 	shape->limit = limit;
-	shape->nslots = mca_coll_tupleq_doubling_slots(s->c->group.nnodes);
-	shape->ntree = mca_coll_tupleq_tree_slots(s->c->group.nnodes);
+	shape->nslots = mca_coll_tupleq_doubling_slots(setup->module->group.nnodes);
+	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes);
 }
 
-static void make_segment(struct mca_coll_tupleq_setup *s, struct offer *offer)
+static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_info *segment_info)
 {
-	struct mca_coll_tupleq_group *g = &s->c->group;
-	int rc = mca_coll_tupleq_segment_create(&g->shape, TUPLEQ_FIRST, &offer->name, &g->segment);
+	struct mca_coll_tupleq_group *group = &setup->module->group;
+	int rc = mca_coll_tupleq_segment_create(&group->shape, TUPLEQ_FIRST, &segment_info->name,
+						&group->segment);
 
 	if (rc) {
-		s->problem = "there is no shared memory left";
+		setup->problem = "there is no shared memory left";
 		return;
 	}
-	rc = tq_mr_register(s->ep, g->segment, mca_coll_tupleq_segment_size(&g->shape), true,
-			    &g->mr);
+	rc = tq_mr_register(setup->ep, group->segment, mca_coll_tupleq_segment_size(&group->shape),
+			    true, &group->mr);
 	if (!rc)
-		rc = mca_coll_tupleq_mark_take(s->ep, &g->mark);
+		rc = mca_coll_tupleq_notice_acquire(setup->ep, &group->notice);
 	if (rc == -ENOSPC) {
-		s->problem = "this process leads too many communicators";
+		setup->problem = "this process leads too many communicators";
 		return;
 	}
 	if (rc) {
-		s->problem = "shared memory can't be registered (is the limit of locked memory, "
-			     "ulimit -l, too low?)";
+		setup->problem =
+			"shared memory can't be registered (is the limit of locked memory, "
+			"ulimit -l, too low?)";
 		return;
 	}
-	offer->addr = (uintptr_t)g->segment;
-	offer->key = tq_mr_key(g->mr);
-	offer->mark = g->mark;
+	segment_info->addr = (uintptr_t)group->segment;
+	segment_info->key = tq_mr_key(group->mr);
+	segment_info->notice = group->notice;
 }
 
-static int share_offers(struct mca_coll_tupleq_setup *s)
+static int share_segment(struct mca_coll_tupleq_setup *setup)
 {
-	struct offer mine = {.ok = 0};
+	struct segment_info mine = {.ok = 0};
 
-	s->c->group.ep = s->ep;
-	find_places(s);
-	find_shape(s);
-	if (!s->problem && !s->c->group.me)
-		make_segment(s, &mine);
-	mine.ok = !s->problem;
-	return share(s, &mine, sizeof(mine));
+	setup->module->group.ep = setup->ep;
+	locate_processes(setup);
+	choose_shape(setup);
+	if (!setup->problem && !setup->module->group.local_rank)
+		make_segment(setup, &mine);
+	mine.ok = !setup->problem;
+	return start_exchange(setup, &mine, sizeof(mine));
 }
 
-static bool all_have_offers(const struct mca_coll_tupleq_setup *s)
+static bool all_have_segments(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < s->size; i++) {
-		if (!offer_of(s, i)->ok)
+	for (int i = 0; i < setup->size; i++) {
+		if (!segment_of(setup, i)->ok)
 			return false;
 	}
 	return true;
 }
 
-static void attach(struct mca_coll_tupleq_setup *s)
+static void attach(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *group = &setup->module->group;
 
-	if (g->me &&
-	    mca_coll_tupleq_segment_attach(&g->shape, offer_of(s, s->leader)->name, &g->segment))
-		s->problem = "the shared memory of the node can't be attached";
+	if (group->local_rank &&
+	    mca_coll_tupleq_segment_attach(&group->shape, segment_of(setup, setup->leader)->name,
+					   &group->segment))
+		setup->problem = "the shared memory of the node can't be attached";
 }
 
-/* Of each rank; leaders are sorted by rank. */
-static void find_ranks(struct mca_coll_tupleq_setup *s)
+/* Finds the location of each rank. Nodes are numbered by the ranks of their leaders. */
+static void locate_ranks(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *group = &setup->module->group;
 	int first = 0, node = 0;
 
-	for (int i = 0; i < s->size; i++) {
-		if (!i ||
-		    memcmp(&s->places[i].node, &s->places[first].node, sizeof(s->places[i].node))) {
-			const int *leader =
-				bsearch(&s->places[i].rank, s->leaders, (size_t)g->nnodes,
-					sizeof(*s->leaders), compare_ranks);
+	for (int i = 0; i < setup->size; i++) {
+		if (!i || memcmp(&setup->processes[i].node, &setup->processes[first].node,
+				 sizeof(setup->processes[i].node))) {
+			const int *leader = bsearch(&setup->processes[i].rank, setup->leaders,
+						    (size_t)group->nnodes, sizeof(*setup->leaders),
+						    compare_ranks);
 
 			first = i;
-			node = (int)(leader - s->leaders);
+			node = (int)(leader - setup->leaders);
 		}
-		g->where[s->places[i].rank] = (struct mca_coll_tupleq_where){node, i - first};
+		group->locations[setup->processes[i].rank] =
+			(struct mca_coll_tupleq_location){node, i - first};
 	}
 }
 
-static void find_nodes(struct mca_coll_tupleq_setup *s)
+static void find_nodes(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_group *g = &s->c->group;
+	struct mca_coll_tupleq_group *group = &setup->module->group;
 
-	g->nodes = calloc((size_t)g->nnodes, sizeof(*g->nodes));
-	g->where = calloc((size_t)s->size, sizeof(*g->where));
-	g->sum = malloc(g->shape.limit);
-	g->other = malloc(g->shape.limit);
-	g->words = malloc(mca_coll_tupleq_words_size(g->shape.limit));
-	if (!g->nodes || !g->where || (g->shape.limit && (!g->sum || !g->other || !g->words))) {
-		s->problem = "there is no memory left";
+	group->nodes = calloc((size_t)group->nnodes, sizeof(*group->nodes));
+	group->locations = calloc((size_t)setup->size, sizeof(*group->locations));
+	group->accumulator = malloc(group->shape.limit);
+	group->incoming = malloc(group->shape.limit);
+	group->outgoing = malloc(mca_coll_tupleq_words_size(group->shape.limit));
+	if (!group->nodes || !group->locations ||
+	    (group->shape.limit && (!group->accumulator || !group->incoming || !group->outgoing))) {
+		setup->problem = "there is no memory left";
 		return;
 	}
-	find_ranks(s);
-	for (int i = 0; i < g->nnodes; i++) {
-		const struct offer *offer = offer_of(s, s->leaders[i]);
+	locate_ranks(setup);
+	for (int i = 0; i < group->nnodes; i++) {
+		const struct segment_info *segment_info = segment_of(setup, setup->leaders[i]);
 
-		if (s->leaders[i] == s->rank)
-			g->node = i;
-		g->nodes[i] = (struct mca_coll_tupleq_node){
-			.leader = find_peer(s, s->leaders[i]),
-			.addr = offer->addr,
-			.key = offer->key,
-			.mark = offer->mark,
+		if (setup->leaders[i] == setup->rank)
+			group->node = i;
+		group->nodes[i] = (struct mca_coll_tupleq_node){
+			.leader = find_peer(setup, setup->leaders[i]),
+			.addr = segment_info->addr,
+			.key = segment_info->key,
+			.notice = segment_info->notice,
 		};
 	}
-	g->barrier.nsteps =
+	group->barrier.nsteps =
 		mca_coll_tupleq_schedule((enum mca_coll_tupleq_pattern)mca_coll_tupleq.pattern,
-					 g->nnodes, g->node, g->barrier.steps);
-	g->reduction.nsteps =
-		mca_coll_tupleq_schedule(TUPLEQ_DOUBLING, g->nnodes, g->node, g->reduction.steps);
+					 group->nnodes, group->node, group->barrier.steps);
+	group->reduction.nsteps = mca_coll_tupleq_schedule(TUPLEQ_DOUBLING, group->nnodes,
+							   group->node, group->reduction.steps);
 }
 
-static void connect_path(const struct mca_coll_tupleq_group *g,
+static void connect_path(const struct mca_coll_tupleq_group *group,
 			 const struct mca_coll_tupleq_path *path)
 {
 	for (int i = 0; i < path->nsteps; i++) {
 		if (path->steps[i].to >= 0)
-			tq_peer_connect(g->nodes[path->steps[i].to].leader);
+			tq_peer_connect(group->nodes[path->steps[i].to].leader);
 		if (path->steps[i].from >= 0)
-			tq_peer_connect(g->nodes[path->steps[i].from].leader);
+			tq_peer_connect(group->nodes[path->steps[i].from].leader);
 	}
 }
 
-/* With all that are waited for, so that their death is noticed. */
-static void connect_all(const struct mca_coll_tupleq_group *g)
+/* Connects to each process that this one may wait for, so that its failure is noticed. */
+static void connect_all(const struct mca_coll_tupleq_group *group)
 {
 	struct mca_coll_tupleq_path trees;
 
-	if (g->me) {
-		tq_peer_connect(g->local[0]);
+	if (group->local_rank) {
+		tq_peer_connect(group->local_peers[0]);
 		return;
 	}
-	for (int i = 1; i < g->shape.nlocal; i++)
-		tq_peer_connect(g->local[i]);
-	connect_path(g, &g->barrier);
-	connect_path(g, &g->reduction);
-	/* Those on all trees. */
-	trees.nsteps =
-		mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, g->nnodes, g->node, trees.steps);
-	connect_path(g, &trees);
+	for (int i = 1; i < group->shape.nlocal; i++)
+		tq_peer_connect(group->local_peers[i]);
+	connect_path(group, &group->barrier);
+	connect_path(group, &group->reduction);
+	/* The edges of trees, whatever their root, are among these. */
+	trees.nsteps = mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, group->nnodes, group->node,
+						trees.steps);
+	connect_path(group, &trees);
 }
 
-static int share_verdict(struct mca_coll_tupleq_setup *s)
+static int share_verdict(struct mca_coll_tupleq_setup *setup)
 {
 	bool mine;
 
-	attach(s);
-	if (!s->problem && !s->c->group.me)
-		find_nodes(s);
-	mine = !s->problem;
-	return share(s, &mine, sizeof(mine));
+	attach(setup);
+	if (!setup->problem && !setup->module->group.local_rank)
+		find_nodes(setup);
+	mine = !setup->problem;
+	return start_exchange(setup, &mine, sizeof(mine));
 }
 
-static bool all_agree(const struct mca_coll_tupleq_setup *s)
+static bool all_agree(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < s->size; i++) {
-		if (!*(const bool *)mca_coll_tupleq_exchange_of(&s->exchange[VERDICTS], i))
+	for (int i = 0; i < setup->size; i++) {
+		if (!*(const bool *)mca_coll_tupleq_exchange_of(&setup->exchange[VERDICTS], i))
 			return false;
 	}
 	return true;
 }
 
-static void free_setup(struct mca_coll_tupleq_setup *s)
+static void free_setup(struct mca_coll_tupleq_setup *setup)
 {
 	for (int i = 0; i < EXCHANGES; i++)
-		mca_coll_tupleq_exchange_end(&s->exchange[i]);
-	free(s->leaders);
-	free(s->places);
-	free(s);
+		mca_coll_tupleq_exchange_end(&setup->exchange[i]);
+	free(setup->leaders);
+	free(setup->processes);
+	free(setup);
 }
 
 /* ---- the three exchanges ---- */
 
-/* From this one on: nobody shall wait for us. */
+/* Refuses the exchanges from `stage` on, so that no process waits for this one. */
 static void refuse(ompi_communicator_t *comm, int stage)
 {
 	for (; stage < EXCHANGES; stage++)
 		mca_coll_tupleq_exchange_refuse(comm, tag_of(stage), 1);
 }
 
-int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *c)
+int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *module)
 {
-	struct mca_coll_tupleq_setup *s = calloc(1, sizeof(*s));
+	struct mca_coll_tupleq_setup *setup = calloc(1, sizeof(*setup));
 	int rc = -ENOMEM;
 
-	if (!s) {
-		refuse(c->comm, CARDS);
+	if (!setup) {
+		refuse(module->comm, ENDPOINTS);
 		return rc;
 	}
-	s->c = c;
-	s->size = ompi_comm_size(c->comm);
-	s->rank = ompi_comm_rank(c->comm);
-	s->stage = CARDS;
-	s->places = calloc((size_t)s->size, sizeof(*s->places));
-	s->leaders = calloc((size_t)s->size, sizeof(*s->leaders));
-	if (s->places && s->leaders)
-		rc = share_cards(s);
+	setup->module = module;
+	setup->size = ompi_comm_size(module->comm);
+	setup->rank = ompi_comm_rank(module->comm);
+	setup->stage = ENDPOINTS;
+	setup->processes = calloc((size_t)setup->size, sizeof(*setup->processes));
+	setup->leaders = calloc((size_t)setup->size, sizeof(*setup->leaders));
+	if (setup->processes && setup->leaders)
+		rc = share_endpoint(setup);
 	else
-		refuse(c->comm, CARDS);
+		refuse(module->comm, ENDPOINTS);
 	if (rc) {
-		free_setup(s);
+		free_setup(setup);
 		return rc;
 	}
-	c->setup = s;
-	mca_coll_tupleq_set_state(c, TUPLEQ_SETTING);
+	module->setup = setup;
+	mca_coll_tupleq_set_state(module, TUPLEQ_SETTING_UP);
 	return 0;
 }
 
-/* All have given what belongs to the stage. 1: that settles it; 0: the next has begun; -errno. */
-static int next_stage(struct mca_coll_tupleq_setup *s, bool *agreed)
+/* Evaluates the stage's exchange and starts the next one. Returns 1 if the result of the set-up is
+ * known, 0 if it isn't yet, or -errno. */
+static int next_stage(struct mca_coll_tupleq_setup *setup, bool *agreed)
 {
-	switch (s->stage) {
-	case CARDS:
-		if (!all_have_cards(s))
+	switch (setup->stage) {
+	case ENDPOINTS:
+		if (!all_have_endpoints(setup))
 			return 1;
-		s->stage = OFFERS;
-		return share_offers(s);
-	case OFFERS:
-		if (!all_have_offers(s))
+		setup->stage = SEGMENTS;
+		return share_segment(setup);
+	case SEGMENTS:
+		if (!all_have_segments(setup))
 			return 1;
-		s->stage = VERDICTS;
-		return share_verdict(s);
+		setup->stage = VERDICTS;
+		return share_verdict(setup);
 	default:
-		*agreed = all_agree(s);
+		*agreed = all_agree(setup);
 		return 1;
 	}
 }
 
-static void settle(struct mca_coll_tupleq_setup *s, bool agreed)
+static void settle(struct mca_coll_tupleq_setup *setup, bool agreed)
 {
-	struct mca_coll_tupleq_module *c = s->c;
-	struct mca_coll_tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_module *module = setup->module;
+	struct mca_coll_tupleq_group *group = &module->group;
 
-	if (s->problem)
-		mca_coll_tupleq_say(c->comm, "%s", s->problem);
+	if (setup->problem)
+		mca_coll_tupleq_verbose(module->comm, "%s", setup->problem);
 	if (agreed) {
-		g->calls = mca_coll_tupleq_call_of(g->segment, &g->shape, g->me, 0);
-		connect_all(g);
-		mca_coll_tupleq_say(c->comm, "%d nodes, %d processes on this one; %s", g->nnodes,
-				    g->shape.nlocal, tq_device_text(s->ep));
+		group->calls = mca_coll_tupleq_call_of(group->segment, &group->shape,
+						       group->local_rank, 0);
+		connect_all(group);
+		mca_coll_tupleq_verbose(module->comm, "%d nodes, %d processes on this one; %s",
+					group->nnodes, group->shape.nlocal,
+					tq_device_text(setup->ep));
 	} else {
-		mca_coll_tupleq_teardown(c);
-		mca_coll_tupleq_say(c->comm,
-				    "not every process can take part: barriers are messages, and "
-				    "other components do the other collectives");
+		mca_coll_tupleq_teardown(module);
+		mca_coll_tupleq_verbose(
+			module->comm, "not every process can take part: barriers are messages, and "
+				      "other components do the other collectives");
 	}
 	if (agreed)
-		mca_coll_tupleq_watch_add(c);
-	mca_coll_tupleq_set_state(c, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
+		mca_coll_tupleq_mismatch_add(module);
+	mca_coll_tupleq_set_state(module, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 
-int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *c)
+int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *module)
 {
-	struct mca_coll_tupleq_setup *s = c->setup;
+	struct mca_coll_tupleq_setup *setup = module->setup;
 	bool agreed = false;
 	int rc;
 
 	do {
-		rc = mca_coll_tupleq_exchange_poll(&s->exchange[s->stage]);
+		rc = mca_coll_tupleq_exchange_poll(&setup->exchange[setup->stage]);
 		if (rc > 0)
-			rc = next_stage(s, &agreed);
+			rc = next_stage(setup, &agreed);
 		else if (!rc)
 			return 0;
 	} while (!rc);
 	if (rc > 0)
-		settle(s, agreed);
+		settle(setup, agreed);
 	else
-		refuse(c->comm, (int)s->stage + 1);
-	free_setup(s);
-	c->setup = NULL;
+		refuse(module->comm, (int)setup->stage + 1);
+	free_setup(setup);
+	module->setup = NULL;
 	return rc;
 }
 
-void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *c)
+void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *module)
 {
-	struct mca_coll_tupleq_group *g = &c->group;
+	struct mca_coll_tupleq_group *group = &module->group;
 
-	/* All that was written to us was waited for; but where that failed, more may come, and it
-	 * needs the memory. */
-	if (c->failed && g->mr)
-		tq_mr_abandon(g->ep, g->mr);
-	else if (g->mr)
-		tq_mr_deregister(g->mr);
-	if (g->segment && !(c->failed && g->mr))
-		mca_coll_tupleq_segment_detach(g->segment);
-	mca_coll_tupleq_mark_give_back(&g->mark);
-	free(g->words);
-	free(g->other);
-	free(g->sum);
-	free(g->where);
-	free(g->nodes);
-	free(g->local);
-	memset(g, 0, sizeof(*g));
+	/* Each write to this process has been awaited, unless the communicator failed: then more
+	 * writes may come, so the memory must stay registered. */
+	if (module->failed && group->mr)
+		tq_mr_abandon(group->ep, group->mr);
+	else if (group->mr)
+		tq_mr_deregister(group->mr);
+	if (group->segment && !(module->failed && group->mr))
+		mca_coll_tupleq_segment_detach(group->segment);
+	mca_coll_tupleq_notice_release(&group->notice);
+	free(group->outgoing);
+	free(group->incoming);
+	free(group->accumulator);
+	free(group->locations);
+	free(group->nodes);
+	free(group->local_peers);
+	memset(group, 0, sizeof(*group));
 }

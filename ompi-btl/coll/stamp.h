@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process's description of the operation that it is in, so that others notice if theirs is
- * another one: in 32 bits the kind, the bytes, and the ends of the root's and the operation's
- * numbers. No MPI in it.
+ * The stamp of an operation: 32 bits that hold its kind, its length and the low bits of its root
+ * and of its number. Processes send it along, and a receiver whose stamp differs is in another
+ * operation. Independent of MPI.
  */
 #ifndef TUPLEQ_COLL_STAMP_H
 #define TUPLEQ_COLL_STAMP_H
@@ -14,14 +14,16 @@
 enum mca_coll_tupleq_kind {
 	TUPLEQ_BARRIER,
 	TUPLEQ_ALLREDUCE,
-	TUPLEQ_BCAST, /* from here on nobody waits for all others */
+	TUPLEQ_BCAST, /* this kind and later ones are rooted: they don't synchronize */
 	TUPLEQ_REDUCE
 };
 
-/* Never 0: the highest bit is set. */
+/* The bits of the length. */
 #define TUPLEQ_STAMP_LEN (UINT32_C(0x1fff) << 16)
 
-/* `len`: up to 4096. */
+/* Returns the stamp of an operation on at most 4096 bytes. The highest bit is set, so no stamp is
+ * 0.
+ */
 static inline uint32_t mca_coll_tupleq_stamp(enum mca_coll_tupleq_kind kind, size_t len, int root,
 					     uint64_t number)
 {
@@ -29,23 +31,24 @@ static inline uint32_t mca_coll_tupleq_stamp(enum mca_coll_tupleq_kind kind, siz
 	       ((uint32_t)root & 0xff) << 8 | ((uint32_t)number & 0xff);
 }
 
-/* The stamp of the same operation whose processes differ in their lengths: there are no data. */
+/* Returns the stamp of an operation whose processes differ in their lengths: no data come with it.
+ */
 static inline uint32_t mca_coll_tupleq_stamp_void(uint32_t stamp)
 {
 	return stamp | TUPLEQ_STAMP_LEN;
 }
 
-/* Bytes of data that come with it. */
+/* Returns how many bytes of data come with a stamp. */
 static inline size_t mca_coll_tupleq_stamp_bytes(uint32_t stamp)
 {
 	return (stamp & TUPLEQ_STAMP_LEN) == TUPLEQ_STAMP_LEN ? 0
 							      : (stamp & TUPLEQ_STAMP_LEN) >> 16;
 }
 
-/* Do they differ in the length alone? */
-static inline bool mca_coll_tupleq_stamps_fit(uint32_t a, uint32_t b)
+/* Returns true if two stamps are equal but for their lengths. */
+static inline bool mca_coll_tupleq_stamps_fit(uint32_t one, uint32_t other)
 {
-	return !((a ^ b) & ~TUPLEQ_STAMP_LEN);
+	return !((one ^ other) & ~TUPLEQ_STAMP_LEN);
 }
 
 #endif

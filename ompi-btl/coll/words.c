@@ -3,14 +3,15 @@
 
 #include <string.h>
 
-/* Whole words have a loop of their own: their four bytes are then moved by one instruction. */
+/* Whole words have a loop of their own, so that the compiler moves their four bytes by one
+ * instruction. */
 void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp)
 {
 	const uint64_t high = (uint64_t)stamp << 32;
 	const unsigned char *from = data;
 	uint32_t piece;
 
-	*words = high; /* of no data */
+	*words = high; /* a message without data */
 
 	for (; len >= sizeof(piece); words++, from += sizeof(piece), len -= sizeof(piece)) {
 		memcpy(&piece, from, sizeof(piece));
@@ -23,14 +24,14 @@ void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, ui
 	}
 }
 
-bool mca_coll_tupleq_words_here(const uint64_t *words, size_t len, size_t *got)
+bool mca_coll_tupleq_words_arrived(const uint64_t *words, size_t len, size_t *arrived)
 {
 	size_t n = mca_coll_tupleq_words_size(len) / sizeof(*words);
 
-	/* acquire: what the writer had seen before is seen after this. */
-	while (*got < n && __atomic_load_n(&words[*got], __ATOMIC_ACQUIRE))
-		++*got;
-	return *got == n;
+	/* acquire: this process sees all that the writer saw before it wrote the word. */
+	while (*arrived < n && __atomic_load_n(&words[*arrived], __ATOMIC_ACQUIRE))
+		++*arrived;
+	return *arrived == n;
 }
 
 void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len)

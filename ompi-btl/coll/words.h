@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data as words that each say that they are there: of an RDMA write nothing but 8 aligned bytes is
- * known to appear together, so each word has 4 bytes of data and a stamp that isn't 0 (stamp.h).
- * The reader leaves zeros. Without data there is one word.
+ * Data as stamped words. An RDMA write guarantees only that 8 aligned bytes appear together, so
+ * each word consists of 4 bytes of data and of a stamp that isn't 0 (stamp.h): a word whose stamp
+ * is set has arrived. The reader sets words back to 0. A message without data is one word.
  */
 #ifndef TUPLEQ_COLL_WORDS_H
 #define TUPLEQ_COLL_WORDS_H
@@ -11,24 +11,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that `len` bytes of data take. */
+/* Returns how many bytes the words of `len` bytes of data take. */
 static inline size_t mca_coll_tupleq_words_size(size_t len)
 {
 	return (len + 3 + !len) / 4 * sizeof(uint64_t);
 }
 
+/* Makes stamped words of data. */
 void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp);
 
-/* The first word's stamp; 0: it isn't there yet. */
+/* Returns the stamp of the first word, or 0 if that hasn't arrived. */
 static inline uint32_t mca_coll_tupleq_words_stamp(const uint64_t *words)
 {
 	return (uint32_t)(__atomic_load_n(words, __ATOMIC_ACQUIRE) >> 32);
 }
 
-/* Is all of it there? *got: words that are known to be; 0 at first. */
-bool mca_coll_tupleq_words_here(const uint64_t *words, size_t len, size_t *got);
+/* Returns true if all words have arrived. *arrived counts those that are known to have; it is 0 at
+ * first. */
+bool mca_coll_tupleq_words_arrived(const uint64_t *words, size_t len, size_t *arrived);
 
-/* Takes it out. */
+/* Takes the data out and sets the words to 0. */
 void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len);
 
 #endif

@@ -11,7 +11,7 @@
 #include "log.h"
 #include "pml.h"
 
-/* The library and recent[] together hold a single reference in Open MPI's cache. */
+/* A registration. The library and recent[] together hold one reference in Open MPI's cache. */
 struct registration {
 	mca_rcache_base_registration_t super;
 	struct tq_mr *mr;
@@ -20,26 +20,25 @@ struct registration {
 };
 
 /*
- * Registrations that were used last, by address: a search in Open MPI's tree takes longer than
- * posting a receive.
- *
- * The endpoint's lock protects them, `uses`, `recent` and all of Open MPI's cache.
+ * The registrations that were used last, by address, because a search in Open MPI's tree takes
+ * longer than posting a receive. The endpoint's lock guards this array, the registrations and all
+ * of Open MPI's cache.
  */
 enum { RECENT = 16 };
 static struct registration *recent[RECENT];
 
 /*
- * Memory that was given back to the system since the last look-up. Open MPI's hooks report it in
- * any thread, within free() or within this file's own calls of Open MPI, and before the memory
- * goes. The hook only notes the range. The next look-up, which has the endpoint's lock, takes the
- * registrations in the range out of the cache, before the new owner of the addresses can get one.
- * So Open MPI's cache is used by one thread at a time: its own invalidation would meet the end of a
- * registration's use in another thread.
+ * Memory that the program has returned to the system since the last look-up. Open MPI's hooks
+ * report a range before it is unmapped, in any thread, even within free() or within this file's own
+ * calls of Open MPI. The hook only records the range. The next look-up, which holds the endpoint's
+ * lock, removes the registrations in the range from the cache, before the next owner of the
+ * addresses can look one up. So only one thread at a time uses Open MPI's cache; its own
+ * invalidation would race with the end of a registration's use in another thread.
  *
- * The lock is held for a few instructions, never over a call.
+ * The lock is held for a few instructions and never during a call.
  */
 struct range {
-	uintptr_t base, bound; /* the first byte and the last one */
+	uintptr_t base, bound; /* first byte, last byte */
 };
 enum { FREED = 64 };
 static struct {
@@ -57,22 +56,23 @@ static mca_rcache_base_module_t *rcache;
 static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 
 /*
- * What is sent may be memory that the process itself may only read, as a mapped file. Most isn't,
- * and is received into as well: one registration does for both.
+ * Registers memory for reading and writing, so that one registration serves sends and receives. A
+ * send may be of memory that the process can only read, like a mapped file; that is registered for
+ * reading.
  */
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
-	struct registration *r = (struct registration *)reg;
-	int rc = tq_mr_register(mca_pml_tupleq.ep, base, size, true, &r->mr);
+	struct registration *registration = (struct registration *)reg;
+	int rc = tq_mr_register(mca_pml_tupleq.ep, base, size, true, &registration->mr);
 
 	(void)arg;
 	if (!rc)
 		reg->access_flags = READ_WRITE;
 	else if (rc != -ENOMEM && reg->access_flags == READ)
-		rc = tq_mr_register(mca_pml_tupleq.ep, base, size, false, &r->mr);
-	r->uses = 0;
-	r->recent = false;
-	/* Out of resource: the cache gives up an idle registration and tries again. */
+		rc = tq_mr_register(mca_pml_tupleq.ep, base, size, false, &registration->mr);
+	registration->uses = 0;
+	registration->recent = false;
+	/* With this error the cache evicts an idle registration and tries again. */
 	if (rc == -ENOMEM)
 		return OPAL_ERR_OUT_OF_RESOURCE;
 	return rc ? OPAL_ERROR : OPAL_SUCCESS;
@@ -85,10 +85,10 @@ static int deregister_mem(void *arg, mca_rcache_base_registration_t *reg)
 	return OPAL_SUCCESS;
 }
 
-/* ---- memory that is given back ---- */
+/* ---- memory that is returned to the system ---- */
 
-/* Runs within Open MPI's memory hooks. A thread's stack is given back after ThreadSanitizer has let
- * go of the thread, and nothing that ThreadSanitizer looks at may run then. */
+/* Marks functions that Open MPI's memory hooks call. They aren't instrumented, because a thread's
+ * stack is unmapped after ThreadSanitizer has ended the thread. */
 #define FROM_HOOK __attribute__((no_sanitize("thread")))
 
 FROM_HOOK static void lock_freed(void)
@@ -102,33 +102,33 @@ FROM_HOOK static void unlock_freed(void)
 	atomic_flag_clear_explicit(&freed.lock, memory_order_release);
 }
 
-/* Returns how many bytes are between two ranges; 0: they touch or overlap. */
-FROM_HOOK static uintptr_t gap(const struct range *a, const struct range *b)
+/* Returns how many bytes are between two ranges, or 0 if they touch or overlap. */
+FROM_HOOK static uintptr_t gap(const struct range *one, const struct range *other)
 {
-	if (a->bound < b->base)
-		return b->base - a->bound - 1;
-	return b->bound < a->base ? a->base - b->bound - 1 : 0;
+	if (one->bound < other->base)
+		return other->base - one->bound - 1;
+	return other->bound < one->base ? one->base - other->bound - 1 : 0;
 }
 
-/* Where there is no room for one more range, the nearest one grows, and what lies between will be
- * registered again. */
-FROM_HOOK static void note_freed(struct range range)
+/* Adds a range. If there is no room, the nearest range is extended; the memory in between will then
+ * be registered again. */
+FROM_HOOK static void record_freed(struct range range)
 {
 	unsigned count = atomic_load_explicit(&freed.count, memory_order_relaxed), best = 0;
-	struct range *r = freed.ranges;
+	struct range *ranges = freed.ranges;
 
 	for (unsigned i = 1; i < count; i++)
-		if (gap(&r[i], &range) < gap(&r[best], &range))
+		if (gap(&ranges[i], &range) < gap(&ranges[best], &range))
 			best = i;
-	if (count == 0 || (count < FREED && gap(&r[best], &range) > 0)) {
-		r[count] = range;
+	if (count == 0 || (count < FREED && gap(&ranges[best], &range) > 0)) {
+		ranges[count] = range;
 		atomic_store_explicit(&freed.count, count + 1, memory_order_release);
 		return;
 	}
-	if (range.base < r[best].base)
-		r[best].base = range.base;
-	if (range.bound > r[best].bound)
-		r[best].bound = range.bound;
+	if (range.base < ranges[best].base)
+		ranges[best].base = range.base;
+	if (range.bound > ranges[best].bound)
+		ranges[best].bound = range.bound;
 }
 
 FROM_HOOK static bool next_freed(struct range *range)
@@ -146,27 +146,27 @@ FROM_HOOK static bool next_freed(struct range *range)
 }
 
 /*
- * Called by Open MPI's memory hooks, never with a size of 0. Always OPAL_SUCCESS, as Open MPI ends
- * the job for anything else: a program may give back whatever no pending operation uses, which is
- * more than what no registration covers, and of an mremap() the hooks report the pages that stay,
- * too.
+ * Records a range that Open MPI's memory hooks report; the size is never 0. Returns OPAL_SUCCESS
+ * even if a registration in the range is in use, because Open MPI ends the job for an error. Such a
+ * range may be correct: a registration may cover more than the buffers of pending operations, and
+ * for an mremap() the hooks also report the pages that stay.
  */
 FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
 {
 	struct range range = {(uintptr_t)base, (uintptr_t)base + size - 1};
 
 	(void)module;
-	/* The system refuses to unmap such a range, after the hook. */
+	/* The system will refuse to unmap a range that wraps. */
 	if (range.bound < range.base)
 		range.bound = UINTPTR_MAX;
 	lock_freed();
-	note_freed(range);
+	record_freed(range);
 	unlock_freed();
-	mca_pml_tupleq_gpu_forget(range.base, range.bound);
+	mca_pml_tupleq_gpu_invalidate(range.base, range.bound);
 	return OPAL_SUCCESS;
 }
 
-/* Returns whether the hooks have reported a page. There are no registrations yet. */
+/* Returns true if the hooks have reported a page. Called before there are registrations. */
 static bool is_freed(const void *page)
 {
 	struct range range;
@@ -178,9 +178,9 @@ static bool is_freed(const void *page)
 }
 
 /*
- * Gives pages back by each of the C library's calls. Returns one that Open MPI's hooks don't
- * report, or NULL. They see calls of the C library's functions, but an allocator may have functions
- * of its own in front of these, as tcmalloc does.
+ * Returns pages to the system by each of the C library's calls. Returns the name of a call that
+ * Open MPI's hooks don't report, or NULL. The hooks intercept the functions of the C library, but
+ * an allocator may replace these, as tcmalloc does.
  */
 static const char *unreported_call(void)
 {
@@ -203,7 +203,7 @@ static const char *unreported_call(void)
 	return call;
 }
 
-/* ---- registrations at hand ---- */
+/* ---- recent registrations ---- */
 
 static struct registration **slot_of(const void *addr)
 {
@@ -212,86 +212,87 @@ static struct registration **slot_of(const void *addr)
 	return &recent[(page ^ page >> 4 ^ page >> 8) % RECENT];
 }
 
-static void give_back(struct registration *r)
+static void release_registration(struct registration *registration)
 {
-	rcache->rcache_deregister(rcache, &r->super);
+	rcache->rcache_deregister(rcache, &registration->super);
 }
 
-static void empty(struct registration **slot)
+static void clear_slot(struct registration **slot)
 {
-	struct registration *r = *slot;
+	struct registration *registration = *slot;
 
 	*slot = NULL;
-	if (!r)
+	if (!registration)
 		return;
-	r->recent = false;
-	if (!r->uses)
-		give_back(r);
+	registration->recent = false;
+	if (!registration->uses)
+		release_registration(registration);
 }
 
-/* Forgets the registrations at hand in a range. Returns whether there were any. */
-static bool forget(struct range range)
+/* Removes the recent registrations in a range. Returns true if there were any. */
+static bool clear_recent(struct range range)
 {
 	bool any = false;
 
 	for (int i = 0; i < RECENT; i++) {
-		const struct registration *r = recent[i];
+		const struct registration *registration = recent[i];
 
-		if (!r || (uintptr_t)r->super.base > range.bound ||
-		    (uintptr_t)r->super.bound < range.base)
+		if (!registration || (uintptr_t)registration->super.base > range.bound ||
+		    (uintptr_t)registration->super.bound < range.base)
 			continue;
-		empty(&recent[i]);
+		clear_slot(&recent[i]);
 		any = true;
 	}
 	return any;
 }
 
-static bool forget_all(void)
+static bool clear_all_recent(void)
 {
-	return forget((struct range){0, UINTPTR_MAX});
+	return clear_recent((struct range){0, UINTPTR_MAX});
 }
 
-static void keep(struct registration *r, struct registration **slot)
+static void put_recent(struct registration *registration, struct registration **slot)
 {
-	if (r->recent)
+	if (registration->recent)
 		return;
-	empty(slot);
-	*slot = r;
-	r->recent = true;
+	clear_slot(slot);
+	*slot = registration;
+	registration->recent = true;
 }
 
 static struct registration *find_recent(struct registration *const *slot, const unsigned char *addr,
 					size_t len, bool write)
 {
-	struct registration *r = *slot;
+	struct registration *registration = *slot;
 
-	if (r && r->super.base <= addr && addr + len - 1 <= r->super.bound &&
-	    (!write || r->super.access_flags == READ_WRITE))
-		return r;
+	if (registration && registration->super.base <= addr &&
+	    addr + len - 1 <= registration->super.bound &&
+	    (!write || registration->super.access_flags == READ_WRITE))
+		return registration;
 	return NULL;
 }
 
 /* ---- Open MPI's cache ---- */
 
 /*
- * Takes what is registered of a range out of the cache. A registration in use stays as it is until
- * its last use ends, but no look-up finds it any more.
+ * Removes the registrations in a range from the cache. A registration in use stays valid until its
+ * last use ends, but no look-up finds it.
  *
- * Open MPI's function refuses a range that begins where a registration in use does, and leaves the
- * rest of the range alone then; and it takes the neighbours of a range for a part of it. As
- * registrations consist of whole pages, the range may lack its first byte and its last one, by
- * which neither happens.
+ * Open MPI's function refuses a range that begins where a registration in use begins, and then
+ * doesn't handle the rest of the range. It also counts registrations that are adjacent to the
+ * range. Neither happens if the range lacks its first byte and its last one, which is harmless
+ * because registrations consist of whole pages.
  */
 static void invalidate(struct range range)
 {
 	const uintptr_t page = (uintptr_t)opal_getpagesize();
 	uintptr_t base = range.base & ~(page - 1), bound = range.bound | (page - 1);
 
-	forget((struct range){base, bound});
+	clear_recent((struct range){base, bound});
 	invalidate_registrations(rcache, (void *)(base + 1), bound - base - 1);
 }
 
-/* Returns whether any memory was given back since the last call. */
+/* Returns true if memory has been returned to the system since the last call. */
 static bool invalidate_freed(void)
 {
 	struct range range;
@@ -303,75 +304,75 @@ static bool invalidate_freed(void)
 	return true;
 }
 
-/* Returns a registration of Open MPI's cache, which makes one if it has none, or NULL. */
+/* Returns a registration from Open MPI's cache, which creates one if it has none, or NULL. */
 static struct registration *look_up(void *addr, size_t len, bool write)
 {
 	mca_rcache_base_registration_t *reg;
-	struct registration *r;
+	struct registration *registration;
 	int rc;
 
-	/* If the cache can't make another registration, it gives up idle ones. To the cache those
-	 * at hand aren't idle. */
+	/* If the cache can't create a registration, it evicts idle ones. The recent registrations
+	 * aren't idle to the cache. */
 	do
 		rc = rcache->rcache_register(rcache, addr, len, 0, write ? READ_WRITE : READ, &reg);
-	while (rc == OPAL_ERR_OUT_OF_RESOURCE && forget_all());
+	while (rc == OPAL_ERR_OUT_OF_RESOURCE && clear_all_recent());
 	if (rc != OPAL_SUCCESS)
 		return NULL;
-	r = (struct registration *)reg;
-	if (r->uses || r->recent)
-		give_back(r);
-	return r;
+	registration = (struct registration *)reg;
+	if (registration->uses || registration->recent)
+		release_registration(registration);
+	return registration;
 }
 
 static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, void **cookie)
 {
-	struct registration **slot = slot_of(addr), *r = NULL;
+	struct registration **slot = slot_of(addr), *registration = NULL;
 
 	(void)arg;
 	if (!rcache)
 		return NULL;
-	/* Open MPI's cache deregisters in its next look-up what was idle: after an invalidation
-	 * that is this one. */
+	/* After an invalidation the look-up must go to Open MPI's cache, which deregisters the idle
+	 * registrations then. */
 	if (!invalidate_freed())
-		r = find_recent(slot, addr, len, write);
-	if (!r) {
-		r = look_up(addr, len, write);
-		if (!r)
+		registration = find_recent(slot, addr, len, write);
+	if (!registration) {
+		registration = look_up(addr, len, write);
+		if (!registration)
 			return NULL;
-		keep(r, slot);
+		put_recent(registration, slot);
 	}
-	r->uses++;
-	*cookie = r;
-	return r->mr;
+	registration->uses++;
+	*cookie = registration;
+	return registration->mr;
 }
 
 static void cache_put(void *arg, void *cookie)
 {
-	struct registration *r = cookie;
+	struct registration *registration = cookie;
 
 	(void)arg;
-	/* tq_close() drops operations when the cache is gone, with its registrations. */
+	/* tq_close() ends operations after the cache, with its registrations, has been closed. */
 	if (!rcache)
 		return;
-	if (--r->uses || r->recent)
+	if (--registration->uses || registration->recent)
 		return;
-	if (r->super.flags & MCA_RCACHE_FLAGS_INVALID)
-		tq_mr_count_outdated(r->mr);
-	give_back(r);
+	if (registration->super.flags & MCA_RCACHE_FLAGS_INVALID)
+		tq_mr_count_outdated(registration->mr);
+	release_registration(registration);
 }
 
-/* ---- */
+/* ---- opening and closing ---- */
 
 /*
- * Returns whether the hooks report all memory that is given back. Otherwise no registration may be
- * found again, not even while it is in use, so there is no cache.
+ * Returns true if the hooks report all memory that is returned to the system. Otherwise a look-up
+ * could find a registration of memory that is gone, so there is no cache.
  */
-static bool hears_all(void)
+static bool hooks_report_all(void)
 {
 	char text[128];
 	const char *call;
 
-	/* By now Open MPI has decided what was left to it. */
+	/* Open MPI has chosen the values of these by now if the user hasn't. */
 	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline)
 		return false;
 	call = unreported_call();
@@ -400,11 +401,11 @@ const struct tq_mr_cache *mca_pml_tupleq_cache_open(void)
 		return NULL;
 	invalidate_registrations = rcache->rcache_invalidate_range;
 	rcache->rcache_invalidate_range = invalidate_range;
-	if (!hears_all()) {
+	if (!hooks_report_all()) {
 		mca_pml_tupleq_cache_close();
 		return NULL;
 	}
-	mca_pml_tupleq_gpu_remember();
+	mca_pml_tupleq_gpu_cache_pages();
 	return &cache;
 }
 
@@ -414,7 +415,7 @@ void mca_pml_tupleq_cache_close(void)
 
 	if (!module)
 		return;
-	forget_all();
+	clear_all_recent();
 	mca_rcache_base_module_destroy(module);
 	rcache = NULL;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Registrations of user buffers, kept by Open MPI's cache, which its memory hooks keep honest. */
+/* The cache of registrations of user buffers: Open MPI's cache, invalidated by its memory hooks. */
 #ifndef TUPLEQ_PML_CACHE_H
 #define TUPLEQ_PML_CACHE_H
 
 #include <tupleq/tupleq.h>
 
-/* For tq_open(); NULL: there is no cache (the library then registers by itself). */
+/* Opens the cache for tq_open(). Returns NULL if there is none: the library then registers the
+ * buffer of each message. */
 const struct tq_mr_cache *mca_pml_tupleq_cache_open(void);
 
-/* Drops all registrations. Nothing may be under way; the endpoint is still there. */
+/* Ends all registrations. Called when no operation is under way, before the endpoint is closed. */
 void mca_pml_tupleq_cache_close(void);
 
 #endif

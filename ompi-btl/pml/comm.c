@@ -25,7 +25,7 @@ static unsigned ctx_flags(uint32_t assertions)
 
 static int add_comm(ompi_communicator_t *comm)
 {
-	/* Of an intercommunicator, the other side; else the communicator's own group. */
+	/* The remote group is the communicator's own group, except in an intercommunicator. */
 	int n = ompi_group_size(comm->c_remote_group), i, rc = OMPI_SUCCESS;
 	struct tq_peer **peers = calloc(n, sizeof(struct tq_peer *));
 	struct mca_pml_comm_t *pc = calloc(1, sizeof(*pc));
@@ -47,8 +47,9 @@ static int add_comm(ompi_communicator_t *comm)
 		char text[160];
 
 		snprintf(text, sizeof(text),
-			 "Open MPI gave two communicators the context id %u (were they made by "
-			 "several threads or nonblocking calls at once?).",
+			 "Open MPI gave two communicators the context id %u. Several threads or "
+			 "nonblocking calls may have created them at once: create them one after "
+			 "the other.",
 			 series_context_id(comm));
 		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, text);
 	}
@@ -80,8 +81,8 @@ int mca_pml_tupleq_del_comm(ompi_communicator_t *comm)
 {
 	struct mca_pml_comm_t *pc = comm->c_pml_comm;
 
-	/* MPI_Finalize ends these first, and then all others that there are: also those that the
-	 * user has freed, and that are there for operations under way. */
+	/* MPI_Finalize ends the predefined communicators first, and then all others, even those
+	 * that the user has freed and that operations under way still reference. */
 	if (series_is_predefined(comm))
 		mca_pml_tupleq.finalizing = true;
 	if (!pc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component: its parameters, its choice, its life. */
+/* The component: its parameters, its selection, and opening and closing the endpoint. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 
 struct mca_pml_tupleq mca_pml_tupleq;
 
-/* As the user gave it. */
+/* The parameter as the user gave it. */
 static const char *priority_text = "5";
 
 static int component_register(void)
@@ -25,16 +25,17 @@ static int component_register(void)
 
 	rc = mca_base_component_var_register(version, "priority",
 					     "Priority of this component (0 to 100) among those "
-					     "that Open MPI tries; ob1 has 20.",
+					     "that Open MPI tries; ob1 has 20",
 					     MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_3,
 					     MCA_BASE_VAR_SCOPE_READONLY, &priority_text);
 	if (rc < 0)
 		return rc;
 	mca_pml_tupleq.stats = false;
 	rc = mca_base_component_var_register(version, "stats",
-					     "At the end of the job rank 0 prints how much the HCA "
-					     "has matched, which tuples, and "
-					     "what fell back and why.",
+					     "If true, rank 0 reports at the end of the job which "
+					     "share of the messages the HCA matched, the busiest "
+					     "tuples, and why other messages were matched by "
+					     "software",
 					     MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_2,
 					     MCA_BASE_VAR_SCOPE_READONLY, &mca_pml_tupleq.stats);
 	if (rc < 0)
@@ -43,7 +44,7 @@ static int component_register(void)
 	return rc == OPAL_SUCCESS ? mca_pml_tupleq_pvars_register() : rc;
 }
 
-/* Is this component named in --mca pml, rather than tried because it is there? */
+/* Returns true if the user has named this component in --mca pml. */
 static bool asked_for(void)
 {
 	int var = mca_base_var_find("ompi", "pml", NULL, NULL);
@@ -73,7 +74,7 @@ static void explain(const char *why, bool no_device)
 		"  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n";
 	char text[2048];
 
-	/* The other processes of a host mostly have the same to say, which needs no second page. */
+	/* The other processes of a host mostly have the same problem: a line suffices. */
 	if (!series_is_first_on_host()) {
 		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, why);
 		return;
@@ -84,8 +85,8 @@ static void explain(const char *why, bool no_device)
 	mca_pml_tupleq_explain(text);
 }
 
-/* 0, or a negative number with the reason in mca_pml_tupleq.open_error; -ENODEV: no adapter will
- * do. */
+/* Opens the endpoint. Returns 0, or a negative number with the reason in mca_pml_tupleq.open_error;
+ * -ENODEV: no adapter is suitable. */
 static int open_endpoint(void)
 {
 	struct tq_job job = {
@@ -144,7 +145,7 @@ static int publish_address(void)
 
 static void close_endpoint(void)
 {
-	/* Registrations go before what they are made on, and after their last use. */
+	/* Registrations end after their last use and before the endpoint. */
 	tq_flush(mca_pml_tupleq.ep);
 	mca_pml_tupleq_cache_close();
 	mca_pml_tupleq_pvars_keep();
@@ -178,7 +179,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 	return &mca_pml_tupleq_module;
 }
 
-/* Called when this component has been chosen. */
+/* Called when Open MPI has selected this component. */
 static int enable(bool on)
 {
 	int rc;
@@ -196,7 +197,7 @@ static int enable(bool on)
 	return mca_pml_tupleq.stats ? mca_pml_tupleq_report_open() : OMPI_SUCCESS;
 }
 
-/* Called for each component that gave a module, also for one that wasn't chosen. */
+/* Called for each component that returned a module, selected or not. */
 static int component_finalize(void)
 {
 	if (!mca_pml_tupleq.ep)
@@ -237,7 +238,8 @@ mca_pml_base_module_t mca_pml_tupleq_module = {
 	SERIES_PML_MODULE,
 	.pml_max_contextid = INT32_MAX,
 	.pml_max_tag = INT32_MAX,
-	.pml_flags = SERIES_PML_FLAGS, /* processes are looked up when a communicator needs them */
+	.pml_flags =
+		SERIES_PML_FLAGS, /* a communicator looks up its processes when it needs them */
 };
 
 mca_pml_base_component_t mca_pml_tupleq_component = {

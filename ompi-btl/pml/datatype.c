@@ -15,7 +15,7 @@ static void position(opal_convertor_t *convertor, uint64_t offset)
 	assert(at == offset);
 }
 
-/* At most `len` bytes, and whole elements only. */
+/* Packs at most `len` bytes, and only whole elements. Returns how many bytes it packed. */
 static size_t pack_elements(struct mca_pml_tupleq_buf *buf, void *to, size_t len)
 {
 	struct iovec iov = {.iov_base = to, .iov_len = len};
@@ -27,8 +27,8 @@ static size_t pack_elements(struct mca_pml_tupleq_buf *buf, void *to, size_t len
 }
 
 /*
- * The convertor doesn't cut an element in two, which the end of a piece may: such an element is
- * packed aside, and what is left of it begins the next piece.
+ * Packs the next `len` bytes. The convertor doesn't split an element, but the end of a piece may:
+ * the element is then packed into `cut`, whose rest begins the next piece.
  */
 static void pack(void *arg, uint64_t offset, void *to, size_t len)
 {
@@ -70,7 +70,7 @@ static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
 	assert(max == len);
 }
 
-/* Appends a piece, or makes the last one longer. false: they are too many. */
+/* Appends a piece, or extends the last one. Returns false if there are too many. */
 static bool add_piece(struct mca_pml_tupleq_buf *buf, const struct iovec *iov, unsigned most)
 {
 	struct tq_piece *last = buf->tq.npieces ? &buf->pieces[buf->tq.npieces - 1] : NULL;
@@ -87,9 +87,9 @@ static bool add_piece(struct mca_pml_tupleq_buf *buf, const struct iovec *iov, u
 }
 
 /*
- * Names the pieces of the message's memory, if they are few. Some that Open MPI tells one by one
- * may be one behind the other; so as not to go through all of a large type, it is asked only for
- * so many.
+ * Lists the pieces of the message's memory if they are few. Pieces that Open MPI lists one by one
+ * may follow one another, so it is asked for more than are allowed, but not for all of a large
+ * type.
  */
 static void find_pieces(struct mca_pml_tupleq_buf *buf, unsigned most)
 {
@@ -130,7 +130,7 @@ int mca_pml_tupleq_buf_init_gaps(struct mca_pml_tupleq_buf *buf, const void *add
 	buf->type = type;
 	buf->tq = (struct tq_buf){.len = len, .ops = &gaps_ops, .arg = buf, .pieces = buf->pieces};
 	most = tq_max_pieces(mca_pml_tupleq.ep, len);
-	/* Elements with gaps are a piece each at least. */
+	/* Each element with gaps is at least one piece. */
 	if (count <= most)
 		find_pieces(buf, most);
 	return OMPI_SUCCESS;
@@ -147,12 +147,12 @@ int mca_pml_tupleq_refuse_gpu(void)
 {
 	static bool said;
 
-	/* A program that goes on after errors may have many of these. */
+	/* Once only: a program that goes on after errors may send many such messages. */
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
 		mca_pml_tupleq_log(
 			NULL, TQ_LOG_ERROR,
-			"A message's buffer lies in a GPU's memory (or in managed memory), which "
-			"TupleQ doesn't support: copy it to the host's memory, or use another PML "
+			"A message's buffer is in a GPU's memory or in managed memory, which "
+			"TupleQ doesn't support. Copy it to the host's memory, or use another PML "
 			"(ucx, for example).");
 	return MPI_ERR_BUFFER;
 }

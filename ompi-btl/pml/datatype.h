@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A user's buffer of a datatype as the library's. */
+/* Buffers of MPI datatypes as buffers of the library. */
 #ifndef TUPLEQ_PML_DATATYPE_H
 #define TUPLEQ_PML_DATATYPE_H
 
@@ -10,15 +10,16 @@
 #include "gpu.h"
 
 /*
- * tq.ops says whether the rest is in use: memory with gaps is gathered and scattered by the adapter
- * if it is a few pieces, else read and written through Open MPI's convertor, and the type is kept
- * until that is over.
+ * A buffer. The fields behind `tq` are in use only if tq.ops is set, which means memory with gaps:
+ * the adapter gathers and scatters it if it consists of a few pieces; otherwise Open MPI's
+ * convertor packs and unpacks it. The type is retained until the operation ends.
  */
 struct mca_pml_tupleq_buf {
 	struct tq_buf tq;
 	ompi_datatype_t *type;
 	opal_convertor_t convertor;
-	/* Of an element that the end of a piece cut: what comes next, cut_len bytes at cut_at. */
+	/* An element that the end of a piece split: its last cut_len bytes, from cut_at, come next.
+	 */
 	size_t cut_at, cut_len;
 	char cut[64];
 	struct tq_piece pieces[TQ_MAX_PIECES];
@@ -29,7 +30,7 @@ int mca_pml_tupleq_buf_init_gaps(struct mca_pml_tupleq_buf *buf, const void *add
 void mca_pml_tupleq_buf_fini_gaps(struct mca_pml_tupleq_buf *buf);
 int mca_pml_tupleq_refuse_gpu(void);
 
-/* Of a message's memory the first piece is asked about. */
+/* Returns true if the first piece of the message's memory is in a GPU's memory. */
 static inline bool mca_pml_tupleq_buf_is_gpu(const void *addr, size_t count,
 					     const ompi_datatype_t *type)
 {
@@ -37,7 +38,8 @@ static inline bool mca_pml_tupleq_buf_is_gpu(const void *addr, size_t count,
 	       type->super.size;
 }
 
-/* Memory without gaps; false: it is not that. */
+/* Initialises a buffer of memory without gaps. Returns false if the memory has gaps or is a GPU's.
+ */
 static inline bool mca_pml_tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
 					    ompi_datatype_t *type)
 {
@@ -52,7 +54,7 @@ static inline bool mca_pml_tupleq_buf_plain(struct tq_buf *buf, const void *addr
 	return true;
 }
 
-/* 0 or an OMPI error. */
+/* Initialises a buffer. Returns 0 or an OMPI error. */
 static inline int mca_pml_tupleq_buf_init(struct mca_pml_tupleq_buf *buf, const void *addr,
 					  size_t count, ompi_datatype_t *type, bool send)
 {

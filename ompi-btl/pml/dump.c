@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Diagnostics of a communicator, for debuggers. */
+/* Prints the state of a communicator, for debugging. */
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 
 /* ---- CUDA ---- */
 
-/* The driver's numbers for what can be asked, and for memory that is not on a GPU. */
+/* The driver's numbers of two attributes, and its type of host memory. */
 enum { CU_MEMORY_TYPE = 2, CU_IS_MANAGED = 8, CU_HOST = 1 };
 
 static int (*cu_pointer_get_attribute)(void *data, int attribute, unsigned long long ptr);
@@ -20,8 +20,8 @@ static bool is_cuda(uintptr_t ptr)
 	unsigned type = 0, managed = 0;
 
 	if (cu_pointer_get_attribute(&type, CU_MEMORY_TYPE, ptr))
-		return false; /* none of its pointers */
-	/* Managed memory moves between host and GPU, also while the adapter would use it. */
+		return false; /* not a pointer of the driver */
+	/* Managed memory moves between host and GPU at any time, even while the adapter uses it. */
 	return type != CU_HOST ||
 	       (!cu_pointer_get_attribute(&managed, CU_IS_MANAGED, ptr) && managed);
 }
@@ -29,13 +29,13 @@ static bool is_cuda(uintptr_t ptr)
 /* ---- ROCm ---- */
 
 /*
- * Its lowest layer is asked: HIP itself would be initialised by that, before the program has said
- * what devices it wants, and would remember an error for each pointer that isn't its own.
+ * Queries go to ROCm's lowest layer. HIP would initialise itself before the program has chosen its
+ * devices, and would record an error for each pointer that isn't its own.
  */
 enum { HSA_UNKNOWN = 0, HSA_LOCKED = 2, HSA_AGENT_DEVICE = 17, HSA_GPU = 1 };
 
 struct hsa_pointer_info {
-	uint32_t size; /* of this struct, as its user knows it */
+	uint32_t size; /* of this struct, as the caller declares it */
 	int type;
 	void *agent_base, *host_base;
 	size_t bytes;
@@ -53,7 +53,7 @@ static bool is_rocm(uintptr_t ptr)
 	struct hsa_pointer_info info = {.size = sizeof(info)};
 	int device = 0;
 
-	/* An error where nothing is initialised: nobody has such memory. */
+	/* An error if the runtime isn't initialised: no GPU memory exists then. */
 	if (hsa_pointer_info((const void *)ptr, &info, NULL, NULL, NULL))
 		return false;
 	/* The program's own memory may be locked for the GPU. */
@@ -62,7 +62,7 @@ static bool is_rocm(uintptr_t ptr)
 	return !hsa_agent_get_info(info.owner, HSA_AGENT_DEVICE, &device) && device == HSA_GPU;
 }
 
-/* ---- which of them is there ---- */
+/* ---- the libraries that the program has loaded ---- */
 
 static const struct library {
 	const char *name;
@@ -70,7 +70,7 @@ static const struct library {
 		const char *name;
 		void *fn;
 	} functions[2];
-	bool (*has)(uintptr_t ptr);
+	bool (*is_gpu_pointer)(uintptr_t ptr);
 } libraries[] = {
 	{"libcuda.so.1", {{"cuPointerGetAttribute", &cu_pointer_get_attribute}}, is_cuda},
 	{"libhsa-runtime64.so.1",
@@ -83,8 +83,8 @@ enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
 uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool loaded[LIBRARIES], any; /* of them; read with the lock */
-static bool remembers;
+static bool loaded[LIBRARIES], any_loaded; /* of them; read with the lock */
+static bool caches_pages;
 static unsigned long long loads;
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
@@ -94,7 +94,7 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* What is found stays loaded: the handle is kept. */
+/* Finds the functions of a library that is loaded. Keeps the handle, so that it stays loaded. */
 static bool load(const struct library *library)
 {
 	void *handle = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD), *fn;
@@ -110,7 +110,7 @@ static bool load(const struct library *library)
 	return true;
 }
 
-/* Called with the lock. */
+/* Looks for libraries that have been loaded since the last call. Called with the lock held. */
 static void find_libraries(void)
 {
 	unsigned long long now = 0;
@@ -121,40 +121,40 @@ static void find_libraries(void)
 	loads = now;
 	for (int i = 0; i < LIBRARIES; i++) {
 		loaded[i] = loaded[i] || load(&libraries[i]);
-		any = any || loaded[i];
+		any_loaded = any_loaded || loaded[i];
 	}
-	if (any)
-		mca_pml_tupleq_gpu_forget(0, UINTPTR_MAX);
+	if (any_loaded)
+		mca_pml_tupleq_gpu_invalidate(0, UINTPTR_MAX);
 }
 
-bool mca_pml_tupleq_gpu_ask(const void *addr)
+bool mca_pml_tupleq_gpu_query(const void *addr)
 {
 	uintptr_t ptr = (uintptr_t)addr, page = ptr >> TUPLEQ_PAGE_BITS;
-	bool ask[LIBRARIES], is_gpu = false;
+	bool queries[LIBRARIES], is_gpu = false;
 
 	pthread_mutex_lock(&lock);
 	find_libraries();
 	for (int i = 0; i < LIBRARIES; i++)
-		ask[i] = loaded[i];
-	if (remembers && !any)
+		queries[i] = loaded[i];
+	if (caches_pages && !any_loaded)
 		__atomic_store_n(&mca_pml_tupleq_host_pages[page % TUPLEQ_HOST_PAGES], page,
 				 __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&lock);
 	for (int i = 0; i < LIBRARIES && !is_gpu; i++)
-		is_gpu = ask[i] && libraries[i].has(ptr);
+		is_gpu = queries[i] && libraries[i].is_gpu_pointer(ptr);
 	return is_gpu;
 }
 
-void mca_pml_tupleq_gpu_remember(void)
+void mca_pml_tupleq_gpu_cache_pages(void)
 {
 	pthread_mutex_lock(&lock);
-	remembers = true;
+	caches_pages = true;
 	pthread_mutex_unlock(&lock);
 }
 
-/* A thread's stack is unmapped when ThreadSanitizer has let go of the thread. */
-__attribute__((no_sanitize("thread"))) void mca_pml_tupleq_gpu_forget(uintptr_t base,
-								      uintptr_t bound)
+/* Not instrumented: a thread's stack is unmapped after ThreadSanitizer has ended the thread. */
+__attribute__((no_sanitize("thread"))) void mca_pml_tupleq_gpu_invalidate(uintptr_t base,
+									  uintptr_t bound)
 {
 	uintptr_t first = base >> TUPLEQ_PAGE_BITS, last = bound >> TUPLEQ_PAGE_BITS, page;
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Is a buffer in a GPU's memory? The GPU's driver or runtime knows, if the program has loaded it. A
- * program may do so at any time, often with its first call after MPI_Init. So as not to look for it
- * with each message, pages are remembered for which it was not there yet. What a GPU takes later is
- * none of these: its addresses were free then, and pages that are unmapped are forgotten.
+ * Finds out whether a buffer is in a GPU's memory. The GPU's driver or runtime knows, if the
+ * program has loaded it, which may happen at any time, often with its first call after MPI_Init. To
+ * avoid a search with each message, pages are cached as host memory while no such library is
+ * loaded. A GPU allocates only addresses that are free, and the entry of a page that is unmapped is
+ * removed, so no entry becomes wrong.
  */
 #ifndef TUPLEQ_PML_GPU_H
 #define TUPLEQ_PML_GPU_H
@@ -16,15 +17,15 @@
 #define TUPLEQ_PAGE_BITS  12
 #define TUPLEQ_HOST_PAGES 256
 
-/* Numbers of pages of host memory, as long as no GPU's library is loaded; after that none is
- * remembered. */
+/* The cached pages, by number. Empty once a GPU's library is loaded. */
 extern uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
-bool mca_pml_tupleq_gpu_ask(const void *addr);
-/* Pages may be remembered, as each that is unmapped will be forgotten. */
-void mca_pml_tupleq_gpu_remember(void);
-/* From memory hooks: these are unmapped. */
-void mca_pml_tupleq_gpu_forget(uintptr_t base, uintptr_t bound);
+/* Returns true if the address is in a GPU's memory, without a look at the cached pages. */
+bool mca_pml_tupleq_gpu_query(const void *addr);
+/* Starts to cache pages. From now on each range that is unmapped must be reported. */
+void mca_pml_tupleq_gpu_cache_pages(void);
+/* Removes the pages of a range that is unmapped. Called by memory hooks. */
+void mca_pml_tupleq_gpu_invalidate(uintptr_t base, uintptr_t bound);
 
 static inline bool mca_pml_tupleq_is_gpu(const void *addr)
 {
@@ -33,7 +34,7 @@ static inline bool mca_pml_tupleq_is_gpu(const void *addr)
 	if (OPAL_LIKELY(__atomic_load_n(&mca_pml_tupleq_host_pages[page % TUPLEQ_HOST_PAGES],
 					__ATOMIC_RELAXED) == page))
 		return false;
-	return mca_pml_tupleq_gpu_ask(addr);
+	return mca_pml_tupleq_gpu_query(addr);
 }
 
 #endif

@@ -6,15 +6,15 @@
 
 #include "pml.h"
 
-/* Verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
+/* The verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
 static const int verbosity[] = {
 	[TQ_LOG_ERROR] = 0,  [TQ_LOG_WARN] = 0,      [TQ_LOG_INFO] = 10,
 	[TQ_LOG_DEBUG] = 50, [TQ_LOG_WARN_HOST] = 0,
 };
 
-/* Is this process the first of the job on its host to warn? Open MPI's own way to say a thing once
- * (show_help) loses it with some versions of PMIx. The file goes with the job's directory, if there
- * is one. */
+/* Returns true if this process is the first of the job on its host to warn. A file in the job's
+ * directory marks that; Open MPI removes the directory. (show_help, which prints a text once per
+ * job, loses it with some versions of PMIx.) */
 static bool is_first_to_warn(void)
 {
 	char path[4096];
@@ -39,7 +39,7 @@ void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 	(void)arg;
 	if (level == TQ_LOG_WARN_HOST && !is_first_to_warn())
 		return;
-	/* A component that isn't chosen has nothing to complain of: component.c decides. */
+	/* If Open MPI may select another PML, this isn't an error yet: component.c decides. */
 	if (mca_pml_tupleq.opening && level == TQ_LOG_ERROR)
 		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s", text);
 	else if (!verbosity[level])
@@ -54,7 +54,7 @@ void mca_pml_tupleq_explain(const char *text)
 	static const char line[] = "------------------------------------------------------------"
 				   "--------------";
 
-	/* In one piece, so that other processes' output doesn't get in between. */
+	/* One call, so that output of other processes doesn't get in between. */
 	fprintf(stderr, "%s\n%s%s\n", line, text, line);
 }
 

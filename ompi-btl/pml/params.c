@@ -10,13 +10,14 @@
 
 enum { PARAMS_MAX = 128, HELP_MAX = 1024 };
 
-/* Where Open MPI keeps a variable's value. Static: it does so until the component is unloaded. */
+/* The values, which Open MPI keeps here until the component is unloaded. */
 static char *values[PARAMS_MAX];
 static bool is_registered[PARAMS_MAX];
 
 /*
- * All are strings to Open MPI, and the library judges them: of what isn't a number Open MPI would
- * make 0, and what it says itself of other values is lost where several processes say it at once.
+ * Registers a parameter as a string, which the library parses. Open MPI would read a text that
+ * isn't a number as 0, and its own messages about other values get lost if several processes write
+ * them at once.
  */
 static int register_one(const mca_base_component_t *component, unsigned i,
 			const struct tq_param_desc *desc)

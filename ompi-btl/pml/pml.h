@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The component's state, and the functions of its module. */
+/* The state of the component, and the functions of its module. */
 #ifndef TUPLEQ_PML_H
 #define TUPLEQ_PML_H
 
@@ -18,20 +18,21 @@ struct mca_pml_tupleq {
 	struct tq_ep *ep;
 	opal_free_list_t requests;
 	char name[300]; /* "rank 3 on host n1" */
-	bool opening;   /* until tq_open() has returned, errors go to open_error */
+	bool opening;   /* tq_open() runs: its errors go to open_error */
 	char open_error[1024];
 	int priority;
-	bool enabled;    /* chosen: Open MPI uses the module */
-	bool finalizing; /* Open MPI drops communicators, whoever may still have them */
+	bool enabled;    /* Open MPI has selected the module */
+	bool finalizing; /* Open MPI frees all communicators, even those that are still referenced
+			  */
 	bool stats;
 };
 
 extern struct mca_pml_tupleq mca_pml_tupleq;
 
-/* What hangs at a communicator. */
+/* The PML's part of a communicator. */
 struct mca_pml_comm_t {
 	struct tq_ctx *ctx;
-	uint32_t assertions; /* those that ctx knows of */
+	uint32_t assertions; /* those that have been passed to ctx */
 };
 
 int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);
@@ -57,7 +58,7 @@ static inline int mca_pml_tupleq_source(int source)
 
 int mca_pml_tupleq_send(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
 			mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm);
-/* The library's callback: makes the request of an MPI_Isend that doesn't end at once. */
+/* Creates the request of an MPI_Isend that doesn't end at once. Called by the library. */
 void *mca_pml_tupleq_isend_pending(void *user);
 int mca_pml_tupleq_isend(const void *buf, size_t count, ompi_datatype_t *type, int dst, int tag,
 			 mca_pml_base_send_mode_t mode, struct ompi_communicator_t *comm,

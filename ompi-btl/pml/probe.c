@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probes, plain and matched. */
+/* Probes and matched probes. */
 #include <errno.h>
 
 #include "pml.h"
@@ -24,7 +24,7 @@ int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
 	if (rc)
 		set_status(status, &found);
 	else
-		opal_progress(); /* what else there is in a program that does nothing but probe */
+		opal_progress(); /* for programs that call nothing but probes */
 	return OMPI_SUCCESS;
 }
 
@@ -58,7 +58,8 @@ int mca_pml_tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 		opal_progress();
 		return OMPI_SUCCESS;
 	}
-	/* A freed communicator, with its context id, stays until the message is received. */
+	/* The user may free the communicator before the message is received. Its context id must
+	 * not be used again before that. */
 	OBJ_RETAIN(comm);
 	handle->comm = comm;
 	handle->req_ptr = msg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer costs an address from the modex and some memory; connections are the library's to make,
- * on first use. A process stays a peer for as long as it may come back: Open MPI drops and makes
- * anew its own object of a process that is connected, disconnected and connected again.
+ * A peer needs an address from the modex and some memory; the library connects to it on first use.
+ * A process stays a peer while Open MPI may use it again: when processes disconnect and connect
+ * again, Open MPI frees its own object of a process and creates another one.
  */
 #include "procs.h"
 
@@ -31,7 +31,7 @@ void mca_pml_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
 		 opal_get_proc_hostname(&proc->super));
 }
 
-static void say(enum tq_log_level level, const char *name, const char *what)
+static void log_peer(enum tq_log_level level, const char *name, const char *what)
 {
 	char text[512];
 
@@ -48,14 +48,15 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 
 	mca_pml_tupleq_proc_name(proc, name, sizeof(name));
 	if (proc->super.proc_arch != opal_local_arch) {
-		say(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
+		log_peer(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
 		return series_peer_error();
 	}
 	rc = series_modex_recv(&mca_pml_tupleq_component.pmlm_version, proc, &address, &len);
 	if (rc != OPAL_SUCCESS || !len) {
-		say(TQ_LOG_ERROR, name,
-		    "has published no address: it doesn't use pml tupleq (is it asked for "
-		    "everywhere?).");
+		log_peer(TQ_LOG_ERROR, name,
+			 "has published no address, so it doesn't use the PML tupleq. Name it on "
+			 "all "
+			 "hosts: --mca pml tupleq.");
 		return series_peer_error();
 	}
 	rc = tq_peer_add(mca_pml_tupleq.ep, address, len, name, peer);
@@ -63,15 +64,15 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	if (rc == -ENOMEM)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (rc == -EPROTO)
-		say(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
+		log_peer(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
 	else if (rc == -ENETUNREACH)
-		say(TQ_LOG_ERROR, name,
-		    "can't be reached: its adapter is on another kind of link, in another "
-		    "subnet, or in another partition (P_Key), or its RoCE address is of "
-		    "another family, IPv4 or IPv6 (gid_index).");
+		log_peer(TQ_LOG_ERROR, name,
+			 "can't be reached: its adapter is on another kind of link, in another "
+			 "subnet, or in another partition (P_Key), or its RoCE address is of "
+			 "another family, IPv4 or IPv6 (gid_index).");
 	else if (rc) {
 		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
-		say(TQ_LOG_ERROR, name, why);
+		log_peer(TQ_LOG_ERROR, name, why);
 	}
 	return rc ? series_peer_error() : OMPI_SUCCESS;
 }
@@ -117,7 +118,7 @@ int mca_pml_tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
 
 int mca_pml_tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
 {
-	/* Their addresses are fetched by the first communicator that has them in it. */
+	/* The first communicator that contains a process fetches its address. */
 	return mca_pml_base_pml_check_selected("tupleq", procs, nprocs);
 }
 

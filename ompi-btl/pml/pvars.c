@@ -6,8 +6,7 @@
 
 #include "pml.h"
 
-/* What they were when the endpoint was closed: tools may look after MPI_Finalize, as before
- * MPI_Init. */
+/* The values when the endpoint was closed: a tool may read them after MPI_Finalize. */
 static uint64_t last[TUPLEQ_COUNTERS], last_high[TUPLEQ_COUNTERS];
 
 void mca_pml_tupleq_pvars_keep(void)

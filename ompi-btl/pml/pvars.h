@@ -3,12 +3,12 @@
 #ifndef TUPLEQ_PML_PVARS_H
 #define TUPLEQ_PML_PVARS_H
 
-/* Counters of the library, at most. */
+/* The most counters that the library may have. */
 enum { TUPLEQ_COUNTERS = 256 };
 
-/* Called from the component's register function. 0 or an OPAL error. */
+/* Registers the variables. Returns 0 or an OPAL error. */
 int mca_pml_tupleq_pvars_register(void);
-/* The endpoint is about to be closed: they keep their values. */
+/* Keeps the values, before the endpoint is closed. */
 void mca_pml_tupleq_pvars_keep(void);
 
 #endif

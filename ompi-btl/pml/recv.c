@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives: blocking, nonblocking, persistent, and of messages taken by a matched probe. */
+/* Receives: blocking, nonblocking, persistent, and those of messages from matched probes. */
 #include <errno.h>
 
 #include "pml.h"
 #include "request.h"
 
-/* What a call starts: a receive from a communicator, or of a message that was taken before. */
+/* The source of a receive: a rank and a tag, or the message that a matched probe has taken. */
 struct from {
 	ompi_communicator_t *comm;
 	int source, tag;
-	struct tq_msg *msg; /* NULL as soon as it is being received */
+	struct tq_msg *msg; /* NULL once its receive has started */
 };
 
 static inline int start(struct from *from, const struct tq_buf *buf, void *user,
@@ -65,7 +65,7 @@ static inline int nonblocking(struct from *from, void *addr, size_t count, ompi_
 	rc = mca_pml_tupleq_buf_init(&request->op.buf, addr, count, type, false);
 	if (rc != OMPI_SUCCESS)
 		goto undo;
-	/* Before it is started: after that it may be completed by another thread. */
+	/* Before the receive is started: after that another thread may complete it. */
 	*out = &request->op.ompi;
 	rc = start(from, &request->op.buf.tq, request, &request->op.tq, &ended);
 	if (rc < 0) {
@@ -106,13 +106,13 @@ int mca_pml_tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int sr
 	return nonblocking(&from, addr, count, type, request);
 }
 
-static struct from taken(const ompi_message_t *message)
+static struct from from_message(const ompi_message_t *message)
 {
 	return (struct from){.comm = message->comm, .msg = message->req_ptr};
 }
 
-/* The handle is the user's as long as its message is there to be received. */
-static void hand_in(ompi_message_t **message, struct from *from)
+/* Frees the user's handle of a message, unless its receive couldn't be started. */
+static void return_handle(ompi_message_t **message, struct from *from)
 {
 	if (from->msg)
 		return;
@@ -124,20 +124,20 @@ static void hand_in(ompi_message_t **message, struct from *from)
 int mca_pml_tupleq_mrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 			 ompi_status_public_t *status)
 {
-	struct from from = taken(*message);
+	struct from from = from_message(*message);
 	int rc = blocking(&from, addr, count, type, status);
 
-	hand_in(message, &from);
+	return_handle(message, &from);
 	return rc;
 }
 
 int mca_pml_tupleq_imrecv(void *addr, size_t count, ompi_datatype_t *type, ompi_message_t **message,
 			  ompi_request_t **request)
 {
-	struct from from = taken(*message);
+	struct from from = from_message(*message);
 	int rc = nonblocking(&from, addr, count, type, request);
 
-	hand_in(message, &from);
+	return_handle(message, &from);
 	return rc;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The report is made where MPI_Finalize begins: a collective over MPI_COMM_WORLD needs
- * communication that still works, and del_procs and the component's finalize come after the fence,
- * when peers may already be gone. Open MPI's hook framework calls us there; every process is in
- * MPI_Finalize then, or will be, so waiting for it is no more than the standard allows.
+ * The report of pml_tupleq_stats, made at the beginning of MPI_Finalize by a hook of Open MPI. A
+ * collective over MPI_COMM_WORLD still works there: del_procs and the component's finalize are
+ * called after a fence, when peers may have exited. MPI_Finalize is collective, so the report may
+ * wait for all processes.
  */
 #include "report.h"
 
@@ -14,11 +14,12 @@
 #include "pml.h"
 #include "pvars.h"
 
-enum { TUPLES = 8 }; /* shown, and sent by each process */
+/* The tuples that the report lists, and that each process sends. */
+enum { TUPLES = 8 };
 
-/* One process's share, added up over all. */
+/* The counters of a process, or the sums over all processes. */
 struct totals {
-	uint64_t tuples; /* that are remembered */
+	uint64_t tuples; /* that the library has a record of */
 	uint64_t counter[TUPLEQ_COUNTERS];
 };
 
@@ -30,7 +31,7 @@ struct tuple {
 _Static_assert(sizeof(struct totals) == (1 + TUPLEQ_COUNTERS) * sizeof(uint64_t),
 	       "reduced as an array");
 
-/* All tuples of this process, the busiest first. */
+/* Returns all tuples of this process, the busiest first, or NULL without memory. */
 static struct tq_tuple_info *get_tuples(int *count)
 {
 	struct tq_tuple_info *info = NULL, *bigger;
@@ -74,11 +75,11 @@ static uint64_t messages(const struct tuple *tuple)
 	return tuple->info.direct + tuple->info.traditional;
 }
 
-static int busier(const void *a, const void *b)
+static int busier(const void *left, const void *right)
 {
-	uint64_t x = messages(a), y = messages(b);
+	uint64_t left_messages = messages(left), right_messages = messages(right);
 
-	return x < y ? 1 : x > y ? -1 : 0;
+	return left_messages < right_messages ? 1 : left_messages > right_messages ? -1 : 0;
 }
 
 static void print_tuples(FILE *out, struct tuple *tuples, int n)
@@ -113,7 +114,8 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 	const struct tq_counter_desc *desc;
 	int i;
 
-	fprintf(out, "Counters (sums; of a level the highest value in one process)\n");
+	fprintf(out, "Counters: sums over all processes; for a level the highest value of one "
+		     "process\n");
 	for (i = 0; i < TUPLEQ_COUNTERS && (desc = tq_counter_desc(i)); i++) {
 		uint64_t value = desc->level ? high[i] : sum[i];
 
@@ -122,7 +124,7 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 	}
 }
 
-/* What software has received, as messages or bytes. */
+/* Returns how many messages software has matched, or with the unit "_bytes" how many bytes. */
 static uint64_t by_software(const struct totals *sum, const char *unit)
 {
 	static const char *const paths[] = {"eager", "rget", "rput", "pipelined"};
@@ -141,10 +143,8 @@ static double percent(uint64_t part, uint64_t rest)
 	return part ? 100.0 * (double)part / (double)(part + rest) : 0.0;
 }
 
-/*
- * Why messages went to no queue, and what could be done about it. Only what concerns one message in
- * ADVICE_FROM is worth a sentence.
- */
+/* A reason why messages went to no queue is printed if it concerns at least one message in
+ * ADVICE_FROM. */
 enum { ADVICE_FROM = 10 };
 
 static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
@@ -153,19 +153,19 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		const char *counter, *text;
 	} reasons[] = {
 		{"software_early",
-		 "came to tuples without a queue because messages come before their receives. They "
-		 "are copied, which is faster than to have the HCA hold them. Post receives "
-		 "earlier: MPI_Irecv before the computation that goes before the exchange. "
+		 "came to tuples without a queue because messages arrive before their receives. "
+		 "They are copied, which is faster than to have the HCA hold them. Post receives "
+		 "earlier: call MPI_Irecv before the computation that precedes the exchange. "
 		 "(--mca pml_tupleq_giveback_after 0 uses queues nevertheless.)"},
 		{"software_wildcard",
 		 "came to tuples without a queue because of MPI_ANY_SOURCE, MPI_ANY_TAG or probes. "
 		 "Name the source and the tag in receives where they are known."},
-		{"software_limit", "came to tuples without a queue because no more could be had. "
+		{"software_limit", "came to tuples without a queue because the limit was reached. "
 				   "Raise --mca pml_tupleq_tuples, or use fewer tags."},
 		{"software_buffer",
-		 "came to tuples without a queue because of receives or messages that a queue "
-		 "can't take. Raise --mca pml_tupleq_pieces for datatypes with holes, and the "
-		 "memory that may be locked (ulimit -l)."},
+		 "came to tuples without a queue because a queue can't take their buffers. Raise "
+		 "--mca pml_tupleq_pieces for datatypes with gaps, and the limit of locked memory "
+		 "(ulimit -l)."},
 		{"software_new",
 		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
 		 "rather than new ones, or try --mca pml_tupleq_promote_after 0."},
@@ -174,8 +174,8 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		uint64_t n = counted(sum, reasons[i].counter);
 
-		/* These are counted as they arrive, the others as they are received, and the
-		 * report's own messages may be in between. */
+		/* Reasons are counted on arrival and `all` on receipt, and the report's own
+		 * messages may be in between. */
 		if (n > all)
 			n = all;
 		if (n && n >= all / ADVICE_FROM)
@@ -197,11 +197,11 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
 		tq_device_text(mca_pml_tupleq.ep));
 	fprintf(out,
-		"Of %" PRIu64 " messages the HCA matched %" PRIu64
-		" (%.1f %%, and %.1f %% of the bytes), software %" PRIu64 "; %" PRIu64
-		" promotions, %" PRIu64 " recalls. Of %" PRIu64
-		" tuples used lately the busiest:\n",
-		all, direct, percent(direct, software),
+		"The HCA matched %" PRIu64 " of %" PRIu64
+		" messages (%.1f %%, and %.1f %% of the bytes), "
+		"software matched %" PRIu64 "; %" PRIu64 " promotions, %" PRIu64
+		" recalls. The busiest of %" PRIu64 " tuples used lately:\n",
+		direct, all, percent(direct, software),
 		percent(counted(sum, "recv_direct_bytes"), by_software(sum, "_bytes")), software,
 		counted(sum, "promotions"), counted(sum, "recalls"), sum->tuples);
 	if (all)
@@ -209,7 +209,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	print_advice(out, sum, all);
 	print_counters(out, sum->counter, high);
 	fclose(out);
-	/* In one piece, so that other output doesn't get in between. */
+	/* One call, so that other output doesn't get in between. */
 	fwrite(text, 1, size, stderr);
 	free(text);
 }
@@ -221,7 +221,7 @@ static void report(void)
 	struct tuple best[TUPLES] = {0}, *all = NULL;
 	int rank, nprocs;
 
-	/* MPI_Finalize in a process that hasn't called MPI_Init gets here, too. */
+	/* The hook also runs in a process that hasn't called MPI_Init. */
 	if (!mca_pml_tupleq.ep)
 		return;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 
-/* Polls of the adapter between looks at what else may have to be progressed. */
+/* Polls of the adapter between calls of opal_progress(). */
 enum { SPINS = 64 };
 
 static int bsends;
@@ -28,8 +28,9 @@ static int request_free(ompi_request_t **ompi)
 }
 
 /*
- * The library's request is gone once its completion has returned, so a thread that cancels takes
- * the pointer out meanwhile, and a thread that completes waits until it is back.
+ * Cancels a receive. The library frees its request when the completion callback has returned. So
+ * the thread that cancels takes the pointer out of the operation while it uses the request, and the
+ * thread that completes waits until the pointer is back.
  */
 static int request_cancel(ompi_request_t *ompi, int flag)
 {
@@ -37,7 +38,7 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 	struct tq_req *tq;
 
 	(void)flag;
-	/* MPI lets a send end as if it hadn't been cancelled. */
+	/* MPI allows a cancelled send to complete normally. */
 	if (op->kind != TUPLEQ_OP_RECV)
 		return OMPI_SUCCESS;
 	tq = __atomic_exchange_n(&op->tq, NULL, __ATOMIC_ACQUIRE);
@@ -48,6 +49,7 @@ static int request_cancel(ompi_request_t *ompi, int flag)
 	return OMPI_SUCCESS;
 }
 
+/* Waits until no thread cancels the operation. */
 static void await_cancel(struct mca_pml_tupleq_op *op)
 {
 	if (!opal_using_threads()) {
@@ -87,7 +89,8 @@ static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind,
 	request->op.tq = NULL;
 	request->type = NULL;
 	request->comm = comm;
-	/* A freed communicator, with its context id, stays until its operations have ended. */
+	/* The user may free the communicator before the operation ends. Its context id must not be
+	 * used again before that. */
 	OBJ_RETAIN(comm);
 	return request;
 }
@@ -193,11 +196,12 @@ static void end_request(mca_pml_tupleq_request_t *request, const struct tq_statu
 	mca_pml_tupleq_request_put(request);
 }
 
-/* The end of a blocking operation: the caller's stack may be gone after this. */
+/* Ends a blocking operation. Its caller may return at once, so the operation must not be touched
+ * after this. */
 static void end_blocking(struct mca_pml_tupleq_op *op, const struct tq_status *status)
 {
 	op->ompi.req_status.MPI_ERROR = mca_pml_tupleq_mpi_error(status->error);
-	/* Of a send nobody looks at it. */
+	/* Nobody reads the status of a send. */
 	mca_pml_tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
 	mca_pml_tupleq_buf_fini(&op->buf);
 	series_stack_request_end(&op->ompi);
@@ -234,14 +238,14 @@ void mca_pml_tupleq_wait(ompi_request_t *request)
 			if (series_stack_request_has_ended(request))
 				return;
 		}
-		/* Whom we wait for may be a thread that has no core. */
+		/* The operation may wait for another thread, which may need this core. */
 		if (opal_using_threads())
 			sched_yield();
 		opal_progress();
 	}
 }
 
-/* A persistent operation could not be started. */
+/* Ends a persistent operation that could not be started. */
 static void end_unstarted(mca_pml_tupleq_request_t *request, int error)
 {
 	request->op.ompi.req_status.MPI_ERROR = ompi_errcode_get_mpi_code(error);
@@ -251,8 +255,9 @@ static void end_unstarted(mca_pml_tupleq_request_t *request, int error)
 	mca_pml_tupleq_request_put(request);
 }
 
-/* Returns the first error; but Open MPI's MPI_Startall drops that, and its MPI_Start calls no error
- * handler for it. So what can't be started ends with its error, too, and the others are started. */
+/* Starts persistent requests, and returns the first error. Open MPI's MPI_Startall ignores the
+ * result, and MPI_Start calls no error handler for it, so a request that can't be started also
+ * completes with its error. The others are started nevertheless. */
 int mca_pml_tupleq_start(size_t count, ompi_request_t **requests)
 {
 	mca_pml_tupleq_request_t *request;

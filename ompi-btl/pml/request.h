@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations under way, and how they end. */
+/* Operations under way and their completion. */
 #ifndef TUPLEQ_PML_REQUEST_H
 #define TUPLEQ_PML_REQUEST_H
 
@@ -8,29 +8,29 @@
 #include "pml.h"
 
 enum mca_pml_tupleq_op_kind {
-	TUPLEQ_OP_BLOCKING, /* on the stack of its caller, who waits */
+	TUPLEQ_OP_BLOCKING, /* on its caller's stack; the caller waits */
 	TUPLEQ_OP_SEND,
 	TUPLEQ_OP_RECV,
-	TUPLEQ_OP_BSEND /* sends a copy; nobody waits for it */
+	TUPLEQ_OP_BSEND /* sends a copy; no caller waits */
 };
 
-/* What the library's `user` is. */
+/* An operation: the `user` argument of the library's functions. */
 struct mca_pml_tupleq_op {
 	ompi_request_t ompi;
 	enum mca_pml_tupleq_op_kind kind;
-	struct tq_req *tq; /* receives: NULL if it has completed, or is being cancelled */
+	struct tq_req *tq; /* receives: NULL if completed, or while a thread cancels it */
 	struct mca_pml_tupleq_buf buf;
 };
 
 /*
- * refs counts the user's handle and each activation (a start whose end isn't through yet). The
- * thread that completes an activation drops its reference last, so a thread that waits may free
- * the request, or start it again, as soon as it sees it complete.
+ * A request of the user. `refs` counts the user's handle and each activation, which lasts from the
+ * start until the completing thread is done with the request. That thread drops its reference last,
+ * so a waiting thread may free the request, or start it again, as soon as it sees it complete.
  */
 typedef struct mca_pml_tupleq_request {
 	struct mca_pml_tupleq_op op;
 	int refs;
-	/* The arguments, of persistent requests. */
+	/* The arguments of a persistent request. */
 	void *addr;
 	size_t count;
 	ompi_datatype_t *type;
@@ -42,24 +42,24 @@ typedef struct mca_pml_tupleq_request {
 
 OBJ_CLASS_DECLARATION(mca_pml_tupleq_request_t);
 
-/* The callback of the library's. */
+/* Completes an operation. Called by the library. */
 void mca_pml_tupleq_complete(void *user, const struct tq_status *status);
 
-/* Ends an operation that the library said had ended when it was started. */
+/* Ends an operation that the library has completed while starting it. */
 void mca_pml_tupleq_ended(struct mca_pml_tupleq_op *op, const struct tq_status *status);
 
-/* A request of the user's with one activation; NULL without memory. Keeps the communicator. */
+/* Returns a request with one activation, or NULL without memory. Retains the communicator. */
 mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind,
 						     ompi_communicator_t *comm);
 
-/* The same without an activation, with its arguments. */
+/* Returns a persistent request with its arguments, which hasn't been activated, or NULL. */
 mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tupleq_op_kind kind,
 								void *addr, size_t count,
 								ompi_datatype_t *type, int peer,
 								int tag, ompi_communicator_t *comm);
 
-/* A buffered send is under way from when its copy is in the user's buffer to when that is given
- * back. */
+/* Count the buffered sends under way. A send is under way while its copy occupies the user's
+ * attached buffer. */
 void mca_pml_tupleq_bsend_began(void);
 void mca_pml_tupleq_bsend_ended(void *copy);
 bool mca_pml_tupleq_bsends_pending(void);
@@ -67,13 +67,14 @@ bool mca_pml_tupleq_bsends_pending(void);
 /* Drops a reference. */
 void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request);
 
-/* Gives up a request that hasn't been started and that the user hasn't seen. */
+/* Frees a request that hasn't been started and that the user doesn't have. */
 void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request);
 
-/* Starts persistent requests. 0 or an error. */
+/* Start a persistent request. Return 0 or an error. */
 int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request);
 int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request);
 
+/* Sets MPI's status of a message that was received into a buffer of `room` bytes. */
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
 			       uint64_t room);
 

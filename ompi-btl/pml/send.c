@@ -7,14 +7,14 @@
 #include "pml.h"
 #include "request.h"
 
-/* How long a buffered send looks for room while there are others under way. */
+/* How long a buffered send waits for room while others are under way. */
 enum { BSEND_WAIT_MS = 100 };
 
 static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 {
 	unsigned flags = 0;
 
-	/* Ready mode gains nothing: a receive that is posted is found as quickly. */
+	/* Ready mode needs no flag: the library finds a posted receive as quickly. */
 	if (mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
 		flags |= TQ_SEND_SYNC;
 	if (OPAL_UNLIKELY(series_tag_is_used_once(tag)))
@@ -22,7 +22,7 @@ static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 	return flags;
 }
 
-/* MPI leaves a send's status undefined, but osc/pt2pt reads it: it is what pml/ob1 makes it. */
+/* Sets the status of a send as pml/ob1 does. MPI leaves it undefined, but osc/pt2pt reads it. */
 static void set_status(mca_pml_tupleq_request_t *request, int tag)
 {
 	ompi_status_public_t *status = &request->op.ompi.req_status;
@@ -34,16 +34,17 @@ static void set_status(mca_pml_tupleq_request_t *request, int tag)
 
 static uint64_t now_ms(void)
 {
-	struct timespec t;
+	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /*
- * Room in the user's attached buffer. Where there is none Open MPI makes progress once and gives
- * up. But that one look may find other things than the copies that were received; and of one that
- * was received this process' adapter may learn a moment later. So this looks on for a while.
+ * Returns room in the user's attached buffer, or NULL. If the buffer is full, Open MPI calls
+ * opal_progress() once and gives up. But that call may have handled other events, and the
+ * completion of a copy that has been received may arrive a moment later. So this function tries for
+ * a while.
  */
 static void *bsend_room(size_t len)
 {
@@ -58,12 +59,12 @@ static void *bsend_room(size_t len)
 		pending = mca_pml_tupleq_bsends_pending();
 		room = mca_pml_base_bsend_request_alloc_buf(len);
 		if (!room)
-			sched_yield(); /* whom we wait for may need this core */
+			sched_yield(); /* the receiver may need this core */
 	}
 	return room;
 }
 
-/* Copies the message there. NULL: there is no room. */
+/* Returns a copy of the message in the attached buffer, or NULL if there is no room. */
 static void *bsend_copy(const struct tq_buf *buf)
 {
 	void *copy = bsend_room(buf->len ? buf->len : 1);
@@ -77,7 +78,7 @@ static void *bsend_copy(const struct tq_buf *buf)
 	return copy;
 }
 
-/* Buffered mode: the copy is sent by a request of its own, and the user's operation is over. */
+/* Starts a buffered send: a request of its own sends a copy, and the user's operation has ended. */
 static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
 		 ompi_communicator_t *comm)
 {
@@ -100,7 +101,7 @@ static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 	mca_pml_tupleq_buf_fini(buf);
 	buf->tq = (struct tq_buf){.addr = copy, .len = buf->tq.len};
 	request->bsend_copy = copy;
-	request->refs = 1; /* nobody else has it */
+	request->refs = 1; /* the user has no handle */
 	mca_pml_tupleq_bsend_began();
 	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &buf->tq,
 		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED), request, &request->op.tq);
@@ -138,7 +139,7 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 	return op.ompi.req_status.MPI_ERROR;
 }
 
-/* An MPI_Isend of memory without gaps, which has no request yet. */
+/* An MPI_Isend of memory without gaps that has no request yet. */
 struct isend {
 	ompi_communicator_t *comm;
 	struct tq_buf buf;
@@ -161,8 +162,7 @@ void *mca_pml_tupleq_isend_pending(void *user)
 	return isend->request = request;
 }
 
-/* Starts a send of memory without gaps. Most short ones end when they are started, and need no
- * request. */
+/* Starts a send of memory without gaps. Most short sends end at once and need no request. */
 static int isend_plain(struct isend *isend, int dst, unsigned flags)
 {
 	struct tq_req *tq;
@@ -199,7 +199,7 @@ int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, 
 	if (rc != OMPI_SUCCESS)
 		goto undo;
 	set_status(request, tag);
-	/* Before it is started: after that it may be completed by another thread. */
+	/* Before the send is started: after that another thread may complete it. */
 	*out = &request->op.ompi;
 	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &request->op.buf.tq, send_flags(tag, mode),
 		     request, &request->op.tq);
@@ -240,7 +240,8 @@ int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request)
 			mca_pml_tupleq_ended(op, &ended);
 		return rc;
 	}
-	/* osc/pt2pt's: each with a fresh tag, and what is sent after it may not overtake it. */
+	/* A send of osc/pt2pt has a callback: its tag is fresh, and later sends may not overtake
+	 * it. */
 	if (op->ompi.req_complete_cb)
 		flags |= TQ_SEND_NOTUP;
 	rc = mca_pml_tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);

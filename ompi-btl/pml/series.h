@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What depends on the series of Open MPI. Everything of Open MPI that the components use is
- * included here. What differs between the series is in series_4_1.h and series_5_0.h; what leans on
- * how both work inside is a function here.
+ * The interface of the components to Open MPI. All headers of Open MPI are included here. Functions
+ * that rely on Open MPI's internals are here if they are equal in all series, and otherwise in
+ * series_4_1.h and series_5_0.h.
  */
 #ifndef TUPLEQ_PML_SERIES_H
 #define TUPLEQ_PML_SERIES_H
@@ -71,20 +71,20 @@ static inline int series_modex_recv(const mca_base_component_t *component, const
 	return rc;
 }
 
-/* Of those MPI_Init adds to the PML; it doesn't look at the result. */
+/* Returns true for the communicators that MPI_Init adds to the PML. It ignores the result. */
 static inline bool series_is_predefined(const ompi_communicator_t *comm)
 {
 	return comm == &ompi_mpi_comm_world.comm || comm == &ompi_mpi_comm_self.comm;
 }
 
-/* In the form of Open MPI's texts, which have the name of the class first. */
+/* The text of the error, in the form of Open MPI's own texts: the name of the class comes first. */
 #define SERIES_PEER_ERROR                                                                  \
 	"TUPLEQ_ERR_PEER: a process that the operation needs has died, or the connection " \
 	"to it has failed"
 
-/* Open MPI 4.1 has no error class for what becomes of an operation whose peer has failed. Both
- * components add one, which is the first one's: by its text it is found. Returns its error code,
- * whose class MPI_Error_class() gives: of a class itself Open MPI takes that for unknown. */
+/* Returns the error code of an operation whose peer has failed. Open MPI 4.1 has no class for that,
+ * so the first component adds one, and the other finds it by its text. Returns a code and not the
+ * class, because to Open MPI's MPI_Error_class() an added class is an unknown error. */
 static inline int series_peer_error(void)
 {
 	for (int i = ompi_mpi_errcode_lastpredefined + 1; i <= ompi_mpi_errcode_lastused; i++) {
@@ -98,8 +98,8 @@ static inline int series_peer_error(void)
 	return MPI_ERR_INTERN;
 }
 
-/* For MPI_COMM_WORLD, before there are users. As MPI_Add_error_class() and MPI_Add_error_code(),
- * which can't be called in MPI_Init. */
+/* Adds the error class and its code, as MPI_Add_error_class() and MPI_Add_error_code() do, which
+ * can't be called in MPI_Init. Called when MPI_COMM_WORLD is added. */
 static inline void series_add_peer_error(void)
 {
 	static const char text[MPI_MAX_ERROR_STRING] = SERIES_PEER_ERROR;
@@ -116,13 +116,14 @@ static inline void series_add_peer_error(void)
 			   ompi_mpi_errcode_lastused, true);
 }
 
-/* Ends the job; why has been said. */
+/* Ends the job. The caller has reported the reason. */
 static inline void series_abort(void)
 {
 	ompi_rte_abort(1, NULL);
 }
 
-/* mpirun's directory of the job on this host, which goes when the job ends. */
+/* Returns mpirun's directory of the job on this host, which Open MPI removes when the job ends, or
+ * the directory of temporary files. */
 static inline const char *series_job_dir(void)
 {
 	const char *dir = opal_process_info.job_session_dir;
@@ -135,7 +136,7 @@ static inline uint32_t series_job_id(void)
 	return OMPI_PROC_MY_NAME->jobid;
 }
 
-/* The job's key for the library, by which its components find the same endpoint. */
+/* Returns the job's key, by which all components find the same endpoint. */
 static inline uint64_t series_job_key(void)
 {
 	return (uint64_t)series_job_id() << 32 | getuid();
@@ -146,7 +147,7 @@ static inline unsigned series_rank(const ompi_proc_t *proc)
 	return OMPI_CAST_RTE_NAME(&proc->super.proc_name)->vpid;
 }
 
-/* Of a communicator's process: no other one has it, in all jobs that know of one another. */
+/* Returns a number of a communicator's process that is unique among all connected jobs. */
 static inline uint64_t series_process_number(ompi_communicator_t *comm, int rank)
 {
 	opal_process_name_t name = ompi_group_get_proc_name(comm->c_local_group, rank);
@@ -154,16 +155,16 @@ static inline uint64_t series_process_number(ompi_communicator_t *comm, int rank
 	return (uint64_t)name.jobid << 32 | name.vpid;
 }
 
-/* Is this the first process of the job on its host? */
+/* Returns true if this is the first process of the job on its host. */
 static inline bool series_is_first_on_host(void)
 {
 	return opal_process_info.my_local_rank == 0;
 }
 
 /*
- * A request on the stack of a blocking call. Nobody but that call waits for it, by polling, so
- * Open MPI's ompi_request_complete(), which also wakes sleepers and calls back, isn't needed. What
- * ended it doesn't touch it any more.
+ * A request on the stack of a blocking call, which alone waits for it, by polling. So it needs no
+ * ompi_request_complete(), which also wakes threads and calls back. The thread that ends the
+ * request doesn't touch it afterwards.
  */
 static inline void series_stack_request_init(ompi_request_t *request)
 {
@@ -188,10 +189,10 @@ static inline void series_request_pending(ompi_request_t *request)
 	request->req_status.MPI_ERROR = MPI_SUCCESS;
 }
 
-/* Is the message's memory one piece, starting at the type's true lower bound? */
+/* Returns true if the message's memory is one piece that starts at the type's true lower bound. */
 static inline bool series_datatype_is_contiguous(const ompi_datatype_t *type, size_t count)
 {
-	/* The function looks at whether there is more than one element, and has an int for it. */
+	/* The function's count is an int, and only whether it exceeds 1 matters. */
 	return opal_datatype_is_contiguous_memory_layout(&type->super, count > 1 ? 2 : 1);
 }
 
@@ -207,7 +208,7 @@ static inline int series_convert(opal_convertor_t *convertor, void *packed, size
 	return done > 0 ? OMPI_SUCCESS : MPI_ERR_INTERN;
 }
 
-/* All of the message's `len` bytes without their gaps. */
+/* Copies the message's `len` bytes without gaps. */
 static inline int series_pack(const void *addr, size_t count, const ompi_datatype_t *type,
 			      void *packed, size_t len)
 {
@@ -232,8 +233,8 @@ static inline int series_unpack(void *addr, size_t count, const ompi_datatype_t 
 	return rc == OPAL_SUCCESS ? series_convert(&convertor, packed, len, false) : rc;
 }
 
-/* Is the buffer a GPU's, from and to which Open MPI's convertor copies? Only if it was built with
- * CUDA. */
+/* Returns true if the buffer is in a GPU's memory and Open MPI's convertor can copy it, which takes
+ * an Open MPI that was built with CUDA. */
 static inline bool series_is_gpu_buffer(const void *addr, size_t count, const ompi_datatype_t *type)
 {
 #if OPAL_CUDA_SUPPORT
@@ -256,28 +257,29 @@ static inline bool series_is_gpu_buffer(const void *addr, size_t count, const om
 #endif
 }
 
-/* The first of the tags of the set-up of a communicator, one below the other, which happens once.
- * Not of those that nonblocking collectives take: MPI_Comm_idup takes some of these when it comes
- * to that, which is before another collective in one process, and after it in another. */
+/* The tags of the set-up of a communicator: the first one, and how many there are below it. They
+ * aren't those of nonblocking collectives, because MPI_Comm_idup takes some of these at a time that
+ * differs between processes. */
 #define SERIES_SETUP_TAG  (MCA_COLL_BASE_TAG_HCOLL_END + SERIES_SETUP_TAGS - 1)
 #define SERIES_SETUP_TAGS 8
 
 /*
- * The request of a nonblocking collective with datatypes. Behind the request Open MPI's own
- * functions keep the datatypes that they retain until its end (ompi_coll_base_nbc_request_t, whose
- * header needs one that Debian lacks). They must be NULL before the request is given to the user.
+ * The request of a nonblocking collective with datatypes, laid out like Open MPI's
+ * ompi_coll_base_nbc_request_t, whose header needs one that Debian lacks. Open MPI stores the
+ * datatypes that it retains until the end behind the request; these pointers must be NULL before
+ * the user gets the request.
  */
 struct series_coll_request {
 	ompi_request_t ompi;
 	void *retained[SERIES_COLL_RETAINED];
 };
 
-/* The tags of coll/tupleq's nonblocking collectives, which take the same ones again and again. */
+/* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
 #define SERIES_RING_TAGS       64
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
-/* libnbc's nonblocking collectives take a fresh tag each time; the other collectives' tags are
- * fixed. */
+/* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
+ * and for those of the set-up. */
 static inline bool series_tag_is_used_once(int tag)
 {
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
@@ -285,9 +287,9 @@ static inline bool series_tag_is_used_once(int tag)
 	       tag <= SERIES_SETUP_TAG;
 }
 
-/* The first of `n` such tags, one below the other. All processes of a communicator take them in the
- * order in which they call its nonblocking collectives. Debian lacks a header that Open MPI's own
- * function for it needs. */
+/* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
+ * All processes of a communicator take tags in the order in which they call its nonblocking
+ * collectives. (Open MPI's own function needs a header that Debian lacks.) */
 static inline int series_take_tags(ompi_communicator_t *comm, int n)
 {
 	int32_t next = comm->c_nbc_tag, first;
@@ -301,8 +303,8 @@ static inline int series_take_tags(ompi_communicator_t *comm, int n)
 	return first;
 }
 
-/* Debian installs no header of Open MPI's that has the fields of an operation: these are its calls.
- */
+/* Reductions by calls of MPI and of Open MPI, because Debian doesn't install the header that
+ * declares their fields. */
 static inline bool series_op_commutes(struct ompi_op_t *op)
 {
 	int yes = 0;
@@ -311,7 +313,7 @@ static inline bool series_op_commutes(struct ompi_op_t *op)
 	return yes;
 }
 
-/* inout = in op inout */
+/* Computes inout = in op inout. */
 static inline void series_reduce(ompi_communicator_t *comm, const void *in, void *inout, int count,
 				 ompi_datatype_t *type, struct ompi_op_t *op)
 {
@@ -323,7 +325,7 @@ static inline void series_reduce(ompi_communicator_t *comm, const void *in, void
 	(OMPI_COMM_ASSERT_NO_ANY_TAG | OMPI_COMM_ASSERT_NO_ANY_SOURCE | \
 	 OMPI_COMM_ASSERT_EXACT_LENGTH | OMPI_COMM_ASSERT_ALLOW_OVERTAKE)
 
-/* MPI 4's assertions, kept up to date by Open MPI in comm->c_assertions. */
+/* Makes Open MPI keep MPI 4's assertions up to date in comm->c_assertions. */
 static inline void series_subscribe_assertions(ompi_communicator_t *comm)
 {
 	for (int32_t bit = 1; bit <= SERIES_ASSERTIONS; bit <<= 1) {
@@ -338,8 +340,9 @@ static inline uint32_t series_assertions(const ompi_communicator_t *comm)
 }
 
 /*
- * Open MPI hands requests from thread to thread by fences, which ThreadSanitizer doesn't follow:
- * said before a request is complete, or goes back to a list, and by who finds it so.
+ * Open MPI hands requests from thread to thread by fences, which ThreadSanitizer doesn't follow.
+ * The first macro precedes the completion of a request, or its return to a free list; the other one
+ * follows when a thread finds it there.
  */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only Open MPI 4.1 has. Included by series.h. */
+/* The interface to the internals of Open MPI 4.1, for series.h. */
 #ifndef TUPLEQ_PML_SERIES_4_1_H
 #define TUPLEQ_PML_SERIES_4_1_H
 
@@ -14,16 +14,16 @@
 #define SERIES_COLL_VERSION MCA_COLL_BASE_VERSION_2_0_0
 typedef mca_coll_base_component_2_0_0_t series_coll_component_t;
 
-/* Pointers behind the request of a nonblocking collective that are Open MPI's. */
+/* The number of pointers that Open MPI stores behind the request of a nonblocking collective. */
 #define SERIES_COLL_RETAINED 4
 
-/* Returns why the PML can't be used in this job; NULL: it can. */
+/* Returns why the PML can't be used in this job, or NULL. */
 static inline const char *series_obstacle(void)
 {
 	return NULL;
 }
 
-/* Refuses checkpoints. */
+/* Refuses to take a checkpoint. */
 static inline int series_ft_event(int state)
 {
 	(void)state;
@@ -41,7 +41,7 @@ static inline void series_open_btls(bool mpi_threads)
 	(void)mpi_threads;
 }
 
-/* Returns the number of the communicator in messages. */
+/* Returns the number that messages carry for the communicator. */
 static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 {
 	return comm->c_contextid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only Open MPI 5.0 has. Included by series.h. */
+/* The interface to the internals of Open MPI 5.0, for series.h. */
 #ifndef TUPLEQ_PML_SERIES_5_0_H
 #define TUPLEQ_PML_SERIES_5_0_H
 
@@ -17,13 +17,13 @@
 #define SERIES_COLL_VERSION MCA_COLL_BASE_VERSION_2_4_0
 typedef mca_coll_base_component_2_4_0_t series_coll_component_t;
 
-/* Pointers behind the request of a nonblocking collective that are Open MPI's: Fortran's arrays
- * among them. */
+/* The number of pointers that Open MPI stores behind the request of a nonblocking collective, with
+ * those for Fortran's arrays. */
 #define SERIES_COLL_RETAINED 12
 
-/* Returns why the PML can't be used in this job; NULL: it can. With fault tolerance Open MPI looks
- * into requests as if they were pml/ob1's, and relies on a revoked communicator's operations to
- * end. */
+/* Returns why the PML can't be used in this job, or NULL. With fault tolerance, Open MPI reads
+ * requests as if they were those of pml/ob1, and expects that the operations of a revoked
+ * communicator end. */
 static inline const char *series_obstacle(void)
 {
 	return ompi_ftmpi_enabled
@@ -32,7 +32,7 @@ static inline const char *series_obstacle(void)
 		       : NULL;
 }
 
-/* Says that operations on the communicator go on: Open MPI doesn't look at the result. */
+/* Reports that operations on the communicator go on, because Open MPI ignores the result. */
 static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 {
 	(void)coll_only;
@@ -43,8 +43,8 @@ static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 	return OMPI_ERR_NOT_SUPPORTED;
 }
 
-/* Members of the PML's module that other series don't have. There is no pml_get_transports, as
- * Open MPI prints what that returns under UCX's name. */
+/* Members of the PML's module that other series don't have. pml_get_transports is left out, because
+ * Open MPI prints its result under UCX's name. */
 #define SERIES_PML_MODULE .pml_revoke_comm = series_revoke_comm
 
 /* Initialises the BTLs, which are for the PML to do here: one-sided communication (osc/rdma) needs
@@ -58,10 +58,10 @@ static inline void series_open_btls(bool mpi_threads)
 #define SERIES_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
 
 /*
- * Returns the number of the communicator in messages. One that was made of a group (MPI_Session)
- * has an index of its own in each process, and an id of 128 bits that all have. Its number is a
- * hash of that above all indices. Two such communicators of one number are refused when the second
- * is made, as tq_ctx_add() refuses a number that is in use.
+ * Returns the number that messages carry for the communicator. A communicator that was created from
+ * a group (MPI_Session) has an index that differs between processes and an id of 128 bits that is
+ * the same on all. Its number is a hash of that id, above all indices. If two communicators have
+ * the same number, the second one is refused, because tq_ctx_add() refuses a number that is in use.
  */
 static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 {

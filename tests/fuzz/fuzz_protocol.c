@@ -90,17 +90,17 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 {
 	static const enum op_kind kinds[] = {OP_SEND, OP_RECV,  OP_SEND,   OP_RECV,
 					     OP_RECV, OP_PROBE, OP_MPROBE, OP_CANCEL};
-	struct op *added, op = {.kind = kinds[what % 8], .ep = (int)(what / 8) % 3};
+	struct op *added, op = {.kind = kinds[what % 8], .at = (int)(what / 8) % 3};
 	uint8_t how = input_byte(in);
 
-	op.peer = choose_peer(in, op.ep);
+	op.peer = choose_peer(in, op.at);
 	op.tag = tags[how % 4];
 	op.len = (uint64_t)INPUT_ONE_OF(in, 4, 0, 1, 8, 30, 60, 90, 130, 300);
 	op.scattered = how / 4 % 8 == 7;
 	if (op.kind == OP_SEND) {
 		op.flags = how / 32 % 4 == 3 ? TQ_SEND_SYNC : 0;
 	} else if (op.kind == OP_CANCEL) {
-		op.target = input_byte(in);
+		op.receive = input_byte(in);
 	} else {
 		if (how / 32 % 2)
 			op.peer = TQ_ANY_SOURCE;
@@ -112,9 +112,9 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 		return;
 	/* The stream is not gone through otherwise. */
 	if (op.kind == OP_SEND)
-		w->prog.sends[op.ep].next++;
+		w->prog.sends[op.at].next++;
 	else
-		w->prog.recvs[op.ep].next++;
+		w->prog.recvs[op.at].next++;
 	users_op(w, added);
 }
 

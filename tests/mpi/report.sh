@@ -45,7 +45,7 @@ summary() {
 	local direct bytes
 	direct=$(counter recv_direct) bytes=$(counter recv_direct_bytes)
 	[ "$(grep -c '^TupleQ: ' "$log")" -eq 1 ] && [ "$(software "")" -gt 0 ] &&
-		grep -qF "Of $((direct + $(software ""))) messages the HCA matched $direct ($(percent "$direct" "$(software "")") %, and $(percent "$bytes" "$(software _bytes)") % of the bytes), software $(software ""); $(counter promotions) promotions, $(counter recalls) recalls." "$log"
+		grep -qF "The HCA matched $direct of $((direct + $(software ""))) messages ($(percent "$direct" "$(software "")") %, and $(percent "$bytes" "$(software _bytes)") % of the bytes), software matched $(software ""); $(counter promotions) promotions, $(counter recalls) recalls." "$log"
 }
 
 # What was sent has been received, on each path, to the byte.
@@ -84,7 +84,7 @@ advice() {
 	grep -qE "^[0-9.]+ % of the messages came to tuples $1" "$log"
 }
 
-how=early job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because messages come before their receives' &&
+how=early job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because messages arrive before their receives' &&
 	[ "$(counter software_early)" -ge 50 ]
 check "messages that come before their receives" $?
 how=any job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because of MPI_ANY_SOURCE' &&

@@ -41,7 +41,7 @@ static void calls(void)
 	uint64_t what = mca_coll_tupleq_call_what(TUPLEQ_REDUCE, true, 70000, 1234567);
 
 	check("a call has all that it is", mca_coll_tupleq_call_kind(what) == TUPLEQ_REDUCE &&
-						   mca_coll_tupleq_call_elsewhere(what) &&
+						   mca_coll_tupleq_call_is_delegated(what) &&
 						   mca_coll_tupleq_call_root(what) == 70000 &&
 						   mca_coll_tupleq_call_bytes(what) == 1234567);
 	check("other calls have other digests",
@@ -98,23 +98,28 @@ static void overwritten(void)
 
 static void announcements(void)
 {
-	const struct mca_coll_tupleq_told told = {.number = 5, .digest = 77, .hops = 3};
-	struct mca_coll_tupleq_news news = {0, 0};
-	struct mca_coll_tupleq_told got;
+	const struct mca_coll_tupleq_announcement announcement = {
+		.number = 5, .digest = 77, .hops = 3};
+	struct mca_coll_tupleq_mailbox mailbox = {0, 0};
+	struct mca_coll_tupleq_announcement got;
 
-	check("nothing is announced at first", !mca_coll_tupleq_news_take(&news, 9, &got));
-	atomic_store(&news.number, told.number);
-	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
-	check("an announcement comes whole", mca_coll_tupleq_news_take(&news, 9, &got) &&
+	check("nothing is announced at first", !mca_coll_tupleq_mailbox_take(&mailbox, 9, &got));
+	atomic_store(&mailbox.number, announcement.number);
+	atomic_store(&mailbox.check_word,
+		     mca_coll_tupleq_announcement_check_word(&announcement, 9));
+	check("an announcement comes whole", mca_coll_tupleq_mailbox_take(&mailbox, 9, &got) &&
 						     got.number == 5 && got.digest == 77 &&
 						     got.hops == 3);
-	check("and once", !mca_coll_tupleq_news_take(&news, 9, &got));
-	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
-	check("that of another communicator is none", !mca_coll_tupleq_news_take(&news, 8, &got));
-	atomic_store(&news.rest, mca_coll_tupleq_news_rest(&told, 9));
-	atomic_store(&news.number, told.number + 1);
+	check("and once", !mca_coll_tupleq_mailbox_take(&mailbox, 9, &got));
+	atomic_store(&mailbox.check_word,
+		     mca_coll_tupleq_announcement_check_word(&announcement, 9));
+	check("that of another communicator is none",
+	      !mca_coll_tupleq_mailbox_take(&mailbox, 8, &got));
+	atomic_store(&mailbox.check_word,
+		     mca_coll_tupleq_announcement_check_word(&announcement, 9));
+	atomic_store(&mailbox.number, announcement.number + 1);
 	check("that of which one half was written over is none",
-	      !mca_coll_tupleq_news_take(&news, 9, &got));
+	      !mca_coll_tupleq_mailbox_take(&mailbox, 9, &got));
 }
 
 int main(void)

@@ -1,75 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the lists of small cases are written in. */
+/*
+ * The words in which small cases are written.
+ *
+ * Operations name the members of struct op that differ from the common case, in which endpoint 0
+ * sends messages with tag 0 to endpoint 1, whose buffers have room for LONG bytes:
+ *
+ *     SEND(.len = EAGER)                           0 sends 3 bytes to 1
+ *     SEND(.at = 1, .to = 2, .tag = 5, .len = LONG)
+ *     RECV()                                       1 receives from 0
+ *     RECV(.from = ANY_SOURCE, .tag = ANY_TAG)
+ *
+ * Sends of an endpoint are carried out in their order, and so is all else that it does. The
+ * schedule decides how the two sequences, and those of other endpoints, are interleaved.
+ */
 #ifndef SIM_CASE_OPS_H
 #define SIM_CASE_OPS_H
 
 #include "cases.h"
 
-#define ANY_SRC TQ_ANY_SOURCE
-#define ANY     TQ_ANY_TAG
+/* A member that an operation names replaces the common value. */
+#pragma GCC diagnostic ignored "-Woverride-init"
 
-/* dry: messages go from 0 to 1 */
+#define ANY_SOURCE TQ_ANY_SOURCE
+#define ANY_TAG    TQ_ANY_TAG
+
+/* Bit masks of endpoints. */
+#define SENDER   (1u << 0)
 #define RECEIVER (1u << 1)
-#define BOTH     (1u << 0 | 1u << 1)
+#define BOTH     (SENDER | RECEIVER)
 
-/* A tuple has its queue after this (two operations). */
-#define WARM(from, to, t) SEND(from, to, t, EAGER), RECV(to, from, t, 8)
-
-/* A wildcard takes a message of it. */
-#define WILD(from, to, t) RECV(to, ANY_SRC, t, 8), SEND(from, to, t, EAGER)
-
-/* Messages of 3 bytes are eager (and inlined), those of 8 are not. */
+/* Bytes of a message that is eager (and inlined), and of one that is not. */
 #define EAGER 3
 #define LONG  8
 
-#define SEND(from, to, t, n)                                                        \
-	{                                                                           \
-		.kind = OP_SEND, .ep = (from), .peer = (to), .tag = (t), .len = (n) \
+#define SEND(...)                                              \
+	{                                                      \
+		.kind = OP_SEND, .at = 0, .to = 1, __VA_ARGS__ \
 	}
-#define SSEND(from, to, t, n)                                                        \
-	{                                                                            \
-		.kind = OP_SEND, .ep = (from), .peer = (to), .tag = (t), .len = (n), \
-		.flags = TQ_SEND_SYNC                                                \
+#define SYNC_SEND(...) SEND(.flags = TQ_SEND_SYNC, __VA_ARGS__)
+#define RECV(...)                                                             \
+	{                                                                     \
+		.kind = OP_RECV, .at = 1, .from = 0, .len = LONG, __VA_ARGS__ \
 	}
-#define RECV(at, from, t, n)                                                        \
-	{                                                                           \
-		.kind = OP_RECV, .ep = (at), .peer = (from), .tag = (t), .len = (n) \
-	}
-#define SCATTERED(at, from, t, n)                                                    \
-	{                                                                            \
-		.kind = OP_RECV, .ep = (at), .peer = (from), .tag = (t), .len = (n), \
-		.scattered = true                                                    \
-	}
-#define PROBE(at, from, t)                                                          \
-	{                                                                           \
-		.kind = OP_PROBE, .ep = (at), .peer = (from), .tag = (t), .len = 16 \
-	}
-#define MPROBE(at, from, t)                                                          \
-	{                                                                            \
-		.kind = OP_MPROBE, .ep = (at), .peer = (from), .tag = (t), .len = 16 \
-	}
-/* One that needs nothing of those that are away. */
-#define AWAITED_SEND(from, to, t, n)                                                 \
-	{                                                                            \
-		.kind = OP_SEND, .ep = (from), .peer = (to), .tag = (t), .len = (n), \
-		.awaited = true                                                      \
-	}
-#define AWAITED_RECV(at, from, t, n)                                                 \
-	{                                                                            \
-		.kind = OP_RECV, .ep = (at), .peer = (from), .tag = (t), .len = (n), \
-		.awaited = true                                                      \
-	}
-#define FLAGS(at, what)                                                 \
-	{                                                               \
-		.kind = OP_FLAGS, .ep = (at), .flags = (what), .len = 1 \
-	}
-#define COUNTED(counter, number)                                                          \
-	{                                                                                 \
-		.name = #counter, .at = offsetof(struct tq_stats, counter), .n = (number) \
-	}
-#define CANCEL(at, which)                                                  \
-	{                                                                  \
-		.kind = OP_CANCEL, .ep = (at), .target = (which), .len = 1 \
+#define PROBE(...)  RECV(.kind = OP_PROBE, .len = 16, __VA_ARGS__)
+#define MPROBE(...) RECV(.kind = OP_MPROBE, .len = 16, __VA_ARGS__)
+/* Cancels a receive of the endpoint, which is named by its number among all that are not sends. */
+#define CANCEL(...)    RECV(.kind = OP_CANCEL, __VA_ARGS__)
+#define SET_FLAGS(...) RECV(.kind = OP_FLAGS, __VA_ARGS__)
+
+/* A short message and its receive. The second operation sees all that the first one caused. */
+#define PASS(...)             SEND(.len = EAGER, __VA_ARGS__), RECV(__VA_ARGS__)
+#define PASS_TO_WILDCARD(...) RECV(.from = ANY_SOURCE, __VA_ARGS__), SEND(.len = EAGER, __VA_ARGS__)
+#define PASS_TO_PROBE(...)    SEND(.len = EAGER, __VA_ARGS__), PROBE(__VA_ARGS__)
+
+/* The value that a counter has at the end. */
+#define COUNTER(counter, value)                                                              \
+	{                                                                                    \
+		.name = #counter, .offset = offsetof(struct tq_stats, counter), .n = (value) \
 	}
 
 #endif

@@ -11,25 +11,32 @@ const struct small_case *const small_cases[] = {cases_new, cases_direct, cases_r
 void case_start(const struct small_case *c, struct world *w)
 {
 	world_start(w);
-	for (int i = 0; i < CASE_OPS && c->ops[i].len; i++) {
-		struct op *op = program_add(&w->prog, &c->ops[i]);
+	for (int i = 0; i < CASE_BEFORE && c->before[i].len; i++) {
+		struct op *op = program_add(&w->prog, &c->before[i]);
 
-		if (i >= c->warm)
-			continue;
-		(op->kind == OP_SEND ? w->prog.sends : w->prog.recvs)[op->ep].next++;
+		(op->kind == OP_SEND ? w->prog.sends : w->prog.recvs)[op->at].next++;
 		users_op(w, op);
 		/* The streams are empty so far, so this is the network alone. */
 		world_settle(w);
 	}
+	for (int i = 0; i < CASE_OPS && c->ops[i].len; i++)
+		program_add(&w->prog, &c->ops[i]);
 	w->away = c->away;
-	w->may_break = c->breaks;
+	w->may_break = c->may_break;
 }
 
 static uint64_t max_direct(const struct small_case *c)
 {
-	if (c->direct < 0)
+	if (c->max_direct == NO_SINK)
 		return 0;
-	return c->direct ? (uint64_t)c->direct : 1u << 20;
+	return c->max_direct ? (uint64_t)c->max_direct : 1u << 20;
+}
+
+static int hold_lanes(const struct small_case *c)
+{
+	if (c->hold_lanes == NO_LANE)
+		return 0;
+	return c->hold_lanes > 0 ? c->hold_lanes : 1;
 }
 
 struct world *case_world(const struct small_case *c)
@@ -38,33 +45,34 @@ struct world *case_world(const struct small_case *c)
 	struct model_conf *conf = &w->m.conf;
 
 	*conf = (struct model_conf){
-		.neps = c->neps,
+		.neps = c->neps ? c->neps : 2,
 		.node = {0, 1, 2, 3},
-		.hold_lanes = c->lanes < 0 ? 1 : c->lanes,
-		.lane_depth = c->queue ? (uint32_t)c->queue : 8,
+		.hold_lanes = hold_lanes(c),
+		.lane_depth = c->lane_depth ? (uint32_t)c->lane_depth : 8,
 		.lazy = 256,
 		.eager_bufs = 64,
-		.copy_pool = c->no_pool ? 0 : 4096,
+		.copy_pool = c->no_copies ? 0 : 4096,
 		.srqs = 64,
-		.lanes_ready = c->lanes >= 0,
-		.dry = c->dry,
-		.no_room = c->refused ? 256 : 0,
-		.exact = c->direct < 0,
-		.gives_up = c->gives_up,
+		.lanes_ready = c->hold_lanes != LANE_COMES,
+		.dry = c->no_registration,
+		.no_room = c->no_srq_room ? 256 : 0,
+		.exact = c->max_direct == NO_SINK,
+		.gives_up = c->may_give_up,
 	};
 	w->plenty = true;
-	for (int e = 0; e < c->neps; e++) {
+	for (int e = 0; e < conf->neps; e++) {
 		struct model_ep *ep = &w->m.ep[e];
 
 		world_defaults(&ep->params);
-		ep->params.promote_after = c->promote;
-		ep->params.wild_backoff = c->backoff;
+		ep->params.promote_after = c->promote_after;
+		ep->params.wild_backoff = c->wild_backoff;
 		ep->params.eager_limit = EAGER;
 		ep->params.copy_limit = LONG + 1;
-		ep->params.protocol = e == 1 && c->other ? c->other : c->protocol;
-		ep->params.rendezvous = c->rendezvous;
-		if (c->giveback)
-			ep->params.giveback_after = c->giveback > 0 ? c->giveback : 0;
+		ep->params.protocol =
+			e == 1 && c->receiver_protocol ? c->receiver_protocol : c->protocol;
+		if (c->giveback_after)
+			ep->params.giveback_after =
+				c->giveback_after == NEVER ? 0 : c->giveback_after;
 		if (c->tuples)
 			ep->params.tuples = c->tuples;
 		ep->limits = (struct tq_net_limits){
@@ -75,10 +83,10 @@ struct world *case_world(const struct small_case *c)
 			.max_sge = 2,
 			.max_sge_rd = 2,
 			.max_srq_sge = 2,
-			.srq_depth = c->depth ? (uint32_t)c->depth : 16,
+			.srq_depth = c->srq_depth ? (uint32_t)c->srq_depth : 16,
 		};
 	}
 	w->prog.nctx = 1;
-	w->prog.ctx_flags = c->flags;
+	w->prog.ctx_flags = c->ctx_flags;
 	return w;
 }

@@ -107,7 +107,18 @@ void many_know_all(void)
 			many_know(i, j);
 }
 
-void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
+void many_context_at(int ep, uint32_t id, int n, struct tq_ctx **ctx)
+{
+	t_true(!tq_ctx_add(many_eps[ep], id, many_peers[ep], n, ep, 0, &ctx[ep]), "no context");
+}
+
+void many_context(uint32_t id, int n, struct tq_ctx **ctx)
+{
+	for (int i = 0; i < n; i++)
+		many_context_at(i, id, n, ctx);
+}
+
+void many_context_of(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
 {
 	for (int i = 0; i < n; i++) {
 		struct tq_peer *p[MANY_MOST];
@@ -116,6 +127,29 @@ void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
 			p[j] = many_peers[who[i]][who[j]];
 		t_true(!tq_ctx_add(many_eps[who[i]], id, p, n, i, 0, &ctx[i]), "no context");
 	}
+}
+
+void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx)
+{
+	many_open_on(n, nodes, params);
+	many_know_all();
+	many_context(1, n, ctx);
+}
+
+void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx)
+{
+	int nodes[MANY_MOST];
+
+	for (int i = 0; i < n; i++)
+		nodes[i] = i;
+	many_start_on(n, nodes, params, ctx);
+}
+
+void many_start_together(int n, const char *const *params, struct tq_ctx **ctx)
+{
+	static const int nodes[MANY_MOST];
+
+	many_start_on(n, nodes, params, ctx);
 }
 
 static unsigned counter_number(const char *name)
@@ -141,6 +175,24 @@ uint64_t many_high(int ep, const char *name)
 	return tq_counter_high(many_eps[ep], counter_number(name));
 }
 
+void many_is_within(int ep, const char *name, uint64_t limit)
+{
+	t_true(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu", name,
+	       ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
+}
+
+void many_was_within(int ep, const char *name, uint64_t limit)
+{
+	t_true(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu", name,
+	       ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
+}
+
+void many_falls(int ep, const char *name, uint64_t limit)
+{
+	MANY_UNTIL(many_counter(ep, name) <= limit, many_spin(10));
+	many_is_within(ep, name, limit);
+}
+
 /* ---- what they do ---- */
 
 void many_spin(int rounds)
@@ -153,10 +205,7 @@ void many_spin(int rounds)
 
 bool many_comes(const struct many_op *op)
 {
-	time_t end = time(NULL) + many_deadline;
-
-	while (!op->ended && time(NULL) < end)
-		many_spin(100);
+	MANY_UNTIL(op->ended, many_spin(100));
 	return op->ended;
 }
 
@@ -244,8 +293,9 @@ static bool passes(void (*run)(void))
 	return status == 0;
 }
 
-int many_main(const struct many_case *cases, int n, int argc, char **argv)
+int main(int argc, char **argv)
 {
+	const struct many_case *c;
 	const char *deadline = getenv("MANY_DEADLINE");
 	char words[200] = "";
 	int failed = 0, ran = 0;
@@ -257,16 +307,16 @@ int many_main(const struct many_case *cases, int n, int argc, char **argv)
 		strncat(words, i > 1 ? " " : "", sizeof(words) - strlen(words) - 1);
 		strncat(words, argv[i], sizeof(words) - strlen(words) - 1);
 	}
-	for (int i = 0; i < n; i++)
-		exact = exact || !strcmp(cases[i].name, words);
-	for (int i = 0; i < n; i++) {
+	for (c = many_cases; c->name; c++)
+		exact = exact || !strcmp(c->name, words);
+	for (c = many_cases; c->name; c++) {
 		bool ok;
 
-		if (exact ? strcmp(cases[i].name, words) != 0 : !strstr(cases[i].name, words))
+		if (exact ? strcmp(c->name, words) != 0 : !strstr(c->name, words))
 			continue;
 		ran++;
-		ok = passes(cases[i].run);
-		printf("%s %s\n", ok ? "ok" : "not ok", cases[i].name);
+		ok = passes(c->run);
+		printf("%s %s\n", ok ? "ok" : "not ok", c->name);
 		fflush(stdout);
 		failed += !ok;
 	}

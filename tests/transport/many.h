@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Several endpoints of libtupleq in one process, one thread that polls whom it wants. A case runs
- * in a process of its own, which ends without closing: what is held stays so.
+ * Several endpoints of libtupleq in one process. One thread polls each when the case wants it to. A
+ * case runs in a process of its own, which ends without closing the endpoints, so that held
+ * messages may be left.
+ *
+ * A program lists its cases in many_cases, and runs those that its arguments name: the case that is
+ * called so, or all cases whose names contain the words.
  */
 #ifndef MANY_H
 #define MANY_H
@@ -25,48 +29,69 @@ struct many_case {
 	void (*run)(void);
 };
 
+/* The program's cases, up to the first one without a name. */
+extern const struct many_case many_cases[];
+
 extern struct tq_ep *many_eps[MANY_MOST];
 extern struct tq_peer *many_peers[MANY_MOST][MANY_MOST]; /* [i][j]: j, as i knows it */
 extern int many_neps;
-extern time_t many_deadline; /* seconds that anything may take; $MANY_DEADLINE says how many */
-extern int many_errors;      /* that were logged, and the last of them */
-extern char many_error[512];
-/* NULL, or called for each request that ends. */
+extern time_t many_deadline; /* seconds that anything may take; $MANY_DEADLINE sets them */
+extern int many_errors;      /* errors that were logged */
+extern char many_error[512]; /* the last of them */
+/* Called for each request that ends, unless NULL. */
 extern void (*many_completed)(struct many_op *op);
 
-/* n endpoints, on a node (that is, in a job) each or all on one, with "NAME=VALUE"s.
- * They have no service thread, unless one asks for it. */
+/*
+ * Most cases begin with n endpoints that know one another, and a context of all of them: each on a
+ * node of its own (that is, in a job of its own), all on one node, or on the nodes that are named.
+ * The parameters are "NAME=VALUE"s, up to NULL. An endpoint has no service thread unless a
+ * parameter says so.
+ */
+void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
+void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
+void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
+
+/* The steps of that. many_open() has a node for each endpoint, or one for all. */
 void many_open(int n, bool nodes, const char *const *params);
-/* The same, on the nodes that are named. */
 void many_open_on(int n, const int *nodes, const char *const *params);
-/* Opens one more, on that node, and returns its number. */
+/* Opens one more endpoint on that node, and returns its number. */
 int many_open_one(int node, const char *const *params);
-/* i gets to know j. */
+/* Adds endpoint j as a peer of i. */
 void many_know(int i, int j);
 void many_know_all(void);
-/* A context between n endpoints, whose ranks they are in that order. */
-void many_context(uint32_t id, int n, const int *who, struct tq_ctx **ctx);
+/* Makes a context of the first n endpoints. */
+void many_context(uint32_t id, int n, struct tq_ctx **ctx);
+/* Makes a context of n endpoints, in the order of their ranks. */
+void many_context_of(uint32_t id, int n, const int *who, struct tq_ctx **ctx);
+/* Makes, at endpoint ep alone, a context of the first n endpoints. */
+void many_context_at(int ep, uint32_t id, int n, struct tq_ctx **ctx);
 uint64_t many_counter(int ep, const char *name);
-/* The highest value of a level. */
+/* Returns the highest value that a level had. */
 uint64_t many_high(int ep, const char *name);
+/* Expects a level not to be above the limit: now, ever, or after progress. */
+void many_is_within(int ep, const char *name, uint64_t limit);
+void many_was_within(int ep, const char *name, uint64_t limit);
+void many_falls(int ep, const char *name, uint64_t limit);
 
-/* All make progress, so many times. */
+/* Repeats a step until the condition holds, or for as long as anything may take. */
+#define MANY_UNTIL(condition, step)                                                                \
+	for (time_t many_end = time(NULL) + many_deadline; !(condition) && time(NULL) < many_end;) \
+	step
+
+/* Makes progress at all endpoints, so many times. */
 void many_spin(int rounds);
-/* Makes progress until it has ended; false: it doesn't. */
+/* Makes progress until the operation has ended. Returns false if it doesn't end. */
 bool many_comes(const struct many_op *op);
 void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsigned flags,
 	       struct many_op *op);
 void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op);
 void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_t size,
 		    struct many_op *op);
-/* A message whose receive is in time. */
+/* Passes a message whose receive is in time. */
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank);
 
-/* As if what is sent to others had all of B's send completion queue, or no more. */
+/* Takes all free entries of B's send completion queue, and gives them back. */
 uint32_t many_take_slots(void);
 void many_give_slots(uint32_t taken);
-
-/* Runs the case that is called as the command line says, or those whose names hold that. */
-int many_main(const struct many_case *cases, int n, int argc, char **argv);
 
 #endif

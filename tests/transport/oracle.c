@@ -4,7 +4,7 @@
 /* Those of a pair whose connection failed may be lost. */
 static bool lost(const struct world *w, const struct op *send)
 {
-	return w->m.down[send->ep][send->peer];
+	return w->m.down[send->at][send->peer];
 }
 
 static bool is_live(const struct op *recv)
@@ -22,16 +22,16 @@ static void guess(struct world *w, struct op *recv)
 	for (int i = 1; i <= w->prog.nids; i++) {
 		struct op *s = w->prog.ids[i];
 
-		if (s->started && !s->match && s->peer == recv->ep && s->ctx == recv->ctx &&
+		if (s->started && !s->match && s->peer == recv->at && s->ctx == recv->ctx &&
 		    s->tag == recv->status.tag && s->len == recv->status.length &&
-		    program_rank(neps, s->ctx, s->ep) == recv->status.source) {
+		    program_rank(neps, s->ctx, s->at) == recv->status.source) {
 			s->match = recv;
 			recv->match = s;
 			return;
 		}
 	}
 	t_fail("receive %u at %d took a message that isn't there: source %d, tag %d", recv->order,
-	       recv->ep, recv->status.source, recv->status.tag);
+	       recv->at, recv->status.source, recv->status.tag);
 }
 
 /* The receives of an endpoint in the order in which they were posted. */
@@ -53,37 +53,37 @@ static int posted(const struct world *w, int ep, struct op *list[])
 static void legal(const struct world *w, struct op *const list[], struct op *r)
 {
 	const struct op *send = r->match;
-	const struct stream *s = &w->prog.sends[send->ep];
+	const struct stream *s = &w->prog.sends[send->at];
 
-	t_true(op_matches(r, send->ep, send->tag),
-	       "receive %u at %d took message %u: wrong envelope", r->order, r->ep, send->id);
+	t_true(op_matches(r, send->at, send->tag),
+	       "receive %u at %d took message %u: wrong envelope", r->order, r->at, send->id);
 	if (lost(w, send)) /* those before it may have ended with an error */
 		return;
 	if (r->promised)
 		t_true(r->expected.source == r->status.source && r->expected.tag == r->status.tag &&
 			       r->expected.length == r->status.length,
-		       "a probe at %d promised another message than %u", r->ep, send->id);
+		       "a probe at %d promised another message than %u", r->at, send->id);
 	if (w->prog.ctx_flags & TQ_CTX_OVERTAKING && send->tag >= 0)
 		return;
 	/* An earlier receive that could take it has been given an earlier one. */
 	for (uint32_t e = 0; e < r->order; e++) {
 		const struct op *x = list[e];
 
-		if (!x || !is_live(x) || x->ctx != r->ctx || !op_matches(x, send->ep, send->tag))
+		if (!x || !is_live(x) || x->ctx != r->ctx || !op_matches(x, send->at, send->tag))
 			continue;
-		t_true(x->match && !(x->match->ep == send->ep && x->match->id > send->id),
+		t_true(x->match && !(x->match->at == send->at && x->match->id > send->id),
 		       "message %u: receive %u at %d overtook receive %u", send->id, r->order,
-		       r->ep, x->order);
+		       r->at, x->order);
 	}
 	/* An earlier message of this sender that r could take has been taken by an earlier one. */
 	for (int i = 0; i < s->n && s->ops[i] != send; i++) {
 		const struct op *x = s->ops[i];
 
-		if (x->peer != send->peer || x->ctx != send->ctx || !op_matches(r, x->ep, x->tag) ||
+		if (x->peer != send->peer || x->ctx != send->ctx || !op_matches(r, x->at, x->tag) ||
 		    lost(w, x))
 			continue;
 		t_true(x->match && x->match->order < r->order,
-		       "receive %u at %d: message %u overtook message %u", r->order, r->ep,
+		       "receive %u at %d: message %u overtook message %u", r->order, r->at,
 		       send->id, x->id);
 	}
 }
@@ -114,15 +114,15 @@ static void check_stalled(const struct world *w, const struct op *send)
 		const struct op *r = s->ops[i];
 
 		if (is_live(r) && r->ctx == send->ctx && !r->ended &&
-		    op_matches(r, send->ep, send->tag))
+		    op_matches(r, send->at, send->tag))
 			t_fail("stalled: message %u of %d (tag %d) and receive %u at %d", send->id,
-			       send->ep, send->tag, r->order, r->ep);
+			       send->at, send->tag, r->order, r->at);
 	}
 }
 
 static void check_send(const struct world *w, const struct op *send)
 {
-	const struct tq_core *core = &w->m.ep[send->ep].core;
+	const struct tq_core *core = &w->m.ep[send->at].core;
 	bool copied = tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT &&
 		      send->len < (uint64_t)core->params->copy_limit;
 
@@ -180,15 +180,15 @@ static struct op *taker(struct world *w, const struct op *send, unsigned how)
 {
 	struct op op = {
 		.kind = how == 2 ? OP_MPROBE : OP_RECV,
-		.ep = send->peer,
+		.at = send->peer,
 		.ctx = send->ctx,
-		.peer = how ? TQ_ANY_SOURCE : send->ep,
+		.peer = how ? TQ_ANY_SOURCE : send->at,
 		.tag = how && send->tag >= 0 ? TQ_ANY_TAG : send->tag,
 		.len = send->len,
 	};
 
 	if (w->prog.ctx_flags & TQ_CTX_NO_ANY_SOURCE)
-		op.peer = send->ep;
+		op.peer = send->at;
 	if (w->prog.ctx_flags & TQ_CTX_NO_ANY_TAG)
 		op.tag = send->tag;
 	return program_add(&w->prog, &op);
@@ -206,7 +206,7 @@ static void take(struct world *w, const struct op *send, unsigned how)
 		}
 	}
 	t_true(!op->missed, "probes at %d don't find message %u of %d", send->peer, send->id,
-	       send->ep);
+	       send->at);
 }
 
 void oracle_take_rest(struct world *w)

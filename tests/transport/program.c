@@ -28,9 +28,9 @@ struct op *program_add(struct program *prog, const struct op *from)
 	if (op->kind == OP_SEND) {
 		op->id = (uint8_t)++prog->nids;
 		prog->ids[op->id] = op;
-		stream_add(&prog->sends[op->ep], op);
+		stream_add(&prog->sends[op->at], op);
 	} else {
-		stream_add(&prog->recvs[op->ep], op);
+		stream_add(&prog->recvs[op->at], op);
 	}
 	return op;
 }
@@ -179,13 +179,13 @@ static struct op *find(struct program *prog, const struct op *recv, int neps)
 	struct op *send = prog->ids[*byte(recv, 0)];
 
 	t_true(send && send->started, "receive %u at %d has data of no message", recv->order,
-	       recv->ep);
+	       recv->at);
 	t_true(!send->match, "message %u was received twice", send->id);
-	t_true(send->peer == recv->ep && send->ctx == recv->ctx,
+	t_true(send->peer == recv->at && send->ctx == recv->ctx,
 	       "message %u came to the wrong place", send->id);
-	t_true(st->source == program_rank(neps, send->ctx, send->ep) && st->tag == send->tag,
+	t_true(st->source == program_rank(neps, send->ctx, send->at) && st->tag == send->tag,
 	       "receive %u at %d has message %u of %d with tag %d, but says source %d, tag %d",
-	       recv->order, recv->ep, send->id, send->ep, send->tag, st->source, st->tag);
+	       recv->order, recv->at, send->id, send->at, send->tag, st->source, st->tag);
 	t_true(st->length == send->len, "message %u: %llu bytes, but the receive says %llu",
 	       send->id, (unsigned long long)send->len, (unsigned long long)st->length);
 	return send;
@@ -202,7 +202,7 @@ static void check_beside(const struct op *recv)
 
 	for (uint64_t k = 0; k < room(recv); k++)
 		t_true(is_data(recv, k, n) || recv->mem[k] == BEFORE,
-		       "receive %u at %d: written beside its message", recv->order, recv->ep);
+		       "receive %u at %d: written beside its message", recv->order, recv->at);
 }
 
 void op_received_foreign(struct op *recv)

@@ -24,14 +24,18 @@ enum op_kind {
 
 struct op {
 	enum op_kind kind;
-	int ep, ctx;
-	int peer; /* endpoint: addressee, or source or TQ_ANY_SOURCE */
+	int at, ctx; /* the endpoint that does it, in which of its contexts */
+	union {
+		int peer; /* the other endpoint, or TQ_ANY_SOURCE: */
+		int to;   /* by its name in a send, */
+		int from; /* and in a receive or probe */
+	};
 	int32_t tag;
 	uint64_t len;     /* of the message, or of the buffer */
 	unsigned flags;   /* TQ_SEND_*; TQ_CTX_* */
 	bool scattered;   /* its buffer isn't contiguous: there is a hole behind each byte, or: */
 	unsigned npieces; /* behind each of so many pieces, which are named */
-	int target;       /* CANCEL: the index of the receive in its stream */
+	int receive;      /* OP_CANCEL: the index of the receive in its stream */
 
 	uint8_t id; /* OP_SEND */
 	struct tq_core *core;

@@ -40,7 +40,7 @@ static void check_counts(const struct small_case *c, const struct world *w)
 
 		for (int e = 0; e < w->m.conf.neps; e++)
 			n += *(const _Atomic uint64_t *)((const char *)&w->m.ep[e].stats +
-							 want->at);
+							 want->offset);
 		t_true(n == want->n, "%s is %llu, not %llu", want->name, (unsigned long long)n,
 		       (unsigned long long)want->n);
 	}
@@ -92,7 +92,7 @@ static bool check(const struct small_case *c)
 		printf("not ok exhaustive %s - %s (--trace %s)\n", c->name, res.why, choices);
 		return false;
 	}
-	if (shared->stopped && !c->big && !any_failure) {
+	if (shared->stopped && !c->partial && !any_failure) {
 		printf("not ok exhaustive %s - has more than %llu schedules\n", c->name,
 		       (unsigned long long)shared->limit);
 		return false;

@@ -14,44 +14,11 @@
 #include "many.h"
 #include "net/control.h"
 
-static const int both[] = {0, 1};
 static const char *const defaults[] = {NULL};
-
-static void is_within(int ep, const char *name, uint64_t limit)
-{
-	t_true(many_counter(ep, name) <= limit, "%s of %d: %llu, of which the limit is %llu", name,
-	       ep, (unsigned long long)many_counter(ep, name), (unsigned long long)limit);
-}
-
-static void was_within(int ep, const char *name, uint64_t limit)
-{
-	t_true(many_high(ep, name) <= limit, "%s of %d: it was %llu, and the limit is %llu", name,
-	       ep, (unsigned long long)many_high(ep, name), (unsigned long long)limit);
-}
-
-/* What comes and goes in many rounds may be more at one time than at another, but not by what each
- * round would leave. */
-static uint64_t about(const char *name, uint64_t high)
-{
-	/* Spare control buffers of both sizes. */
-	return strcmp(name, "own_bytes") ? 2 * high + 2 : high + 2 * 16 * (4224 + 256);
-}
-
-/* Progress, until there are no more than that. */
-static void falls(int ep, const char *name, uint64_t limit)
-{
-	time_t end = time(NULL) + many_deadline;
-
-	while (many_counter(ep, name) > limit && time(NULL) < end)
-		many_spin(10);
-	is_within(ep, name, limit);
-}
 
 static void two(struct tq_ctx **ctx, const char *const *params)
 {
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[1], ctx[0], 1, 0);
 }
@@ -83,9 +50,9 @@ static void used_twice(void)
 
 	two(ctx, defaults);
 	tags_twice(ctx, 2);
-	is_within(0, "sender_tuples", RECORDS);
-	is_within(1, "receiver_tuples", RECORDS);
-	is_within(0, "handle_slots", 1024);
+	many_is_within(0, "sender_tuples", RECORDS);
+	many_is_within(1, "receiver_tuples", RECORDS);
+	many_is_within(0, "handle_slots", 1024);
 }
 
 /* Tags that are used once, and ask for a queue with that message. */
@@ -98,14 +65,14 @@ static void used_once(void)
 	two(ctx, params);
 	before = many_counter(1, "srqs") - many_counter(1, "tuples");
 	tags_twice(ctx, 1);
-	is_within(0, "sender_tuples", RECORDS + 64);
-	is_within(1, "receiver_tuples", RECORDS + 64);
-	was_within(1, "tuples", 64);
-	was_within(1, "srqs", before + 64 + 8 + 64);
-	was_within(1, "srqs_idle", 8);
-	was_within(1, "srqs_withdrawn", 64);
-	was_within(0, "asked", ASKED);
-	falls(0, "asked", 0);
+	many_is_within(0, "sender_tuples", RECORDS + 64);
+	many_is_within(1, "receiver_tuples", RECORDS + 64);
+	many_was_within(1, "tuples", 64);
+	many_was_within(1, "srqs", before + 64 + 8 + 64);
+	many_was_within(1, "srqs_idle", 8);
+	many_was_within(1, "srqs_withdrawn", 64);
+	many_was_within(0, "asked", ASKED);
+	many_falls(0, "asked", 0);
 }
 
 /* Their answers come late: the context isn't there. */
@@ -115,14 +82,11 @@ static void asked_early(void)
 	enum { MESSAGES = 10 * ASKED };
 	static struct many_op sent[MESSAGES];
 	struct tq_ctx *ctx[2], *late[2];
-	struct tq_peer *p[2];
 	struct many_op got;
 	char data[64];
 
 	two(ctx, params);
-	for (int i = 0; i < 2; i++)
-		p[i] = many_peers[0][i];
-	t_true(!tq_ctx_add(many_eps[0], 9, p, 2, 0, 0, &late[0]), "no context");
+	many_context_at(0, 9, 2, late);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(late[0], 1, i, "early", 0, &sent[i]);
 		many_spin(1);
@@ -130,20 +94,18 @@ static void asked_early(void)
 	many_spin(1000);
 	t_true(many_counter(1, "early_messages") == MESSAGES, "%d messages are early",
 	       (int)many_counter(1, "early_messages"));
-	was_within(0, "asked", ASKED);
-	is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES); /* those of RTS are needed */
-	for (int i = 0; i < 2; i++)
-		p[i] = many_peers[1][i];
-	t_true(!tq_ctx_add(many_eps[1], 9, p, 2, 1, 0, &late[1]), "no context");
-	is_within(1, "early_messages", 0);
+	many_was_within(0, "asked", ASKED);
+	many_is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES); /* those of RTS are needed */
+	many_context_at(1, 9, 2, late);
+	many_is_within(1, "early_messages", 0);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(late[1], 0, i, data, &got);
 		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
-	falls(0, "asked", 0);
-	falls(0, "sender_tuples", RECORDS + 1024);
-	falls(1, "receiver_tuples", RECORDS + 1024);
-	falls(1, "unexpected_bytes", 0);
+	many_falls(0, "asked", 0);
+	many_falls(0, "sender_tuples", RECORDS + 1024);
+	many_falls(1, "receiver_tuples", RECORDS + 1024);
+	many_falls(1, "unexpected_bytes", 0);
 }
 
 /* SRQs that can't be destroyed yet, as completions keep coming. */
@@ -167,8 +129,8 @@ static void withdrawn(void)
 	}
 	tq_unlock(&many_eps[1]->lock);
 	t_true(made == 8, "%d queues were made", made);
-	is_within(1, "srqs_withdrawn", 8);
-	falls(1, "srqs_withdrawn", 0);
+	many_is_within(1, "srqs_withdrawn", 8);
+	many_falls(1, "srqs_withdrawn", 0);
 	tq_lock(&many_eps[1]->lock);
 	t_true(core->ops->srq_get(core->net, &srqn) != NULL, "none is made when those have gone");
 	tq_unlock(&many_eps[1]->lock);
@@ -198,9 +160,9 @@ static void lanes(void)
 		many_send(ctx[0], 1, tag, "held", 0, &sent[tag]);
 		many_spin(100);
 	}
-	was_within(0, "hold_lanes", 2);
-	was_within(0, "lanes", 2 + 2 + 1);
-	was_within(1, "targets", 2 + 2 + 1);
+	many_was_within(0, "hold_lanes", 2);
+	many_was_within(0, "lanes", 2 + 2 + 1);
+	many_was_within(1, "targets", 2 + 2 + 1);
 	for (int tag = MANY - 1; tag >= 0; tag--) {
 		many_recv(ctx[1], 0, tag, data, &got);
 		t_true(many_comes(&got) && many_comes(&sent[tag]), "tag %d didn't come", tag);
@@ -239,19 +201,19 @@ static void unexpected(size_t size, int n, uint64_t most)
 	}
 	eager = many_counter(0, "sent_eager") - eager;
 	t_true(eager <= most, "%d messages were sent eagerly", (int)eager);
-	was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unexpected)));
+	many_was_within(1, "unexpected_bytes", most * (size + sizeof(struct tq_unexpected)));
 	t_true(many_counter(1, "unexpected") == (uint64_t)n, "%d of %d are there",
 	       (int)many_counter(1, "unexpected"), n);
 	for (int i = 0; i < n; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
 		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
-	falls(1, "unexpected_bytes", 0);
-	is_within(1, "unexpected", 0);
-	is_within(1, "unexpected_records", 4096);
-	falls(0, "requests", 2 * 4096);
-	falls(1, "requests", 2 * 4096);
-	falls(0, "copy_bytes", 0);
+	many_falls(1, "unexpected_bytes", 0);
+	many_is_within(1, "unexpected", 0);
+	many_is_within(1, "unexpected_records", 4096);
+	many_falls(0, "requests", 2 * 4096);
+	many_falls(1, "requests", 2 * 4096);
+	many_falls(0, "copy_bytes", 0);
 }
 
 static void unexpected_data(void)
@@ -276,14 +238,12 @@ static void waiting(void)
 	struct tq_mr *mr;
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	t_true(!tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr), "no registration");
 	for (uint64_t i = 1; i <= MESSAGES; i++)
 		t_true(!tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)),
 		       "put");
-	is_within(0, "puts_waiting", MESSAGES);
+	many_is_within(0, "puts_waiting", MESSAGES);
 	t_true(many_counter(0, "puts_waiting") == MESSAGES, "they don't wait");
 	for (int i = 0; i < MESSAGES; i++)
 		many_send(ctx[0], 1, MANY_TAG, "waits", TQ_SEND_SYNC, &sent[i]);
@@ -292,14 +252,14 @@ static void waiting(void)
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
 		t_true(many_comes(&got) && many_comes(&sent[i]), "message %d didn't come", i);
 	}
-	is_within(0, "waiting", 0);
-	is_within(0, "puts_waiting", 0);
-	is_within(0, "connect_requests", 0);
+	many_is_within(0, "waiting", 0);
+	many_is_within(0, "puts_waiting", 0);
+	many_is_within(0, "connect_requests", 0);
 	t_true(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
 	       many_eps[0]->net.control->nfree);
 	t_true(word == MESSAGES, "the last write was number %d", (int)word);
-	falls(0, "requests", 2 * 4096);
-	falls(1, "requests", 2 * 4096);
+	many_falls(0, "requests", 2 * 4096);
+	many_falls(1, "requests", 2 * 4096);
 	tq_mr_deregister(mr);
 }
 
@@ -319,7 +279,7 @@ static void puts_without_end(void)
 		taken += !rc;
 	}
 	t_true(taken == MOST, "%d writes wait", taken);
-	was_within(0, "puts_waiting", MOST);
+	many_was_within(0, "puts_waiting", MOST);
 }
 
 /* Each time that the limit of unexpected data is passed all peers are told: also one that is away,
@@ -340,9 +300,9 @@ static void told_while_away(void)
 		tq_unlock(&many_eps[0]->lock);
 		tq_progress(many_eps[0]);
 	}
-	was_within(0, "waiting", 1);
+	many_was_within(0, "waiting", 1);
 	t_true(many_high(0, "waiting") == 1, "none waits");
-	falls(0, "waiting", 0);
+	many_falls(0, "waiting", 0);
 	many_spin(1000);
 	t_true(link->backpressured, "the last word didn't come");
 }
@@ -372,143 +332,12 @@ static void operations(void)
 		t_true(many_comes(&got[i]) && many_comes(&sent[i]) && !strcmp(data[i], text),
 		       "message %d didn't come", i);
 	for (int i = 0; i < 2; i++) {
-		falls(i, "operations", 1024);
-		is_within(i, "registered", 0);
-		is_within(i, "registered_bytes", 0);
-		was_within(i, "registered", MESSAGES + 1);
-		is_within(i, "handle_slots", 5 * 2 * MESSAGES);
+		many_falls(i, "operations", 1024);
+		many_is_within(i, "registered", 0);
+		many_is_within(i, "registered_bytes", 0);
+		many_was_within(i, "registered", MESSAGES + 1);
+		many_is_within(i, "handle_slots", 5 * 2 * MESSAGES);
 	}
-}
-
-/* ---- contexts, peers ---- */
-
-static const char *const of_contexts[] = {
-	"contexts",        "pairs",     "sender_tuples", "receiver_tuples",    "tuples",
-	"unexpected_tags", "wild_tags", "handle_slots",  "unexpected_records", "requests",
-	"own_bytes",       "srqs",      "cq_entries",    "early_messages",     "control_buffers"};
-
-enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
-
-/* A context with a tuple that has a queue, one that has none, a wildcard, and what is left of them.
- */
-static void use(struct tq_ctx **ctx)
-{
-	struct many_op sent, got;
-	char data[64];
-
-	for (int i = 0; i < 3; i++)
-		many_pass(ctx[0], ctx[1], 0, 1);
-	many_send(ctx[0], 1, 1, "early", 0, &sent);
-	many_recv(ctx[1], TQ_ANY_SOURCE, 1, data, &got);
-	t_true(many_comes(&got), "a message didn't come");
-	many_recv(ctx[0], 1, TQ_ANY_TAG, data, &got);
-	many_send(ctx[1], 0, 1, "back", 0, &sent);
-	t_true(many_comes(&got), "a message didn't come");
-}
-
-static void contexts(void)
-{
-	static const char *const params[] = {"promote_after=0", NULL};
-	enum { ROUNDS = 400, FIRST = 40 };
-	uint64_t after[2][OF_CONTEXTS] = {{0}};
-	struct tq_ctx *ctx[2], *of[2];
-
-	two(of, params);
-	for (int round = 0; round < ROUNDS; round++) {
-		many_context(10 + (uint32_t)round, 2, both, ctx);
-		use(ctx);
-		tq_ctx_remove(ctx[round % 2]);
-		many_spin(20);
-		tq_ctx_remove(ctx[!(round % 2)]);
-		falls(0, "contexts", 1);
-		falls(1, "contexts", 1);
-		for (int i = 0; i < 2 * OF_CONTEXTS; i++) {
-			const char *name = of_contexts[i / 2];
-
-			if (round < FIRST) {
-				after[i % 2][i / 2] = many_high(i % 2, name);
-				continue;
-			}
-			is_within(i % 2, name, about(name, after[i % 2][i / 2]));
-		}
-	}
-}
-
-static const char *const of_peers[] = {"peers",
-				       "unnamed",
-				       "nodes",
-				       "lanes",
-				       "hold_lanes",
-				       "targets",
-				       "srqs",
-				       "srqs_idle",
-				       "own_bytes",
-				       "control_buffers",
-				       "waiting",
-				       "pairs",
-				       "registered",
-				       "connect_requests",
-				       "handle_slots",
-				       "cq_entries",
-				       "contexts",
-				       "sender_tuples",
-				       "receiver_tuples",
-				       "requests"};
-
-enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
-
-/* Processes come and go. One that was asked for a connection before it knew who asked, too. */
-static void peers(void)
-{
-	static const char *const params[] = {"promote_after=0", "service_thread=1", NULL};
-	enum { ROUNDS = 60, FIRST = 10 };
-	uint64_t after[OF_PEERS] = {0};
-	struct many_op sent, got;
-	struct tq_ctx *ctx[2];
-	char data[64];
-
-	many_open(1, true, params);
-	many_know(0, 0);
-	for (int round = 0; round < ROUNDS; round++) {
-		struct tq_peer *p[2];
-
-		many_open_one(many_neps, params);
-		many_know(1, 0);
-		many_know(1, 1);
-		p[0] = many_peers[1][0];
-		p[1] = many_peers[1][1];
-		t_true(!tq_ctx_add(many_eps[1], 1, p, 2, 1, 0, &ctx[1]), "no context");
-		many_send(ctx[1], 0, 3, "who is it?", 0, &sent);
-		for (time_t end = time(NULL) + many_deadline;
-		     !many_counter(0, "unnamed") && time(NULL) < end;)
-			many_spin(10);
-		is_within(0, "unnamed", 1);
-		many_know(0, 1);
-		is_within(0, "unnamed", 0);
-		p[0] = many_peers[0][0];
-		p[1] = many_peers[0][1];
-		t_true(!tq_ctx_add(many_eps[0], 1, p, 2, 0, 0, &ctx[0]), "no context");
-		many_recv(ctx[0], 1, 3, data, &got);
-		t_true(many_comes(&got), "the first one didn't come");
-		use(ctx);
-		tq_ctx_remove(ctx[0]);
-		tq_ctx_remove(ctx[1]);
-		falls(0, "contexts", 0);
-		tq_close(many_eps[1]);
-		many_neps = 1;
-		tq_peer_remove(many_peers[0][1]);
-		many_spin(100);
-		for (int i = 0; i < OF_PEERS; i++) {
-			if (round < FIRST)
-				after[i] = many_high(0, of_peers[i]);
-			else
-				is_within(0, of_peers[i], about(of_peers[i], after[i]));
-		}
-	}
-	is_within(0, "peers", 1);
-	is_within(0, "nodes", 1);
-	is_within(0, "targets", 0);
-	t_true(!many_errors, "%d errors were logged", many_errors);
 }
 
 /* ---- control buffers ---- */
@@ -535,14 +364,11 @@ static void smaller_bank(void)
 {
 	static const char *const params[] = {"small_depth=64", "large_depth=128", "credits=64",
 					     NULL};
-	static const int all[] = {0, 1, 2, 3, 4, 5};
 	const struct tq_bank *bank;
 	struct tq_ctx *ctx[6];
 	int n = 0;
 
-	many_open(6, true, params);
-	many_know_all();
-	many_context(1, 6, all, ctx);
+	many_start_apart(6, params, ctx);
 	for (int i = 1; i < 6; i++) {
 		/* Three have as much of the first as there is for new ones. */
 		if (i == 4)
@@ -558,7 +384,7 @@ static void smaller_bank(void)
 	t_true(n > 1, "no bank was made");
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"tags that are used twice", used_twice},
 	{"tags that ask at once", used_once},
 	{"asked before there is a context", asked_early},
@@ -570,12 +396,6 @@ static const struct many_case cases[] = {
 	{"writes without end", puts_without_end},
 	{"told while it is away", told_while_away},
 	{"operations and registrations", operations},
-	{"contexts that come and go", contexts},
-	{"peers that come and go", peers},
 	{"a bank with few buffers", smaller_bank},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

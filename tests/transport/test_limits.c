@@ -11,8 +11,6 @@
 #include "net/control.h"
 #include "net/mem.h"
 
-static const int both[] = {0, 1};
-
 /* A message from rank 0 to `rank` on each of n tags, whose receives are in time. */
 static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)
 {
@@ -42,9 +40,7 @@ static void full_queue(void)
 	uint32_t taken;
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_recv(ctx[1], 0, MANY_TAG, data, &got);
 	taken = many_take_slots();
@@ -72,9 +68,7 @@ static void full_receive_queue(void)
 	struct many_op sent;
 	struct tq_ctx *ctx[2];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	pass_tags(ctx, MANY_TAG + 1);
 	rcq = &many_eps[1]->net.rcq;
 	for (int i = 0; i < MESSAGES; i++) {
@@ -98,9 +92,7 @@ static void held_part(void)
 	struct tq_ctx *ctx[2];
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	pass_tags(ctx, TAGS);
 	pass_tags(ctx, TAGS);
 	for (int i = 0; i < TAGS * EACH; i++) {
@@ -129,9 +121,7 @@ static void hold_lanes(void)
 	struct tq_ctx *ctx[2];
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	pass_tags(ctx, TAGS);
 	for (int i = 0; i < TAGS; i++) {
 		many_send(ctx[0], 1, i, "held", 0, &sent);
@@ -151,14 +141,11 @@ static void lanes_change(void)
 {
 	static const char *const params[] = {"promote_after=0", "hold_lanes=10", "giveback_after=0",
 					     NULL};
-	static const int all[] = {0, 1, 2, 3};
 	enum { TAGS = 11, ROUNDS = 4 };
 	struct tq_ctx *ctx[4];
 	uint64_t before;
 
-	many_open(4, true, params);
-	many_know_all();
-	many_context(1, 4, all, ctx);
+	many_start_apart(4, params, ctx);
 	for (int i = 0; i < 3; i++) {
 		for (int to = 1; to < 4; to++)
 			pass_tags_to(ctx, to, TAGS);
@@ -184,18 +171,14 @@ static void kept_queues(void)
 	many_open(2, true, params);
 	many_know_all();
 	before = many_counter(1, "srqs");
-	many_context(1, 2, both, ctx);
+	many_context(1, 2, ctx);
 	pass_tags(ctx, 20);
 	t_true(many_counter(1, "srqs") > before + 4, "few tuples have queues");
 	tq_ctx_remove(ctx[1]);
 	tq_ctx_remove(ctx[0]);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(1, "tuples") && time(NULL) < end;)
-		many_spin(100);
+	MANY_UNTIL(!many_counter(1, "tuples"), many_spin(100));
 	/* Those that nobody needs go when the completion queue is empty. */
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(1, "srqs") > before + 4 && time(NULL) < end;)
-		many_spin(100);
+	MANY_UNTIL(many_counter(1, "srqs") <= before + 4, many_spin(100));
 	t_true(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
 	       (int)(many_counter(1, "srqs") - before));
 }
@@ -211,9 +194,7 @@ static void copies(void)
 	char data[64];
 
 	memset(text, 'x', sizeof(text) - 1);
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent[i]);
 		t_true(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
@@ -230,14 +211,11 @@ static void control_queues(void)
 {
 	static const char *const params[] = {"small_depth=64", "large_depth=64", "credits=64",
 					     NULL};
-	static const int all[] = {0, 1, 2, 3};
 	struct tq_ctx *ctx[4];
 	struct tq_bank *bank;
 	int banks = 0;
 
-	many_open(4, true, params);
-	many_know_all();
-	many_context(1, 4, all, ctx);
+	many_start_apart(4, params, ctx);
 	for (int i = 0; i < 4; i++) {
 		for (int k = 0; k < 100; k++)
 			many_pass(ctx[i], ctx[0], i, 0);
@@ -328,9 +306,7 @@ static void beyond_lanes(void)
 	enum { TAGS = 10 };
 	struct tq_ctx *ctx[2];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	promote(ctx, TAGS);
 	pass_away(ctx, TAGS, TAGS, 64 << 10);
 	t_true(many_counter(0, "no_lane") > 0, "there are lanes for all");
@@ -344,9 +320,7 @@ static void beyond_depth(void)
 					     "giveback_after=0", NULL};
 	struct tq_ctx *ctx[2];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	promote(ctx, 1);
 	pass_away(ctx, AWAY_MOST, 1, 64 << 10);
 	t_true(many_counter(0, "sent_rts") > 0, "there is room for all");
@@ -365,9 +339,7 @@ static void depths(void)
 	const struct tq_link *there, *here;
 	struct tq_ctx *ctx[2];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	there = many_peers[0][1]->link;
 	here = many_peers[1][0]->link;
 	many_send(ctx[0], 1, MANY_TAG, texts[1], 0, &sent[0]);
@@ -397,14 +369,10 @@ static void asked_in_a_sweep(void)
 	struct tq_ctx *ctx[2];
 	struct many_op sent;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_eps[1]->net.rcq.sweeping = true;
 	many_send(ctx[0], 1, MANY_TAG + 1, "not yet", TQ_SEND_SYNC, &sent);
-	for (time_t end = time(NULL) + many_deadline;
-	     !many_counter(0, "connect_retries") && time(NULL) < end;)
-		many_spin(100);
+	MANY_UNTIL(many_counter(0, "connect_retries"), many_spin(100));
 	t_true(!many_counter(1, "targets"), "a request is answered");
 	many_eps[1]->net.rcq.sweeping = false;
 	many_pass(ctx[0], ctx[1], 0, 1);
@@ -416,13 +384,9 @@ static void goodbyes(void)
 	enum { ALL = 20 };
 	static const char *const params[] = {NULL};
 	struct tq_ctx *ctx[ALL];
-	int all[ALL], left = 0;
+	int left = 0;
 
-	for (int i = 0; i < ALL; i++)
-		all[i] = i;
-	many_open(ALL, true, params);
-	many_know_all();
-	many_context(1, ALL, all, ctx);
+	many_start_apart(ALL, params, ctx);
 	for (int i = 1; i < ALL; i++)
 		many_pass(ctx[0], ctx[i], 0, i);
 	tq_close(many_eps[0]);
@@ -438,7 +402,7 @@ static void goodbyes(void)
 	t_true(left == ALL - 1 && !many_errors, "%d of %d know that it has left", left, ALL - 1);
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"a full completion queue", full_queue},
 	{"a full completion queue of receives", full_receive_queue},
 	{"the part of held messages", held_part},
@@ -452,9 +416,5 @@ static const struct many_case cases[] = {
 	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
 	{"many goodbyes", goodbyes},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

@@ -48,14 +48,11 @@ static void mate_dies(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
 	static const char *const words[] = {"one", "two", "three"};
-	static const int all[] = {0, 1, 2};
 	struct many_op sent, got[3];
 	struct tq_ctx *ctx[3];
 	char data[3][64];
 
-	many_open(3, false, params);
-	many_know_all();
-	many_context(1, 3, all, ctx);
+	many_start_together(3, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[0], ctx[2], 0, 2);
 	dies(2);
@@ -104,12 +101,9 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 static void mate_dies_before_read(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
-	static const int all[] = {0, 1, 2};
 	struct tq_ctx *ctx[3];
 
-	many_open(3, false, params);
-	many_know_all();
-	many_context(1, 3, all, ctx);
+	many_start_together(3, params, ctx);
 	read_long(ctx, true);
 	read_long(ctx, false);
 }
@@ -118,14 +112,11 @@ static void mate_dies_before_read(void)
 static void held_for_who_died(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
-	static const int both[] = {0, 1};
 	struct many_op held, sent;
 	struct tq_ctx *ctx[2];
 	uint64_t direct;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	direct = many_counter(0, "sent_direct");
@@ -141,14 +132,12 @@ static void held_for_who_died(void)
 static void mate_is_asked(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
-	static const int all[] = {0, 1, 2}, nodes[] = {0, 1, 1};
+	static const int nodes[] = {0, 1, 1};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[3];
 	char data[64];
 
-	many_open_on(3, nodes, params);
-	many_know_all();
-	many_context(1, 3, all, ctx);
+	many_start_on(3, nodes, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[0], ctx[2], 0, 2);
 	many_recv(ctx[0], 2, MANY_TAG, data, &got);
@@ -167,14 +156,11 @@ static void mate_is_asked(void)
 static void nobody_knows(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
-	static const int both[] = {0, 1};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
 	dies(1);
@@ -192,25 +178,20 @@ static void nobody_knows(void)
 static void others_go_on(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
-	static const int all[] = {0, 1, 2};
 	struct many_op lost, sent, got;
 	const struct tq_link *dead;
 	struct tq_ctx *ctx[3];
 	char data[2][64];
 
-	many_open(3, true, params);
-	many_know_all();
-	many_context(1, 3, all, ctx);
+	many_start_apart(3, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[0], ctx[2], 0, 2);
 	many_recv(ctx[0], 2, MANY_TAG, data[0], &lost);
 	dead = many_peers[0][2]->link;
 	dies(2);
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
-	for (time_t end = time(NULL) + many_deadline; !tq_link_has_failed(dead);) {
-		t_true(time(NULL) < end, "the connection doesn't fail");
-		many_spin(1);
-	}
+	MANY_UNTIL(tq_link_has_failed(dead), many_spin(1));
+	t_true(tq_link_has_failed(dead), "the connection doesn't fail");
 	dead->contact->fate_until = UINT64_MAX;
 	many_recv(ctx[1], 0, MANY_TAG + 1, data[1], &got);
 	many_send(ctx[0], 1, MANY_TAG + 1, "to another", TQ_SEND_SYNC, &sent);
@@ -228,7 +209,6 @@ static void others_go_on(void)
 static void mark_unseen(void)
 {
 	static const char *const params[] = {"keepalive=1", NULL};
-	static const int both[] = {0, 1};
 	struct tq_net *net;
 	struct tq_ctx *ctx[2];
 	struct many_op sent, got;
@@ -236,18 +216,14 @@ static void mark_unseen(void)
 	uint64_t due;
 	int fd;
 
-	many_open(2, false, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_together(2, params, ctx);
 	net = &many_eps[0]->net;
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
 	fd = net->xrcd_fd;
 	net->xrcd_fd = -1;
 	due = net->connections->check_due;
-	for (time_t end = time(NULL) + many_deadline; net->connections->check_due == due;) {
-		t_true(time(NULL) < end, "nobody checks the peers");
-		many_spin(64);
-	}
+	MANY_UNTIL(net->connections->check_due != due, many_spin(64));
+	t_true(net->connections->check_due != due, "the peers are not checked");
 	net->xrcd_fd = fd;
 	many_send(ctx[1], 0, MANY_TAG, "still there", 0, &sent);
 	t_true(many_comes(&got) && !got.status.error, "the receive ended with %d: %s",
@@ -259,13 +235,10 @@ static void mark_unseen(void)
 static void never_answers(void)
 {
 	static const char *const params[] = {"connect_timeout=1", NULL};
-	static const int both[] = {0, 1};
 	struct tq_ctx *ctx[2];
 	struct many_op sent;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_neps = 1;
 	many_send(ctx[0], 1, MANY_TAG, "to one who is away", TQ_SEND_SYNC, &sent);
 	t_true(many_comes(&sent) && sent.status.error == -EIO, "the send ended with %d",
@@ -284,8 +257,7 @@ static void comes_meanwhile(void)
 
 	many_send(ctxs[0], 1, MANY_TAG, "meanwhile", TQ_SEND_SYNC, &meanwhile);
 	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't sent to the SRQ");
-	for (time_t end = time(NULL) + many_deadline; !meanwhile.ended && time(NULL) < end;)
-		tq_progress(many_eps[0]);
+	MANY_UNTIL(meanwhile.ended, tq_progress(many_eps[0]));
 	t_true(meanwhile.ended && !meanwhile.status.error, "it isn't delivered");
 }
 
@@ -296,15 +268,12 @@ static void comes_meanwhile(void)
 static void sends_to_destroyed(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
-	static const int all[] = {0, 1, 2};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct many_op got[4], sent;
 	const struct tq_link *broken;
 	static char data[4][64];
 
-	many_open(3, true, params);
-	many_know_all();
-	many_context(1, 3, all, ctxs);
+	many_start_apart(3, params, ctxs);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctxs[0], ctxs[1], 0, 1);
 	many_pass(ctxs[1], ctxs[0], 1, 0);
@@ -317,8 +286,7 @@ static void sends_to_destroyed(void)
 	       "the lane stays");
 	before_destroyed = comes_meanwhile;
 	many_send(ctxs[1], 0, MANY_TAG, "by a broken lane", 0, &sent);
-	for (time_t end = time(NULL) + many_deadline; before_destroyed && time(NULL) < end;)
-		tq_progress(many_eps[1]);
+	MANY_UNTIL(!before_destroyed, tq_progress(many_eps[1]));
 	t_true(meanwhile.ended, "the SRQ was not destroyed");
 	for (int i = 0; i < 4; i++)
 		t_true(many_comes(&got[i]), "receive %d doesn't end", i);
@@ -326,7 +294,7 @@ static void sends_to_destroyed(void)
 		many_pass(ctxs[2], ctxs[1], 2, 1);
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"a mate dies", mate_dies},
 	{"a mate dies before a read", mate_dies_before_read},
 	{"a mate is asked whether one died", mate_is_asked},
@@ -336,9 +304,5 @@ static const struct many_case cases[] = {
 	{"one who never answers", never_answers},
 	{"held for one who died", held_for_who_died},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

@@ -23,7 +23,7 @@ static void held_for_who_forgot(void)
 {
 	static const char *const params[] = {"hold_lanes=1", "promote_after=0", "giveback_after=0",
 					     NULL};
-	static const int all[] = {0, 1, 2}, two[] = {3, 1};
+	static const int two[] = {3, 1};
 	struct tq_ctx *ctx[3], *later[2];
 	struct many_op sent, got;
 	uint64_t direct;
@@ -31,8 +31,8 @@ static void held_for_who_forgot(void)
 
 	many_open(4, false, params);
 	many_know_all();
-	many_context(1, 3, all, ctx);
-	many_context(2, 2, two, later);
+	many_context(1, 3, ctx);
+	many_context_of(2, 2, two, later);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < 10; i++)
@@ -68,7 +68,6 @@ static void held_for_who_forgot(void)
 static void freed_early(void)
 {
 	static const char *const params[] = {"giveback_after=0", NULL};
-	static const int both[] = {0, 1};
 	static char data[10][64];
 	struct many_op got[10], sent;
 
@@ -77,7 +76,7 @@ static void freed_early(void)
 	for (uint32_t id = 100; id < 120; id++) {
 		struct tq_ctx *ctx[2];
 
-		many_context(id, 2, both, ctx);
+		many_context(id, 2, ctx);
 		for (int k = 0; k < 10; k++)
 			many_recv(ctx[1], 0, MANY_TAG, data[k], &got[k]);
 		tq_ctx_remove(ctx[1]);
@@ -90,9 +89,7 @@ static void freed_early(void)
 		for (int k = 0; k < 10; k++)
 			t_true(many_comes(&got[k]), "a message didn't come");
 	}
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(1, "tuples") && time(NULL) < end;)
-		many_spin(100);
+	MANY_UNTIL(!many_counter(1, "tuples"), many_spin(100));
 	t_true(!many_counter(1, "tuples"), "%d queues of contexts that are gone stay",
 	       (int)many_counter(1, "tuples"));
 }
@@ -105,16 +102,13 @@ static void freed_early(void)
 static void granted_when_full(void)
 {
 	static const char *const params[] = {"giveback_after=0", "promote_after=0", NULL};
-	static const int both[] = {0, 1};
 	struct many_op got[2], sent, last;
 	struct tq_ctx *ctx[2];
 	char data[2][64];
 	uint64_t rts;
 	uint32_t taken;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	/* The first ones are timed, and so signalled, and then one in 16. */
 	for (int i = 0; i < 83; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
@@ -143,10 +137,8 @@ static void granted_when_full(void)
 static void slow_mate(void)
 {
 	static const char *const params[] = {NULL};
-	static const int all[] = {0, 1, 2};
 	struct tq_ctx *ctx[3];
 	struct many_op first, second, got[2];
-	struct tq_peer *p[3];
 	char data[2][64];
 
 	many_open(3, false, params);
@@ -154,21 +146,16 @@ static void slow_mate(void)
 		many_know(0, j);
 		many_know(2, j);
 	}
-	for (int i = 0; i < 3; i += 2) {
-		for (int j = 0; j < 3; j++)
-			p[j] = many_peers[i][all[j]];
-		t_true(!tq_ctx_add(many_eps[i], 1, p, 3, i, 0, &ctx[i]), "no context");
-	}
+	many_context_at(0, 1, 3, ctx);
+	many_context_at(2, 1, 3, ctx);
 	many_send(ctx[0], 1, MANY_TAG, "to A", 0, &first);
 	many_spin(100);
 	many_recv(ctx[2], 0, MANY_TAG, data[1], &got[1]);
 	many_send(ctx[0], 2, MANY_TAG, "to A2", 0, &second);
 	t_true(many_comes(&got[1]), "what another process of the node is sent waits for it");
-	for (int j = 0; j < 3; j++) {
+	for (int j = 0; j < 3; j++)
 		many_know(1, j);
-		p[j] = many_peers[1][j];
-	}
-	t_true(!tq_ctx_add(many_eps[1], 1, p, 3, 1, 0, &ctx[1]), "no context");
+	many_context_at(1, 1, 3, ctx);
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
 	t_true(many_comes(&got[0]) && !strcmp(data[0], "to A"), "and that one gets nothing");
 }
@@ -177,15 +164,12 @@ static void slow_mate(void)
 static void counts_waits(void)
 {
 	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
-	static const int both[] = {0, 1};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
 	uint64_t before;
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	before = many_counter(0, "no_credit");
 	for (int i = 0; i < 20; i++)
@@ -205,15 +189,12 @@ static void maker_leaves(void)
 {
 	static const char *const params[] = {"hold_lanes=1", "promote_after=0", "giveback_after=0",
 					     NULL};
-	static const int all[] = {0, 1, 2};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[3];
 	uint64_t direct;
 	char data[64];
 
-	many_open(3, false, params);
-	many_know_all();
-	many_context(1, 3, all, ctx);
+	many_start_together(3, params, ctx);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[0], ctx[2], 0, 2);
 	for (int i = 0; i < 10; i++)
@@ -233,16 +214,13 @@ static void maker_leaves(void)
 static void waits_in_order(void)
 {
 	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
-	static const int both[] = {0, 1};
 	enum { MESSAGES = 6 };
 	static char texts[MESSAGES][3000];
 	struct many_op sent[MESSAGES], got;
 	struct tq_ctx *ctx[2];
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < MESSAGES; i++) {
 		bool last = i == MESSAGES - 1;
@@ -270,7 +248,6 @@ static void *closes(void *ep)
 static void closes_at_once(void)
 {
 	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10", NULL};
-	static const int both[] = {0, 1};
 	enum { MESSAGES = 50 };
 	struct many_op sent, got;
 	struct tq_link *link;
@@ -278,9 +255,7 @@ static void closes_at_once(void)
 	pthread_t thread;
 	char data[64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < MESSAGES; i++)
 		many_send(ctx[1], 0, MANY_TAG, "before it closes", 0, &sent);
@@ -297,9 +272,7 @@ static void closes_at_once(void)
 	}
 	pthread_join(thread, NULL);
 	link = many_peers[0][1]->link;
-	for (time_t end = time(NULL) + many_deadline;
-	     !tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_THERE) && time(NULL) < end;)
-		many_spin(100);
+	MANY_UNTIL(tq_link_has_failed(link) || tq_link_is_closing(link, TQ_THERE), many_spin(100));
 	t_true(tq_link_is_closing(link, TQ_THERE) && !many_errors, "its end is an error");
 }
 
@@ -309,16 +282,11 @@ static void removed_together(void)
 {
 	enum { PEERS = 12, LIMIT_MS = 250 };
 	static const char *const params[] = {NULL};
-	int all[PEERS + 1];
 	struct tq_ctx *ctx[PEERS + 1];
 	struct timespec began, now;
 	long ms;
 
-	many_open(PEERS + 1, true, params);
-	many_know_all();
-	for (int i = 0; i <= PEERS; i++)
-		all[i] = i;
-	many_context(1, PEERS + 1, all, ctx);
+	many_start_apart(PEERS + 1, params, ctx);
 	for (int i = 1; i <= PEERS; i++)
 		many_pass(ctx[i], ctx[0], i, 0);
 	tq_ctx_remove(ctx[0]);
@@ -345,13 +313,10 @@ static void answers(struct many_op *op)
 static void complete_calls(void)
 {
 	static const char *const params[] = {NULL};
-	static const int both[] = {0, 1};
 	struct many_op sent, got[2];
 	char data[2][64];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, callers);
+	many_start_apart(2, params, callers);
 	many_recv(callers[1], 0, MANY_TAG, data[0], &got[0]);
 	many_recv(callers[0], 1, MANY_TAG + 1, data[1], &got[1]);
 	many_completed = answers;
@@ -362,11 +327,8 @@ static void complete_calls(void)
 /* A context of 0 and 1, in which 1 has sent to 0 before. */
 static void two(struct tq_ctx *ctx[2], const char *const *params)
 {
-	static const int both[] = {0, 1};
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[1], ctx[0], 1, 0);
 }
 
@@ -513,7 +475,7 @@ static void polls_and_calls(void)
 	t_true(n == CALLS, "%d of %d calls were made", n, CALLS);
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"held for one who forgot its sender", held_for_who_forgot},
 	{"freed before its messages came", freed_early},
 	{"granted when the completion queue is full", granted_when_full},
@@ -529,9 +491,5 @@ static const struct many_case cases[] = {
 	{"a context's id again, after a matched receive", id_again_after_mrecv},
 	{"what is granted counts once", counts_granted},
 	{"a thread that polls, and one that calls", polls_and_calls},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

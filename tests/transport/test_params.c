@@ -7,8 +7,6 @@
 #include "many.h"
 #include "net/connections.h"
 
-static const int both[] = {0, 1};
-
 static struct ibv_qp_attr ask(struct ibv_qp *qp)
 {
 	const int mask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -43,9 +41,7 @@ static void attributes(void)
 	struct tq_ctx *ctx[2];
 	int targets = 0;
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	link = many_peers[0][1]->link;
 	qp = ask(link->node->control->qp);
@@ -75,9 +71,7 @@ static uint64_t recalls(const char *giveback_after, size_t bytes, bool early)
 	struct tq_ctx *ctx[2];
 
 	memset(text, 'x', bytes - 1);
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	t_true(many_counter(1, "promotions") == 1, "the tuple has no queue");
@@ -134,9 +128,7 @@ static void on_demand(void)
 	t_true(text != MAP_FAILED, "no memory");
 	memset(text, 'x', SIZE - 1);
 	t_true(!mprotect(text, SIZE, PROT_READ), "the memory can be written");
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	many_recv_long(ctx[1], 0, MANY_TAG, data, SIZE, &got);
@@ -147,7 +139,7 @@ static void on_demand(void)
 	t_true(many_counter(0, "sent_direct") > 0, "it isn't sent direct");
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"attributes of connections", attributes},
 	{"early short messages", early_short},
 	{"early messages beyond eager_limit", early_medium},
@@ -155,9 +147,5 @@ static const struct many_case cases[] = {
 	{"short messages in time", in_time},
 	{"messages beyond eager_limit in time", in_time_medium},
 	{"the address space registered on demand", on_demand},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

@@ -7,8 +7,6 @@
 #include "many.h"
 #include "net/address.h"
 
-static const int both[] = {0, 1};
-
 /* How many address handles were asked for, and how many of these nobody answers. */
 static int handles, unanswered;
 
@@ -80,14 +78,13 @@ static void unresolved(void)
 static void resolved_late(void)
 {
 	static const char *const params[] = {NULL};
-	static const int all[] = {0, 1, 2};
 	struct tq_ctx *ctx[3];
 
 	unanswered = 1;
 	many_open(3, false, params);
 	many_know_all();
 	t_true(!handles, "an address was resolved before it was needed");
-	many_context(1, 3, all, ctx);
+	many_context(1, 3, ctx);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[i], ctx[(i + 1) % 3], i, (i + 1) % 3);
 	t_true(handles == unanswered + 3 && !many_errors, "%d address handles", handles);
@@ -102,9 +99,7 @@ static void passes_by(const char *gid_index)
 	struct tq_buf buf = {.addr = from, .len = sizeof(from)};
 	struct tq_ctx *ctx[2];
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 10; i++) {
 		many_pass(ctx[0], ctx[1], 0, 1);
 		many_pass(ctx[1], ctx[0], 1, 0);
@@ -140,7 +135,7 @@ static void by_ipv4_v2(void)
 	passes_by("gid_index=3");
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"addresses", addresses},
 	{"an address that nobody has", unresolved},
 	{"an address that is resolved late", resolved_late},
@@ -148,9 +143,5 @@ static const struct many_case cases[] = {
 	{"RoCE v2, link-local", by_v2},
 	{"RoCE v1, IPv4", by_ipv4_v1},
 	{"RoCE v2, IPv4", by_ipv4_v2},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

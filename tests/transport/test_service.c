@@ -19,11 +19,8 @@ static const char *const recallable[] = {"service_thread=1", "promote_after=0", 
 /* A tuple of what `from` sends to the other one, in whose queue it is. */
 static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
 {
-	static const int both[] = {0, 1};
 
-	many_open(2, true, params);
-	many_know_all();
-	many_context(1, 2, both, ctx);
+	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[from], ctx[!from], from, !from);
 	t_true(many_counter(!from, "tuples") == 1, "the tuple has no queue");
@@ -33,9 +30,7 @@ static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
 static void recall(int to, struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
-	for (time_t end = time(NULL) + many_deadline;
-	     many_counter(to, "tuples") && time(NULL) < end;)
-		tq_progress(many_eps[to]);
+	MANY_UNTIL(!many_counter(to, "tuples"), tq_progress(many_eps[to]));
 	t_true(!many_counter(to, "tuples"), "the recall isn't answered");
 }
 
@@ -81,8 +76,7 @@ static void copied_when_removed(void)
 	t_true(!got.ended, "the thread has ended a receive");
 	tq_ctx_remove(ctx[1]);
 	tq_peer_remove(many_peers[1][0]);
-	for (time_t end = time(NULL) + many_deadline; !got.ended && time(NULL) < end;)
-		tq_progress(many_eps[1]);
+	MANY_UNTIL(got.ended, tq_progress(many_eps[1]));
 	t_true(got.ended && !got.status.error && !strcmp(data[0], "before it closed"),
 	       "a message that had come was lost: %d", got.status.error);
 }
@@ -114,8 +108,7 @@ static void taken_in_then_polled(void)
 
 	taken_in(ctx, data, got);
 	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
-	for (time_t end = time(NULL) + many_deadline; !got[1].ended && time(NULL) < end;)
-		tq_progress(many_eps[1]);
+	MANY_UNTIL(got[1].ended, tq_progress(many_eps[1]));
 	t_true(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
 	t_true(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");
 }
@@ -222,7 +215,7 @@ static void patient_sends(void)
 	t_true(n == MESSAGES, "%d of %d could be sent", n, MESSAGES);
 }
 
-static const struct many_case cases[] = {
+const struct many_case many_cases[] = {
 	{"recalled while it computes", recalled_while_computing},
 	{"copied when its sender is removed", copied_when_removed},
 	{"taken in by the thread, then polled", taken_in_then_polled},
@@ -230,9 +223,5 @@ static const struct many_case cases[] = {
 	{"taken in by the thread, then probed", taken_in_then_probed},
 	{"an empty message, in turn", empty_in_turn},
 	{"patient sends", patient_sends},
+	{NULL},
 };
-
-int main(int argc, char **argv)
-{
-	return many_main(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
-}

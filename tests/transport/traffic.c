@@ -143,7 +143,7 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 	const struct flow *f = &mix->flows[sim_below(rng, (uint32_t)mix->nflows)];
 	struct op op = {
 		.kind = OP_SEND,
-		.ep = f->from,
+		.at = f->from,
 		.peer = f->to,
 		.ctx = f->ctx,
 		.tag = f->tag,
@@ -167,9 +167,9 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 {
 	struct op op = {
 		.kind = OP_RECV,
-		.ep = send->peer,
+		.at = send->peer,
 		.ctx = send->ctx,
-		.peer = sim_chance(rng, mix->any_source) ? TQ_ANY_SOURCE : send->ep,
+		.peer = sim_chance(rng, mix->any_source) ? TQ_ANY_SOURCE : send->at,
 		.tag = send->tag >= 0 && sim_chance(rng, mix->any_tag) ? TQ_ANY_TAG : send->tag,
 		.len = sim_chance(rng, mix->short_recv) ? sim_below(rng, (uint32_t)send->len + 1)
 							: send->len + sim_below(rng, 20),
@@ -187,7 +187,7 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 	program_add(&w->prog, &op);
 	if (sim_chance(rng, mix->cancel)) {
 		other.kind = OP_CANCEL;
-		other.target = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.ep].n);
+		other.receive = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.at].n);
 		program_add(&w->prog, &other);
 	}
 }
@@ -245,7 +245,7 @@ static void end_exact(struct sim_rng *rng, struct world *w, struct mix *mix)
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		struct op op = {
 			.kind = OP_FLAGS,
-			.ep = e,
+			.at = e,
 			.flags = w->prog.ctx_flags & ~TQ_CTX_EXACT_LENGTH,
 		};
 

@@ -1,27 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What tests of the protocol without a network share. */
+/*
+ * Tests of the protocol without a network: one endpoint, which has a context with one peer. What
+ * the endpoint sends is taken at once, and the handles that an answer has to name are noted. A test
+ * calls the protocol as if messages had come from the peer.
+ */
 #ifndef TQ_UNIT_H
 #define TQ_UNIT_H
 
-#include <stdio.h>
+#include "proto/core.h"
 
-#include "proto/net_ops.h"
+#define UNIT_CTX 5u /* the context's id */
 
-static const struct tq_net_limits limits = {.max_inline = 64,
-					    .eager_max = 4096,
-					    .max_direct = 65536,
-					    .max_send = 65536,
-					    .max_sge = 1,
-					    .max_sge_rd = 1,
-					    .max_srq_sge = 1,
-					    .srq_depth = 16};
+struct unit_handles {
+	uint32_t *of;
+	uint32_t n, room;
+};
 
-static int failed;
+struct unit {
+	struct tq_core core;
+	struct tq_peer peer;
+	struct tq_ctx *ctx;
+	struct tq_params *params;
+	struct tq_stats stats;
+	struct tq_tx_tuple *idle_lane; /* the peer's list */
+	int queues;                    /* SRQs in use */
+	bool no_eager;                 /* the peer takes only announcements */
+	bool backpressured;            /* the peer was told to send only announcements */
+	const char *given_up;          /* the reason, if the peer was given up */
+	/* Handles in messages to the peer. */
+	struct unit_handles asks;   /* tuples that requested a queue */
+	struct unit_handles rts;    /* sends that were announced */
+	struct unit_handles offers; /* tuples whose queue was offered */
+	uint32_t ask_after;         /* messages until a tuple that was refused last may ask again */
+};
 
-static void check(const char *group, const char *name, int ok)
-{
-	printf("%sok %s: %s\n", ok ? "" : "not ", group, name);
-	failed |= !ok;
-}
+extern struct unit unit;
+extern const struct tq_net_limits unit_limits;
+
+/* Starts the endpoint with default parameters, except the one that is named (NULL: none). */
+void unit_start(const char *name, const char *value);
+void unit_set(const char *name, const char *value);
+/* Ends the endpoint. Returns true if nothing is left, which the counters have to say too. */
+bool unit_stop(void);
+/* Ends an endpoint that gave its peer up for having too much. Returns true if nothing is left. */
+bool unit_stop_excess(void);
+
+struct tq_ctx *unit_context(uint32_t id);
+/* Sends a message in the context, and returns what tq_core_send() does. */
+int unit_send(int32_t tag, uint64_t len);
+/* Posts a receive without a buffer in the context, and returns what tq_core_recv() does. */
+int unit_recv(int rank, int32_t tag, struct tq_req **req);
+/* Hands a message of the peer to the endpoint. */
+void unit_comes(const void *msg, size_t len);
+/* Polls, then releases the requests that have ended. */
+void unit_poll(void);
+
+/* Prints the result of a test. */
+void unit_check(const char *group, const char *name, bool ok);
+/* Returns the exit status of the program: 1 if a test failed. */
+int unit_status(void);
 
 #endif

@@ -34,17 +34,17 @@ static void op_end(struct world *w, struct op *op, const struct tq_status *statu
 	}
 	if (op->kind == OP_SEND) {
 		SIM_TRACE("      message %u ends: %d", op->id, status->error);
-		t_true(!status->error || (status->error == -EIO && w->m.down[op->ep][op->peer]),
+		t_true(!status->error || (status->error == -EIO && w->m.down[op->at][op->peer]),
 		       "message %u ended with error %d", op->id, status->error);
 		op_sent(op);
 		return;
 	}
 	SIM_TRACE("      receive %u at %d ends: %d, source %d tag %d length %llu", op->order,
-		  op->ep, status->error, status->source, status->tag,
+		  op->at, status->error, status->source, status->tag,
 		  (unsigned long long)status->length);
 	if (status->error == -ECANCELED || status->error == -EIO) {
 		t_true(status->error == -EIO ? users_any_broken(w) : op->cancelled,
-		       "receive %u at %d ended with error %d", op->order, op->ep, status->error);
+		       "receive %u at %d ended with error %d", op->order, op->at, status->error);
 		op->withdrawn = true;
 		if (status->error == -ECANCELED)
 			op_untouched(op);
@@ -52,7 +52,7 @@ static void op_end(struct world *w, struct op *op, const struct tq_status *statu
 		return;
 	}
 	t_true(status->error == (status->length > op->len ? -EMSGSIZE : 0),
-	       "receive %u at %d of %llu bytes ended with error %d, length %llu", op->order, op->ep,
+	       "receive %u at %d of %llu bytes ended with error %d, length %llu", op->order, op->at,
 	       (unsigned long long)op->len, status->error, (unsigned long long)status->length);
 	if (from_hostile(w, op, status))
 		op_received_foreign(op);
@@ -111,7 +111,7 @@ static void do_send(struct world *w, struct op *op)
 {
 	struct deferred deferred = {.op = op};
 	static const struct tq_status sent;
-	struct tq_ctx *ctx = w->ctx[op->ep][op->ctx];
+	struct tq_ctx *ctx = w->ctx[op->at][op->ctx];
 	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc;
 	struct tq_buf buf = op_buf(op);
 
@@ -139,8 +139,8 @@ static void do_recv(struct world *w, struct op *op)
 	struct tq_buf buf = op_buf(op);
 	int rc;
 
-	op->order = w->nposted[op->ep]++;
-	rc = tq_core_recv(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &buf, op, &op->req,
+	op->order = w->nposted[op->at]++;
+	rc = tq_core_recv(w->ctx[op->at][op->ctx], rank_of(w, op), op->tag, &buf, op, &op->req,
 			  &status);
 	started(w, op, rc, &status);
 }
@@ -156,13 +156,13 @@ static void promise(struct world *w, struct op *op, const struct tq_status *stat
 	for (int i = 1; i <= w->prog.nids && !send; i++) {
 		struct op *s = w->prog.ids[i];
 
-		if (s->started && !s->match && s->peer == op->ep && s->ctx == op->ctx &&
-		    status->source == program_rank(neps, s->ctx, s->ep) && status->tag == s->tag &&
-		    status->length == s->len && op_matches(op, s->ep, s->tag))
+		if (s->started && !s->match && s->peer == op->at && s->ctx == op->ctx &&
+		    status->source == program_rank(neps, s->ctx, s->at) && status->tag == s->tag &&
+		    status->length == s->len && op_matches(op, s->at, s->tag))
 			send = s;
 	}
 	t_true(send, "a probe at %d found source %d, tag %d, length %llu, which was not sent",
-	       op->ep, status->source, status->tag, (unsigned long long)status->length);
+	       op->at, status->source, status->tag, (unsigned long long)status->length);
 	op->promised = true;
 	op->expected = *status;
 }
@@ -170,14 +170,14 @@ static void promise(struct world *w, struct op *op, const struct tq_status *stat
 static bool found(const struct world *w, const struct op *op, int rc)
 {
 	t_true(rc == 0 || rc == 1 || (rc == -EIO && users_any_broken(w)), "a probe says %d", rc);
-	SIM_TRACE("      probe at %d: %d", op->ep, rc);
+	SIM_TRACE("      probe at %d: %d", op->at, rc);
 	return rc == 1;
 }
 
 static void do_probe(struct world *w, struct op *op)
 {
 	struct tq_status status = {0};
-	int rc = tq_core_probe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status);
+	int rc = tq_core_probe(w->ctx[op->at][op->ctx], rank_of(w, op), op->tag, &status);
 
 	op->ended = true;
 	op->missed = !found(w, op, rc);
@@ -197,14 +197,14 @@ static void do_mprobe(struct world *w, struct op *op)
 {
 	struct tq_status status = {0};
 	int rc =
-		tq_core_mprobe(w->ctx[op->ep][op->ctx], rank_of(w, op), op->tag, &status, &op->msg);
+		tq_core_mprobe(w->ctx[op->at][op->ctx], rank_of(w, op), op->tag, &status, &op->msg);
 
 	op->missed = op->ended = !found(w, op, rc);
 	if (op->missed)
 		return;
-	op->order = w->nposted[op->ep]++;
+	op->order = w->nposted[op->at]++;
 	promise(w, op, &status);
-	LL_APPEND(w->taken[op->ep], op);
+	LL_APPEND(w->taken[op->at], op);
 }
 
 void users_mrecv(struct world *w, int ep)
@@ -222,8 +222,9 @@ void users_mrecv(struct world *w, int ep)
 
 static void do_cancel(struct world *w, struct op *op)
 {
-	struct op *recv =
-		op->target < w->prog.recvs[op->ep].n ? w->prog.recvs[op->ep].ops[op->target] : NULL;
+	struct op *recv = op->receive < w->prog.recvs[op->at].n
+				  ? w->prog.recvs[op->at].ops[op->receive]
+				  : NULL;
 	int rc;
 
 	op->ended = true;
@@ -237,10 +238,10 @@ static void do_cancel(struct world *w, struct op *op)
 
 void users_op(struct world *w, struct op *op)
 {
-	users_collect(w, op->ep);
+	users_collect(w, op->at);
 	op->started = true;
 	op->started_at = w->step;
-	op->core = &w->m.ep[op->ep].core;
+	op->core = &w->m.ep[op->at].core;
 	switch (op->kind) {
 	case OP_SEND:
 		do_send(w, op);
@@ -259,8 +260,8 @@ void users_op(struct world *w, struct op *op)
 		break;
 	case OP_FLAGS:
 		op->ended = true;
-		tq_core_ctx_set_flags(w->ctx[op->ep][op->ctx], op->flags);
+		tq_core_ctx_set_flags(w->ctx[op->at][op->ctx], op->flags);
 		break;
 	}
-	users_collect(w, op->ep);
+	users_collect(w, op->at);
 }

@@ -433,7 +433,7 @@ static void cancel_rest(struct world *w)
 {
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		for (int i = 0; i < w->prog.recvs[e].n; i++) {
-			struct op cancel = {.kind = OP_CANCEL, .ep = e, .target = i};
+			struct op cancel = {.kind = OP_CANCEL, .at = e, .receive = i};
 
 			users_op(w, &cancel);
 		}

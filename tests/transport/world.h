@@ -52,7 +52,7 @@ struct world {
 /* Nothing is expected of what the hostile endpoint's users see. */
 static inline bool world_unjudged(const struct world *w, const struct op *op)
 {
-	return w->m.conf.hostile && op->ep == MODEL_HOSTILE;
+	return w->m.conf.hostile && op->at == MODEL_HOSTILE;
 }
 
 /* Configuration, params and program are set before. */

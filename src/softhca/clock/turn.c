@@ -146,20 +146,21 @@ enum verdict {
 };
 
 /* Returns true if nothing is due but looks of spinning threads, and some thread is in the real
- * world, for which they may wait. */
+ * world, or computes beside them: they may wait for that one. */
 static bool only_looks(void)
 {
 	uint32_t high = atomic_load(&shca_clk->high);
-	bool out = false;
+	bool awaited = false;
 
 	for (uint32_t i = 0; i < high; i++) {
+		uint32_t state = atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed);
+
 		if (atomic_load_explicit(&shca_clk->due[i], memory_order_relaxed) != SHCA_NEVER &&
 		    !atomic_load_explicit(&shca_clk->actors[i].looks, memory_order_relaxed))
 			return false;
-		out |= atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed) ==
-		       SHCA_ACTOR_OUT;
+		awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
 	}
-	return out;
+	return awaited;
 }
 
 /* Returns how much real time has to go by before the time may be `due`, as nothing but looks is. */

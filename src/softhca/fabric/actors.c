@@ -127,6 +127,10 @@ uint32_t shca_actors_first(struct shca_clock *c)
 
 		if (due == SHCA_NEVER || due > least || (due == least && !comes_before(c, i, best)))
 			continue;
+		/* Another process may have asked for the attention of one that has just ended. */
+		if (atomic_load_explicit(&c->actors[i].state, memory_order_relaxed) ==
+		    SHCA_ACTOR_FREE)
+			continue;
 		least = due;
 		best = i;
 	}

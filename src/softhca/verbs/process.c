@@ -234,12 +234,14 @@ __attribute__((destructor)) static void at_exit(void)
 	/* A thread that is still opening or closing is a user too. */
 	if (pthread_mutex_trylock(&lock))
 		return;
+	/* The thread that ends the process needs no turn for what it still does. */
+	if (shca_clk) {
+		shca_clock_out();
+		shca_clock_exclude();
+	}
 	if (contexts == 0 && shca_self.slot != SHCA_NO_PROC) {
 		shca_engine_stop();
 		give_slot();
-	} else if (shca_clk) {
-		/* The thread that ends the process needs no turn for what it still does. */
-		shca_clock_out();
 	}
 	pthread_mutex_unlock(&lock);
 }

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Contexts and peers that come and go leave nothing behind, as the counters tell: test_turnover
+ * [NAME], under "softhca run --nodes 1".
+ */
+#include <string.h>
+
+#include "many.h"
+
+/*
+ * Returns the limit for a level that had this high value in the first rounds. A level may be higher
+ * at one time than at another, but not by what each of the many rounds would leave.
+ */
+static uint64_t about(const char *name, uint64_t high)
+{
+	/* Spare control buffers of both sizes. */
+	return strcmp(name, "own_bytes") ? 2 * high + 2 : high + 2 * 16 * (4224 + 256);
+}
+
+static const char *const of_contexts[] = {
+	"contexts",        "pairs",     "sender_tuples", "receiver_tuples",    "tuples",
+	"unexpected_tags", "wild_tags", "handle_slots",  "unexpected_records", "requests",
+	"own_bytes",       "srqs",      "cq_entries",    "early_messages",     "control_buffers"};
+
+enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
+
+/* A context with a tuple that has a queue, one that has none, a wildcard, and what is left of them.
+ */
+static void use(struct tq_ctx **ctx)
+{
+	struct many_op sent, got;
+	char data[64];
+
+	for (int i = 0; i < 3; i++)
+		many_pass(ctx[0], ctx[1], 0, 1);
+	many_send(ctx[0], 1, 1, "early", 0, &sent);
+	many_recv(ctx[1], TQ_ANY_SOURCE, 1, data, &got);
+	t_true(many_comes(&got), "a message didn't come");
+	many_recv(ctx[0], 1, TQ_ANY_TAG, data, &got);
+	many_send(ctx[1], 0, 1, "back", 0, &sent);
+	t_true(many_comes(&got), "a message didn't come");
+}
+
+static void contexts(void)
+{
+	static const char *const params[] = {"promote_after=0", NULL};
+	enum { ROUNDS = 400, FIRST = 40 };
+	uint64_t after[2][OF_CONTEXTS] = {{0}};
+	struct tq_ctx *ctx[2], *of[2];
+
+	many_start_apart(2, params, of);
+	many_pass(of[0], of[1], 0, 1);
+	many_pass(of[1], of[0], 1, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		many_context(10 + (uint32_t)round, 2, ctx);
+		use(ctx);
+		tq_ctx_remove(ctx[round % 2]);
+		many_spin(20);
+		tq_ctx_remove(ctx[!(round % 2)]);
+		many_falls(0, "contexts", 1);
+		many_falls(1, "contexts", 1);
+		for (int i = 0; i < 2 * OF_CONTEXTS; i++) {
+			const char *name = of_contexts[i / 2];
+
+			if (round < FIRST) {
+				after[i % 2][i / 2] = many_high(i % 2, name);
+				continue;
+			}
+			many_is_within(i % 2, name, about(name, after[i % 2][i / 2]));
+		}
+	}
+}
+
+static const char *const of_peers[] = {"peers",
+				       "unnamed",
+				       "nodes",
+				       "lanes",
+				       "hold_lanes",
+				       "targets",
+				       "srqs",
+				       "srqs_idle",
+				       "own_bytes",
+				       "control_buffers",
+				       "waiting",
+				       "pairs",
+				       "registered",
+				       "connect_requests",
+				       "handle_slots",
+				       "cq_entries",
+				       "contexts",
+				       "sender_tuples",
+				       "receiver_tuples",
+				       "requests"};
+
+enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
+
+static const char *const served[] = {"promote_after=0", "service_thread=1", NULL};
+
+/* One process comes, asks endpoint 0 for a connection before that knows it, and goes. */
+static void come_and_go(void)
+{
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	char data[64];
+
+	many_open_one(many_neps, served);
+	many_know(1, 0);
+	many_know(1, 1);
+	many_context_at(1, 1, 2, ctx);
+	many_send(ctx[1], 0, 3, "who is it?", 0, &sent);
+	MANY_UNTIL(many_counter(0, "unnamed"), many_spin(10));
+	many_is_within(0, "unnamed", 1);
+	many_know(0, 1);
+	many_is_within(0, "unnamed", 0);
+	many_context_at(0, 1, 2, ctx);
+	many_recv(ctx[0], 1, 3, data, &got);
+	t_true(many_comes(&got), "the first one didn't come");
+	use(ctx);
+	tq_ctx_remove(ctx[0]);
+	tq_ctx_remove(ctx[1]);
+	many_falls(0, "contexts", 0);
+	tq_close(many_eps[1]);
+	many_neps = 1;
+	tq_peer_remove(many_peers[0][1]);
+	many_spin(100);
+}
+
+/* Processes come and go, one at a time. */
+static void peers(void)
+{
+	enum { ROUNDS = 60, FIRST = 10 };
+	uint64_t after[OF_PEERS] = {0};
+
+	many_open(1, true, served);
+	many_know(0, 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		come_and_go();
+		for (int i = 0; i < OF_PEERS; i++) {
+			if (round < FIRST)
+				after[i] = many_high(0, of_peers[i]);
+			else
+				many_is_within(0, of_peers[i], about(of_peers[i], after[i]));
+		}
+	}
+	many_is_within(0, "peers", 1);
+	many_is_within(0, "nodes", 1);
+	many_is_within(0, "targets", 0);
+	t_true(!many_errors, "%d errors were logged", many_errors);
+}
+
+const struct many_case many_cases[] = {
+	{"contexts that come and go", contexts},
+	{"peers that come and go", peers},
+	{NULL},
+};
