@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|all] [OPTION...]. Sets up
-# and builds, then runs that part; without a name the main job, which is overlap and latency. Options go to the parts: see README.md,
-# or bench/run.sh PART --help.
-# Packages of Debian that it needs are installed by apt-get if you are root; else they are named, and nothing runs.
+# and builds, then runs that part. Without a name the main job runs, which is overlap and latency. Options go to the parts: README.md
+# and bench/run.sh PART --help explain them.
+# Debian packages that are missing are installed by apt-get if root runs this; otherwise they are named, and nothing runs.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
+# shellcheck source=bench/load.sh
+. "$top/bench/load.sh"
 
 # The hosts of a hostfile have adapters of their own.
 cluster=
@@ -48,11 +50,17 @@ all)
 *) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture all" ;;
 esac
 
-# Help needs no set-up, where there is Python.
+# Help needs neither packages nor a build: a part whose program isn't there yet has only the general text.
 case ${1-} in
 -h | --help)
-	[ "${parts[*]}" = verbs ] || ! command -v python3 >/dev/null ||
-		exec python3 "$top/bench/driver" "${parts[0]}" --help
+	program=$top/build/bench/verbs/verbs_bench
+	if [ "${parts[*]}" != verbs ]; then
+		! command -v python3 >/dev/null || exec python3 "$top/bench/driver" "${parts[0]}" --help
+	elif [ -x "$program" ]; then
+		exec "$program" --help
+	fi
+	usage
+	exit 0
 	;;
 esac
 packages=("${build_packages[@]}")
@@ -60,6 +68,10 @@ packages=("${build_packages[@]}")
 	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers python3 gnuplot-nox)
 [ "${parts[*]}" = verbs ] || [ -n "$cluster" ] || packages+=(perftest ucx-utils)
 need_packages "${packages[@]}"
+
+# Before the build, which is a load itself.
+read -r load _ </proc/loadavg
+warn_if_busy "$load" "$(nproc)"
 build_tree "$top/build" "all bench"
 # shellcheck disable=SC1091 # made by the build
 . "$top/build/build/env.sh"
@@ -73,11 +85,23 @@ run_part() {
 			echo "verbs measures softhca, which a hostfile has no use for; on an adapter run verbs_bench --device NAME" >&2
 			return 1
 		fi
-		"$top/bench/verbs/run.sh" "$@"
+		exec "$top/bench/verbs/run.sh" "$@"
 		;;
-	*) "$top/bench/mpi/run.sh" "$@" ;;
+	*) exec "$top/bench/mpi/run.sh" "$@" ;;
 	esac
 }
+
+# A signal ends the part with its ranks. The shell waits in the foreground only for commands that it could not end.
+running=
+stop() {
+	trap '' INT TERM HUP
+	[ -z "$running" ] || kill -TERM "$running" 2>/dev/null
+	wait
+	exit $((128 + $1))
+}
+trap 'stop 1' HUP
+trap 'stop 2' INT
+trap 'stop 15' TERM
 
 status=0
 for part in "${parts[@]}"; do
@@ -92,6 +116,8 @@ for part in "${parts[@]}"; do
 	# The main job is about the two sides; all parts together are about everything.
 	variants=()
 	[ "$part" != overlap ] || [ ${#parts[@]} -le 2 ] || variants=(--variants)
-	run_part "$part" "${variants[@]}" "$@" || status=$?
+	run_part "$part" "${variants[@]}" "$@" &
+	running=$!
+	wait "$running" || status=$?
 done
 exit "$status"

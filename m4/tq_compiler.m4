@@ -50,6 +50,18 @@ AS_IF([test -n "$SANITIZER_CFLAGS"], [
 AC_SUBST([SANITIZER_CFLAGS])
 ])
 
+dnl TQ_DEBUG: --enable-debug, in CHECK_CPPFLAGS. Checks that cost time at each call: so far, that functions which need the
+dnl endpoint's lock are called with it (src/transport/base/lock.h). Instrumented builds have them, too.
+AC_DEFUN([TQ_DEBUG], [
+AC_ARG_ENABLE([debug],
+	[AS_HELP_STRING([--enable-debug],
+		[check at each call what takes time to check: that the endpoint's lock is held where it must be])],
+	[], [enable_debug=no])
+CHECK_CPPFLAGS=
+AS_IF([test "x$enable_debug" = xyes || test -n "$SANITIZER_CFLAGS"], [CHECK_CPPFLAGS=-DTQ_LOCK_CHECKS])
+AC_SUBST([CHECK_CPPFLAGS])
+])
+
 dnl TQ_LTO: --disable-lto. The libraries are optimised at link time, for LTO_CFLAGS: a message goes through some thirty
 dnl functions of a dozen files, and calls between those were a tenth of its instructions. The objects hold usual code
 dnl too (-ffat-lto-objects, which clang before 17 only warns of), as they are also archived, and linked where nothing is

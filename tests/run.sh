@@ -17,6 +17,15 @@ log_dir= # logs of the group that runs
 declare -A seconds=() long_seconds=()
 build_seconds=120
 
+declare -A packages_of=() # the packages of each group besides those of the shared build
+
+# needs GROUP PACKAGE...
+needs() {
+	local group=$1
+	shift
+	packages_of[$group]="$*"
+}
+
 # takes GROUP SECONDS [SECONDS THAT --long ADDS]
 takes() {
 	seconds[$1]=$2
@@ -51,7 +60,6 @@ use_build() {
 make_build() {
 	local dir=$1
 	shift
-	need_packages "${build_packages[@]}" "${test_packages[@]}"
 	echo "Building ${dir#"$top/"}"
 	build_tree "$dir" "all check-programs" --enable-werror "$@"
 }
@@ -80,6 +88,18 @@ estimate() {
 # minutes SECONDS: rounded up.
 minutes() {
 	echo $((($1 + 59) / 60))
+}
+
+# need_all GROUP...: the packages of all groups at once, before anything runs.
+need_all() {
+	local group packages=()
+
+	[ -n "$build" ] || [ "$*" = lint ] || packages=("${build_packages[@]}" "${test_packages[@]}")
+	for group; do
+		# shellcheck disable=SC2206 # a list of words
+		packages+=(${packages_of[$group]-})
+	done
+	need_packages "${packages[@]}"
 }
 
 run_group() {
@@ -121,6 +141,7 @@ main() {
 	[ $# -eq 0 ] || [ ${#groups[@]} -gt 0 ] || die "there is no group $1; there are: ${all_groups[*]}"
 	[ ${#groups[@]} -gt 0 ] || groups=("${all_groups[@]}")
 	names=("$@")
+	need_all "${groups[@]}"
 	[ ${#names[@]} -gt 0 ] || echo "This takes about $(minutes "$(estimate "${groups[@]}")") minutes on two cores."
 	for group in "${groups[@]}"; do
 		run_group "$group"

@@ -15,6 +15,7 @@ need_packages() {
 
 	command -v dpkg-query >/dev/null || return 0
 	for p; do
+		[[ " ${missing[*]} " != *" $p "* ]] || continue
 		[ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
 	done
 	[ ${#missing[@]} -gt 0 ] || return 0

@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import signal
 import sys
 
 import bandwidth
@@ -100,6 +101,9 @@ def parse():
 def main():
     """The exit status is 1 if a column of this project couldn't be run."""
     settings = parse()
+    # A signal ends this program by an exception, so that jobs.run() ends its ranks.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     # A container's root may run benchmarks; and aggregated, some help messages get lost.
     os.environ.update(
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"

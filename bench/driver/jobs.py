@@ -68,7 +68,7 @@ def run(command, timeout, each_line=None):
         said = errors.read()
     said += "".join(lines)
     if process.returncode in TIMED_OUT:
-        raise Failed(f"not done after {timeout} s", said)
+        raise Failed(f"not done after {timeout} s; --timeout S allows more", said)
     if process.returncode:
         reason = _reason(said)
         if not reason:

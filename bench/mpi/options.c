@@ -19,6 +19,17 @@ long parse_number(const char *option, const char *text, long min, long max)
 	return v;
 }
 
+error_t parse_number_option(const struct number_option *table, int key, const char *text)
+{
+	for (const struct number_option *option = table; option->key; option++) {
+		if (option->key != key)
+			continue;
+		*option->value = parse_number(option->name, text, 1, option->max);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
 unsigned parse_numbers(const char *option, const char *text, long min, long max, long *number,
 		       unsigned most)
 {
@@ -91,24 +102,14 @@ static const struct argp_option effort_options[] = {
 
 static error_t effort_option(int key, char *arg, struct argp_state *state)
 {
-	struct effort *e = state->input;
+	struct effort *effort = state->input;
+	const struct number_option numbers[] = {{'t', "ms", 100000, &effort->ms},
+						{'l', "least", 1000000, &effort->least},
+						{'m', "most", 1000000, &effort->most},
+						{'w', "warm-up", 1000000, &effort->warm_up},
+						{0}};
 
-	switch (key) {
-	case 't':
-		e->ms = parse_number("ms", arg, 1, 100000);
-		return 0;
-	case 'l':
-		e->least = parse_number("least", arg, 1, 1000000);
-		return 0;
-	case 'm':
-		e->most = parse_number("most", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		e->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
+	return parse_number_option(numbers, key, arg);
 }
 
 static char *effort_help(int key, const char *text, void *input)

@@ -33,6 +33,18 @@ void options_parse(const struct program *program, int argc, char **argv, void *s
 /* Returns the number that the text of an option is; ends the program if it is none, or is out of
  * range. */
 long parse_number(const char *option, const char *text, long min, long max);
+
+/* An option whose argument is a number from 1 to max. */
+struct number_option {
+	int key;          /* 0 ends a table of them */
+	const char *name; /* for errors */
+	long max;
+	long *value;
+};
+
+/* Parses an option of the table. Returns ARGP_ERR_UNKNOWN if the key is not there. */
+error_t parse_number_option(const struct number_option *table, int key, const char *text);
+
 /* Parses "0,64,1024" into at most `most` numbers, and returns how many there are. */
 unsigned parse_numbers(const char *option, const char *text, long min, long max, long *number,
 		       unsigned most);

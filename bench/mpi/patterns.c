@@ -195,6 +195,11 @@ static void list(int rank)
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct settings *s = state->input;
+	const struct number_option numbers[] = {{'t', "ms", 100000, &s->ms},
+						{'b', "block-us", 1000000, &s->block_us},
+						{'w', "warm-up", 1000000, &s->warm_up},
+						{'e', "settle", 1000000, &s->settle},
+						{0}};
 
 	switch (key) {
 	case 'p':
@@ -203,20 +208,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'L':
 		list(s->world.rank);
 		return 0;
-	case 't':
-		s->ms = parse_number("ms", arg, 1, 100000);
-		return 0;
-	case 'b':
-		s->block_us = parse_number("block-us", arg, 1, 1000000);
-		return 0;
-	case 'w':
-		s->warm_up = parse_number("warm-up", arg, 1, 1000000);
-		return 0;
-	case 'e':
-		s->settle = parse_number("settle", arg, 1, 1000000);
-		return 0;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_number_option(numbers, key, arg);
 	}
 }
 

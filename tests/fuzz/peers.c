@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "net/oob.h"
+#include "net/datagram.h"
 #include "verbs.h"
 
 #define PEERS     3

@@ -3,6 +3,7 @@
 # Group clients: programs that others wrote, on the verbs. Sourced by run.sh.
 
 takes clients 70 60
+needs clients "${client_packages[@]}"
 
 # What tests/clients/*.sh call.
 # alone NAME [OPTION of softhca run...] -- COMMAND...: the command in a fabric of its own.
@@ -24,7 +25,6 @@ pair() {
 group_clients() {
 	local t clients=$top/tests/clients
 
-	need_packages "${client_packages[@]}"
 	plain_build
 	for t in "$clients"/*.sh; do
 		# shellcheck disable=SC1090 # each of them

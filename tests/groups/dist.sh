@@ -3,16 +3,16 @@
 # Group dist: what people do with a release. Sourced by run.sh.
 
 takes dist 260
+needs dist "${dist_packages[@]}" clang
 
 # What people do with a release.
 group_dist() {
 	plain_build
-	need_packages "${dist_packages[@]}"
 	wanted manual && pass_or_fail manual 60 "$top/tests/manual.sh" "$build"
 	wanted packages && pass_or_fail packages 600 "$top/tests/packages.sh" "$build"
 	wanted install && pass_or_fail install 300 "$top/tests/install.sh" "$build"
 	wanted prefix && pass_or_fail prefix 600 "$top/tests/prefix.sh"
-	wanted clang && need_packages clang && pass_or_fail clang 900 "$top/tests/clang.sh"
+	wanted clang && pass_or_fail clang 900 "$top/tests/clang.sh"
 	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" -j "$(nproc)" distcheck
 	return 0
 }

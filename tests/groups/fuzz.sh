@@ -3,13 +3,13 @@
 # Group fuzz: what a peer may send to libtupleq. Sourced by run.sh.
 
 takes fuzz 80
+needs fuzz make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
 
 # What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
 # says how to fuzz on.
 group_fuzz() {
 	local out=${build:-$top/build}/fuzz target
 
-	need_packages make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
 	echo "Building the fuzz targets"
 	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
 		die "the build of the fuzz targets failed"

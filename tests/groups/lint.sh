@@ -3,6 +3,7 @@
 # Group lint: what needs no build. Sourced by run.sh.
 
 takes lint 100
+needs lint "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 
 # cppcheck has to see what the macros of uthash are; their variants for other compilers are left out.
 cppcheck_all() {
@@ -23,7 +24,6 @@ cppcheck_all() {
 group_lint() {
 	local c sh
 
-	need_packages "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 	cd "$top" || die "there is no $top"
 	mapfile -t c < <(find include src ompi-btl examples tests bench -name '*.[ch]' | sort)
 	# Scripts by their name or by their first line.
@@ -44,6 +44,7 @@ group_lint() {
 	wanted versions && pass_or_fail versions 60 tests/versions.sh
 	wanted spec && pass_or_fail spec 60 tests/spec.sh
 	wanted usage && pass_or_fail usage 60 tests/usage.sh
+	wanted newcomer && pass_or_fail newcomer 60 tests/newcomer.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
 	return 0
 }

@@ -3,6 +3,7 @@
 # Group mpi: MPI programs that check what they receive. Sourced by run.sh.
 
 takes mpi 380 100
+needs mpi "${mpi_packages[@]}"
 
 # What runs the MPI programs: the module that is under test, by name, so that mpirun fails where it isn't used. PML=ob1 or
 # PML=ucx in the environment runs them on another one instead, for reference. (btl/tcp is for processes that are spawned.)
@@ -70,7 +71,6 @@ run_mpi() {
 }
 
 group_mpi() {
-	need_packages "${mpi_packages[@]}"
 	plain_build
 	run_mpi mpi/suite.list ""
 	! in_full "$(lines_of mpi/long.list)" || run_mpi mpi/long.list ""
@@ -80,6 +80,7 @@ group_mpi() {
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
+	wanted bench_signal.sh && pass_or_fail bench_signal.sh 300 "$top/tests/bench_signal.sh"
 	wanted allocators.sh && run allocators.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/allocators.sh"
 	wanted bench.sh && run bench.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"

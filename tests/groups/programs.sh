@@ -3,9 +3,9 @@
 # Group programs: programs that others wrote, on pml/tupleq. Sourced by run.sh.
 
 takes programs 60
+needs programs "${program_packages[@]}"
 
 group_programs() {
-	need_packages "${program_packages[@]}"
 	plain_build
 	run_mpi programs/suite.list ""
 }

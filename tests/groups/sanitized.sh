@@ -4,6 +4,8 @@
 
 takes asan 380 40
 takes tsan 460 80
+needs asan "${build_packages[@]}" "${test_packages[@]}"
+needs tsan "${build_packages[@]}" "${test_packages[@]}"
 
 # The suite with a sanitizer: sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS. The last ones are for MPI
 # programs only, in which Open MPI's own libraries are not instrumented.
@@ -15,7 +17,6 @@ sanitized() {
 	local name=$1 value=$2 preload flags=$4 mpi_flags=$5
 
 	preload=LD_PRELOAD=$(gcc -print-file-name="$3")
-	need_packages openmpi-bin openssh-client
 	make_build "$top/build/$name" --enable-sanitizer="$value" CFLAGS="-O1 -g -Wno-format-truncation"
 	(
 		use_build "$top/build/$name"

@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
 
-takes virtual 120
+takes virtual 170
+needs virtual "${client_packages[@]}" "${mpi_packages[@]}"
 
 group_virtual() {
 	# Not the threads that post to full queues for as long as those are full: each try is a turn.
@@ -11,7 +12,6 @@ group_virtual() {
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
 	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s
 
-	need_packages "${client_packages[@]}"
 	plain_build
 	run_list softhca suite.list "virtual: "
 	# shellcheck source=tests/clients/ibverbs-utils.sh
@@ -19,4 +19,5 @@ group_virtual() {
 	pair ib_send_lat 2 ib_send_lat -n 1000
 	pair ib_send_bw 2 ib_send_bw -n 1000
 	pair ib_read_lat 2 ib_read_lat -n 1000
+	run_mpi mpi/virtual.list "virtual: "
 }

@@ -3,11 +3,15 @@
 """Checks the layers of the sources: which folder may include which, and that headers have one owner.
 
 LAYERS lists trees of folders. A file may include headers of its own folder and of those that its folder names; a folder
-names all that it may include, not only the next one down. Includes are resolved below the tree's include root, as the
-compiler does it. A header x.h declares functions of x.c and of x_*.c in its own folder alone, and no function is declared
-twice; EXCEPTIONS names headers that declare for others, and why.
+names all that it may include, not only the next one down, as a folder or as single headers. Includes are resolved below
+the tree's include root, as the compiler does it. A header x.h declares functions of x.c and of x_*.c in its own folder
+alone, and no function is declared twice; a tree's exceptions are headers that declare for others, and why.
 
-Usage: tests/lint/layers.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any.
+A file depends on the file that defines a function which it names; x.h, with its inline functions, belongs to x.c. Where
+files depend on each other in a circle none can be read, or tested, without the others: a tree says how many may.
+
+Usage: tests/lint/layers.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any. Of a circle
+that is too large each file follows, with the functions that tie it to the others.
 tests/lint/unit_layers.py tests this check.
 """
 import os
@@ -28,14 +32,25 @@ _SOFTHCA = {
     "cmd": ["fabric"],
 }
 
+# Folders of src/transport, from the bottom up.
+_TRANSPORT = {
+    "base": [],
+    "proto": ["base"],
+    "net": ["proto/net_ops.h", "proto/msg.h", "base"],
+    "ep": ["net", "proto", "base"],
+    "man": ["base"],
+}
+
 
 @dataclass
 class Tree:
-    """A tree of sources: its include root, and for each folder the folders that it may include."""
+    """A tree of sources: its include root, and for each folder the folders and headers that it may include."""
     root: str
     folders: dict
     # Headers that declare functions of files with other names: the reason, which a reader of the table judges.
     exceptions: dict = field(default_factory=dict)
+    # Files that may depend on each other in a circle; 0: any number.
+    circle: int = 0
 
 
 LAYERS = [
@@ -44,12 +59,20 @@ LAYERS = [
         "verbs/verbs.h": "the entry points that <infiniband/verbs.h> leaves out, a few a file",
         "cmd/cmd.h": "one function of each cmd_*.c",
     }),
+    Tree("src/transport", _TRANSPORT, {
+        "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
+    }, circle=5),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 # A prototype or the head of a definition at the left margin: its name is the last word before the parenthesis.
 _FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b|return\b|else\b)[a-z_][\w \t*]*?[\s*](\w+)\(", re.M)
-_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+# The head of an inline function.
+_INLINE = re.compile(r"^static\s+inline\s[\w \t\n*]*?[\s*](\w+)\(", re.M)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+# What names no function: strings, and the names of types.
+_OTHER = re.compile(r'"(?:\\.|[^"\\\n])*"|\b(?:struct|union|enum)\s+\w+')
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def blank_comments(text):
@@ -57,9 +80,21 @@ def blank_comments(text):
     return _COMMENT.sub(lambda m: "\n" * m.group(0).count("\n"), text)
 
 
-def functions(text):
-    """Yields (name, line, is_definition) of the functions that a file declares or defines for others."""
-    text = blank_comments(text)
+def largest_circles(uses):
+    """Returns the sets of nodes that reach each other, the largest first; uses: the nodes that each node uses."""
+    reached = {}
+    for start in uses:
+        reached[start], waiting = set(), [start]
+        while waiting:
+            new = uses[waiting.pop()] - reached[start]
+            reached[start] |= new
+            waiting += new
+    circles = {frozenset({b for b in reached[a] if a in reached[b]}) for a in uses if a in reached[a]}
+    return sorted(circles, key=lambda c: (-len(c), sorted(c)))
+
+
+def heads(text):
+    """Yields (match, is_definition) of the functions that a text without comments declares or defines for others."""
     for match in _FUNCTION.finditer(text):
         # The end of the head, past its parentheses.
         depth, at = 0, match.end() - 1
@@ -70,7 +105,23 @@ def functions(text):
                 break
         rest = text[at:].lstrip()
         if rest[:1] in (";", "{") or rest.startswith("__attribute__"):
-            yield match.group(1), text.count("\n", 0, match.start()) + 1, rest[:1] == "{"
+            yield match, rest[:1] == "{"
+
+
+def functions(text):
+    """Yields (name, line, is_definition) of the functions that a file declares or defines for others."""
+    text = blank_comments(text)
+    for match, body in heads(text):
+        yield match.group(1), text.count("\n", 0, match.start()) + 1, body
+
+
+def names_used(text):
+    """Returns the identifiers in a file, but for the names of types and of functions that the file only declares."""
+    text = blank_comments(text)
+    for match, body in reversed(list(heads(text))):
+        if not body:
+            text = text[:match.start(1)] + text[match.end(1):]
+    return set(_WORD.findall(_OTHER.sub("", text)))
 
 
 class Check:
@@ -114,7 +165,7 @@ class Check:
                         self.say(name, number, f"{match.group(1)} is in no folder of the table in tests/lint/layers.py")
                     continue
                 other = os.path.dirname(target)
-                if other != folder and other not in self.tree.folders[folder]:
+                if other != folder and not {other, target} & set(self.tree.folders[folder]):
                     self.say(name, number, f"{folder}/ may not include {other}/ ({match.group(1)})")
 
     def all_in_table(self):
@@ -141,10 +192,37 @@ class Check:
                 if owner != stem and not owner.startswith(stem + "_") and name not in self.tree.exceptions:
                     self.say(name, line, f"{function}() is of {defined[function]}: declare it in that file's header")
 
+    def function_files(self):
+        """Returns the file, without its ending, that each function belongs to."""
+        owner = {}
+        for name, text in self.files.items():
+            if name.endswith(".c"):
+                owner.update((f, name[:-2]) for f, _, body in functions(text) if body)
+            elif name.endswith(".h"):
+                owner.update((f, name[:-2]) for f in _INLINE.findall(blank_comments(text)))
+        return owner
+
+    def circles(self):
+        owner, named, uses = self.function_files(), {}, {}
+        for name, text in self.files.items():
+            if name.endswith((".c", ".h")):
+                named.setdefault(name[:-2], set()).update(names_used(text) & owner.keys())
+        for node, names in named.items():
+            uses[node] = {owner[f] for f in names} - {node}
+        for circle in largest_circles(uses):
+            if not self.tree.circle or len(circle) <= self.tree.circle:
+                break
+            self.said.append(f"{os.path.join(self.tree.root, os.path.commonpath(circle))}: {len(circle)} files depend on each other in a "
+                             f"circle, and at most {self.tree.circle} may")
+            for node in sorted(circle):
+                ties = sorted(f"{f}()" for f in named[node] if owner[f] in circle - {node})
+                self.said.append(f"{self.tree.root}/{node}.c: is in that circle by {', '.join(ties)}")
+
     def run(self):
         self.all_in_table()
         self.includes()
         self.owners()
+        self.circles()
         return self.said
 
 

@@ -10,7 +10,7 @@ from layers import Check, Tree
 FOLDERS = {"low": [], "high": ["low"]}
 
 
-def violations(files, folders=None, exceptions=None):
+def violations(files, folders=None, exceptions=None, circle=0):
     """Returns what the check says of a tree with these files, by path below its root."""
     with tempfile.TemporaryDirectory() as top:
         for name, text in files.items():
@@ -18,7 +18,7 @@ def violations(files, folders=None, exceptions=None):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
-        return Check(top, Tree("src", folders or FOLDERS, exceptions or {})).run()
+        return Check(top, Tree("src", folders or FOLDERS, exceptions or {}, circle)).run()
 
 
 def tree(**changes):
@@ -41,6 +41,11 @@ class Layers(unittest.TestCase):
     def test_include_upward(self):
         said = violations(tree(low__c_c='#include "a.h"\n#include "high/b.h"\n'))
         self.assertEqual(said, ["src/low/c.c:2: low/ may not include high/ (high/b.h)"])
+
+    def test_include_of_a_single_header(self):
+        files = tree(low__c_h="", high__b_c='#include "low/a.h"\n#include "low/c.h"\n', high__b_h="")
+        self.assertEqual(violations(files, {"low": [], "high": ["low/a.h"]}),
+                         ["src/high/b.c:2: high/ may not include low/ (low/c.h)"])
 
     def test_include_of_a_folder_outside_the_table(self):
         said = violations(tree(other__x_h="", low__c_c='#include "other/x.h"\n'))
@@ -81,6 +86,54 @@ class Layers(unittest.TestCase):
     def test_line_numbers_behind_comments(self):
         said = violations(tree(low__a_h="", low__c_h="/*\n * A comment\n */\nint a_get(void);\n"))
         self.assertTrue(said[0].startswith("src/low/c.h:4: "), said)
+
+
+def ring(*names, **changes):
+    """Returns a tree of files that each call the next one's function, the last one the first's; changes as in tree()."""
+    files = {}
+    for name, following in zip(names, names[1:] + names[:1]):
+        files[f"low/{name}.h"] = f"void {name}_go(void);\n"
+        files[f"low/{name}.c"] = f'#include "{following}.h"\n\nvoid {name}_go(void)\n{{\n\t{following}_go();\n}}\n'
+    for name, text in changes.items():
+        files["low/" + name.rsplit("_", 1)[0] + "." + name.rsplit("_", 1)[1]] = text
+    return files
+
+
+class Circles(unittest.TestCase):
+    def said(self, files, circle=2):
+        return violations(files, {"low": []}, circle=circle)
+
+    def test_circle(self):
+        self.assertEqual(self.said(ring("a", "b", "c")), [
+            "src/low: 3 files depend on each other in a circle, and at most 2 may",
+            "src/low/a.c: is in that circle by b_go()",
+            "src/low/b.c: is in that circle by c_go()",
+            "src/low/c.c: is in that circle by a_go()",
+        ])
+
+    def test_circle_within_its_limit(self):
+        self.assertEqual(self.said(ring("a", "b", "c"), 3), [])
+
+    def test_no_limit(self):
+        self.assertEqual(self.said(ring("a", "b", "c"), 0), [])
+
+    def test_each_circle_that_is_too_large(self):
+        said = self.said({**ring("a", "b", "c"), **ring("d", "e", "f"), **ring("g", "h")})
+        self.assertEqual([line for line in said if "at most" in line], 2 * said[:1])
+
+    def test_chain(self):
+        self.assertEqual(self.said(ring("a", "b", "c", c_c="void c_go(void)\n{\n}\n")), [])
+
+    def test_by_a_pointer(self):
+        self.assertEqual(len(self.said(ring("a", "b", "c", c_c="void (*c_table[])(void) = {a_go};\n"
+                                            "void c_go(void)\n{\n}\n"))), 4)
+
+    def test_by_an_inline_function(self):
+        self.assertEqual(len(self.said(ring("a", "b", "c", c_c="", c_h="static inline void\nc_go(void)\n{\n\ta_go();\n}\n"))), 4)
+
+    def test_what_is_no_use(self):
+        for text in ("/* a_go(); */", '"a_go()";', "struct a_go x;", "void a_go(void);"):
+            self.assertEqual(self.said(ring("a", "b", "c", c_c=f"{text}\n\nvoid c_go(void)\n{{\n}}\n")), [])
 
 
 if __name__ == "__main__":

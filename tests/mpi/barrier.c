@@ -184,34 +184,35 @@ static long long writes(struct group *g, bool nonblocking)
 	return least;
 }
 
+/* Each rank starts a barrier after the rank before it has done so, which ends only if no start
+ * waits for other ranks. */
+static void enter_in_turn(struct group *g)
+{
+	MPI_Request request;
+	int token = 0;
+
+	if (t_rank)
+		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, g->comm, MPI_STATUS_IGNORE);
+	start(g, &request);
+	if (t_rank + 1 < t_size)
+		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, g->comm);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	left(g, g->entered);
+}
+
 /* The nonblocking one first: it must not wait, also not for the set-up. */
 static void nonblocking_first(void)
 {
 	struct group g;
-	MPI_Request request;
 	MPI_Comm comm;
-	int token = 0;
 
 	t_begin("Ibarrier first");
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	g = group_of(comm);
-	/* Each enters when the one before it has said so: one that waited would wait for ever. */
-	if (t_rank)
-		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, comm, MPI_STATUS_IGNORE);
-	start(&g, &request);
-	if (t_rank + 1 < t_size)
-		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
-	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	left(&g, g.entered);
+	enter_in_turn(&g);
 	/* And it must have set up what a blocking one would. */
 	t_eq(writes(&g, true), writes(&g, false));
-	if (t_rank)
-		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, comm, MPI_STATUS_IGNORE);
-	start(&g, &request);
-	if (t_rank + 1 < t_size)
-		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, comm);
-	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	left(&g, g.entered);
+	enter_in_turn(&g);
 	group_free(&g);
 	t_end();
 }

@@ -50,6 +50,26 @@ int t_teardown(void **state)
 	return 0;
 }
 
+struct ibv_context *t_ctx;
+
+int t_context_setup(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)state;
+	if (!list || !list[0])
+		return -1;
+	t_ctx = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	return t_ctx ? 0 : -1;
+}
+
+int t_context_teardown(void **state)
+{
+	(void)state;
+	return t_ctx ? ibv_close_device(t_ctx) : 0;
+}
+
 struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access)
 {
 	struct t_buf b = {.len = len};

@@ -34,6 +34,12 @@ void t_close(struct t_dev *d);
 int t_setup(void **state);
 int t_teardown(void **state);
 
+/* The first device alone, for tests without a PD. */
+extern struct ibv_context *t_ctx;
+/* cmocka group fixtures: open and close t_ctx. */
+int t_context_setup(void **state);
+int t_context_teardown(void **state);
+
 struct t_buf {
 	char *addr;
 	size_t len;

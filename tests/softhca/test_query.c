@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include "device.h"
 #include "check.h"
 
 #include <dlfcn.h>
@@ -32,26 +33,6 @@ int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned i
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof(*(a)))
 
-static struct ibv_context *ctx;
-
-static int open_first(void **state)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	(void)state;
-	if (!list || !list[0])
-		return -1;
-	ctx = ibv_open_device(list[0]);
-	ibv_free_device_list(list);
-	return ctx ? 0 : -1;
-}
-
-static int close_it(void **state)
-{
-	(void)state;
-	return ctx ? ibv_close_device(ctx) : 0;
-}
-
 static void test_list(void **state)
 {
 	struct ibv_device **a, **b;
@@ -68,14 +49,14 @@ static void test_list(void **state)
 	t_holds(a[0] == b[0]);
 	ibv_free_device_list(a);
 	/* Still valid: b has it, and the context holds it. */
-	t_holds(b[0] == ctx->device);
+	t_holds(b[0] == t_ctx->device);
 	ibv_free_device_list(b);
-	t_str_eq(ibv_get_device_name(ctx->device), "softhca0");
+	t_str_eq(ibv_get_device_name(t_ctx->device), "softhca0");
 }
 
 static void test_device(void **state)
 {
-	struct ibv_device *dev = ctx->device;
+	struct ibv_device *dev = t_ctx->device;
 	char path[PATH_MAX];
 	struct stat st;
 
@@ -125,20 +106,60 @@ static void test_context(void **state)
 	struct ibv_context *more[3];
 
 	(void)state;
-	t_holds(fcntl(ctx->cmd_fd, F_GETFD) >= 0);
-	t_holds(fcntl(ctx->async_fd, F_GETFD) >= 0);
-	t_holds(ctx->num_comp_vectors >= 2);
-	t_holds(ctx->abi_compat == __VERBS_ABI_IS_EXTENDED);
+	t_holds(fcntl(t_ctx->cmd_fd, F_GETFD) >= 0);
+	t_holds(fcntl(t_ctx->async_fd, F_GETFD) >= 0);
+	t_holds(t_ctx->num_comp_vectors >= 2);
+	t_holds(t_ctx->abi_compat == __VERBS_ABI_IS_EXTENDED);
 	for (size_t i = 0; i < ARRAY_LEN(more); i++) {
 		more[i] = ibv_open_device(list[0]);
 		t_holds(more[i] != NULL);
-		t_holds(more[i] != ctx);
-		t_holds(more[i]->async_fd != ctx->async_fd);
+		t_holds(more[i] != t_ctx);
+		t_holds(more[i]->async_fd != t_ctx->async_fd);
 	}
 	for (size_t i = 0; i < ARRAY_LEN(more); i++)
 		t_eq(ibv_close_device(more[i]), 0);
 	ibv_free_device_list(list);
 }
+
+/* A limit of struct ibv_device_attr that is an int. */
+#define INT_LIMIT(member, value)                                           \
+	{                                                                  \
+#member, offsetof(struct ibv_device_attr, member), (value) \
+	}
+
+static const struct {
+	const char *name;
+	size_t offset;
+	int value;
+} int_limits[] = {
+	INT_LIMIT(max_qp, 131072),
+	INT_LIMIT(max_qp_wr, 32768),
+	INT_LIMIT(max_sge, 30),
+	INT_LIMIT(max_sge_rd, 30),
+	INT_LIMIT(max_cq, 65536),
+	INT_LIMIT(max_cqe, 4194303),
+	INT_LIMIT(max_mr, 1048576),
+	INT_LIMIT(max_pd, 8388608),
+	INT_LIMIT(max_qp_rd_atom, 16),
+	INT_LIMIT(max_qp_init_rd_atom, 16),
+	INT_LIMIT(max_res_rd_atom, 16 * 131072),
+	INT_LIMIT(max_mcast_grp, 1024),
+	INT_LIMIT(max_mcast_qp_attach, 1024),
+	INT_LIMIT(max_total_mcast_qp_attach, 1024),
+	INT_LIMIT(max_ah, INT_MAX),
+	INT_LIMIT(max_srq, 131072),
+	INT_LIMIT(max_srq_wr, 32767),
+	INT_LIMIT(max_srq_sge, 31),
+	/* What the device does not have. */
+	INT_LIMIT(max_mw, 0),
+	INT_LIMIT(max_fmr, 0),
+	INT_LIMIT(max_ee, 0),
+	INT_LIMIT(max_ee_rd_atom, 0),
+	INT_LIMIT(max_ee_init_rd_atom, 0),
+	INT_LIMIT(max_rdd, 0),
+	INT_LIMIT(max_raw_ipv6_qp, 0),
+	INT_LIMIT(max_raw_ethy_qp, 0),
+};
 
 static void test_query_device(void **state)
 {
@@ -150,42 +171,25 @@ static void test_query_device(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	t_eq(ibv_query_device(ctx, &a), 0);
+	t_eq(ibv_query_device(t_ctx, &a), 0);
 	t_holds(strlen(a.fw_ver) > 0 && strlen(a.fw_ver) < sizeof(a.fw_ver));
-	t_holds(a.node_guid == ibv_get_device_guid(ctx->device));
+	t_holds(a.node_guid == ibv_get_device_guid(t_ctx->device));
 	t_holds(a.sys_image_guid == a.node_guid);
 	t_holds(a.max_mr_size == UINT64_MAX);
 	t_holds(a.page_size_cap & 4096);
 	t_eq(a.vendor_id, 0x02c9);
 	t_eq(a.vendor_part_id, 4119);
 	t_eq(a.hw_ver, 0);
-	t_eq(a.max_qp, 131072);
-	t_eq(a.max_qp_wr, 32768);
 	t_eq(a.device_cap_flags, flags);
-	t_eq(a.max_sge, 30);
-	t_eq(a.max_sge_rd, 30);
-	t_eq(a.max_cq, 65536);
-	t_eq(a.max_cqe, 4194303);
-	t_eq(a.max_mr, 1048576);
-	t_eq(a.max_pd, 8388608);
-	t_eq(a.max_qp_rd_atom, 16);
-	t_eq(a.max_qp_init_rd_atom, 16);
-	t_eq(a.max_res_rd_atom, 16 * 131072);
 	t_eq(a.atomic_cap, IBV_ATOMIC_HCA);
-	t_eq(a.max_mcast_grp, 1024);
-	t_eq(a.max_mcast_qp_attach, 1024);
-	t_eq(a.max_total_mcast_qp_attach, 1024);
-	t_eq(a.max_ah, INT_MAX);
-	t_eq(a.max_srq, 131072);
-	t_eq(a.max_srq_wr, 32767);
-	t_eq(a.max_srq_sge, 31);
 	t_eq(a.max_pkeys, 1);
 	t_eq(a.phys_port_cnt, 1);
-	/* Not there, so not said to be. */
-	t_eq(a.max_mw, 0);
-	t_eq(a.max_fmr, 0);
-	t_eq(a.max_ee | a.max_ee_rd_atom | a.max_ee_init_rd_atom | a.max_rdd, 0);
-	t_eq(a.max_raw_ipv6_qp | a.max_raw_ethy_qp, 0);
+	for (size_t i = 0; i < ARRAY_LEN(int_limits); i++) {
+		int value = *(const int *)((const char *)&a + int_limits[i].offset);
+
+		t_true(value == int_limits[i].value, "%s is %d, not %d", int_limits[i].name, value,
+		       int_limits[i].value);
+	}
 }
 
 static void test_query_device_ex(void **state)
@@ -200,8 +204,8 @@ static void test_query_device_ex(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	t_eq(ibv_query_device_ex(ctx, NULL, &a), 0);
-	t_eq(ibv_query_device(ctx, &orig), 0);
+	t_eq(ibv_query_device_ex(t_ctx, NULL, &a), 0);
+	t_eq(ibv_query_device(t_ctx, &orig), 0);
 	t_mem_eq(&a.orig_attr, &orig, sizeof(orig));
 	t_eq(a.comp_mask, 0);
 	t_holds(a.odp_caps.general_caps == (IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT));
@@ -226,7 +230,7 @@ static void test_query_device_ex_sizes(void **state)
 {
 	const size_t old = offsetof(struct ibv_device_attr_ex, tso_caps);
 	struct ibv_query_device_ex_input input = {.comp_mask = 1};
-	struct verbs_context *v = verbs_get_ctx(ctx);
+	struct verbs_context *v = verbs_get_ctx(t_ctx);
 	struct {
 		struct ibv_device_attr_ex a;
 		unsigned char future[16];
@@ -235,17 +239,17 @@ static void test_query_device_ex_sizes(void **state)
 
 	(void)state;
 	memset(&buf, 0xa5, sizeof(buf));
-	t_eq(v->query_device_ex(ctx, NULL, &buf.a, old), 0);
+	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, old), 0);
 	t_holds(buf.a.hca_core_clock == 1000000);
 	for (size_t i = old; i < sizeof(buf); i++)
 		t_eq(bytes[i], 0xa5);
 
-	t_eq(v->query_device_ex(ctx, NULL, &buf.a, sizeof(buf)), 0);
+	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(buf)), 0);
 	for (size_t i = 0; i < sizeof(buf.future); i++)
 		t_eq(buf.future[i], 0);
 
-	t_eq(v->query_device_ex(ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)), EINVAL);
-	t_eq(ibv_query_device_ex(ctx, &input, &buf.a), EINVAL);
+	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)), EINVAL);
+	t_eq(ibv_query_device_ex(t_ctx, &input, &buf.a), EINVAL);
 }
 
 static uint64_t now_ns(void)
@@ -262,13 +266,13 @@ static void test_clock(void **state)
 	uint64_t before = now_ns();
 
 	(void)state;
-	t_eq(ibv_query_rt_values_ex(ctx, &v), 0);
+	t_eq(ibv_query_rt_values_ex(t_ctx, &v), 0);
 	t_eq(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	t_eq(v.raw_clock.tv_sec, 0);
 	t_holds(((uint64_t)v.raw_clock.tv_nsec) >= before &&
 		((uint64_t)v.raw_clock.tv_nsec) <= now_ns());
 	v.comp_mask = IBV_VALUES_MASK_RESERVED;
-	t_eq(ibv_query_rt_values_ex(ctx, &v), EINVAL);
+	t_eq(ibv_query_rt_values_ex(t_ctx, &v), EINVAL);
 }
 
 static void test_query_port(void **state)
@@ -277,7 +281,7 @@ static void test_query_port(void **state)
 
 	(void)state;
 	memset(&a, 0xa5, sizeof(a));
-	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(ibv_query_port(t_ctx, 1, &a), 0);
 	t_eq(a.state, IBV_PORT_ACTIVE);
 	t_eq(a.max_mtu, IBV_MTU_4096);
 	t_eq(a.active_mtu, IBV_MTU_4096);
@@ -298,9 +302,9 @@ static void test_query_port(void **state)
 	t_eq(a.link_layer, IBV_LINK_LAYER_INFINIBAND);
 	t_eq(a.flags, 0);
 
-	t_eq(ibv_query_port(ctx, 0, &a), EINVAL);
-	t_eq(ibv_query_port(ctx, 2, &a), EINVAL);
-	t_eq(ibv_query_port(ctx, 255, &a), EINVAL);
+	t_eq(ibv_query_port(t_ctx, 0, &a), EINVAL);
+	t_eq(ibv_query_port(t_ctx, 2, &a), EINVAL);
+	t_eq(ibv_query_port(t_ctx, 255, &a), EINVAL);
 }
 
 /* The symbol, unlike the inline function, fills a struct that ends before port_cap_flags2. */
@@ -315,12 +319,12 @@ static void test_query_port_symbol(void **state)
 	*(void **)&query = dlsym(RTLD_DEFAULT, "ibv_query_port");
 	t_holds(query != NULL);
 	memset(bytes, 0xa5, sizeof(bytes));
-	t_eq(query(ctx, 1, bytes), 0);
-	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(query(t_ctx, 1, bytes), 0);
+	t_eq(ibv_query_port(t_ctx, 1, &a), 0);
 	t_mem_eq(bytes, &a, old);
 	for (size_t i = old; i < sizeof(bytes); i++)
 		t_eq(bytes[i], 0xa5);
-	t_eq(query(ctx, 2, bytes), EINVAL);
+	t_eq(query(t_ctx, 2, bytes), EINVAL);
 }
 
 static void test_gids(void **state)
@@ -330,22 +334,22 @@ static void test_gids(void **state)
 	unsigned int type = 1;
 
 	(void)state;
-	t_eq(ibv_query_gid(ctx, 1, 0, &gid), 0);
+	t_eq(ibv_query_gid(t_ctx, 1, 0, &gid), 0);
 	t_holds(gid.global.subnet_prefix == htobe64(0xfe80000000000000ULL));
-	t_holds(gid.global.interface_id == ibv_get_device_guid(ctx->device));
+	t_holds(gid.global.interface_id == ibv_get_device_guid(t_ctx->device));
 	for (int i = 1; i < 8; i++) {
 		memset(&gid, 0xa5, sizeof(gid));
-		t_eq(ibv_query_gid(ctx, 1, i, &gid), 0);
+		t_eq(ibv_query_gid(t_ctx, 1, i, &gid), 0);
 		t_mem_eq(&gid, &zero, sizeof(gid));
 	}
-	t_holds(ibv_query_gid(ctx, 1, 8, &gid) != 0);
-	t_holds(ibv_query_gid(ctx, 1, -1, &gid) != 0);
-	t_holds(ibv_query_gid(ctx, 2, 0, &gid) != 0);
+	t_holds(ibv_query_gid(t_ctx, 1, 8, &gid) != 0);
+	t_holds(ibv_query_gid(t_ctx, 1, -1, &gid) != 0);
+	t_holds(ibv_query_gid(t_ctx, 2, 0, &gid) != 0);
 
-	t_eq(ibv_query_gid_type(ctx, 1, 0, &type), 0);
+	t_eq(ibv_query_gid_type(t_ctx, 1, 0, &type), 0);
 	t_eq(type, 0);
-	t_holds(ibv_query_gid_type(ctx, 1, 8, &type) != 0);
-	t_holds(ibv_query_gid_type(ctx, 2, 0, &type) != 0);
+	t_holds(ibv_query_gid_type(t_ctx, 1, 8, &type) != 0);
+	t_holds(ibv_query_gid_type(t_ctx, 2, 0, &type) != 0);
 }
 
 static void test_gid_entries(void **state)
@@ -354,25 +358,25 @@ static void test_gid_entries(void **state)
 	union ibv_gid gid;
 
 	(void)state;
-	t_eq(ibv_query_gid(ctx, 1, 0, &gid), 0);
+	t_eq(ibv_query_gid(t_ctx, 1, 0, &gid), 0);
 	memset(e, 0xa5, sizeof(e));
-	t_eq(ibv_query_gid_ex(ctx, 1, 0, e, 0), 0);
+	t_eq(ibv_query_gid_ex(t_ctx, 1, 0, e, 0), 0);
 	t_mem_eq(&e[0].gid, &gid, sizeof(gid));
 	t_eq(e[0].gid_index, 0);
 	t_eq(e[0].port_num, 1);
 	t_eq(e[0].gid_type, IBV_GID_TYPE_IB);
 	t_eq(e[0].ndev_ifindex, 0);
-	t_eq(ibv_query_gid_ex(ctx, 1, 1, e, 0), ENODATA);
-	t_eq(ibv_query_gid_ex(ctx, 1, 8, e, 0), EINVAL);
-	t_eq(ibv_query_gid_ex(ctx, 2, 0, e, 0), EINVAL);
-	t_eq(ibv_query_gid_ex(ctx, 1, 0, e, 1), EINVAL);
+	t_eq(ibv_query_gid_ex(t_ctx, 1, 1, e, 0), ENODATA);
+	t_eq(ibv_query_gid_ex(t_ctx, 1, 8, e, 0), EINVAL);
+	t_eq(ibv_query_gid_ex(t_ctx, 2, 0, e, 0), EINVAL);
+	t_eq(ibv_query_gid_ex(t_ctx, 1, 0, e, 1), EINVAL);
 
 	memset(e, 0xa5, sizeof(e));
-	t_eq(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 0), 1);
+	t_eq(ibv_query_gid_table(t_ctx, e, ARRAY_LEN(e), 0), 1);
 	t_mem_eq(&e[0].gid, &gid, sizeof(gid));
 	t_eq(e[1].port_num, 0xa5a5a5a5);
-	t_eq(ibv_query_gid_table(ctx, e, 0, 0), -EINVAL);
-	t_eq(ibv_query_gid_table(ctx, e, ARRAY_LEN(e), 1), -EINVAL);
+	t_eq(ibv_query_gid_table(t_ctx, e, 0, 0), -EINVAL);
+	t_eq(ibv_query_gid_table(t_ctx, e, ARRAY_LEN(e), 1), -EINVAL);
 }
 
 static void test_pkeys(void **state)
@@ -380,14 +384,14 @@ static void test_pkeys(void **state)
 	__be16 pkey = 0;
 
 	(void)state;
-	t_eq(ibv_query_pkey(ctx, 1, 0, &pkey), 0);
+	t_eq(ibv_query_pkey(t_ctx, 1, 0, &pkey), 0);
 	t_eq(be16toh(pkey), 0xffff);
-	t_holds(ibv_query_pkey(ctx, 1, 1, &pkey) != 0);
-	t_holds(ibv_query_pkey(ctx, 1, -1, &pkey) != 0);
-	t_holds(ibv_query_pkey(ctx, 2, 0, &pkey) != 0);
-	t_eq(ibv_get_pkey_index(ctx, 1, htobe16(0xffff)), 0);
-	t_holds(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)) < 0);
-	t_holds(ibv_get_pkey_index(ctx, 2, htobe16(0xffff)) < 0);
+	t_holds(ibv_query_pkey(t_ctx, 1, 1, &pkey) != 0);
+	t_holds(ibv_query_pkey(t_ctx, 1, -1, &pkey) != 0);
+	t_holds(ibv_query_pkey(t_ctx, 2, 0, &pkey) != 0);
+	t_eq(ibv_get_pkey_index(t_ctx, 1, htobe16(0xffff)), 0);
+	t_holds(ibv_get_pkey_index(t_ctx, 1, htobe16(0x8001)) < 0);
+	t_holds(ibv_get_pkey_index(t_ctx, 2, htobe16(0xffff)) < 0);
 }
 
 int main(void)
@@ -408,5 +412,5 @@ int main(void)
 		cmocka_unit_test(test_pkeys),
 	};
 
-	return cmocka_run_group_tests(tests, open_first, close_it);
+	return cmocka_run_group_tests(tests, t_context_setup, t_context_teardown);
 }

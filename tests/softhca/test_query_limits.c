@@ -15,26 +15,6 @@
 
 #include "util.h"
 
-static struct ibv_context *ctx;
-
-static int open_first(void **state)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	(void)state;
-	if (!list || !list[0])
-		return -1;
-	ctx = ibv_open_device(list[0]);
-	ibv_free_device_list(list);
-	return ctx ? 0 : -1;
-}
-
-static int close_it(void **state)
-{
-	(void)state;
-	return ctx ? ibv_close_device(ctx) : 0;
-}
-
 static void test_devices(void **state)
 {
 	struct ibv_device **list;
@@ -54,7 +34,7 @@ static void test_devices(void **state)
 	t_holds(ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]));
 	other = ibv_open_device(list[1]);
 	t_holds(other != NULL);
-	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(ibv_query_port(t_ctx, 1, &a), 0);
 	t_eq(ibv_query_port(other, 1, &b), 0);
 	t_holds(a.lid != b.lid);
 	t_eq(ibv_close_device(other), 0);
@@ -66,7 +46,7 @@ static void test_limits(void **state)
 	struct ibv_device_attr a;
 
 	(void)state;
-	t_eq(ibv_query_device(ctx, &a), 0);
+	t_eq(ibv_query_device(t_ctx, &a), 0);
 	t_eq(a.max_qp, 8);
 	t_eq(a.max_qp_wr, 60);
 	t_eq(a.max_sge, 4);
@@ -93,7 +73,7 @@ static void test_caps(void **state)
 	struct ibv_device_attr_ex a;
 
 	(void)state;
-	t_eq(ibv_query_device_ex(ctx, NULL, &a), 0);
+	t_eq(ibv_query_device_ex(t_ctx, NULL, &a), 0);
 	t_holds(a.odp_caps.general_caps == 0);
 	t_eq(a.odp_caps.per_transport_caps.rc_odp_caps, 0);
 	t_eq(a.odp_caps.per_transport_caps.uc_odp_caps, 0);
@@ -107,7 +87,7 @@ static void test_port(void **state)
 	struct ibv_port_attr a;
 
 	(void)state;
-	t_eq(ibv_query_port(ctx, 1, &a), 0);
+	t_eq(ibv_query_port(t_ctx, 1, &a), 0);
 	t_eq(a.max_msg_sz, 65536);
 	t_eq(a.active_mtu, IBV_MTU_1024);
 	t_eq(a.max_mtu, IBV_MTU_4096);
@@ -119,12 +99,12 @@ static void test_pkeys(void **state)
 	__be16 pkey;
 
 	(void)state;
-	t_eq(ibv_query_pkey(ctx, 1, 1, &pkey), 0);
+	t_eq(ibv_query_pkey(t_ctx, 1, 1, &pkey), 0);
 	t_eq(be16toh(pkey), 0x8001);
-	t_eq(ibv_get_pkey_index(ctx, 1, htobe16(0x8001)), 1);
+	t_eq(ibv_get_pkey_index(t_ctx, 1, htobe16(0x8001)), 1);
 	/* The partition with limited membership is another entry of the table. */
-	t_holds(ibv_get_pkey_index(ctx, 1, htobe16(0x0001)) < 0);
-	t_holds(ibv_query_pkey(ctx, 1, 2, &pkey) != 0);
+	t_holds(ibv_get_pkey_index(t_ctx, 1, htobe16(0x0001)) < 0);
+	t_holds(ibv_query_pkey(t_ctx, 1, 2, &pkey) != 0);
 }
 
 static void test_max_pd(void **state)
@@ -134,11 +114,11 @@ static void test_max_pd(void **state)
 	(void)state;
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 4; i++) {
-			pd[i] = ibv_alloc_pd(ctx);
+			pd[i] = ibv_alloc_pd(t_ctx);
 			t_holds(pd[i] != NULL);
 		}
 		errno = 0;
-		t_holds(ibv_alloc_pd(ctx) == NULL);
+		t_holds(ibv_alloc_pd(t_ctx) == NULL);
 		t_eq(errno, ENOMEM);
 		for (int i = 0; i < 4; i++)
 			t_eq(ibv_dealloc_pd(pd[i]), 0);
@@ -153,15 +133,15 @@ static void test_refused(void **state)
 	};
 	struct ibv_qp_open_attr open = {0};
 	struct ibv_sge sge = {0};
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(t_ctx);
 
 	(void)state;
 	t_holds(pd != NULL);
 	errno = 0;
-	t_holds(ibv_open_xrcd(ctx, &xrcd) == NULL);
+	t_holds(ibv_open_xrcd(t_ctx, &xrcd) == NULL);
 	t_eq(errno, EOPNOTSUPP);
 	errno = 0;
-	t_holds(ibv_open_qp(ctx, &open) == NULL);
+	t_holds(ibv_open_qp(t_ctx, &open) == NULL);
 	t_eq(errno, EOPNOTSUPP);
 	errno = 0;
 	t_holds(ibv_alloc_null_mr(pd) == NULL);
@@ -194,7 +174,7 @@ static void test_no_atomics(void **state)
 /* Checks that as many objects as were advertised can be made, and not one more; then again. */
 static void test_counts(void **state)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(t_ctx);
 	struct ibv_qp_init_attr qa = {.qp_type = IBV_QPT_RC, .cap = {4, 4, 1, 1, 0}};
 	struct ibv_srq_init_attr sa = {.attr = {.max_wr = 4, .max_sge = 1}};
 	static char mem[4096];
@@ -207,8 +187,8 @@ static void test_counts(void **state)
 	t_holds(pd != NULL);
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < 6; i++)
-			t_holds((cq[i] = ibv_create_cq(ctx, 10, NULL, NULL, 0)) != NULL);
-		t_holds(ibv_create_cq(ctx, 10, NULL, NULL, 0) == NULL);
+			t_holds((cq[i] = ibv_create_cq(t_ctx, 10, NULL, NULL, 0)) != NULL);
+		t_holds(ibv_create_cq(t_ctx, 10, NULL, NULL, 0) == NULL);
 		t_eq(errno, ENOMEM);
 		qa.send_cq = qa.recv_cq = cq[0];
 		for (int i = 0; i < 8; i++)
@@ -238,8 +218,8 @@ static void test_counts(void **state)
 /* Nor is an object larger than what was advertised. */
 static void test_sizes(void **state)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq = ibv_create_cq(ctx, 100, NULL, NULL, 0);
+	struct ibv_pd *pd = ibv_alloc_pd(t_ctx);
+	struct ibv_cq *cq = ibv_create_cq(t_ctx, 100, NULL, NULL, 0);
 	static const struct ibv_qp_cap good = {60, 60, 4, 4, 0}, bad[] = {{61, 1, 1, 1, 0},
 									  {1, 61, 1, 1, 0},
 									  {1, 1, 5, 1, 0},
@@ -256,7 +236,7 @@ static void test_sizes(void **state)
 
 	(void)state;
 	t_holds(pd && cq);
-	t_holds(ibv_create_cq(ctx, 101, NULL, NULL, 0) == NULL);
+	t_holds(ibv_create_cq(t_ctx, 101, NULL, NULL, 0) == NULL);
 	t_eq(errno, EINVAL);
 	t_holds((qp = ibv_create_qp(pd, &qa)) != NULL);
 	/* Rounding up ends there too. */
@@ -303,5 +283,5 @@ int main(void)
 		cmocka_unit_test(test_sizes),   cmocka_unit_test(test_no_atomics),
 	};
 
-	return cmocka_run_group_tests(tests, open_first, close_it);
+	return cmocka_run_group_tests(tests, t_context_setup, t_context_teardown);
 }

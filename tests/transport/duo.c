@@ -20,8 +20,8 @@
 
 static const char *params[PARAMS_MAX];
 static int nparams, failed;
-static char *why;    /* shared: of the process that failed first */
-static char dir[32]; /* of the job */
+static char *why;    /* shared: the reason of the process that failed first */
+static char dir[32]; /* the job's directory */
 
 int duo_param(const char *assignment)
 {
@@ -154,7 +154,7 @@ static void run(struct duo *d, duo_fn *fn)
 	duo_close(d);
 }
 
-/* With what a process that died has left in it. */
+/* Removes the directory, with what a process that died has left there. */
 static void remove_dir(void)
 {
 	DIR *d = opendir(dir);
@@ -167,7 +167,7 @@ static void remove_dir(void)
 	rmdir(dir);
 }
 
-/* What is to be said of a process that has ended like this; NULL: nothing. */
+/* Returns the reason why a process that ended like this has failed, or NULL if it has not. */
 static const char *complaint(int status, bool killed)
 {
 	if (killed)
@@ -178,7 +178,7 @@ static const char *complaint(int status, bool killed)
 	return status ? "it failed" : NULL;
 }
 
-/* A process that is killed may leave its job's file; who opens an endpoint next removes it. */
+/* A process that is killed may leave its job's file, which the next endpoint to open removes. */
 static bool is_left_clean(void)
 {
 	int status;

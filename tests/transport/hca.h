@@ -5,30 +5,30 @@
 
 #include "model.h"
 
-/* The first message from one endpoint to another on the control lane is polled there. */
+/* Has an endpoint poll the first control message of another. */
 void hca_control(struct model *m, int from, int to);
 
-/* Can the head of this send queue move? A blocked bulk lane is a violation. */
+/* Returns true if the head of the send queue can move. A blocked bulk lane is a violation. */
 bool hca_can_move(struct model *m, int ep, int qp);
-/* It does: data arrive, both sides get their completion. */
+/* Moves the head of the send queue: data arrive, and both sides get completions. */
 void hca_move(struct model *m, int ep, int qp);
 
-/* Is a completion of a send there, or are all lazy? */
+/* Returns true if a completion of a send is there that is reported without a later one. */
 bool hca_reported(const struct model *m, int ep, int qp);
-/* The first completion of that queue is polled. */
+/* Has an endpoint poll the first completion of a queue. */
 void hca_sent(struct model *m, int ep, int qp);
 void hca_delivered(struct model *m, int ep, int from, int qp);
 
-/* A direct message that nobody has announced takes the SRQ's first receive. */
+/* Has a direct message that was never announced take the SRQ's first receive. */
 void hca_stray(struct model *m, int from, struct tq_srq *srq, uint64_t len);
 
-/* The SRQs that an endpoint has withdrawn are destroyed. */
+/* Destroys the SRQs that an endpoint has withdrawn. */
 void hca_srqs_gone(struct model *m, int ep);
 
-/* The lane that is being made towards `to` is ready. */
+/* Makes the lane ready that is being made towards `to`. */
 void hca_lane_ready(struct model *m, int ep, int to);
 
-/* The connections between two endpoints fail: what is under way ends with -EIO. */
+/* Breaks the connections between two endpoints: what is under way ends with -EIO. */
 void hca_break(struct model *m, int a, int b);
 
 #endif

@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "net/oob.h"
+#include "net/datagram.h"
+#include "net/lane.h"
 #include "proto/msg.h"
 
 #define QPNS    (1u << 24)
@@ -22,8 +23,9 @@
 typedef int post_fn(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 typedef int modify_fn(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
-/* Shared by the processes of a test: the kind of lane (and 1) of each INI QP, from the request for
- * it. */
+/*
+ * The kind of lane (plus 1) of each INI QP, as its request said. Shared by the processes of a test.
+ */
 static uint8_t *kinds;
 static post_fn *post_send;
 static struct inject_point point;
@@ -35,8 +37,8 @@ static struct {
 } targets[TARGETS];
 static unsigned ntargets;
 
-static struct ibv_cq *in_error; /* an event is to say so */
-static unsigned slow_srqs;      /* us */
+static struct ibv_cq *in_error; /* an event reports it */
+static unsigned slow_srqs;      /* microseconds */
 
 /* Datagrams. */
 static struct {
@@ -122,7 +124,7 @@ static unsigned below(unsigned n)
 	return (unsigned)(fate.random >> 33) % n;
 }
 
-/* Posted again when others have overtaken it, in place of one that had been kept before. */
+/* A datagram that is kept until others have overtaken it, and then posted. */
 static void keep(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	unsigned i = below(LATE);

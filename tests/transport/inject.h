@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures at a chosen point of a test of libtupleq: this process is killed, or a connection of its
- * breaks, when it posts a certain thing for the n-th time. inject.c stands between the library and
- * its verbs: in front of ibv_modify_qp() and of events, and in the context's post_send and poll_cq.
- * So it works on any adapter.
+ * Failures at a chosen point of a test of libtupleq. This process is killed, or one of its
+ * connections breaks, when it posts something of a certain kind for the n-th time. inject.c stands
+ * between the library and its verbs: in front of ibv_modify_qp() and of events, and in the
+ * context's post_send and poll_cq. So it works with any adapter.
  */
 #ifndef INJECT_H
 #define INJECT_H
 
 #include <stdbool.h>
 
-/* What is posted. */
+/* Kinds of work that is posted. */
 enum inject_what {
 	INJECT_POST,     /* anything */
 	INJECT_DATAGRAM, /* by UD, of type `type`: enum tq_oob_type */
@@ -23,7 +23,7 @@ enum inject_what {
 enum inject_how {
 	INJECT_KILL_BEFORE,  /* SIGKILL, instead of posting it */
 	INJECT_KILL_AFTER,   /* SIGKILL when it has been posted */
-	INJECT_BREAK,        /* then the QP that it was posted on goes to ERR */
+	INJECT_BREAK,        /* then the QP on which it was posted goes to ERR */
 	INJECT_BREAK_TARGET, /* then the TGT QP goes to ERR that the other process has that kind of
 				lane to */
 	INJECT_POLL_FAILS,   /* from then on no completion queue can be polled */
@@ -34,22 +34,22 @@ enum inject_how {
 struct inject_point {
 	enum inject_what what;
 	unsigned type;
-	unsigned n; /* the first is 1 */
+	unsigned n; /* which of them; the first is 1 */
 	enum inject_how how;
 	unsigned kind; /* INJECT_BREAK_TARGET: enum tq_lane_kind */
 };
 
-/* Before tests fork: what they share. */
+/* Makes the memory that the processes share, before a test forks them. */
 void inject_init(void);
-/* In one of a test's processes. */
+/* Sets the point and the failure, in one of a test's processes. */
 void inject_set(const struct inject_point *point);
-/* Has it come to that point? */
+/* Returns true if the point was reached. */
 bool inject_reached(void);
 
-/* An SRQ takes that long to be destroyed: messages come meanwhile. */
+/* Makes the destruction of an SRQ take this long, in which messages come. */
 void inject_slow_srqs(unsigned us);
 
-/* Of 100 datagrams so many are lost, doubled, and late by up to eight others. */
+/* Has so many of 100 datagrams lost, doubled, or late by up to eight others. */
 void inject_datagrams(unsigned seed, unsigned lost, unsigned doubled, unsigned late);
 
 #endif

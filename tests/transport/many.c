@@ -72,7 +72,7 @@ int many_open_one(int node, const char *const *params)
 	struct tq_params *p = tq_params_new();
 	char why[200];
 
-	/* Who polls is the case's choice. */
+	/* A service thread would poll, but the case decides which endpoint does. */
 	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
 	for (int i = 0; params[i]; i++) {
 		char name[64];

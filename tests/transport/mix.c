@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations, the traffic that they make, and what is left of it after a failure. */
+/* Traffic of all kinds of operations, and the checks after a failure. */
 #include "mix.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static void in(struct duo *d, int32_t tag, size_t len)
 	in_from(d, !d->me, tag, len);
 }
 
-/* A receive from anybody doesn't end when one of those is gone. */
+/* A receive from any source does not end when one of the possible senders is gone. */
 static void wait_for(struct duo *d, struct op *op)
 {
 	const unsigned char *data = memory[op - ops];
@@ -110,7 +110,7 @@ static void wait_for(struct duo *d, struct op *op)
 		       "tag %d: wrong data", op->tag);
 }
 
-/* All of them; false: the other is dead. */
+/* Waits for all operations. Returns false if the other process is dead. */
 static bool wait_all(struct duo *d)
 {
 	for (unsigned i = 0; i < nops; i++)
@@ -130,7 +130,10 @@ static bool each_way(struct duo *d)
 	return wait_all(d);
 }
 
-/* Unexpected ones; held, where the tuples have their queues: then a wildcard finds them so. */
+/*
+ * Unexpected messages, which are held if the tuples have queues, so that a wildcard finds them
+ * held.
+ */
 static bool late(struct duo *d, bool wild)
 {
 	out(d, 3, SMALL);

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traffic between the two processes of a test (duo.h) that has all kinds of messages, for failures
- * amid it.
+ * Traffic of all kinds of messages between the two processes of a test (duo.h), in which failures
+ * happen.
  */
 #ifndef MIX_H
 #define MIX_H
 
 #include "duo.h"
 
-/* Round number i, or one receive from the other. false: an operation has ended with -EIO. */
+/*
+ * Does round number i, or one receive from the other process. Returns false if an operation has
+ * ended with -EIO.
+ */
 bool mix_round(struct duo *d, unsigned i);
 bool mix_receive(struct duo *d);
-/* Goes on until one has. */
+/* Does rounds until an operation has ended with -EIO. */
 void mix_until_failed(struct duo *d);
-/* What holds then: one sentence has named the other, nothing goes there any more, and what doesn't
- * concern it goes on. */
+/*
+ * Checks what holds then: one sentence has named the other process, nothing can be sent there any
+ * more, and operations that don't concern it go on.
+ */
 void mix_check_failed(struct duo *d);
 
 #endif

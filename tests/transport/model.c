@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "model_ops.h"
+#include "proto/peers.h"
 
-static int addressee(struct model_ep *ep, struct tq_peer *peer)
+static int addressee(struct model_ep *ep, struct tq_link *link)
 {
-	struct model_link *link = peer->link;
-
 	t_true(link->ep == ep, "a peer of another endpoint");
 	return link->to;
 }
@@ -67,11 +66,11 @@ static void check_asking(struct model_ep *ep, int to, const void *msg)
 	s->n++;
 }
 
-static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+static int op_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		      unsigned flags)
 {
 	struct model_ep *ep = model_enter(net);
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 	struct model_item *it;
 
 	t_true(len <= TQ_MSG_MAX && !tq_msg_check(msg, len), "control message malformed");
@@ -86,11 +85,11 @@ static int op_control(void *net, struct tq_peer *peer, const void *msg, uint32_t
 	return 0;
 }
 
-static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+static void *op_eager_buf(void *net, struct tq_link *link, uint32_t len)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 
 	if (!ep->data_sure &&
 	    (ep->eager_out >= conf->eager_bufs || ep->model->ep[to].backpressured ||
@@ -102,10 +101,10 @@ static void *op_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
 	return ep->eager;
 }
 
-static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags)
 {
 	struct model_ep *ep = net;
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 	uint8_t type = *(uint8_t *)buf;
 	struct model_item *it;
 
@@ -129,11 +128,11 @@ static int op_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t le
 	return 0;
 }
 
-static bool op_data_ready(void *net, struct tq_peer *peer)
+static bool op_data_ready(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 
-	(void)peer;
+	(void)link;
 	ep->data_sure = ep->eager_out < ep->model->conf.eager_bufs &&
 			!model_fails(ep, ep->model->conf.no_data);
 	return ep->data_sure;
@@ -165,11 +164,11 @@ static void op_backpressure(void *net, bool stop)
 
 /* ---- lanes ---- */
 
-static struct tq_lane *op_lane_get(void *net, struct tq_peer *peer)
+static struct tq_lane *op_lane_get(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 	struct tq_lane *lane;
 
 	for (int i = 0; i < conf->hold_lanes; i++) {
@@ -208,12 +207,12 @@ static void direct_lane(struct model_ep *ep, int to, struct tq_lane *lane, uint3
 	t_true(!lane->outstanding || lane->srqn == srqn, "two tuples on one hold lane");
 }
 
-static int op_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+static int op_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		     const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
-	int to = addressee(ep, peer), bulk = !!(flags & TQ_DIRECT_BULK);
+	int to = addressee(ep, link), bulk = !!(flags & TQ_DIRECT_BULK);
 	struct tq_srq *srq = model_srq(ep->model, srqn);
 	struct model_item *it;
 	uint64_t len = 0, at = 0;
@@ -282,11 +281,11 @@ static void op_report(void *net, struct tq_lane *lane)
 		d->lazy = false;
 }
 
-static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
+static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_link *link,
 		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
 	const struct tq_net_limits *l = &ep->limits;
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 	struct model_item *it;
 
 	t_true(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
@@ -309,24 +308,24 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_peer *peer,
 	return 0;
 }
 
-static int op_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+static int op_read(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		   uint32_t rkey, void *token)
 {
-	return rdma(model_enter(net), MODEL_READ, peer, sg, nsg, addr, rkey, token);
+	return rdma(model_enter(net), MODEL_READ, link, sg, nsg, addr, rkey, token);
 }
 
-static int op_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+static int op_write(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token)
 {
-	return rdma(model_enter(net), MODEL_WRITE, peer, sg, nsg, addr, rkey, token);
+	return rdma(model_enter(net), MODEL_WRITE, link, sg, nsg, addr, rkey, token);
 }
 
 /* ---- connections, and the clock ---- */
 
-static void op_peer_fail(void *net, struct tq_peer *peer, const char *why)
+static void op_peer_fail(void *net, struct tq_link *link, const char *why)
 {
 	struct model_ep *ep = model_enter(net);
-	int to = addressee(ep, peer);
+	int to = addressee(ep, link);
 
 	t_true(ep->model->down[ep->id][to] || ep->model->conf.gives_up ||
 		       model_astray(ep->model, ep->id, to),
@@ -367,7 +366,6 @@ static void start_ep(struct model *m, int id)
 
 	ep->model = m;
 	ep->id = id;
-	ep->name[0] = (char)('0' + id);
 	for (int node = 0; node < m->conf.neps; node++) {
 		for (int i = 0; i < MODEL_LANES; i++)
 			ep->lanes[node][i] = (struct tq_lane){
@@ -381,10 +379,9 @@ static void start_ep(struct model *m, int id)
 	for (int p = 0; p < m->conf.neps; p++) {
 		ep->links[p].ep = ep;
 		ep->links[p].to = p;
-		ep->peers[p].link = &ep->links[p];
-		ep->peers[p].idle_lanes = &ep->idle_lanes[m->conf.node[p]];
-		ep->peers[p].name = m->ep[p].name;
-		tq_core_peer_init(&ep->core, &ep->peers[p]);
+		t_true(!tq_core_peer_init(&ep->core, &ep->peers[p], &ep->links[p],
+					  ep->lanes[m->conf.node[p]]),
+		       "no memory");
 	}
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A model of the network that the protocol runs on (struct tq_net_ops), with several endpoints in
- * one process. What a real network does by itself happens here one step at a time, when the driver
- * says so: a control message arrives, the HCA fills the head of an SRQ, software polls a completion
- * of one QP. Data really move. Whatever the contract of proto/net_ops.h or the InfiniBand
- * specification forbids is a violation (t_fail()).
+ * one process. In a real network, control messages arrive, the HCA fills the head of an SRQ, and
+ * software polls completions of a QP. In the model each of these is a step that the driver takes.
+ * Data really move. A violation (t_fail()) is whatever the contract of proto/net_ops.h or the
+ * InfiniBand specification forbids.
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
 
 #include "proto/core.h"
+#include "proto/msg.h"
 #include "sim.h"
 
 #define MODEL_EPS        4
@@ -34,17 +35,17 @@ struct model_conf {
 	uint32_t srqs;       /* of an endpoint */
 	bool lanes_ready;    /* lanes are there from the beginning */
 	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
-	bool gives_up;       /* of two, one may be given up, as there is nothing to be had */
+	bool gives_up;       /* of two endpoints, one may be given up because memory is missing */
 	bool hostile;        /* see MODEL_HOSTILE */
 	bool exact;          /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
-	/* Chances, of 256, that something fails that may fail. */
+	/* Chances, of 256, that a call fails that may fail. */
 	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data, no_rdma;
 	uint32_t lazy; /* ... that a lazy send is reported late */
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
 
-/* Something in a send queue. */
+/* An entry of a send queue. */
 struct model_item {
 	enum model_kind kind;
 	int to;
@@ -68,7 +69,7 @@ struct model_item {
 /* A completion that software hasn't polled yet. */
 struct model_done {
 	enum model_kind kind;
-	bool lazy; /* not by itself: with a later one of its lane */
+	bool lazy; /* reported only with a later one of its lane */
 	void *token;
 	int status;
 	uint64_t len;
@@ -88,7 +89,7 @@ struct tq_srq {
 	uint32_t srqn; /* its index in model->srqs + 1 */
 	int ep;
 	bool used, dead;
-	bool withdrawn; /* dead, but not gone: what is in it may still be filled */
+	bool withdrawn; /* dead, but not destroyed: its receives may still be filled */
 	struct model_recv *recvs;
 	uint32_t nrecvs;
 	uint32_t unpolled; /* completions of it that software hasn't seen */
@@ -100,7 +101,7 @@ struct tq_lane {
 	bool taken;
 	uint32_t confirmed; /* bit mask of the processes that hold its TGT QP open */
 	uint32_t outstanding;
-	uint32_t srqn; /* of what is outstanding */
+	uint32_t srqn; /* the SRQ of the sends that are outstanding */
 };
 
 struct tq_bounce {
@@ -112,11 +113,11 @@ struct tq_bounce {
 
 /* A registration. */
 struct model_reg {
-	struct tq_reg reg; /* first: what the protocol sees */
+	struct tq_reg reg; /* first member, because the protocol sees only this */
 	uint8_t *addr;
 	uint64_t len;
 	bool write;   /* else the HCA may only read there */
-	bool reserve; /* reserve_get()'s */
+	bool reserve; /* made by reserve_get() */
 	struct model_reg *next, *prev;
 };
 
@@ -129,7 +130,7 @@ struct model_sent {
 	struct model_sent *next;
 };
 
-struct model_link {
+struct tq_link {
 	struct model_ep *ep;
 	int to;
 };
@@ -142,15 +143,13 @@ struct model_ep {
 	struct tq_stats stats;
 	struct tq_net_limits limits;
 	struct tq_peer peers[MODEL_EPS];
-	struct model_link links[MODEL_EPS];
-	char name[8];
+	struct tq_link links[MODEL_EPS];
 
 	struct model_item *control[MODEL_EPS];        /* send queues: by addressee */
 	struct model_item *sq[MODEL_QPS];             /* by node and lane */
 	struct model_done *scq[MODEL_QPS];            /* completions of sends */
 	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
 	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
-	struct tq_tx_tuple *idle_lanes[MODEL_EPS];    /* by node */
 	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
 	struct model_reg *regs;
 	struct tq_bounce *bounces; /* kept by the protocol */
@@ -178,9 +177,9 @@ struct model {
 
 extern const struct tq_net_ops model_ops;
 
-/* model->conf and each endpoint's params and limits are set before. */
+/* Starts the endpoints. The caller has set model->conf, and each endpoint's params and limits. */
 void model_start(struct model *m, struct sim_rng *rng);
-/* The protocol's cores are gone: nothing of theirs may be left; frees the rest. */
+/* Frees the model when the protocol's cores are gone. Nothing of theirs may be left. */
 void model_stop(struct model *m);
 
 static inline int model_qp(int node, int lane)
@@ -188,15 +187,17 @@ static inline int model_qp(int node, int lane)
 	return node * (MODEL_LANES + 1) + lane;
 }
 
-/* model_reg of what the protocol named, or a violation. */
+/* Returns the registration that the protocol named. A wrong one is a violation. */
 struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, bool write,
 				  const char *what);
 struct tq_srq *model_srq(struct model *m, uint32_t srqn);
-/* The SRQs of the endpoint's that were withdrawn are destroyed. */
+/* Destroys the SRQs that the endpoint has withdrawn. */
 void model_srqs_gone(struct model_ep *ep);
 
-/* Between the two what is asked of the HCA may be wrong: then it ends with an error, and breaks the
- * connection. */
+/*
+ * Returns true if work between the two endpoints may be wrong. Wrong work ends with an error and
+ * breaks the connection.
+ */
 static inline bool model_astray(const struct model *m, int a, int b)
 {
 	return m->conf.hostile && a + b == MODEL_HOSTILE + MODEL_VICTIM && a != b;

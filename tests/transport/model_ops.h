@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the model share: those of its operations (struct tq_net_ops) that are not in
- * model.c. */
+/* The operations of the model (struct tq_net_ops) that are not in model.c. */
 #ifndef SIM_MODEL_OPS_H
 #define SIM_MODEL_OPS_H
 
@@ -11,7 +10,7 @@ static inline bool model_fails(struct model_ep *ep, uint32_t of_256)
 	return !ep->model->calm && sim_chance(ep->model->rng, of_256);
 }
 
-/* Every operation begins with this. */
+/* Begins every operation. */
 static inline struct model_ep *model_enter(void *net)
 {
 	struct model_ep *ep = net;

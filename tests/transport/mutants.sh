@@ -9,7 +9,6 @@ top=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-1000}
-status=0
 sims=(sim model memory srqs hca program world users oracle explore runner cases cases_new cases_direct cases_rules traffic)
 
 # compile SOURCE OBJECT INCLUDE
@@ -17,6 +16,9 @@ compile() {
 	# shellcheck disable=SC2086 # CFLAGS are several words
 	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
 }
+
+# shellcheck source=tests/transport/mutants_lib.sh
+. "$here/mutants_lib.sh"
 
 # link DIRECTORY: the check, with the protocol of that directory.
 link() {
@@ -102,18 +104,4 @@ for s in "${sources[@]}"; do
 	compile "$s" "$work/plain/$(basename "$s" .c).o" .
 done
 
-jobs=()
-for mutant in "$here"/mutants/*; do
-	name=$(basename "$mutant")
-	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
-	[ ${#jobs[@]} -lt "$(nproc)" ] || {
-		wait "${jobs[0]}" || status=1
-		jobs=("${jobs[@]:1}")
-	}
-	judge "$name" &
-	jobs+=($!)
-done
-for job in "${jobs[@]}"; do
-	wait "$job" || status=1
-done
-exit $status
+judge_all "$here/mutants" "$(nproc)" "$@"

@@ -11,7 +11,6 @@ top=$(cd "$here/../.." && pwd)
 programs=${TEST_BUILD:?the build tree, with its test programs}/tests/transport/.libs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-status=0
 deadline=25            # seconds; without a mutant each test takes a few
 export MANY_DEADLINE=8 # of these, for one operation
 tries=3                # of a mutant: where two processes are to meet at a point, they may miss each other
@@ -21,6 +20,9 @@ compile() {
 	# shellcheck disable=SC2086 # CFLAGS are several words
 	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -fPIC -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
 }
+
+# shellcheck source=tests/transport/mutants_lib.sh
+. "$here/mutants_lib.sh"
 
 # link OBJECTS LIBRARY
 link() {
@@ -108,18 +110,4 @@ judge() {
 
 build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,net,ep}/*.c
 # Most of the time they wait for something that doesn't come: several side by side.
-jobs=()
-for mutant in "$here"/mutants_net/*; do
-	name=$(basename "$mutant")
-	[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
-	[ ${#jobs[@]} -lt 8 ] || {
-		wait "${jobs[0]}" || status=1
-		jobs=("${jobs[@]:1}")
-	}
-	judge "$name" &
-	jobs+=($!)
-done
-for job in "${jobs[@]}"; do
-	wait "$job" || status=1
-done
-exit $status
+judge_all "$here/mutants_net" 8 "$@"

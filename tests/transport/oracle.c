@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "oracle.h"
+#include "proto/rx_objects.h"
+#include "proto/settings.h"
 
 /* Those of a pair whose connection failed may be lost. */
 static bool lost(const struct world *w, const struct op *send)

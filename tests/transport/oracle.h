@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold of a run, whatever its schedule was. Violations end in t_fail(). */
+/* Checks of a run, which hold for every schedule. A violation ends in t_fail(). */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
 #include "world.h"
 
 /*
- * Nothing is possible any more. MPI's matching rules allow who has received what; nothing is left
- * unmatched that could match; sends and receives that are matched have ended, and so have standard
- * sends that needn't wait.
+ * Checks a run in which no action is possible any more. MPI's matching rules allow which receive
+ * has which message. No message is left that a receive could match. Sends and receives that are
+ * matched have ended, and so have standard sends that need not wait.
  */
 void oracle_quiet(struct world *w);
 
 /* Receives the messages that are left, in one of several ways. */
 void oracle_take_rest(struct world *w);
 
-/* All requests have ended, with buffers as they should be; no recall is open. */
+/* Checks that all requests have ended with the right data, and that no recall is open. */
 void oracle_end(struct world *w);
 
-/* The cores are gone, and what they counted is zero. */
+/* Checks, when the cores are gone, that they count nothing any more. */
 void oracle_nothing_left(struct world *w);
 
 #endif

@@ -11,21 +11,23 @@
 
 #define RUNNER_TEXT 512
 
-/* Does run `i`; returns if all is well. */
+/* Does run `i`. Returns only if nothing failed. */
 typedef void runner_fn(void *arg, uint64_t i);
 
 struct runner_result {
 	uint64_t runs, failed;
-	uint64_t first; /* number of the first that failed */
+	uint64_t first; /* the number of the first run that failed */
 	char why[RUNNER_TEXT];
 };
 
-/* Runs 'from' to 'to' - 1; after `max_failed` failures it stops. A process that takes longer than
- * `seconds` for one run has failed. */
+/*
+ * Does the runs `from` to `to` - 1, but stops after `max_failed` failures. A run that takes longer
+ * than `seconds` has failed.
+ */
 struct runner_result runner_go(runner_fn *fn, void *arg, uint64_t from, uint64_t to,
 			       uint64_t max_failed, unsigned seconds);
 
-/* Memory that forked runs share with their parent, zeroed; until the end of the program. */
+/* Returns zeroed memory that forked runs share with their parent until the program ends. */
 void *runner_shared(unsigned long size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What all of the protocol's check uses: a random generator, and how a violation is reported. A
- * violation ends the process; the runner (runner.h) has forked it for that.
+ * Random numbers, and the report of a violation, for all programs that run the protocol's model. A
+ * violation ends the process, which the runner (runner.h) has forked for that.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -15,20 +15,20 @@ struct sim_rng {
 	uint64_t state;
 };
 
-/* The run with this seed is the same everywhere. */
+/* Starts a sequence of numbers, which depends on the seed alone. */
 void sim_seed(struct sim_rng *rng, uint64_t seed);
-/* 0 to n - 1; n > 0. */
+/* Returns a number from 0 to n - 1, where n > 0. */
 uint32_t sim_below(struct sim_rng *rng, uint32_t n);
-/* True in `of_256` of 256 cases. */
+/* Returns true in `of_256` of 256 cases. */
 bool sim_chance(struct sim_rng *rng, uint32_t of_256);
-/* One of the arguments. */
+/* One of the arguments, chosen at random. */
 #define SIM_ONE_OF(rng, ...)                         \
 	(((const int64_t[]){__VA_ARGS__})[sim_below( \
 		(rng), sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])
 
-/* A violation is a signal: for those who catch those. */
+/* If true, a violation raises SIGABRT, for programs that catch signals. */
 extern bool sim_aborts;
-/* Where a failure puts its sentence: a pipe of the runner's, or -1 for the terminal. */
+/* Sets where a failure writes its sentence: a pipe of the runner, or -1 for the terminal. */
 void sim_report_to(int fd);
 
 /* Prints a line of the schedule if the trace is on. */

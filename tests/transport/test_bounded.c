@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each table, list and pool of an endpoint, driven ten times beyond its limit in the order that
- * suits it least, and then read by its counter: test_bounded [NAME], under "softhca run --nodes 1".
- * The protocol alone is in unit_limits.
+ * Drives each table, list and pool of an endpoint ten times beyond its limit, in the worst order,
+ * and then reads its counter. The protocol alone is tested by unit_limits.
+ *
+ * test_bounded [NAME], under "softhca run --nodes 1"
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +13,8 @@
 #include <time.h>
 
 #include "many.h"
-#include "net/control.h"
+#include "net/bank.h"
+#include "proto/rx_objects.h"
 
 static const char *const defaults[] = {NULL};
 
@@ -55,7 +57,7 @@ static void used_twice(void)
 	many_is_within(0, "handle_slots", 1024);
 }
 
-/* Tags that are used once, and ask for a queue with that message. */
+/* Tags that are used once, and request a queue with that message. */
 static void used_once(void)
 {
 	static const char *const params[] = {"promote_after=0", "tuples=64", "srq_pool=8", NULL};
@@ -75,7 +77,7 @@ static void used_once(void)
 	many_falls(0, "asked", 0);
 }
 
-/* Their answers come late: the context isn't there. */
+/* Requests for queues are answered late, because the receiver has no context yet. */
 static void asked_early(void)
 {
 	static const char *const params[] = {"promote_after=0", "unexpected_limit=64K", NULL};
@@ -95,7 +97,8 @@ static void asked_early(void)
 	t_true(many_counter(1, "early_messages") == MESSAGES, "%d messages are early",
 	       (int)many_counter(1, "early_messages"));
 	many_was_within(0, "asked", ASKED);
-	many_is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES); /* those of RTS are needed */
+	/* Announced messages need their records. */
+	many_is_within(0, "sender_tuples", 2 * (uint64_t)MESSAGES);
 	many_context_at(1, 9, 2, late);
 	many_is_within(1, "early_messages", 0);
 	for (int i = 0; i < MESSAGES; i++) {
@@ -108,7 +111,7 @@ static void asked_early(void)
 	many_falls(1, "unexpected_bytes", 0);
 }
 
-/* SRQs that can't be destroyed yet, as completions keep coming. */
+/* SRQs that can't be destroyed yet, because completions keep coming. */
 static void withdrawn(void)
 {
 	static const char *const params[] = {"tuples=8", "srq_pool=0", NULL};
@@ -136,7 +139,7 @@ static void withdrawn(void)
 	tq_unlock(&many_eps[1]->lock);
 }
 
-/* More tuples with held messages than there may be lanes. */
+/* More tuples have held messages than there may be lanes. */
 static void lanes(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", "hold_lanes=2",
@@ -173,8 +176,8 @@ static void lanes(void)
 
 /*
  * Sends n messages before their receives, many times what the receiver may keep. At most `most` may
- * go eagerly: as many as the limit allows, those that credits let come when the sender is told to
- * stop, and those that waited for credit by then.
+ * go eagerly: as many as the limit allows, those that credits still admit when the sender is told
+ * to stop, and those that waited for credit by then.
  */
 static void unexpected(size_t size, int n, uint64_t most)
 {
@@ -226,7 +229,7 @@ static void unexpected_empty(void)
 	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unexpected) + 2 * 255);
 }
 
-/* Messages wait for credit, and writes for a connection; then no more. */
+/* Messages wait for credit, and writes for a connection, until nothing waits any more. */
 static void waiting(void)
 {
 	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
@@ -255,15 +258,15 @@ static void waiting(void)
 	many_is_within(0, "waiting", 0);
 	many_is_within(0, "puts_waiting", 0);
 	many_is_within(0, "connect_requests", 0);
-	t_true(many_eps[0]->net.control->nfree <= 1024, "%u entries are kept",
-	       many_eps[0]->net.control->nfree);
+	t_true(many_eps[0]->net.nbacklog_free <= 1024, "%u entries are kept",
+	       many_eps[0]->net.nbacklog_free);
 	t_true(word == MESSAGES, "the last write was number %d", (int)word);
 	many_falls(0, "requests", 2 * 4096);
 	many_falls(1, "requests", 2 * 4096);
 	tq_mr_deregister(mr);
 }
 
-/* Writes for which nobody makes a connection. */
+/* Writes for which no connection is made. */
 static void puts_without_end(void)
 {
 	enum { MOST = 65536 };
@@ -282,8 +285,10 @@ static void puts_without_end(void)
 	many_was_within(0, "puts_waiting", MOST);
 }
 
-/* Each time that the limit of unexpected data is passed all peers are told: also one that is away,
- * and whose credits are used up. */
+/*
+ * Each time that the limit of unexpected data is passed all peers are told, among them one that
+ * makes no progress and has used up its credits.
+ */
 static void told_while_away(void)
 {
 	static const char *const params[] = {"credits=2", NULL};
@@ -307,7 +312,10 @@ static void told_while_away(void)
 	t_true(link->backpressured, "the last word didn't come");
 }
 
-/* Announced messages, each registered: ten times as many operations as are kept for the next. */
+/*
+ * Announced messages, each registered, of which there are ten times as many as operations are kept
+ * for later use.
+ */
 static void operations(void)
 {
 	static const char *const params[] = {"protocol=rget", "eager_limit=0", NULL};
@@ -323,7 +331,7 @@ static void operations(void)
 		many_spin(2);
 	}
 	many_spin(1000);
-	/* All are there: each receive starts its read at once. */
+	/* Each receive finds its message, so it starts the read at once. */
 	t_true(many_counter(1, "unexpected") == MESSAGES, "%d are there",
 	       (int)many_counter(1, "unexpected"));
 	for (int i = 0; i < MESSAGES; i++)
@@ -344,7 +352,7 @@ static void operations(void)
 
 static size_t most_registered = SIZE_MAX;
 
-/* Registers no more at a time than the case lets it. */
+/* Registers no more bytes at a time than the case allows. */
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int access)
 {
 	static struct ibv_mr *(*next)(struct ibv_pd * pd, void *addr, size_t len, int access);
@@ -358,8 +366,10 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int acces
 	return next(pd, addr, len, access);
 }
 
-/* A later bank that has fewer buffers than the first, as no more memory can be locked, promises no
- * more than it has. */
+/*
+ * A later bank has fewer buffers than the first, because no more memory can be locked. The credits
+ * that it grants are no more than its buffers.
+ */
 static void smaller_bank(void)
 {
 	static const char *const params[] = {"small_depth=64", "large_depth=128", "credits=64",
@@ -370,12 +380,12 @@ static void smaller_bank(void)
 
 	many_start_apart(6, params, ctx);
 	for (int i = 1; i < 6; i++) {
-		/* Three have as much of the first as there is for new ones. */
+		/* Three peers have all credits of the first bank that are meant for new peers. */
 		if (i == 4)
-			most_registered = 16 * many_eps[0]->net.control->banks->size[TQ_LARGE];
+			most_registered = 16 * many_eps[0]->net.banks->all->size[TQ_LARGE];
 		many_pass(ctx[i], ctx[0], i, 0);
 	}
-	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, n++) {
+	for (bank = many_eps[0]->net.banks->all; bank; bank = bank->next, n++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
 			t_true(bank->granted[cls] <= bank->depth[cls],
 			       "of %u buffers in bank %d, %u are promised", bank->depth[cls], n,

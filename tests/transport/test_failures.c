@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Failures between two processes: test_failures killed|broken|full|queues|random|datagrams
- * [PARAMETER=VALUE...], under "softhca run --nodes 2". Process 1 is killed, or a connection breaks,
- * at a chosen point of traffic that has all kinds of messages. Then every operation ends, with -EIO
- * or well; one sentence names the other process; what doesn't concern it goes on; and the endpoint
- * closes.
+ * Failures between two processes. Process 1 is killed, or a connection breaks, at a chosen point of
+ * traffic that has all kinds of messages. Then every operation ends, with success or with -EIO, and
+ * one sentence names the other process. Operations that do not concern that process go on, and the
+ * endpoint can be closed.
+ *
+ * test_failures killed|broken|full|queues|random|datagrams [PARAMETER=VALUE...], under "softhca run
+ * --nodes 2"
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +17,8 @@
 
 #include "inject.h"
 #include "mix.h"
-#include "net/oob.h"
+#include "net/datagram.h"
+#include "net/lane.h"
 #include "proto/msg.h"
 
 #define RANDOM_RUNS 16
@@ -32,7 +35,7 @@ static void after(struct duo *d)
 static struct inject_point point;
 static unsigned seed;
 
-/* The sentence says so: both share the file of the XRC domain. */
+/* The sentence says that the process has died, because both share the file of the XRC domain. */
 static void died(struct duo *d)
 {
 	t_true(!strncmp(d->error, "the other has died", strlen("the other has died")),
@@ -42,18 +45,20 @@ static void died(struct duo *d)
 
 static void killed(struct duo *d)
 {
-	duo_meet(d); /* each knows the other */
+	duo_meet(d); /* each has added the other as a peer */
 	if (d->me)
 		inject_set(&point);
 	mix_until_failed(d);
-	/* On a busy machine it may have been given up before: it dies all the same. */
+	/* On a busy machine the process may have been given up before. It dies all the same. */
 	if (d->me)
 		raise(SIGKILL);
 	died(d);
 }
 
-/* It has published its address, and is not there any more: perhaps before the other looked for it
- * the first time. */
+/*
+ * A process has published its address and is gone, perhaps before the other connected to it for the
+ * first time.
+ */
 static void killed_at_once(struct duo *d)
 {
 	if (d->me)
@@ -63,7 +68,7 @@ static void killed_at_once(struct duo *d)
 	after(d);
 }
 
-/* The other has nothing to send to it. */
+/* The other process has nothing to send to the one that dies. */
 static void awaited_only(struct duo *d)
 {
 	duo_meet(d);
@@ -73,7 +78,7 @@ static void awaited_only(struct duo *d)
 	died(d);
 }
 
-/* All is delivered, then it dies while both close. */
+/* All messages are delivered. Then one process dies while both close. */
 static void killed_in_close(struct duo *d)
 {
 	for (unsigned i = 0; i < 8; i++)
@@ -84,7 +89,10 @@ static void killed_in_close(struct duo *d)
 		inject_set(&point);
 		tq_ctx_remove(d->ctx);
 		tq_close(d->ep);
-		/* On a busy machine the other may have gone before, and needs no goodbye. */
+		/*
+		 * On a busy machine the other process may be gone already, and then needs no
+		 * goodbye.
+		 */
 		raise(SIGKILL);
 	}
 	duo_close(d);
@@ -192,11 +200,11 @@ static void broken(struct duo *d)
 	mix_until_failed(d);
 	mix_check_failed(d);
 	t_true(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
-	duo_meet(d); /* the other was told, and didn't notice that this one had gone */
+	duo_meet(d); /* the other was told so, and has not noticed that this process is gone */
 	duo_close(d);
 }
 
-/* The other goes on with direct messages until it is told. */
+/* The other process goes on to send direct messages until it is told of the failure. */
 static void broken_one_way(struct duo *d)
 {
 	inject_slow_srqs(1000);
@@ -251,13 +259,13 @@ static void run_breaks(const char *only)
 /* ---- with a full hold lane ---- */
 
 /*
- * Messages that nobody waits for fill a hold lane (what it doesn't take goes by RTS), and have
- * come, but their completions have not: to be run with a link of some ms. No drain fits behind them
+ * Messages without receives fill a hold lane, and the rest goes by RTS. They have arrived, but
+ * their completions have not, because the link takes some milliseconds. No drain fits behind them
  * when the connection breaks.
  */
 static void broken_when_full(struct duo *d)
 {
-	enum { PASSES = 80, SENDS = 12 }; /* past those whose time is taken; of hold_depth=8 */
+	enum { PASSES = 80, SENDS = 12 }; /* more than those that are timed; hold_depth is 8 */
 	static unsigned char data[SMALL], more[SMALL];
 	static struct duo_op ops[SENDS], last[2], waiting;
 	struct tq_buf buf = {.addr = data, .len = SMALL};
@@ -279,7 +287,7 @@ static void broken_when_full(struct duo *d)
 	       (unsigned long long)direct);
 	if (!d->me)
 		inject_set(&point);
-	/* The second finds the queue pair in the error state. */
+	/* The second send finds the queue pair in the error state. */
 	for (int i = 0; i < 2 && !d->me; i++) {
 		rc = tq_send(d->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
 		t_true(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
@@ -299,7 +307,7 @@ static void run_full(void)
 
 /* ---- completion queues ---- */
 
-/* Nothing goes any more in process 0, and each operation ends for all that. */
+/* No completion queue of process 0 works any more, and each operation ends nevertheless. */
 static void check_nothing_goes(struct duo *d, struct duo_op *waiting)
 {
 	static unsigned char anything[SMALL];
@@ -406,7 +414,7 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "", *only = NULL;
 
-	/* Soon to all kinds of messages, and to when a failure is noticed. */
+	/* Parameters by which all kinds of messages, and the notice of a failure, come soon. */
 	duo_param("promote_after=1");
 	duo_param("giveback_after=0");
 	duo_param("wild_backoff=1");

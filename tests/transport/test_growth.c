@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More receives in tuple queues than the completion queue starts with: it grows, while messages
- * come; and where it can't, the receives wait their turn.
+ * More receives in tuple queues than the completion queue has room for at first. The queue grows
+ * while messages come. Where it can't grow, receives wait until there is room.
  *
  * test_growth [limited] [NAME=VALUE ...]
  */
@@ -18,7 +18,7 @@ static int value(int tag, int i)
 	return tag * EACH + i;
 }
 
-/* Each tag gets its queue, with one message after another. */
+/* Passes messages one after the other, until each tag has its queue. */
 static void promote(struct duo *d)
 {
 	char c = 0;
@@ -34,7 +34,10 @@ static void many(struct duo *d)
 	uint64_t entries, had = duo_counter(d, "cq_entries");
 
 	promote(d);
-	/* Half of them are posted before the first message comes, the rest while they come. */
+	/*
+	 * Half of the receives are posted before the first message comes, the others while messages
+	 * come.
+	 */
 	for (int part = 0; part < 2; part++) {
 		if (part == 0 && !d->me)
 			duo_meet(d);

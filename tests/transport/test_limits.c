@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Limits are kept, and nothing waits for ever for it: test_limits [NAME], under "softhca run
- * --nodes 1". */
+/*
+ * Limits are kept, and nothing waits for ever because of that.
+ *
+ * test_limits [NAME], under "softhca run --nodes 1"
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +11,12 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/control.h"
-#include "net/mem.h"
+#include "net/bank.h"
+#include "net/copy.h"
+#include "net/lane.h"
+#include "net/node.h"
 
-/* A message from rank 0 to `rank` on each of n tags, whose receives are in time. */
+/* Passes a message from rank 0 to `rank` on each of n tags, whose receives are in time. */
 static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)
 {
 	for (int tag = 0; tag < n; tag++) {
@@ -31,7 +36,10 @@ static void pass_tags(struct tq_ctx **ctx, int n)
 	pass_tags_to(ctx, 1, n);
 }
 
-/* Where the completion queue is full nothing is posted, and goes when it isn't any more. */
+/*
+ * While the completion queue is full nothing is posted. A message waits, and goes when there is
+ * room.
+ */
 static void full_queue(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -51,7 +59,7 @@ static void full_queue(void)
 	t_true(many_comes(&got) && !strcmp(data, "waits"), "it didn't come");
 }
 
-/* The same for receives, where the queue can't grow. */
+/* While the completion queue of receives is full, and can't grow, receives wait. */
 static void full_receive_queue(void)
 {
 	static const char *const params[] = {"cq_depth=256",
@@ -82,7 +90,9 @@ static void full_receive_queue(void)
 	}
 }
 
-/* Held messages have a part of the completion queue: what ends them needs the rest. */
+/*
+ * Held messages may take a part of the completion queue. The messages that end them need the rest.
+ */
 static void held_part(void)
 {
 	static const char *const params[] = {"cq_depth=256",     "promote_after=0", "hold_lanes=8",
@@ -135,8 +145,10 @@ static void hold_lanes(void)
 	}
 }
 
-/* Where a node's lanes all have their tuples, the next one takes that of an idle one, however many
- * tuples to other nodes were idle before. */
+/*
+ * If all lanes to a node belong to tuples, the next tuple takes the lane of an idle one, however
+ * many tuples to other nodes have been idle for longer.
+ */
 static void lanes_change(void)
 {
 	static const char *const params[] = {"promote_after=0", "hold_lanes=10", "giveback_after=0",
@@ -161,7 +173,7 @@ static void lanes_change(void)
 	t_true(!before, "%d messages found no lane", (int)before);
 }
 
-/* Tuples of contexts that are gone leave a few queues for the next ones. */
+/* Of the queues of contexts that are gone, a few are kept for later tuples. */
 static void kept_queues(void)
 {
 	static const char *const params[] = {"promote_after=0", "srq_pool=4", NULL};
@@ -177,7 +189,7 @@ static void kept_queues(void)
 	tq_ctx_remove(ctx[1]);
 	tq_ctx_remove(ctx[0]);
 	MANY_UNTIL(!many_counter(1, "tuples"), many_spin(100));
-	/* Those that nobody needs go when the completion queue is empty. */
+	/* Queues that are not kept are destroyed when the completion queue is empty. */
 	MANY_UNTIL(many_counter(1, "srqs") <= before + 4, many_spin(100));
 	t_true(many_counter(1, "srqs") <= before + 4, "%d queues are kept",
 	       (int)(many_counter(1, "srqs") - before));
@@ -197,8 +209,8 @@ static void copies(void)
 	many_start_apart(2, params, ctx);
 	for (int i = 0; i < MESSAGES; i++) {
 		many_send(ctx[0], 1, MANY_TAG, text, 0, &sent[i]);
-		t_true(many_eps[0]->net.mem->copies <= 1 << 20, "the pool has %llu bytes",
-		       (unsigned long long)many_eps[0]->net.mem->copies);
+		t_true(many_eps[0]->net.copies->bytes <= 1 << 20, "the pool has %llu bytes",
+		       (unsigned long long)many_eps[0]->net.copies->bytes);
 	}
 	for (int i = 0; i < MESSAGES; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data, &got);
@@ -206,7 +218,7 @@ static void copies(void)
 	}
 }
 
-/* Senders that a control SRQ has no room for get a further one. */
+/* Senders for which a control SRQ has no room get a further one. */
 static void control_queues(void)
 {
 	static const char *const params[] = {"small_depth=64", "large_depth=64", "credits=64",
@@ -220,7 +232,7 @@ static void control_queues(void)
 		for (int k = 0; k < 100; k++)
 			many_pass(ctx[i], ctx[0], i, 0);
 	}
-	for (bank = many_eps[0]->net.control->banks; bank; bank = bank->next, banks++) {
+	for (bank = many_eps[0]->net.banks->all; bank; bank = bank->next, banks++) {
 		for (int cls = 0; cls < TQ_CLASSES; cls++)
 			t_true(bank->granted[cls] <= bank->depth[cls], "%u credits for %u buffers",
 			       bank->granted[cls], bank->depth[cls]);
@@ -235,7 +247,7 @@ static void depth_is(enum tq_lane_kind kind, const struct tq_lane *lane, uint32_
 	t_true(lane->outstanding <= depth, "%u are outstanding", lane->outstanding);
 }
 
-/* All n tags get their queues, which the sender knows with one message more. */
+/* Passes messages until all n tags have queues. After one message more the sender knows that. */
 static void promote(struct tq_ctx **ctx, int n)
 {
 	time_t end = time(NULL) + many_deadline;
@@ -248,7 +260,7 @@ static void promote(struct tq_ctx **ctx, int n)
 	pass_tags(ctx, n);
 }
 
-/* Does it lie there, though nobody polls? */
+/* Returns true if the text comes although no process polls. */
 static bool is_placed(const char *data, const char *text)
 {
 	time_t end = time(NULL) + many_deadline;
@@ -261,7 +273,7 @@ static bool is_placed(const char *data, const char *text)
 	return true;
 }
 
-/* The service threads sleep: from here on only what wakes them counts. */
+/* Waits until the service threads sleep, so that only what wakes them counts from now on. */
 static void until_asleep(void)
 {
 	uint64_t n = 0, before;
@@ -277,7 +289,7 @@ static void until_asleep(void)
 
 enum { AWAY_MOST = 32, AWAY_SIZE = 3 << 20 };
 
-/* Long messages come while both sides compute, too: message i has tag i % tags. */
+/* Passes n long messages while both sides compute. Message i has tag i % tags. */
 static void pass_away(struct tq_ctx **ctx, int n, int tags, size_t size)
 {
 	static char text[AWAY_SIZE], data[AWAY_MOST][AWAY_SIZE];
@@ -296,11 +308,13 @@ static void pass_away(struct tq_ctx **ctx, int n, int tags, size_t size)
 		t_true(many_comes(&got[i]) && many_comes(&sent[i]), "message %d: no end", i);
 }
 
-/* So do those for which there is no lane, were they more than the node's bulk lane takes at once.
+/*
+ * Long messages for which there is no hold lane come while both sides compute, even if the bulk
+ * lane doesn't take all of them at once.
  */
 static void beyond_lanes(void)
 {
-	/* Who asks for credits wakes the receiver, too. */
+	/* There are many credits, because a request for credits would wake the receiver as well. */
 	static const char *const params[] = {"service_thread=1", "hold_lanes=2", "promote_after=0",
 					     "giveback_after=0", "credits=64",   NULL};
 	enum { TAGS = 10 };
@@ -313,7 +327,7 @@ static void beyond_lanes(void)
 	pass_away(ctx, TAGS, TAGS, AWAY_SIZE);
 }
 
-/* So do those for which their lane has no room. */
+/* Long messages for which the hold lane has no room come while both sides compute. */
 static void beyond_depth(void)
 {
 	static const char *const params[] = {"service_thread=1", "hold_depth=2", "promote_after=0",
@@ -326,8 +340,10 @@ static void beyond_depth(void)
 	t_true(many_counter(0, "sent_rts") > 0, "there is room for all");
 }
 
-/* What has no room on a connection goes later: by eager send here, and by RDMA there, which needs
- * these texts registered, constants though they are. */
+/*
+ * Messages for which a connection has no room go later: eager ones, and long ones by RDMA, for
+ * which these constant texts have to be registered.
+ */
 static void depths(void)
 {
 	static const char *const params[] = {"protocol=rget", "eager_limit=8", "control_depth=16",
@@ -362,7 +378,10 @@ static void depths(void)
 	}
 }
 
-/* No control queue gets the number of one that is gone while completions of that may come. */
+/*
+ * No new control queue gets the number of one that is gone while completions of the old one may
+ * still come.
+ */
 static void asked_in_a_sweep(void)
 {
 	static const char *const params[] = {"promote_after=0", NULL};
@@ -378,7 +397,7 @@ static void asked_in_a_sweep(void)
 	many_pass(ctx[0], ctx[1], 0, 1);
 }
 
-/* Of datagrams under way there are fewer than peers to say goodbye to (--max-qp-wr 16). */
+/* Fewer datagrams can be under way (--max-qp-wr 16) than there are peers to say goodbye to. */
 static void goodbyes(void)
 {
 	enum { ALL = 20 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Short direct sends that were copied and that no other follows: they keep their copies until
- * somebody wants to know of them. That must leave room in the pool for others.
+ * Short direct sends that were copied, and that no other send follows, keep their copies until
+ * their completions are looked for. The copies must leave room in the pool for others.
  *
  * To be run on a device that takes less than LENGTH bytes inline.
  */
@@ -17,7 +17,7 @@ static void lingering(struct duo *d)
 	static struct duo_op ops[TAGS * EACH];
 	uint64_t direct, rts;
 
-	/* Also past those whose time is taken, and which are reported. */
+	/* The first sends of a tuple are timed, and so are reported. These are more. */
 	for (int n = 0; n < 70 * TAGS; n++)
 		duo_pass(d, n % TAGS, data, sizeof(data), 0);
 	direct = duo_counter(d, "sent_direct");
@@ -31,7 +31,7 @@ static void lingering(struct duo *d)
 	direct = duo_counter(d, "sent_direct") - direct;
 	t_true(d->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
 	       (unsigned long long)direct);
-	/* Those with a completion of their own go back meanwhile, and others find room. */
+	/* Copies of sends that are reported are freed meanwhile, so other sends find room. */
 	for (int n = 0; n < OTHERS; n++)
 		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
 	t_true(duo_counter(d, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",

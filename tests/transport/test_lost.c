@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What becomes of the others where a process has died, or a connection is lost: test_lost [NAME],
- * under "softhca run --nodes 1".
+ * What happens to other processes when one has died or a connection has broken. B is endpoint 0, A
+ * endpoint 1 and A2 endpoint 2.
+ *
+ * test_lost [NAME], under "softhca run --nodes 1"
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,12 +13,14 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/connections.h"
-#include "net/control.h"
+#include "net/bank.h"
+#include "net/contact.h"
+#include "net/lane.h"
+#include "net/link.h"
 
 #define LONG 65536
 
-/* Called, once, when an SRQ is about to be destroyed. */
+/* Called once, before the next SRQ is destroyed. */
 static void (*before_destroyed)(void);
 
 int ibv_destroy_srq(struct ibv_srq *srq)
@@ -32,10 +36,10 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	return next(srq);
 }
 
-/* As if the process had died: what is sent to it is refused. */
+/* Lets an endpoint behave as if its process had died: it refuses what is sent to it. */
 static void dies(int ep)
 {
-	struct tq_bank *bank = many_eps[ep]->net.control->banks;
+	struct tq_bank *bank = many_eps[ep]->net.banks->all;
 
 	t_true(ep == many_neps - 1, "not the last one");
 	many_neps--;
@@ -43,7 +47,10 @@ static void dies(int ep)
 		t_true(!ibv_destroy_srq(bank->srq[cls]), "an SRQ stays");
 }
 
-/* What was posted to others of its node behind what is refused comes, in its order. */
+/*
+ * Messages to another process of the node come in their order, although they were posted behind one
+ * that is refused.
+ */
 static void mate_dies(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -67,7 +74,7 @@ static void mate_dies(void)
 	}
 }
 
-/* From A2 (rank 1), and from A (rank 2) if that is alive, each a long message that B reads. */
+/* B reads a long message of rank 1 and one of rank 2. If not `alive`, rank 2 dies before that. */
 static void read_long(struct tq_ctx *const *ctx, bool alive)
 {
 	static char from[2][LONG], to[2][LONG];
@@ -91,13 +98,13 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 				&got[i].status),
 		       "a long message is here at once");
 	}
-	t_true(many_comes(&got[1]) && !got[1].status.error == alive, "A's read ended with %d",
-	       got[1].status.error);
+	t_true(many_comes(&got[1]) && !got[1].status.error == alive,
+	       "the read from rank 2 ended with %d", got[1].status.error);
 	t_true(many_comes(&got[0]) && !got[0].status.error && to[0][LONG - 1] == 'a',
-	       "A2's message wasn't read");
+	       "the message of rank 1 wasn't read");
 }
 
-/* A read behind one that is refused is repeated. */
+/* A read is repeated that was posted behind one that is refused. */
 static void mate_dies_before_read(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -108,7 +115,7 @@ static void mate_dies_before_read(void)
 	read_long(ctx, false);
 }
 
-/* What waits in a hold lane for one who died doesn't wait for ever. */
+/* A message that is held for a process that has died does not wait for ever. */
 static void held_for_who_died(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
@@ -128,7 +135,7 @@ static void held_for_who_died(void)
 	       held.status.error);
 }
 
-/* A2's death is seen by A, which B asks: it has no look at the file of their node. */
+/* B can't see the file of another node, so it asks A whether A2 of the same node has died. */
 static void mate_is_asked(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -142,7 +149,7 @@ static void mate_is_asked(void)
 	many_pass(ctx[0], ctx[2], 0, 2);
 	many_recv(ctx[0], 2, MANY_TAG, data, &got);
 	dies(2);
-	/* Which takes its mark away. */
+	/* This removes the mark by which processes of the node see that A2 is alive. */
 	t_true(!close(many_eps[2]->net.xrcd_fd), "the file is closed");
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
 	t_true(many_comes(&got) && got.status.error == -EIO, "the receive ended with %d",
@@ -152,7 +159,10 @@ static void mate_is_asked(void)
 	t_true(many_counter(0, "deaths") == 1, "it isn't counted");
 }
 
-/* What nobody knows isn't said: its node has nobody else, and no NAK is proof. */
+/*
+ * A death that no process can confirm is only called probable, because its node has no other
+ * process and a NAK proves nothing.
+ */
 static void nobody_knows(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -173,8 +183,10 @@ static void nobody_knows(void)
 	t_true(many_counter(0, "deaths") == 0, "it is counted");
 }
 
-/* As long as nobody knows yet why one failed, what was sent to others ends nevertheless; and what
- * was sent to that one doesn't. */
+/*
+ * While it is unknown why one process failed, sends to others end. Operations with the failed
+ * process do not end yet.
+ */
 static void others_go_on(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -205,7 +217,10 @@ static void others_go_on(void)
 	       lost.status.error);
 }
 
-/* The file system of the marks fails to answer: who is waited for is not taken for dead. */
+/*
+ * If the file with the marks can't be read, a process from which a message is expected is not taken
+ * for dead.
+ */
 static void mark_unseen(void)
 {
 	static const char *const params[] = {"keepalive=1", NULL};
@@ -231,7 +246,7 @@ static void mark_unseen(void)
 	t_true(!many_errors, "it is said: %s", many_error);
 }
 
-/* One that is there, but whom nobody lets answer. */
+/* A process is there, but never makes progress to answer. */
 static void never_answers(void)
 {
 	static const char *const params[] = {"connect_timeout=1", NULL};
@@ -250,7 +265,7 @@ static void never_answers(void)
 static struct tq_ctx *ctxs[3];
 static struct many_op meanwhile;
 
-/* B, which has not been told yet, sends a direct message, and that is delivered. */
+/* B, which has not been told of the failure, sends a direct message, which is delivered. */
 static void comes_meanwhile(void)
 {
 	uint64_t direct = many_counter(0, "sent_direct");
@@ -262,8 +277,8 @@ static void comes_meanwhile(void)
 }
 
 /*
- * A's connection to B fails, in A's direction only. What B sends while A destroys the tuple's SRQ
- * does no harm to the connections to others.
+ * A's connection to B fails in A's direction only. A message that B sends while A destroys the
+ * tuple's SRQ does no harm to the connections with others.
  */
 static void sends_to_destroyed(void)
 {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What depends on who is on whose node, and on who looks when: test_many [NAME], under "softhca run
- * --nodes 1".
+ * Cases that depend on which endpoints share a node, and on which of them makes progress when. B is
+ * endpoint 0, A endpoint 1, A2 endpoint 2 and C endpoint 3.
+ *
+ * test_many [NAME], under "softhca run --nodes 1"
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,8 +18,8 @@
 #include "net/control.h"
 
 /*
- * A forgets B, which holds a message for A and keeps its lane, as A2 has the TGT QP of that open,
- * too. The message is not to come to the next tuple that has a queue of A's.
+ * A removes B as a peer while B holds a message for A. B's lane stays, because A2 has opened its
+ * TGT QP as well. The message must not come to a later tuple of A that gets the same queue.
  */
 static void held_for_who_forgot(void)
 {
@@ -63,41 +65,10 @@ static void held_for_who_forgot(void)
 	}
 }
 
-/* Their receives pending, contexts are freed (as communicators may be): messages that then come
- * get no queue, which nobody would recall. */
-static void freed_early(void)
-{
-	static const char *const params[] = {"giveback_after=0", NULL};
-	static char data[10][64];
-	struct many_op got[10], sent;
-
-	many_open(2, true, params);
-	many_know_all();
-	for (uint32_t id = 100; id < 120; id++) {
-		struct tq_ctx *ctx[2];
-
-		many_context(id, 2, ctx);
-		for (int k = 0; k < 10; k++)
-			many_recv(ctx[1], 0, MANY_TAG, data[k], &got[k]);
-		tq_ctx_remove(ctx[1]);
-		for (int k = 0; k < 10; k++) {
-			many_send(ctx[0], 1, MANY_TAG, "late", 0, &sent);
-			t_true(many_comes(&sent), "a send doesn't end");
-			many_spin(200);
-		}
-		tq_ctx_remove(ctx[0]);
-		for (int k = 0; k < 10; k++)
-			t_true(many_comes(&got[k]), "a message didn't come");
-	}
-	MANY_UNTIL(!many_counter(1, "tuples"), many_spin(100));
-	t_true(!many_counter(1, "tuples"), "%d queues of contexts that are gone stay",
-	       (int)many_counter(1, "tuples"));
-}
-
 /*
- * A message has gone by RTS, as the send completion queue was full, and its receive is granted when
- * it is full again: it goes when the tuple's lane, in which nothing is signalled, has said what has
- * ended.
+ * A message was announced because the send completion queue was full, and is granted when that is
+ * full again. The tuple's lane has only unsignalled sends, so it has to report those before the
+ * message can go.
  */
 static void granted_when_full(void)
 {
@@ -109,7 +80,7 @@ static void granted_when_full(void)
 	uint32_t taken;
 
 	many_start_apart(2, params, ctx);
-	/* The first ones are timed, and so signalled, and then one in 16. */
+	/* The first sends are timed, and so signalled. Later one in 16 is. */
 	for (int i = 0; i < 83; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < 2; i++)
@@ -133,7 +104,7 @@ static void granted_when_full(void)
 	t_true(many_comes(&last) && many_comes(&got[1]), "it is never posted");
 }
 
-/* A process that has not added B yet doesn't hold up what B sends to another of its node. */
+/* A process that has not added B yet does not delay B's messages to another process of its node. */
 static void slow_mate(void)
 {
 	static const char *const params[] = {NULL};
@@ -184,7 +155,9 @@ static void counts_waits(void)
 	}
 }
 
-/* The process that had a hold lane made goes; those that opened its target keep it. */
+/*
+ * The process for which a hold lane was made leaves. Others that opened its TGT QP keep the lane.
+ */
 static void maker_leaves(void)
 {
 	static const char *const params[] = {"hold_lanes=1", "promote_after=0", "giveback_after=0",
@@ -210,7 +183,7 @@ static void maker_leaves(void)
 	       "a message was lost with a process that it wasn't for");
 }
 
-/* A short message doesn't pass longer ones that wait for credit of theirs. */
+/* A short message does not pass longer ones that wait for credits of their own size. */
 static void waits_in_order(void)
 {
 	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
@@ -244,7 +217,10 @@ static void *closes(void *ep)
 	return NULL;
 }
 
-/* Who closes at once has what it sent delivered before, and others don't miss it. */
+/*
+ * An endpoint that is closed at once first delivers what it sent, and its peers don't take that for
+ * a failure.
+ */
 static void closes_at_once(void)
 {
 	static const char *const params[] = {"credits=2", "protocol=rget", "keepalive=10", NULL};
@@ -261,7 +237,7 @@ static void closes_at_once(void)
 		many_send(ctx[1], 0, MANY_TAG, "before it closes", 0, &sent);
 	many_neps = 1;
 	t_true(!pthread_create(&thread, NULL, closes, many_eps[1]), "no thread");
-	/* B is away for longer than a goodbye is waited for. */
+	/* B makes no progress for longer than a goodbye is waited for. */
 	for (time_t end = time(NULL) + 2; !closed && time(NULL) < end;)
 		usleep(1000);
 	t_true(!closed, "it has closed with messages that wait");
@@ -276,8 +252,7 @@ static void closes_at_once(void)
 	t_true(tq_link_is_closing(link, TQ_THERE) && !many_errors, "its end is an error");
 }
 
-/* Peers of which none answers a goodbye are waited for together. Each may take BYE_LIMIT, 250 ms.
- */
+/* Peers that don't answer a goodbye are waited for together. One alone may take LIMIT_MS. */
 static void removed_together(void)
 {
 	enum { PEERS = 12, LIMIT_MS = 250 };
@@ -302,7 +277,10 @@ static void removed_together(void)
 static struct tq_ctx *callers[2];
 static struct many_op answer;
 
-/* Of the endpoint's user's, who has the lock if complete() is called with it. */
+/*
+ * The user's complete(), which calls the library. It would find the lock taken if it were called
+ * with that.
+ */
 static void answers(struct many_op *op)
 {
 	many_completed = NULL;
@@ -324,84 +302,16 @@ static void complete_calls(void)
 	t_true(many_comes(&got[1]) && !strcmp(data[1], "from complete()"), "no answer came");
 }
 
-/* A context of 0 and 1, in which 1 has sent to 0 before. */
+static const char *const defaults[] = {NULL};
+
+/* Starts two endpoints, of which the second has sent a message to the first. */
 static void two(struct tq_ctx *ctx[2], const char *const *params)
 {
-
 	many_start_apart(2, params, ctx);
 	many_pass(ctx[1], ctx[0], 1, 0);
 }
 
-static int add_again(int ep, struct tq_ctx **ctx)
-{
-	return tq_ctx_add(many_eps[ep], 1, many_peers[ep], 2, ep, 0, ctx);
-}
-
-static const char *const defaults[] = {NULL};
-
-/* A context that both have removed; its last receive has ended in the poll just now. */
-static void removed(struct tq_ctx *ctx[2], struct many_op *got, char data[64])
-{
-	struct many_op sent;
-
-	two(ctx, defaults);
-	many_recv(ctx[0], 1, MANY_TAG, data, got);
-	tq_ctx_remove(ctx[0]);
-	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
-	tq_ctx_remove(ctx[1]);
-	while (!got->ended)
-		many_spin(1);
-}
-
-/* A removed context's id may be used again as soon as its last receive has ended. */
-static void id_again(void)
-{
-	struct tq_ctx *ctx[2], *again;
-	struct many_op got;
-	char data[64];
-
-	removed(ctx, &got, data);
-	t_true(!add_again(0, &again), "the id is still in use");
-}
-
-/* And the first message of the next one with that id is not taken for one of the last. */
-static void id_again_for_message(void)
-{
-	struct tq_ctx *ctx[2], *again[2];
-	struct many_op got, sent;
-	char data[64];
-
-	removed(ctx, &got, data);
-	t_true(!add_again(1, &again[1]), "the id is still in use at the sender");
-	many_send(again[1], 0, MANY_TAG, "first", 0, &sent);
-	many_spin(1);
-	t_true(!add_again(0, &again[0]), "the id is still in use at the receiver");
-	many_recv(again[0], 1, MANY_TAG, data, &got);
-	t_true(many_comes(&got) && !strcmp(data, "first"), "the message was lost");
-}
-
-/* Also if that ended when it was started, and nothing else goes on. */
-static void id_again_after_mrecv(void)
-{
-	struct tq_ctx *ctx[2], *again;
-	struct tq_status status;
-	struct many_op sent;
-	struct tq_msg *msg;
-	struct tq_req *req;
-	char data[64];
-	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
-
-	two(ctx, defaults);
-	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
-	while (tq_mprobe(ctx[0], 1, MANY_TAG, &status, &msg) != 1)
-		many_spin(1);
-	tq_ctx_remove(ctx[0]);
-	many_spin(1000);
-	t_true(tq_mrecv(msg, &buf, NULL, &req, &status) == 1, "it isn't there");
-	t_true(!add_again(0, &again), "the id is still in use");
-}
-
-/* A message that is announced, and then granted, comes once. */
+/* A message that is announced and then granted is counted once. */
 static void counts_granted(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", "hold_lanes=1",
@@ -449,8 +359,10 @@ static void *polls(void *ep)
 	return NULL;
 }
 
-/* Who does nothing but poll lets others have the lock: where there is one core for both, it is
- * mostly within a poll that the other one gets its turn. */
+/*
+ * A thread that only polls lets others have the lock, even if both have one core, where the other
+ * mostly gets to run during a poll.
+ */
 static void polls_and_calls(void)
 {
 	enum { CALLS = 2000 };
@@ -477,7 +389,6 @@ static void polls_and_calls(void)
 
 const struct many_case many_cases[] = {
 	{"held for one who forgot its sender", held_for_who_forgot},
-	{"freed before its messages came", freed_early},
 	{"granted when the completion queue is full", granted_when_full},
 	{"a slow process on the same node", slow_mate},
 	{"waits for credit", counts_waits},
@@ -486,9 +397,6 @@ const struct many_case many_cases[] = {
 	{"who closes at once", closes_at_once},
 	{"peers that are removed together", removed_together},
 	{"complete() may call", complete_calls},
-	{"a context's id again", id_again},
-	{"a context's id again, for a message", id_again_for_message},
-	{"a context's id again, after a matched receive", id_again_after_mrecv},
 	{"what is granted counts once", counts_granted},
 	{"a thread that polls, and one that calls", polls_and_calls},
 	{NULL},

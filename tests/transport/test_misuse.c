@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What libtupleq's callers do wrong is told, and does no harm: test_misuse, under "softhca run
- * --nodes 2". */
+/*
+ * Wrong calls of libtupleq return errors and do no harm.
+ *
+ * test_misuse, under "softhca run --nodes 2"
+ */
 #include <errno.h>
 #include <string.h>
 

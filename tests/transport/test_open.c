@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tq_open() says when it can't: one sentence that names what is missing. Job directories that
- * won't do, a full disk, few descriptors, little memory; under "softhca run".
+ * When tq_open() fails, one sentence in the log names what is missing: unusable job directories, a
+ * full disk, few descriptors, little memory. Under "softhca run".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void complete(void *user, const struct tq_status *status)
 	(void)status;
 }
 
-/* Opens, and closes again. */
+/* Opens an endpoint and closes it. */
 static int try_open(const char *dir)
 {
 	struct tq_params *p = tq_params_new();
@@ -87,7 +87,7 @@ static void refused(const char *name, const char *dir)
 
 static bool no_flock;
 
-/* As on one that doesn't have it, Lustre without "-o flock". */
+/* As on a file system without file locks, such as Lustre without "-o flock". */
 int flock(int fd, int operation)
 {
 	if (!no_flock)
@@ -96,7 +96,7 @@ int flock(int fd, int operation)
 	return -1;
 }
 
-/* A file system of its own, for a process of its own, on which no file can be made. */
+/* A file system on which no file can be made, seen by one process alone. */
 static bool mounted(const char *dir, unsigned long flags, const char *options)
 {
 	return !unshare(CLONE_NEWNS | (geteuid() ? CLONE_NEWUSER : 0)) &&
@@ -126,7 +126,9 @@ static void on_disk(const char *name, const char *dir, unsigned long flags, cons
 
 /* ---- limits ---- */
 
-/* With less and less of it, in processes of their own: it opens, or says in one sentence why not.
+/*
+ * With less and less memory, each time in a process of its own, tq_open() succeeds or says in one
+ * sentence why not.
  */
 static void limited(const char *name, int resource, rlim_t least, rlim_t step, int steps,
 		    const char *dir)
@@ -164,7 +166,7 @@ static void limited(const char *name, int resource, rlim_t least, rlim_t step, i
 	result(name, why[0] ? why : NULL);
 }
 
-/* The sanitizers map more than there is. */
+/* The sanitizers map more memory than the limits allow. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WITH_ADDRESS_SPACE
 static rlim_t address_space(void)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What parameters say is what the adapter and the protocol get: test_params [NAME], under "softhca
- * run --nodes 1". */
+/*
+ * The adapter and the protocol get what the parameters say.
+ *
+ * test_params [NAME], under "softhca run --nodes 1"
+ */
 #include <string.h>
 #include <sys/mman.h>
 
 #include "many.h"
-#include "net/connections.h"
+#include "net/link.h"
+#include "net/node.h"
+#include "net/target.h"
 
 static struct ibv_qp_attr ask(struct ibv_qp *qp)
 {
@@ -19,7 +24,7 @@ static struct ibv_qp_attr ask(struct ibv_qp *qp)
 	return attr;
 }
 
-/* Of the path that answers go as well as requests. */
+/* Checks the attributes of the path, which are alike at both ends of a connection. */
 static void path_is(const struct ibv_qp_attr *qp, const char *which)
 {
 	t_true(qp->path_mtu == IBV_MTU_1024, "%s: the MTU is number %d", which, qp->path_mtu);
@@ -60,8 +65,10 @@ static void attributes(void)
 	t_true(targets > 0, "there are no targets");
 }
 
-/* Messages on a tuple that has its queue, before or after their receives; how often it is recalled
- * for those that come before. */
+/*
+ * Sends messages on a tuple that has its queue, before or after their receives. Returns how often
+ * the queue was recalled because messages came early.
+ */
 static uint64_t recalls(const char *giveback_after, size_t bytes, bool early)
 {
 	enum { MESSAGES = 40 };
@@ -114,7 +121,7 @@ static void in_time_medium(void)
 	t_true(recalls("giveback_after=1", 16000, false) == 0, "the tuple is recalled");
 }
 
-/* Where the whole address space is registered, what may only be read can be sent as well. */
+/* If the whole address space is registered, read-only memory can be sent as well. */
 static void on_demand(void)
 {
 	static const char *const params[] = {"odp=1", "promote_after=0", NULL};

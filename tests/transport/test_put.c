@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tq_put() and what goes with it: test_put [PARAMETER=VALUE...], under "softhca run --nodes 2". */
+/*
+ * tq_put(), and the registered memory that it writes to.
+ *
+ * test_put [PARAMETER=VALUE...], under "softhca run --nodes 2"
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +13,7 @@
 
 #define WORDS (TQ_PUT_MAX / sizeof(uint64_t))
 
-/* Memory here that the other writes to, and that of the other. */
+/* Memory of this process to which the other writes, and the address and key of the other's. */
 struct window {
 	uint64_t *mem;
 	struct tq_mr *mr;
@@ -44,7 +48,7 @@ static void window_open(struct duo *d, struct window *w, size_t size)
 	w->key = other.key;
 }
 
-/* What the other has written is here. */
+/* Waits until the other process's writes are here. */
 static void window_close(struct duo *d, struct window *w)
 {
 	tq_flush(d->ep);
@@ -95,12 +99,12 @@ static void counted(struct duo *d)
 	now = duo_counter(d, "registered_bytes");
 	t_true(now == before, "%llu bytes registered, and %llu are left",
 	       (unsigned long long)before, (unsigned long long)now);
-	/* A process that communicates has control buffers. */
+	/* A process that communicates has registered control buffers. */
 	now = duo_counter(d, "own_bytes");
 	t_true(now >= 65536, "%llu bytes of the library's own", (unsigned long long)now);
 }
 
-/* More at once than a queue takes; each is there in the end. */
+/* More writes at once than a queue takes. All of them come in the end. */
 static void many(struct duo *d)
 {
 	enum { N = 3000 };
@@ -131,11 +135,11 @@ static void sizes(struct duo *d)
 		for (size_t i = 0; i < n; i++)
 			data[i] = n << 32 | (i + 1);
 		put(d, !d->me, data, n * sizeof(*data), w.addr, w.key);
-		memset(data, 0xee, sizeof(data)); /* it was copied */
+		memset(data, 0xee, sizeof(data)); /* the word was copied */
 		for (size_t i = 0; i < n; i++)
 			await(d, &w.mem[i], n << 32 | (i + 1));
 		t_true(!w.mem[WORDS], "written beyond the end");
-		/* The next one overwrites it. */
+		/* The next write overwrites the word. */
 		duo_meet(d);
 	}
 	t_true(tq_put(d->peers[!d->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
@@ -181,11 +185,12 @@ static void found(struct duo *d)
 	t_true(!tq_peer_find(d->ep, garbage, len) && !tq_peer_find(d->ep, own, len - 1) &&
 		       tq_address_node(garbage, len, &again) == -EPROTO,
 	       "garbage is an address");
-	address[0][len - 1 - 15] ^= 1; /* of the nonce: a process that isn't a peer */
+	/* With another nonce the address is that of no peer. */
+	address[0][len - 1 - 15] ^= 1;
 	t_true(!tq_peer_find(d->ep, address[0], len), "a stranger is a peer");
 }
 
-/* What is written late goes to memory that is still registered. */
+/* A late write goes to memory that is still registered. */
 static void abandoned(struct duo *d)
 {
 	struct window w;
@@ -221,7 +226,7 @@ static void dead_peer(struct duo *d)
 	duo_end();
 }
 
-/* It has never sent it anything. */
+/* The process has never sent anything to the peer. */
 static void dead_peer_awaited(struct duo *d)
 {
 	if (!d->me) {
@@ -237,7 +242,7 @@ static void dead_peer_awaited(struct duo *d)
 	duo_end();
 }
 
-/* It goes as it should: who waits for it would do so in vain. */
+/* The peer leaves properly. A wait for its write would be in vain. */
 static void closed_peer(struct duo *d)
 {
 	if (!d->me) {

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is different on Ethernet: test_roce, under "softhca run --link-layer ethernet". */
+/*
+ * Addresses and paths on Ethernet, where they differ from InfiniBand.
+ *
+ * test_roce, under "softhca run --link-layer ethernet"
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -7,7 +11,7 @@
 #include "many.h"
 #include "net/address.h"
 
-/* How many address handles were asked for, and how many of these nobody answers. */
+/* Address handles that were requested, and how many of the first requests get no answer. */
 static int handles, unanswered;
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -24,7 +28,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	return real(pd, attr);
 }
 
-/* A peer whose address B's is, with another GID. */
+/* Adds a peer with the address of endpoint 1, but with another GID. */
 static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 {
 	struct tq_address a;
@@ -36,7 +40,7 @@ static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", peer);
 }
 
-/* By default it is an IPv4 address. */
+/* The default GID is an IPv4 address. */
 static void addresses(void)
 {
 	static const char *const params[] = {NULL};
@@ -51,7 +55,7 @@ static void addresses(void)
 	many_know_all();
 }
 
-/* An address that nobody has. */
+/* An address that no process has. */
 static void unresolved(void)
 {
 	static const char *const params[] = {"connect_timeout=1", NULL};
@@ -74,7 +78,7 @@ static void unresolved(void)
 	       "error %d, %d sentences", sent.status.error, many_errors);
 }
 
-/* One whose owner answers late; and one handle serves all processes of a node. */
+/* An address whose owner answers late. One handle serves all processes of a node. */
 static void resolved_late(void)
 {
 	static const char *const params[] = {NULL};
@@ -90,7 +94,7 @@ static void resolved_late(void)
 	t_true(handles == unanswered + 3 && !many_errors, "%d address handles", handles);
 }
 
-/* Short, promoted and long messages by the paths that GID makes. */
+/* Passes short, direct and long messages on paths by this GID. */
 static void passes_by(const char *gid_index)
 {
 	const char *const params[] = {gid_index, "promote_after=0", NULL};

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the service thread does while its process computes, and what that must not change:
- * test_service [NAME], under "softhca run --nodes 1".
+ * What the service thread does while its process computes, and what that must not change for the
+ * program. B is endpoint 0 and A endpoint 1.
+ *
+ * test_service [NAME], under "softhca run --nodes 1"
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +18,7 @@
 static const char *const recallable[] = {"service_thread=1", "promote_after=0", "giveback_after=0",
 					 NULL};
 
-/* A tuple of what `from` sends to the other one, in whose queue it is. */
+/* Starts two endpoints, with a tuple that has its queue for messages of `from` to the other. */
 static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
 {
 
@@ -26,7 +28,7 @@ static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
 	t_true(many_counter(!from, "tuples") == 1, "the tuple has no queue");
 }
 
-/* A receive from anybody there recalls it, and the other one's service thread answers. */
+/* Posts a wildcard, which recalls the tuple's queue. The sender's service thread answers. */
 static void recall(int to, struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	many_recv(ctx, TQ_ANY_SOURCE, MANY_TAG, data, any);
@@ -34,7 +36,7 @@ static void recall(int to, struct tq_ctx *ctx, char data[64], struct many_op *an
 	t_true(!many_counter(to, "tuples"), "the recall isn't answered");
 }
 
-/* B computes: its service thread answers a recall. */
+/* B computes, and its service thread answers a recall. */
 static void recalled_while_computing(void)
 {
 	struct tq_ctx *ctx[2];
@@ -42,25 +44,25 @@ static void recalled_while_computing(void)
 	char data[64];
 
 	tuple_of(0, recallable, ctx);
-	usleep(50000); /* the thread, too, has gone to sleep */
+	usleep(50000); /* by now the thread sleeps too */
 	recall(1, ctx[1], data, &got);
 }
 
-/* A tuple of what 1 sends to 0. */
+/* Starts two endpoints, with a tuple of A's messages to B that can be recalled. */
 static void tuple_to_recall(struct tq_ctx *ctx[2])
 {
 	tuple_of(1, recallable, ctx);
 }
 
-/* The service thread of 1 takes in what has come: it is woken by a recall of that tuple. */
+/* Has A's service thread take in what has come: a recall of that tuple wakes it. */
 static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	recall(0, ctx, data, any);
 }
 
 /*
- * A's service thread takes a message in, whose data it leaves to be copied; its sender closes, and
- * A forgets it before it has polled.
+ * A's service thread takes in a message, whose data it leaves to be copied. The sender closes, and
+ * A removes it as a peer before it has polled.
  */
 static void copied_when_removed(void)
 {
@@ -82,8 +84,8 @@ static void copied_when_removed(void)
 }
 
 /*
- * Who sends one message after the other may take it that the first is there with the second, as
- * with pml/ob1: also if the service thread took in the first, and the program the second.
+ * A program that finds the second of two messages may rely on the first being there, as with
+ * pml/ob1, even if the service thread took in the first and the program the second.
  */
 static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got[2])
 {
@@ -99,7 +101,7 @@ static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got
 	t_true(!got[0].ended, "the thread has ended a receive");
 }
 
-/* In the same poll at the latest. */
+/* The first message ends no later than in the poll that ends the second. */
 static void taken_in_then_polled(void)
 {
 	struct many_op got[2], sent;
@@ -134,7 +136,7 @@ static void note_first(struct many_op *op)
 		ended_first = (int)(op - in_turn);
 }
 
-/* An empty message needs no copying; but it isn't there before the one that was sent first. */
+/* An empty message needs no copying, but it does not end before one that was sent first. */
 static void empty_in_turn(void)
 {
 	const struct tq_buf empty = {0};
@@ -157,7 +159,7 @@ static void empty_in_turn(void)
 
 static atomic_bool locked;
 
-/* Has the lock until somebody waits for it. */
+/* Holds the lock until another thread waits for it. */
 static void *holds(void *arg)
 {
 	struct tq_ep *ep = arg;
@@ -170,8 +172,10 @@ static void *holds(void *arg)
 	return NULL;
 }
 
-/* Who finds the second message by a probe finds the first in its buffer: also if the thread has the
- * lock when the probe begins, so that this makes no progress. */
+/*
+ * A program that finds the second message by a probe finds the first in its buffer, even if the
+ * service thread has the lock when the probe begins, so that the probe makes no progress.
+ */
 static void taken_in_then_probed(void)
 {
 	struct tq_status status;
@@ -192,8 +196,8 @@ static void taken_in_then_probed(void)
 }
 
 /*
- * Blocking sends to a process that computes: each tries again as long as it is told that it will
- * soon go on. The tuple goes back to eager messages for that, which is the service thread's to do.
+ * Blocking sends to a process that computes. Each tries again while the library says that the send
+ * can go on soon. The service thread lets the tuple go back to eager messages for that.
  */
 static void patient_sends(void)
 {
@@ -207,7 +211,10 @@ static void patient_sends(void)
 	int rc = 0, n;
 
 	tuple_of(0, params, ctx);
-	/* Of those that follow, too few have a NOTICE for a recall by the receiver itself. */
+	/*
+	 * Too few of the messages that follow have a NOTICE to make the receiver recall the queue
+	 * itself.
+	 */
 	for (n = 0; n < IN_TIME; n++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	for (n = 0; n < MESSAGES && rc >= 0; n += rc >= 0)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libtupleq between two processes: test_tupleq [PARAMETER=VALUE...], under "softhca run --nodes 2".
+/*
+ * Messages of all kinds between two processes.
+ *
+ * test_tupleq [PARAMETER=VALUE...], under "softhca run --nodes 2"
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,8 +38,10 @@ static void *memory(size_t len)
 
 /* ---- sizes ---- */
 
-/* One size there and back, often enough for the tuple to get its queue; the receive is posted
- * before, after, or at the same time. */
+/*
+ * Passes messages of one size to and fro, often enough for the tuple to get its queue. Receives are
+ * posted before their messages, after them, or at the same time.
+ */
 static void ping_pong(struct duo *d, size_t len, unsigned char *out, unsigned char *in)
 {
 	struct duo_op s, r;
@@ -80,7 +85,7 @@ static void sizes(struct duo *d)
 
 #define TAGS 20
 
-/* More tags that wait than there are lanes, received the other way round. */
+/* More tags wait than there are lanes, and are received in the reverse order. */
 static void crossed(struct duo *d)
 {
 	static const size_t lens[] = {16, 10000, 100000};
@@ -129,7 +134,7 @@ static void wildcards(struct duo *d)
 		unsigned got;
 		int tag = (int)(i % 3);
 
-		/* In runs, so that there is time to get a queue in between. */
+		/* Receives of one kind come in runs, so that the tuple has time to get a queue. */
 		duo_recv(d, i / 60 % 3 == 1 ? TQ_ANY_SOURCE : 0, i / 60 % 4 == 2 ? TQ_ANY_TAG : tag,
 			 data[i], 64, &ops[i]);
 		duo_wait(d, &ops[i]);
@@ -270,8 +275,10 @@ static void cancelled(struct duo *d)
 	}
 }
 
-/* Receives of one tag are ended at once, in queues and with wildcards; those of others, and of that
- * tag later, aren't. */
+/*
+ * Receives of one tag are ended together, in queues and behind wildcards. Receives of other tags,
+ * and later ones of that tag, are not.
+ */
 static void ended(struct duo *d)
 {
 	enum { N = 6 };
@@ -309,7 +316,7 @@ static void ended(struct duo *d)
 	}
 }
 
-/* The HCA does match, where it is meant to. */
+/* The HCA matches where the parameters let it. */
 static void promoted(struct duo *d)
 {
 	static char data[100000];
@@ -333,8 +340,10 @@ static void promoted(struct duo *d)
 	       (unsigned long long)direct);
 }
 
-/* Receives any message of rank 0 while another tag has a queue, when one of tag 71 has come.
- * Returns the recalls that this took. */
+/*
+ * Receives any message of rank 0 when one of tag 71 has come, while another tag has a queue.
+ * Returns the recalls that this took.
+ */
 static uint64_t wild_beside_queue(struct duo *d)
 {
 	uint64_t before = duo_counter(d, "recalls");
@@ -357,7 +366,10 @@ static uint64_t wild_beside_queue(struct duo *d)
 	return duo_counter(d, "recalls") - before;
 }
 
-/* Where messages may overtake each other a wildcard takes what is there; else it asks first. */
+/*
+ * If messages may overtake each other, a wildcard takes what is there. Otherwise it recalls the
+ * queue first.
+ */
 static void overtaking(struct duo *d)
 {
 	struct duo_op op;
@@ -381,8 +393,10 @@ static void overtaking(struct duo *d)
 	t_true(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
 }
 
-/* A sender that computes finds its completions late, and takes them in several polls. That doesn't
- * say that its messages were held: the receives were posted. */
+/*
+ * A sender that computes finds its completions late, and takes them in several polls. That does not
+ * mean that its messages were held, because the receives were posted.
+ */
 static void computing(struct duo *d)
 {
 	enum { TAG = 50, N = 24, ROUNDS = 40, ALONE = 30 };
@@ -391,7 +405,7 @@ static void computing(struct duo *d)
 	struct timespec pause = {.tv_nsec = 200000};
 
 	for (int round = 0; round < ROUNDS; round++) {
-		int n = round < ALONE ? 1 : N; /* the first ones after the switch may be held */
+		int n = round < ALONE ? 1 : N; /* the first messages after the switch may be held */
 
 		for (int i = 0; i < n && d->me; i++)
 			duo_recv(d, 0, TAG, &data[i], 1, &ops[i]);
@@ -409,8 +423,8 @@ static void computing(struct duo *d)
 }
 
 /*
- * Messages that nobody receives have all hold lanes. A short one of another tuple can't be sent
- * direct then, but it doesn't go by rendezvous for ever, either.
+ * Messages without receives have all hold lanes. A short message of another tuple can't be sent
+ * direct then, but it does not go by rendezvous for ever either.
  */
 static void crowded(struct duo *d)
 {
@@ -454,13 +468,17 @@ static void dead_peer(struct duo *d)
 			duo_send(d, 1, 8, data, sizeof(data), 0, &op);
 		duo_wait(d, &op);
 	}
+	/* Posted while the other lives: it may be known to have died as soon as it is gone. */
+	if (!d->me)
+		duo_recv(d, 1, 9, data, sizeof(data), &recv);
 	duo_meet(d);
 	if (d->me)
 		duo_end();
 	duo_gone(d);
-	duo_recv(d, 1, 9, data, sizeof(data), &recv);
-	/* Its queues may outlive it by a moment, and what they take is answered by nobody: so short
-	 * ones, which wait for no answer. */
+	/*
+	 * The queues of a process that died may outlive it by a moment, and what they take gets no
+	 * answer. So the messages are short ones, which need none.
+	 */
 	while (rc != -EIO) {
 		struct tq_buf buf = {.addr = data, .len = 1};
 
@@ -474,7 +492,7 @@ static void dead_peer(struct duo *d)
 	}
 	duo_wait(d, &recv);
 	t_true(recv.status.error == -EIO, "a receive from it ends with %d", recv.status.error);
-	/* What doesn't concern it goes on. */
+	/* Operations that don't concern the dead process go on. */
 	duo_recv(d, 0, 1, data, 1, &recv);
 	duo_send(d, 0, 1, data, 1, 0, &op);
 	duo_wait(d, &recv);
@@ -510,7 +528,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		bool queued = tests[i].fn == promoted || tests[i].fn == overtaking;
 
-		/* Where each send is complete when it was posted. */
+		/* Runs where each send is complete when it was posted. */
 		if (tests[i].fn == computing && !only)
 			continue;
 		if ((!copies && tests[i].fn == crowded) || (!tuples && queued) ||

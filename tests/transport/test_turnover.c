@@ -24,8 +24,7 @@ static const char *const of_contexts[] = {
 
 enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
 
-/* A context with a tuple that has a queue, one that has none, a wildcard, and what is left of them.
- */
+/* Uses a context: a tuple that gets a queue, one that gets none, and wildcards. */
 static void use(struct tq_ctx **ctx)
 {
 	struct many_op sent, got;

@@ -9,7 +9,7 @@ struct traffic_options {
 	bool breaks; /* connections fail */
 };
 
-/* A world whose all is random. */
+/* Makes a world with random network, parameters and program. */
 struct world *traffic_world(uint64_t seed, const struct traffic_options *opt);
 
 #endif

@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
 #include "proto/recv.h"
+#include "proto/req.h"
 #include "proto/send.h"
+#include "proto/tx_objects.h"
 
 struct unit unit;
 const struct tq_net_limits unit_limits = {.max_inline = 64,
@@ -37,7 +42,7 @@ static void note_ask(const struct tq_msg_env *env)
 		note(&unit.asks, tq_get32(env->ask));
 }
 
-static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
+static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 {
 	static uint64_t buf[32];
 
@@ -45,14 +50,14 @@ static void *eager_buf(void *net, struct tq_peer *to, uint32_t len)
 	return len <= sizeof(buf) && !unit.no_eager ? buf : NULL;
 }
 
-static int eager_send(void *net, struct tq_peer *to, void *buf, uint32_t len, unsigned flags)
+static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
 {
 	(void)net, (void)to, (void)len, (void)flags;
 	note_ask(&((const struct tq_msg_eager *)buf)->env);
 	return 0;
 }
 
-static int control(void *net, struct tq_peer *to, const void *msg, uint32_t len, unsigned flags)
+static int control(void *net, struct tq_link *to, const void *msg, uint32_t len, unsigned flags)
 {
 	const struct tq_msg_hdr *hdr = msg;
 
@@ -80,7 +85,7 @@ static bool copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	return false;
 }
 
-static struct tq_lane *lane_get(void *net, struct tq_peer *to)
+static struct tq_lane *lane_get(void *net, struct tq_link *to)
 {
 	(void)net, (void)to;
 	return NULL;
@@ -106,9 +111,9 @@ static void backpressure(void *net, bool stop)
 	unit.backpressured = stop;
 }
 
-static void peer_fail(void *net, struct tq_peer *peer, const char *why)
+static void peer_fail(void *net, struct tq_link *to, const char *why)
 {
-	(void)net, (void)peer;
+	(void)net, (void)to;
 	unit.given_up = why;
 }
 
@@ -152,9 +157,9 @@ void unit_start(const char *name, const char *value)
 		abort();
 	if (name)
 		unit_set(name, value);
-	unit.peer.idle_lanes = &unit.idle_lane;
 	tq_core_init(&unit.core, &network, NULL, &unit_limits, unit.params, &unit.stats);
-	tq_core_peer_init(&unit.core, &unit.peer);
+	if (tq_core_peer_init(&unit.core, &unit.peer, NULL, NULL))
+		abort();
 	unit.ctx = unit_context(UNIT_CTX);
 }
 

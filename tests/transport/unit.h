@@ -22,11 +22,10 @@ struct unit {
 	struct tq_ctx *ctx;
 	struct tq_params *params;
 	struct tq_stats stats;
-	struct tq_tx_tuple *idle_lane; /* the peer's list */
-	int queues;                    /* SRQs in use */
-	bool no_eager;                 /* the peer takes only announcements */
-	bool backpressured;            /* the peer was told to send only announcements */
-	const char *given_up;          /* the reason, if the peer was given up */
+	int queues;           /* SRQs in use */
+	bool no_eager;        /* the peer takes only announcements */
+	bool backpressured;   /* the peer was told to send only announcements */
+	const char *given_up; /* the reason, if the peer was given up */
 	/* Handles in messages to the peer. */
 	struct unit_handles asks;   /* tuples that requested a queue */
 	struct unit_handles rts;    /* sends that were announced */

@@ -2,6 +2,11 @@
 /* When the last peer of a context has failed, its receives from any source end with an error. */
 #include <errno.h>
 
+#include "proto/ctxs.h"
+#include "proto/peers.h"
+#include "proto/probe.h"
+#include "proto/recv.h"
+#include "proto/req.h"
 #include "unit.h"
 
 enum { OTHERS = 2, TAG = 7 };
@@ -40,8 +45,10 @@ int main(void)
 	struct tq_status status;
 
 	unit_start(NULL, NULL);
-	for (int i = 0; i < OTHERS; i++)
-		tq_core_peer_init(&unit.core, &others[i]);
+	for (int i = 0; i < OTHERS; i++) {
+		if (tq_core_peer_init(&unit.core, &others[i], NULL, NULL))
+			return 1;
+	}
 	some = context(1, 2);
 	whole = context(2, 3);
 	if (!some || !whole)

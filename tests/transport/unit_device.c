@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "net/choose.h"
+#include "net/device.h"
 #include "net/locality.h"
+#include "net/objects.h"
 
 #define DEVICES 2
 #define PORTS   2
@@ -326,8 +329,10 @@ static void takes(const char *name, const char *wanted, const char *parameter)
 		snprintf(word, sizeof(word), "%.*s", (int)strcspn(parameter, "="), parameter);
 		tq_param_set(params, word, strchr(parameter, '=') + 1, NULL, 0);
 	}
-	if (tq_device_open(&net)) {
+	if (tq_device_choose(&net) || tq_device_open(&net)) {
 		snprintf(got, sizeof(got), "%s", said);
+		if (net.dev.verbs)
+			tq_device_release(&net);
 	} else {
 		int n = snprintf(got, sizeof(got), "%s:%u", net.dev.verbs->device->name,
 				 net.dev.port_num);
@@ -335,6 +340,7 @@ static void takes(const char *name, const char *wanted, const char *parameter)
 		if (net.dev.gid_index >= 0)
 			snprintf(got + n, sizeof(got) - (size_t)n, " GID %d", net.dev.gid_index);
 		tq_device_close(&net);
+		tq_device_release(&net);
 	}
 	tq_params_free(params);
 	if (strncmp(got, wanted, strlen(wanted)) != 0) {

@@ -5,8 +5,14 @@
  */
 #include <stdio.h>
 
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
 #include "proto/recv.h"
+#include "proto/req.h"
+#include "proto/rx_objects.h"
 #include "proto/send.h"
+#include "proto/tx_objects.h"
 #include "unit.h"
 
 #define RECORDS         4096 /* tuple_records */

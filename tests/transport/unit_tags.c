@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/ctxs.h"
+#include "proto/msg.h"
+#include "proto/peers.h"
+#include "proto/req.h"
 #include "proto/send.h"
+#include "proto/tx_objects.h"
 #include "unit.h"
 
 static bool sent(int32_t tag)

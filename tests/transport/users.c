@@ -5,6 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "proto/ctxs.h"
+#include "proto/probe.h"
+#include "proto/recv.h"
+#include "proto/req.h"
+#include "proto/send.h"
+
 #define MESSAGE_MAX 65536
 
 /* ---- requests end ---- */

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The users of the endpoints: their operations, and what they are told, checked at once. */
+/* The users of the endpoints: they carry out operations, and check the results at once. */
 #ifndef SIM_USERS_H
 #define SIM_USERS_H
 
 #include "world.h"
 
-/* An operation of a stream, now. */
+/* Carries out an operation of a stream. */
 void users_op(struct world *w, struct op *op);
-/* The core's callback: `user` is what a deferred send was started with. */
+/*
+ * Returns the user of a send, whose `user` was given with TQ_SEND_DEFER_USER. The core calls this.
+ */
 void *users_send_pending(void *user);
-/* Receives what the first mprobe there has taken. */
+/* Receives the message that the first matched probe of the endpoint has taken. */
 void users_mrecv(struct world *w, int ep);
-/* Takes the requests that have ended. */
+/* Releases the requests of the endpoint that have ended. */
 void users_collect(struct world *w, int ep);
-/* Has a connection failed? Then requests may. */
+/* Returns true if a connection has failed, so that requests may fail. */
 bool users_any_broken(const struct world *w);
 
 #endif

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "oracle.h"
-#include "proto/recv.h"
-#include "proto/send.h"
+#include "proto/ctxs.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/tx_tuple_table.h"
 #include "users.h"
 
 #define MANY 200000 /* steps after which a run is taken for one without an end */
@@ -267,7 +269,7 @@ static void check_records(const struct model_ep *ep)
 	const struct tq_rx_tuple *k;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rx_tuple_parked, k, anext)
+	DL_FOREACH2(core->rx_tuple_parked, k, record_next)
 		t_true(!tq_rx_tuple_quiet(k),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Endpoints, their network and their program, as something that takes steps: which actions are
- * possible, and doing one. Who chooses (explore.h, sim_random.c) is another matter.
+ * Endpoints, their network and their program, which take steps together: the actions that are
+ * possible, and the execution of one. The choice among them is made in explore.h and sim_random.c.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -9,7 +9,7 @@
 #include "hca.h"
 #include "program.h"
 
-#define WORLD_CTX_ID 7 /* of the first context */
+#define WORLD_CTX_ID 7 /* the id of the first context */
 
 /* Actions have numbers that stay the same in all schedules of a case. */
 #define ACT_SEND    0
@@ -35,13 +35,13 @@ struct world {
 	bool service; /* some of the work is done in service mode */
 	bool plenty;  /* nothing is scarce or fails: standard sends up to eager_limit end at once */
 	bool late;    /* receives come later than their messages */
-	bool late_ctxs; /* contexts are made during the run, */
-	bool removes;   /* and removed as soon as all has been posted there */
+	bool late_ctxs; /* contexts are made during the run */
+	bool removes;   /* contexts are removed as soon as all operations are posted there */
 	bool removed[MODEL_EPS];
 	uint32_t away;         /* endpoints whose program and library do nothing: bit mask */
-	bool may_break;        /* connections fail, */
-	uint64_t break_at;     /* but not before this step */
-	int broken[2];         /* this one has; -1: none */
+	bool may_break;        /* a connection fails */
+	uint64_t break_at;     /* the first step at which a connection may fail */
+	int broken[2];         /* the two ends of the connection that has failed; -1: none has */
 	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */
 	bool told[MODEL_EPS];  /* tq_core_peer_failed() was called */
 	uint32_t nposted[MODEL_EPS];
@@ -49,37 +49,44 @@ struct world {
 	uint64_t step;
 };
 
-/* Nothing is expected of what the hostile endpoint's users see. */
+/*
+ * Returns true if the operation belongs to the hostile endpoint, of whose users nothing is
+ * expected.
+ */
 static inline bool world_unjudged(const struct world *w, const struct op *op)
 {
 	return w->m.conf.hostile && op->at == MODEL_HOSTILE;
 }
 
-/* Configuration, params and program are set before. */
+/* Starts the endpoints. The caller has set configuration, parameters and program. */
 void world_start(struct world *w);
 
-/* The actions that are possible now; returns how many. */
+/* Lists the actions that are possible now. Returns how many there are. */
 int world_actions(struct world *w, uint16_t acts[ACTS]);
-/* Does one; `service`: as the library's own thread, if that may do it. */
+/* Does an action; with `service` as the library's own thread, if that may do it. */
 void world_act(struct world *w, int act, bool service);
 
-/* Goes on, in a fixed order, until nothing is possible any more. */
+/* Does actions in a fixed order until none is possible any more. */
 void world_settle(struct world *w);
 
-/* All was done that can be done: checks it, receives what is left, ends everything and checks that
- * nothing is left. */
+/*
+ * Checks a run in which no action is possible any more, receives the messages that are left, ends
+ * everything and checks that nothing is left.
+ */
 void world_finish(struct world *w);
 
-/* The bit mask of the endpoints whose state an action that is possible now reads or changes. */
+/* Returns the bit mask of the endpoints whose state an action reads or changes. */
 uint32_t world_touches(const struct world *w, int act);
 
-/* "deliver 0 to 1: EAGER", for traces. */
+/* Describes an action for traces, as "control 0 to 1: EAGER". */
 void world_describe(const struct world *w, int act, char *text, size_t size);
 
-/* The connection between the two has failed; they may be told from now on. */
+/*
+ * Records that the connection between two endpoints has failed, which they may notice from now on.
+ */
 void world_broken(struct world *w, int a, int b);
 
-/* Parameters with their defaults. */
+/* Fills in the default parameters. */
 void world_defaults(struct tq_params *params);
 
 #endif

@@ -53,13 +53,17 @@ static inline void shca_clocked_end(const bool *clocked)
 		shca_clocked(SHCA_CALL_##what, n)
 
 /* Waits inside of a call until a time, an event of this process's channels (SHCA_ALSO_EVENTS), or,
- * after shca_clock_watch_world(), until the real world may have done something. The thread's clock
- * is then the time at which it goes on. */
+ * after shca_clock_watch(), until what it watches may have happened. The thread's clock is then the
+ * time at which it goes on. */
 #define SHCA_ALSO_EVENTS 1u
 void shca_clock_wait(uint64_t until, unsigned also);
-void shca_clock_watch_world(void);
-/* Lets the threads of this process that watch the real world look now. Any thread. */
+void shca_clock_watch(enum shca_watching what);
+/* Lets the threads of this process that watch something look now. Any thread. */
 void shca_clock_wake_process(void);
+/* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
+uint32_t shca_clock_actor(void);
+/* Lets a thread of this process look now, if it watches something. A thread without a clock. */
+void shca_clock_look(uint32_t actor);
 /* Waits until a channel's FIFO can be read, if reading it would block. Inside of a call, or in real
  * time. */
 void shca_clock_await_event(int fd);

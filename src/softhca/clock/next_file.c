@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -165,10 +166,20 @@ int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 	return r;
 }
 
-#define WRITING(fd, flags, call)           \
+/* Returns true if a write wakes nobody but threads of this process: an eventfd has no type. */
+static bool stays_inside(int fd, size_t len)
+{
+	struct stat s;
+
+	return len == sizeof(eventfd_t) && !fstat(fd, &s) && !(s.st_mode & S_IFMT);
+}
+
+#define WRITING(fd, len, flags, call)      \
 	ssize_t r;                         \
 	bool away;                         \
                                            \
+	if (!stays_inside(fd, len))        \
+		shca_program_reaches();    \
 	if (!shca_program_is_clocked())    \
 		return call;               \
 	away = leaves(fd, POLLOUT, flags); \
@@ -181,28 +192,28 @@ int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 
 ssize_t shca_write(int fd, const void *buf, size_t len)
 {
-	WRITING(fd, 0, NEXT(write)(fd, buf, len));
+	WRITING(fd, len, 0, NEXT(write)(fd, buf, len));
 }
 
 ssize_t shca_writev(int fd, const struct iovec *v, int n)
 {
-	WRITING(fd, 0, NEXT(writev)(fd, v, n));
+	WRITING(fd, 0, 0, NEXT(writev)(fd, v, n));
 }
 
 ssize_t shca_send(int fd, const void *buf, size_t len, int flags)
 {
-	WRITING(fd, flags, NEXT(send)(fd, buf, len, flags));
+	WRITING(fd, 0, flags, NEXT(send)(fd, buf, len, flags));
 }
 
 ssize_t shca_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
 		    socklen_t tolen)
 {
-	WRITING(fd, flags, NEXT(sendto)(fd, buf, len, flags, to, tolen));
+	WRITING(fd, 0, flags, NEXT(sendto)(fd, buf, len, flags, to, tolen));
 }
 
 ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
 {
-	WRITING(fd, flags, NEXT(sendmsg)(fd, m, flags));
+	WRITING(fd, 0, flags, NEXT(sendmsg)(fd, m, flags));
 }
 
 #define AWAY(call)                      \
@@ -217,6 +228,7 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
 
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
+	shca_program_reaches();
 	AWAY(NEXT(connect)(fd, to, len));
 }
 
@@ -237,6 +249,7 @@ int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 
 int shca_kill(pid_t pid, int signal)
 {
+	shca_program_reaches();
 	if (shca_program_is_clocked())
 		shca_program_stirs();
 	return NEXT(kill)(pid, signal);

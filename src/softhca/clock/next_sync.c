@@ -71,10 +71,33 @@ static void back(void)
 	errno = error;
 }
 
-static void stir(void)
+/* Notes that a thread with a clock, inside of a call, may have woken threads of its process, or
+ * also of other processes (`shared`). */
+static void stir_inside(bool shared)
+{
+	if (shared)
+		shca_program_reaches();
+	shca_program_stirs();
+}
+
+/* Notes it for any thread, in its program. */
+static void stir(bool shared)
 {
 	if (shca_program_is_clocked())
-		shca_program_stirs();
+		stir_inside(shared);
+	else if (shared)
+		shca_program_reaches();
+}
+
+/* glibc keeps there whether other processes may use it. */
+static bool is_shared_mutex(const pthread_mutex_t *m)
+{
+	return m->__data.__kind & 128;
+}
+
+static bool is_shared_cond(const pthread_cond_t *c)
+{
+	return c->__data.__wrefs & 1;
 }
 
 /* Something was released or signalled, by any thread of a process in virtual time. */
@@ -110,9 +133,9 @@ static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
 	atomic_fetch_add(&waiting, 1);
 	/* The thread that holds the mutex may be parked, or on its way without a clock. */
 	if (!shca_program_has_clock(m->__data.__owner))
-		shca_program_stirs();
+		stir_inside(is_shared_mutex(m));
 	for (;;) {
-		shca_program_watches();
+		shca_program_watches(true);
 		r = pthread_mutex_trylock(m);
 		if (r != EBUSY)
 			break;
@@ -192,10 +215,11 @@ static void settle(void)
 int shca_pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	bool clocked = shca_program_is_clocked(), contended = clocked && is_contended(m);
+	bool shared = is_shared_mutex(m);
 	int r = NEXT(pthread_mutex_unlock)(m);
 
 	if (contended)
-		shca_program_stirs();
+		stir(shared);
 	wake();
 	if (clocked && shca_program_is_stirred())
 		settle();
@@ -209,16 +233,16 @@ int shca_pthread_mutex_unlock(pthread_mutex_t *m)
  * the real world may have. To be woken without cause is what a caller of these functions has to
  * expect.
  */
-static int wait_for_signal(pthread_mutex_t *m, uint64_t until)
+static int wait_for_signal(const pthread_cond_t *c, pthread_mutex_t *m, uint64_t until)
 {
 	bool over;
 	int r;
 
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
-	shca_program_watches();
+	shca_program_watches(is_shared_cond(c));
 	if (is_contended(m))
-		shca_program_stirs();
+		stir_inside(is_shared_mutex(m));
 	r = NEXT(pthread_mutex_unlock)(m);
 	if (r) {
 		atomic_fetch_sub(&waiting, 1);
@@ -239,7 +263,7 @@ int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_cond_wait)(c, m);
-	return wait_for_signal(m, SHCA_FOREVER);
+	return wait_for_signal(c, m, SHCA_FOREVER);
 }
 
 int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
@@ -249,7 +273,7 @@ int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const str
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_cond_timedwait)(c, m, t);
-	return wait_for_signal(m, deadline_of(clock, t));
+	return wait_for_signal(c, m, deadline_of(clock, t));
 }
 
 int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
@@ -257,14 +281,14 @@ int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t
 {
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
-	return wait_for_signal(m, deadline_of(clock, t));
+	return wait_for_signal(c, m, deadline_of(clock, t));
 }
 
 int shca_pthread_cond_signal(pthread_cond_t *c)
 {
 	int r = NEXT(pthread_cond_signal)(c);
 
-	stir();
+	stir(is_shared_cond(c));
 	wake();
 	return r;
 }
@@ -273,7 +297,7 @@ int shca_pthread_cond_broadcast(pthread_cond_t *c)
 {
 	int r = NEXT(pthread_cond_broadcast)(c);
 
-	stir();
+	stir(is_shared_cond(c));
 	wake();
 	return r;
 }
@@ -308,7 +332,7 @@ int shca_pthread_cancel(pthread_t t)
 {
 	int r = NEXT(pthread_cancel)(t);
 
-	stir();
+	stir(false);
 	wake();
 	return r;
 }
@@ -322,7 +346,7 @@ static int wait_for_post(sem_t *s, uint64_t until)
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
 	for (;;) {
-		shca_program_watches();
+		shca_program_watches(true);
 		r = sem_trywait(s);
 		if (!r || errno != EAGAIN)
 			break;
@@ -357,7 +381,7 @@ int shca_sem_post(sem_t *s)
 {
 	int r = NEXT(sem_post)(s);
 
-	stir();
+	stir(true);
 	wake();
 	return r;
 }
@@ -394,7 +418,7 @@ static long futex_wait(const struct futex *f)
 	until = futex_deadline(f);
 	shca_program_contends();
 	atomic_fetch_add(&waiting, 1);
-	shca_program_watches();
+	shca_program_watches(true);
 	errno = EAGAIN;
 	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
 		if (!shca_program_settles())
@@ -427,7 +451,10 @@ long shca_syscall(long nr, ...)
 	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
 		int error = errno;
 
-		stir();
+		/* softhca's own calls come here, too: inside of a call, or in threads without a
+		 * clock. */
+		if (shca_program_is_clocked())
+			stir_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
 		wake();
 		errno = error;
 	}

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "next.h"
+#include "next_watch.h"
 #include "program.h"
 
 #define SECOND 1000000000u
@@ -87,6 +88,22 @@ static int wait_in_world(const struct wait *w)
 	return r;
 }
 
+/* In virtual time, until then, or something is there. */
+static void wait_in_turn(const struct wait *w, uint64_t until)
+{
+	bool world = !only_channels(w);
+	int watch = -1;
+
+	if (world) {
+		shca_program_watches(false);
+		watch = shca_watch(w->fds, w->n);
+		if (watch < 0)
+			shca_program_watches(true);
+	}
+	shca_program_sleep(until, true);
+	shca_unwatch(watch);
+}
+
 static int wait_for(struct wait *w, uint64_t timeout)
 {
 	uint64_t until;
@@ -98,13 +115,10 @@ static int wait_for(struct wait *w, uint64_t timeout)
 	if (!r && !timeout)
 		shca_program_looked();
 	while (!r && timeout && (until == SHCA_FOREVER || shca_program_now() < until)) {
-		if (until == SHCA_FOREVER && !any_channel(w)) {
+		if (until == SHCA_FOREVER && !any_channel(w))
 			r = wait_in_world(w);
-		} else {
-			if (!only_channels(w))
-				shca_program_watches();
-			shca_program_sleep(until, true);
-		}
+		else
+			wait_in_turn(w, until);
 		if (r >= 0)
 			r = w->look(w);
 	}

@@ -78,9 +78,21 @@ void shca_program_sleep(uint64_t until, bool events)
 	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
 }
 
-void shca_program_watches(void)
+void shca_program_watches(bool world)
 {
-	shca_clock_watch_world();
+	shca_clock_watch(world ? SHCA_WATCHES_WORLD : SHCA_WATCHES_PROCESS);
+}
+
+uint32_t shca_program_actor(void)
+{
+	return shca_clock_actor();
+}
+
+void shca_program_look(uint32_t actor)
+{
+	/* The process may be about to leave virtual time. */
+	if (shca_clk)
+		shca_clock_look(actor);
 }
 
 bool shca_program_is_virtual(void)
@@ -116,7 +128,13 @@ void shca_program_contends(void)
 
 void shca_program_stirs(void)
 {
-	shca_clock_disturb(shca_clk);
+	shca_clock_disturb(shca_clk, false);
+}
+
+void shca_program_reaches(void)
+{
+	if (shca_clk)
+		atomic_store_explicit(&shca_clk->reached, 1, memory_order_relaxed);
 }
 
 bool shca_program_is_stirred(void)

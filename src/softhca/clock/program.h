@@ -34,9 +34,13 @@ SHCA_PROGRAM bool shca_program_settles(void);
 /* ... sleeps until a time, or until an event of a completion channel comes
  * (`events`). */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
-/* ... before it looks for something that the real world may bring: the sleep that follows ends
- * then, too. */
-SHCA_PROGRAM void shca_program_watches(void);
+/* ... before it looks for something that a thread of this process may do, or also anybody else in
+ * the real world (`world`): the sleep that follows ends then, too. */
+SHCA_PROGRAM void shca_program_watches(bool world);
+/* Returns a number of the calling thread, and ends the sleep of the thread with that number, if it
+ * watches anything. The latter is for threads without a clock. */
+SHCA_PROGRAM uint32_t shca_program_actor(void);
+SHCA_PROGRAM void shca_program_look(uint32_t actor);
 /* ... looked for something in vain and will again: parks the thread if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
 /* ... gives the turn away for a wait in the real world, and takes it again. */
@@ -62,8 +66,10 @@ SHCA_PROGRAM void shca_program_inherits(void);
  * new thread may run there by right. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
-/* The program did something that may wake others in the real world. */
+/* The program did something that may wake other threads of its process in the real world. */
 SHCA_PROGRAM void shca_program_stirs(void);
+/* Any thread did, or is about to do, something that may wake other processes. */
+SHCA_PROGRAM void shca_program_reaches(void);
 /* Returns true if something did, and nobody has waited for that yet. */
 SHCA_PROGRAM bool shca_program_is_stirred(void);
 /* Returns true if that thread of this process has a clock. */

@@ -145,32 +145,29 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads, and some thread is in the real
- * world, or computes beside them: they may wait for that one. */
-static bool only_looks(void)
+/* Returns true if nothing is due but looks of spinning threads. */
+static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_clk->high);
-	bool awaited = false;
 
+	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
-		uint32_t state = atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed);
+		uint32_t state =
+			atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed);
 
 		if (atomic_load_explicit(&shca_clk->due[i], memory_order_relaxed) != SHCA_NEVER &&
 		    !atomic_load_explicit(&shca_clk->actors[i].looks, memory_order_relaxed))
 			return false;
-		awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
+		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
 	}
-	return awaited;
+	return true;
 }
 
-/* Returns how much real time has to go by before the time may be `due`, as nothing but looks is. */
+/* Returns how much real time has to go by before the time may be `due`. */
 static uint64_t to_pace(uint64_t due)
 {
-	uint64_t now = atomic_load(&shca_clk->now), real;
+	uint64_t now = atomic_load(&shca_clk->now), real = shca_real_now();
 
-	if (!only_looks())
-		return 0;
-	real = shca_real_now();
 	if (shca_clk->paced_time != now) {
 		shca_clk->paced_time = now;
 		shca_clk->paced_since = real;
@@ -179,24 +176,35 @@ static uint64_t to_pace(uint64_t due)
 							: 0;
 }
 
+/* What has to be done before the time may be `due`. If nothing but looks is, the threads that look
+ * may wait for the real world, for one that is out in it, or for one that computes. */
+static enum verdict may_pass(uint64_t due, uint64_t *ns)
+{
+	bool awaited;
+
+	if (due <= atomic_load(&shca_clk->now) || !only_looks(&awaited))
+		return MINE;
+	if (shca_clk->quiet_at != atomic_load(&shca_clk->now)) {
+		atomic_store(&shca_clk->reached, 1);
+		return WORLD;
+	}
+	*ns = awaited ? to_pace(due) : 0;
+	return *ns ? PACE : MINE;
+}
+
 /* Holding the lock, and the turn. */
 static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
 	uint32_t first = shca_actors_first(shca_clk);
-	uint64_t due;
+	enum verdict v;
 
 	if (first != actor && !(first == here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
 	if (atomic_load(&shca_clk->stirred))
 		return WORLD;
-	due = atomic_load(&shca_clk->due[first]);
-	if (due > atomic_load(&shca_clk->now)) {
-		*ns = to_pace(due);
-		if (*ns)
-			return PACE;
-	}
-	return first == actor ? MINE : ADAPTER;
+	v = may_pass(atomic_load(&shca_clk->due[first]), ns);
+	return v == MINE && first != actor ? ADAPTER : v;
 }
 
 /* Executes the work of this process's adapters: cheaper than to wake their thread for it. */
@@ -228,14 +236,19 @@ static void pace(uint64_t ns)
 
 static void settle(void)
 {
+	bool all = atomic_load(&shca_clk->reached);
+
 	atomic_store(&shca_clk->stirred, 0);
+	shca_clk->world_asker = here.slot;
 	atomic_store(&shca_clk->idle, 1);
 	atomic_fetch_add_explicit(&shca_clk->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(here.fabric);
 	shca_clock_settle(shca_clk);
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->idle, 0);
-	shca_actors_look(shca_clk, SHCA_NO_PROC);
+	if (all && !atomic_load(&shca_clk->stirred))
+		shca_clk->quiet_at = atomic_load(&shca_clk->now);
+	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }
 
 bool shca_clock_settle_first(void)
@@ -248,7 +261,7 @@ bool shca_clock_settle_first(void)
 	stirred = atomic_load(&shca_clk->stirred) && atomic_load(&shca_clk->holder) == self.actor;
 	if (stirred) {
 		/* This thread looks anyway, and is not to be due while it has the turn. */
-		atomic_store(&shca_clk->actors[self.actor - 1].on_world, 0);
+		atomic_store(&shca_clk->actors[self.actor - 1].watches, SHCA_WATCHES_NOTHING);
 		settle();
 	}
 	shca_clock_unlock(here.fabric);
@@ -396,7 +409,7 @@ static void join(void)
 	pthread_setspecific(key, &self);
 	shca_affinity_pin(shca_clk->cpu);
 	self.clock = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk);
+	shca_clock_disturb(shca_clk, true);
 	want(actor, SHCA_ACTOR_READY, self.clock);
 	await(actor);
 	if (here.trap)
@@ -468,7 +481,8 @@ static bool begin(enum shca_call what)
 	if (!joined()) /* no actor is left: it runs as it likes */
 		return false;
 	atomic_store_explicit(&shca_clk->actors[self.actor - 1].where, what, memory_order_relaxed);
-	atomic_store_explicit(&shca_clk->actors[self.actor - 1].on_world, 0, memory_order_relaxed);
+	atomic_store_explicit(&shca_clk->actors[self.actor - 1].watches, SHCA_WATCHES_NOTHING,
+			      memory_order_relaxed);
 	return true;
 }
 
@@ -506,13 +520,26 @@ void shca_clock_wait(uint64_t until, unsigned also)
 	want(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
 	atomic_store(&a->on_event, 0);
-	atomic_store(&a->on_world, 0);
 }
 
-void shca_clock_watch_world(void)
+void shca_clock_watch(enum shca_watching what)
 {
 	if (joined())
-		atomic_store(&shca_clk->actors[self.actor - 1].on_world, 1);
+		atomic_store(&shca_clk->actors[self.actor - 1].watches, what);
+}
+
+uint32_t shca_clock_actor(void)
+{
+	return joined() ? self.actor - 1 : SHCA_NO_ACTOR;
+}
+
+void shca_clock_look(uint32_t actor)
+{
+	shca_clock_lock(here.fabric);
+	shca_actor_look(shca_clk, actor);
+	if (!atomic_load(&shca_clk->holder))
+		shca_actors_pass(here.fabric);
+	shca_clock_unlock(here.fabric);
 }
 
 void shca_clock_wake_process(void)
@@ -520,7 +547,7 @@ void shca_clock_wake_process(void)
 	/* The locks below are taken and released here, which is nobody's business. */
 	if (self.depth++ == 0) {
 		shca_clock_lock(here.fabric);
-		shca_actors_look(shca_clk, here.slot);
+		shca_actors_look(shca_clk, here.slot, SHCA_WATCHES_PROCESS);
 		if (!atomic_load(&shca_clk->holder))
 			shca_actors_pass(here.fabric);
 		shca_clock_unlock(here.fabric);
@@ -569,7 +596,7 @@ void shca_clock_out(void)
 	shca_clock_lock(here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk);
+	shca_clock_disturb(shca_clk, true);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(here.fabric);
 	shca_clock_unlock(here.fabric);
@@ -649,7 +676,7 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk);
+	shca_clock_disturb(shca_clk, true);
 	want(actor, SHCA_ACTOR_READY, self.clock > now ? self.clock : now);
 	shca_clock_unlock(here.fabric);
 	await(actor);

@@ -376,6 +376,7 @@ json_t *shca_snapshot_clock(const struct shca_fabric *f)
 	set_int(o, "turns", atomic_load(&c->turns));
 	set_int(o, "own", atomic_load(&c->own));
 	set_int(o, "world", atomic_load(&c->waits_for_world));
+	set_int(o, "all", atomic_load(&c->waits_for_all));
 	set_int(o, "unquiet", atomic_load(&c->unquiet));
 	set_int(o, "paced", atomic_load(&c->paced));
 	set_int(o, "taken", atomic_load(&c->taken));

@@ -86,7 +86,7 @@ static void look_around(struct shca_fabric *f, struct shca_watch *w)
 	if ((w->holder && !atomic_load(&c->pacing)) || ++w->looks % LOOK_AROUND)
 		return;
 	shca_clock_lock(f);
-	shca_actors_look(c, SHCA_NO_PROC);
+	shca_actors_look(c, SHCA_NO_PROC, SHCA_WATCHES_PROCESS);
 	if (!atomic_load(&c->holder))
 		shca_actors_pass(f);
 	shca_clock_unlock(f);

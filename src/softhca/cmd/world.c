@@ -23,17 +23,28 @@
 #define DEPTH       32
 #define MAX_THREADS 8192
 #define MAX_PROCS   1024
+/* New ids on this machine since the last look beyond which the lists are made anew. */
+#define MANY_IDS 1024
 
 /* The threads of the job, each with its file in /proc, and its processes. */
 struct world {
 	struct shca_fabric *fabric;
-	unsigned long newest; /* last pid that the kernel had given away when the lists were made */
+	unsigned long newest; /* last id that the kernel had given away when the lists were made */
 	unsigned nthreads, nprocs;
+	unsigned from;   /* thread at which the next look begins: the one that was busy last */
+	uint32_t joins;  /* number of joins for which the threads' actors are known */
+	pid_t of;        /* process that is looked at, beside those that are not clocked; 0: all */
+	uint64_t around; /* CPU time of the processes that are not clocked, when all were quiet */
 	struct {
-		pid_t tid;
+		pid_t tid, pid;
 		int stat;
+		uint32_t actor; /* SHCA_NO_ACTOR: none is known */
+		bool clocked;   /* its process is */
 	} threads[MAX_THREADS];
-	pid_t procs[MAX_PROCS];
+	struct {
+		pid_t pid;
+		bool clocked; /* has threads with clocks */
+	} procs[MAX_PROCS];
 };
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
@@ -45,6 +56,16 @@ static ssize_t read_file(const char *path, char *buf, size_t len)
 		close(fd);
 	buf[n > 0 ? n : 0] = '\0';
 	return n;
+}
+
+static uint32_t actor_of(const struct shca_clock *c, pid_t tid)
+{
+	uint32_t high = atomic_load(&c->high);
+
+	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
+		if (atomic_load(&c->actors[i].tid) == tid)
+			return i;
+	return SHCA_NO_ACTOR;
 }
 
 /* ---------------------------------------------------------------- the lists */
@@ -68,6 +89,14 @@ static void add_children(struct world *w, pid_t pid, pid_t tid, unsigned depth)
 	}
 }
 
+static void note_process(struct world *w, pid_t pid)
+{
+	if (w->nprocs == MAX_PROCS)
+		return;
+	w->procs[w->nprocs].clocked = false;
+	w->procs[w->nprocs++].pid = pid;
+}
+
 static void add_thread(struct world *w, pid_t pid, pid_t tid)
 {
 	char path[64];
@@ -77,7 +106,10 @@ static void add_thread(struct world *w, pid_t pid, pid_t tid)
 	fd = w->nthreads < MAX_THREADS ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
+	w->threads[w->nthreads].actor = actor_of(&w->fabric->hdr->clock, tid);
+	w->threads[w->nthreads].clocked = false;
 	w->threads[w->nthreads].tid = tid;
+	w->threads[w->nthreads].pid = pid;
 	w->threads[w->nthreads++].stat = fd;
 }
 
@@ -92,8 +124,8 @@ static void add_process(struct world *w, pid_t pid, unsigned depth)
 	if (!d)
 		return;
 	/* The launcher itself only waits, and reaps. */
-	if (depth && w->nprocs < MAX_PROCS)
-		w->procs[w->nprocs++] = pid;
+	if (depth)
+		note_process(w, pid);
 	while ((e = readdir(d))) {
 		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
 
@@ -106,63 +138,189 @@ static void add_process(struct world *w, pid_t pid, unsigned depth)
 	closedir(d);
 }
 
-/* Makes the lists anew if there were new threads or processes on this machine. */
+static void forget_thread(struct world *w, unsigned i)
+{
+	close(w->threads[i].stat);
+	w->threads[i] = w->threads[--w->nthreads];
+}
+
+static void list_all(struct world *w)
+{
+	while (w->nthreads)
+		forget_thread(w, w->nthreads - 1);
+	w->nprocs = 0;
+	w->joins = 0;
+	add_process(w, atomic_load(&w->fabric->hdr->owner_pid), 0);
+}
+
+static bool is_listed(const struct world *w, pid_t pid)
+{
+	for (unsigned i = 0; i < w->nprocs; i++)
+		if (w->procs[i].pid == pid)
+			return true;
+	return false;
+}
+
+static pid_t number_after(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p ? (pid_t)strtol(p + strlen(name), NULL, 10) : 0;
+}
+
+/* Lists a thread or process that is new on this machine, if it is the job's. */
+static void list_new(struct world *w, pid_t id)
+{
+	char path[64], text[1024];
+	pid_t pid, parent;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
+	if (id == getpid() || read_file(path, text, sizeof(text)) <= 0)
+		return;
+	pid = number_after(text, "\nTgid:");
+	parent = number_after(text, "\nPPid:");
+	if (id == pid && !is_listed(w, pid) &&
+	    (parent == atomic_load(&w->fabric->hdr->owner_pid) || is_listed(w, parent)))
+		note_process(w, pid);
+	if (is_listed(w, pid))
+		add_thread(w, pid, id);
+}
+
+/* Lists the threads and processes that are new since the last look. */
 static void refresh(struct world *w)
 {
 	char text[128], *p;
-	unsigned long newest;
+	unsigned long newest, was = w->newest;
 
 	if (read_file("/proc/loadavg", text, sizeof(text)) <= 0)
 		return;
 	p = strrchr(text, ' ');
 	newest = p ? strtoul(p, NULL, 10) : 0;
-	if (newest == w->newest)
-		return;
-	for (unsigned i = 0; i < w->nthreads; i++)
-		close(w->threads[i].stat);
 	w->newest = newest;
-	w->nthreads = w->nprocs = 0;
-	add_process(w, atomic_load(&w->fabric->hdr->owner_pid), 0);
+	/* Ids begin anew at some time. */
+	if (!was || newest < was || newest - was > MANY_IDS) {
+		list_all(w);
+		return;
+	}
+	for (unsigned long id = was + 1; id <= newest; id++)
+		list_new(w, (pid_t)id);
 }
 
 /* ---------------------------------------------------------------- looking */
 
-static uint64_t cpu_time(const struct world *w)
+/* Returns the CPU time of a process, or UINT64_MAX if it has ended. */
+static uint64_t cpu_time_of(pid_t pid)
 {
 	struct timespec t;
-	uint64_t sum = 0;
 	clockid_t clock;
 
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return UINT64_MAX;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Returns the CPU time of the processes that are not clocked and of one other (-1: of none), or of
+ * all if that is 0. */
+static uint64_t cpu_time(struct world *w, pid_t of)
+{
+	uint64_t sum = 0, t;
+
 	for (unsigned i = 0; i < w->nprocs; i++) {
-		if (!clock_getcpuclockid(w->procs[i], &clock) && !clock_gettime(clock, &t))
-			sum += (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+		if (w->procs[i].clocked && of && w->procs[i].pid != of)
+			continue;
+		t = cpu_time_of(w->procs[i].pid);
+		if (t == UINT64_MAX)
+			w->procs[i--] = w->procs[--w->nprocs];
+		else
+			sum += t;
 	}
 	return sum;
 }
 
-/* Returns true if a thread goes on computing beside the one with the turn: nobody waits for it. */
-static bool computes(const struct shca_clock *c, pid_t tid)
+static bool is_clocked(const struct world *w, pid_t pid)
 {
-	uint32_t high = atomic_load(&c->high);
-
-	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
-		if (atomic_load(&c->actors[i].tid) == tid)
-			return atomic_load(&c->actors[i].state) == SHCA_ACTOR_COMPUTES;
+	for (unsigned i = 0; i < w->nprocs; i++)
+		if (w->procs[i].pid == pid)
+			return w->procs[i].clocked;
 	return false;
 }
 
-static bool is_busy(const struct world *w, unsigned i)
+/* Finds the actors of all threads again if some have joined the clock since. */
+static void find_actors(struct world *w)
+{
+	const struct shca_clock *c = &w->fabric->hdr->clock;
+	uint32_t joins = atomic_load(&c->joins);
+
+	if (joins == w->joins)
+		return;
+	for (unsigned i = 0; i < w->nthreads; i++)
+		w->threads[i].actor = actor_of(c, w->threads[i].tid);
+	for (unsigned i = 0; i < w->nprocs; i++)
+		for (unsigned k = 0; k < w->nthreads; k++)
+			w->procs[i].clocked |= w->threads[k].pid == w->procs[i].pid &&
+					       w->threads[k].actor != SHCA_NO_ACTOR;
+	for (unsigned i = 0; i < w->nthreads; i++)
+		w->threads[i].clocked = is_clocked(w, w->threads[i].pid);
+	w->joins = joins;
+}
+
+/* Returns true if nobody has to wait for a thread: it wants the turn, and does nothing before it
+ * has the turn, or it has had the turn for a quantum and computes beside the others. */
+static bool is_apart(const struct world *w, unsigned i)
+{
+	const struct shca_clock *c = &w->fabric->hdr->clock;
+	uint32_t actor = w->threads[i].actor;
+
+	if (actor == SHCA_NO_ACTOR || atomic_load(&c->actors[actor].tid) != w->threads[i].tid)
+		return false;
+	switch (atomic_load(&c->actors[actor].state)) {
+	case SHCA_ACTOR_READY:
+	case SHCA_ACTOR_SPINS:
+	case SHCA_ACTOR_WAITS:
+	case SHCA_ACTOR_COMPUTES:
+		return true;
+	default:
+		return false;
+	}
+}
+
+enum look { SLEEPS, BUSY, GONE };
+
+static enum look look_at(struct world *w, unsigned i)
 {
 	char text[256];
-	ssize_t n = pread(w->threads[i].stat, text, sizeof(text) - 1, 0);
 	const char *p;
+	ssize_t n;
 
+	if ((w->of && w->threads[i].clocked && w->threads[i].pid != w->of) || is_apart(w, i))
+		return SLEEPS;
+	n = pread(w->threads[i].stat, text, sizeof(text) - 1, 0);
 	if (n <= 0)
-		return false;
+		return GONE;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	return p && (p[2] == 'R' || p[2] == 'D') &&
-	       !computes(&w->fabric->hdr->clock, w->threads[i].tid);
+	return p && (p[2] == 'R' || p[2] == 'D') && !is_apart(w, i) ? BUSY : SLEEPS;
+}
+
+static bool all_sleep(struct world *w)
+{
+	for (unsigned k = 0; k < w->nthreads;) {
+		unsigned i = (w->from + k) % w->nthreads;
+
+		switch (look_at(w, i)) {
+		case BUSY:
+			w->from = i;
+			return false;
+		case GONE:
+			forget_thread(w, i);
+			k = 0;
+			break;
+		case SLEEPS:
+			k++;
+			break;
+		}
+	}
+	return true;
 }
 
 static bool is_quiet(struct world *w)
@@ -170,23 +328,26 @@ static bool is_quiet(struct world *w)
 	uint64_t cpu;
 
 	refresh(w);
-	cpu = cpu_time(w);
-	for (unsigned i = 0; i < w->nthreads; i++)
-		if (is_busy(w, i))
-			return false;
-	return cpu_time(w) == cpu;
+	find_actors(w);
+	cpu = cpu_time(w, w->of);
+	return all_sleep(w) && cpu_time(w, w->of) == cpu;
 }
 
 static void wait_for_quiet(struct world *w)
 {
 	static uint64_t patience = PATIENCE_NS;
+	struct shca_clock *c = &w->fabric->hdr->clock;
 	uint64_t start = shca_real_now(), nap = NAP_NS;
 
-	while (!is_quiet(w)) {
+	for (;;) {
 		struct timespec t = {0, (long)nap};
 
+		if (!w->of)
+			atomic_store(&c->reached, 0);
+		if (is_quiet(w))
+			break;
 		if (shca_real_now() - start > patience) {
-			atomic_fetch_add(&w->fabric->hdr->clock.unquiet, 1);
+			atomic_fetch_add(&c->unquiet, 1);
 			patience = patience / 2 + NAP_MAX_NS;
 			return;
 		}
@@ -194,6 +355,27 @@ static void wait_for_quiet(struct world *w)
 		nap = nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
 	}
 	patience = PATIENCE_NS;
+}
+
+/*
+ * Most of what a thread stirs are other threads of its process. The other processes in virtual time
+ * are only looked at if a thread has written to a descriptor since they were quiet, or a process
+ * without a clock has done something: mpirun, a shell, or one that is about to join.
+ */
+static void settle(struct world *w, pid_t of)
+{
+	struct shca_clock *c = &w->fabric->hdr->clock;
+
+	w->of = of;
+	if (of) {
+		wait_for_quiet(w);
+		if (!atomic_load(&c->reached) && cpu_time(w, -1) == w->around)
+			return;
+	}
+	w->of = 0;
+	atomic_fetch_add(&c->waits_for_all, 1);
+	wait_for_quiet(w);
+	w->around = cpu_time(w, -1);
 }
 
 static void *answer(void *arg)
@@ -210,7 +392,7 @@ static void *answer(void *arg)
 			syscall(SYS_futex, &c->world_asked, FUTEX_WAIT, asked, NULL, NULL, 0);
 			continue;
 		}
-		wait_for_quiet(&w);
+		settle(&w, atomic_load(&w.fabric->hdr->procs[c->world_asker].pid));
 		atomic_store(&c->world_done, asked);
 		syscall(SYS_futex, &c->world_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	}

@@ -145,6 +145,8 @@ void shca_actor_take(struct shca_clock *c, uint32_t actor)
 	if (due > atomic_load(&c->now))
 		atomic_store(&c->now, due);
 	atomic_store(&c->due[actor], SHCA_NEVER);
+	/* A thread that has the turn looks by itself, and is not to be due meanwhile. */
+	atomic_store(&c->actors[actor].watches, SHCA_WATCHES_NOTHING);
 	atomic_store(&c->actors[actor].state, SHCA_ACTOR_RUNS);
 	atomic_fetch_add_explicit(&c->actors[actor].turns, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed);
@@ -235,20 +237,27 @@ void shca_actors_event(struct shca_clock *c, unsigned proc)
 	shca_actors_stir(c, proc, now);
 }
 
-void shca_actors_look(struct shca_clock *c, unsigned proc)
+void shca_actor_look(struct shca_clock *c, uint32_t actor)
+{
+	if (atomic_load_explicit(&c->actors[actor].watches, memory_order_relaxed))
+		shca_actor_sooner(c, actor, atomic_load(&c->now));
+}
+
+void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching least)
 {
 	uint32_t high = atomic_load(&c->high);
-	uint64_t now = atomic_load(&c->now);
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++) {
-		if (atomic_load_explicit(&c->actors[i].on_world, memory_order_relaxed) &&
+		if (atomic_load_explicit(&c->actors[i].watches, memory_order_relaxed) >= least &&
 		    (proc == SHCA_NO_PROC || c->actors[i].proc == proc))
-			shca_actor_sooner(c, i, now);
+			shca_actor_look(c, i);
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *c)
+void shca_clock_disturb(struct shca_clock *c, bool all)
 {
+	if (all)
+		atomic_store(&c->reached, 1);
 	atomic_store(&c->stirred, 1);
 	atomic_store(&c->next, 0);
 }
@@ -266,7 +275,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->tid, tid);
 	atomic_store(&a->looks, 0);
 	atomic_store(&a->on_event, 0);
-	atomic_store(&a->on_world, 0);
+	atomic_store(&a->watches, SHCA_WATCHES_NOTHING);
 	atomic_store(&a->clock, atomic_load(&c->now));
 	atomic_store(&a->turns, 0);
 	atomic_store(&a->parked, 0);
@@ -285,6 +294,7 @@ uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32
 		i++;
 	if (i < SHCA_MAX_ACTORS) {
 		fill(c, i, proc, tid, order);
+		atomic_fetch_add(&c->joins, 1);
 		atomic_store(&c->actors[i].sibling, atomic_load(&c->threads[proc]));
 		atomic_store(&c->threads[proc], i + 1);
 		if (i >= atomic_load(&c->high))
@@ -313,7 +323,7 @@ static void end(struct shca_fabric *f, uint32_t actor)
 		unlink_thread(c, actor);
 	atomic_store(&c->due[actor], SHCA_NEVER);
 	atomic_store(&c->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(c);
+	shca_clock_disturb(c, true);
 	if (atomic_load(&c->holder) == actor + 1)
 		shca_actors_pass(f);
 }

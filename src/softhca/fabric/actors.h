@@ -47,11 +47,14 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. */
 void shca_actors_event(struct shca_clock *c, unsigned proc);
-/* Makes threads that wait for the real world too look again: those of one process, or all
- * (SHCA_NO_PROC). The caller has the turn or holds the lock. */
-void shca_actors_look(struct shca_clock *c, unsigned proc);
-/* Notes that the real world may be busy with this job: time stands still until it is not. */
-void shca_clock_disturb(struct shca_clock *c);
+/* Makes threads that watch that much, or more, look again: those of one process, or all
+ * (SHCA_NO_PROC). The caller holds the lock. */
+void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching least);
+/* Makes one thread look again, if it watches anything. The caller holds the lock. */
+void shca_actor_look(struct shca_clock *c, uint32_t actor);
+/* Notes that threads of the calling process may be busy in the real world, or any of this job
+ * (`all`): time stands still until they are not. */
+void shca_clock_disturb(struct shca_clock *c, bool all);
 
 /* Mixes a number into the hash over all events. The caller has the turn. */
 static inline void shca_clock_hash(struct shca_clock *c, uint64_t what)

@@ -28,6 +28,14 @@ enum shca_actor_state {
 	SHCA_ACTOR_STATES,
 };
 
+/* What makes a thread that waits look again. */
+enum shca_watching {
+	SHCA_WATCHES_NOTHING,
+	SHCA_WATCHES_PROCESS, /* a thread of its process released or signalled something, or a
+				 descriptor has something */
+	SHCA_WATCHES_WORLD,   /* and whatever the real world may have done */
+};
+
 /* A thread with a clock, or the adapters of a process. */
 struct shca_actor {
 	_Atomic uint32_t granted
@@ -36,10 +44,9 @@ struct shca_actor {
 	_Atomic int32_t tid;                  /* 0: an adapter */
 	uint32_t proc;                        /* process slot */
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
-	uint32_t order;         /* who comes first among actors that are due at the same time */
-	_Atomic uint32_t looks; /* 1: due only to look; nothing is known to be there */
-	_Atomic uint32_t
-		on_world; /* 1: looks again whenever the real world may have done something */
+	uint32_t order;            /* who comes first among actors that are due at the same time */
+	_Atomic uint32_t looks;    /* 1: due only to look; nothing is known to be there */
+	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
 	_Atomic uint32_t where;    /* shca_call of its current or last call */
 	_Atomic uint64_t clock;    /* ns, as of its last sync point */
@@ -62,13 +69,17 @@ struct shca_clock {
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle;    /* 1: the holder sleeps on behalf of all */
 	_Atomic uint32_t stirred; /* 1: the real world may be busy with this job */
+	_Atomic uint32_t reached; /* 1: and not only the process whose thread has the turn */
+	uint32_t world_asker;     /* process slot of the thread that asks */
+	uint64_t quiet_at; /* time at which the real world was quiet, and nobody stirred it */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */
 	_Atomic uint32_t high;       /* actors at and above it are free */
+	_Atomic uint32_t joins;      /* number of threads that ever joined */
 	_Atomic uint64_t hash;       /* hash over all sync points and completions */
 	/* Counters. */
-	_Atomic uint64_t syncs, turns, own, waits_for_world, unquiet, paced, taken;
+	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
 	/* Set when the fabric is made. */
 	uint64_t zero;      /* first value of `now` */
 	uint64_t real_zero; /* CPU on which all threads run; -1: any */

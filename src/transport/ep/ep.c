@@ -8,6 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ep/progress.h"
+#include "ep/share.h"
+#include "net/connections.h"
+#include "net/control.h"
+#include "net/leave.h"
+#include "net/link.h"
+#include "net/link_peer.h"
+#include "net/mem.h"
+#include "net/net.h"
+#include "net/net_ops.h"
+#include "net/rdma.h"
+#include "net/srq.h"
+#include "proto/peers.h"
+#include "proto/req.h"
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* A peer, and the memory of its name. */
@@ -39,10 +54,10 @@ static int copy_job(struct tq_ep *ep, const struct tq_job *job)
 
 static void ep_free(struct tq_ep *ep)
 {
-	struct tq_ep_peer *p, *next;
+	struct tq_ep_peer *ep_peer, *next;
 
-	DL_FOREACH_SAFE(ep->peers, p, next)
-		free(p);
+	DL_FOREACH_SAFE(ep->peers, ep_peer, next)
+		free(ep_peer);
 	free((char *)ep->job.dir);
 	free((char *)ep->job.name);
 	free(ep);
@@ -54,6 +69,7 @@ static void init_net(struct tq_ep *ep, const struct tq_mr_cache *cache)
 
 	if (cache)
 		ep->cache = *cache;
+	net->lock = &ep->lock;
 	net->core = &ep->core;
 	net->stats = &ep->stats;
 	net->params = &ep->params;
@@ -80,6 +96,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);
+	ep->core.lock = &ep->lock;
 	ep->core.send_pending = ep->job.send_pending;
 	if (ep->params.service_thread) {
 		error = tq_service_start(ep);
@@ -127,8 +144,8 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 
 static bool all_delivered(struct tq_ep *ep)
 {
-	/* First, as it has completions reported that the protocol waits for. */
-	bool control = tq_control_idle(&ep->net);
+	/* First, as this has completions reported that the protocol waits for. */
+	bool control = tq_control_drain(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
 	       tq_connections_settled(&ep->net);
@@ -155,26 +172,30 @@ void tq_close(struct tq_ep *ep)
 	struct tq_req *ended;
 
 	if (getpid() != ep->pid)
-		return; /* the parent's queues and memory of the device */
+		return; /* queues and memory of the device are the parent's */
 	tq_share_close(ep);
 	lock(ep);
 	while (!all_delivered(ep))
 		tq_ep_progress(ep);
-	/* A late CREDIT to a queue that is gone would break the sender's lane, which others of this
-	 * node may still need. */
+	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
+	 * processes of this node may still need. */
 	tq_connections_leave(&ep->net);
 	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
 	       !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
 	unlock(ep);
 	tq_service_stop(ep);
-	/* What the thread saw end. */
+	/* Requests that the thread saw end. */
+	lock(ep);
 	ended = tq_core_ended(&ep->core);
+	unlock(ep);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
+	lock(ep);
 	tq_ep_release_completed(ep);
-	/* The protocol gives back what it has of the network; no completion is looked at any more.
-	 */
+	unlock(ep);
+	/* The protocol gives its objects of the network back; no completion is looked at any
+	 * more. */
 	tq_core_destroy(&ep->core);
 	tq_net_close(&ep->net);
 	ep_free(ep);
@@ -194,57 +215,41 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 		struct tq_peer **added)
 {
 	size_t size = strlen(name ? name : "") + 1;
-	struct tq_ep_peer *p = calloc(1, sizeof(*p) + size);
+	struct tq_ep_peer *ep_peer = calloc(1, sizeof(*ep_peer) + size);
 	struct tq_link *link;
 	int error;
 
-	if (!p)
+	if (!ep_peer)
 		return -ENOMEM;
-	memcpy(p->name, name ? name : "", size);
+	memcpy(ep_peer->name, name ? name : "", size);
 	lock(ep);
-	tq_core_peer_init(&ep->core, &p->peer);
-	p->peer.name = p->name;
-	p->peer.self = is_own(ep, address, len);
-	error = tq_link_add(&ep->net, address, len, &p->peer, &link);
-	if (!error) {
-		p->peer.link = link;
-		p->peer.idle_lanes = &link->node->idle_lanes;
-		DL_APPEND(ep->peers, p);
-	}
+	ep_peer->peer.self = is_own(ep, address, len);
+	error = tq_link_add(&ep->net, address, len, &ep_peer->peer, ep_peer->name, &link);
+	if (error)
+		goto free_peer;
+	error = tq_core_peer_init(&ep->core, &ep_peer->peer, link, link->node);
+	if (error)
+		goto remove_link;
+	DL_APPEND(ep->peers, ep_peer);
 	unlock(ep);
-	if (error) {
-		free(p);
-		return error;
-	}
-	*added = &p->peer;
+	*added = &ep_peer->peer;
 	return 0;
+remove_link:
+	tq_link_remove(&ep->net, link);
+free_peer:
+	unlock(ep);
+	free(ep_peer);
+	return error;
 }
 
-/* Into their buffers the HCA writes. */
-static bool is_reading(const struct tq_pair *pair)
-{
-	const struct tq_recv_req *r;
-
-	DL_FOREACH2(pair->active, r, pnext) {
-		if (r->state == TQ_RECV_REQ_READING)
-			return true;
-	}
-	return false;
-}
-
-/* Sends to other peers may wait for long, and for what the caller does next. */
+/* Returns true if nothing is under way to or from the peer. Sends to other peers may wait for
+ * long, and for what the caller does next. */
 static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 {
-	const struct tq_pair *pair;
-	bool control = tq_link_idle(&ep->net, peer->link);
+	/* First, as this has completions reported that the protocol waits for. */
+	bool control = tq_control_drain_link(&ep->net, peer->link);
 
-	if (peer->nrma)
-		return false;
-	for (pair = peer->pairs; pair; pair = pair->pnext) {
-		if (pair->send_reqs || is_reading(pair))
-			return false;
-	}
-	return control;
+	return control && tq_core_peer_idle(peer);
 }
 
 static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
@@ -267,12 +272,12 @@ static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size
 
 static void peer_free(struct tq_ep *ep, struct tq_peer *peer)
 {
-	struct tq_ep_peer *p = container_of(peer, struct tq_ep_peer, peer);
+	struct tq_ep_peer *ep_peer = container_of(peer, struct tq_ep_peer, peer);
 
 	tq_core_peer_fini(&ep->core, peer);
 	tq_link_remove(&ep->net, peer->link);
-	DL_DELETE(ep->peers, p);
-	free(p);
+	DL_DELETE(ep->peers, ep_peer);
+	free(ep_peer);
 }
 
 void tq_peers_remove(struct tq_peer *const peers[], size_t n)
@@ -285,12 +290,13 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	lock(ep);
 	while (!all_idle(ep, peers, n))
 		tq_ep_progress(ep);
-	/* To all before the first answer: each takes until its process gets a core. */
+	/* All goodbyes go before the first answer is awaited: each answer takes until its
+	 * process gets a core. */
 	for (size_t i = 0; i < n; i++)
 		tq_link_leave(&ep->net, peers[i]->link);
 	while (!all_left(ep, peers, n))
 		tq_ep_progress(ep);
-	/* Data that the service thread has left to be copied. */
+	/* Copies data that the service thread has left. */
 	tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++)
 		peer_free(ep, peers[i]);

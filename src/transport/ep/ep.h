@@ -1,99 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The endpoint: what the library's user holds. One lock guards the protocol and the network below;
- * callbacks are called without it.
+ * The endpoint, which the library's user holds. One lock guards the protocol and the network
+ * below; callbacks are called without it.
  */
 #ifndef TQ_EP_EP_H
 #define TQ_EP_EP_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/lock.h"
-#include "net/net.h"
-
-/* The service thread; service.c. */
-struct tq_service {
-	pthread_t thread;
-	int wake; /* eventfd */
-	_Atomic bool stop;
-	bool timed;    /* under the lock: it will look again by itself soon */
-	uint64_t seen; /* the thread's: value of tq_ep.progress */
-};
+#include "ep/service.h"
+#include "net/objects.h"
+#include "proto/core.h"
 
 struct tq_ep {
 	struct tq_lock lock;
-	/* Polls since all was looked at, more or less. */
+	/* Polls since all work was looked at, more or less. */
 	unsigned quiet;
 	struct tq_core core;
 	struct tq_net net;
-	/* Requests whose complete() has been called; they are released when the lock is taken
+	/* Requests whose complete() has been called; they are freed when the lock is taken
 	 * anyway. */
 	_Atomic(struct tq_req *) completed_list;
-	/* Calls of tq_progress(): the service thread sees by it whether the application looks after
-	 * things itself. */
+	/* Calls of tq_progress(), which tell the service thread that the application makes
+	 * progress. */
 	_Atomic uint64_t progress;
 	struct tq_service *service; /* NULL: no thread */
 	struct tq_stats stats;
 	struct tq_params params;
-	struct tq_job job; /* its strings are ours */
+	struct tq_job job; /* its strings are the endpoint's */
 	struct tq_mr_cache cache;
 	struct tq_ep_peer *peers;  /* list */
 	pid_t pid;                 /* a child that was forked must not touch the endpoint */
 	struct tq_ep *next, *prev; /* share.c */
 };
 
-/* Most completions that are handled in a go, so that the lock is free now and then. */
+/* Completions that are handled at most in one go, so that the lock is free now and then. */
 #define TQ_EP_BUDGET 64
-/* What is not a completion is looked at after each poll that found one, and after so many that
- * found none. */
+/* Other work than completions is looked at after each poll that found some, and after so many
+ * that found none. */
 #define TQ_EP_QUIET 64
 
-/* ---- progress.c: called with the lock, but tq_ep_tell() ---- */
-/* A poll of all, and now and then of what else is due; the number of events. */
-int tq_ep_poll(struct tq_ep *ep);
-/* Progress, in which the lock is given away for a while. */
-void tq_ep_progress(struct tq_ep *ep);
-/* Calls complete() for a list of requests; several threads may be at it, each with its own. */
-void tq_ep_tell(struct tq_ep *ep, struct tq_req *list);
-/* The requests that complete() was called for go back. */
-void tq_ep_release_completed(struct tq_ep *ep);
-
 /*
- * Copies what the service thread took in, which came before what is polled or received now: that
- * must not be there first. MPI allows it, but osc/pt2pt doesn't look whether the answer has come
- * when it has the acknowledgement that was sent after it.
+ * Copies data that the service thread took in, which came before what is polled or received now
+ * and must not be seen after it. MPI allows that, but osc/pt2pt doesn't look whether the answer
+ * has come when it has the acknowledgement that was sent after it.
  */
 static inline int tq_ep_copy(struct tq_ep *ep)
 {
-	return ep->core.copies ? tq_core_poll(&ep->core) : 0;
+	return tq_core_has_copies(&ep->core) ? tq_core_poll(&ep->core) : 0;
 }
-
-/* ---- service.c ---- */
-int tq_service_start(struct tq_ep *ep);
-void tq_service_stop(struct tq_ep *ep);
-void tq_service_wake(struct tq_ep *ep);
 
 static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 {
 	return (struct tq_ep *)((char *)core - offsetof(struct tq_ep, core));
 }
 
-/* ---- share.c: tq_find() knows it from open to close ---- */
-void tq_share_open(struct tq_ep *ep);
-void tq_share_close(struct tq_ep *ep);
-
-/* Does something go on when sends complete? RECALLED is due then, or there is room for a grant, or
- * for more of what the bulk lane takes. */
+/* Returns true if work goes on when sends complete: RECALLED is due then, or there is room for
+ * a grant, or for more of what the bulk lane takes. */
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
-	return ep->core.nrecalling || ep->core.ngranted || ep->net.bulk_busy;
+	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy;
 }
 
-/* Called with the lock, before it is given away: is there something that the thread must look after
- * if the application doesn't come back soon? */
+/* Wakes the service thread, before the lock is released, if there is work that the application
+ * may not come back for soon. */
 static inline void tq_service_hint(struct tq_ep *ep)
 {
 	if (ep->service && !ep->service->timed && (tq_ep_awaits_sends(ep) || ep->net.nrequests))

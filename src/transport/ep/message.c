@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls for contexts and messages: the lock around what the protocol does. */
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "ep/ep.h"
+#include "ep/progress.h"
+#include "net/connections.h"
+#include "net/control.h"
+#include "proto/ctxs.h"
+#include "proto/pair.h"
+#include "proto/probe.h"
+#include "proto/recv.h"
+#include "proto/send.h"
+#include "proto/settings.h"
 
 /* ---- contexts ---- */
 
@@ -59,7 +67,7 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
-	/* The failure and its cause are in the log before the user is told of it. */
+	/* The failure and its cause are in the log before the user is told. */
 	tq_connections_report(&ep->net);
 	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
@@ -68,35 +76,17 @@ static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
-	const struct tq_net_limits *l = &ep->net.limits;
+	const struct tq_net_limits *limits = &ep->net.limits;
 
 	if (len <= tq_eager_limit(&ep->core))
 		return 0;
-	return l->max_sge > l->max_srq_sge ? l->max_sge : l->max_srq_sge;
-}
-
-/*
- * Returns true if a send that its caller waits for should start later.
- * A short message that can't go eagerly now goes by RTS, and its copy stays until it is received:
- * perhaps after others that would find no room any more. But a peer that returns credit, or takes
- * the tuple back from its queue, takes it in soon, whatever its user receives.
- */
-static bool pays_to_wait(const struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int32_t tag,
-			 uint64_t len)
-{
-	uint64_t copies = atomic_load_explicit(&ep->stats.copy_bytes, memory_order_relaxed);
-
-	if (copies <= (uint64_t)ep->params.copy_pool / 2 || len > tq_eager_max(&ep->core))
-		return false;
-	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
-		return false;
-	return tq_core_goes_eager_soon(ctx, rank, tag) || tq_control_moves(ctx->peers[rank]->link);
+	return limits->max_sge > limits->max_srq_sge ? limits->max_sge : limits->max_srq_sge;
 }
 
 /* Makes progress until the message goes eagerly, or nothing is gained by waiting. */
 static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
 {
-	while (pays_to_wait(ep, ctx, rank, tag, len)) {
+	while (tq_core_pays_to_wait(ctx, rank, tag, len)) {
 		tq_core_give_back_crowded(ctx, rank, tag);
 		tq_ep_progress(ep);
 	}
@@ -109,10 +99,11 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	/* One that posts and posts may find a queue full of what is complete. */
+	/* A caller that only posts never polls: finished sends are reaped here, or the queue
+	 * looks full. */
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
 		ep->quiet = TQ_EP_QUIET;
-	/* And it would not see the credit that comes back. */
+	/* The caller would not see the credit that comes back, either. */
 	if (tq_control_waits(&ep->net))
 		tq_ep_poll(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
@@ -186,7 +177,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 	     struct tq_status *status)
 {
-	struct tq_ep *ep = tq_ep_of(tq_msg_core(msg));
+	struct tq_ep *ep = tq_ep_of(tq_core_of_msg(msg));
 	int rc;
 
 	tq_lock(&ep->lock);

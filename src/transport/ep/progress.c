@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress: completions, what is due besides, and ended requests on their way to the user. */
+/* Progress: completions, other work that is due, and ended requests on their way to the user. */
+#include "ep/progress.h"
+
 #include <sched.h>
 #include <stdatomic.h>
 
 #include "ep/ep.h"
+#include "net/connections.h"
+#include "net/cq.h"
+#include "net/net.h"
+#include "net/srq.h"
+#include "proto/req.h"
+#include "proto/rma.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {
@@ -18,7 +26,7 @@ void tq_ep_release_completed(struct tq_ep *ep)
 	}
 }
 
-void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
+void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 {
 	struct tq_req *req, *last = list;
 
@@ -36,8 +44,8 @@ void tq_ep_tell(struct tq_ep *ep, struct tq_req *list)
 }
 
 /*
- * What is due besides completions is done after each poll that found some, and now and then; but
- * when a request has ended its owner is told first, who is likely to wait for just that.
+ * Other work than completions is done after each poll that found some, and now and then. But when
+ * a request has ended its owner is told first, who is likely to wait for just that.
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
@@ -47,7 +55,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
-		if (ep->core.ended) {
+		if (tq_core_has_ended(&ep->core)) {
 			ep->quiet += TQ_EP_QUIET / 4;
 			return events;
 		}
@@ -57,7 +65,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
 }
 
-/* Called with the lock, returns without it. */
+/* Makes progress. Called with the lock, returns without it. */
 static int progress_unlock(struct tq_ep *ep)
 {
 	struct tq_req *ended = NULL;
@@ -68,15 +76,15 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
-	if (ep->core.ended) {
-		/* The log has said what failed, and why, before the user is told that it did. */
+	if (tq_core_has_ended(&ep->core)) {
+		/* The log says what failed, and why, before the user is told. */
 		tq_connections_report(&ep->net);
 		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
 							 : tq_core_ended_unfailed(&ep->core);
 	}
 	tq_ep_unlock(ep);
 	if (ended)
-		tq_ep_tell(ep, ended);
+		tq_ep_complete(ep, ended);
 	return events;
 }
 
@@ -93,7 +101,7 @@ int tq_progress(struct tq_ep *ep)
 
 void tq_ep_progress(struct tq_ep *ep)
 {
-	/* Who is waited for may need this core. */
+	/* The process that is waited for may need this core. */
 	if (progress_unlock(ep) <= 0)
 		sched_yield();
 	tq_lock(&ep->lock);

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations on peers' memory, as the library's users call them. */
-#include "ep/ep.h"
-
 #include <errno.h>
 #include <unistd.h>
+
+#include "ep/ep.h"
+#include "ep/progress.h"
+#include "net/connections.h"
+#include "net/link.h"
+#include "net/mem.h"
+#include "proto/req.h"
+#include "proto/rma.h"
 
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr)
 {
@@ -37,11 +43,11 @@ int tq_rma(struct tq_peer *peer, const struct tq_rma *rma)
 	return rc;
 }
 
-/* Operations of a peer whose connection has failed end when the log has said why. Those in the list
- * of ended requests still wait for their done(). */
+/* Returns true if nothing is under way. Operations of a peer whose connection has failed end when
+ * the log has said why. Those in the list of ended requests still wait for their done(). */
 static bool is_flushed(const struct tq_ep *ep, const struct tq_peer *peer)
 {
-	if (ep->core.ended)
+	if (tq_core_has_ended(&ep->core))
 		return false;
 	if (!peer)
 		return !ep->core.nrma && tq_connections_settled(&ep->net);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The service thread: answers connection requests and recalls while the application isn't in the
- * library, and grants and sends what found no hold lane. It sleeps on the completion channel; only
- * solicited messages wake it, which are those that need an answer from the library and not from the
- * application, and completions of sends while something goes on with those.
+ * The service thread answers connection requests and recalls while the application isn't in the
+ * library, and grants and sends messages that found no hold lane. The thread sleeps on the
+ * completion channel. Only solicited messages wake it, which need an answer from the library and
+ * not from the application, and completions of sends while work goes on with those.
  *
- * The protocol runs in its service mode then: it touches no user data, and what has ended stays in
- * the list for the application's next tq_progress().
+ * The protocol runs in its service mode then: user data are not touched, and ended requests stay
+ * in the list for the application's next tq_progress().
  */
-#include "ep/ep.h"
+#include "ep/service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,40 +18,45 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
+#include "net/connections.h"
+#include "net/net.h"
+
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-/* While the application makes progress, it sees everything first: then the thread looks once per so
- * many ms, however many wake-ups there would be. */
+/* While the application makes progress, it sees everything first: the thread then looks once
+ * in so many ms, however many wake-ups there would be. */
 #define BUSY_PAUSE (1 * MS)
 
-/* A moment in which an application that is in the library would have called tq_progress() again. */
+/* The time in which an application that is in the library would have called tq_progress()
+ * again. */
 #define BUSY_PROBE (50 * US)
 
-/* While sends are waited for; their completions wake the thread, but for those that came before the
- * queue was armed. */
+/* The pause while sends are waited for. Their completions wake the thread, except for those
+ * that came before the queue was armed. */
 #define SENDS_PAUSE (1 * MS)
 
-/* Does all that can be done, and says when the next thing is due (ns from now). Called with the
- * lock. */
+/* Does all that can be done, and sets *next to the time when more is due (ns from now). Called
+ * with the lock. */
 static void serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n;
 
-	ep->core.service = true;
+	ep->core.service = ep->net.service = true;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net, next);
 	} while (n > 0);
-	ep->core.service = false;
+	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
 	ep->service->timed = *next != UINT64_MAX;
 }
 
-/* Completions that come from now on make the channel readable. 0, or -errno. Called with the lock.
- */
+/* Makes completions that come from now on make the channel readable. Returns 0, or -errno.
+ * Called with the lock. */
 static int arm(struct tq_ep *ep)
 {
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, 1);
@@ -70,25 +75,25 @@ static void take_events(struct tq_ep *ep)
 		ibv_ack_cq_events(cq, 1);
 }
 
-/* Sleeps until there is something to do (if `woken`), or `ns` are over. true: the thread is to
- * stop. */
+/* Sleeps until there is something to do (if `woken`), or `ns` are over. Returns true if the
+ * thread is to stop. */
 static bool wait_for(struct tq_ep *ep, bool woken, uint64_t ns)
 {
-	struct tq_service *s = ep->service;
+	struct tq_service *service = ep->service;
 	struct pollfd fds[2] = {
-		{.fd = s->wake, .events = POLLIN},
+		{.fd = service->wake, .events = POLLIN},
 		{.fd = ep->net.channel->fd, .events = POLLIN},
 	};
-	struct timespec t = {(time_t)(ns / (1000 * MS)), (long)(ns % (1000 * MS))};
+	struct timespec timeout = {(time_t)(ns / (1000 * MS)), (long)(ns % (1000 * MS))};
 	eventfd_t n;
 
-	ppoll(fds, woken ? 2 : 0, ns == UINT64_MAX ? NULL : &t, NULL);
+	ppoll(fds, woken ? 2 : 0, ns == UINT64_MAX ? NULL : &timeout, NULL);
 	if (fds[0].revents)
-		eventfd_read(s->wake, &n);
-	return atomic_load(&s->stop);
+		eventfd_read(service->wake, &n);
+	return atomic_load(&service->stop);
 }
 
-/* Has the application called tq_progress() since this was asked last? */
+/* Returns true if the application has called tq_progress() since the last call. */
 static bool is_busy(struct tq_ep *ep)
 {
 	uint64_t now = atomic_load_explicit(&ep->progress, memory_order_relaxed);
@@ -98,7 +103,8 @@ static bool is_busy(struct tq_ep *ep)
 	return busy;
 }
 
-/* Lets the application come first if it makes progress itself. true: the thread is to stop. */
+/* Lets the application come first if it makes progress itself. Returns true if the thread is
+ * to stop. */
 static bool let_go_first(struct tq_ep *ep)
 {
 	if (!is_busy(ep))
@@ -126,7 +132,7 @@ static void *run(void *arg)
 			       "answered, and long messages without a hold lane sent, only while "
 			       "the program is in the library.");
 		}
-		/* What came between the last look and the arming need not make an event. */
+		/* Completions between the last look and the arming need not make an event. */
 		serve(ep, &next);
 		tq_unlock(&ep->lock);
 		if (wait_for(ep, true, next) || let_go_first(ep))
@@ -136,31 +142,31 @@ static void *run(void *arg)
 
 int tq_service_start(struct tq_ep *ep)
 {
-	struct tq_service *s = calloc(1, sizeof(*s));
+	struct tq_service *service = calloc(1, sizeof(*service));
 	sigset_t all, old;
 	int error;
 
-	if (!s)
+	if (!service)
 		return -ENOMEM;
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0) {
+	service->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (service->wake < 0) {
 		error = errno;
 		goto free_service;
 	}
-	ep->service = s;
-	/* Signals are the application's. */
+	ep->service = service;
+	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&s->thread, NULL, run, ep);
+	error = pthread_create(&service->thread, NULL, run, ep);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error)
 		goto close_wake;
-	pthread_setname_np(s->thread, "tupleq-service");
+	pthread_setname_np(service->thread, "tupleq-service");
 	return 0;
 close_wake:
-	close(s->wake);
+	close(service->wake);
 free_service:
-	free(s);
+	free(service);
 	ep->service = NULL;
 	tq_log(&ep->job, TQ_LOG_ERROR, "The service thread can't be started: %s.", strerror(error));
 	return -error;
@@ -174,14 +180,14 @@ void tq_service_wake(struct tq_ep *ep)
 
 void tq_service_stop(struct tq_ep *ep)
 {
-	struct tq_service *s = ep->service;
+	struct tq_service *service = ep->service;
 
-	if (!s)
+	if (!service)
 		return;
-	atomic_store(&s->stop, true);
-	eventfd_write(s->wake, 1);
-	pthread_join(s->thread, NULL);
-	close(s->wake);
-	free(s);
+	atomic_store(&service->stop, true);
+	eventfd_write(service->wake, 1);
+	pthread_join(service->thread, NULL);
+	close(service->wake);
+	free(service);
 	ep->service = NULL;
 }

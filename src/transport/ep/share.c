@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other parts of a process than the one that opened an endpoint use: finding it, its peers'
- * nodes and connections, and writing into peers' memory. */
-#include "ep/ep.h"
+/* Functions for other parts of a process than the one that opened an endpoint: finding the
+ * endpoint, its peers' nodes and connections, and writing into peers' memory. */
+#include "ep/share.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
 #include "net/address.h"
+#include "net/lane_connect.h"
+#include "net/link.h"
+#include "net/link_peer.h"
+#include "net/mem.h"
+#include "net/put.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,13 +57,14 @@ struct tq_peer *tq_peer_find(struct tq_ep *ep, const void *address, size_t len)
 
 int tq_address_node(const void *bytes, size_t len, struct tq_node_id *node)
 {
-	const struct tq_address *a = bytes;
+	const struct tq_address *address = bytes;
 
-	static_assert(sizeof(node->bytes) == sizeof(a->gid) + sizeof(a->domain), "all of it");
+	static_assert(sizeof(node->bytes) == sizeof(address->gid) + sizeof(address->domain),
+		      "all of it");
 	if (!tq_address_is_ours(bytes, len))
 		return -EPROTO;
-	memcpy(node->bytes, a->gid, sizeof(a->gid));
-	memcpy(node->bytes + sizeof(a->gid), &a->domain, sizeof(a->domain));
+	memcpy(node->bytes, address->gid, sizeof(address->gid));
+	memcpy(node->bytes + sizeof(address->gid), &address->domain, sizeof(address->domain));
 	return 0;
 }
 
@@ -83,7 +91,7 @@ int tq_peer_error(struct tq_peer *peer)
 	bool gone;
 
 	tq_lock(&ep->lock);
-	/* The protocol is told of the failure when the log has said why. */
+	/* The protocol learns of the failure after the log has said why. */
 	gone = peer->failed || tq_link_is_closing(link, TQ_THERE);
 	tq_unlock(&ep->lock);
 	return gone ? -EIO : 0;
@@ -98,8 +106,8 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 		return -EINVAL;
 	tq_lock(&ep->lock);
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
-	/* As with what waits when the connection fails: tq_peer_error() says so when the log has.
-	 */
+	/* A write that waits when the connection fails ends like this too: tq_peer_error()
+	 * tells it, after the log. */
 	if (rc == -EIO && !peer->failed)
 		rc = 0;
 	tq_ep_unlock(ep);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "net/objects.h"
+
 /* Routers decrement it; with a global route a packet may cross some. */
 #define HOP_LIMIT 64
 

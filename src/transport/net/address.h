@@ -3,7 +3,15 @@
 #ifndef TQ_NET_ADDRESS_H
 #define TQ_NET_ADDRESS_H
 
-#include "net/net.h"
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/verbs.h"
+#include "proto/msg.h"
+
+struct tq_net;
 
 #define TQ_ADDRESS_MAGIC   0x41517554u /* "TuQA" */
 #define TQ_ADDRESS_VERSION 1u          /* of the address and of all that goes over the wire */
@@ -17,25 +25,27 @@ struct tq_address {
 	tq_le16 pkey;
 	tq_le32 ud_qpn;
 	uint8_t gid[16];
-	tq_le64 domain; /* names its XRC domain on that port */
+	tq_le64 domain; /* names the process's XRC domain on that port */
 	tq_le64 nonce;  /* random: names the endpoint */
 	tq_le32 ud_qkey;
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_address) == 56, "wire format");
 
-/* How far a RoCE port's GID reaches: the more the further; a link-local one, its subnet at most. */
+/* Returns how far a RoCE port's GID reaches: more is further. A link-local one reaches its subnet
+ * at most. */
 int tq_gid_reach(const union ibv_gid *gid);
 
+/* Fills in the address of this endpoint. */
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
 		     struct tq_address *address);
-/* Has it this version's form? */
+/* Returns true if the bytes have the form of this version's addresses. */
 bool tq_address_is_ours(const void *bytes, size_t len);
-/* -EPROTO: not an address, or another version's; -ENETUNREACH: it can't be reached from this port.
- */
+/* Copies an address. Returns -EPROTO if the bytes are no address of this version, -ENETUNREACH if
+ * the address can't be reached from this port. */
 int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,
 		     struct tq_address *address);
-/* How to get to a port. */
+/* Fills in how to get to a port. */
 void tq_address_path(const struct tq_net *net, const union ibv_gid *gid, uint16_t lid,
 		     struct ibv_ah_attr *path);
 

@@ -3,12 +3,16 @@
  * The receiving side of the control channel: banks of control SRQs, their bounce buffers, and what
  * comes in them.
  */
+#include "net/bank.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "net/control.h"
+#include "net/credit.h"
+#include "net/link_fail.h"
+#include "net/mem.h"
+#include "net/srq.h"
 
 #define USE_AT_ONCE 8u  /* buffers are posted again when there are so many, */
 #define USE_AFTER   4u  /* or after so many polls: not between a message and its answer */
@@ -58,14 +62,14 @@ static struct tq_bounces *bounces_make(struct tq_net *net, uint8_t cls, uint32_t
 			.cls = cls,
 		};
 	chunk->n = n;
-	LL_PREPEND(net->control->chunks, chunk);
+	LL_PREPEND(net->banks->chunks, chunk);
 	TQ_LEVEL(net->stats, control_buffers, n);
 	return chunk;
 }
 
 static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 {
-	LL_DELETE(net->control->chunks, chunk);
+	LL_DELETE(net->banks->chunks, chunk);
 	TQ_LEVEL(net->stats, control_buffers, -(int64_t)chunk->n);
 	tq_mem_free(net, chunk->mem);
 	free(chunk);
@@ -179,7 +183,7 @@ static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls
 	return rc;
 }
 
-int tq_bank_make(struct tq_net *net, struct tq_bank **made)
+static int bank_make(struct tq_net *net, struct tq_bank **made)
 {
 	struct tq_bank *bank = calloc(1, sizeof(*bank));
 	int rc;
@@ -192,7 +196,7 @@ int tq_bank_make(struct tq_net *net, struct tq_bank **made)
 	rc = bank_class_make(net, bank, TQ_LARGE);
 	if (rc)
 		goto small;
-	LL_APPEND(net->control->banks, bank);
+	LL_APPEND(net->banks->all, bank);
 	*made = bank;
 	return 0;
 
@@ -203,11 +207,26 @@ free:
 	return rc;
 }
 
+/* The first with room for one more sender; a further one is made for it. */
+struct tq_bank *tq_bank_find(struct tq_net *net)
+{
+	struct tq_bank *bank;
+
+	for (bank = net->banks->all; bank; bank = bank->next)
+		if (tq_credit_fits(net, bank))
+			return bank;
+	return bank_make(net, &bank) ? NULL : bank;
+}
+
 int tq_banks_open(struct tq_net *net)
 {
 	struct tq_bank *bank;
-	int rc = tq_bank_make(net, &bank);
+	int rc;
 
+	net->banks = calloc(1, sizeof(*net->banks));
+	if (!net->banks)
+		return -ENOMEM;
+	rc = bank_make(net, &bank);
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "the control queues (small_depth %lld, large_depth %lld, messages of %u "
@@ -223,14 +242,16 @@ void tq_banks_close(struct tq_net *net)
 	struct tq_bank *bank;
 	int cls;
 
-	while ((bank = net->control->banks)) {
-		LL_DELETE(net->control->banks, bank);
+	while ((bank = net->banks->all)) {
+		LL_DELETE(net->banks->all, bank);
 		for (cls = 0; cls < TQ_CLASSES; cls++)
 			bank_class_free(net, bank, cls);
 		free(bank);
 	}
-	while (net->control->chunks)
-		bounces_free(net, net->control->chunks);
+	while (net->banks->chunks)
+		bounces_free(net, net->banks->chunks);
+	free(net->banks);
+	net->banks = NULL;
 }
 
 /* ---- buffers ---- */
@@ -240,7 +261,7 @@ static void use_again(struct tq_net *net, struct tq_bounce *b, struct tq_link *l
 {
 	b->link = link;
 	LL_PREPEND(b->bank->used[b->cls], b);
-	net->control->nused++;
+	net->banks->nused++;
 }
 
 /* It fails on a device that is gone; then nothing else works, either. */
@@ -296,17 +317,17 @@ static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 
 void tq_banks_poll(struct tq_net *net)
 {
-	struct tq_control *control = net->control;
+	struct tq_banks *banks = net->banks;
 	struct tq_bank *bank;
 	int cls;
 
 	/* The service thread may not come again before the sender has its credits. */
-	if (!control->nused ||
-	    (!net->core->service && control->nused < USE_AT_ONCE && ++control->skipped < USE_AFTER))
+	if (!banks->nused ||
+	    (!net->service && banks->nused < USE_AT_ONCE && ++banks->skipped < USE_AFTER))
 		return;
-	control->skipped = 0;
-	control->nused = 0;
-	LL_FOREACH(control->banks, bank) {
+	banks->skipped = 0;
+	banks->nused = 0;
+	LL_FOREACH(banks->all, bank) {
 		for (cls = 0; cls < TQ_CLASSES; cls++) {
 			while (bank->used[cls])
 				post_used(net, bank, cls);
@@ -316,20 +337,20 @@ void tq_banks_poll(struct tq_net *net)
 
 static struct tq_bounce *spare_get(struct tq_net *net, uint8_t cls)
 {
-	struct tq_control *control = net->control;
+	struct tq_banks *banks = net->banks;
 	struct tq_bounces *chunk;
 	struct tq_bounce *b;
 	uint32_t i;
 
-	if (!control->spare[cls] && control->nspare[cls] < control->banks->depth[cls]) {
-		chunk = bounces_make(net, cls, control->banks->size[cls], SPARES);
+	if (!banks->spare[cls] && banks->nspare[cls] < banks->all->depth[cls]) {
+		chunk = bounces_make(net, cls, banks->all->size[cls], SPARES);
 		for (i = 0; chunk && i < SPARES; i++)
-			LL_PREPEND(control->spare[cls], &chunk->bounce[i]);
-		control->nspare[cls] += chunk ? SPARES : 0;
+			LL_PREPEND(banks->spare[cls], &chunk->bounce[i]);
+		banks->nspare[cls] += chunk ? SPARES : 0;
 	}
-	b = control->spare[cls];
+	b = banks->spare[cls];
 	if (b)
-		control->spare[cls] = b->next;
+		banks->spare[cls] = b->next;
 	return b;
 }
 
@@ -346,10 +367,10 @@ static void keep(struct tq_net *net, struct tq_bounce *b, struct tq_link *link)
 	}
 }
 
-void tq_control_bounce_put(struct tq_net *net, struct tq_bounce *b)
+void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *b)
 {
 	if (!b->kept) {
-		LL_PREPEND(net->control->spare[b->cls], b);
+		LL_PREPEND(net->banks->spare[b->cls], b);
 		return;
 	}
 	b->kept = false;

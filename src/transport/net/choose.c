@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which of the devices and ports that are there. */
-#include "net/net.h"
+#include "net/choose.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "net/address.h"
-#include "net/connections.h"
+#include "net/device.h"
 #include "net/locality.h"
+#include "net/objects.h"
 
 /*
  * How good a port is; what comes first decides. InfiniBand goes before RoCE, and an IPv4 address of
@@ -317,4 +318,10 @@ int tq_device_choose(struct tq_net *net)
 	if (list)
 		ibv_free_device_list(list);
 	return rc;
+}
+
+void tq_device_release(struct tq_net *net)
+{
+	ibv_close_device(net->dev.verbs);
+	memset(&net->dev, 0, sizeof(net->dev));
 }

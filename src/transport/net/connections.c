@@ -4,18 +4,51 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "net/contact.h"
+#include "net/control.h"
+#include "net/fate.h"
+#include "net/lane_answer.h"
+#include "net/lane_connect.h"
+#include "net/lane_fail.h"
+#include "net/leave.h"
+#include "net/link_end.h"
+#include "net/link_fail.h"
+#include "net/link_peer.h"
+#include "net/node.h"
+#include "net/oob.h"
+#include "net/request.h"
+#include "net/target.h"
+#include "net/xrcd.h"
 
 /* How often the clock is read to see whether peers are to be checked. */
 #define CHECK_POLLS 1024
 
-uint64_t tq_now(void)
+/* Hands a datagram to the file that it is for. */
+static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 * TQ_MS + (uint64_t)t.tv_nsec;
+	switch ((enum tq_oob_type)datagram->type) {
+	case TQ_OOB_REQ:
+		tq_on_request(net, (const void *)datagram);
+		break;
+	case TQ_OOB_REP:
+		tq_on_reply(net, (const void *)datagram);
+		break;
+	case TQ_OOB_BYE:
+	case TQ_OOB_BYE_ACK:
+		tq_on_bye(net, datagram);
+		break;
+	case TQ_OOB_CUT:
+	case TQ_OOB_CUT_ACK:
+		tq_on_cut(net, datagram);
+		break;
+	case TQ_OOB_ASK:
+	case TQ_OOB_TOLD:
+		tq_on_fate(net, datagram);
+		break;
+	}
 }
 
 int tq_connections_open(struct tq_net *net)
@@ -31,7 +64,8 @@ int tq_connections_open(struct tq_net *net)
 	connections->nonce = tq_random();
 	connections->txid = tq_random();
 	connections->due = UINT64_MAX;
-	error = tq_oob_open(net, connections->nonce);
+	net->lane_error = tq_lane_error;
+	error = tq_oob_open(net, connections->nonce, handle);
 	if (error) {
 		free(connections);
 		net->connections = NULL;
@@ -49,20 +83,10 @@ const void *tq_connections_address(struct tq_net *net, size_t *len)
 	return &net->connections->address;
 }
 
-static void failed_free(struct tq_net *net, struct tq_lane *lane)
-{
-	struct tq_node *node = lane->node;
-
-	DL_DELETE(net->connections->failed, lane);
-	tq_lane_destroy(net, lane);
-	tq_node_put(net, node);
-}
-
 void tq_connections_close(struct tq_net *net)
 {
 	struct tq_connections *connections = net->connections;
 	struct tq_node *node, *tmp;
-	struct tq_lane *lane, *next;
 	struct tq_link *link, *other;
 
 	if (!connections)
@@ -70,10 +94,9 @@ void tq_connections_close(struct tq_net *net)
 	HASH_ITER(hh, connections->links, link, other)
 		tq_requests_drop(net, link);
 	HASH_ITER(hh, net->nodes, node, tmp)
-		tq_node_retire_lanes(net, node);
+		tq_lane_retire_all(net, node);
 	/* Completions of what is still in them will not be polled. */
-	DL_FOREACH_SAFE(connections->failed, lane, next)
-		failed_free(net, lane);
+	tq_lanes_free_all(net);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
 	tq_oob_close(net);
@@ -83,82 +106,6 @@ void tq_connections_close(struct tq_net *net)
 }
 
 /* ---- polling ---- */
-
-static bool has_expired(const struct tq_net *net, const struct tq_request *rq, uint64_t now)
-{
-	uint64_t limit = (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
-
-	return now > rq->heard && rq->silent + now - rq->heard >= limit;
-}
-
-static void expire(struct tq_net *net, struct tq_link *link)
-{
-	int error = link->node->ah_error;
-
-	if (error)
-		tq_link_fail(net, link, TQ_FAIL_KNOWN,
-			     "%s can't be reached: for %d s its address could not be resolved: "
-			     "%s%s.",
-			     tq_link_name(link), (int)net->params->connect_timeout, strerror(error),
-			     net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
-				     ? " (is it in this subnet, and does it answer a ping? "
-				       "gid_index names another)"
-				     : "");
-	else
-		tq_link_fail(net, link, TQ_FAIL_LOST,
-			     "%s has not answered a connection request for %d s: it is gone, or "
-			     "does not call this library and its service thread is off.",
-			     tq_link_name(link), (int)net->params->connect_timeout);
-}
-
-/* Sends again what is due, unless its process has died: the first answer may have been lost. */
-static void poll_request(struct tq_net *net, struct tq_request *rq, uint64_t now)
-{
-	if (has_expired(net, rq, now))
-		expire(net, rq->link);
-	else if (tq_fate_has_died(net, rq->link))
-		tq_link_fail(net, rq->link, TQ_FAIL_LOST,
-			     "%s does not answer a connection request.", tq_link_name(rq->link));
-	else
-		tq_request_again(net, rq);
-}
-
-static int poll_requests(struct tq_net *net, uint64_t now)
-{
-	struct tq_request *rq, *tmp;
-	int n = 0;
-
-	net->connections->due = UINT64_MAX;
-	HASH_ITER(hh, net->connections->requests, rq, tmp) {
-		if (rq->sent && !tq_link_has_failed(rq->link) &&
-		    (rq->due <= now || has_expired(net, rq, now))) {
-			poll_request(net, rq, now);
-			n++;
-		}
-		if (rq->sent && rq->due < net->connections->due)
-			net->connections->due = rq->due;
-	}
-	return n;
-}
-
-void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
-{
-	const struct tq_contact *c = link->contact;
-	const char *why = c->why ? c->why : "A connection failed.";
-	/* Of one that has said goodbye it is none, unless something is lost. */
-	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
-	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
-
-	net->failures += news;
-	if (c->fate != TQ_FATE_DIED) {
-		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
-		return;
-	}
-	TQ_COUNT(net->stats, deaths);
-	tq_log(net->job, level, "%s has died: its process ended without closing its connections.",
-	       tq_link_name(link));
-	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
-}
 
 /* The protocol learns of failures here, outside any operation of struct tq_net_ops. */
 int tq_connections_report(struct tq_net *net)
@@ -175,11 +122,11 @@ int tq_connections_report(struct tq_net *net)
 		struct tq_contact *c = link->contact;
 
 		if (tq_fate_is_open(net, link, now)) {
-			next = &c->next_failed;
+			next = &c->failed_next;
 			continue;
 		}
-		*next = c->next_failed;
-		c->next_failed = NULL;
+		*next = c->failed_next;
+		c->failed_next = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
 			tq_core_peer_failed(net->core, link->peer);
@@ -188,6 +135,39 @@ int tq_connections_report(struct tq_net *net)
 		next = &net->connections->broken;
 	}
 	return n;
+}
+
+/* Fails all links, for which one sentence stands. */
+static void fail_all(struct tq_net *net, const char *why)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->connections->links, link, tmp) {
+		if (!tq_link_has_failed(link))
+			link->contact->reported = true;
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
+			     tq_link_name(link), why);
+	}
+}
+
+void tq_connections_break(struct tq_net *net)
+{
+	struct tq_node *node, *tmp;
+	struct tq_lane *lane;
+
+	net->broken_handled = true;
+	net->rcq.drained = true; /* of what there will be */
+	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
+	       net->broken_reason);
+	net->failures++;
+	fail_all(net, net->broken_reason);
+	HASH_ITER(hh, net->nodes, node, tmp)
+		tq_lane_retire_all(net, node);
+	/* What is posted still has no completion. */
+	DL_FOREACH(net->connections->flushing, lane)
+		tq_lane_flush(net, lane);
+	tq_connections_report(net);
+	tq_core_broken(net->core);
 }
 
 bool tq_connections_settled(const struct tq_net *net)
@@ -200,44 +180,11 @@ static uint64_t next_look(const struct tq_connections *connections, uint64_t now
 	const struct tq_link *link;
 	uint64_t due = UINT64_MAX;
 
-	LL_FOREACH2(connections->broken, link, contact->next_failed) {
+	LL_FOREACH2(connections->broken, link, contact->failed_next) {
 		if (tq_fate_due(link, now) < due)
 			due = tq_fate_due(link, now);
 	}
 	return due;
-}
-
-static int report_hold_lanes(struct tq_net *net)
-{
-	struct tq_link *link = net->connections->wants_hold, *next;
-	int n = 0;
-
-	net->connections->hold_freed = false;
-	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
-	for (; link; link = next, n++) {
-		next = link->contact->next_hold;
-		link->contact->next_hold = NULL;
-		link->contact->wants_hold = false;
-		if (!tq_link_has_failed(link) && link->peer)
-			tq_core_lane_ready(net->core, link->peer);
-	}
-	return n;
-}
-
-static int free_flushed(struct tq_net *net)
-{
-	struct tq_lane *lane, *tmp;
-	int n = 0;
-
-	DL_FOREACH_SAFE(net->connections->failed, lane, tmp) {
-		if (lane->mute)
-			tq_lane_flush(net, lane);
-		if (lane->awaited || lane->taken)
-			continue;
-		failed_free(net, lane);
-		n++;
-	}
-	return n;
 }
 
 /*
@@ -287,10 +234,10 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 	if (connections->failing || connections->broken)
 		n += tq_connections_report(net);
 	if (connections->hold_freed)
-		n += report_hold_lanes(net);
-	if (connections->failed)
-		n += free_flushed(net);
-	if (connections->nacks_owed && tq_control_idle(net))
+		n += tq_lanes_report_hold(net);
+	if (connections->flushing)
+		n += tq_lanes_free_flushed(net);
+	if (connections->nacks_owed && tq_control_drain(net))
 		tq_acks_send(net);
 	if (connections->requests || connections->leaving || connections->cut ||
 	    connections->others_leave || connections->broken) {
@@ -299,7 +246,7 @@ int tq_connections_poll(struct tq_net *net, uint64_t *next)
 		if (connections->others_leave && connections->gone_due <= now)
 			tq_gone_poll(net, now);
 		if (connections->due <= now)
-			n += poll_requests(net, now);
+			n += tq_requests_poll(net, now);
 		if (connections->leaving && connections->bye_due <= now)
 			tq_byes_poll(net, now);
 		*next = connections->due;

@@ -6,11 +6,12 @@
  * little memory; where the pool's limit is reached, a slab of another size with nothing in use
  * makes room.
  */
-#include "net/net.h"
+#include "net/copy.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/mem.h"
 
@@ -19,6 +20,10 @@
 #define SLAB_MAX ((size_t)256 << 10)
 #define PER_SLAB 64u
 #define SKIP     256u
+
+/* Buffers in the reserves. */
+#define MSGS   64u
+#define PIECES 4u
 
 struct tq_slab {
 	struct tq_reg reg; /* first: a buffer's reg leads to its slab */
@@ -47,10 +52,10 @@ static int size_for(uint64_t len)
 
 static void slab_free(struct tq_net *net, struct tq_slab *slab)
 {
-	struct tq_mem *mem = net->mem;
+	struct tq_copies *copies = net->copies;
 
-	DL_DELETE(mem->slabs[slab->size], slab);
-	mem->copies -= slab->len;
+	DL_DELETE(copies->slabs[slab->size], slab);
+	copies->bytes -= slab->len;
 	tq_mem_free(net, slab->mem);
 	free(slab);
 }
@@ -58,20 +63,20 @@ static void slab_free(struct tq_net *net, struct tq_slab *slab)
 /* Makes room for `len` bytes of slab within the limit. */
 static bool make_room(struct tq_net *net, size_t len)
 {
-	struct tq_mem *mem = net->mem;
+	struct tq_copies *copies = net->copies;
 	struct tq_slab *slab, *next;
 	uint64_t limit = (uint64_t)net->params->copy_pool;
 	int size;
 
-	for (size = 0; mem->copies + len > limit && size < TQ_COPY_CLASSES; size++) {
-		DL_FOREACH_SAFE(mem->slabs[size], slab, next) {
-			if (mem->copies + len <= limit)
+	for (size = 0; copies->bytes + len > limit && size < TQ_COPY_CLASSES; size++) {
+		DL_FOREACH_SAFE(copies->slabs[size], slab, next) {
+			if (copies->bytes + len <= limit)
 				break;
 			if (!slab->used && !slab->stays)
 				slab_free(net, slab);
 		}
 	}
-	return mem->copies + len <= limit;
+	return copies->bytes + len <= limit;
 }
 
 static struct tq_slab *slab_make(struct tq_net *net, int size)
@@ -84,8 +89,8 @@ static struct tq_slab *slab_make(struct tq_net *net, int size)
 	if (len > SLAB_MAX)
 		len = bytes > SLAB_MAX ? bytes : SLAB_MAX;
 	len = (len + TQ_PAGE - 1) & ~(size_t)(TQ_PAGE - 1);
-	if (net->mem->skip) {
-		net->mem->skip--;
+	if (net->copies->skip) {
+		net->copies->skip--;
 		return NULL;
 	}
 	if (!make_room(net, len))
@@ -95,7 +100,7 @@ static struct tq_slab *slab_make(struct tq_net *net, int size)
 		return NULL;
 	slab->mem = tq_mem_alloc(net, len, &slab->reg);
 	if (!slab->mem) {
-		net->mem->skip = SKIP;
+		net->copies->skip = SKIP;
 		free(slab);
 		return NULL;
 	}
@@ -105,26 +110,26 @@ static struct tq_slab *slab_make(struct tq_net *net, int size)
 		*(void **)(slab->mem + at) = slab->free;
 		slab->free = slab->mem + at;
 	}
-	net->mem->copies += len;
-	DL_PREPEND(net->mem->slabs[size], slab);
+	net->copies->bytes += len;
+	DL_PREPEND(net->copies->slabs[size], slab);
 	return slab;
 }
 
 bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
-	struct tq_mem *mem = net->mem;
+	struct tq_copies *copies = net->copies;
 	int size = size_for(len);
 	struct tq_slab *slab;
 
 	if (size == TQ_COPY_CLASSES)
 		return false;
-	slab = mem->slabs[size];
+	slab = copies->slabs[size];
 	if (!slab || !slab->free)
 		slab = slab_make(net, size);
 	/* A buffer that is too large will do. */
 	while (!slab && ++size < TQ_COPY_CLASSES) {
-		if (mem->slabs[size] && mem->slabs[size]->free)
-			slab = mem->slabs[size];
+		if (copies->slabs[size] && copies->slabs[size]->free)
+			slab = copies->slabs[size];
 	}
 	if (!slab) {
 		net->scq.look = true; /* some may be back */
@@ -136,22 +141,22 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	slab->free = *(void **)sg->addr;
 	slab->used++;
 	if (!slab->free) { /* behind those with a free one */
-		DL_DELETE(mem->slabs[size], slab);
-		DL_APPEND(mem->slabs[size], slab);
+		DL_DELETE(copies->slabs[size], slab);
+		DL_APPEND(copies->slabs[size], slab);
 	}
 	TQ_LEVEL(net->stats, copy_bytes, (int64_t)buffer_bytes(size));
 	return true;
 }
 
-void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
+static void pool_put(struct tq_net *net, struct tq_sg *sg)
 {
 	struct tq_slab *slab = (struct tq_slab *)sg->reg;
-	struct tq_mem *mem = net->mem;
+	struct tq_copies *copies = net->copies;
 
 	assert(slab->used);
 	if (!slab->free) {
-		DL_DELETE(mem->slabs[slab->size], slab);
-		DL_PREPEND(mem->slabs[slab->size], slab);
+		DL_DELETE(copies->slabs[slab->size], slab);
+		DL_PREPEND(copies->slabs[slab->size], slab);
 	}
 	*(void **)sg->addr = slab->free;
 	slab->free = sg->addr;
@@ -160,12 +165,8 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 	sg->reg = NULL;
 }
 
-uint64_t tq_copy_bytes(const struct tq_sg *sg)
-{
-	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
-}
-
-int tq_copies_open(struct tq_net *net)
+/* The slab for messages up to eager_limit is there from the beginning. */
+static int pool_open(struct tq_net *net)
 {
 	struct tq_slab *slab =
 		slab_make(net, size_for((uint64_t)net->params->eager_limit + HEADER));
@@ -176,11 +177,132 @@ int tq_copies_open(struct tq_net *net)
 	return 0;
 }
 
+static void pool_close(struct tq_net *net)
+{
+	for (int size = 0; size < TQ_COPY_CLASSES; size++) {
+		while (net->copies->slabs[size])
+			slab_free(net, net->copies->slabs[size]);
+	}
+}
+
+/* ---- the reserves ---- */
+
+static int reserve_open(struct tq_net *net, struct tq_reserve *reserve, uint32_t size, uint32_t n)
+{
+	void **buf;
+
+	size = (size + 63) & ~63u;
+	reserve->mem = tq_mem_alloc(net, (size_t)size * n, &reserve->reg);
+	if (!reserve->mem)
+		return -ENOMEM;
+	while (n-- > 0) {
+		buf = (void **)((char *)reserve->mem + (size_t)size * n);
+		*buf = reserve->free;
+		reserve->free = buf;
+	}
+	return 0;
+}
+
+static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
+{
+	if (reserve->mem)
+		tq_mem_free(net, reserve->mem);
+}
+
+static bool reserve_get(struct tq_net *net, struct tq_reserve *reserve, uint64_t len,
+			struct tq_sg *sg)
+{
+	if (!reserve->free)
+		return false;
+	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
+	reserve->free = *(void **)sg->addr;
+	net->scq.starved += !reserve->free;
+	return true;
+}
+
+static void reserve_put(struct tq_net *net, struct tq_reserve *reserve, struct tq_sg *sg)
+{
+	net->scq.starved -= !reserve->free;
+	*(void **)sg->addr = reserve->free;
+	reserve->free = sg->addr;
+}
+
+static int reserves_open(struct tq_net *net)
+{
+	struct tq_copies *copies = net->copies;
+	int error = 0;
+
+	if (net->limits.max_inline < TQ_MSG_MAX)
+		error = reserve_open(net, &copies->msgs, TQ_MSG_MAX, MSGS);
+	if (!error)
+		error = reserve_open(net, &copies->pieces, tq_copy_piece_max(net), PIECES);
+	return error;
+}
+
+bool tq_copy_get_piece(struct tq_net *net, uint64_t len, struct tq_sg *sg)
+{
+	return len <= tq_copy_piece_max(net) && reserve_get(net, &net->copies->pieces, len, sg);
+}
+
+bool tq_copy_has_piece(const struct tq_net *net)
+{
+	return net->copies->pieces.free;
+}
+
+bool tq_copy_get_msg(struct tq_net *net, uint32_t len, struct tq_sg *sg)
+{
+	return reserve_get(net, &net->copies->msgs, len, sg);
+}
+
+/* ---- both ---- */
+
+void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
+{
+	struct tq_copies *copies = net->copies;
+
+	if (sg->reg == &copies->msgs.reg)
+		reserve_put(net, &copies->msgs, sg);
+	else if (sg->reg == &copies->pieces.reg)
+		reserve_put(net, &copies->pieces, sg);
+	else
+		pool_put(net, sg);
+}
+
+uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
+{
+	const struct tq_copies *copies = net->copies;
+
+	if (sg->reg == &copies->msgs.reg || sg->reg == &copies->pieces.reg)
+		return 0;
+	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
+}
+
+int tq_copies_open(struct tq_net *net)
+{
+	const char *what = "memory for copies of short messages";
+	int error;
+
+	net->copies = calloc(1, sizeof(*net->copies));
+	if (!net->copies)
+		return -ENOMEM;
+	error = pool_open(net);
+	if (!error) {
+		what = "the send buffers of control messages";
+		error = reserves_open(net);
+	}
+	if (error) {
+		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s", what,
+		       strerror(-error), tq_limit_hint(error));
+		tq_copies_close(net);
+	}
+	return error;
+}
+
 void tq_copies_close(struct tq_net *net)
 {
-	int size;
-
-	for (size = 0; size < TQ_COPY_CLASSES; size++)
-		while (net->mem->slabs[size])
-			slab_free(net, net->mem->slabs[size]);
+	reserve_close(net, &net->copies->pieces);
+	reserve_close(net, &net->copies->msgs);
+	pool_close(net);
+	free(net->copies);
+	net->copies = NULL;
 }

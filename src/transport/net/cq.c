@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two completion queues, and what becomes of completions. */
-#include "net/net.h"
+#include "net/cq.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "base/log.h"
+#include "net/objects.h"
 
 #define BATCH 16 /* completions that are taken from the device at a time */
 
@@ -142,29 +140,6 @@ void tq_cqs_close(struct tq_net *net)
 }
 
 /*
- * What a completion on a lane stands for. Sends complete in order, so a good one stands for the
- * unsignalled ones before it, too. After the first bad one each WQE has a completion of its own;
- * and that first one stands for those before it, which were good.
- */
-static void account(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
-{
-	struct tq_lane *lane = work->lane;
-	uint32_t n = lane->erred ? 1 : work->covers, outstanding = lane->outstanding;
-
-	tq_lane_complete(net, lane, n);
-	if (work->awaited) {
-		lane->awaited--;
-		net->scq.awaited--;
-	}
-	/* So that tq_lane_await_all() doesn't count it again, should the lane fail meanwhile. */
-	work->awaited = true;
-	if (wc->status != IBV_WC_SUCCESS) {
-		lane->erred = true;
-		tq_lane_error(net, lane, lane->posted - outstanding + n - 1, wc);
-	}
-}
-
-/*
  * Asks for one completion, and for more only while there are: to look at the entry behind the last
  * one takes its cache line from the HCA, which is about to write it.
  */
@@ -179,10 +154,7 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	cq->ask = n < cq->ask ? 1 : cq->ask * 2 < BATCH ? cq->ask * 2 : BATCH;
 	for (i = 0; i < n; i++) {
 		work = (struct tq_work *)(uintptr_t)wc[i].wr_id;
-		if (work->lane)
-			account(net, work, &wc[i]);
-		if (work->done)
-			work->done(net, work, &wc[i]);
+		work->done(net, work, &wc[i]);
 	}
 	return n;
 }
@@ -231,7 +203,7 @@ int tq_cq_poll(struct tq_net *net, int budget)
 	struct tq_cq *scq = &net->scq;
 	int events = 0;
 
-	if (scq->awaited || scq->look || tq_posts_dry(net) ||
+	if (scq->awaited || scq->look || scq->starved ||
 	    (scq->used && ++scq->skipped >= LOOK_ANYWAY))
 		events = tq_cq_poll_sends(net, budget);
 	return events + poll_cq(net, &net->rcq, budget);

@@ -21,9 +21,12 @@
  * sent one of them after C1 came, when C1's buffer was posted again (rule 3). That is one buffer
  * for each class. (Growing changes nothing: credits are granted in the message that carries them.)
  */
+#include "net/credit.h"
+
 #include <errno.h>
 
-#include "net/control.h"
+#include "net/link_fail.h"
+#include "net/post.h"
 
 #define CREDIT_BUFFERS 2u /* for each sender */
 #define FIRST_SHARE    4u /* one sender gets up to 1/FIRST_SHARE of a bank, */
@@ -41,7 +44,7 @@ static uint32_t granted_first(const struct tq_net *net, const struct tq_bank *ba
 	return (uint32_t)(n < most ? n : most);
 }
 
-static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
+bool tq_credit_fits(const struct tq_net *net, const struct tq_bank *bank)
 {
 	return bank->granted[TQ_SMALL] + granted_first(net, bank, TQ_SMALL) + CREDIT_BUFFERS <=
 		       bank->depth[TQ_SMALL] &&
@@ -49,24 +52,10 @@ static bool bank_has_room(const struct tq_net *net, const struct tq_bank *bank)
 		       bank->depth[TQ_LARGE];
 }
 
-/* The first with room for one more sender; a further one is made for it. */
-static struct tq_bank *bank_find(struct tq_net *net)
+void tq_credit_give(struct tq_net *net, struct tq_link *link, struct tq_bank *bank)
 {
-	struct tq_bank *bank;
-
-	for (bank = net->control->banks; bank; bank = bank->next)
-		if (bank_has_room(net, bank))
-			return bank;
-	return tq_bank_make(net, &bank) ? NULL : bank;
-}
-
-static int bank_give(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_bank *bank = bank_find(net);
 	int cls;
 
-	if (!bank)
-		return -ENOSPC;
 	for (cls = 0; cls < TQ_CLASSES; cls++) {
 		link->granted[cls] = granted_first(net, bank, cls);
 		link->owed[cls] = 0;
@@ -74,35 +63,7 @@ static int bank_give(struct tq_net *net, struct tq_link *link)
 	}
 	bank->granted[TQ_SMALL] += CREDIT_BUFFERS;
 	link->bank = bank;
-	DL_APPEND2(net->control->from, link, from_prev, from_next);
-	if (net->control->backpressured)
-		tq_control_send_backpressure(net, link, true);
-	return 0;
-}
-
-int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_control_terms *terms)
-{
-	int cls, rc;
-
-	rc = link->bank ? 0 : bank_give(net, link);
-	if (!rc)
-		tq_link_up(net, link, TQ_THERE);
-	for (cls = 0; !rc && cls < TQ_CLASSES; cls++) {
-		terms->srqn[cls] = link->bank->srqn[cls];
-		terms->size[cls] = link->bank->size[cls];
-		terms->credits[cls] = link->granted[cls];
-	}
-	return rc;
-}
-
-void tq_control_backpressure(struct tq_net *net, bool stop)
-{
-	struct tq_link *link;
-
-	net->control->backpressured = stop;
-	DL_FOREACH2(net->control->from, link, from_next)
-		if (tq_link_is_open(link))
-			tq_control_send_backpressure(net, link, stop);
+	DL_APPEND2(net->senders, link, senders_prev, senders_next);
 }
 
 static bool credit_is_due(struct tq_link *link)
@@ -146,16 +107,15 @@ static void grow(struct tq_link *link)
 
 void tq_credit_forget(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_control *control = net->control;
 	struct tq_bank *bank = link->bank;
 	int cls;
 
 	for (cls = 0; cls < TQ_CLASSES; cls++)
 		bank->granted[cls] -= link->granted[cls];
 	bank->granted[TQ_SMALL] -= CREDIT_BUFFERS;
-	DL_DELETE2(control->from, link, from_prev, from_next);
+	DL_DELETE2(net->senders, link, senders_prev, senders_next);
 	if (link->owing) {
-		LL_DELETE2(control->owing, link, next_owing);
+		LL_DELETE2(net->owing, link, owing_next);
 		link->owing = false;
 	}
 	link->bank = NULL;
@@ -171,7 +131,7 @@ void tq_credit_owe(struct tq_net *net, struct tq_link *link, int cls)
 	link->owed[cls]++;
 	if (!link->owing && credit_is_due(link)) {
 		link->owing = true;
-		LL_PREPEND2(net->control->owing, link, next_owing);
+		LL_PREPEND2(net->owing, link, owing_next);
 	}
 }
 
@@ -189,12 +149,11 @@ bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr)
 
 int tq_credit_poll(struct tq_net *net)
 {
-	struct tq_control *control = net->control;
 	struct tq_msg_hdr msg;
 	struct tq_link *link, *next;
 	int events = 0;
 
-	LL_FOREACH_SAFE2(control->owing, link, next, next_owing) {
+	LL_FOREACH_SAFE2(net->owing, link, next, owing_next) {
 		/* Another message may have taken them along. Also while we leave: what waits for
 		 * them has to come before the other can acknowledge that. */
 		if (tq_link_is_open(link) && credit_is_due(link)) {
@@ -208,7 +167,7 @@ int tq_credit_poll(struct tq_net *net)
 				continue;
 			events++;
 		}
-		LL_DELETE2(control->owing, link, next_owing);
+		LL_DELETE2(net->owing, link, owing_next);
 		link->owing = false;
 	}
 	return events;

@@ -3,15 +3,16 @@
  * The device: whether it can do what is needed, and what it is called. Each way to fail has its own
  * sentence, since it's the first thing that goes wrong for a user.
  */
-#include "net/net.h"
+#include "net/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "net/address.h"
+#include "net/link.h"
+#include "net/objects.h"
 
 /* More than this inline makes every WQE of a queue larger than a copy costs. */
 #define INLINE_WANTED 256u
@@ -276,18 +277,15 @@ int tq_device_open(struct tq_net *net)
 	struct tq_device *dev = &net->dev;
 	int rc;
 
-	rc = tq_device_choose(net);
-	if (rc)
-		return rc;
 	rc = tq_device_check(net);
 	if (rc)
-		goto close;
+		return rc;
 	dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd) {
 		rc = -errno;
 		tq_log(net->job, TQ_LOG_ERROR, "%s: no protection domain: %s%s",
 		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
-		goto close;
+		return rc;
 	}
 	rc = probe_inline(net);
 	if (rc) {
@@ -304,15 +302,10 @@ int tq_device_open(struct tq_net *net)
 
 dealloc:
 	ibv_dealloc_pd(dev->pd);
-close:
-	ibv_close_device(dev->verbs);
-	memset(dev, 0, sizeof(*dev));
 	return rc;
 }
 
 void tq_device_close(struct tq_net *net)
 {
 	ibv_dealloc_pd(net->dev.pd);
-	ibv_close_device(net->dev.verbs);
-	memset(&net->dev, 0, sizeof(net->dev));
 }

@@ -12,7 +12,13 @@
  * other way round. Until then the failure isn't reported (tq_connections_report()), so that the
  * sentence in the log, which comes before any request ends with the failure, gives the cause.
  */
-#include "net/connections.h"
+#include "net/fate.h"
+
+#include "base/clock.h"
+#include "net/link.h"
+#include "net/node.h"
+#include "net/oob.h"
+#include "net/xrcd.h"
 
 #define PATIENCE     (250 * TQ_MS)
 #define ASK_INTERVAL (20 * TQ_MS)

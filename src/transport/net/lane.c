@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting on INI QPs: room, signalling, and direct sends on hold lanes. */
-#include "net/connections.h"
+#include "net/lane.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "net/copy.h"
+#include "net/link.h"
+
+static const char *const kind_names[TQ_LANE_KINDS] = {
+	[TQ_LANE_CONTROL] = "control",
+	[TQ_LANE_BULK] = "bulk",
+	[TQ_LANE_HOLD] = "hold",
+};
+
+const char *tq_lane_name(const struct tq_lane *lane)
+{
+	return kind_names[lane->kind];
+}
 
 /*
  * A send without a completion of its own keeps its slots until a later one of its lane completes.
@@ -66,25 +80,26 @@ void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane)
 	lane->drain = false;
 }
 
-static void put_copy(struct tq_net *net, struct tq_posted *posted)
-{
-	struct tq_sg copy = tq_lane_take_copy(net, posted);
-
-	if (copy.reg)
-		tq_control_copy_put(net, &copy);
-}
-
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted)
 {
 	struct tq_sg copy = posted->copy;
 
 	if (copy.reg)
-		net->copies_sent -= tq_control_copy_bytes(net, &copy);
+		net->copies_sent -= tq_copy_bytes(net, &copy);
 	posted->copy.reg = NULL;
 	return copy;
 }
 
-void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+static void put_copy(struct tq_net *net, struct tq_posted *posted)
+{
+	struct tq_sg copy = tq_lane_take_copy(net, posted);
+
+	if (copy.reg)
+		tq_copy_put(net, &copy);
+}
+
+/* Takes note that the first n of the outstanding WQEs are complete. */
+static void complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 {
 	uint32_t first = lane->posted - lane->outstanding;
 
@@ -95,8 +110,32 @@ void tq_lane_complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 	release(net, lane, n);
 }
 
+/*
+ * Handles the completion of a WQE on a lane. Sends complete in order, so a good one stands for the
+ * unsignalled ones before it, too. After the first bad one each WQE has a completion of its own;
+ * and that first one stands for those before it, which were good.
+ */
+static void posted_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_posted *posted = (struct tq_posted *)work;
+	struct tq_lane *lane = posted->lane;
+	uint32_t n = lane->erred ? 1 : posted->covers, outstanding = lane->outstanding;
+
+	complete(net, lane, n);
+	if (posted->awaited)
+		tq_lane_unawait(net, lane);
+	/* So that tq_lane_await_all() doesn't count it again, should the lane fail meanwhile. */
+	posted->awaited = true;
+	if (wc->status != IBV_WC_SUCCESS) {
+		lane->erred = true;
+		net->lane_error(net, lane, lane->posted - outstanding + n - 1, wc);
+	}
+	if (posted->done)
+		posted->done(net, posted, wc);
+}
+
 int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		 struct ibv_send_wr *wr, tq_done *done, bool signal)
+		 struct ibv_send_wr *wr, tq_lane_done *done, bool signal)
 {
 	struct tq_posted *slot = tq_lane_slot(lane, lane->posted);
 	struct ibv_send_wr *bad;
@@ -110,10 +149,11 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		TQ_COUNT(net->stats, no_queue_slot);
 		return -EAGAIN;
 	}
-	slot->work.done = done;
-	slot->work.lane = lane;
-	slot->work.awaited = signal;
-	slot->work.covers = lane->unsignalled + 1;
+	slot->work.done = posted_done;
+	slot->lane = lane;
+	slot->done = done;
+	slot->awaited = signal;
+	slot->covers = lane->unsignalled + 1;
 	if (!signal)
 		signal = must_signal(net, lane) || (wr->send_flags & IBV_SEND_SIGNALED);
 	wr->wr_id = (uintptr_t)&slot->work;
@@ -138,15 +178,12 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	if (lane->outstanding > lane->depth / 2)
 		net->scq.look = true;
 	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
-	if (slot->work.awaited) {
-		lane->awaited++;
-		net->scq.awaited++;
-	}
+	if (slot->awaited)
+		tq_lane_await(net, lane, slot);
 	return 0;
 }
 
-struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
-			       void (*again)(struct tq_net *net, struct tq_posted *posted),
+struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
 			       const void *bytes, uint32_t len)
 {
 	struct tq_posted *slot = tq_lane_last(lane);
@@ -164,20 +201,43 @@ struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane,
 	return slot;
 }
 
-/* Is what is sent from this copy to be signalled? It is soon to be used again. */
-static bool wants_back(const struct tq_net *net, const struct tq_sg *copy)
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
+		 const struct tq_sg *sg, int nsg, unsigned flags, tq_lane_done *done)
 {
-	uint64_t bytes = tq_control_copy_bytes(net, copy);
+	struct ibv_sge sge[TQ_MAX_PIECES];
+	struct ibv_send_wr wr = {
+		.sg_list = sge,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags & TQ_DIRECT_INLINE ? IBV_SEND_INLINE : 0,
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+	int i;
+
+	assert(nsg <= TQ_MAX_PIECES);
+	for (i = 0; i < nsg; i++) {
+		if (!sg[i].len)
+			continue;
+		sge[wr.num_sge++] = (struct ibv_sge){
+			.addr = (uintptr_t)sg[i].addr,
+			.length = (uint32_t)sg[i].len,
+			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
+		};
+	}
+	return tq_lane_post(net, lane, link, &wr, done, !(flags & TQ_DIRECT_LAZY));
+}
+
+bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy)
+{
+	uint64_t bytes = tq_copy_bytes(net, copy);
 
 	return !bytes || net->copies_sent + bytes > (uint64_t)net->params->copy_pool / 4;
 }
 
 int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		      struct ibv_send_wr *wr, const struct tq_sg *copy,
-		      void (*again)(struct tq_net *net, struct tq_posted *posted),
+		      struct ibv_send_wr *wr, const struct tq_sg *copy, tq_lane_again *again,
 		      struct tq_posted **posted)
 {
-	bool back = wants_back(net, copy);
+	bool back = tq_lane_wants_back(net, copy);
 	int rc;
 
 	if (back)
@@ -189,7 +249,7 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		net->scq.look = true;
 	*posted = tq_lane_keep(net, lane, again, NULL, wr->sg_list->length);
 	(*posted)->copy = *copy;
-	net->copies_sent += tq_control_copy_bytes(net, copy);
+	net->copies_sent += tq_copy_bytes(net, copy);
 	return 0;
 }
 
@@ -217,14 +277,13 @@ void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
 	lane->qp = NULL;
 	lane->mute = false;
 	while (lane->outstanding) {
-		struct tq_work *work = &tq_lane_slot(lane, lane->posted - lane->outstanding)->work;
+		struct tq_posted *posted = tq_lane_slot(lane, lane->posted - lane->outstanding);
 
-		tq_lane_complete(net, lane, 1);
-		if (!work->awaited)
+		complete(net, lane, 1);
+		if (!posted->awaited)
 			continue;
-		lane->awaited--;
-		net->scq.awaited--;
-		work->done(net, work, &wc);
+		tq_lane_unawait(net, lane);
+		posted->done(net, posted, &wc);
 	}
 	lane->unsignalled = 0;
 }
@@ -243,127 +302,44 @@ int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link
 void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->awaited);
-	tq_lane_complete(net, lane, lane->outstanding);
+	complete(net, lane, lane->outstanding);
 	lane->unsignalled = 0;
 }
 
-/* ---- direct sends ---- */
+/* ---- the processes that a lane is usable towards ---- */
 
-/* Reports it and, as sends of a lane complete in order, those that were posted before it. */
-static void direct_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link)
 {
-	const struct tq_posted *last = (struct tq_posted *)work, *slot;
-	struct tq_lane *lane = work->lane;
-	int status = wc->status == IBV_WC_SUCCESS ? 0 : -EIO;
-
-	do {
-		slot = tq_lane_slot(lane, lane->reported++);
-		/* Looked for as the lane had failed, but complete before that. */
-		if (slot != last && slot->work.awaited) {
-			lane->awaited--;
-			net->scq.awaited--;
-		}
-		net->copies_sent -= slot->size;
-		/* A drain has none. */
-		if (slot->token)
-			tq_core_sent(net->core, slot->token, slot == last ? status : 0);
-	} while (slot != last);
-}
-
-/* What was posted last is reported by direct_done(). */
-static void to_report(struct tq_lane *lane, void *token, uint64_t size)
-{
-	struct tq_posted *slot = tq_lane_last(lane);
-
-	slot->token = token;
-	slot->size = size;
-	lane->unreported = slot->work.awaited ? 0 : lane->unreported + 1;
-}
-
-/* A drain: what is lazy before it is reported when that has ended. false: there is no room. */
-static bool report(struct tq_net *net, struct tq_lane *lane, uint32_t srqn)
-{
-	struct ibv_send_wr wr = {
-		.opcode = IBV_WR_RDMA_WRITE,
-		.qp_type.xrc.remote_srqn = srqn,
-	};
-
-	if (!lane->unreported)
-		return true;
-	if (tq_lane_post(net, lane, lane->user, &wr, direct_done, true))
-		return false;
-	to_report(lane, NULL, 0);
-	return true;
-}
-
-void tq_lane_report(struct tq_net *net, struct tq_lane *lane)
-{
-	/* With a full send queue there is a signalled send in it, and then this is tried again; in
-	 * the completion queue there is a slot for it. */
-	if (lane->user && !tq_link_has_failed(lane->user))
-		report(net, lane, lane->user->srqn[TQ_SMALL]);
-}
-
-void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane)
-{
-	/* What was delivered without a completion gets none from the failure, either. */
-	lane->mute = !report(net, lane, 0);
-	if (lane->kind != TQ_LANE_HOLD)
-		return;
-	for (uint32_t n = lane->reported; n != lane->posted; n++) {
-		struct tq_work *work = &tq_lane_slot(lane, n)->work;
-
-		if (work->awaited)
-			continue;
-		work->awaited = true;
-		lane->awaited++;
-		net->scq.awaited++;
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link)
+			return true;
 	}
+	return false;
 }
 
-int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
-		 const struct tq_sg *sg, int nsg, unsigned flags, tq_done *done)
+int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link)
 {
-	struct ibv_sge sge[TQ_MAX_PIECES];
-	struct ibv_send_wr wr = {
-		.sg_list = sge,
-		.opcode = IBV_WR_SEND,
-		.send_flags = flags & TQ_DIRECT_INLINE ? IBV_SEND_INLINE : 0,
-		.qp_type.xrc.remote_srqn = srqn,
-	};
-	int i;
+	if (tq_lane_confirmed(lane, link))
+		return 0;
+	if (lane->nconfirmed == lane->confirmed_room) {
+		uint32_t room = lane->confirmed_room ? 2 * lane->confirmed_room : 4;
+		void *more = realloc(lane->confirmed, room * sizeof(struct tq_link *));
 
-	assert(nsg <= TQ_MAX_PIECES);
-	for (i = 0; i < nsg; i++) {
-		if (!sg[i].len)
-			continue;
-		sge[wr.num_sge++] = (struct ibv_sge){
-			.addr = (uintptr_t)sg[i].addr,
-			.length = (uint32_t)sg[i].len,
-			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
-		};
+		if (!more)
+			return -ENOMEM;
+		lane->confirmed = more;
+		lane->confirmed_room = room;
 	}
-	return tq_lane_post(net, lane, link, &wr, done, !(flags & TQ_DIRECT_LAZY));
-}
-
-int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
-		   const struct tq_sg *sg, int nsg, unsigned flags, void *token)
-{
-	uint64_t size = 0;
-	int rc;
-
-	if (tq_link_has_failed(link))
-		return -EIO;
-	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {
-		if (wants_back(net, sg))
-			flags &= ~TQ_DIRECT_LAZY;
-		else
-			size = tq_control_copy_bytes(net, sg);
-	}
-	rc = tq_lane_send(net, lane, link, srqn, sg, nsg, flags, direct_done);
-	if (rc)
-		return rc;
-	net->copies_sent += size;
-	to_report(lane, token, size);
+	lane->confirmed[lane->nconfirmed++] = link;
 	return 0;
+}
+
+void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link)
+{
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link) {
+			lane->confirmed[i] = lane->confirmed[--lane->nconfirmed];
+			return;
+		}
+	}
 }

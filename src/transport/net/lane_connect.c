@@ -1,140 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lanes on demand: requests for them, their answers, and their end. */
-#include "net/connections.h"
+#include "net/lane_connect.h"
 
-#include <errno.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
-#define FIRST_BACKOFF (5 * TQ_MS)
-#define MAX_BACKOFF   (320 * TQ_MS)
-#define PASS_ON       (40 * TQ_MS) /* then another process is asked */
-
-static const char *const kind_names[TQ_LANE_KINDS] = {
-	[TQ_LANE_CONTROL] = "control",
-	[TQ_LANE_BULK] = "bulk",
-	[TQ_LANE_HOLD] = "hold",
-};
-
-const char *tq_lane_name(const struct tq_lane *lane)
-{
-	return kind_names[lane->kind];
-}
-
-/* ---- requests ---- */
-
-void tq_request_send(struct tq_net *net, struct tq_request *rq)
-{
-	struct tq_lane *lane = rq->lane;
-	struct tq_oob_req req = {
-		.hdr = tq_oob_hdr(net, rq->link, TQ_OOB_REQ, rq->txid),
-		.address = net->connections->address,
-		.kind = (uint8_t)lane->kind,
-		.mtu = lane->node->mtu,
-		.rd_atomic = tq_lane_rd_atomic(net),
-		.ini_qpn = tq_put32(lane->qp->qp_num),
-		.psn = tq_put32(lane->psn),
-		.tgt_qpn = tq_put32(lane->state == TQ_LANE_READY ? lane->tgt_qpn : 0),
-	};
-	uint64_t now = tq_now();
-
-	tq_oob_send(net, rq->link, &req, sizeof(req));
-	if (rq->sent) {
-		TQ_COUNT(net->stats, connect_retries);
-		rq->backoff = rq->backoff < MAX_BACKOFF / 2 ? 2 * rq->backoff : MAX_BACKOFF;
-	} else {
-		rq->sent = true;
-		rq->heard = now;
-		rq->backoff = FIRST_BACKOFF;
-	}
-	rq->due = now + rq->backoff;
-	if (rq->due < net->connections->due)
-		net->connections->due = rq->due;
-}
-
-/* Sends those that can go now: the first, which has the TGT QP made; the others when it is there.
- */
-static void requests_go(struct tq_net *net, struct tq_lane *lane)
-{
-	struct tq_request *rq;
-
-	DL_FOREACH(lane->requests, rq) {
-		if (!rq->sent)
-			tq_request_send(net, rq);
-		if (lane->state != TQ_LANE_READY)
-			break;
-	}
-}
-
-/*
- * The first one's process doesn't make the TGT QP, or not yet: those of the others don't wait for
- * it. Should it still do so, its answer is to a request that isn't there any more. (Hold lanes are
- * for speed alone.)
- */
-static bool pass_on(struct tq_net *net, struct tq_request *rq)
-{
-	struct tq_lane *lane = rq->lane;
-
-	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !rq->next)
-		return false;
-	HASH_DEL(net->connections->requests, rq);
-	rq->txid = ++net->connections->txid;
-	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
-	rq->sent = false;
-	rq->silent += tq_now() - rq->heard;
-	DL_DELETE(lane->requests, rq);
-	DL_APPEND(lane->requests, rq);
-	requests_go(net, lane);
-	return true;
-}
-
-void tq_request_again(struct tq_net *net, struct tq_request *rq)
-{
-	if (rq->backoff < PASS_ON || !pass_on(net, rq))
-		tq_request_send(net, rq);
-}
-
-static int request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
-{
-	struct tq_request *rq = calloc(1, sizeof(*rq));
-
-	if (!rq)
-		return -ENOMEM;
-	rq->txid = ++net->connections->txid;
-	rq->link = link;
-	rq->lane = lane;
-	link->contact->asked[lane->kind] = rq;
-	DL_APPEND(lane->requests, rq);
-	net->nrequests++;
-	TQ_LEVEL(net->stats, connect_requests, 1);
-	HASH_ADD(hh, net->connections->requests, txid, sizeof(rq->txid), rq);
-	requests_go(net, lane);
-	return 0;
-}
-
-static void request_free(struct tq_net *net, struct tq_request *rq)
-{
-	rq->link->contact->asked[rq->lane->kind] = NULL;
-	DL_DELETE(rq->lane->requests, rq);
-	net->nrequests--;
-	TQ_LEVEL(net->stats, connect_requests, -1);
-	HASH_DEL(net->connections->requests, rq);
-	free(rq);
-}
-
-void tq_requests_drop(struct tq_net *net, struct tq_link *link)
-{
-	for (int kind = 0; kind < TQ_LANE_KINDS; kind++) {
-		struct tq_request *rq = link->contact->asked[kind];
-		struct tq_lane *lane;
-
-		if (!rq)
-			continue;
-		lane = rq->lane;
-		request_free(net, rq);
-		requests_go(net, lane); /* the next one may have become the first */
-	}
-}
+#include "net/contact.h"
+#include "net/lane_direct.h"
+#include "net/lane_qp.h"
+#include "net/link_fail.h"
+#include "net/node.h"
+#include "net/request.h"
 
 /* ---- lanes end ---- */
 
@@ -143,7 +19,7 @@ static void want_hold(struct tq_net *net, struct tq_link *link)
 	if (link->contact->wants_hold)
 		return;
 	link->contact->wants_hold = true;
-	link->contact->next_hold = net->connections->wants_hold;
+	link->contact->wants_hold_next = net->connections->wants_hold;
 	net->connections->wants_hold = link;
 }
 
@@ -168,11 +44,11 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 	lane->nconfirmed = 0;
 	tq_lane_await_all(net, lane);
 	tq_lane_stop(net, lane);
-	DL_APPEND(net->connections->failed, lane);
+	DL_APPEND(net->connections->flushing, lane);
 	while ((rq = lane->requests)) {
 		struct tq_link *link = rq->link;
 
-		request_free(net, rq);
+		tq_request_free(net, rq);
 		if (lane->kind != TQ_LANE_HOLD) {
 			tq_lane_request(net, link, lane->kind);
 		} else {
@@ -180,6 +56,51 @@ void tq_lane_retire(struct tq_net *net, struct tq_lane *lane)
 			net->connections->hold_freed = true;
 		}
 	}
+}
+
+void tq_lane_retire_all(struct tq_net *net, struct tq_node *node)
+{
+	struct tq_lane *lane, *tmp;
+
+	if (node->control)
+		tq_lane_retire(net, node->control);
+	if (node->bulk)
+		tq_lane_retire(net, node->bulk);
+	DL_FOREACH_SAFE(node->hold, lane, tmp)
+		tq_lane_retire(net, lane);
+}
+
+static void flushed_free(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_node *node = lane->node;
+
+	DL_DELETE(net->connections->flushing, lane);
+	tq_lane_destroy(net, lane);
+	tq_node_put(net, node);
+}
+
+int tq_lanes_free_flushed(struct tq_net *net)
+{
+	struct tq_lane *lane, *tmp;
+	int n = 0;
+
+	DL_FOREACH_SAFE(net->connections->flushing, lane, tmp) {
+		if (lane->mute)
+			tq_lane_flush(net, lane);
+		if (lane->awaited || lane->taken)
+			continue;
+		flushed_free(net, lane);
+		n++;
+	}
+	return n;
+}
+
+void tq_lanes_free_all(struct tq_net *net)
+{
+	struct tq_lane *lane, *next;
+
+	DL_FOREACH_SAFE(net->connections->flushing, lane, next)
+		flushed_free(net, lane);
 }
 
 /* ---- asking for lanes ---- */
@@ -231,7 +152,7 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 
 static void ask(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
-	if (request_new(net, lane, link))
+	if (tq_request_new(net, lane, link))
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
 			     tq_link_name(link));
 }
@@ -299,134 +220,19 @@ void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane)
 		net->connections->hold_freed = true;
 }
 
-/* ---- answers ---- */
-
-static bool is_credit(tq_le32 n)
+int tq_lanes_report_hold(struct tq_net *net)
 {
-	return tq_get32(n) > 0 && tq_get32(n) <= TQ_CREDITS_MAX;
-}
+	struct tq_link *link = net->connections->wants_hold, *next;
+	int n = 0;
 
-static bool terms_are_sane(const struct tq_oob_rep *rep)
-{
-	return !(tq_get32(rep->srqn[TQ_SMALL]) >> 24) && !(tq_get32(rep->srqn[TQ_LARGE]) >> 24) &&
-	       tq_get32(rep->size[TQ_SMALL]) >= TQ_MSG_MAX &&
-	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) &&
-	       is_credit(rep->credits[TQ_SMALL]) && is_credit(rep->credits[TQ_LARGE]) &&
-	       tq_get32(rep->conn);
-}
-
-static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		      const struct tq_oob_rep *rep)
-{
-	if (tq_lane_confirm(lane, link)) {
-		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
-			     tq_link_name(link));
-		return;
+	net->connections->hold_freed = false;
+	net->connections->wants_hold = NULL; /* who finds none again joins the new list */
+	for (; link; link = next, n++) {
+		next = link->contact->wants_hold_next;
+		link->contact->wants_hold_next = NULL;
+		link->contact->wants_hold = false;
+		if (!tq_link_has_failed(link) && link->peer)
+			tq_core_lane_ready(net->core, link->peer);
 	}
-	if (lane->kind == TQ_LANE_HOLD) {
-		tq_core_lane_ready(net->core, link->peer);
-		return;
-	}
-	link->ready[lane->kind] = lane;
-	if (lane->kind != TQ_LANE_CONTROL)
-		return;
-	/* A lane that was made anew doesn't change the terms. */
-	for (int c = 0; c < TQ_CLASSES && !tq_link_is_connected(link); c++) {
-		link->srqn[c] = tq_get32(rep->srqn[c]);
-		link->size[c] = tq_get32(rep->size[c]);
-		link->credits[c] = tq_get32(rep->credits[c]);
-	}
-	link->conn = tq_get32(rep->conn);
-	tq_link_up(net, link, TQ_HERE);
-	tq_control_connected(net, link);
-}
-
-static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_oob_rep *rep)
-{
-	struct tq_lane *lane = rq->lane;
-	struct tq_link *link = rq->link;
-	uint32_t tgt_qpn = tq_get32(rep->tgt_qpn);
-	int error;
-
-	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
-	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
-	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
-		tq_link_fail(net, link, TQ_FAIL_KNOWN,
-			     "%s gave an answer to a connection request that makes no sense.",
-			     tq_link_name(link));
-		return;
-	}
-	if (lane->state == TQ_LANE_CONNECTING) {
-		error = tq_lane_connect(net, lane, tgt_qpn, rep->rd_atomic);
-		if (error) {
-			tq_link_fail(net, link, TQ_FAIL_KNOWN,
-				     "The %s connection to %s can't be made: %s.",
-				     tq_lane_name(lane), tq_link_name(link), strerror(-error));
-			tq_lane_retire(net, lane);
-			return;
-		}
-	}
-	request_free(net, rq);
-	requests_go(net, lane);
-	confirmed(net, lane, link, rep);
-}
-
-static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
-{
-	struct tq_link *link = rq->link;
-	struct tq_lane *lane = rq->lane;
-
-	if (lane->kind == TQ_LANE_BULK && tq_is_limit(error)) {
-		link->contact->no_bulk = true;
-		tq_log(net->job, TQ_LOG_WARN,
-		       "Large messages to %s share the control connection, which is slower: %s (a "
-		       "limit of its adapter, or of the memory that it may lock).",
-		       tq_link_name(link), strerror(error));
-		request_free(net, rq);
-		requests_go(net, lane); /* the next one may have become the first */
-		return;
-	}
-	if (lane->kind != TQ_LANE_HOLD) {
-		tq_link_fail(
-			net, link, TQ_FAIL_KNOWN,
-			"%s can't take part in a %s connection: %s (a limit of its adapter, or "
-			"of the memory that it may lock).",
-			tq_link_name(link), tq_lane_name(lane), strerror(error));
-		return;
-	}
-	link->contact->no_hold = true;
-	tq_log(net->job, TQ_LOG_WARN,
-	       "%s takes no more connections on which messages can wait: %s.", tq_link_name(link),
-	       strerror(error));
-	tq_requests_drop(net, link);
-}
-
-void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
-{
-	uint64_t txid = tq_get64(rep->hdr.txid);
-	struct tq_request *rq;
-
-	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
-	if (!rq || !rq->sent || tq_link_has_failed(rq->link) ||
-	    rq->link->nonce != tq_get64(rep->hdr.from))
-		return; /* a late one, to a link that has failed, or to what was not asked yet */
-	rq->heard = tq_now();
-	rq->silent = 0;
-	switch ((enum tq_oob_status)rep->hdr.status) {
-	case TQ_OOB_OK:
-		reply_ok(net, rq, rep);
-		return;
-	case TQ_OOB_WAIT:
-		return;
-	case TQ_OOB_GONE:
-		/* A TGT QP goes with the last process that has it open, so those that had confirmed
-		 * it have ended. */
-		if (rq->lane->state == TQ_LANE_READY)
-			tq_lane_fail(net, rq->lane, NULL, "its end at that node is gone");
-		return;
-	case TQ_OOB_ERROR:
-		reply_error(net, rq, (int)tq_get32(rep->error));
-		return;
-	}
-	TQ_COUNT(net->stats, dropped);
+	return n;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The INI QP of a lane: its states, and who has confirmed it. */
-#include "net/connections.h"
+#include "net/lane_qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/random.h"
+#include "net/node.h"
 
 #define RNR_RETRY_FOREVER 7
 
@@ -23,7 +25,7 @@ static const struct tq_states states = {"lane", state_names, next_states};
 
 static void set_state(struct tq_net *net, struct tq_lane *lane, enum tq_lane_state to)
 {
-	tq_states_change(&states, net->core->trace, lane, lane->state, to);
+	tq_states_change(&states, net->trace, lane, lane->state, to);
 	lane->state = to;
 }
 
@@ -169,40 +171,4 @@ void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 	free(lane->bytes);
 	free(lane->ring);
 	free(lane);
-}
-
-bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link)
-{
-	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
-		if (lane->confirmed[i] == link)
-			return true;
-	}
-	return false;
-}
-
-int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link)
-{
-	if (tq_lane_confirmed(lane, link))
-		return 0;
-	if (lane->nconfirmed == lane->confirmed_room) {
-		uint32_t room = lane->confirmed_room ? 2 * lane->confirmed_room : 4;
-		void *more = realloc(lane->confirmed, room * sizeof(struct tq_link *));
-
-		if (!more)
-			return -ENOMEM;
-		lane->confirmed = more;
-		lane->confirmed_room = room;
-	}
-	lane->confirmed[lane->nconfirmed++] = link;
-	return 0;
-}
-
-void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link)
-{
-	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
-		if (lane->confirmed[i] == link) {
-			lane->confirmed[i] = lane->confirmed[--lane->nconfirmed];
-			return;
-		}
-	}
 }

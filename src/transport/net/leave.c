@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Leaving: goodbyes, the promises that answer them, and processes that are gone. */
-#include "net/connections.h"
+#include "net/leave.h"
+
+#include "base/clock.h"
+#include "net/contact.h"
+#include "net/link.h"
+#include "net/link_fail.h"
+#include "net/oob.h"
 
 #define BYE_INTERVAL (20 * TQ_MS)
 #define BYE_LIMIT    (250 * TQ_MS)
@@ -34,19 +40,9 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *h)
 	link->contact->owed_ack = true;
 }
 
-/* The HCA ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_link_waits(const struct tq_link *link)
 {
-	const struct tq_pair *pair;
-	const struct tq_send_req *s;
-
-	for (pair = link->peer ? link->peer->pairs : NULL; pair; pair = pair->pnext) {
-		DL_FOREACH2(pair->send_reqs, s, pnext) {
-			if (s->state != TQ_SEND_REQ_DIRECT && s->state != TQ_SEND_REQ_WRITING)
-				return true;
-		}
-	}
-	return false;
+	return link->peer && tq_core_awaits_answer(link->peer);
 }
 
 static const char not_received[] = "it has closed and not received what was sent to it";

@@ -3,10 +3,10 @@
 #ifndef TQ_NET_LOCALITY_H
 #define TQ_NET_LOCALITY_H
 
-#include "net/net.h"
+#include "net/verbs.h"
 
-/* The distance between the device's NUMA node and the nearest one of this process, as the firmware
- * tells it (10: the same); where nothing is known, 10 too. */
+/* Returns the distance between the device's NUMA node and the nearest one of this process, as the
+ * firmware gives it (10: both are one node). Where nothing is known, returns 10, too. */
 int tq_locality(const struct ibv_device *device);
 
 #endif

@@ -3,7 +3,7 @@
  * Memory of the endpoint: user buffers through the caller's cache, or directly; the library's own;
  * and the sink behind each receive. (The pool of copies is in copy.c.)
  */
-#include "net/net.h"
+#include "net/mem.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,8 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/log.h"
-#include "net/mem.h"
+#include "net/objects.h"
 
 #define READ   IBV_ACCESS_REMOTE_READ
 #define ACCESS (READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -38,8 +37,8 @@ static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
 	reg->rkey = mr->rkey;
 }
 
-/* The verbs' rights for those that tq_mr_expose() gives. Verbs want the local right with each
- * remote one that changes memory (ibv_reg_mr(3)). */
+/* Returns the verbs' rights for those that tq_mr_expose() gives. Verbs want the local right with
+ * each remote one that changes memory (ibv_reg_mr(3)). */
 static int rights(const struct tq_net *net, unsigned access)
 {
 	int r = 0;
@@ -346,7 +345,6 @@ static void all_open(struct tq_net *net)
 int tq_mem_open(struct tq_net *net)
 {
 	struct tq_mem *mem = calloc(1, sizeof(*mem));
-	int rc;
 
 	if (!mem)
 		return -ENOMEM;
@@ -354,14 +352,7 @@ int tq_mem_open(struct tq_net *net)
 	if (net->dev.odp)
 		all_open(net);
 	sink_open(net);
-	rc = tq_copies_open(net);
-	if (rc) {
-		tq_log(net->job, TQ_LOG_ERROR,
-		       "no memory can be registered for copies of short messages: %s%s",
-		       strerror(-rc), tq_limit_hint(rc));
-		tq_mem_close(net);
-	}
-	return rc;
+	return 0;
 }
 
 void tq_mem_close(struct tq_net *net)
@@ -369,7 +360,6 @@ void tq_mem_close(struct tq_net *net)
 	struct tq_mem *mem = net->mem;
 	struct tq_mr *mr, *next;
 
-	tq_copies_close(net);
 	assert(!mem->own);
 	LL_FOREACH_SAFE(mem->abandoned, mr, next)
 		tq_mr_deregister(mr);

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What mem.c and copy.c share. */
+/*
+ * Memory for the HCA: registrations of user buffers, through the caller's cache or directly; the
+ * library's own memory; and the sink behind each receive.
+ */
 #ifndef TQ_NET_MEM_H
 #define TQ_NET_MEM_H
 
-#include "net/net.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/verbs.h"
+#include "proto/net_ops.h"
+
+struct tq_net;
+struct tq_mr;
 
 #define TQ_PAGE 4096u
-
-/* Sizes of copies: 2^8 to 2^30 bytes, and room for a header. */
-#define TQ_COPY_MIN_BITS 8
-#define TQ_COPY_CLASSES  23
-
-struct tq_slab;
 
 /* Memory of the library's own. */
 struct tq_own {
@@ -26,22 +31,36 @@ struct tq_mem {
 	 * that may only be read. */
 	struct ibv_mr *all[2];
 	struct tq_reg all_reg[2];
-	struct tq_own *own;
+	struct tq_own *own;      /* list */
 	struct tq_mr *abandoned; /* list */
 	_Atomic bool full;       /* a registration has failed for lack of memory */
 	bool warned;             /* that this makes messages slow */
 	struct ibv_mr *sink;
 	void *trash; /* NULL: the sink is a null MR */
 	size_t trash_len;
-
-	/* copy.c */
-	struct tq_slab *slabs[TQ_COPY_CLASSES]; /* of each size; those with a free buffer first */
-	uint64_t copies;                        /* bytes of all slabs */
-	uint32_t skip; /* a registration failed: so many more slabs aren't even tried */
 };
 
-/* -ENOMEM: the first slab can't be registered. */
-int tq_copies_open(struct tq_net *net);
-void tq_copies_close(struct tq_net *net);
+int tq_mem_open(struct tq_net *net);
+void tq_mem_close(struct tq_net *net);
+
+/* Registers a user's buffer, from the cache if there is one. NULL: it can't be registered. */
+struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie);
+void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie);
+/* Registers memory of the caller's: tq_mr_register() and tq_mr_expose() of an endpoint; access:
+ * TQ_ACCESS_*. Needs no lock, and neither do the tq_mr_*() functions: a cache calls them, with
+ * locks of its own. */
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+/* Returns the registration, for a piece of memory; NULL for NULL. */
+struct tq_reg *tq_mem_reg_of(struct tq_mr *mr);
+/* Leaves a registration to tq_mem_close(). */
+void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr);
+
+/* Maps memory for the library itself, registered. NULL: errno says why not. */
+void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg);
+void tq_mem_free(struct tq_net *net, void *addr);
+
+/* Fills in the SGE at the end of each receive; its length is what the sink takes at most. Returns
+ * false if there is no sink. */
+bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge);
 
 #endif

@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The network as the protocol sees it, and its life. */
-#include "net/connections.h"
+#include "net/net_ops.h"
 
-/* Eager messages may be switched off, pieces not. */
-#define PIECE_MIN 1024u
+#include "net/bank.h"
+#include "net/control.h"
+#include "net/copy.h"
+#include "net/lane_connect.h"
+#include "net/lane_direct.h"
+#include "net/link_fail.h"
+#include "net/mem.h"
+#include "net/rdma.h"
+#include "net/srq.h"
 
-/* Rounds of work between two looks at the adapter's events, which are a system call. */
-#define LOOK_AT_DEVICE 256
-
-/* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
-#define MESSAGE_MAX (1u << 30)
-
-static int net_control(void *net, struct tq_peer *peer, const void *msg, uint32_t len,
+static int net_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags)
 {
-	return tq_control_send(net, peer->link, msg, len, flags);
+	return tq_control_send(net, link, msg, len, flags);
 }
 
-static void *net_eager_buf(void *net, struct tq_peer *peer, uint32_t len)
+static void *net_eager_buf(void *net, struct tq_link *link, uint32_t len)
 {
-	return tq_control_buf(net, peer->link, len);
+	return tq_control_buf(net, link, len);
 }
 
-static int net_eager_send(void *net, struct tq_peer *peer, void *buf, uint32_t len, unsigned flags)
+static int net_eager_send(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags)
 {
-	return tq_control_buf_send(net, peer->link, buf, len, flags);
+	return tq_control_buf_send(net, link, buf, len, flags);
 }
 
-static bool net_data_ready(void *net, struct tq_peer *peer)
+static bool net_data_ready(void *net, struct tq_link *link)
 {
-	return tq_control_data_ready(net, peer->link);
+	return tq_control_data_ready(net, link);
+}
+
+static bool net_control_moves(void *net, struct tq_link *link)
+{
+	(void)net;
+	return tq_control_moves(link);
 }
 
 static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
@@ -39,17 +45,17 @@ static bool net_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 
 static bool net_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 {
-	return tq_control_piece_get(net, len, sg);
+	return tq_copy_get_piece(net, len, sg);
 }
 
 static void net_copy_put(void *net, struct tq_sg *sg)
 {
-	tq_control_copy_put(net, sg);
+	tq_copy_put(net, sg);
 }
 
-static struct tq_lane *net_lane_get(void *net, struct tq_peer *peer)
+static struct tq_lane *net_lane_get(void *net, struct tq_link *link)
 {
-	return tq_lane_hold_get(net, peer->link);
+	return tq_lane_hold_get(net, link);
 }
 
 static void net_lane_put(void *net, struct tq_lane *lane)
@@ -57,30 +63,30 @@ static void net_lane_put(void *net, struct tq_lane *lane)
 	tq_lane_hold_put(net, lane);
 }
 
-static int net_direct(void *net, struct tq_peer *peer, struct tq_lane *lane, uint32_t srqn,
+static int net_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		      const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	if (flags & TQ_DIRECT_BULK)
-		return tq_rdma_direct(net, peer->link, srqn, sg, nsg, flags, token);
-	return tq_lane_direct(net, peer->link, lane, srqn, sg, nsg, flags, token);
+		return tq_rdma_direct(net, link, srqn, sg, nsg, flags, token);
+	return tq_lane_direct(net, link, lane, srqn, sg, nsg, flags, token);
 }
 
-static int net_read(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg, uint64_t addr,
+static int net_read(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
+	return tq_rdma_start(net, link, IBV_WR_RDMA_READ, sg, nsg, addr, rkey, token);
 }
 
-static int net_write(void *net, struct tq_peer *peer, const struct tq_sg *sg, int nsg,
+static int net_write(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token)
 {
-	return tq_rdma_start(net, peer->link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
+	return tq_rdma_start(net, link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
-static int net_atomic(void *net, struct tq_peer *peer, const struct tq_atomic *atomic,
+static int net_atomic(void *net, struct tq_link *link, const struct tq_atomic *atomic,
 		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token)
 {
-	return tq_rdma_atomic(net, peer->link, atomic, sg, addr, rkey, token);
+	return tq_rdma_atomic(net, link, atomic, sg, addr, rkey, token);
 }
 
 static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
@@ -110,7 +116,7 @@ static void net_unreg(void *net, struct tq_reg *reg, void *cookie)
 
 static void net_bounce_put(void *net, struct tq_bounce *bounce)
 {
-	tq_control_bounce_put(net, bounce);
+	tq_bank_bounce_put(net, bounce);
 }
 
 static void net_backpressure(void *net, bool stop)
@@ -123,9 +129,9 @@ static void net_report(void *net, struct tq_lane *lane)
 	tq_lane_report(net, lane);
 }
 
-static void net_peer_fail(void *net, struct tq_peer *peer, const char *why)
+static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 {
-	tq_link_fail(net, peer->link, TQ_FAIL_GIVEN_UP, "%s", why);
+	tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "%s", why);
 }
 
 const struct tq_net_ops tq_net_ops = {
@@ -133,6 +139,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
+	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
 	.reserve_get = net_reserve_get,
 	.copy_put = net_copy_put,
@@ -152,110 +159,3 @@ const struct tq_net_ops tq_net_ops = {
 	.bounce_put = net_bounce_put,
 	.backpressure = net_backpressure,
 };
-
-static uint32_t least(int64_t a, int64_t b)
-{
-	return (uint32_t)(a < b ? a : b);
-}
-
-static uint32_t most(int64_t a, int64_t b)
-{
-	return (uint32_t)(a > b ? a : b);
-}
-
-static uint32_t pieces(const struct tq_params *params, int64_t most)
-{
-	uint32_t n = least(least(params->pieces, TQ_MAX_PIECES), most);
-
-	return n > 1 ? n : 1;
-}
-
-/* What doesn't depend on memory; max_direct is the sink's. */
-static int limits_open(struct tq_net *net)
-{
-	const struct ibv_device_attr *attr = &net->dev.attr;
-	const struct tq_params *params = net->params;
-	struct tq_net_limits *l = &net->limits;
-
-	l->max_inline = net->dev.max_inline;
-	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
-	/* Whatever the protocol: a peer may have another one. */
-	l->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
-	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
-	l->max_sge = pieces(params, attr->max_sge);
-	/* Of an XRC read as of any. Not every driver fills it in. */
-	l->max_sge_rd = least(l->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
-	/* A receive has the sink as well. */
-	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
-	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
-	l->has_atomics = attr->atomic_cap != IBV_ATOMIC_NONE;
-	return 0;
-}
-
-/* In order of opening. */
-static const struct {
-	int (*open)(struct tq_net *net);
-	void (*close)(struct tq_net *net);
-} parts[] = {
-	{tq_device_open, tq_device_close},
-	{limits_open, NULL},
-	{tq_xrcd_open, tq_xrcd_close},
-	{tq_cqs_open, tq_cqs_close},
-	{tq_mem_open, tq_mem_close},
-	{tq_srqs_open, tq_srqs_close},
-	{tq_control_open, tq_control_close},
-	{tq_rdma_open, tq_rdma_close},
-	{tq_connections_open, tq_connections_close},
-};
-
-static void close_first(struct tq_net *net, size_t n)
-{
-	while (n-- > 0)
-		if (parts[n].close)
-			parts[n].close(net);
-}
-
-int tq_net_open(struct tq_net *net)
-{
-	size_t i;
-	int rc;
-
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		rc = parts[i].open(net);
-		if (rc) {
-			close_first(net, i);
-			return rc;
-		}
-	}
-	return 0;
-}
-
-void tq_net_close(struct tq_net *net)
-{
-	close_first(net, sizeof(parts) / sizeof(parts[0]));
-}
-
-int tq_net_work(struct tq_net *net)
-{
-	uint64_t next;
-	int events;
-
-	if (++net->works % LOOK_AT_DEVICE == 0)
-		tq_device_events(net);
-	if (net->broken_reason && !net->broken_handled)
-		tq_conn_break(net);
-	events = net->rcq.drained ? tq_srqs_poll(net) : 0;
-	events += tq_control_poll(net);
-	events += tq_rdma_poll(net);
-	if (net->putting)
-		events += tq_put_poll(net);
-	events += tq_connections_poll(net, &next);
-	return events;
-}
-
-int tq_net_poll(struct tq_net *net, int budget)
-{
-	int events = tq_cq_poll(net, budget);
-
-	return events + tq_net_work(net);
-}

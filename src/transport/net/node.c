@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Nodes: what the lanes and links to an HCA's port share. */
-#include "net/connections.h"
+#include "net/node.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/clock.h"
+#include "net/address.h"
+#include "net/objects.h"
 
 /* How often an address that could not be resolved is tried again. */
 #define AH_INTERVAL (1000 * TQ_MS)
@@ -52,16 +56,4 @@ struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node)
 	node->ah_error = node->ah ? 0 : errno;
 	node->ah_due = tq_now() + AH_INTERVAL;
 	return node->ah;
-}
-
-void tq_node_retire_lanes(struct tq_net *net, struct tq_node *node)
-{
-	struct tq_lane *lane, *tmp;
-
-	if (node->control)
-		tq_lane_retire(net, node->control);
-	if (node->bulk)
-		tq_lane_retire(net, node->bulk);
-	DL_FOREACH_SAFE(node->hold, lane, tmp)
-		tq_lane_retire(net, lane);
 }

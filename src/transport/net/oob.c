@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/oob.h"
-#include "net/connections.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/random.h"
+#include "net/mem.h"
+#include "net/node.h"
 
 /* A job's processes may all ask one of them at once; what overflows is asked again. */
 #define RECVS 256
@@ -24,21 +27,12 @@ struct tq_oob {
 	struct ibv_qp *qp;
 	uint32_t qkey;
 	uint64_t nonce;
+	tq_oob_handler *handler;
 	uint8_t *memory; /* of all of them */
 	struct tq_reg reg;
 	struct datagram recvs[RECVS], sends[SENDS], *free;
 	uint32_t nrecvs, nsends;
 };
-
-uint64_t tq_random(void)
-{
-	uint64_t r = 0;
-
-	/* 8 bytes are never cut short, and the kernel's pool is long ready when a job starts. */
-	while (getrandom(&r, sizeof(r), 0) != sizeof(r))
-		;
-	return r;
-}
 
 static bool known_length(uint8_t type, uint32_t len)
 {
@@ -69,32 +63,12 @@ static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *h, uint3
 
 static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 {
-	const struct tq_oob_hdr *h = (const void *)bytes;
+	const struct tq_oob_hdr *datagram = (const void *)bytes;
 
-	if (!is_valid(net->oob, h, len)) {
+	if (is_valid(net->oob, datagram, len))
+		net->oob->handler(net, datagram);
+	else
 		TQ_COUNT(net->stats, dropped);
-		return;
-	}
-	switch ((enum tq_oob_type)h->type) {
-	case TQ_OOB_REQ:
-		tq_on_request(net, (const void *)bytes);
-		break;
-	case TQ_OOB_REP:
-		tq_on_reply(net, (const void *)bytes);
-		break;
-	case TQ_OOB_BYE:
-	case TQ_OOB_BYE_ACK:
-		tq_on_bye(net, h);
-		break;
-	case TQ_OOB_CUT:
-	case TQ_OOB_CUT_ACK:
-		tq_on_cut(net, h);
-		break;
-	case TQ_OOB_ASK:
-	case TQ_OOB_TOLD:
-		tq_on_fate(net, h);
-		break;
-	}
 }
 
 static int post_recv(struct tq_oob *oob, struct datagram *d)
@@ -245,7 +219,7 @@ static uint32_t depth_of(const struct tq_net *net, uint32_t wanted, const struct
 	return wanted < most ? wanted : most;
 }
 
-int tq_oob_open(struct tq_net *net, uint64_t nonce)
+int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 {
 	struct tq_oob *oob = calloc(1, sizeof(*oob));
 	int error = -ENOMEM;
@@ -254,6 +228,7 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce)
 	if (!oob)
 		return -ENOMEM;
 	oob->nonce = nonce;
+	oob->handler = handler;
 	oob->qkey = (uint32_t)tq_random() & 0x7fffffff; /* the highest bit means "the QP's own" */
 	oob->nrecvs = depth_of(net, RECVS, &net->rcq);
 	oob->nsends = depth_of(net, SENDS, &net->scq);

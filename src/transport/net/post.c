@@ -4,91 +4,17 @@
  * for those that neither go inline nor have a copy. What was posted on a lane that is made anew
  * goes back to control.c, and is posted again from there. What credits are for is said in credit.c.
  */
+#include "net/post.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "net/control.h"
-
-/* Buffers in the reserves. */
-#define MSGS   64u
-#define PIECES 4u
-
-/* ---- the reserves ---- */
-
-static int reserve_open(struct tq_net *net, struct tq_reserve *reserve, uint32_t size, uint32_t n)
-{
-	void **buf;
-
-	size = (size + 63) & ~63u;
-	reserve->mem = tq_mem_alloc(net, (size_t)size * n, &reserve->reg);
-	if (!reserve->mem)
-		return -ENOMEM;
-	while (n-- > 0) {
-		buf = (void **)((char *)reserve->mem + (size_t)size * n);
-		*buf = reserve->free;
-		reserve->free = buf;
-	}
-	return 0;
-}
-
-static void reserve_close(struct tq_net *net, struct tq_reserve *reserve)
-{
-	if (reserve->mem)
-		tq_mem_free(net, reserve->mem);
-}
-
-static bool reserve_get(struct tq_reserve *reserve, uint32_t len, struct tq_sg *sg)
-{
-	if (!reserve->free)
-		return false;
-	*sg = (struct tq_sg){.addr = reserve->free, .len = len, .reg = &reserve->reg};
-	reserve->free = *(void **)sg->addr;
-	return true;
-}
-
-static void reserve_put(struct tq_reserve *reserve, struct tq_sg *sg)
-{
-	*(void **)sg->addr = reserve->free;
-	reserve->free = sg->addr;
-}
-
-int tq_posts_open(struct tq_net *net)
-{
-	struct tq_control *control = net->control;
-	int rc = 0;
-
-	if (net->limits.max_inline < TQ_MSG_MAX)
-		rc = reserve_open(net, &control->msgs, TQ_MSG_MAX, MSGS);
-	if (!rc)
-		rc = reserve_open(net, &control->pieces, tq_piece_max(net), PIECES);
-	return rc;
-}
-
-void tq_posts_close(struct tq_net *net)
-{
-	reserve_close(net, &net->control->pieces);
-	reserve_close(net, &net->control->msgs);
-}
-
-void tq_control_copy_put(struct tq_net *net, struct tq_sg *copy)
-{
-	struct tq_control *control = net->control;
-
-	if (copy->reg == &control->msgs.reg)
-		reserve_put(&control->msgs, copy);
-	else if (copy->reg == &control->pieces.reg)
-		reserve_put(&control->pieces, copy);
-	else
-		tq_copy_put(net, copy);
-}
-
-bool tq_control_piece_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
-{
-	return len <= tq_piece_max(net) && reserve_get(&net->control->pieces, (uint32_t)len, sg);
-}
-
-/* ---- posting ---- */
+#include "net/backlog.h"
+#include "net/copy.h"
+#include "net/lane.h"
+#include "net/lane_connect.h"
+#include "net/link_fail.h"
 
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
@@ -105,35 +31,19 @@ struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t
 	if (tq_link_has_failed(link) || link->backlog)
 		return NULL;
 	lane = tq_post_lane(net, link);
-	return lane && link->credits[tq_class_of(link, len)] && lane->outstanding < lane->depth
+	return lane && link->credits[tq_post_class(link, len)] && lane->outstanding < lane->depth
 		       ? lane
 		       : NULL;
 }
 
-uint64_t tq_control_copy_bytes(const struct tq_net *net, const struct tq_sg *copy)
-{
-	const struct tq_control *control = net->control;
-
-	if (copy->reg == &control->msgs.reg || copy->reg == &control->pieces.reg)
-		return 0;
-	return tq_copy_bytes(copy);
-}
-
-bool tq_posts_dry(const struct tq_net *net)
-{
-	const struct tq_control *control = net->control;
-
-	return !control->pieces.free || (control->msgs.mem && !control->msgs.free);
-}
-
 static void inline_again(struct tq_net *net, struct tq_posted *posted)
 {
-	tq_control_again(net, posted, NULL);
+	tq_backlog_again(net, posted, NULL);
 }
 
 static void copy_again(struct tq_net *net, struct tq_posted *posted)
 {
-	if (tq_control_again(net, posted, &posted->copy))
+	if (tq_backlog_again(net, posted, &posted->copy))
 		tq_lane_take_copy(net, posted);
 }
 
@@ -185,16 +95,15 @@ static int post_copy(struct tq_net *net, struct tq_link *link, struct tq_lane *l
 static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, const void *msg,
 		    uint32_t len, int cls, unsigned flags)
 {
-	struct tq_control *control = net->control;
 	struct tq_sg copy;
 	int rc;
 
-	if (!reserve_get(&control->msgs, len, &copy))
+	if (!tq_copy_get_msg(net, len, &copy))
 		return -EAGAIN;
 	memcpy(copy.addr, msg, len);
 	rc = post_copy(net, link, lane, &copy, len, cls, flags);
 	if (rc)
-		tq_control_copy_put(net, &copy);
+		tq_copy_put(net, &copy);
 	return rc;
 }
 
@@ -202,7 +111,7 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
 		    uint32_t len, const struct tq_sg *copy, unsigned flags)
 {
-	int cls = tq_class_of(link, len), rc;
+	int cls = tq_post_class(link, len), rc;
 
 	if (copy)
 		rc = post_copy(net, link, lane, copy, len, cls, flags);
@@ -220,7 +129,7 @@ int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 {
 	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
 	struct tq_lane *lane = tq_post_lane(net, link);
-	int cls = tq_class_of(link, len), c, rc;
+	int cls = tq_post_class(link, len), c, rc;
 	bool free = hdr->type == TQ_MSG_CREDIT;
 
 	if (!lane)

@@ -5,11 +5,17 @@
  * copies, or in parts from the reserve for pieces where that has none. To each peer they go in
  * order, though that says nothing of when the bytes are seen there.
  */
-#include "net/net.h"
+#include "net/put.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "net/copy.h"
+#include "net/lane.h"
+#include "net/lane_connect.h"
+#include "net/link.h"
+#include "net/link_fail.h"
 
 /* Puts that may wait for a peer. */
 #define PUTS_MAX 65536u
@@ -47,7 +53,7 @@ static void again(struct tq_net *net, struct tq_posted *posted)
 		return;
 	}
 	if (!link->puts)
-		DL_APPEND2(net->putting, link, puts_prev, puts_next);
+		DL_APPEND2(net->putting, link, putting_prev, putting_next);
 	DL_PREPEND(link->puts, put);
 	link->nputs++;
 	TQ_LEVEL(net->stats, puts_waiting, 1);
@@ -67,14 +73,14 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	struct tq_sg copy;
 	int rc;
 
-	if (!tq_copy_get(net, sge->length, &copy) && !tq_control_piece_get(net, sge->length, &copy))
+	if (!tq_copy_get(net, sge->length, &copy) && !tq_copy_get_piece(net, sge->length, &copy))
 		return -EAGAIN;
 	memcpy(copy.addr, (void *)(uintptr_t)sge->addr, sge->length);
 	sge->addr = (uintptr_t)copy.addr;
 	sge->lkey = copy.reg->lkey;
 	rc = tq_lane_post_copy(net, lane, link, wr, &copy, again, &posted);
 	if (rc)
-		tq_control_copy_put(net, &copy);
+		tq_copy_put(net, &copy);
 	else
 		keep(posted, wr);
 	return rc;
@@ -121,7 +127,7 @@ static struct tq_put *parts_new(const struct tq_net *net, const void *data, uint
 	uint32_t done = 0, n;
 
 	do {
-		n = (uint32_t)tq_min64(len - done, net->limits.eager_max);
+		n = len - done < net->limits.eager_max ? len - done : net->limits.eager_max;
 		put = put_new((const char *)data + done, n, addr + done, key);
 		if (!put)
 			goto no_memory;
@@ -149,7 +155,7 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *data, u
 	if (!parts)
 		return -ENOMEM;
 	if (!link->puts)
-		DL_APPEND2(net->putting, link, puts_prev, puts_next);
+		DL_APPEND2(net->putting, link, putting_prev, putting_next);
 	DL_FOREACH(parts, put) {
 		link->nputs++;
 		TQ_LEVEL(net->stats, puts_waiting, 1);
@@ -167,7 +173,7 @@ static void dequeue(struct tq_net *net, struct tq_link *link)
 	TQ_LEVEL(net->stats, puts_waiting, -1);
 	free(put);
 	if (!link->puts)
-		DL_DELETE2(net->putting, link, puts_prev, puts_next);
+		DL_DELETE2(net->putting, link, putting_prev, putting_next);
 }
 
 int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
@@ -194,7 +200,7 @@ int tq_put_poll(struct tq_net *net)
 	int events = 0;
 
 	for (link = net->putting; link; link = next) {
-		next = link->puts_next;
+		next = link->putting_next;
 		while (link->puts && !tq_link_has_failed(link)) {
 			const struct tq_put *put = link->puts;
 

@@ -5,12 +5,18 @@
  * one doesn't delay what another thread of the HCA could do. Of one peer they go in order; one
  * whose peer isn't connected yet doesn't hold up the others.
  */
-#include "net/net.h"
+#include "net/rdma.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "net/lane.h"
+#include "net/lane_connect.h"
+#include "net/link.h"
+#include "net/link_fail.h"
+#include "net/node.h"
 
 #define CHUNKS   4     /* bytes under way on a lane, in chunks */
 #define FREE_MAX 1024u /* operations kept for the next ones */
@@ -94,7 +100,7 @@ static void enqueue(struct tq_net *net, struct tq_rdma_op *op, bool first)
 	op->queued = true;
 	if (!node->bulk_busy) {
 		node->bulk_busy = true;
-		DL_APPEND2(net->bulk_busy, node, bulk_prev, bulk_next);
+		DL_APPEND2(net->bulk_busy, node, bulk_busy_prev, bulk_busy_next);
 	}
 }
 
@@ -106,7 +112,7 @@ static void dequeue(struct tq_net *net, struct tq_rdma_op *op)
 	op->queued = false;
 	if (!node->bulk_ops) {
 		node->bulk_busy = false;
-		DL_DELETE2(net->bulk_busy, node, bulk_prev, bulk_next);
+		DL_DELETE2(net->bulk_busy, node, bulk_busy_prev, bulk_busy_next);
 	}
 }
 
@@ -134,9 +140,8 @@ static void tell(struct tq_net *net, struct tq_rdma_op *op)
 		tq_core_rdma_done(net->core, token, status);
 }
 
-static void chunk_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+static void chunk_done(struct tq_net *net, struct tq_posted *chunk, const struct ibv_wc *wc)
 {
-	const struct tq_posted *chunk = (struct tq_posted *)work;
 	struct tq_rdma_op *op = chunk->token;
 
 	op->node->bulk_bytes -= chunk->size;
@@ -392,7 +397,7 @@ int tq_rdma_poll(struct tq_net *net)
 	int events = 0;
 
 	for (node = net->bulk_busy; node; node = next) {
-		next = node->bulk_next;
+		next = node->bulk_busy_next;
 		pump(net, node);
 	}
 	while ((op = rdma->ended)) {
@@ -425,7 +430,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 	}
 }
 
-bool tq_rdma_idle(struct tq_net *net)
+bool tq_rdma_idle(const struct tq_net *net)
 {
 	return !net->rdma->nops;
 }

@@ -3,12 +3,15 @@
  * Tuple queues: an XRC SRQ each, with the receives that lie in it. Making one is a command to the
  * device's firmware, so empty ones are kept for the next tuple.
  */
-#include "net/net.h"
+#include "net/srq.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "net/mem.h"
+#include "net/objects.h"
 
 /* A receive in a tuple queue. */
 struct tq_receive {

@@ -6,11 +6,18 @@
  * control and one bulk lane to a node: who asks for another has lost the one before. So a peer has
  * a bounded number of them here.
  */
-#include "net/connections.h"
+#include "net/target.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "net/contact.h"
+#include "net/control.h"
+#include "net/link.h"
+#include "net/link_make.h"
+#include "net/node.h"
+#include "net/oob.h"
 
 static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *link,
 		  const struct tq_oob_req *req, uint8_t rd_atomic)

@@ -12,7 +12,7 @@
  * NFS makes a lock on the whole file of flock(); they belong to the open file, so a fork()ed child
  * that has not closed it keeps its parent's mark.
  */
-#include "net/net.h"
+#include "net/xrcd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,6 +24,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "net/objects.h"
 
 #define PREFIX "tupleq-xrcd-"
 

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), to
  * HELD (CTS_HELD), and to a request for a tuple queue. */
-#include "proto/send.h"
+#include "proto/answer.h"
 
-#include <stdlib.h>
+#include <assert.h>
+#include <errno.h>
+
+#include "proto/tx_policy.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/pieces.h"
+#include "proto/send_pieces.h"
+#include "proto/send_req.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple.h"
 
 /* ---- what a message names ---- */
 
@@ -12,48 +22,38 @@ static void drop(struct tq_core *core)
 	TQ_COUNT(core->stats, dropped);
 }
 
-/* The send that an answer to its RTS names; NULL: nothing that this peer may answer now. */
+/* Returns the send that an answer to its RTS names; NULL: none that this peer may answer now. */
 static struct tq_send_req *find_send_req(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_send_req *s = tq_handle_get(&core->send_reqs, tq_get32(handle));
+	struct tq_send_req *send = tq_handle_get(&core->send_reqs, tq_get32(handle));
 
-	if (!s || s->pair->peer != peer || s->state != TQ_SEND_REQ_RTS) {
+	if (!send || send->pair->peer != peer || send->state != TQ_SEND_REQ_RTS) {
 		drop(core);
 		return NULL;
 	}
-	return s;
+	return send;
 }
 
 static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *peer, tq_le32 handle)
 {
-	struct tq_tx_tuple *t = tq_handle_get(&core->tx_tuples, tq_get32(handle));
+	struct tq_tx_tuple *tuple = tq_handle_get(&core->tx_tuples, tq_get32(handle));
 
-	if (!t || t->pair->peer != peer) {
+	if (!tuple || tuple->pair->peer != peer) {
 		drop(core);
 		return NULL;
 	}
-	return t;
-}
-
-/* Its receive is known: it no longer stands before its tuple's direct sends. */
-static void resolved(struct tq_send_req *s)
-{
-	if (!s->tx_tuple)
-		return;
-	s->tx_tuple->nrts--;
-	tq_tx_tuple_rest(s->tx_tuple);
-	s->tx_tuple = NULL;
+	return tuple;
 }
 
 /* ---- tuple queues ---- */
 
 void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if (t->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
+	if (tuple->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
 		drop(core);
 		return;
 	}
@@ -61,283 +61,179 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		tq_peer_fail(peer, "it offered a tuple queue that can't be");
 		return;
 	}
-	tq_tx_tuple_offered(t, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
+	tq_tx_tuple_offered(tuple, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
 }
 
 void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if (t->state != TQ_TX_TUPLE_ASKED) {
+	if (tuple->state != TQ_TX_TUPLE_ASKED) {
 		drop(core);
 		return;
 	}
-	t->long_counts = false;
-	tq_tx_tuple_refused(t, tq_get32(m->after));
+	tuple->long_counts = false;
+	tq_tx_tuple_refused(tuple, tq_get32(m->after));
 }
 
 void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 
-	if (!t)
+	if (!tuple)
 		return;
-	if ((t->state != TQ_TX_TUPLE_OFFERED && t->state != TQ_TX_TUPLE_DIRECT) ||
-	    t->rx_tuple != tq_get32(m->rx_tuple)) {
+	if ((tuple->state != TQ_TX_TUPLE_OFFERED && tuple->state != TQ_TX_TUPLE_DIRECT) ||
+	    tuple->rx_tuple != tq_get32(m->rx_tuple)) {
 		drop(core);
 		return;
 	}
-	t->long_counts = m->hdr.flags & TQ_RECALL_LONG;
-	tq_tx_tuple_recall(t, tq_get32(m->position), tq_get32(m->after));
+	tuple->long_counts = m->hdr.flags & TQ_RECALL_LONG;
+	tq_tx_tuple_recall(tuple, tq_get32(m->position), tq_get32(m->after));
 }
 
 /* ---- answers to RTS ---- */
 
 void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
-	struct tq_tx_tuple *t;
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *tuple;
 	uint32_t seq;
 	uint64_t len;
 
-	if (!s)
+	if (!send)
 		return;
-	t = s->tx_tuple;
-	seq = s->seq;
-	len = s->buf.len;
-	resolved(s);
-	tq_send_req_end(s, 0);
-	if (t)
-		tq_tx_tuple_announced(t, seq, len);
+	tuple = send->tx_tuple;
+	seq = send->seq;
+	len = send->buf.len;
+	tq_tx_tuple_resolved(send);
+	tq_send_req_end(send, 0);
+	if (tuple)
+		tq_tx_policy_announced(tuple, seq, len);
 }
 
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
-	struct tq_tx_tuple *t;
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_tx_tuple *tuple;
 
-	if (!s)
+	if (!send)
 		return;
-	t = s->tx_tuple;
-	/* Only an RTS that could go direct is answered so, and before any RECALL. */
-	if (!t || t->state != TQ_TX_TUPLE_DIRECT || s->nodirect) {
+	tuple = send->tx_tuple;
+	/* This is the answer only to an RTS that could go direct, and comes before any RECALL. */
+	if (!tuple || tuple->state != TQ_TX_TUPLE_DIRECT || send->nodirect) {
 		drop(core);
 		return;
 	}
-	tq_tx_tuple_grant(t, s);
+	tq_tx_tuple_grant(tuple, send);
 }
 
-static void tell_written(struct tq_send_req *s, bool failed)
+static void send_written(struct tq_send_req *send, bool failed)
 {
 	struct tq_msg_written m = {
 		.hdr = tq_msg_hdr(TQ_MSG_WRITTEN, 0),
-		.recv_req = tq_put32(s->recv_req),
+		.recv_req = tq_put32(send->recv_req),
 		.failed = tq_put32(failed),
 	};
 
-	/* If this fails, so does the peer, and the receive there with it. */
-	tq_peer_send(s->pair->peer, &m, sizeof(m), 0);
+	/* If this fails, so does the peer, and with it the receive there. */
+	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
-/* The message whose data its receiver grants; NULL: none, or not that much. */
+/* Returns the send whose data the receiver wants; NULL: none, or the receiver wants more than
+ * there is. */
 static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 				   const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = find_send_req(core, peer, m->send_req);
+	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
 
-	if (!s)
+	if (!send)
 		return NULL;
-	if (tq_get64(m->length) == 0 || tq_get64(m->length) > s->buf.len) {
+	if (tq_get64(m->length) == 0 || tq_get64(m->length) > send->buf.len) {
 		drop(core);
 		return NULL;
 	}
-	resolved(s);
-	s->recv_req = tq_get32(m->recv_req);
-	s->wanted = tq_get64(m->length);
-	return s;
+	tq_tx_tuple_resolved(send);
+	send->recv_req = tq_get32(m->recv_req);
+	send->wanted = tq_get64(m->length);
+	return send;
 }
 
 void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, m);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
-	if (!s)
+	if (!send)
 		return;
-	if (tq_send_req_load(s)) {
-		n = tq_pieces_list(s->pieces, &s->sg, s->wanted, list);
-		rc = core->ops->write(core->net, peer, list, n, tq_get64(m->addr),
-				      tq_get32(m->rkey), s);
+	if (tq_send_req_load(send)) {
+		n = tq_pieces_list(send->pieces, &send->sg, send->wanted, list);
+		rc = core->ops->write(core->net, peer->link, list, n, tq_get64(m->addr),
+				      tq_get32(m->rkey), send);
 	}
 	if (rc == -ENOMEM) {
-		tell_written(s, true); /* CTS_PIECES will come */
+		send_written(send, true); /* CTS_PIECES will come */
 		return;
 	}
 	if (rc) {
-		tq_send_req_end(s, -EIO);
+		tq_send_req_end(send, -EIO);
 		tq_peer_fail(peer, "an RDMA write could not be posted");
 		return;
 	}
-	tq_send_req_set(s, TQ_SEND_REQ_WRITING);
+	tq_send_req_set(send, TQ_SEND_REQ_WRITING);
 }
 
-void tq_on_write_done(struct tq_send_req *s, int status)
+void tq_on_write_done(struct tq_send_req *send, int status)
 {
-	assert(s->state == TQ_SEND_REQ_WRITING);
-	if (status == 0 && !s->pair->peer->failed)
-		tell_written(s, false);
-	tq_send_req_end(s, status);
+	assert(send->state == TQ_SEND_REQ_WRITING);
+	if (status == 0 && !send->pair->peer->failed)
+		send_written(send, false);
+	tq_send_req_end(send, status);
 }
 
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
 {
-	struct tq_send_req *s = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, m);
 
-	if (!s)
-		return;
-	s->offset = 0;
-	tq_send_req_set(s, TQ_SEND_REQ_PIECES);
-	DL_APPEND2(core->pieces, s, dprev, dnext);
+	if (send)
+		tq_send_pieces_start(send, TQ_SEND_REQ_PIECES);
 }
 
-/* The held message that its receiver asks for again; NULL: nothing that it may ask for. */
+/* ---- held messages ---- */
+
+/* Returns the held send whose data the receiver asks for; NULL: none that it may ask for. */
 static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 				     const struct tq_msg_cts_held *m)
 {
-	struct tq_tx_tuple *t = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
 	uint64_t length = tq_get64(m->length);
-	struct tq_send_req *s;
+	struct tq_send_req *send;
 
-	if (!t)
+	if (!tuple)
 		return NULL;
-	DL_FOREACH(t->direct, s) {
-		if (s->seq == tq_get32(m->seq))
+	DL_FOREACH(tuple->direct, send) {
+		if (send->seq == tq_get32(m->seq))
 			break;
 	}
-	/* Of one that is inline in its WQE the data may be gone here. */
-	if (s && s->reported && s->sg.reg && !s->wanted && length && length <= s->buf.len)
-		return s;
+	/* The data of a send that is inline in its WQE may be gone here. */
+	if (send && send->reported && send->sg.reg && !send->wanted && length &&
+	    length <= send->buf.len)
+		return send;
 	drop(core);
 	return NULL;
 }
 
-/* It stays in its lane, so that its tuple's messages stay in order there, and its memory with it:
- * until the receiver has all its data and lets the sink take it. */
+/* The message stays in its lane, so that its tuple's messages stay in order there. Its memory
+ * stays as well, until the receiver has all data and lets the sink take the message. */
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
 {
-	struct tq_send_req *s = find_held(core, peer, m);
+	struct tq_send_req *send = find_held(core, peer, m);
 
-	if (!s)
+	if (!send)
 		return;
-	s->recv_req = tq_get32(m->recv_req);
-	s->wanted = tq_get64(m->length);
-	s->offset = 0;
-	tq_send_req_set(s, TQ_SEND_REQ_AGAIN);
-	DL_APPEND2(core->pieces, s, dprev, dnext);
-}
-
-/* ---- pieces ---- */
-
-/* 1: sent; 0: no room now; <0. */
-static int send_piece(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-	struct tq_peer *peer = s->pair->peer;
-	uint32_t n = (uint32_t)tq_min64(core->limits->eager_max, s->wanted - s->offset);
-	uint32_t len = (uint32_t)sizeof(struct tq_msg_data) + n;
-	struct tq_msg_data *m;
-	int rc;
-
-	if (!core->ops->data_ready(core->net, peer))
-		return 0;
-	m = core->ops->eager_buf(core->net, peer, len);
-	if (!m)
-		return 0;
-	*m = (struct tq_msg_data){
-		.hdr = tq_msg_hdr(TQ_MSG_DATA, 0),
-		.recv_req = tq_put32(s->recv_req),
-		.offset = tq_put64(s->offset),
-	};
-	if (s->copied)
-		memcpy(m + 1, (char *)s->sg.addr + s->offset, n);
-	else if (s->buf.ops)
-		s->buf.ops->pack(s->buf.arg, s->offset, m + 1, n);
-	else
-		memcpy(m + 1, (char *)s->buf.addr + s->offset, n);
-	rc = core->ops->eager_send(core->net, peer, m, len, 0);
-	s->offset += n;
-	return rc < 0 ? rc : 1;
-}
-
-/* The last one is sent, or none will be. */
-static void pieces_sent(struct tq_send_req *s, int error)
-{
-	DL_DELETE2(s->req.core->pieces, s, dprev, dnext);
-	if (s->state == TQ_SEND_REQ_AGAIN)
-		tq_send_req_set(s, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
-	else
-		tq_send_req_end(s, error);
-}
-
-int tq_send_poll(struct tq_core *core)
-{
-	struct tq_send_req *s, *next;
-	int events = 0, rc;
-
-	if (core->service)
-		return 0;
-	for (s = core->pieces; s; s = next) {
-		while ((rc = send_piece(s)) > 0 && s->offset < s->wanted)
-			events++;
-		next = s->dnext;
-		if (rc < 0)
-			tq_peer_fail(s->pair->peer, "a piece could not be sent");
-		else if (s->offset < s->wanted)
-			continue;
-		events++;
-		pieces_sent(s, rc < 0 ? rc : 0);
-	}
-	return events;
-}
-
-/* ---- the end of a pair ---- */
-
-void tq_send_pair_failed(struct tq_pair *pair, int error)
-{
-	struct tq_send_req *s, *next;
-	struct tq_tx_tuple *t;
-
-	DL_FOREACH_SAFE2(pair->send_reqs, s, next, pnext) {
-		switch (s->state) {
-		case TQ_SEND_REQ_RTS:
-			resolved(s);
-			break;
-		case TQ_SEND_REQ_GRANTED:
-			DL_DELETE(s->tx_tuple->granted, s);
-			break;
-		case TQ_SEND_REQ_PIECES:
-		case TQ_SEND_REQ_AGAIN:
-			pieces_sent(s, error);
-			continue;
-		default:
-			continue; /* the HCA has it: it ends with its completion */
-		}
-		tq_send_req_end(s, error);
-	}
-	for (t = pair->tx_tuples; t; t = t->hh.next)
-		tq_tx_tuple_failed(t);
-}
-
-void tq_send_pair_free(struct tq_pair *pair)
-{
-	struct tq_send_req *s, *snext;
-
-	DL_FOREACH_SAFE2(pair->send_reqs, s, snext, pnext) {
-		free(s);
-	}
-	while (pair->tx_tuples)
-		tq_tx_tuple_free(pair->tx_tuples);
+	send->recv_req = tq_get32(m->recv_req);
+	send->wanted = tq_get64(m->length);
+	tq_send_pieces_start(send, TQ_SEND_REQ_AGAIN);
 }

@@ -4,125 +4,36 @@
  * control buffers. In service mode nothing is copied: that waits in core->copies for a thread of
  * the user's.
  */
+#include "proto/fetch.h"
+
 #include <errno.h>
-#include <stdlib.h>
 
-#include "proto/recv.h"
-
-/* ---- memory ---- */
-
-static void to_user(const struct tq_buf *buf, uint64_t offset, const void *from, uint64_t len)
-{
-	if (!len)
-		return;
-	if (buf->ops)
-		buf->ops->unpack(buf->arg, offset, from, len);
-	else
-		memcpy((char *)buf->addr + offset, from, len);
-}
-
-bool tq_fetch_register(struct tq_recv_req *r, uint64_t len, uint32_t pieces)
-{
-	struct tq_core *core = r->req.core;
-
-	if (len && r->buf.ops) {
-		r->pieces = tq_pieces_reg(core, &r->buf, len, true, pieces);
-		if (!r->pieces)
-			return false;
-		r->sg = (struct tq_sg){.len = len, .reg = r->pieces->sg[0].reg};
-		return true;
-	}
-	r->sg = (struct tq_sg){.addr = r->buf.addr, .len = len};
-	if (len)
-		r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
-	return !len || r->sg.reg;
-}
-
-bool tq_fetch_bounce(struct tq_recv_req *r, uint64_t len, bool held)
-{
-	struct tq_core *core = r->req.core;
-
-	r->bounced = true;
-	r->sg = (struct tq_sg){.addr = malloc(len ? len : 1), .len = len};
-	if (!r->sg.addr)
-		goto fail;
-	if (!len)
-		return true;
-	r->sg.reg = core->ops->reg(core->net, r->sg.addr, len, true, &r->cookie);
-	if (r->sg.reg)
-		return true;
-	free(r->sg.addr);
-	/* Nothing more can be registered: the pool of copies is registered already. That may be
-	 * used up by messages that are held at their receivers, and those wait for this one. */
-	r->pooled = core->ops->copy_get(core->net, len, &r->sg) ||
-		    (held && len <= core->limits->eager_max &&
-		     core->ops->reserve_get(core->net, len, &r->sg));
-	if (r->pooled)
-		return true;
-fail:
-	r->bounced = false;
-	r->sg = (struct tq_sg){0};
-	return false;
-}
-
-int tq_fetch_post(struct tq_recv_req *r, uint64_t len)
-{
-	struct tq_core *core = r->req.core;
-	struct tq_sg list[TQ_MAX_PIECES];
-	int n = tq_pieces_list(r->pieces, &r->sg, len, list);
-
-	return core->ops->srq_post(core->net, r->rx_tuple->srq, list, n, r);
-}
-
-void tq_fetch_release(struct tq_recv_req *r)
-{
-	struct tq_core *core = r->req.core;
-
-	if (r->pooled) {
-		core->ops->copy_put(core->net, &r->sg);
-	} else if (r->pieces) {
-		tq_pieces_unreg(core, r->pieces);
-	} else {
-		if (r->sg.reg)
-			core->ops->unreg(core->net, r->sg.reg, r->cookie);
-		if (r->bounced)
-			free(r->sg.addr);
-	}
-	r->bounced = r->pooled = false;
-	r->pieces = NULL;
-	r->sg = (struct tq_sg){0};
-}
+#include "proto/answer.h"
+#include "proto/buf.h"
+#include "proto/held.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/pieces.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/settings.h"
+#include "proto/unexpected.h"
 
 /* ---- the end ---- */
 
-void tq_fetch_under_way(struct tq_recv_req *r, enum tq_recv_req_state state)
+void tq_fetch_complete(struct tq_recv_req *recv)
 {
-	if (r->state == TQ_RECV_REQ_POSTED) /* else, on the way to PIECES, it is in the list */
-		DL_APPEND2(r->pair->active, r, pprev, pnext);
-	tq_recv_req_to(r, state);
-}
-
-void tq_fetch_over(struct tq_recv_req *r)
-{
-	DL_DELETE2(r->pair->active, r, pprev, pnext);
-	if (r->handle)
-		tq_handle_free(&r->req.core->recv_reqs, r->handle);
-	r->handle = 0;
-}
-
-/* All wanted bytes are there. */
-void tq_fetch_complete(struct tq_recv_req *r)
-{
-	bool truncated = r->req.status.length > r->wanted;
+	bool truncated = recv->req.status.length > recv->wanted;
 
 	if (truncated)
-		TQ_COUNT(r->req.core->stats, recv_truncated);
-	if (r->pieces)
-		TQ_COUNT(r->req.core->stats, recv_scattered);
-	tq_recv_req_end(r, truncated ? -EMSGSIZE : 0);
+		TQ_COUNT(recv->req.core->stats, recv_truncated);
+	if (recv->pieces)
+		TQ_COUNT(recv->req.core->stats, recv_scattered);
+	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
 }
 
-static void tell_fin(struct tq_peer *peer, uint32_t send_req)
+static void send_fin(struct tq_peer *peer, uint32_t send_req)
 {
 	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0), .send_req = tq_put32(send_req)};
 
@@ -135,17 +46,17 @@ static void tell_fin(struct tq_peer *peer, uint32_t send_req)
 
 /* ---- eager ---- */
 
-static void copy_later(struct tq_recv_req *r)
+static void copy_later(struct tq_recv_req *recv)
 {
-	tq_recv_req_to(r, TQ_RECV_REQ_COPY);
-	DL_APPEND2(r->req.core->copies, r, cprev, cnext);
+	tq_recv_req_to(recv, TQ_RECV_REQ_COPY);
+	DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
 }
 
-static void copy_eager(struct tq_recv_req *r, struct tq_unexpected *u)
+static void copy_eager(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	to_user(&r->buf, 0, u->data, r->wanted);
-	tq_unexpected_free(u);
-	tq_fetch_complete(r);
+	tq_buf_unpack(&recv->buf, 0, message->data, recv->wanted);
+	tq_unexpected_free(message);
+	tq_fetch_complete(recv);
 }
 
 static void count_eager(struct tq_core *core, uint64_t len)
@@ -154,241 +65,245 @@ static void count_eager(struct tq_core *core, uint64_t len)
 	TQ_COUNT_N(core->stats, recv_eager_bytes, len);
 }
 
-static void fetch_eager(struct tq_recv_req *r, struct tq_unexpected *u)
+static void fetch_eager(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	struct tq_core *core = r->req.core;
+	struct tq_core *core = recv->req.core;
 
-	count_eager(core, u->length);
-	if (!core->service || (!r->wanted && !core->copies)) {
-		copy_eager(r, u);
-	} else if (tq_unexpected_hold(u)) {
-		r->from = u;
-		copy_later(r);
+	count_eager(core, message->length);
+	if (!core->service || (!recv->wanted && !core->copies)) {
+		copy_eager(recv, message);
+	} else if (tq_unexpected_hold(message)) {
+		recv->from = message;
+		copy_later(recv);
 	} else {
-		tq_unexpected_free(u);
-		tq_recv_req_end(r, -ENOMEM);
+		tq_unexpected_free(message);
+		tq_recv_req_end(recv, -ENOMEM);
 	}
 }
 
-/* All is there; but what came before it, and is yet to be copied, ends first. */
-static void complete_in_turn(struct tq_recv_req *r)
+/* Ends a receive whose data are there, but after those before it that are yet to be copied. */
+static void complete_in_turn(struct tq_recv_req *recv)
 {
-	if (r->req.core->service && r->req.core->copies)
-		copy_later(r);
+	if (recv->req.core->service && recv->req.core->copies)
+		copy_later(recv);
 	else
-		tq_fetch_complete(r);
+		tq_fetch_complete(recv);
 }
 
-void tq_fetch_unbounce(struct tq_recv_req *r)
+void tq_fetch_unbounce(struct tq_recv_req *recv)
 {
-	if (r->req.core->service && r->wanted) {
-		copy_later(r);
+	if (recv->req.core->service && recv->wanted) {
+		copy_later(recv);
 		return;
 	}
-	to_user(&r->buf, 0, r->sg.addr, r->wanted);
-	tq_fetch_complete(r);
+	tq_buf_unpack(&recv->buf, 0, recv->sg.addr, recv->wanted);
+	tq_fetch_complete(recv);
 }
 
 /* ---- rendezvous ---- */
 
-static void ask_pieces(struct tq_recv_req *r)
+static void ask_pieces(struct tq_recv_req *recv)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
 
-	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
-	m.send_req = tq_put32(r->send_req);
-	m.recv_req = tq_put32(r->handle);
-	m.length = tq_put64(r->wanted);
-	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
+	tq_recv_req_under_way(recv, TQ_RECV_REQ_PIECES);
+	m.send_req = tq_put32(recv->send_req);
+	m.recv_req = tq_put32(recv->handle);
+	m.length = tq_put64(recv->wanted);
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
 }
 
-static void ask_write(struct tq_recv_req *r)
+static void ask_write(struct tq_recv_req *recv)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
 
-	tq_fetch_under_way(r, TQ_RECV_REQ_WRITING);
-	m.send_req = tq_put32(r->send_req);
-	m.recv_req = tq_put32(r->handle);
-	m.addr = tq_put64((uintptr_t)r->sg.addr);
-	m.length = tq_put64(r->wanted);
-	m.rkey = tq_put32(r->sg.reg->rkey);
-	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
+	tq_recv_req_under_way(recv, TQ_RECV_REQ_WRITING);
+	m.send_req = tq_put32(recv->send_req);
+	m.recv_req = tq_put32(recv->handle);
+	m.addr = tq_put64((uintptr_t)recv->sg.addr);
+	m.length = tq_put64(recv->wanted);
+	m.rkey = tq_put32(recv->sg.reg->rkey);
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
 }
 
-static bool by_read(const struct tq_core *core, const struct tq_unexpected *u)
+static bool by_read(const struct tq_core *core, const struct tq_unexpected *message)
 {
-	return u->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
+	return message->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
 }
 
-static void fetch_rts(struct tq_recv_req *r, struct tq_unexpected *u)
+static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	struct tq_core *core = r->req.core;
-	bool registered, read = by_read(core, u);
+	struct tq_core *core = recv->req.core;
+	bool registered, read = by_read(core, message);
 	struct tq_sg list[TQ_MAX_PIECES];
-	uint64_t addr = u->addr;
-	uint32_t rkey = u->rkey;
+	uint64_t addr = message->addr;
+	uint32_t rkey = message->rkey;
 
-	r->send_req = u->send_req;
-	tq_unexpected_free(u);
-	if (!r->wanted) {
-		tell_fin(r->pair->peer, r->send_req);
-		complete_in_turn(r);
+	recv->send_req = message->send_req;
+	tq_unexpected_free(message);
+	if (!recv->wanted) {
+		send_fin(recv->pair->peer, recv->send_req);
+		complete_in_turn(recv);
 		return;
 	}
-	registered = tq_fetch_register(r, r->wanted, read ? core->limits->max_sge_rd : 0);
+	registered = tq_recv_mem_register(recv, recv->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
-		int n = tq_pieces_list(r->pieces, &r->sg, r->wanted, list);
-		int rc = core->ops->read(core->net, r->pair->peer, list, n, addr, rkey, r);
+		int n = tq_pieces_list(recv->pieces, &recv->sg, recv->wanted, list);
+		int rc = core->ops->read(core->net, recv->pair->peer->link, list, n, addr, rkey,
+					 recv);
 
 		if (rc == -ENOMEM) {
-			tq_fetch_release(r);
+			tq_recv_mem_release(recv);
 			registered = false;
 		} else if (rc) {
-			tq_recv_req_end(r, rc);
+			tq_recv_req_end(recv, rc);
 			return;
 		} else {
-			tq_fetch_under_way(r, TQ_RECV_REQ_READING);
+			tq_recv_req_under_way(recv, TQ_RECV_REQ_READING);
 			return;
 		}
 	}
-	r->handle = tq_handle_new(&core->recv_reqs, r);
-	if (!r->handle) {
-		/* Its sender waits for an answer, and there is none that says so. */
-		tq_peer_fail(r->pair->peer, "there is no memory left to receive a message from it");
-		tq_recv_req_end(r, -ENOMEM);
+	recv->handle = tq_handle_new(&core->recv_reqs, recv);
+	if (!recv->handle) {
+		/* The sender waits for an answer, and no answer says that there is none. */
+		tq_peer_fail(recv->pair->peer,
+			     "there is no memory left to receive a message from it");
+		tq_recv_req_end(recv, -ENOMEM);
 	} else if (registered) {
-		ask_write(r);
+		ask_write(recv);
 	} else {
-		ask_pieces(r);
+		ask_pieces(recv);
 	}
 }
 
-void tq_on_read_done(struct tq_recv_req *r, int status)
+void tq_on_read_done(struct tq_recv_req *recv, int status)
 {
-	struct tq_core *core = r->req.core;
+	struct tq_core *core = recv->req.core;
 
-	tq_fetch_over(r);
+	tq_recv_req_over(recv);
 	if (status) {
-		tq_recv_req_end(r, status);
+		tq_recv_req_end(recv, status);
 		return;
 	}
 	TQ_COUNT(core->stats, recv_rget);
-	TQ_COUNT_N(core->stats, recv_rget_bytes, r->wanted);
-	tell_fin(r->pair->peer, r->send_req);
-	tq_fetch_complete(r);
+	TQ_COUNT_N(core->stats, recv_rget_bytes, recv->wanted);
+	send_fin(recv->pair->peer, recv->send_req);
+	tq_fetch_complete(recv);
 }
 
-/* The receive that a message of the peer names, if it is in that state. */
+/* Returns the receive that a message of the peer names, if the receive is in that state. */
 static struct tq_recv_req *by_handle(struct tq_core *core, const struct tq_peer *peer,
 				     uint32_t handle, enum tq_recv_req_state state)
 {
-	struct tq_recv_req *r = tq_handle_get(&core->recv_reqs, handle);
+	struct tq_recv_req *recv = tq_handle_get(&core->recv_reqs, handle);
 
-	if (r && r->pair->peer == peer && r->state == state)
-		return r;
+	if (recv && recv->pair->peer == peer && recv->state == state)
+		return recv;
 	TQ_COUNT(core->stats, dropped);
 	return NULL;
 }
 
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
 {
-	struct tq_recv_req *r = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
+	struct tq_recv_req *recv =
+		by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
 
-	if (!r)
+	if (!recv)
 		return;
 	if (tq_get32(m->failed)) {
-		tq_fetch_release(r);
-		ask_pieces(r);
+		tq_recv_mem_release(recv);
+		ask_pieces(recv);
 		return;
 	}
 	TQ_COUNT(core->stats, recv_rput);
-	TQ_COUNT_N(core->stats, recv_rput_bytes, r->wanted);
-	tq_fetch_over(r);
-	complete_in_turn(r);
+	TQ_COUNT_N(core->stats, recv_rput_bytes, recv->wanted);
+	tq_recv_req_over(recv);
+	complete_in_turn(recv);
 }
 
 /* ---- pieces ---- */
 
-static void pieces_over(struct tq_recv_req *r)
+static void pieces_over(struct tq_recv_req *recv)
 {
-	struct tq_core *core = r->req.core;
+	struct tq_core *core = recv->req.core;
 
 	TQ_COUNT(core->stats, recv_pipelined);
-	TQ_COUNT_N(core->stats, recv_pipelined_bytes, r->wanted);
-	if (r->again) {
-		tq_held_again(r);
+	TQ_COUNT_N(core->stats, recv_pipelined_bytes, recv->wanted);
+	if (recv->again) {
+		tq_held_again(recv);
 		return;
 	}
-	tq_fetch_over(r);
-	tq_fetch_complete(r);
+	tq_recv_req_over(recv);
+	tq_fetch_complete(recv);
 }
 
-static void drop_pieces(struct tq_recv_req *r)
+static void drop_pieces(struct tq_recv_req *recv)
 {
-	struct tq_unexpected *u;
+	struct tq_unexpected *message;
 
-	if (!r->from)
+	if (!recv->from)
 		return;
-	DL_DELETE2(r->req.core->copies, r, cprev, cnext);
-	while ((u = r->from)) {
-		DL_DELETE2(r->from, u, tprev, tnext);
-		tq_unexpected_free(u);
+	DL_DELETE2(recv->req.core->copies, recv, core_prev, core_next);
+	while ((message = recv->from)) {
+		DL_DELETE2(recv->from, message, tuple_prev, tuple_next);
+		tq_unexpected_free(message);
 	}
 }
 
-/* Pieces that came in service mode go to the user's buffer, in their order. */
-static void copy_pieces(struct tq_recv_req *r)
+/* Copies pieces that came in service mode to the user's buffer, in their order. */
+static void copy_pieces(struct tq_recv_req *recv)
 {
-	struct tq_unexpected *u;
+	struct tq_unexpected *message;
 
-	DL_FOREACH2(r->from, u, tnext)
-		to_user(&r->buf, u->addr, u->data, u->length);
-	drop_pieces(r);
+	DL_FOREACH2(recv->from, message, tuple_next)
+		tq_buf_unpack(&recv->buf, message->addr, message->data, message->length);
+	drop_pieces(recv);
 }
 
-static bool keep_piece(struct tq_recv_req *r, uint64_t offset, const void *data, uint64_t len)
+static bool keep_piece(struct tq_recv_req *recv, uint64_t offset, const void *data, uint64_t len)
 {
-	struct tq_unexpected *u = tq_unexpected_new(r->pair, NULL, TQ_UNEXPECTED_EAGER, len);
+	struct tq_unexpected *message =
+		tq_unexpected_new(recv->pair, NULL, TQ_UNEXPECTED_EAGER, len);
 
-	if (!u)
+	if (!message)
 		return false;
-	u->addr = offset;
-	u->data = data;
-	if (!tq_unexpected_hold(u)) {
-		tq_unexpected_free(u);
+	message->addr = offset;
+	message->data = data;
+	if (!tq_unexpected_hold(message)) {
+		tq_unexpected_free(message);
 		return false;
 	}
-	if (!r->from)
-		DL_APPEND2(r->req.core->copies, r, cprev, cnext);
-	DL_APPEND2(r->from, u, tprev, tnext);
+	if (!recv->from)
+		DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
+	DL_APPEND2(recv->from, message, tuple_prev, tuple_next);
 	return true;
 }
 
 bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
 		uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_recv_req *r = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
+	struct tq_recv_req *recv = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
 	uint64_t offset = tq_get64(m->offset);
 	bool kept;
 
-	if (!r)
+	if (!recv)
 		return false;
 	len -= (uint32_t)sizeof(*m);
-	if (!len || offset != r->got || len > r->wanted - r->got) {
+	if (!len || offset != recv->got || len > recv->wanted - recv->got) {
 		tq_peer_fail(peer, "a piece of its message is out of place");
 		return false;
 	}
 	if (!core->service) {
-		copy_pieces(r);
-		to_user(&r->buf, offset, m + 1, len);
-		r->got += len;
-		if (r->got == r->wanted)
-			pieces_over(r);
+		copy_pieces(recv);
+		tq_buf_unpack(&recv->buf, offset, m + 1, len);
+		recv->got += len;
+		if (recv->got == recv->wanted)
+			pieces_over(recv);
 		return false;
 	}
 	core->arriving = bounce;
-	if (keep_piece(r, offset, m + 1, len))
-		r->got += len;
+	if (keep_piece(recv, offset, m + 1, len))
+		recv->got += len;
 	else
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 	kept = bounce && !core->arriving;
@@ -398,99 +313,96 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 /* ---- all ---- */
 
-static void matched(struct tq_recv_req *r, struct tq_pair *pair, int32_t tag, uint64_t len)
+static void matched(struct tq_recv_req *recv, struct tq_pair *pair, int32_t tag, uint64_t len)
 {
-	r->pair = pair;
-	r->req.status.source = pair->rank;
-	r->req.status.tag = tag;
-	r->req.status.length = len;
-	r->wanted = len < r->buf.len ? len : r->buf.len;
+	recv->pair = pair;
+	recv->req.status.source = pair->rank;
+	recv->req.status.tag = tag;
+	recv->req.status.length = len;
+	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 }
 
-void tq_fetch_at_once(struct tq_recv_req *r, const void *data, uint64_t len)
+void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
 {
-	matched(r, r->rx_tuple->pair, r->tag, len);
-	count_eager(r->req.core, len);
-	to_user(&r->buf, 0, data, r->wanted);
-	tq_fetch_complete(r);
+	matched(recv, recv->rx_tuple->pair, recv->tag, len);
+	count_eager(recv->req.core, len);
+	tq_buf_unpack(&recv->buf, 0, data, recv->wanted);
+	tq_fetch_complete(recv);
 }
 
-void tq_fetch(struct tq_recv_req *r, struct tq_unexpected *u)
+void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	matched(r, u->pair, u->tag, u->length);
-	switch (u->kind) {
+	matched(recv, message->pair, message->tag, message->length);
+	switch (message->kind) {
 	case TQ_UNEXPECTED_EAGER:
-		fetch_eager(r, u);
+		fetch_eager(recv, message);
 		break;
 	case TQ_UNEXPECTED_RTS:
-		fetch_rts(r, u);
+		fetch_rts(recv, message);
 		break;
 	case TQ_UNEXPECTED_HELD:
-		tq_fetch_held(r, u);
+		tq_held_fetch(recv, message);
 		break;
 	}
 }
 
-/* What waited for a thread of the user's, or for room in queues. */
-int tq_recv_poll(struct tq_core *core)
+int tq_fetch_poll(struct tq_core *core)
 {
-	struct tq_recv_req *r;
+	struct tq_recv_req *recv;
 	int n = 0;
 
-	if (core->room)
-		n += tq_held_poll(core);
-	while (!core->service && (r = core->copies)) {
+	while (!core->service && (recv = core->copies)) {
 		n++;
-		if (r->state == TQ_RECV_REQ_PIECES) {
-			copy_pieces(r);
-			if (r->got == r->wanted)
-				pieces_over(r);
+		if (recv->state == TQ_RECV_REQ_PIECES) {
+			copy_pieces(recv);
+			if (recv->got == recv->wanted)
+				pieces_over(recv);
 			continue;
 		}
-		DL_DELETE2(core->copies, r, cprev, cnext);
-		if (r->from)
-			copy_eager(r, r->from);
-		else if (r->bounced)
-			tq_fetch_unbounce(r);
+		DL_DELETE2(core->copies, recv, core_prev, core_next);
+		if (recv->from)
+			copy_eager(recv, recv->from);
+		else if (recv->bounced)
+			tq_fetch_unbounce(recv);
 		else
-			tq_fetch_complete(r);
+			tq_fetch_complete(recv);
 	}
 	return n;
 }
 
-static void fail(struct tq_recv_req *r, int error)
+static void fail(struct tq_recv_req *recv, int error)
 {
-	tq_fetch_over(r);
-	drop_pieces(r);
-	if (r->state == TQ_RECV_REQ_HELD)
-		tq_recv_req_lost(r, error);
+	tq_recv_req_over(recv);
+	drop_pieces(recv);
+	if (recv->state == TQ_RECV_REQ_HELD)
+		tq_recv_req_lost(recv, error);
 	else
-		tq_recv_req_end(r, error);
+		tq_recv_req_end(recv, error);
 }
 
 void tq_fetch_fail(struct tq_pair *pair, int error)
 {
-	struct tq_recv_req *r, *next;
+	struct tq_recv_req *recv, *next;
 
-	DL_FOREACH_SAFE2(pair->active, r, next, pnext) {
-		if (r->state != TQ_RECV_REQ_READING) /* the network ends those */
-			fail(r, error);
+	DL_FOREACH_SAFE2(pair->active, recv, next, active_next) {
+		if (recv->state != TQ_RECV_REQ_READING) /* the network ends those */
+			fail(recv, error);
 	}
 }
 
 void tq_fetch_drop(struct tq_pair *pair)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_recv_req *r, *next;
+	struct tq_recv_req *recv, *next;
 
-	while ((r = pair->active))
-		fail(r, -ECANCELED);
-	DL_FOREACH_SAFE2(core->copies, r, next, cnext) {
-		if (r->pair != pair)
+	while ((recv = pair->active))
+		fail(recv, -ECANCELED);
+	DL_FOREACH_SAFE2(core->copies, recv, next, core_next) {
+		if (recv->pair != pair)
 			continue;
-		DL_DELETE2(core->copies, r, cprev, cnext);
-		if (r->from)
-			tq_unexpected_free(r->from);
-		tq_recv_req_end(r, -ECANCELED);
+		DL_DELETE2(core->copies, recv, core_prev, core_next);
+		if (recv->from)
+			tq_unexpected_free(recv->from);
+		tq_recv_req_end(recv, -ECANCELED);
 	}
 }

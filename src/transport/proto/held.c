@@ -1,217 +1,148 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the HCA places: messages of DIRECT tuples, and held ones, whose receive is posted to the
- * tuple's SRQ when they are matched; the sender's HCA then delivers them.
+ * Receives of held messages. When one is matched, its receive is posted to the tuple's SRQ; the
+ * sender's HCA then delivers the message there.
  */
+#include "proto/held.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/recv.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/unexpected.h"
 
 /* ---- no memory can be registered ---- */
 
 /*
- * Bytes that its receive must have room for: those that are wanted, as the sink takes the rest. But
- * a message that is longer than the sink may be held, from when receives were promised to be long
- * enough (TQ_CTX_EXACT_LENGTH).
+ * Returns the number of bytes that a held message's receive must have room for: those that are
+ * wanted, as the sink takes the rest. But a message that is longer than the sink may be held, if
+ * receives were promised to be long enough (TQ_CTX_EXACT_LENGTH) when it was sent.
  */
-static uint64_t room_for(const struct tq_recv_req *r)
+static uint64_t room_for(const struct tq_recv_req *recv)
 {
-	uint64_t len = r->req.status.length;
+	uint64_t len = recv->req.status.length;
 
-	return len > r->req.core->limits->max_direct ? len : r->wanted;
+	return len > recv->req.core->limits->max_direct ? len : recv->wanted;
 }
 
-/* Memory for the data of a matched probe, which has no user's buffer yet. */
-static bool own_buffer(struct tq_recv_req *r)
+/* Gets memory for the data of a matched probe, which has no user's buffer yet. */
+static bool own_buffer(struct tq_recv_req *recv)
 {
-	r->sg = (struct tq_sg){.addr = malloc(r->wanted), .len = r->wanted};
-	r->buf.addr = r->sg.addr;
-	r->bounced = r->sg.addr;
-	return r->sg.addr;
+	recv->sg = (struct tq_sg){.addr = malloc(recv->wanted), .len = recv->wanted};
+	recv->buf.addr = recv->sg.addr;
+	recv->bounced = recv->sg.addr;
+	return recv->sg.addr;
 }
 
 /*
- * The HCA can't place the message anywhere, and nothing says that it ever can: what has the memory
- * may be waiting for this message. So its sender, who has it as long as it is held, sends the data
- * in pieces, which need no registration. It is matched, so that changes no order. When all are
- * here, an empty receive takes what its lane holds: not earlier, as that ends the send.
+ * Asks for the data in pieces, because the HCA can't place the message anywhere and may never be
+ * able to: the owner of the memory may be waiting for this message. The sender has the data as
+ * long as the message is held, and pieces need no registration. The message is matched, so that
+ * changes no order. When all pieces are here, an empty receive takes the message off its lane:
+ * not earlier, as that ends the send.
  */
-static int ask_again(struct tq_recv_req *r)
+static int ask_again(struct tq_recv_req *recv)
 {
-	struct tq_core *core = r->req.core;
+	struct tq_core *core = recv->req.core;
 	struct tq_msg_cts_held m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_HELD, 0)};
 
-	if (room_for(r) <= core->limits->eager_max)
-		return -ENOMEM; /* the reserve is enough for it, and comes back */
-	if (r->req.status.length > core->limits->max_direct) {
-		tq_peer_fail(r->pair->peer,
+	if (room_for(recv) <= core->limits->eager_max)
+		return -ENOMEM; /* the reserve is long enough, and is given back soon */
+	if (recv->req.status.length > core->limits->max_direct) {
+		tq_peer_fail(recv->pair->peer,
 			     "no memory can be registered for a message that it holds, "
 			     "and the sink is too short for it");
 		return -ENOMEM;
 	}
-	r->handle = tq_handle_new(&core->recv_reqs, r);
-	if (!r->handle)
+	recv->handle = tq_handle_new(&core->recv_reqs, recv);
+	if (!recv->handle)
 		return -ENOMEM;
-	if (r->msg && !own_buffer(r)) {
-		tq_handle_free(&core->recv_reqs, r->handle);
-		r->handle = 0;
+	if (recv->msg && !own_buffer(recv)) {
+		tq_handle_free(&core->recv_reqs, recv->handle);
+		recv->handle = 0;
 		return -ENOMEM;
 	}
-	r->again = true;
-	tq_fetch_under_way(r, TQ_RECV_REQ_PIECES);
-	m.tx_tuple = tq_put32(r->rx_tuple->tx_tuple);
-	m.seq = tq_put32(r->send_req);
-	m.recv_req = tq_put32(r->handle);
-	m.length = tq_put64(r->wanted);
+	recv->again = true;
+	tq_recv_req_under_way(recv, TQ_RECV_REQ_PIECES);
+	m.tx_tuple = tq_put32(recv->rx_tuple->tx_tuple);
+	m.seq = tq_put32(recv->send_req);
+	m.recv_req = tq_put32(recv->handle);
+	m.length = tq_put64(recv->wanted);
 	TQ_COUNT(core->stats, held_again);
-	tq_peer_send(r->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
 	return -EAGAIN;
 }
 
-/* It is still the first of its tuple's that wait for room. */
-void tq_held_again(struct tq_recv_req *r)
+/* The receive is still the first of its tuple's that wait for room. */
+void tq_held_again(struct tq_recv_req *recv)
 {
-	tq_handle_free(&r->req.core->recv_reqs, r->handle);
-	r->handle = 0;
-	tq_recv_req_to(r, TQ_RECV_REQ_HELD);
+	tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
+	recv->handle = 0;
+	tq_recv_req_to(recv, TQ_RECV_REQ_HELD);
 }
 
-/* ---- held ---- */
+/* ---- posting ---- */
 
-static bool load_held(struct tq_recv_req *r)
+static bool load_held(struct tq_recv_req *recv)
 {
-	if (room_for(r) > r->wanted)
-		return tq_fetch_bounce(r, room_for(r), true);
-	return (!r->msg && tq_fetch_register(r, r->wanted, r->req.core->limits->max_srq_sge)) ||
-	       tq_fetch_bounce(r, r->wanted, true);
+	if (room_for(recv) > recv->wanted)
+		return tq_recv_mem_bounce(recv, room_for(recv), true);
+	return (!recv->msg &&
+		tq_recv_mem_register(recv, recv->wanted, recv->req.core->limits->max_srq_sge)) ||
+	       tq_recv_mem_bounce(recv, recv->wanted, true);
 }
 
 /* Posts a receive of a held message to its tuple's SRQ. The messages lie in the lane in the order
  * in which they were matched, so the receives are posted in that order. */
-static int post_held(struct tq_recv_req *r)
+static int post_held(struct tq_recv_req *recv)
 {
-	struct tq_rx_tuple *k = r->rx_tuple;
+	struct tq_rx_tuple *tuple = recv->rx_tuple;
 	int rc;
 
-	if (r->state == TQ_RECV_REQ_PIECES)
+	if (recv->state == TQ_RECV_REQ_PIECES)
 		return -EAGAIN;
-	if (!r->again && !load_held(r))
-		return ask_again(r);
-	rc = tq_fetch_post(r, r->again ? 0 : room_for(r));
+	if (!recv->again && !load_held(recv))
+		return ask_again(recv);
+	rc = tq_recv_mem_post(recv, recv->again ? 0 : room_for(recv));
 	if (!rc)
-		k->nsrq++;
-	else if (!r->again)
-		tq_fetch_release(r);
+		tuple->nsrq++;
+	else if (!recv->again)
+		tq_recv_mem_release(recv);
 	return rc;
 }
 
-void tq_fetch_held(struct tq_recv_req *r, struct tq_unexpected *u)
+void tq_held_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	struct tq_core *core = r->req.core;
-	struct tq_rx_tuple *k = u->rx_tuple;
+	struct tq_core *core = recv->req.core;
+	struct tq_rx_tuple *tuple = message->rx_tuple;
 
-	r->send_req = u->seq;
-	tq_unexpected_free(u);
-	r->rx_tuple = k;
-	tq_fetch_under_way(r, TQ_RECV_REQ_HELD);
-	if (!k->room && !post_held(r))
+	recv->send_req = message->seq;
+	tq_unexpected_free(message);
+	recv->rx_tuple = tuple;
+	tq_recv_req_under_way(recv, TQ_RECV_REQ_HELD);
+	if (!tuple->room && !post_held(recv))
 		return;
-	if (!k->room)
-		DL_APPEND2(core->room, k, rprev, rnext);
-	DL_APPEND(k->room, r);
+	if (!tuple->room)
+		DL_APPEND2(core->room, tuple, room_prev, room_next);
+	DL_APPEND(tuple->room, recv);
 }
 
 int tq_held_poll(struct tq_core *core)
 {
-	struct tq_rx_tuple *k, *next;
+	struct tq_rx_tuple *tuple, *next;
 	int n = 0;
 
-	DL_FOREACH_SAFE2(core->room, k, next, rnext) {
-		while (k->room && !post_held(k->room)) {
-			DL_DELETE(k->room, k->room);
+	DL_FOREACH_SAFE2(core->room, tuple, next, room_next) {
+		while (tuple->room && !post_held(tuple->room)) {
+			DL_DELETE(tuple->room, tuple->room);
 			n++;
 		}
-		if (!k->room)
-			DL_DELETE2(core->room, k, rprev, rnext);
+		if (!tuple->room)
+			DL_DELETE2(core->room, tuple, room_prev, room_next);
 	}
 	return n;
-}
-
-/* The data of a matched probe may be wanted late: others need the pool's memory. */
-static int move_out(struct tq_recv_req *r)
-{
-	struct tq_sg own = {.addr = malloc(r->sg.len), .len = r->sg.len};
-
-	if (!own.addr)
-		return -ENOMEM;
-	memcpy(own.addr, r->sg.addr, own.len);
-	tq_fetch_release(r);
-	r->sg = own;
-	r->bounced = true;
-	return 0;
-}
-
-static void held_delivered(struct tq_recv_req *r, uint64_t len, int status)
-{
-	struct tq_rx_tuple *k = r->rx_tuple;
-
-	tq_fetch_over(r);
-	k->nsrq--;
-	tq_rx_tuple_unheld(k);
-	r->req.status.length = len;
-	if (r->wanted > len)
-		r->wanted = len;
-	if (r->msg && r->pooled && !status)
-		status = move_out(r);
-	if (r->msg)
-		tq_msg_drained(r, status);
-	else if (status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
-	else
-		tq_fetch_complete(r);
-}
-
-/* ---- direct ---- */
-
-static void direct_delivered(struct tq_recv_req *r, uint64_t len, int status)
-{
-	struct tq_rx_tuple *k = r->rx_tuple;
-
-	assert(r->state == TQ_RECV_REQ_SRQ);
-	r->req.status.source = k->pair->rank;
-	r->req.status.tag = k->tag;
-	r->req.status.length = len;
-	r->wanted = len < r->buf.len ? len : r->buf.len;
-	r->pair = k->pair;
-	tq_rx_tuple_delivered(k, r);
-	if (status)
-		tq_recv_req_end(r, status);
-	else if (r->bounced)
-		tq_fetch_unbounce(r);
-	else
-		tq_fetch_complete(r);
-}
-
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
-{
-	struct tq_recv_req *r = token;
-	struct tq_rx_tuple *k = r->rx_tuple;
-	struct tq_peer *peer = k->pair->peer;
-	int status = error ? -EIO : 0;
-
-	if (!r->again) {
-		TQ_COUNT(core->stats, recv_direct);
-		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
-		k->info.direct++;
-	}
-	if (r->state == TQ_RECV_REQ_HELD)
-		held_delivered(r, len, status);
-	else
-		direct_delivered(r, len, status);
-	/* In most cases its connection has failed amid a message. */
-	if (error)
-		tq_peer_fail(peer, error);
 }

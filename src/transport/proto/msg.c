@@ -14,7 +14,7 @@ static const struct {
 	[TQ_MSG_EAGER] = {"EAGER", sizeof(struct tq_msg_eager), true},
 	[TQ_MSG_RTS] = {"RTS", sizeof(struct tq_msg_rts), false},
 	[TQ_MSG_SWITCH] = {"SWITCH", sizeof(struct tq_msg_switch), false},
-	[TQ_MSG_HELD] = {"HELD", 0, false}, /* as long as it says */
+	[TQ_MSG_HELD] = {"HELD", 0, false}, /* as long as its flags say */
 	[TQ_MSG_RECALLED] = {"RECALLED", sizeof(struct tq_msg_recalled), false},
 	[TQ_MSG_GIVEBACK] = {"GIVEBACK", sizeof(struct tq_msg_giveback), false},
 	[TQ_MSG_NOTICE] = {"NOTICE", sizeof(struct tq_msg_notice), false},
@@ -43,8 +43,7 @@ int tq_msg_check(const void *msg, uint32_t len)
 	if (hdr->type == TQ_MSG_HELD) {
 		if (!hdr->flags || hdr->flags > TQ_HELD_MAX)
 			return -EPROTO;
-		want = (uint32_t)(offsetof(struct tq_msg_held, one) +
-				  hdr->flags * sizeof(struct tq_msg_held_one));
+		want = TQ_MSG_HELD_LEN(hdr->flags);
 	}
 	if (types[hdr->type].data ? len < want : len != want)
 		return -EPROTO;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All that processes tell each other on the control lane: one struct per message, little-endian, no
- * padding. A direct message is not here: it has no header. tq_msg_check() is the one place that
- * looks at lengths; after it, no reader need.
+ * The control lane's messages: one struct per message, little-endian, no padding. A direct
+ * message has no header, and no struct here. tq_msg_check() is the one place that looks at
+ * lengths; readers need not.
  */
 #ifndef TQ_PROTO_MSG_H
 #define TQ_PROTO_MSG_H
 
 #include <assert.h>
 #include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -50,10 +52,10 @@ enum tq_msg_type {
 	/* sender of a tuple -> its receiver */
 	TQ_MSG_EAGER = 1, /* envelope and data */
 	TQ_MSG_RTS,       /* envelope; the data stay where they are */
-	TQ_MSG_SWITCH,    /* what follows of this tuple is sent direct */
-	TQ_MSG_HELD,      /* some of the messages that a RECALLED finds held; comes before it */
+	TQ_MSG_SWITCH,    /* later messages of the tuple are sent direct */
+	TQ_MSG_HELD,      /* some of the held messages that a RECALLED counts; comes before it */
 	TQ_MSG_RECALLED,  /* answer to RECALL */
-	TQ_MSG_GIVEBACK,  /* please recall: no lane is free for short messages */
+	TQ_MSG_GIVEBACK,  /* asks for a recall: no lane is free for short messages */
 	TQ_MSG_DATA,      /* a piece of a message, answer to CTS_PIECES */
 	TQ_MSG_WRITTEN,   /* the RDMA write that a CTS asked for is complete (or failed) */
 	/* receiver -> sender */
@@ -61,13 +63,13 @@ enum tq_msg_type {
 	TQ_MSG_REFUSE,     /* no tuple queue now */
 	TQ_MSG_RECALL,     /* stop sending direct */
 	TQ_MSG_FIN,        /* an RTS's data were read, or are not wanted: the send is complete */
-	TQ_MSG_CTS,        /* RDMA write it there */
-	TQ_MSG_CTS_PIECES, /* send it in pieces through the control lane */
-	TQ_MSG_CTS_DIRECT, /* its receive lies in the tuple's SRQ: send it direct */
+	TQ_MSG_CTS,        /* write the data there by RDMA */
+	TQ_MSG_CTS_PIECES, /* send the data in pieces through the control lane */
+	TQ_MSG_CTS_DIRECT, /* the receive lies in the tuple's SRQ: send the message direct */
 	TQ_MSG_CTS_HELD,   /* no memory can be registered for a held message: send its data in
 			      pieces */
-	/* either way, between the connections' ends (net/): never reach the protocol */
-	TQ_MSG_CREDIT,       /* nothing but what is in the header */
+	/* either way, between the two networks: never reach the protocol */
+	TQ_MSG_CREDIT,       /* the header is all */
 	TQ_MSG_BACKPRESSURE, /* stop (or resume) sending eagerly: unexpected data are at their limit
 			      */
 	/* sender of a tuple -> its receiver */
@@ -86,20 +88,20 @@ struct tq_msg_hdr {
 };
 static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 
-/* A tuple handle, or a request's: an index and the generation of what is there; 0 = none. */
+/* Handles, of tuples and requests, are an index and the generation of what is there; 0 = none. */
 
-#define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid: it can be read */
-#define TQ_RTS_NODIRECT 2u  /* it can't be sent direct */
-#define TQ_RTS_AWAY     16u /* its sender may compute: only a service thread may be there */
+#define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid, so the data can be read */
+#define TQ_RTS_NODIRECT 2u  /* the message can't be sent direct */
+#define TQ_RTS_AWAY     16u /* the sender may be computing: only its service thread may answer */
 #define TQ_ENV_NOTUP    8u  /* EAGER, RTS: the tag is used once */
 
-/* What is matched on, and the message's numbers. */
+/* The envelope that is matched on, and the message's numbers. */
 struct tq_msg_env {
 	tq_le32 ctx;
 	tq_le32 source; /* the sender's rank */
 	tq_le32 tag;
 	tq_le32 cseq; /* number in (context, sender, receiver) */
-	tq_le32 seq;  /* number in the tuple, as far as its sender remembers; SWITCH says it anew */
+	tq_le32 seq;  /* number in the tuple, as far as its sender remembers; SWITCH sets it anew */
 	tq_le32 ask; /* the sender's handle of the tuple if it asks for the tuple's queue, else 0 */
 };
 static_assert(sizeof(struct tq_msg_env) == 24, "wire format");
@@ -145,11 +147,14 @@ struct tq_msg_held {
 	struct tq_msg_held_one one[TQ_HELD_MAX];
 };
 static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds it");
+/* The length of such a message. */
+#define TQ_MSG_HELD_LEN(n) \
+	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
 	tq_le32 rx_tuple;
-	tq_le32 held;      /* how many held messages came before this, of this recall */
+	tq_le32 held;      /* held messages that were named before this, in this recall */
 	tq_le32 delivered; /* direct sends of this SRQ's life that have a receive (modulo 2^32) */
 	tq_le32 next;      /* seq of the tuple's next message */
 };
@@ -162,8 +167,8 @@ struct tq_msg_giveback {
 };
 static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
 
-/* Follows some of a tuple's direct messages, which have no header: by it the receiver learns which
- * of them come before their receive. */
+/* Follows some direct messages, which have no header. By it the receiver learns which of them
+ * come before their receive. */
 struct tq_msg_notice {
 	struct tq_msg_hdr hdr;
 	tq_le32 rx_tuple;
@@ -183,8 +188,8 @@ static_assert(sizeof(struct tq_msg_data) == 24, "wire format");
 struct tq_msg_written {
 	struct tq_msg_hdr hdr;
 	tq_le32 recv_req;
-	tq_le32 failed; /* 0, or 1: the sender could not (its buffer can't be registered): ask for
-			   pieces */
+	tq_le32 failed; /* 0, or 1: the sender's buffer can't be registered, so pieces are to be
+			   asked for */
 };
 static_assert(sizeof(struct tq_msg_written) == 16, "wire format");
 
@@ -202,12 +207,12 @@ static_assert(sizeof(struct tq_msg_srqn) == 32, "wire format");
 struct tq_msg_refuse {
 	struct tq_msg_hdr hdr;
 	tq_le32 tx_tuple;
-	tq_le32 after; /* messages that it should send before it asks again */
+	tq_le32 after; /* messages that the sender should send before it asks again */
 };
 static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
 
-/* RECALL: of the messages that `after` counts, those beyond the eager limit count for 32 each. The
- * queue went back as it made short ones wait; long ones gain from it. */
+/* RECALL: of the messages that `after` counts, those beyond the eager limit count for 32 each.
+ * The queue went back because it made short messages wait; long ones gain from it. */
 #define TQ_RECALL_LONG 1u
 
 struct tq_msg_recall {
@@ -233,13 +238,13 @@ struct tq_msg_cts {
 	tq_le32 send_req;
 	tq_le32 recv_req;
 	tq_le64 addr;   /* CTS: where; CTS_PIECES: 0 */
-	tq_le64 length; /* how many bytes are wanted, from the beginning of the message */
+	tq_le64 length; /* bytes that are wanted, from the beginning of the message */
 	tq_le32 rkey;
 	tq_le32 zero;
 };
 static_assert(sizeof(struct tq_msg_cts) == 40, "wire format");
 
-/* Names the message by its tuple: it was never announced. */
+/* Names the message by its tuple, because it was never announced. */
 struct tq_msg_cts_held {
 	struct tq_msg_hdr hdr;
 	tq_le32 tx_tuple;
@@ -257,17 +262,29 @@ struct tq_msg_backpressure {
 };
 static_assert(sizeof(struct tq_msg_backpressure) == 16, "wire format");
 
-/* Longest message without data, and the header of those with data: a small control buffer must hold
- * the first. */
+/* Returns a header; the network fills in the rest. */
+static inline struct tq_msg_hdr tq_msg_hdr(uint8_t type, uint8_t flags)
+{
+	return (struct tq_msg_hdr){.type = type, .flags = flags};
+}
+
+/* Returns true if a comes before b, where numbers start anew behind 2^32 - 1. */
+static inline bool tq_seq_before(uint32_t a, uint32_t b)
+{
+	return (int32_t)(a - b) < 0;
+}
+
+/* The longest message without data, which a small control buffer must hold, and the headers of
+ * messages with data. */
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \
 	((type) == TQ_MSG_EAGER ? sizeof(struct tq_msg_eager) : sizeof(struct tq_msg_data))
 
-/* Is a message of `len` bytes whole and of a type that exists? Says nothing about what its handles
- * name. */
+/* Returns 0 if a message of `len` bytes is whole and of a type that exists. Says nothing about
+ * what its handles name. */
 int tq_msg_check(const void *msg, uint32_t len);
 
-/* "RTS", for traces; never NULL. */
+/* Returns the name of a type, as "RTS", for traces; never NULL. */
 const char *tq_msg_name(uint8_t type);
 
 #endif

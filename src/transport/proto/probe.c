@@ -1,118 +1,103 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Probes look at the queues as a receive would that is posted now. What the sender's HCA holds is
- * not in them, so they recall the tuples that they look at.
+ * Probes look at the queues as a receive would that is posted now. Held messages are not in the
+ * queues, so probes recall the tuples that they look at.
  *
- * A message that a matched probe takes may be received after later ones of its tuple. A held one
- * would be in the lane's way until then: it is drained at once, into memory of the library.
+ * A message that a matched probe takes may be received after later ones of its tuple. A held
+ * message would be in the lane's way until then, so it is drained at once, into memory of the
+ * library.
  */
+#include "proto/probe.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "proto/recv.h"
+#include "proto/ctx.h"
+#include "proto/fetch.h"
+#include "proto/match.h"
+#include "proto/pair.h"
+#include "proto/rx_policy.h"
+#include "proto/recall.h"
+#include "proto/recv_req.h"
+#include "proto/req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
+#include "proto/wild.h"
 
 struct tq_msg {
 	struct tq_ctx *ctx;
-	struct tq_unexpected *u;   /* in no queue; NULL: it was held */
-	struct tq_recv_req *drain; /* its receive, of the library, that takes a held one */
+	struct tq_unexpected *message; /* in no queue; NULL: the message was held */
+	struct tq_recv_req *drain;     /* the library's receive that takes a held message */
 	bool drained;
-	struct tq_recv_req *taker; /* tq_core_mrecv() came before it was drained */
+	struct tq_recv_req
+		*taker; /* the user's receive, if it came before the message was drained */
 };
 
-static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **u)
+static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **message)
 {
 	int rc = tq_wild_check(ctx, rank, tag);
-	struct tq_rx_tuple *k;
+	struct tq_rx_tuple *tuple;
 
 	if (rc)
 		return rc;
 	if (tq_is_wild(rank, tag)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return -ENOMEM;
-		tq_policy_wild(ctx, rank, tag);
-		tq_rx_tuple_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
+		tq_rx_policy_wild(ctx, rank, tag);
+		tq_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
 	} else {
-		k = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
-		if (k) {
-			tq_policy_probe(k);
-			tq_rx_tuple_recall(k, TQ_RECALL_PROBE);
+		tuple = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
+		if (tuple) {
+			tq_rx_policy_probe(tuple);
+			tq_recall(tuple, TQ_RECALL_PROBE);
 		}
 	}
-	*u = tq_match_find(ctx, rank, tag, UINT64_MAX);
-	if (*u)
+	*message = tq_match_find(ctx, rank, tag, UINT64_MAX);
+	if (*message)
 		return 1;
 	if (rank == TQ_ANY_SOURCE)
 		return tq_ctx_deserted(ctx) ? -EIO : 0;
+	if (!ctx->peers[rank])
+		return -EIO; /* it has left an open context */
 	ctx->peers[rank]->probed = true;
 	return ctx->peers[rank]->failed;
 }
 
-static void describe(const struct tq_unexpected *u, struct tq_status *status)
+static void describe(const struct tq_unexpected *message, struct tq_status *status)
 {
 	*status = (struct tq_status){
-		.source = u->pair->rank,
-		.tag = u->tag,
-		.length = u->length,
+		.source = message->pair->rank,
+		.tag = message->tag,
+		.length = message->length,
 	};
 }
 
 int tq_core_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status)
 {
-	struct tq_unexpected *u;
-	int rc = look(ctx, rank, tag, &u);
+	struct tq_unexpected *message;
+	int rc;
 
+	tq_assert_held(ctx->core->lock);
+	rc = look(ctx, rank, tag, &message);
 	if (rc == 1)
-		describe(u, status);
+		describe(message, status);
 	return rc;
 }
 
-int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
-		   struct tq_msg **result)
-{
-	struct tq_buf whole = {0};
-	struct tq_unexpected *u;
-	struct tq_msg *msg;
-	int rc = look(ctx, rank, tag, &u);
-
-	if (rc != 1)
-		return rc;
-	msg = malloc(sizeof(*msg));
-	if (!msg)
-		return -ENOMEM;
-	*msg = (struct tq_msg){.ctx = ctx};
-	if (u->kind == TQ_UNEXPECTED_HELD) {
-		whole.len = u->length;
-		msg->drain = tq_recv_req_new(ctx, u->pair->rank, u->tag, &whole, NULL);
-		if (!msg->drain) {
-			free(msg);
-			return -ENOMEM;
-		}
-		msg->drain->msg = msg;
-	} else {
-		msg->u = u;
-		ctx->nrecvs++;
-	}
-	describe(u, status);
-	tq_unexpected_unlink(u);
-	if (msg->drain)
-		tq_fetch(msg->drain, u);
-	*result = msg;
-	return 1;
-}
-
-/* The drained data, and what is known of the message, to the receive that wants them. */
-static void hand_over(struct tq_msg *msg, struct tq_recv_req *r)
+/* Gives the drained data, and the message's status, to the receive that wants them. */
+static void hand_over(struct tq_msg *msg, struct tq_recv_req *recv)
 {
 	struct tq_recv_req *drain = msg->drain;
 	int error = drain->req.status.error;
 	uint64_t got = drain->wanted;
 
-	r->req.status = drain->req.status;
-	r->wanted = got < r->buf.len ? got : r->buf.len;
-	r->sg = drain->sg;
-	r->cookie = drain->cookie;
-	r->bounced = drain->bounced;
-	r->pooled = drain->pooled;
+	recv->req.status = drain->req.status;
+	recv->wanted = got < recv->buf.len ? got : recv->buf.len;
+	recv->sg = drain->sg;
+	recv->cookie = drain->cookie;
+	recv->bounced = drain->bounced;
+	recv->pooled = drain->pooled;
 	drain->sg = (struct tq_sg){0};
 	drain->bounced = drain->pooled = false;
 	drain->msg = NULL;
@@ -121,12 +106,13 @@ static void hand_over(struct tq_msg *msg, struct tq_recv_req *r)
 	tq_core_release(&drain->req);
 	free(msg);
 	if (error)
-		tq_recv_req_end(r, error);
+		tq_recv_req_end(recv, error);
 	else
-		tq_fetch_unbounce(r);
+		tq_fetch_unbounce(recv);
 }
 
-void tq_msg_drained(struct tq_recv_req *drain, int error)
+/* Called when a held message that a matched probe took has been drained, or is lost. */
+static void drained(struct tq_recv_req *drain, int error)
 {
 	struct tq_msg *msg = drain->msg;
 
@@ -136,30 +122,69 @@ void tq_msg_drained(struct tq_recv_req *drain, int error)
 		hand_over(msg, msg->taker);
 }
 
+int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
+		   struct tq_msg **result)
+{
+	struct tq_buf whole = {0};
+	struct tq_unexpected *message;
+	struct tq_msg *msg;
+	int rc;
+
+	tq_assert_held(ctx->core->lock);
+	rc = look(ctx, rank, tag, &message);
+	if (rc != 1)
+		return rc;
+	msg = malloc(sizeof(*msg));
+	if (!msg)
+		return -ENOMEM;
+	*msg = (struct tq_msg){.ctx = ctx};
+	if (message->kind == TQ_UNEXPECTED_HELD) {
+		whole.len = message->length;
+		msg->drain = tq_recv_req_new(ctx, message->pair->rank, message->tag, &whole, NULL);
+		if (!msg->drain) {
+			free(msg);
+			return -ENOMEM;
+		}
+		msg->drain->msg = msg;
+		msg->drain->drained = drained;
+	} else {
+		msg->message = message;
+		ctx->nrecvs++;
+	}
+	describe(message, status);
+	tq_unexpected_unlink(message);
+	if (msg->drain)
+		tq_fetch(msg->drain, message);
+	*result = msg;
+	return 1;
+}
+
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status)
 {
-	struct tq_unexpected *u = msg->u;
-	struct tq_recv_req *r = tq_recv_req_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
+	struct tq_unexpected *message = msg->message;
+	struct tq_recv_req *recv;
 
-	if (!r)
+	tq_assert_held(msg->ctx->core->lock);
+	recv = tq_recv_req_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
+	if (!recv)
 		return -ENOMEM;
-	if (u) {
+	if (message) {
 		msg->ctx->nrecvs--;
 		free(msg);
-		if (u->pair->peer->failed && u->kind == TQ_UNEXPECTED_RTS) {
-			tq_unexpected_free(u);
-			tq_recv_req_end(r, -EIO);
+		if (message->pair->peer->failed && message->kind == TQ_UNEXPECTED_RTS) {
+			tq_unexpected_free(message);
+			tq_recv_req_end(recv, -EIO);
 		} else {
-			tq_fetch(r, u);
+			tq_fetch(recv, message);
 		}
 	} else if (msg->drained) {
-		hand_over(msg, r);
+		hand_over(msg, recv);
 	} else {
-		tq_recv_req_to(r, TQ_RECV_REQ_HELD); /* it can't be cancelled any more */
-		msg->taker = r;
+		tq_recv_req_to(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
+		msg->taker = recv;
 	}
-	return tq_recv_req_started(r, req, status);
+	return tq_recv_req_started(recv, req, status);
 }
 
 /* ---- for reports ---- */
@@ -169,7 +194,8 @@ static uint64_t messages(const struct tq_tuple_info *info)
 	return info->direct + info->traditional;
 }
 
-/* Into its place in the list of the busiest, if it has one. */
+/* Puts a report into its place in the list of the busiest, if it has one. Returns the list's
+ * length. */
 static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_tuple_info *info)
 {
 	int i = used < n ? used : n - 1;
@@ -184,19 +210,20 @@ static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_t
 
 int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
 {
-	const struct tq_rx_tuple *k;
+	const struct tq_rx_tuple *tuple;
 	int used = 0;
 
+	tq_assert_held(core->lock);
 	if (n <= 0)
 		return 0;
-	DL_FOREACH2(core->rx_tuple_lru, k, anext)
-		used = insert(info, used, n, &k->info);
-	DL_FOREACH2(core->rx_tuple_parked, k, anext)
-		used = insert(info, used, n, &k->info);
+	DL_FOREACH2(core->rx_tuple_lru, tuple, record_next)
+		used = insert(info, used, n, &tuple->info);
+	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
+		used = insert(info, used, n, &tuple->info);
 	return used;
 }
 
-struct tq_core *tq_msg_core(const struct tq_msg *msg)
+struct tq_core *tq_core_of_msg(const struct tq_msg *msg)
 {
 	return msg->ctx->core;
 }

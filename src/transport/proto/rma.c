@@ -3,21 +3,14 @@
  * Operations on peers' memory: their records and their ends. The network carries them. They match
  * nothing, and take part in no order of the messages.
  */
-#include "proto/core.h"
+#include "proto/rma.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-struct tq_rma_req {
-	struct tq_req req;
-	struct tq_peer *peer;
-	enum tq_rma_kind kind;
-	struct tq_sg sg;    /* local memory; reg NULL: inline */
-	void *cookie;       /* of its registration, */
-	bool is_registered; /* if that is the library's */
-	void (*done)(void *user, int error);
-	struct tq_rma_req *next; /* core->free_rma_reqs */
-};
+#include "proto/net_ops.h"
+#include "proto/req.h"
+#include "proto/rma_objects.h"
 
 static bool is_atomic(enum tq_rma_kind kind)
 {
@@ -27,18 +20,18 @@ static bool is_atomic(enum tq_rma_kind kind)
 static struct tq_rma_req *req_new(struct tq_peer *peer, const struct tq_rma *rma)
 {
 	struct tq_core *core = peer->core;
-	struct tq_rma_req *r = core->free_rma_reqs;
+	struct tq_rma_req *op = core->free_rma_reqs;
 
-	if (r) {
-		LL_DELETE(core->free_rma_reqs, r);
+	if (op) {
+		LL_DELETE(core->free_rma_reqs, op);
 		core->nfree_rma_reqs--;
 	} else {
-		r = malloc(sizeof(*r));
-		if (!r)
+		op = malloc(sizeof(*op));
+		if (!op)
 			return NULL;
 		TQ_LEVEL(core->stats, requests, 1);
 	}
-	*r = (struct tq_rma_req){
+	*op = (struct tq_rma_req){
 		.req = {.kind = TQ_REQ_RMA, .core = core, .user = rma->user},
 		.peer = peer,
 		.kind = rma->kind,
@@ -48,61 +41,38 @@ static struct tq_rma_req *req_new(struct tq_peer *peer, const struct tq_rma *rma
 	peer->nrma++;
 	core->nrma++;
 	TQ_LEVEL(core->stats, rma, 1);
-	return r;
+	return op;
 }
 
-void tq_rma_release(struct tq_req *req)
+/* Gives back what the operation has of the network. */
+static void unload(struct tq_rma_req *op)
 {
-	struct tq_core *core = req->core;
-	struct tq_rma_req *r = (struct tq_rma_req *)req;
+	struct tq_core *core = op->req.core;
 
-	if (core->nfree_rma_reqs < TQ_FREE_MAX) {
-		LL_PREPEND(core->free_rma_reqs, r);
-		core->nfree_rma_reqs++;
-		return;
-	}
-	TQ_LEVEL(core->stats, requests, -1);
-	free(r);
-}
-
-void tq_rmas_destroy(struct tq_core *core)
-{
-	struct tq_rma_req *r, *next;
-
-	LL_FOREACH_SAFE(core->free_rma_reqs, r, next) {
-		free(r);
-	}
-}
-
-/* What it has of the network goes back. */
-static void unload(struct tq_rma_req *r)
-{
-	struct tq_core *core = r->req.core;
-
-	if (r->is_registered)
-		core->ops->unreg(core->net, r->sg.reg, r->cookie);
-	r->peer->nrma--;
+	if (op->is_registered)
+		core->ops->unreg(core->net, op->sg.reg, op->cookie);
+	op->peer->nrma--;
 	core->nrma--;
 	TQ_LEVEL(core->stats, rma, -1);
 }
 
-/* Finds how the adapter gets at the local memory. false: it can't be registered. */
-static bool load(struct tq_rma_req *r, struct tq_reg *reg)
+/* Finds how the adapter gets at the local memory. Returns false if it can't be registered. */
+static bool load(struct tq_rma_req *op, struct tq_reg *reg)
 {
-	struct tq_core *core = r->req.core;
-	bool write = r->kind != TQ_RMA_WRITE;
+	struct tq_core *core = op->req.core;
+	bool write = op->kind != TQ_RMA_WRITE;
 
-	r->sg.reg = reg;
-	if (reg || !r->sg.len || (!write && r->sg.len <= core->limits->max_inline))
+	op->sg.reg = reg;
+	if (reg || !op->sg.len || (!write && op->sg.len <= core->limits->max_inline))
 		return true;
-	r->sg.reg = core->ops->reg(core->net, r->sg.addr, r->sg.len, write, &r->cookie);
-	r->is_registered = r->sg.reg != NULL;
-	return r->is_registered;
+	op->sg.reg = core->ops->reg(core->net, op->sg.addr, op->sg.len, write, &op->cookie);
+	op->is_registered = op->sg.reg != NULL;
+	return op->is_registered;
 }
 
-static int start(struct tq_rma_req *r, const struct tq_rma *rma)
+static int start(struct tq_rma_req *op, const struct tq_rma *rma)
 {
-	struct tq_core *core = r->req.core;
+	struct tq_core *core = op->req.core;
 	const struct tq_atomic atomic = {
 		.is_swap = rma->kind == TQ_RMA_COMPARE_SWAP,
 		.operand = rma->operand,
@@ -111,12 +81,14 @@ static int start(struct tq_rma_req *r, const struct tq_rma *rma)
 
 	switch (rma->kind) {
 	case TQ_RMA_WRITE:
-		return core->ops->write(core->net, r->peer, &r->sg, 1, rma->addr, rma->key, r);
+		return core->ops->write(core->net, op->peer->link, &op->sg, 1, rma->addr, rma->key,
+					op);
 	case TQ_RMA_READ:
-		return core->ops->read(core->net, r->peer, &r->sg, 1, rma->addr, rma->key, r);
+		return core->ops->read(core->net, op->peer->link, &op->sg, 1, rma->addr, rma->key,
+				       op);
 	default:
-		return core->ops->atomic(core->net, r->peer, &atomic, &r->sg, rma->addr, rma->key,
-					 r);
+		return core->ops->atomic(core->net, op->peer->link, &atomic, &op->sg, rma->addr,
+					 rma->key, op);
 	}
 }
 
@@ -151,33 +123,34 @@ int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *r
 {
 	struct tq_core *core = peer->core;
 	int rc = check(core, rma);
-	struct tq_rma_req *r;
+	struct tq_rma_req *op;
 
+	tq_assert_held(core->lock);
 	if (rc)
 		return rc;
 	if (peer->failed)
 		return -EIO;
-	r = req_new(peer, rma);
-	if (!r)
+	op = req_new(peer, rma);
+	if (!op)
 		return -ENOMEM;
-	rc = load(r, reg) ? start(r, rma) : -ENOMEM;
+	rc = load(op, reg) ? start(op, rma) : -ENOMEM;
 	if (!rc) {
 		count(core, rma);
 	} else if (rc == -EIO) {
 		/* The log has yet to say why: until then the request stays in the list. */
-		tq_rma_done(&r->req, rc);
+		tq_on_rma_done(op, rc);
 	} else {
-		unload(r);
-		tq_rma_release(&r->req);
+		unload(op);
+		tq_core_release(&op->req);
 		return rc;
 	}
 	return 0;
 }
 
-void tq_rma_done(struct tq_req *req, int status)
+void tq_on_rma_done(struct tq_rma_req *op, int status)
 {
-	unload((struct tq_rma_req *)req);
-	tq_req_end(req, status);
+	unload(op);
+	tq_req_end(&op->req, status);
 }
 
 void tq_core_rma_tell(const struct tq_req *req)

@@ -1,314 +1,210 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tuple at its receiver: its record, the offer of a queue, and receives that
- * go there (PROTOCOL.md). */
+/* A tuple at its receiver: the offer of a queue, and receives that go there (PROTOCOL.md). */
+#include "proto/rx_tuple.h"
+
+#include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
-#include "proto/recv.h"
-
-static const char *const state_names[TQ_RX_TUPLE_STATES] = {
-	[TQ_RX_TUPLE_CONTROL] = "CONTROL",
-	[TQ_RX_TUPLE_OFFERED] = "OFFERED",
-	[TQ_RX_TUPLE_DIRECT] = "DIRECT",
-	[TQ_RX_TUPLE_RECALLING] = "RECALLING",
-};
-
-static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
-	[TQ_RX_TUPLE_CONTROL] = 1u << TQ_RX_TUPLE_OFFERED,
-	[TQ_RX_TUPLE_OFFERED] = 1u << TQ_RX_TUPLE_DIRECT | 1u << TQ_RX_TUPLE_RECALLING,
-	[TQ_RX_TUPLE_DIRECT] = 1u << TQ_RX_TUPLE_RECALLING,
-	[TQ_RX_TUPLE_RECALLING] = 1u << TQ_RX_TUPLE_CONTROL,
-};
-
-static const struct tq_states states = {"rx_tuple", state_names, next_states};
-
-void tq_rx_tuple_to(struct tq_rx_tuple *k, enum tq_rx_tuple_state to)
-{
-	tq_states_change(&states, k->pair->ctx->core->trace, k, k->state, to);
-	k->state = to;
-}
-
-/* ---- the record ---- */
-
-struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag)
-{
-	struct tq_rx_tuple *k = pair->recent_rx_tuples[tq_recent(tag)];
-
-	if (k && k->tag == tag)
-		return k;
-	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), k);
-	return k;
-}
-
-static void park(struct tq_core *core, struct tq_rx_tuple *k)
-{
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_parked, k, aprev, anext);
-	k->parked = true;
-	core->nrx_tuples_parked++;
-}
-
-void tq_rx_tuple_unpark(struct tq_rx_tuple *k)
-{
-	struct tq_core *core = k->pair->ctx->core;
-
-	DL_DELETE2(core->rx_tuple_parked, k, aprev, anext);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
-	k->parked = false;
-	core->nrx_tuples_parked--;
-}
-
-void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
-{
-	uint64_t most = (uint64_t)core->params->tuple_records;
-
-	while ((uint64_t)core->nrx_tuples - core->nrx_tuples_parked + more > most &&
-	       core->rx_tuple_lru) {
-		struct tq_rx_tuple *k = core->rx_tuple_lru;
-
-		if (tq_rx_tuple_quiet(k))
-			tq_rx_tuple_free(k);
-		else
-			park(core, k);
-	}
-}
-
-struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
-{
-	struct tq_rx_tuple *k = tq_rx_tuple_find(pair, tag);
-	struct tq_core *core = pair->ctx->core;
-
-	if (k) {
-		pair->recent_rx_tuples[tq_recent(tag)] = k;
-		return k;
-	}
-	tq_rx_tuples_trim(core, 1); /* tags that are used once leave a record each */
-	/* Likely the memory that was just given back, which calloc() would not take. */
-	k = malloc(sizeof(*k));
-	if (!k)
-		return NULL;
-	*k = (struct tq_rx_tuple){
-		.pair = pair,
-		.tag = tag,
-		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
-	};
-	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(k->tag), tq_tag_hash(tag), k);
-	DL_APPEND2(core->rx_tuple_lru, k, aprev, anext);
-	core->nrx_tuples++;
-	TQ_LEVEL(core->stats, receiver_tuples, 1);
-	return k;
-}
-
-void tq_rx_tuple_free(struct tq_rx_tuple *k)
-{
-	struct tq_core *core = k->pair->ctx->core;
-
-	if (k->parked)
-		tq_rx_tuple_unpark(k);
-	DL_DELETE2(core->rx_tuple_lru, k, aprev, anext);
-	core->nrx_tuples--;
-	TQ_LEVEL(core->stats, receiver_tuples, -1);
-	if (k->pair->recent_rx_tuples[tq_recent(k->tag)] == k)
-		k->pair->recent_rx_tuples[tq_recent(k->tag)] = NULL;
-	HASH_DEL(k->pair->rx_tuples, k);
-	free(k);
-}
+#include "proto/fetch.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/policy.h"
+#include "proto/recall.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_policy.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
 
 /* ---- offer ---- */
 
-static bool offer(struct tq_rx_tuple *k, uint32_t tx_tuple)
+static bool offer(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_msg_srqn m = {.hdr = tq_msg_hdr(TQ_MSG_SRQN, 0)};
 	uint32_t srqn;
 
-	k->handle = tq_handle_new(&core->rx_tuples, k);
-	if (!k->handle)
+	tuple->handle = tq_handle_new(&core->rx_tuples, tuple);
+	if (!tuple->handle)
 		return false;
-	k->srq = core->ops->srq_get(core->net, &srqn);
-	if (!k->srq) {
-		tq_handle_free(&core->rx_tuples, k->handle);
+	tuple->srq = core->ops->srq_get(core->net, &srqn);
+	if (!tuple->srq) {
+		tq_handle_free(&core->rx_tuples, tuple->handle);
 		return false;
 	}
-	k->tx_tuple = tx_tuple;
-	k->base = k->pos = 0;
-	k->delivered = 0;
-	k->switched = k->recalled = false;
-	k->held_came = 0;
-	k->late = (struct tq_share){0};
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_OFFERED);
-	DL_APPEND(k->pair->ctx->queued, k);
-	DL_APPEND2(core->lru, k, lprev, lnext);
-	k->used_at = core->nmessages;
+	tuple->tx_tuple = tx_tuple;
+	tuple->base = tuple->pos = 0;
+	tuple->delivered = 0;
+	tuple->switched = tuple->recalled = false;
+	tuple->held_came = 0;
+	tuple->late = (struct tq_share){0};
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_OFFERED);
+	DL_APPEND(tuple->pair->ctx->queued, tuple);
+	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
+	tuple->used_at = core->nmessages;
 	core->ntuples++;
 	TQ_LEVEL(core->stats, tuples, 1);
 
 	m.tx_tuple = tq_put32(tx_tuple);
-	m.rx_tuple = tq_put32(k->handle);
+	m.rx_tuple = tq_put32(tuple->handle);
 	m.srqn = tq_put32(srqn);
-	m.max_len = tq_put64(tq_rx_tuple_max_len(k));
-	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
+	m.max_len = tq_put64(tq_rx_tuple_max_len(tuple));
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 	return true;
 }
 
-void tq_rx_tuple_handle_ask(struct tq_rx_tuple *k, uint32_t tx_tuple, bool is_short)
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short)
 {
-	struct tq_core *core = k->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
 				  .tx_tuple = tq_put32(tx_tuple)};
+	struct tq_rx_tuple *idle;
 	uint32_t after;
 
-	if (k->state == TQ_RX_TUPLE_OFFERED || k->state == TQ_RX_TUPLE_DIRECT) {
-		TQ_COUNT(core->stats, dropped); /* it has it */
+	if (tuple->state == TQ_RX_TUPLE_OFFERED || tuple->state == TQ_RX_TUPLE_DIRECT) {
+		TQ_COUNT(core->stats, dropped); /* the sender has the queue */
 		return;
 	}
-	if (!k->srq) /* else its receives are what was promised when it was made */
-		k->exact = k->tag >= 0 && k->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_policy_refuse(k, is_short);
+	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
+		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+	after = tq_rx_policy_refuse(tuple, is_short, &idle);
+	if (idle)
+		tq_recall(idle, TQ_RECALL_LRU);
 	if (!after) {
-		if (offer(k, tx_tuple))
+		if (offer(tuple, tx_tuple))
 			return;
-		k->no_queue = TQ_NO_QUEUE_LIMIT;
+		tuple->no_queue = TQ_NO_QUEUE_LIMIT;
 		TQ_COUNT(core->stats, refused_limit);
-		after = 64; /* neither SRQs nor handles come back soon */
+		after = TQ_AFTER_SCARCE;
 	}
 	TQ_COUNT(core->stats, offers_refused);
 	m.after = tq_put32(after);
-	tq_peer_send(k->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 }
 
 /* ---- direct ---- */
 
-struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer *peer,
-				      uint32_t handle)
-{
-	struct tq_rx_tuple *k = tq_handle_get(&core->rx_tuples, handle);
-
-	if (k && k->pair->peer == peer)
-		return k;
-	TQ_COUNT(core->stats, dropped);
-	return NULL;
-}
-
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
 {
-	struct tq_rx_tuple *k = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
-	struct tq_unexpected *u;
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_unexpected *message;
 	uint32_t n = 0;
 
-	if (!k)
+	if (!tuple)
 		return;
-	if (k->switched || (k->state != TQ_RX_TUPLE_OFFERED && k->state != TQ_RX_TUPLE_RECALLING)) {
+	if (tuple->switched ||
+	    (tuple->state != TQ_RX_TUPLE_OFFERED && tuple->state != TQ_RX_TUPLE_RECALLING)) {
 		tq_peer_fail(peer, "it switched a tuple twice");
 		return;
 	}
-	k->switched = true;
-	if (k->state == TQ_RX_TUPLE_RECALLING)
+	tuple->switched = true;
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		return; /* the recall is under way to it */
 
-	/* All that it sent before on the control lane is here: what is left of it takes the numbers
-	 * before that of the first direct message. */
-	for (u = k->unexpected; u; u = u->tnext)
+	/* All messages that were sent before SWITCH are here. Those that are left take the
+	 * numbers before that of the first direct message. */
+	for (message = tuple->unexpected; message; message = message->tuple_next)
 		n++;
-	k->base = tq_get32(m->seq);
-	k->pos = k->base - n;
-	for (u = k->unexpected; u; u = u->tnext)
-		u->seq = k->base - n--;
-	tq_rx_tuple_to(k, TQ_RX_TUPLE_DIRECT);
+	tuple->base = tq_get32(m->seq);
+	tuple->pos = tuple->base - n;
+	for (message = tuple->unexpected; message; message = message->tuple_next)
+		message->seq = tuple->base - n--;
+	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_DIRECT);
 	TQ_COUNT(core->stats, promotions);
-	k->no_queue = TQ_NO_QUEUE_NEW;
-	k->info.promotions++;
-	tq_rx_tuple_flow(k);
+	tuple->no_queue = TQ_NO_QUEUE_NEW;
+	tuple->info.promotions++;
+	tq_rx_tuple_flow(tuple);
 }
 
-static void used(struct tq_core *core, struct tq_rx_tuple *k)
+static void used(struct tq_core *core, struct tq_rx_tuple *tuple)
 {
-	k->used_at = core->nmessages;
-	if (core->lru->lprev == k)
+	tuple->used_at = core->nmessages;
+	if (core->lru->lru_prev == tuple)
 		return;
-	DL_DELETE2(core->lru, k, lprev, lnext);
-	DL_APPEND2(core->lru, k, lprev, lnext);
+	DL_DELETE2(core->lru, tuple, lru_prev, lru_next);
+	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
 }
 
 /*
- * Posts r, which is in no queue, for the tuple's next position. What is too scattered for the HCA
- * is received elsewhere first if it is short.
+ * Posts a receive, which is in no queue, for the tuple's next position. A short one whose buffer
+ * is too scattered for the HCA is received in memory of the library first.
  */
-static int post(struct tq_rx_tuple *k, struct tq_recv_req *r)
+static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	struct tq_core *core = k->pair->ctx->core;
-	uint64_t len = r->buf.len;
+	struct tq_core *core = tuple->pair->ctx->core;
+	uint64_t len = recv->buf.len;
 	int rc;
 
-	if (len > tq_rx_tuple_max_len(k))
-		len = tq_rx_tuple_max_len(k);
-	if (!tq_fetch_register(r, len, core->limits->max_srq_sge) &&
-	    (len > core->limits->eager_max || !tq_fetch_bounce(r, len, false)))
+	if (len > tq_rx_tuple_max_len(tuple))
+		len = tq_rx_tuple_max_len(tuple);
+	if (!tq_recv_mem_register(recv, len, core->limits->max_srq_sge) &&
+	    (len > core->limits->eager_max || !tq_recv_mem_bounce(recv, len, false)))
 		return -ENOTSUP;
-	rc = tq_fetch_post(r, len);
+	rc = tq_recv_mem_post(recv, len);
 	if (rc) {
-		tq_fetch_release(r);
+		tq_recv_mem_release(recv);
 		return rc;
 	}
-	tq_recv_req_to(r, TQ_RECV_REQ_SRQ);
-	DL_APPEND(k->in_srq, r);
-	k->nsrq++;
+	tq_recv_req_to(recv, TQ_RECV_REQ_SRQ);
+	DL_APPEND(tuple->in_srq, recv);
+	tuple->nsrq++;
 	return 0;
 }
 
-/* The next position goes to r, which is in no queue. */
-static int take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+/* Gives the next position to a receive, which is in no queue. */
+static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	struct tq_unexpected *u = k->unexpected;
+	struct tq_unexpected *message = tuple->unexpected;
 	int rc;
 
-	assert(k->state == TQ_RX_TUPLE_DIRECT);
-	used(k->pair->ctx->core, k);
-	if (u && u->seq == k->pos) {
-		k->pos++;
-		tq_unexpected_unlink(u);
-		tq_fetch(r, u);
+	assert(tuple->state == TQ_RX_TUPLE_DIRECT);
+	used(tuple->pair->ctx->core, tuple);
+	if (message && message->seq == tuple->pos) {
+		tuple->pos++;
+		tq_unexpected_unlink(message);
+		tq_fetch(recv, message);
 		return 0;
 	}
-	rc = post(k, r);
+	rc = post(tuple, recv);
 	if (!rc)
-		k->pos++;
+		tuple->pos++;
 	return rc;
 }
 
 /*
- * r, the first that waits, couldn't be posted. When the SRQ or the CQ is full it waits for a
- * delivery. When nothing is in there that could be delivered, the device itself refuses: then, as
- * for a buffer that can't be posted, the tuple is recalled.
+ * Called when the first receive that waits couldn't be posted. If the SRQ or the CQ is full, it
+ * waits for a delivery. If nothing is in there that could be delivered, the device itself
+ * refuses: then the tuple is recalled, as for a buffer that can't be posted.
  */
-static void wait_or_recall(struct tq_rx_tuple *k, int why)
+static void wait_or_recall(struct tq_rx_tuple *tuple, int why)
 {
-	if (why != -EAGAIN || !k->nsrq)
-		tq_rx_tuple_recall(k, TQ_RECALL_BUFFER);
+	if (why != -EAGAIN || !tuple->nsrq)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
 }
 
-void tq_rx_tuple_take(struct tq_rx_tuple *k, struct tq_recv_req *r)
+void tq_rx_tuple_take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
-	int rc = k->posted ? 0 : take(k, r);
+	int rc = tuple->posted ? 0 : take(tuple, recv);
 
-	if (!k->posted && !rc)
+	if (!tuple->posted && !rc)
 		return;
-	DL_APPEND(k->posted, r);
+	DL_APPEND(tuple->posted, recv);
 	if (rc)
-		wait_or_recall(k, rc);
+		wait_or_recall(tuple, rc);
 }
 
-void tq_rx_tuple_flow(struct tq_rx_tuple *k)
+void tq_rx_tuple_flow(struct tq_rx_tuple *tuple)
 {
-	while (k->state == TQ_RX_TUPLE_DIRECT && k->posted) {
-		struct tq_recv_req *r = k->posted;
+	while (tuple->state == TQ_RX_TUPLE_DIRECT && tuple->posted) {
+		struct tq_recv_req *recv = tuple->posted;
 		int rc;
 
-		DL_DELETE(k->posted, r);
-		rc = take(k, r);
+		DL_DELETE(tuple->posted, recv);
+		rc = take(tuple, recv);
 		if (rc) {
-			DL_PREPEND(k->posted, r);
-			wait_or_recall(k, rc);
+			DL_PREPEND(tuple->posted, recv);
+			wait_or_recall(tuple, rc);
 			return;
 		}
 	}

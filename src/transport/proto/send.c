@@ -1,36 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts sends: which way a message goes (direct, eager, RTS), and the memory that it goes from. */
+/* Starts sends: which way a message goes (direct, eager, RTS). */
 #include "proto/send.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-static const char *const state_names[TQ_SEND_REQ_STATES] = {
-	[TQ_SEND_REQ_NEW] = "NEW",         [TQ_SEND_REQ_RTS] = "RTS",
-	[TQ_SEND_REQ_GRANTED] = "GRANTED", [TQ_SEND_REQ_DIRECT] = "DIRECT",
-	[TQ_SEND_REQ_WRITING] = "WRITING", [TQ_SEND_REQ_PIECES] = "PIECES",
-	[TQ_SEND_REQ_AGAIN] = "AGAIN",     [TQ_SEND_REQ_ENDED] = "ENDED",
-};
+#include "proto/buf.h"
+#include "proto/tx_policy.h"
+#include "proto/msg.h"
+#include "proto/pair.h"
+#include "proto/pieces.h"
+#include "proto/send_req.h"
+#include "proto/settings.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple.h"
+#include "proto/tx_tuple_table.h"
 
-static const uint16_t next_states[TQ_SEND_REQ_STATES] = {
-	[TQ_SEND_REQ_NEW] =
-		1u << TQ_SEND_REQ_RTS | 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_RTS] = 1u << TQ_SEND_REQ_GRANTED | 1u << TQ_SEND_REQ_WRITING |
-			    1u << TQ_SEND_REQ_PIECES | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_GRANTED] = 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_DIRECT] = 1u << TQ_SEND_REQ_AGAIN | 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_WRITING] = 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_PIECES] = 1u << TQ_SEND_REQ_ENDED,
-	[TQ_SEND_REQ_AGAIN] = 1u << TQ_SEND_REQ_DIRECT,
-};
-
-const struct tq_states tq_send_req_states = {"send", state_names, next_states};
-
-/* What a call of tq_core_send() is about. */
+/* The arguments of a call of tq_core_send(). */
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
-	struct tq_tx_tuple *tx_tuple; /* NULL: doesn't go to a tuple queue */
-	bool first;                   /* of its tuple, which has no record yet */
+	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
+	bool first;                   /* the first of its tuple, which has no record yet */
 	int32_t tag;
 	const struct tq_buf *buf;
 	unsigned flags;
@@ -39,480 +33,308 @@ struct sending {
 
 /* ---- requests ---- */
 
-static struct tq_send_req *send_req_new(const struct sending *x)
+static struct tq_send_req *send_req_new(const struct sending *sending)
 {
-	struct tq_core *core = x->core;
-	struct tq_send_req *s = core->free_send_reqs;
+	struct tq_core *core = sending->core;
+	struct tq_send_req *send = core->free_send_reqs;
 
-	if (s) {
-		LL_DELETE(core->free_send_reqs, s);
+	if (send) {
+		LL_DELETE(core->free_send_reqs, send);
 		core->nfree_send_reqs--;
 	} else {
-		s = malloc(sizeof(*s));
-		if (!s)
+		send = malloc(sizeof(*send));
+		if (!send)
 			return NULL;
 		TQ_LEVEL(core->stats, requests, 1);
 	}
-	*s = (struct tq_send_req){
+	*send = (struct tq_send_req){
 		.req = {.kind = TQ_REQ_SEND,
 			.core = core,
-			.user = x->user,
-			.status = {.source = x->pair->rank, .tag = x->tag, .length = x->buf->len}},
+			.user = sending->user,
+			.status = {.source = sending->pair->rank,
+				   .tag = sending->tag,
+				   .length = sending->buf->len}},
 		.state = TQ_SEND_REQ_NEW,
-		.pair = x->pair,
-		.tx_tuple = x->tx_tuple,
-		.tag = x->tag,
-		.cseq = x->pair->cseq,
-		.seq = x->tx_tuple ? x->tx_tuple->seq : 0,
-		.flags = x->flags,
-		.buf = *x->buf,
+		.pair = sending->pair,
+		.tx_tuple = sending->tx_tuple,
+		.tag = sending->tag,
+		.cseq = sending->pair->cseq,
+		.seq = sending->tx_tuple ? sending->tx_tuple->seq : 0,
+		.flags = sending->flags,
+		.buf = *sending->buf,
 	};
-	DL_APPEND2(x->pair->send_reqs, s, pprev, pnext);
+	DL_APPEND2(sending->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding++;
-	return s;
+	return send;
 }
 
-/* Empty messages that wait for their receive after they have ended for their users: the pool of
- * copies, which bounds the others, has no part in these. */
+/* Sends of empty messages that wait for their receive after they have ended for their users.
+ * The pool of copies, which bounds the others, has no part in these. */
 #define EMPTY_MAX 16384u
 
 /* Returns true if the send is locally complete when it is posted, to a lane of its tuple or as an
  * RTS: nothing needs the user's memory any more when it was copied, to the pool or (inline) into
  * the WQE. */
-static bool ends_now(const struct tq_send_req *s, bool is_direct)
+static bool ends_now(const struct tq_send_req *send, bool is_direct)
 {
-	if (s->flags & TQ_SEND_SYNC)
+	if (send->flags & TQ_SEND_SYNC)
 		return false;
-	if (s->copied || (is_direct && !s->sg.reg))
+	if (send->copied || (is_direct && !send->sg.reg))
 		return true;
-	return s->buf.len == 0 && s->req.core->nempty < EMPTY_MAX;
-}
-
-static void unload(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	if (s->copied)
-		core->ops->copy_put(core->net, &s->sg);
-	else if (s->pieces)
-		tq_pieces_unreg(core, s->pieces);
-	else if (s->sg.reg)
-		core->ops->unreg(core->net, s->sg.reg, s->cookie);
-	s->copied = false;
-	s->pieces = NULL;
-	s->sg.reg = NULL;
-}
-
-void tq_send_req_end(struct tq_send_req *s, int error)
-{
-	struct tq_core *core = s->req.core;
-
-	unload(s);
-	if (s->handle)
-		tq_handle_free(&core->send_reqs, s->handle);
-	DL_DELETE2(s->pair->send_reqs, s, pprev, pnext);
-	core->outstanding--;
-	core->nempty -= s->empty;
-	tq_send_req_set(s, TQ_SEND_REQ_ENDED);
-	tq_req_end(&s->req, error);
+	return send->buf.len == 0 && send->req.core->nempty < EMPTY_MAX;
 }
 
 /*
- * Gets the user of a send that is about to be posted, if that was deferred and the send does not
- * end by that. Last of all that may fail for want of memory. -ENOMEM.
+ * Gets the user of a send that is about to be posted, if that was deferred and posting does not
+ * end the send. The last step that may fail for want of memory. -ENOMEM.
  */
-static int need_user(struct tq_send_req *s)
+static int need_user(struct tq_send_req *send)
 {
 	void *user;
 
-	if (!(s->flags & TQ_SEND_DEFER_USER))
+	if (!(send->flags & TQ_SEND_DEFER_USER))
 		return 0;
-	user = s->req.core->send_pending(s->req.user);
+	user = send->req.core->send_pending(send->req.user);
 	if (!user)
 		return -ENOMEM;
-	s->req.user = user;
-	s->flags &= ~TQ_SEND_DEFER_USER;
+	send->req.user = user;
+	send->flags &= ~TQ_SEND_DEFER_USER;
 	return 0;
 }
 
-/* It was never sent. */
-static int give_up(struct tq_send_req *s, int error)
+/* Ends a send whose message was never sent. */
+static int give_up(struct tq_send_req *send, int error)
 {
-	s->req.detached = true;
-	tq_send_req_end(s, error);
+	send->req.detached = true;
+	tq_send_req_end(send, error);
 	return error;
-}
-
-/* ---- memory ---- */
-
-/*
- * Returns true if the message should go from a copy: the send ends at once then, and nothing need
- * be registered. A caller that waits for the end anyway gains from that a little further: the copy
- * takes less than to wait for the acknowledgement, before which that caller posts no receive for
- * the answer. What is too scattered for the HCA is copied in any case.
- */
-static bool copy_wanted(const struct tq_send_req *s)
-{
-	const struct tq_core *core = s->req.core;
-	const struct tq_params *params = core->params;
-
-	if (s->buf.len <= tq_eager_limit(core))
-		return true;
-	if (s->buf.ops && s->buf.len <= tq_eager_max(core) &&
-	    !tq_pieces_fit(&s->buf, core->limits->max_sge))
-		return true;
-	if (s->flags & TQ_SEND_SYNC || s->buf.len >= (uint64_t)params->copy_limit)
-		return false;
-	return params->protocol == TQ_PROTOCOL_COPY ||
-	       (tq_tuples_wanted(core) && s->flags & TQ_SEND_PATIENT);
-}
-
-static void pack(const struct tq_buf *buf, void *to)
-{
-	if (buf->ops)
-		buf->ops->pack(buf->arg, 0, to, buf->len);
-	else if (buf->len)
-		memcpy(to, buf->addr, buf->len);
-}
-
-static bool load_pieces(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	s->pieces = tq_pieces_reg(core, &s->buf, s->buf.len, false, core->limits->max_sge);
-	if (!s->pieces)
-		return false;
-	s->sg = (struct tq_sg){.len = s->buf.len, .reg = s->pieces->sg[0].reg};
-	TQ_COUNT(core->stats, sent_gathered);
-	return true;
-}
-
-bool tq_send_req_load(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-
-	if (s->sg.reg || s->buf.len == 0)
-		return true;
-	/* The library's own thread comes here for a CTS: it leaves the user's data alone. */
-	if (copy_wanted(s) && !core->service) {
-		if (core->ops->copy_get(core->net, s->buf.len, &s->sg)) {
-			s->copied = true;
-			s->sg.len = s->buf.len;
-			pack(&s->buf, s->sg.addr);
-			TQ_COUNT(core->stats, sent_copied);
-			return true;
-		}
-		if (!s->uncopied)
-			TQ_COUNT(core->stats, no_copy_buffer);
-		s->uncopied = true;
-	}
-	if (s->buf.ops)
-		return load_pieces(s);
-	s->sg = (struct tq_sg){
-		.addr = s->buf.addr,
-		.len = s->buf.len,
-		.reg = core->ops->reg(core->net, s->buf.addr, s->buf.len, false, &s->cookie),
-	};
-	return s->sg.reg != NULL;
 }
 
 /* ---- direct ---- */
 
-/* Can it go from the user's memory within the WQE? */
-static bool inlines(const struct tq_core *core, const struct tq_buf *buf)
+static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
 {
-	return buf->len == 0 || (buf->len <= core->limits->max_inline && !buf->ops);
+	return tq_min64(tuple->max_len, tuple->pair->ctx->core->limits->max_send);
 }
 
-static bool can_inline(const struct tq_send_req *s)
+/* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
+static int send_direct(struct tq_send_req *send)
 {
-	return inlines(s->req.core, &s->buf);
-}
-
-/* Returns true if the completion may be reported late: nobody waits for it. */
-static bool may_linger(const struct tq_send_req *s)
-{
-	if (s->state != TQ_SEND_REQ_NEW || s->flags & TQ_SEND_SYNC ||
-	    tq_is_sampled(s->tx_tuple->base, s->seq))
-		return false;
-	return !s->sg.reg || (s->copied && s->buf.len <= tq_eager_limit(s->req.core));
-}
-
-int tq_send_req_post(struct tq_send_req *s, struct tq_lane *lane)
-{
-	struct tq_core *core = s->req.core;
-	struct tq_sg one = s->sg, list[TQ_MAX_PIECES], *sg = &one;
-	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
-	int n = s->buf.len != 0, rc;
-
-	if (!one.reg) {
-		assert(can_inline(s));
-		one.addr = s->buf.addr;
-		one.len = s->buf.len;
-		flags |= TQ_DIRECT_INLINE;
-	} else if (s->copied && one.len <= core->limits->max_inline) {
-		flags |= TQ_DIRECT_INLINE;
-	} else if (s->pieces) {
-		n = tq_pieces_list(s->pieces, NULL, one.len, list);
-		sg = list;
-	}
-	if (s->copied)
-		flags |= TQ_DIRECT_COPY;
-	if (lane && may_linger(s))
-		flags |= TQ_DIRECT_LAZY;
-	rc = core->ops->direct(core->net, s->pair->peer, lane, s->tx_tuple->srqn, sg, n, flags, s);
-	if (rc)
-		return rc;
-	TQ_COUNT(core->stats, sent_direct);
-	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
-	return 0;
-}
-
-static uint64_t direct_limit(const struct tq_tx_tuple *t)
-{
-	return tq_min64(t->max_len, t->pair->ctx->core->limits->max_send);
-}
-
-/* -EAGAIN: it goes by RTS; -ENOMEM. */
-static int send_direct(struct tq_send_req *s)
-{
-	struct tq_core *core = s->req.core;
-	struct tq_tx_tuple *t = s->tx_tuple;
+	struct tq_core *core = send->req.core;
+	struct tq_tx_tuple *tuple = send->tx_tuple;
 	struct tq_lane *lane;
 	bool has_notice;
 	int rc;
 
-	if (!tq_tx_tuple_direct_open(t) || s->buf.len > direct_limit(t))
+	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple))
 		return -EAGAIN;
-	lane = tq_tx_tuple_lane(t);
+	lane = tq_tx_lane_get(tuple);
 	if (!lane) {
 		TQ_COUNT(core->stats, no_lane);
 		return -EAGAIN;
 	}
-	if (!can_inline(s) && !tq_send_req_load(s))
+	if (!tq_send_req_inlines(send) && !tq_send_req_load(send))
 		return -EAGAIN;
-	if (!ends_now(s, true) && need_user(s))
+	if (!ends_now(send, true) && need_user(send))
 		return -ENOMEM;
-	has_notice = tq_tx_tuple_wants_notice(t, s);
-	rc = tq_send_req_post(s, lane);
+	has_notice = tq_tx_policy_wants_notice(tuple, send);
+	rc = tq_send_req_post(send, lane);
 	if (rc)
 		return rc;
-	tq_tx_tuple_posted(t, s, lane);
+	tq_tx_tuple_posted(tuple, send, lane);
 	if (has_notice)
-		tq_tx_tuple_notice(t, s->seq);
+		tq_tx_policy_notice(tuple, send->seq);
 	return 0;
 }
 
 /* ---- through the control lane ---- */
 
-/* Would the message itself gain from a tuple queue? One that can't be sent to it only makes the
- * receiver recall. */
-static bool suits_direct(const struct sending *x)
+/* Returns true if the message itself can go to a tuple queue. One that can't would only make
+ * the receiver recall the queue. */
+static bool suits_direct(const struct sending *sending)
 {
-	return x->buf->len <= direct_limit(x->tx_tuple) &&
-	       (!x->buf->ops || x->buf->len <= tq_eager_max(x->core) ||
-		tq_pieces_fit(x->buf, x->core->limits->max_sge));
+	return sending->buf->len <= direct_limit(sending->tx_tuple) &&
+	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
+		tq_pieces_fit(sending->buf, sending->core->limits->max_sge));
 }
 
-static struct tq_msg_env envelope(const struct sending *x, uint32_t ask)
+static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
 {
 	return (struct tq_msg_env){
-		.ctx = tq_put32(x->pair->ctx->id),
-		.source = tq_put32((uint32_t)x->pair->ctx->rank),
-		.tag = tq_put32((uint32_t)x->tag),
-		.cseq = tq_put32(x->pair->cseq),
-		.seq = tq_put32(x->tx_tuple ? x->tx_tuple->seq : 0),
+		.ctx = tq_put32(sending->pair->ctx->id),
+		.source = tq_put32((uint32_t)sending->pair->ctx->rank),
+		.tag = tq_put32((uint32_t)sending->tag),
+		.cseq = tq_put32(sending->pair->cseq),
+		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
 		.ask = tq_put32(ask),
 	};
 }
 
-static uint32_t asks(const struct sending *x)
+static uint32_t asks(const struct sending *sending)
 {
-	return x->tx_tuple && suits_direct(x) ? tq_tx_tuple_ask(x->tx_tuple) : 0;
+	return sending->tx_tuple && suits_direct(sending) ? tq_tx_tuple_ask(sending->tx_tuple) : 0;
 }
 
-/* -EAGAIN: no buffer, or the peer wants no more. */
-static int send_eager(const struct sending *x)
+/* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
+static int send_eager(const struct sending *sending)
 {
-	struct tq_core *core = x->core;
-	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + x->buf->len);
-	struct tq_msg_eager *m = core->ops->eager_buf(core->net, x->pair->peer, len);
+	struct tq_core *core = sending->core;
+	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + sending->buf->len);
+	struct tq_msg_eager *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
 	if (!m)
 		return -EAGAIN;
-	ask = asks(x);
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, x->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
-	m->env = envelope(x, ask);
-	pack(x->buf, m + 1);
-	rc = core->ops->eager_send(core->net, x->pair->peer, m, len, 0);
+	ask = asks(sending);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->env = envelope(sending, ask);
+	tq_buf_pack(sending->buf, 0, m + 1, sending->buf->len);
+	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
-		tq_tx_tuple_mark_asked(x->tx_tuple);
+		tq_tx_tuple_mark_asked(sending->tx_tuple);
 	TQ_COUNT(core->stats, sent_eager);
-	TQ_COUNT_N(core->stats, sent_eager_bytes, x->buf->len);
+	TQ_COUNT_N(core->stats, sent_eager_bytes, sending->buf->len);
 	return 0;
 }
 
-/* Returns true for a synchronous send to the process itself, which ends with its receive: the user
- * may look at the send next, and a direct one may complete later. */
+/* Returns true for a synchronous send to the process itself, which ends with its receive: the
+ * user may look at the send next, and a direct send may complete later. */
 static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
 {
 	return pair->peer->self && flags & TQ_SEND_SYNC;
 }
 
 /*
- * Gets the memory that the answers to an RTS may need. It is got in advance where a read or a
- * direct send may be asked for, and where a copy lets the send end at once. Returns the RTS's
- * flags.
+ * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
+ * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
-static uint8_t rts_memory(struct tq_send_req *s)
+static uint8_t rts_memory(struct tq_send_req *send)
 {
-	const struct tq_core *core = s->req.core;
-	const struct tq_tx_tuple *t = s->tx_tuple;
-	bool may_be_granted = t && t->state == TQ_TX_TUPLE_DIRECT;
-	bool loaded = s->sg.reg != NULL;
+	const struct tq_core *core = send->req.core;
+	const struct tq_tx_tuple *tuple = send->tx_tuple;
+	bool may_be_granted = tuple && tuple->state == TQ_TX_TUPLE_DIRECT;
+	bool loaded = send->sg.reg != NULL;
 	uint8_t flags = 0;
 
-	if (!loaded && ((tq_rget_wanted(core) && !s->buf.ops) || may_be_granted || copy_wanted(s)))
-		loaded = tq_send_req_load(s);
-	if (s->sg.reg && !s->pieces && tq_rget_wanted(core))
+	if (!loaded && ((tq_rget_wanted(core) && !send->buf.ops) || may_be_granted ||
+			tq_send_req_wants_copy(send)))
+		loaded = tq_send_req_load(send);
+	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted &&
-	    (!loaded || s->buf.len > direct_limit(t) || ends_with_receive(s->pair, s->flags)))
+	if (may_be_granted && (!loaded || send->buf.len > direct_limit(tuple) ||
+			       ends_with_receive(send->pair, send->flags)))
 		flags |= TQ_RTS_NODIRECT;
-	s->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
+	send->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;
 }
 
-static int send_rts(const struct sending *x, struct tq_send_req *s)
+static int send_rts(const struct sending *sending, struct tq_send_req *send)
 {
-	struct tq_core *core = x->core;
-	uint8_t flags = rts_memory(s);
-	/* Its receive may lie in the tuple's queue: to grant that, the service threads will do. */
-	bool overlaps = !s->nodirect && x->buf->len > tq_eager_max(core);
-	uint32_t ask = asks(x);
+	struct tq_core *core = sending->core;
+	uint8_t flags = rts_memory(send);
+	/* The receive may lie in the tuple's queue; then the service threads can grant and
+	 * send without the users. */
+	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
+	uint32_t ask = asks(sending);
 	struct tq_msg_rts m;
 	int rc;
 
-	if (x->flags & TQ_SEND_NOTUP)
+	if (sending->flags & TQ_SEND_NOTUP)
 		flags |= TQ_ENV_NOTUP;
-	if (ends_now(s, false) || overlaps)
+	if (ends_now(send, false) || overlaps)
 		flags |= TQ_RTS_AWAY;
-	s->handle = tq_handle_new(&core->send_reqs, s);
-	if (!s->handle || (!ends_now(s, false) && need_user(s)))
+	send->handle = tq_handle_new(&core->send_reqs, send);
+	if (!send->handle || (!ends_now(send, false) && need_user(send)))
 		return -ENOMEM;
 	m = (struct tq_msg_rts){
 		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
-		.env = envelope(x, ask),
-		.length = tq_put64(s->buf.len),
-		.send_req = tq_put32(s->handle),
+		.env = envelope(sending, ask),
+		.length = tq_put64(send->buf.len),
+		.send_req = tq_put32(send->handle),
 	};
 	if (flags & TQ_RTS_RKEY) {
-		m.addr = tq_put64((uintptr_t)s->sg.addr);
-		m.rkey = tq_put32(s->sg.reg->rkey);
+		m.addr = tq_put64((uintptr_t)send->sg.addr);
+		m.rkey = tq_put32(send->sg.reg->rkey);
 	}
-	rc = core->ops->control(core->net, x->pair->peer, &m, sizeof(m),
+	rc = core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m),
 				overlaps ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
-		tq_tx_tuple_mark_asked(x->tx_tuple);
-	tq_send_req_set(s, TQ_SEND_REQ_RTS);
-	if (s->tx_tuple)
-		s->tx_tuple->nrts++;
+		tq_tx_tuple_mark_asked(sending->tx_tuple);
+	tq_send_req_set(send, TQ_SEND_REQ_RTS);
+	if (send->tx_tuple)
+		send->tx_tuple->nrts++;
 	TQ_COUNT(core->stats, sent_rts);
-	TQ_COUNT_N(core->stats, sent_rts_bytes, s->buf.len);
+	TQ_COUNT_N(core->stats, sent_rts_bytes, send->buf.len);
 	return 0;
 }
 
 /* ---- start ---- */
 
-#define LONG_WEIGHT 32u /* TQ_RECALL_LONG */
-
-/* The message has its numbers: the next ones are for the next. */
-static void numbers_used(const struct sending *x)
+/* Consumes the message's sequence numbers. */
+static void numbers_used(const struct sending *sending)
 {
-	struct tq_tx_tuple *t = x->tx_tuple;
+	struct tq_tx_tuple *tuple = sending->tx_tuple;
 
-	x->pair->cseq++;
-	if (t) {
-		t->seq++;
-		t->sent += t->long_counts && x->buf->len > tq_eager_max(x->core) ? LONG_WEIGHT : 1;
-	} else if (x->first) {
-		tq_tx_tuple_first(x->pair, x->tag);
+	sending->pair->cseq++;
+	if (tuple) {
+		tuple->seq++;
+		tuple->sent += tq_tx_policy_weight(tuple, sending->buf->len);
+	} else if (sending->first) {
+		tq_tx_tuple_first(sending->pair, sending->tag);
 	}
 }
 
-static bool goes_eager(const struct sending *x)
+static bool goes_eager(const struct sending *sending)
 {
-	if (x->tx_tuple && x->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
+	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
-	return !(x->flags & TQ_SEND_SYNC) && x->buf->len <= tq_eager_max(x->core);
+	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
 }
 
-static int start(const struct sending *x, struct tq_req **req)
+static int start(const struct sending *sending, struct tq_req **req)
 {
-	struct tq_core *core = x->core;
-	struct tq_send_req *s;
+	struct tq_core *core = sending->core;
+	struct tq_send_req *send;
 	int rc = -EAGAIN;
 
-	if (goes_eager(x)) {
-		rc = send_eager(x);
+	if (goes_eager(sending)) {
+		rc = send_eager(sending);
 		if (rc != -EAGAIN) {
 			if (rc == 0)
-				numbers_used(x);
+				numbers_used(sending);
 			return rc == 0 ? 1 : rc;
 		}
 	}
-	s = send_req_new(x);
-	if (!s)
+	send = send_req_new(sending);
+	if (!send)
 		return -ENOMEM;
-	if (x->tx_tuple && x->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
-	    !ends_with_receive(x->pair, x->flags))
-		rc = send_direct(s);
+	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
+	    !ends_with_receive(sending->pair, sending->flags))
+		rc = send_direct(send);
 	if (rc == -EAGAIN)
-		rc = send_rts(x, s);
+		rc = send_rts(sending, send);
 	if (rc < 0)
-		return give_up(s, rc);
-	numbers_used(x);
-	s->req.detached = ends_now(s, s->state == TQ_SEND_REQ_DIRECT);
-	assert(s->req.detached || !(s->flags & TQ_SEND_DEFER_USER));
-	s->empty = s->req.detached && s->state == TQ_SEND_REQ_RTS && !s->copied;
-	core->nempty += s->empty;
-	*req = s->req.detached ? NULL : &s->req;
-	return s->req.detached;
-}
-
-static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
-}
-
-bool tq_core_goes_eager_soon(const struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	const struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
-
-	return tuple && tq_tx_tuple_crowded(tuple);
-}
-
-void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
-
-	if (tuple)
-		tq_tx_tuple_give_back_crowded(tuple);
+		return give_up(send, rc);
+	numbers_used(sending);
+	send->req.detached = ends_now(send, send->state == TQ_SEND_REQ_DIRECT);
+	assert(send->req.detached || !(send->flags & TQ_SEND_DEFER_USER));
+	send->empty = send->req.detached && send->state == TQ_SEND_REQ_RTS && !send->copied;
+	core->nempty += send->empty;
+	*req = send->req.detached ? NULL : &send->req;
+	return send->req.detached;
 }
 
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req)
 {
 	struct tq_core *core = ctx->core;
-	struct sending x = {
+	struct sending sending = {
 		.core = core,
-		.pair = tq_pair_get(ctx, rank),
 		.tag = tag,
 		.buf = buf,
 		.flags = flags,
@@ -520,17 +342,51 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	};
 	int rc;
 
-	if (!x.pair)
+	tq_assert_held(core->lock);
+	sending.pair = tq_pair_get(ctx, rank);
+	if (!sending.pair)
 		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		rc = tq_tx_tuple_get(x.pair, tag, &x.tx_tuple);
+		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
-		x.first = !x.tx_tuple;
-		if (x.tx_tuple && x.tx_tuple->state == TQ_TX_TUPLE_OFFERED)
-			tq_tx_tuple_switch(x.tx_tuple);
+		sending.first = !sending.tx_tuple;
+		if (sending.tx_tuple && sending.tx_tuple->state == TQ_TX_TUPLE_OFFERED)
+			tq_tx_tuple_switch(sending.tx_tuple);
 	}
-	if (x.pair->peer->failed)
-		return x.pair->peer->failed;
-	return start(&x, req);
+	if (sending.pair->peer->failed)
+		return sending.pair->peer->failed;
+	return start(&sending, req);
+}
+
+/* ---- a start that is put off ---- */
+
+static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+}
+
+bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+{
+	const struct tq_core *core = ctx->core;
+	uint64_t copies = atomic_load_explicit(&core->stats->copy_bytes, memory_order_relaxed);
+	const struct tq_tx_tuple *tuple;
+
+	tq_assert_held(core->lock);
+	if (copies <= (uint64_t)core->params->copy_pool / 2 || len > tq_eager_max(core))
+		return false;
+	if (rank < 0 || rank >= ctx->npeers || !ctx->peers[rank] || ctx->peers[rank]->failed)
+		return false;
+	tuple = find_tuple(ctx, rank, tag);
+	return (tuple && tq_tx_policy_is_crowded(tuple)) ||
+	       core->ops->control_moves(core->net, ctx->peers[rank]->link);
+}
+
+void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+
+	tq_assert_held(ctx->core->lock);
+	if (tuple)
+		tq_tx_policy_crowded(tuple);
 }

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's side of a tuple: its life (PROTOCOL.md), its lane, and what is under way on
- * it. */
-#include "proto/send.h"
+/* The sender's side of a tuple: its life (PROTOCOL.md), and what is under way on its lane. */
+#include "proto/tx_tuple.h"
 
-/* Messages that a tuple on offer sends the traditional way while it waits for a lane. */
-#define OFFER_WAIT 8u
+#include <assert.h>
+#include <errno.h>
+
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/policy.h"
+#include "proto/send_req.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_policy.h"
+#include "proto/tx_tuple_table.h"
 
 /*
- * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet; and
- * those that may wait for one or have a queue, for as long as their receivers let them. Beyond that
- * no queue is asked for: nobody else bounds the records that this needs.
+ * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet;
+ * and tuples that may wait for an answer or have a queue, for as long as their receivers let
+ * them. Beyond that no queue is asked for, because nothing else bounds the records that this
+ * needs.
  */
 #define ASKED_MAX  1024u
 #define QUEUED_MAX 65536u
@@ -32,364 +41,303 @@ static const uint16_t next_states[TQ_TX_TUPLE_STATES] = {
 
 static const struct tq_states states = {"tx_tuple", state_names, next_states};
 
-/* The one place where a tuple's state changes. */
-static void set_state(struct tq_tx_tuple *t, enum tq_tx_tuple_state to)
+/* Changes the state; the one place that does. */
+static void set_state(struct tq_tx_tuple *tuple, enum tq_tx_tuple_state to)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	tq_states_change(&states, core->trace, t, t->state, to);
-	core->nrecalling += (to == TQ_TX_TUPLE_RECALLING) - (t->state == TQ_TX_TUPLE_RECALLING);
-	if (t->state == TQ_TX_TUPLE_ASKED || to == TQ_TX_TUPLE_ASKED) {
-		int change = (to == TQ_TX_TUPLE_ASKED) - (t->state == TQ_TX_TUPLE_ASKED);
+	tq_states_change(&states, core->trace, tuple, tuple->state, to);
+	core->nrecalling += (to == TQ_TX_TUPLE_RECALLING) - (tuple->state == TQ_TX_TUPLE_RECALLING);
+	if (tuple->state == TQ_TX_TUPLE_ASKED || to == TQ_TX_TUPLE_ASKED) {
+		int change = (to == TQ_TX_TUPLE_ASKED) - (tuple->state == TQ_TX_TUPLE_ASKED);
 
-		t->pair->peer->nasked += (uint32_t)change;
+		tuple->pair->peer->nasked += (uint32_t)change;
 		TQ_LEVEL(core->stats, asked, change);
 	}
 	core->ntx_tuples_queued +=
-		(uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (t->state != TQ_TX_TUPLE_CONTROL));
-	t->state = to;
+		(uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (tuple->state != TQ_TX_TUPLE_CONTROL));
+	tuple->state = to;
 	if (to == TQ_TX_TUPLE_CONTROL)
-		tq_tx_tuple_rest(t);
-}
-
-/* ---- lanes ---- */
-
-static void set_idle(struct tq_tx_tuple *t, bool idle)
-{
-	struct tq_tx_tuple **list = t->pair->peer->idle_lanes;
-
-	if (t->idle == idle)
-		return;
-	t->idle = idle;
-	if (idle)
-		DL_APPEND2(*list, t, iprev, inext);
-	else
-		DL_DELETE2(*list, t, iprev, inext);
-}
-
-static void set_waiting(struct tq_tx_tuple *t, bool waiting)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	if (t->waiting == waiting)
-		return;
-	t->waiting = waiting;
-	if (waiting)
-		DL_APPEND2(core->want_lane, t, iprev, inext);
-	else
-		DL_DELETE2(core->want_lane, t, iprev, inext);
-}
-
-static void put_lane(struct tq_tx_tuple *t)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	assert(!t->direct);
-	if (!t->lane)
-		return;
-	set_idle(t, false);
-	core->ops->lane_put(core->net, t->lane);
-	t->lane = NULL;
-}
-
-/* Takes the lane of a tuple that has nothing on it: the least recently used one to the same peer,
- * or another of its node, which the peer may have to confirm first. */
-static struct tq_lane *steal_lane(struct tq_core *core, struct tq_peer *peer)
-{
-	struct tq_tx_tuple *t, *victim = *peer->idle_lanes;
-
-	DL_FOREACH2(*peer->idle_lanes, t, inext) {
-		if (t->pair->peer == peer) {
-			victim = t;
-			break;
-		}
-	}
-	if (!victim)
-		return NULL;
-	put_lane(victim);
-	return core->ops->lane_get(core->net, peer);
-}
-
-struct tq_lane *tq_tx_tuple_lane(struct tq_tx_tuple *t)
-{
-	struct tq_core *core = t->pair->ctx->core;
-
-	/* What is on the bulk lane must be complete before a hold lane may be used: nothing keeps
-	 * order between two connections. */
-	if (t->lane || t->direct)
-		return t->lane;
-	t->lane = core->ops->lane_get(core->net, t->pair->peer);
-	if (!t->lane)
-		t->lane = steal_lane(core, t->pair->peer);
-	if (t->lane)
-		set_idle(t, true);
-	return t->lane;
-}
-
-void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
-{
-	struct tq_tx_tuple *t, *next;
-
-	DL_FOREACH_SAFE2(core->want_lane, t, next, inext) {
-		if (t->pair->peer != peer)
-			continue;
-		tq_tx_tuple_switch(t);
-		if (t->state == TQ_TX_TUPLE_OFFERED || peer->failed)
-			return;
-	}
+		tq_tx_tuple_rest(tuple);
 }
 
 /* ---- asking, switching ---- */
 
-uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *t)
+uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *tuple)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	/* Held messages of a life that was recalled keep its SRQ. */
-	if (t->state != TQ_TX_TUPLE_CONTROL || t->direct || t->sent < t->ask_at)
+	/* Held messages of a recalled queue keep its SRQ. */
+	if (tuple->state != TQ_TX_TUPLE_CONTROL || tuple->direct || tuple->sent < tuple->ask_at)
 		return 0;
-	if (t->pair->peer->nasked >= ASKED_MAX || core->ntx_tuples_queued >= QUEUED_MAX) {
+	if (tuple->pair->peer->nasked >= ASKED_MAX || core->ntx_tuples_queued >= QUEUED_MAX) {
 		TQ_COUNT(core->stats, not_asked);
 		return 0;
 	}
-	if (!t->handle)
-		t->handle = tq_handle_new(&core->tx_tuples, t);
-	return t->handle;
+	if (!tuple->handle)
+		tuple->handle = tq_handle_new(&core->tx_tuples, tuple);
+	return tuple->handle;
 }
 
-void tq_tx_tuple_mark_asked(struct tq_tx_tuple *t)
+void tq_tx_tuple_mark_asked(struct tq_tx_tuple *tuple)
 {
-	set_state(t, TQ_TX_TUPLE_ASKED);
+	set_state(tuple, TQ_TX_TUPLE_ASKED);
 }
 
-void tq_tx_tuple_refused(struct tq_tx_tuple *t, uint32_t after)
+void tq_tx_tuple_refused(struct tq_tx_tuple *tuple, uint32_t after)
 {
-	t->sent = 0;
-	t->ask_at = after;
-	set_state(t, TQ_TX_TUPLE_CONTROL);
+	tuple->sent = 0;
+	tuple->ask_at = after;
+	set_state(tuple, TQ_TX_TUPLE_CONTROL);
 }
 
-void tq_tx_tuple_offered(struct tq_tx_tuple *t, uint32_t rx_tuple, uint32_t srqn, uint64_t max_len)
+void tq_tx_tuple_offered(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
+			 uint64_t max_len)
 {
-	assert(!t->direct && !t->lane);
-	t->rx_tuple = rx_tuple;
-	t->srqn = srqn;
-	t->max_len = max_len;
-	t->delivered = 0;
-	t->no_lane = (struct tq_share){0};
-	t->gave_back = false;
-	t->sent = 0;
-	set_state(t, TQ_TX_TUPLE_OFFERED);
-	tq_tx_tuple_switch(t);
+	assert(!tuple->direct && !tuple->lane);
+	tuple->rx_tuple = rx_tuple;
+	tuple->srqn = srqn;
+	tuple->max_len = max_len;
+	tuple->delivered = 0;
+	tuple->no_lane = (struct tq_share){0};
+	tuple->gave_back = false;
+	tuple->sent = 0;
+	set_state(tuple, TQ_TX_TUPLE_OFFERED);
+	tq_tx_tuple_switch(tuple);
 }
 
-void tq_tx_tuple_switch(struct tq_tx_tuple *t)
+void tq_tx_tuple_switch(struct tq_tx_tuple *tuple)
 {
 	struct tq_msg_switch m = {
 		.hdr = tq_msg_hdr(TQ_MSG_SWITCH, 0),
-		.rx_tuple = tq_put32(t->rx_tuple),
-		.seq = tq_put32(t->seq),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
+		.seq = tq_put32(tuple->seq),
 	};
 
-	set_waiting(t, false);
-	/* When all lanes are busy it goes over nevertheless: RTS of a tuple whose receives are
-	 * posted are granted. */
-	if (!tq_tx_tuple_lane(t) && t->sent < OFFER_WAIT) {
-		set_waiting(t, true);
+	tq_tx_lane_set_waiting(tuple, false);
+	/* When all lanes are busy the tuple switches nevertheless: RTS whose receives are
+	 * posted are granted then. */
+	if (!tq_tx_lane_get(tuple) && tuple->sent < TQ_OFFER_WAIT) {
+		tq_tx_lane_set_waiting(tuple, true);
 		return;
 	}
-	if (tq_peer_send(t->pair->peer, &m, sizeof(m), 0))
+	if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0))
 		return;
-	t->base = t->seq;
-	set_state(t, TQ_TX_TUPLE_DIRECT);
+	tuple->base = tuple->seq;
+	set_state(tuple, TQ_TX_TUPLE_DIRECT);
 }
 
-/* ---- direct sends ---- */
-
-void tq_tx_tuple_posted(struct tq_tx_tuple *t, struct tq_send_req *s, struct tq_lane *lane)
+void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
-	assert(!t->direct || tq_seq_before(t->direct->prev->seq, s->seq));
-	assert(!t->direct || t->on_bulk == !lane);
-	set_idle(t, false);
-	t->on_bulk = !lane;
-	DL_APPEND(t->direct, s);
-	tq_send_req_set(s, TQ_SEND_REQ_DIRECT);
+	struct tq_tx_tuple *tuple, *next;
+
+	DL_FOREACH_SAFE2(core->want_lane, tuple, next, lane_next) {
+		if (tuple->pair->peer != peer)
+			continue;
+		tq_tx_tuple_switch(tuple);
+		if (tuple->state == TQ_TX_TUPLE_OFFERED || peer->failed)
+			return;
+	}
 }
 
-/* Posts what CTS-DIRECT has granted, in order. A full lane goes on with its next completion. */
-static void run_granted(struct tq_tx_tuple *t)
+/* ---- RTS, direct sends ---- */
+
+void tq_tx_tuple_resolved(struct tq_send_req *send)
 {
-	struct tq_send_req *s;
+	if (!send->tx_tuple)
+		return;
+	send->tx_tuple->nrts--;
+	tq_tx_tuple_rest(send->tx_tuple);
+	send->tx_tuple = NULL;
+}
+
+void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, struct tq_lane *lane)
+{
+	assert(!tuple->direct || tq_seq_before(tuple->direct->prev->seq, send->seq));
+	assert(!tuple->direct || tuple->on_bulk == !lane);
+	tq_tx_lane_set_idle(tuple, false);
+	tuple->on_bulk = !lane;
+	DL_APPEND(tuple->direct, send);
+	tq_send_req_set(send, TQ_SEND_REQ_DIRECT);
+}
+
+/* Posts granted sends, in order. When the lane is full, its next completion goes on with them. */
+static void run_granted(struct tq_tx_tuple *tuple)
+{
+	struct tq_send_req *send;
 	struct tq_lane *lane;
 	int rc;
 
-	while (!t->pair->peer->failing && (s = t->granted)) {
-		lane = t->on_bulk ? NULL : tq_tx_tuple_lane(t);
-		rc = tq_send_req_post(s, lane);
-		if (rc == -EAGAIN && t->direct) {
-			/* Those before it may be lazy: then no completion would come by itself. */
-			s->req.core->ops->report(s->req.core->net, t->lane);
+	while (!tuple->pair->peer->failing && (send = tuple->granted)) {
+		lane = tuple->on_bulk ? NULL : tq_tx_lane_get(tuple);
+		rc = tq_send_req_post(send, lane);
+		if (rc == -EAGAIN && tuple->direct) {
+			/* The sends before this one may be lazy: then no completion would come
+			 * by itself. */
+			send->req.core->ops->report(send->req.core->net, tuple->lane);
 			return;
 		}
 		if (rc == -EAGAIN) {
-			/* No completion of its own will say when there is room: the bulk lane
-			 * queues. */
+			/* No completion of this tuple will say when there is room, so the bulk
+			 * lane takes the send: it queues. */
 			lane = NULL;
-			rc = tq_send_req_post(s, lane);
+			rc = tq_send_req_post(send, lane);
 		}
-		DL_DELETE(t->granted, s);
+		DL_DELETE(tuple->granted, send);
 		if (rc < 0) {
-			tq_send_req_end(s, rc);
-			tq_peer_fail(t->pair->peer, "a message to a tuple queue could not be sent");
+			tq_send_req_end(send, rc);
+			tq_peer_fail(tuple->pair->peer,
+				     "a message to a tuple queue could not be sent");
 			return;
 		}
-		tq_tx_tuple_posted(t, s, lane);
+		tq_tx_tuple_posted(tuple, send, lane);
 	}
 }
 
-void tq_tx_tuple_grant(struct tq_tx_tuple *t, struct tq_send_req *s)
+void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 {
-	const struct tq_send_req *last = t->granted ? t->granted->prev : NULL;
-	uint32_t seq = s->seq;
-	uint64_t len = s->buf.len;
+	const struct tq_send_req *last = tuple->granted ? tuple->granted->prev : NULL;
+	uint32_t seq = send->seq;
+	uint64_t len = send->buf.len;
 
-	if (!last && t->direct)
-		last = t->direct->prev;
-	if (last && !tq_seq_before(last->seq, s->seq)) {
-		tq_peer_fail(t->pair->peer, "it granted out of order");
+	if (!last && tuple->direct)
+		last = tuple->direct->prev;
+	if (last && !tq_seq_before(last->seq, send->seq)) {
+		tq_peer_fail(tuple->pair->peer, "it granted out of order");
 		return;
 	}
-	t->nrts--;
-	tq_send_req_set(s, TQ_SEND_REQ_GRANTED);
-	DL_APPEND(t->granted, s);
-	run_granted(t);
-	tq_tx_tuple_announced(t, seq, len);
+	tuple->nrts--;
+	tq_send_req_set(send, TQ_SEND_REQ_GRANTED);
+	DL_APPEND(tuple->granted, send);
+	run_granted(tuple);
+	tq_tx_policy_announced(tuple, seq, len);
 }
 
 /* ---- recall ---- */
 
-static bool has_receive(const struct tq_tx_tuple *t, const struct tq_send_req *s)
+static bool has_receive(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
 {
-	return tq_seq_before(s->seq, t->base + t->position);
+	return tq_seq_before(send->seq, tuple->base + tuple->position);
 }
 
-/* Names what is held: those that the receiver has posted nothing for. They stay on their lane. -1:
- * the peer has failed. */
-static int tell_held(struct tq_tx_tuple *t, uint32_t *count)
+/* Names the held messages: those that the receiver has posted nothing for. They stay on their
+ * lane. Returns -1 if the peer has failed. */
+static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 {
-	struct tq_msg_held m = {.rx_tuple = tq_put32(t->rx_tuple)};
-	struct tq_send_req *s;
+	struct tq_msg_held m = {.rx_tuple = tq_put32(tuple->rx_tuple)};
+	struct tq_send_req *send;
 	uint8_t n = 0;
 
 	*count = 0;
-	DL_FOREACH(t->direct, s) {
-		if (has_receive(t, s))
+	DL_FOREACH(tuple->direct, send) {
+		if (has_receive(tuple, send))
 			continue;
-		assert(!s->reported);
-		s->reported = true;
+		assert(!send->reported);
+		send->reported = true;
 		++*count;
 		m.one[n++] = (struct tq_msg_held_one){
-			.seq = tq_put32(s->seq),
-			.cseq = tq_put32(s->cseq),
-			.length = tq_put64(s->buf.len),
+			.seq = tq_put32(send->seq),
+			.cseq = tq_put32(send->cseq),
+			.length = tq_put64(send->buf.len),
 		};
-		if (n < TQ_HELD_MAX && s->next)
+		if (n < TQ_HELD_MAX && send->next)
 			continue;
 		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);
-		if (tq_peer_send(t->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
+		if (tq_peer_send(tuple->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
 			return -1;
 		n = 0;
 	}
 	return 0;
 }
 
-/* The life of the SRQ is over, as far as its last message is gone. */
-static void life_done(struct tq_tx_tuple *t)
+/* Ends the tuple's use of the SRQ, unless held messages are left. */
+static void life_done(struct tq_tx_tuple *tuple)
 {
-	if (t->direct)
+	if (tuple->direct)
 		return;
-	put_lane(t);
-	t->on_bulk = false;
-	t->rx_tuple = 0;
+	tq_tx_lane_put(tuple);
+	tuple->on_bulk = false;
+	tuple->rx_tuple = 0;
 }
 
-/* Until the last one of its direct sends is reported, the tuple can't ask for a queue again. */
-static void control_again(struct tq_tx_tuple *t)
+/* Ends the tuple's use of the SRQ, and has the direct sends that are left reported early:
+ * until the last of them is, the tuple can't ask for a queue again. */
+static void control_again(struct tq_tx_tuple *tuple)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	life_done(t);
-	if (t->direct && t->lane)
-		core->ops->report(core->net, t->lane);
+	life_done(tuple);
+	if (tuple->direct && tuple->lane)
+		core->ops->report(core->net, tuple->lane);
 }
 
 /*
- * RECALLING: answers as soon as all that was granted is posted. The sends that have a receive need
+ * RECALLING: answers as soon as all that was granted is posted. Sends that have a receive need
  * not be complete for that: the HCA delivers them whatever happens, and the receiver waits for as
  * many as RECALLED counts.
  */
-static void try_recalled(struct tq_tx_tuple *t)
+static void try_recalled(struct tq_tx_tuple *tuple)
 {
 	struct tq_msg_recalled m = {
 		.hdr = tq_msg_hdr(TQ_MSG_RECALLED, 0),
-		.rx_tuple = tq_put32(t->rx_tuple),
-		.next = tq_put32(t->seq),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
+		.next = tq_put32(tuple->seq),
 	};
-	uint32_t certain = t->delivered, held;
-	struct tq_send_req *s;
+	uint32_t certain = tuple->delivered, held;
+	struct tq_send_req *send;
 
-	if (t->granted || t->pair->peer->failing)
+	if (tuple->granted || tuple->pair->peer->failing)
 		return;
-	DL_FOREACH(t->direct, s)
-		certain += has_receive(t, s);
-	if (tell_held(t, &held))
+	DL_FOREACH(tuple->direct, send)
+		certain += has_receive(tuple, send);
+	if (send_held(tuple, &held))
 		return;
 	m.delivered = tq_put32(certain);
 	m.held = tq_put32(held);
-	/* Receives of others wait behind the fence that this opens. */
-	if (tq_peer_send(t->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
+	/* Receives wait behind the fence that this message opens. */
+	if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED))
 		return;
-	set_state(t, TQ_TX_TUPLE_CONTROL);
-	control_again(t);
+	set_state(tuple, TQ_TX_TUPLE_CONTROL);
+	control_again(tuple);
 }
 
-void tq_tx_tuple_recall(struct tq_tx_tuple *t, uint32_t position, uint32_t after)
+void tq_tx_tuple_recall(struct tq_tx_tuple *tuple, uint32_t position, uint32_t after)
 {
-	set_waiting(t, false);
-	if (t->state == TQ_TX_TUPLE_OFFERED)
-		t->base = t->seq;
-	t->position = position;
-	t->sent = 0;
-	t->ask_at = after;
-	set_state(t, TQ_TX_TUPLE_RECALLING);
-	try_recalled(t);
+	tq_tx_lane_set_waiting(tuple, false);
+	if (tuple->state == TQ_TX_TUPLE_OFFERED)
+		tuple->base = tuple->seq;
+	tuple->position = position;
+	tuple->sent = 0;
+	tuple->ask_at = after;
+	set_state(tuple, TQ_TX_TUPLE_RECALLING);
+	try_recalled(tuple);
 }
 
 /* ---- completions ---- */
 
-void tq_tx_tuple_sent(struct tq_tx_tuple *t, struct tq_send_req *s, int status)
+void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status)
 {
-	DL_DELETE(t->direct, s);
+	DL_DELETE(tuple->direct, send);
 	if (status == 0)
-		t->delivered++;
-	tq_send_req_end(s, status);
-	if (!t->direct)
-		t->on_bulk = false;
-	if (t->granted)
-		run_granted(t);
-	if (t->state == TQ_TX_TUPLE_RECALLING)
-		try_recalled(t);
-	else if (t->state == TQ_TX_TUPLE_CONTROL)
-		control_again(t);
-	else if (!t->direct && t->lane)
-		set_idle(t, true);
-	tq_tx_tuple_rest(t);
+		tuple->delivered++;
+	tq_send_req_end(send, status);
+	if (!tuple->direct)
+		tuple->on_bulk = false;
+	if (tuple->granted)
+		run_granted(tuple);
+	if (tuple->state == TQ_TX_TUPLE_RECALLING)
+		try_recalled(tuple);
+	else if (tuple->state == TQ_TX_TUPLE_CONTROL)
+		control_again(tuple);
+	else if (!tuple->direct && tuple->lane)
+		tq_tx_lane_set_idle(tuple, true);
+	tq_tx_tuple_rest(tuple);
 }
 
-void tq_tx_tuple_failed(struct tq_tx_tuple *t)
+void tq_tx_tuple_failed(struct tq_tx_tuple *tuple)
 {
-	set_waiting(t, false);
-	if (t->state != TQ_TX_TUPLE_CONTROL)
-		set_state(t, TQ_TX_TUPLE_CONTROL);
-	life_done(t);
+	tq_tx_lane_set_waiting(tuple, false);
+	if (tuple->state != TQ_TX_TUPLE_CONTROL)
+		set_state(tuple, TQ_TX_TUPLE_CONTROL);
+	life_done(tuple);
 }

@@ -1,66 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which of the sender's tuples have a record: they are found, made, and forgotten. */
+#include "proto/tx_tuple_table.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
-#include "proto/send.h"
+#include "proto/pair.h"
+#include "proto/policy.h"
+#include "proto/tx_lane.h"
+#include "proto/tx_objects.h"
 
-/* Records with a recent message that are passed over to forget one without. */
-#define SPARED_MAX 8
-
-bool tq_tx_tuple_quiet(const struct tq_tx_tuple *t)
+bool tq_tx_tuple_quiet(const struct tq_tx_tuple *tuple)
 {
-	return t->state == TQ_TX_TUPLE_CONTROL && !t->direct && !t->granted && t->nrts == 0;
+	return tuple->state == TQ_TX_TUPLE_CONTROL && !tuple->direct && !tuple->granted &&
+	       tuple->nrts == 0;
 }
 
-void tq_tx_tuple_free(struct tq_tx_tuple *t)
+void tq_tx_tuple_free(struct tq_tx_tuple *tuple)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	if (t->idle)
-		DL_DELETE2(*t->pair->peer->idle_lanes, t, iprev, inext);
-	if (t->waiting)
-		DL_DELETE2(core->want_lane, t, iprev, inext);
-	if (t->handle)
-		tq_handle_free(&core->tx_tuples, t->handle);
-	if (t->pair->recent_tx_tuples[tq_recent(t->tag)] == t)
-		t->pair->recent_tx_tuples[tq_recent(t->tag)] = NULL;
-	/* At the end of all it may be in any state. */
-	core->ntx_tuples_queued -= t->state != TQ_TX_TUPLE_CONTROL;
-	if (t->state == TQ_TX_TUPLE_ASKED) {
-		t->pair->peer->nasked--;
+	tq_tx_lane_set_idle(tuple, false);
+	tq_tx_lane_set_waiting(tuple, false);
+	if (tuple->handle)
+		tq_handle_free(&core->tx_tuples, tuple->handle);
+	if (tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] == tuple)
+		tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] = NULL;
+	/* At the end of all the tuple may be in any state. */
+	core->ntx_tuples_queued -= tuple->state != TQ_TX_TUPLE_CONTROL;
+	if (tuple->state == TQ_TX_TUPLE_ASKED) {
+		tuple->pair->peer->nasked--;
 		TQ_LEVEL(core->stats, asked, -1);
 	}
-	HASH_DELETE(hh, t->pair->tx_tuples, t);
-	if (t->parked)
+	HASH_DELETE(hh, tuple->pair->tx_tuples, tuple);
+	if (tuple->parked)
 		core->ntx_tuples_parked--;
 	else
-		DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
+		DL_DELETE2(core->tx_tuple_lru, tuple, record_prev, record_next);
 	core->ntx_tuples--;
 	TQ_LEVEL(core->stats, sender_tuples, -1);
-	free(t);
+	free(tuple);
 }
 
-static void park(struct tq_core *core, struct tq_tx_tuple *t)
+static void park(struct tq_core *core, struct tq_tx_tuple *tuple)
 {
-	DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
-	t->parked = true;
+	DL_DELETE2(core->tx_tuple_lru, tuple, record_prev, record_next);
+	tuple->parked = true;
 	core->ntx_tuples_parked++;
 }
 
-void tq_tx_tuple_unpark(struct tq_tx_tuple *t)
+void tq_tx_tuple_unpark(struct tq_tx_tuple *tuple)
 {
-	struct tq_core *core = t->pair->ctx->core;
+	struct tq_core *core = tuple->pair->ctx->core;
 
-	DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
-	t->parked = false;
+	DL_APPEND2(core->tx_tuple_lru, tuple, record_prev, record_next);
+	tuple->parked = false;
 	core->ntx_tuples_parked--;
 }
 
 /*
- * The list is not in order of use, as to keep that would cost each message more than this "second
- * chance" costs each new tuple. Each round but the first few makes the list shorter, so it ends
- * within its limit whatever was used, and each record is parked once for each time that it is
- * needed.
+ * The list is not in order of use, because keeping that order would cost each message more than
+ * this "second chance" costs each new tuple. Each round but the first few makes the list shorter,
+ * so the list ends within its limit whatever was used. Each record is parked once for each time
+ * that it is needed.
  */
 void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 {
@@ -69,29 +71,28 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 
 	while ((uint64_t)core->ntx_tuples - core->ntx_tuples_parked + more > most &&
 	       core->tx_tuple_lru) {
-		struct tq_tx_tuple *t = core->tx_tuple_lru;
+		struct tq_tx_tuple *tuple = core->tx_tuple_lru;
 
-		if (!tq_tx_tuple_quiet(t)) {
-			park(core, t);
-		} else if (!t->used || spared == SPARED_MAX) {
-			tq_tx_tuple_free(t);
+		if (!tq_tx_tuple_quiet(tuple)) {
+			park(core, tuple);
+		} else if (!tuple->used || spared == TQ_SPARED_MAX) {
+			tq_tx_tuple_free(tuple);
 		} else {
 			spared++;
-			t->used = false;
-			DL_DELETE2(core->tx_tuple_lru, t, lprev, lnext);
-			DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
+			tuple->used = false;
+			DL_DELETE2(core->tx_tuple_lru, tuple, record_prev, record_next);
+			DL_APPEND2(core->tx_tuple_lru, tuple, record_prev, record_next);
 		}
 	}
 }
 
 /*
- * Many programs give each message a tag of its own, and to make a record and to forget another
- * takes longer than all else about a short message. So a tuple gets its record with its second
- * message: its first one leaves a name in a table. As names drive each other out, one tuple in
- * GUESS gets its record without: of those that go on none stays without for long.
+ * Many programs give each message a tag of its own. Making a record and forgetting another takes
+ * longer than all else about a short message, so a tuple gets its record with its second message:
+ * the first one leaves a name in a table. As names overwrite each other, one tuple in TQ_GUESS gets
+ * its record with its first message. A tuple that goes on does not stay without a record for
+ * long.
  */
-#define GUESS 16u
-
 static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
 {
 	const struct tq_ctx *ctx = pair->ctx;
@@ -111,7 +112,7 @@ void tq_tx_tuple_first(struct tq_pair *pair, int32_t tag)
 	line[0] = name;
 }
 
-/* Had the tuple a message? */
+/* Returns true if the tuple had a message lately. */
 static bool had_first(struct tq_pair *pair, int32_t tag)
 {
 	uint32_t name, *line = once_line(pair, tag, &name);
@@ -122,59 +123,62 @@ static bool had_first(struct tq_pair *pair, int32_t tag)
 static bool guesses(struct tq_core *core)
 {
 	core->dice = core->dice * 1664525 + 1013904223;
-	return core->dice >> 16 < 0x10000 / GUESS;
+	return core->dice >> 16 < 0x10000 / TQ_GUESS;
 }
 
 static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_tx_tuple *t;
+	struct tq_tx_tuple *tuple;
 
 	tq_tx_tuples_trim(core, 1);
-	/* Likely the memory that was just given back, which calloc() would not take. */
-	t = malloc(sizeof(*t));
-	if (!t)
+	/* calloc() would not take the memory that was just given back, which is likely in the
+	 * cache. */
+	tuple = malloc(sizeof(*tuple));
+	if (!tuple)
 		return NULL;
-	*t = (struct tq_tx_tuple){
+	*tuple = (struct tq_tx_tuple){
 		.pair = pair,
 		.tag = tag,
 		.ask_at = (uint32_t)core->params->promote_after,
 		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(t->tag), tq_tag_hash(tag), t);
-	DL_APPEND2(core->tx_tuple_lru, t, lprev, lnext);
+	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(tuple->tag), tq_pair_tag_hash(tag),
+			     tuple);
+	DL_APPEND2(core->tx_tuple_lru, tuple, record_prev, record_next);
 	core->ntx_tuples++;
 	TQ_LEVEL(core->stats, sender_tuples, 1);
-	return t;
+	return tuple;
 }
 
 struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, int32_t tag)
 {
-	struct tq_tx_tuple *t = pair->recent_tx_tuples[tq_recent(tag)];
+	struct tq_tx_tuple *tuple = pair->recent_tx_tuples[tq_pair_recent(tag)];
 
-	if (!t || t->tag != tag)
-		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_tag_hash(tag), t);
-	return t;
+	if (!tuple || tuple->tag != tag)
+		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag),
+				      tuple);
+	return tuple;
 }
 
 int tq_tx_tuple_get(struct tq_pair *pair, int32_t tag, struct tq_tx_tuple **tx_tuple)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_tx_tuple *t = tq_tx_tuple_find(pair, tag);
+	struct tq_tx_tuple *tuple = tq_tx_tuple_find(pair, tag);
 
-	if (!t) {
+	if (!tuple) {
 		bool had = core->params->promote_after && had_first(pair, tag);
 
 		*tx_tuple = NULL;
 		if (core->params->promote_after && !had && !guesses(core))
 			return 0;
-		t = tx_tuple_new(pair, tag);
-		if (!t)
+		tuple = tx_tuple_new(pair, tag);
+		if (!tuple)
 			return -ENOMEM;
-		t->sent = had;
+		tuple->sent = had;
 	}
-	pair->recent_tx_tuples[tq_recent(tag)] = t;
-	t->used = true;
-	*tx_tuple = t;
+	pair->recent_tx_tuples[tq_pair_recent(tag)] = tuple;
+	tuple->used = true;
+	*tx_tuple = tuple;
 	return 0;
 }

@@ -1,39 +1,45 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unexpected messages. Data of eager ones are copied out of the control buffers at once, so that
- * those go back to their senders; the memory for that, with a record each, is bounded: beyond
- * unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
+ * Unexpected messages. The data of eager ones are copied out of the control buffers at once, so
+ * that those go back to their senders. The memory for that, with a record each, is bounded:
+ * beyond unexpected_limit the peers are told to announce messages (RTS) instead of sending them.
  */
+#include "proto/unexpected.h"
+
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/recv.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
-struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *k,
+struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
 					enum tq_unexpected_kind kind, uint64_t length)
 {
 	struct tq_core *core = pair->ctx->core;
-	struct tq_unexpected *u = core->free_unexpected;
+	struct tq_unexpected *message = core->free_unexpected;
 
-	if (u) {
-		core->free_unexpected = u->next;
+	if (message) {
+		core->free_unexpected = message->next;
 		core->nfree_unexpected--;
 	} else {
-		u = malloc(sizeof(*u));
-		if (!u)
+		message = malloc(sizeof(*message));
+		if (!message)
 			return NULL;
 		TQ_LEVEL(core->stats, unexpected_records, 1);
 	}
-	*u = (struct tq_unexpected){
+	*message = (struct tq_unexpected){
 		.kind = kind,
 		.pair = pair,
-		.rx_tuple = k,
-		.tag = k ? k->tag : 0,
+		.rx_tuple = tuple,
+		.tag = tuple ? tuple->tag : 0,
 		.length = length,
 	};
-	return u;
+	return message;
 }
 
 void tq_unexpected_count(struct tq_core *core, int64_t change)
@@ -42,7 +48,8 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 
 	TQ_LEVEL(core->stats, unexpected_bytes, change);
 	now = atomic_load_explicit(&core->stats->unexpected_bytes, memory_order_relaxed);
-	/* a gap between the two limits, or each message could cost two messages to everyone */
+	/* With a gap between the two limits, as else each message could cost two messages to
+	 * everyone. */
 	if (core->backpressured ? now >= limit / 4 * 3 : now <= limit)
 		return;
 	core->backpressured = !core->backpressured;
@@ -50,103 +57,107 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 }
 
 /*
- * Unexpected messages that one peer can have here. Its RTS have a handle each. When it is told that
- * unexpected_limit is passed, it sends eagerly only what its credits allow and the 256 KiB that
- * wait for them (net/control.c), in which each message has a header at least. The bound is well
- * beyond that.
+ * Unexpected messages that one peer can have here. Each RTS has a handle at the peer. When the
+ * peer is told that unexpected_limit is passed, it sends eagerly only what its credits allow and
+ * the 256 KiB that wait for them (net/control.c), in which each message has a header at least.
+ * The bound is well beyond that.
  */
 #define RTS_MAX   (1u << TQ_HANDLE_INDEX_BITS)
 #define LATE_MAX  16384u /* messages */
 #define LATE_FULL 2048u  /* messages as long as they can be */
 
 /* Returns true if a correct peer may have one more. */
-static bool peer_may(const struct tq_unexpected *u)
+static bool peer_may(const struct tq_unexpected *message)
 {
-	const struct tq_core *core = u->pair->ctx->core;
-	const struct tq_peer *peer = u->pair->peer;
+	const struct tq_core *core = message->pair->ctx->core;
+	const struct tq_peer *peer = message->pair->peer;
 	uint64_t most;
 
-	if (u->kind == TQ_UNEXPECTED_RTS)
+	if (message->kind == TQ_UNEXPECTED_RTS)
 		return peer->unexpected_rts < RTS_MAX;
-	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*u) +
+	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*message) +
 	       (uint64_t)LATE_FULL * core->limits->eager_max;
-	return u->kind == TQ_UNEXPECTED_HELD || peer->unexpected_bytes + u->length <= most;
+	return message->kind == TQ_UNEXPECTED_HELD ||
+	       peer->unexpected_bytes + message->length <= most;
 }
 
 /* Counts a message that joins the queues, for as long as it has its record. */
-static void count(struct tq_unexpected *u)
+static void count(struct tq_unexpected *message)
 {
-	struct tq_peer *peer = u->pair->peer;
+	struct tq_peer *peer = message->pair->peer;
 
-	u->counted = u->kind != TQ_UNEXPECTED_HELD; /* of those there is a count already */
-	if (u->kind == TQ_UNEXPECTED_RTS) {
+	message->counted =
+		message->kind != TQ_UNEXPECTED_HELD; /* held messages are counted already */
+	if (message->kind == TQ_UNEXPECTED_RTS) {
 		peer->unexpected_rts++;
-	} else if (u->kind == TQ_UNEXPECTED_EAGER) {
-		peer->unexpected_bytes += sizeof(*u) + u->length;
-		tq_unexpected_count(u->pair->ctx->core, sizeof(*u));
+	} else if (message->kind == TQ_UNEXPECTED_EAGER) {
+		peer->unexpected_bytes += sizeof(*message) + message->length;
+		tq_unexpected_count(message->pair->ctx->core, sizeof(*message));
 	}
 }
 
-static void uncount(struct tq_unexpected *u)
+static void uncount(struct tq_unexpected *message)
 {
-	struct tq_peer *peer = u->pair->peer;
+	struct tq_peer *peer = message->pair->peer;
 
-	if (u->kind == TQ_UNEXPECTED_RTS) {
+	if (message->kind == TQ_UNEXPECTED_RTS) {
 		peer->unexpected_rts--;
 	} else {
-		peer->unexpected_bytes -= sizeof(*u) + u->length;
-		tq_unexpected_count(u->pair->ctx->core, -(int64_t)sizeof(*u));
+		peer->unexpected_bytes -= sizeof(*message) + message->length;
+		tq_unexpected_count(message->pair->ctx->core, -(int64_t)sizeof(*message));
 	}
 }
 
-void tq_unexpected_free(struct tq_unexpected *u)
+void tq_unexpected_free(struct tq_unexpected *message)
 {
-	struct tq_core *core = u->pair->ctx->core;
+	struct tq_core *core = message->pair->ctx->core;
 
-	if (u->bounce) {
-		core->ops->bounce_put(core->net, u->bounce);
-	} else if (u->owned) {
-		free((void *)u->data);
-		tq_unexpected_count(core, -(int64_t)u->length);
+	if (message->bounce) {
+		core->ops->bounce_put(core->net, message->bounce);
+	} else if (message->owned) {
+		free((void *)message->data);
+		tq_unexpected_count(core, -(int64_t)message->length);
 	}
-	if (u->counted)
-		uncount(u);
+	if (message->counted)
+		uncount(message);
 	if (core->nfree_unexpected < TQ_FREE_MAX) {
-		u->next = core->free_unexpected;
-		core->free_unexpected = u;
+		message->next = core->free_unexpected;
+		core->free_unexpected = message;
 		core->nfree_unexpected++;
 		return;
 	}
-	free(u);
+	free(message);
 	TQ_LEVEL(core->stats, unexpected_records, -1);
 }
 
-bool tq_unexpected_hold(struct tq_unexpected *u)
+bool tq_unexpected_hold(struct tq_unexpected *message)
 {
-	struct tq_core *core = u->pair->ctx->core;
+	struct tq_core *core = message->pair->ctx->core;
 
-	if (u->kind != TQ_UNEXPECTED_EAGER || u->owned || u->bounce || !u->length)
+	if (message->kind != TQ_UNEXPECTED_EAGER || message->owned || message->bounce ||
+	    !message->length)
 		return true;
 	if (!core->arriving)
-		return tq_unexpected_keep(u);
-	u->bounce = core->arriving;
+		return tq_unexpected_keep(message);
+	message->bounce = core->arriving;
 	core->arriving = NULL;
 	return true;
 }
 
-bool tq_unexpected_keep(struct tq_unexpected *u)
+bool tq_unexpected_keep(struct tq_unexpected *message)
 {
 	void *copy;
 
-	if (u->kind != TQ_UNEXPECTED_EAGER || u->owned || u->bounce || !u->length)
+	if (message->kind != TQ_UNEXPECTED_EAGER || message->owned || message->bounce ||
+	    !message->length)
 		return true;
-	copy = malloc(u->length);
+	copy = malloc(message->length);
 	if (!copy)
 		return false;
-	memcpy(copy, u->data, u->length);
-	u->data = copy;
-	u->owned = true;
-	tq_unexpected_count(u->pair->ctx->core, (int64_t)u->length);
+	memcpy(copy, message->data, message->length);
+	message->data = copy;
+	message->owned = true;
+	tq_unexpected_count(message->pair->ctx->core, (int64_t)message->length);
 	return true;
 }
 
@@ -160,19 +171,19 @@ static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
 	return same;
 }
 
-/* NULL: no memory. */
-static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *k)
+/* Returns the entry of the tuple's tag; NULL: no memory. */
+static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 {
-	struct tq_ctx *ctx = k->pair->ctx;
+	struct tq_ctx *ctx = tuple->pair->ctx;
 	struct tq_unexpected_tag *same =
-		k->unexpected ? k->unexpected->same : find_tag(ctx, k->tag);
+		tuple->unexpected ? tuple->unexpected->same : find_tag(ctx, tuple->tag);
 
 	if (same)
 		return same;
 	same = malloc(sizeof(*same));
 	if (!same)
 		return NULL;
-	same->tag = k->tag;
+	same->tag = tuple->tag;
 	same->first = NULL;
 	HASH_ADD(hh, ctx->unexpected_tags, tag, sizeof(same->tag), same);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
@@ -202,64 +213,64 @@ void tq_unexpected_ctx_free(struct tq_ctx *ctx)
 		put_tag(ctx, ctx->unexpected_tags);
 }
 
-bool tq_unexpected_queue(struct tq_unexpected *u)
+bool tq_unexpected_queue(struct tq_unexpected *message)
 {
-	struct tq_pair *pair = u->pair;
-	struct tq_rx_tuple *k = u->rx_tuple;
+	struct tq_pair *pair = message->pair;
+	struct tq_rx_tuple *tuple = message->rx_tuple;
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unexpected *before;
 
-	if (!peer_may(u)) {
+	if (!peer_may(message)) {
 		TQ_COUNT(core->stats, excesses);
 		tq_peer_fail(pair->peer, "it sent more messages before their receives than it can");
-		tq_unexpected_free(u);
+		tq_unexpected_free(message);
 		return false;
 	}
-	u->same = get_tag(k);
-	if (!u->same || (!tq_unexpected_keep(u) && !tq_unexpected_hold(u))) {
+	message->same = get_tag(tuple);
+	if (!message->same || (!tq_unexpected_keep(message) && !tq_unexpected_hold(message))) {
 		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
-		tq_unexpected_free(u);
+		tq_unexpected_free(message);
 		return false;
 	}
 
-	/* New messages are the last, but for held ones that a recall found. */
+	/* New messages come last, except for held ones that a recall has found. */
 	for (before = pair->unexpected ? pair->unexpected->prev : NULL;
-	     before && tq_seq_before(u->cseq, before->cseq);
+	     before && tq_seq_before(message->cseq, before->cseq);
 	     before = before == pair->unexpected ? NULL : before->prev)
 		;
 	if (before)
-		DL_APPEND_ELEM(pair->unexpected, before, u);
+		DL_APPEND_ELEM(pair->unexpected, before, message);
 	else
-		DL_PREPEND(pair->unexpected, u);
+		DL_PREPEND(pair->unexpected, message);
 
-	for (before = k->unexpected ? k->unexpected->tprev : NULL;
-	     before && tq_seq_before(u->cseq, before->cseq);
-	     before = before == k->unexpected ? NULL : before->tprev)
+	for (before = tuple->unexpected ? tuple->unexpected->tuple_prev : NULL;
+	     before && tq_seq_before(message->cseq, before->cseq);
+	     before = before == tuple->unexpected ? NULL : before->tuple_prev)
 		;
 	if (before)
-		DL_APPEND_ELEM2(k->unexpected, before, u, tprev, tnext);
+		DL_APPEND_ELEM2(tuple->unexpected, before, message, tuple_prev, tuple_next);
 	else
-		DL_PREPEND2(k->unexpected, u, tprev, tnext);
+		DL_PREPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
 
-	DL_APPEND2(pair->ctx->unexpected, u, aprev, anext);
-	DL_APPEND2(u->same->first, u, gprev, gnext);
+	DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
 	TQ_LEVEL(core->stats, unexpected, 1);
-	if (u->kind != TQ_UNEXPECTED_HELD)
+	if (message->kind != TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
-	count(u);
+	count(message);
 	return true;
 }
 
-void tq_unexpected_unlink(struct tq_unexpected *u)
+void tq_unexpected_unlink(struct tq_unexpected *message)
 {
-	struct tq_pair *pair = u->pair;
+	struct tq_pair *pair = message->pair;
 
-	DL_DELETE(pair->unexpected, u);
-	DL_DELETE2(u->rx_tuple->unexpected, u, tprev, tnext);
-	DL_DELETE2(pair->ctx->unexpected, u, aprev, anext);
-	DL_DELETE2(u->same->first, u, gprev, gnext);
-	if (!u->same->first && HASH_COUNT(pair->ctx->unexpected_tags) > TAGS_IDLE)
-		put_tag(pair->ctx, u->same);
+	DL_DELETE(pair->unexpected, message);
+	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
+	DL_DELETE2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
+	if (!message->same->first && HASH_COUNT(pair->ctx->unexpected_tags) > TAGS_IDLE)
+		put_tag(pair->ctx, message->same);
 	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
-	tq_rx_tuple_rest(u->rx_tuple);
+	tq_rx_tuple_rest(message->rx_tuple);
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Progress of an endpoint. */
+#ifndef TQ_EP_PROGRESS_H
+#define TQ_EP_PROGRESS_H
+
+#include "ep/ep.h"
+
+/* Polls for completions, and now and then for what else is due. Returns the number of events.
+ * Called with the lock. */
+int tq_ep_poll(struct tq_ep *ep);
+/* Makes progress with the lock, which is given away for a while. */
+void tq_ep_progress(struct tq_ep *ep);
+/* Calls complete() for a list of requests. Called without the lock; several threads may do so, each
+ * with its own list. */
+void tq_ep_complete(struct tq_ep *ep, struct tq_req *list);
+/* Frees the requests that complete() was called for. Called with the lock. */
+void tq_ep_release_completed(struct tq_ep *ep);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The service thread. */
+#ifndef TQ_EP_SERVICE_H
+#define TQ_EP_SERVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tq_ep;
+
+struct tq_service {
+	pthread_t thread;
+	int wake; /* eventfd */
+	_Atomic bool stop;
+	bool timed;    /* under the lock: the thread will look again by itself soon */
+	uint64_t seen; /* the thread's: value of tq_ep.progress */
+};
+
+/* Starts the thread. 0, or -errno. */
+int tq_service_start(struct tq_ep *ep);
+/* Stops it, if there is one. */
+void tq_service_stop(struct tq_ep *ep);
+/* Lets it look at once for what is to be done. */
+void tq_service_wake(struct tq_ep *ep);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The part of a link that is seldom needed: its process's address, requests, and its end. */
+#ifndef TQ_NET_CONTACT_H
+#define TQ_NET_CONTACT_H
+
+#include "net/datagram.h"
+#include "net/lane.h"
+
+/* What is known of the process of a link that has failed; fate.c. */
+enum tq_fate {
+	TQ_FATE_UNASKED, /* the cause isn't there */
+	TQ_FATE_INQUIRED,
+	TQ_FATE_DIED,
+	TQ_FATE_LIVES,
+	TQ_FATE_UNKNOWN
+};
+
+/* Connection requests by a process that is not a peer yet: their order doesn't matter, and what
+ * doesn't fit is asked again. */
+#define TQ_KEPT_REQUESTS 4
+
+struct tq_contact {
+	struct tq_address address;
+
+	/* Lanes to it. */
+	struct tq_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
+	bool no_hold;                            /* it takes no more hold lanes */
+	bool no_bulk;    /* it takes no bulk lane: the control lane stands in */
+	bool wants_hold; /* in the list tq_connections.wants_hold */
+	struct tq_link *wants_hold_next;
+
+	/* Lanes from it: target.c. */
+	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
+	unsigned nkept;
+	bool has_asked[TQ_LANE_KINDS];    /* for a lane of that kind; */
+	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request then */
+	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
+
+	/* Goodbyes: leave.c. */
+	bool owes_bye;        /* this process's goodbye has still to be said */
+	uint64_t bye_due;     /* ns: when it is said again */
+	uint64_t leave_until; /* ns: how long its answer is waited for */
+	uint64_t bye_heard;   /* ns: the last goodbye of the link's process */
+	bool owed_ack;        /* the link's process waits for this one's promise */
+
+	/* Its failure: link_fail.c, fate.c. */
+	char *why;    /* the sentence for the log */
+	bool refused; /* what was sent to it was refused */
+	bool denied;  /* as the memory that it was for isn't registered there */
+	bool watched; /* its mark in the XRC domain's file was seen */
+	enum tq_fate fate;
+	uint64_t fate_due;        /* ns: when mates are asked next */
+	uint64_t fate_until;      /* ns: the end of the inquiry */
+	uint32_t mates_asked;     /* how many were */
+	uint64_t culprit;         /* nonce of the link whose failure it shares; 0: its own */
+	bool reported;            /* the user has read of it, with the culprit's */
+	bool blamed;              /* another process has cut its connection because of this one's */
+	uint64_t cut_due;         /* ns: when its process is told next that the link has failed, */
+	uint64_t cut_until;       /* ns: and for how long; 0: it knows */
+	uint64_t cut_backoff;     /* ns */
+	struct tq_link *cut_next; /* tq_connections.cut */
+	struct tq_link *failed_next; /* tq_connections.failing, then .broken */
+};
+
+#endif

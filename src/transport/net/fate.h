@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whether a process whose connection failed has died. */
+#ifndef TQ_NET_FATE_H
+#define TQ_NET_FATE_H
+
+#include "net/contact.h"
+
+/* Finds out whether the link's process can be watched from here. To be called when the link is
+ * made.
+ */
+void tq_fate_watch(const struct tq_net *net, struct tq_link *link);
+/* Returns true if the process is known to have ended; false: it lives, or nobody here can tell. */
+bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link);
+/* Starts the inquiry: the link has failed, and that may be because its process has died. */
+void tq_fate_inquire(struct tq_link *link, uint64_t now);
+/* Takes an answer, if one is waited for. */
+void tq_fate_is(struct tq_link *link, enum tq_fate fate);
+/* Returns true while the answer is waited for; asks those that may know. */
+bool tq_fate_is_open(struct tq_net *net, struct tq_link *link, uint64_t now);
+/* Returns when to look again. */
+uint64_t tq_fate_due(const struct tq_link *link, uint64_t now);
+/* Handles TQ_OOB_ASK and TQ_OOB_TOLD. */
+void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram);
+/* Returns the end of the sentence for the log, which says what to look at; "": nothing. */
+const char *tq_fate_text(const struct tq_link *link);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/lane_answer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/contact.h"
+#include "net/lane_connect.h"
+#include "net/lane_fail.h"
+#include "net/lane_qp.h"
+#include "net/link_fail.h"
+#include "net/request.h"
+
+static bool is_credit(tq_le32 n)
+{
+	return tq_get32(n) > 0 && tq_get32(n) <= TQ_CREDITS_MAX;
+}
+
+static bool terms_are_sane(const struct tq_oob_rep *rep)
+{
+	return !(tq_get32(rep->srqn[TQ_SMALL]) >> 24) && !(tq_get32(rep->srqn[TQ_LARGE]) >> 24) &&
+	       tq_get32(rep->size[TQ_SMALL]) >= TQ_MSG_MAX &&
+	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) &&
+	       is_credit(rep->credits[TQ_SMALL]) && is_credit(rep->credits[TQ_LARGE]) &&
+	       tq_get32(rep->conn);
+}
+
+static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      const struct tq_oob_rep *rep)
+{
+	if (tq_lane_confirm(lane, link)) {
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
+			     tq_link_name(link));
+		return;
+	}
+	if (lane->kind == TQ_LANE_HOLD) {
+		tq_core_lane_ready(net->core, link->peer);
+		return;
+	}
+	link->ready[lane->kind] = lane;
+	if (lane->kind != TQ_LANE_CONTROL)
+		return;
+	/* A lane that was made anew doesn't change the terms. */
+	for (int c = 0; c < TQ_CLASSES && !tq_link_is_connected(link); c++) {
+		link->srqn[c] = tq_get32(rep->srqn[c]);
+		link->size[c] = tq_get32(rep->size[c]);
+		link->credits[c] = tq_get32(rep->credits[c]);
+	}
+	link->conn = tq_get32(rep->conn);
+	tq_link_up(net, link, TQ_HERE);
+	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
+	    link->size[TQ_LARGE] < net->limits.eager_max + sizeof(struct tq_msg_eager))
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
+			     "its control buffers are smaller than ours: eager_limit and "
+			     "eager_max must be the same in all processes");
+}
+
+static void reply_ok(struct tq_net *net, struct tq_request *rq, const struct tq_oob_rep *rep)
+{
+	struct tq_lane *lane = rq->lane;
+	struct tq_link *link = rq->link;
+	uint32_t tgt_qpn = tq_get32(rep->tgt_qpn);
+	int error;
+
+	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
+	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
+	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s gave an answer to a connection request that makes no sense.",
+			     tq_link_name(link));
+		return;
+	}
+	if (lane->state == TQ_LANE_CONNECTING) {
+		error = tq_lane_connect(net, lane, tgt_qpn, rep->rd_atomic);
+		if (error) {
+			tq_link_fail(net, link, TQ_FAIL_KNOWN,
+				     "The %s connection to %s can't be made: %s.",
+				     tq_lane_name(lane), tq_link_name(link), strerror(-error));
+			tq_lane_retire(net, lane);
+			return;
+		}
+	}
+	tq_request_end(net, rq);
+	confirmed(net, lane, link, rep);
+}
+
+static void reply_error(struct tq_net *net, struct tq_request *rq, int error)
+{
+	struct tq_link *link = rq->link;
+	struct tq_lane *lane = rq->lane;
+
+	if (lane->kind == TQ_LANE_BULK && tq_is_limit(error)) {
+		link->contact->no_bulk = true;
+		tq_log(net->job, TQ_LOG_WARN,
+		       "Large messages to %s share the control connection, which is slower: %s (a "
+		       "limit of its adapter, or of the memory that it may lock).",
+		       tq_link_name(link), strerror(error));
+		tq_request_end(net, rq);
+		return;
+	}
+	if (lane->kind != TQ_LANE_HOLD) {
+		tq_link_fail(
+			net, link, TQ_FAIL_KNOWN,
+			"%s can't take part in a %s connection: %s (a limit of its adapter, or "
+			"of the memory that it may lock).",
+			tq_link_name(link), tq_lane_name(lane), strerror(error));
+		return;
+	}
+	link->contact->no_hold = true;
+	tq_log(net->job, TQ_LOG_WARN,
+	       "%s takes no more connections on which messages can wait: %s.", tq_link_name(link),
+	       strerror(error));
+	tq_requests_drop(net, link);
+}
+
+void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
+{
+	uint64_t txid = tq_get64(rep->hdr.txid);
+	struct tq_request *rq;
+
+	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), rq);
+	if (!rq || !rq->sent || tq_link_has_failed(rq->link) ||
+	    rq->link->nonce != tq_get64(rep->hdr.from))
+		return; /* a late one, to a link that has failed, or to what was not asked yet */
+	rq->heard = tq_now();
+	rq->silent = 0;
+	switch ((enum tq_oob_status)rep->hdr.status) {
+	case TQ_OOB_OK:
+		reply_ok(net, rq, rep);
+		return;
+	case TQ_OOB_WAIT:
+		return;
+	case TQ_OOB_GONE:
+		/* A TGT QP goes with the last process that has it open, so those that had confirmed
+		 * it have ended. */
+		if (rq->lane->state == TQ_LANE_READY)
+			tq_lane_fail(net, rq->lane, NULL, "its end at that node is gone");
+		return;
+	case TQ_OOB_ERROR:
+		reply_error(net, rq, (int)tq_get32(rep->error));
+		return;
+	}
+	TQ_COUNT(net->stats, dropped);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The answers to this process's requests for lanes. */
+#ifndef TQ_NET_LANE_ANSWER_H
+#define TQ_NET_LANE_ANSWER_H
+
+#include "net/datagram.h"
+#include "net/objects.h"
+
+/* Handles an answer. */
+void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
+
+#endif

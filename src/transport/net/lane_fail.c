@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/lane_fail.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "net/contact.h"
+#include "net/lane_connect.h"
+#include "net/link_fail.h"
+
+/*
+ * A target that answers with a NAK has executed all that was posted before, and nothing from there
+ * on: it is in the error state. Which other failures leave open.
+ */
+static bool is_refused(enum ibv_wc_status status)
+{
+	return status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_ACCESS_ERR ||
+	       status == IBV_WC_REM_OP_ERR;
+}
+
+/*
+ * WQE number `wqe` of a control or bulk lane was refused, as its process has died, say. The lane is
+ * made anew for the others of the node, and what was posted for them behind it goes there again.
+ */
+static void shared_lane_renew(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
+			      struct tq_link *culprit, const char *cause)
+{
+	uint32_t n = lane->nconfirmed;
+	struct tq_link **others = lane->confirmed;
+
+	tq_link_fail(net, culprit, TQ_FAIL_LOST, "The %s connection to %s failed: %s.",
+		     tq_lane_name(lane), tq_link_name(culprit), cause);
+	tq_lane_repeat(net, lane, wqe);
+	lane->confirmed = NULL;
+	lane->nconfirmed = lane->confirmed_room = 0;
+	for (uint32_t i = 0; i < n; i++)
+		others[i]->ready[lane->kind] = NULL;
+	tq_lane_retire(net, lane);
+	TQ_COUNT(net->stats, connections_renewed);
+	/* Also where nothing waits to be sent: it shows that they are still there. */
+	for (uint32_t i = 0; i < n; i++)
+		tq_lane_request(net, others[i], lane->kind);
+	free(others);
+}
+
+/*
+ * A control or bulk lane serves all processes of its node, and fails for all of them. `culprit` is
+ * who the failed work was for, NULL: unknown. One sentence says so.
+ */
+static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *culprit,
+			     const char *cause)
+{
+	const char *kind = tq_lane_name(lane);
+
+	if (!culprit && lane->nconfirmed)
+		culprit = lane->confirmed[0];
+	if (!culprit)
+		return;
+	tq_link_fail(net, culprit, TQ_FAIL_LOST, "The %s connection to %s failed: %s.", kind,
+		     tq_link_name(culprit), cause);
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		struct tq_link *link = lane->confirmed[i];
+
+		if (tq_link_has_failed(link))
+			continue;
+		link->contact->culprit = culprit->nonce;
+		link->contact->reported = true;
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "The %s connection to %s failed with that to %s.", kind,
+			     tq_link_name(link), tq_link_name(culprit));
+	}
+}
+
+void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, const char *cause)
+{
+	struct tq_link *user = lane->user;
+
+	if (lane->kind != TQ_LANE_HOLD)
+		shared_lane_fail(net, lane, link, cause);
+	else if (user)
+		tq_link_fail(net, user, TQ_FAIL_LOST, "The hold connection to %s failed: %s.",
+			     tq_link_name(user), cause);
+	tq_lane_retire(net, lane);
+}
+
+void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc)
+{
+	struct tq_link *link = tq_lane_slot(lane, wqe)->link, *user;
+	char cause[160];
+
+	if (lane->state == TQ_LANE_FAILED)
+		return;
+	if (!tq_lane_confirmed(lane, link))
+		link = NULL;
+	/* Nothing of it failed before: the queue pair did. */
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		snprintf(cause, sizeof(cause), "its queue pair here went into the error state");
+	else
+		snprintf(cause, sizeof(cause), "%s (vendor error 0x%x)",
+			 ibv_wc_status_str(wc->status), wc->vendor_err);
+	user = link && lane->kind != TQ_LANE_HOLD ? link : lane->user;
+	if (user && is_refused(wc->status))
+		user->contact->refused = true;
+	if (user && wc->status == IBV_WC_REM_ACCESS_ERR)
+		user->contact->denied = true;
+	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
+		shared_lane_renew(net, lane, wqe, link, cause);
+	else
+		tq_lane_fail(net, lane, link, cause);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/link_end.h"
+
+#include "net/contact.h"
+#include "net/fate.h"
+#include "net/lane_connect.h"
+#include "net/leave.h"
+#include "net/node.h"
+#include "net/request.h"
+
+/* Ends what the link has asked for, and what would wait for ever for a receive of its process. */
+static void tear_down(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_lane *lane, *tmp;
+
+	tq_requests_drop(net, link);
+	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
+		if (lane->taken && lane->user == link)
+			tq_lane_retire(net, lane);
+	}
+}
+
+void tq_links_tear_down(struct tq_net *net)
+{
+	struct tq_connections *connections = net->connections;
+	struct tq_link *link;
+
+	/* With one link others may fail. */
+	while ((link = connections->failing)) {
+		LL_DELETE2(connections->failing, link, contact->failed_next);
+		LL_PREPEND2(connections->broken, link, contact->failed_next);
+		tear_down(net, link);
+	}
+}
+
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
+{
+	const struct tq_contact *c = link->contact;
+	const char *why = c->why ? c->why : "A connection failed.";
+	/* Of one that has said goodbye it is none, unless something is lost. */
+	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
+	enum tq_log_level level = news && !c->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
+
+	net->failures += news;
+	if (c->fate != TQ_FATE_DIED) {
+		tq_log(net->job, level, "%s%s", why, tq_fate_text(link));
+		return;
+	}
+	TQ_COUNT(net->stats, deaths);
+	tq_log(net->job, level, "%s has died: its process ended without closing its connections.",
+	       tq_link_name(link));
+	tq_log(net->job, TQ_LOG_DEBUG, "%s", why);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What becomes of links that have failed: tearing down, and the report. */
+#ifndef TQ_NET_LINK_END_H
+#define TQ_NET_LINK_END_H
+
+#include "net/objects.h"
+
+/* Ends what the links that tq_link_fail() marked have under way here. To be called where nobody
+ * iterates over lanes or requests. */
+void tq_links_tear_down(struct tq_net *net);
+/* Logs why the link has failed. */
+void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
+
+#endif

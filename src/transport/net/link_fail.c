@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/link_fail.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/contact.h"
+#include "net/fate.h"
+#include "net/oob.h"
+
+#define FIRST_CUT_BACKOFF (20 * TQ_MS)
+#define MAX_CUT_BACKOFF   (320 * TQ_MS)
+
+/* ---- cutting off ---- */
+
+/*
+ * Only one direction may have failed: what the other process sends still comes, and is dropped. So
+ * it is told, lest it wait for answers for ever; one that has died doesn't answer.
+ */
+static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
+{
+	struct tq_contact *c = link->contact;
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, c->culprit);
+
+	tq_oob_send(net, link, &cut, sizeof(cut));
+	c->cut_due = now + c->cut_backoff;
+	if (c->cut_backoff < MAX_CUT_BACKOFF)
+		c->cut_backoff *= 2;
+}
+
+static void cut(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_contact *c = link->contact;
+	uint64_t now = tq_now();
+
+	if (tq_link_is_closing(link, TQ_THERE) || c->cut_until)
+		return;
+	c->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	c->cut_backoff = FIRST_CUT_BACKOFF;
+	LL_PREPEND2(net->connections->cut, link, contact->cut_next);
+	net->nrequests++;
+	say_cut(net, link, now);
+}
+
+void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
+{
+	if (!link->contact->cut_until)
+		return;
+	link->contact->cut_until = 0;
+	LL_DELETE2(net->connections->cut, link, contact->cut_next);
+	net->nrequests--;
+}
+
+/* ---- failing ---- */
+
+static char *sentence(const struct tq_link *link, enum tq_fail how, const char *format,
+		      va_list args)
+{
+	char why[512];
+	int n = 0;
+
+	if (how == TQ_FAIL_GIVEN_UP)
+		n = snprintf(why, sizeof(why),
+			     "The connection to %s was given up: ", tq_link_name(link));
+	if (n >= (int)sizeof(why))
+		return NULL;
+	vsnprintf(why + n, sizeof(why) - (size_t)n, format, args);
+	n = (int)strlen(why);
+	if (how == TQ_FAIL_GIVEN_UP && n + 1 < (int)sizeof(why))
+		memcpy(why + n, ".", 2);
+	return strdup(why);
+}
+
+void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
+		  ...)
+{
+	va_list args;
+
+	if (tq_link_has_failed(link))
+		return;
+	tq_link_mark_failed(net, link);
+	if (how == TQ_FAIL_LOST && !tq_link_is_closing(link, TQ_THERE))
+		tq_fate_inquire(link, tq_now());
+	va_start(args, format);
+	link->contact->why = sentence(link, how, format, args);
+	va_end(args);
+	cut(net, link);
+	LL_PREPEND2(net->connections->failing, link, contact->failed_next);
+}
+
+/* ---- what others cut off ---- */
+
+static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *culprit)
+{
+	if (!culprit || culprit == link) {
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s has cut the connection: it failed there.", tq_link_name(link));
+	} else {
+		/* Others of that node will say the same. */
+		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
+		culprit->contact->blamed = true;
+		tq_link_fail(net, link, TQ_FAIL_KNOWN,
+			     "%s has cut the connection: it failed there with that to %s.",
+			     tq_link_name(link), tq_link_name(culprit));
+	}
+	tq_link_cut_end(net, link);
+}
+
+void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *h)
+{
+	struct tq_link *link = tq_link_by_nonce(net, tq_get64(h->from));
+	struct tq_oob_hdr ack;
+
+	if (!link)
+		return;
+	tq_fate_is(link, TQ_FATE_LIVES);
+	if (h->type == TQ_OOB_CUT_ACK) {
+		tq_link_cut_end(net, link);
+		return;
+	}
+	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
+	tq_oob_send(net, link, &ack, sizeof(ack));
+	tq_link_quiet(net, link, TQ_THERE);
+	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
+		cut_off(net, link, tq_link_by_nonce(net, tq_get64(h->txid)));
+}
+
+void tq_cut_poll(struct tq_net *net, uint64_t now, uint64_t *due)
+{
+	struct tq_link *link, *next;
+
+	LL_FOREACH_SAFE2(net->connections->cut, link, next, contact->cut_next) {
+		struct tq_contact *c = link->contact;
+
+		if (now >= c->cut_until) {
+			tq_link_cut_end(net, link);
+			continue;
+		}
+		if (now >= c->cut_due)
+			say_cut(net, link, now);
+		if (c->cut_due < *due)
+			*due = c->cut_due;
+	}
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/link_make.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "net/contact.h"
+#include "net/fate.h"
+#include "net/node.h"
+
+/* Processes that ask before they are peers; each costs half a KiB. */
+#define MAX_UNNAMED 4096
+
+int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq_link **made)
+{
+	struct tq_link *link;
+
+	if (net->broken_reason)
+		return -EIO;
+	link = calloc(1, sizeof(*link));
+	if (!link)
+		return -ENOMEM;
+	link->contact = calloc(1, sizeof(*link->contact));
+	if (!link->contact)
+		goto free_link;
+	link->contact->address = *address;
+	link->ud_qpn = tq_get32(address->ud_qpn);
+	link->ud_qkey = tq_get32(address->ud_qkey);
+	link->nonce = tq_get64(address->nonce);
+	link->here = tq_handle_new(&net->connections->numbers, link);
+	if (!link->here)
+		goto free_contact;
+	link->node = tq_node_get(net, address);
+	if (!link->node)
+		goto free_number;
+	link->node->nlinks++;
+	tq_fate_watch(net, link);
+	net->connections->nunnamed++;
+	TQ_LEVEL(net->stats, unnamed, 1);
+	HASH_ADD(hh, net->connections->links, nonce, sizeof(link->nonce), link);
+	*made = link;
+	return 0;
+free_number:
+	tq_handle_free(&net->connections->numbers, link->here);
+free_contact:
+	free(link->contact);
+free_link:
+	free(link);
+	return -ENOMEM;
+}
+
+struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *bytes)
+{
+	struct tq_address a;
+	struct tq_link *link;
+
+	if (net->connections->nunnamed >= MAX_UNNAMED ||
+	    tq_address_check(net, bytes, sizeof(*bytes), &a) || tq_link_make(net, &a, &link))
+		return NULL;
+	return link;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/link_peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/contact.h"
+#include "net/control.h"
+#include "net/lane_connect.h"
+#include "net/link_end.h"
+#include "net/link_fail.h"
+#include "net/link_make.h"
+#include "net/node.h"
+#include "net/put.h"
+#include "net/rdma.h"
+#include "net/request.h"
+#include "net/target.h"
+
+int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_peer *peer,
+		const char *name, struct tq_link **added)
+{
+	struct tq_address a;
+	struct tq_link *link;
+	int error = tq_address_check(net, bytes, len, &a);
+
+	if (error)
+		return error;
+	link = tq_link_by_nonce(net, tq_get64(a.nonce));
+	if (link && memcmp(&link->contact->address, &a, sizeof(a)))
+		return -EPROTO;
+	if (link && link->peer)
+		return -EEXIST;
+	if (!link) {
+		error = tq_link_make(net, &a, &link);
+		if (error)
+			return error;
+	}
+	link->peer = peer;
+	link->name = name;
+	net->connections->nunnamed--;
+	TQ_LEVEL(net->stats, unnamed, -1);
+	TQ_LEVEL(net->stats, peers, 1);
+	*added = link;
+	tq_targets_named(net, link);
+	return 0;
+}
+
+struct tq_peer *tq_link_peer(struct tq_net *net, const void *bytes, size_t len)
+{
+	struct tq_address a;
+	struct tq_link *link;
+
+	if (tq_address_check(net, bytes, len, &a))
+		return NULL;
+	link = tq_link_by_nonce(net, tq_get64(a.nonce));
+	return link && !memcmp(&link->contact->address, &a, sizeof(a)) ? link->peer : NULL;
+}
+
+/* ---- freeing ---- */
+
+static void unconfirm_all(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_node *node = link->node;
+	struct tq_lane *lane;
+
+	if (node->control)
+		tq_lane_unconfirm(node->control, link);
+	if (node->bulk)
+		tq_lane_unconfirm(node->bulk, link);
+	DL_FOREACH(node->hold, lane) {
+		tq_lane_unconfirm(lane, link);
+		if (lane->user == link)
+			lane->user = NULL;
+	}
+	DL_FOREACH(net->connections->flushing, lane) {
+		if (lane->user == link)
+			lane->user = NULL;
+	}
+}
+
+static void link_free(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_connections *connections = net->connections;
+	struct tq_contact *c = link->contact;
+	struct tq_link **p;
+
+	for (p = &connections->broken; *p; p = &(*p)->contact->failed_next) {
+		if (*p == link) {
+			*p = c->failed_next;
+			tq_link_say_why(net, link);
+			break;
+		}
+	}
+	for (p = &connections->wants_hold; *p; p = &(*p)->contact->wants_hold_next) {
+		if (*p == link) {
+			*p = c->wants_hold_next;
+			break;
+		}
+	}
+	tq_link_cut_end(net, link);
+	if (!link->peer)
+		connections->nunnamed--;
+	TQ_LEVEL(net->stats, unnamed, -!link->peer);
+	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
+	connections->nacks_owed -= c->owed_ack;
+	HASH_DEL(connections->links, link);
+	tq_handle_free(&connections->numbers, link->here);
+	free(c->why);
+	free(c);
+	free(link);
+}
+
+void tq_link_remove(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_node *node = link->node;
+
+	tq_links_tear_down(net);
+	tq_requests_drop(net, link);
+	tq_targets_drop(net, link);
+	tq_control_forget(net, link);
+	tq_rdma_forget(net, link);
+	tq_put_forget(net, link);
+	unconfirm_all(net, link);
+	link_free(net, link);
+	if (--node->nlinks == 0)
+		tq_lane_retire_all(net, node);
+	tq_node_put(net, node);
+}
+
+/* At the end: no lane is there any more. */
+void tq_links_free(struct tq_net *net)
+{
+	struct tq_link *link, *tmp;
+
+	HASH_ITER(hh, net->connections->links, link, tmp) {
+		struct tq_node *node = link->node;
+
+		tq_control_forget(net, link);
+		tq_rdma_forget(net, link);
+		tq_put_forget(net, link);
+		link_free(net, link);
+		node->nlinks--;
+		tq_node_put(net, node);
+	}
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/net.h"
+
+#include "net/bank.h"
+#include "net/choose.h"
+#include "net/connections.h"
+#include "net/control.h"
+#include "net/copy.h"
+#include "net/mem.h"
+#include "net/put.h"
+#include "net/rdma.h"
+#include "net/srq.h"
+#include "net/xrcd.h"
+
+/* Eager messages may be switched off, pieces not. */
+#define PIECE_MIN 1024u
+
+/* Rounds of work between two looks at the adapter's events, which are a system call. */
+#define LOOK_AT_DEVICE 256
+
+/* What one WQE carries, at most: a power of two below the 2^31 that InfiniBand allows. */
+#define MESSAGE_MAX (1u << 30)
+
+static uint32_t least(int64_t a, int64_t b)
+{
+	return (uint32_t)(a < b ? a : b);
+}
+
+static uint32_t most(int64_t a, int64_t b)
+{
+	return (uint32_t)(a > b ? a : b);
+}
+
+static uint32_t pieces(const struct tq_params *params, int64_t most)
+{
+	uint32_t n = least(least(params->pieces, TQ_MAX_PIECES), most);
+
+	return n > 1 ? n : 1;
+}
+
+/* What doesn't depend on memory; max_direct is the sink's. */
+static int limits_open(struct tq_net *net)
+{
+	const struct ibv_device_attr *attr = &net->dev.attr;
+	const struct tq_params *params = net->params;
+	struct tq_net_limits *l = &net->limits;
+
+	l->max_inline = net->dev.max_inline;
+	l->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
+	/* Whatever the protocol: a peer may have another one. */
+	l->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
+	l->eager_max = least(l->eager_max, l->max_send - (uint32_t)sizeof(struct tq_msg_eager));
+	l->max_sge = pieces(params, attr->max_sge);
+	/* Of an XRC read as of any. Not every driver fills it in. */
+	l->max_sge_rd = least(l->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
+	/* A receive has the sink as well. */
+	l->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
+	l->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
+	l->has_atomics = attr->atomic_cap != IBV_ATOMIC_NONE;
+	return 0;
+}
+
+/* In order of opening. */
+static const struct {
+	int (*open)(struct tq_net *net);
+	void (*close)(struct tq_net *net);
+} parts[] = {
+	{tq_device_choose, tq_device_release},
+	{tq_device_open, tq_device_close},
+	{limits_open, NULL},
+	{tq_xrcd_open, tq_xrcd_close},
+	{tq_cqs_open, tq_cqs_close},
+	{tq_mem_open, tq_mem_close},
+	{tq_copies_open, tq_copies_close},
+	{tq_srqs_open, tq_srqs_close},
+	{tq_control_open, tq_control_close},
+	{tq_banks_open, tq_banks_close},
+	{tq_rdma_open, tq_rdma_close},
+	{tq_connections_open, tq_connections_close},
+};
+
+static void close_first(struct tq_net *net, size_t n)
+{
+	while (n-- > 0)
+		if (parts[n].close)
+			parts[n].close(net);
+}
+
+int tq_net_open(struct tq_net *net)
+{
+	size_t i;
+	int rc;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		rc = parts[i].open(net);
+		if (rc) {
+			close_first(net, i);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+void tq_net_close(struct tq_net *net)
+{
+	close_first(net, sizeof(parts) / sizeof(parts[0]));
+}
+
+int tq_net_work(struct tq_net *net)
+{
+	uint64_t next;
+	int events;
+
+	tq_assert_held(net->lock);
+	if (++net->works % LOOK_AT_DEVICE == 0)
+		tq_device_events(net);
+	if (net->broken_reason && !net->broken_handled)
+		tq_connections_break(net);
+	events = net->rcq.drained ? tq_srqs_poll(net) : 0;
+	events += tq_control_poll(net);
+	events += tq_rdma_poll(net);
+	if (net->putting)
+		events += tq_put_poll(net);
+	events += tq_connections_poll(net, &next);
+	return events;
+}
+
+int tq_net_poll(struct tq_net *net, int budget)
+{
+	int events;
+
+	tq_assert_held(net->lock);
+	events = tq_cq_poll(net, budget);
+	return events + tq_net_work(net);
+}

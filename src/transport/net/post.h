@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting of control messages: the lane, credit and header of each. */
+#ifndef TQ_NET_POST_H
+#define TQ_NET_POST_H
+
+#include "net/link.h"
+
+/* Returns which of the link's buffers a message needs. */
+static inline int tq_post_class(const struct tq_link *link, uint32_t len)
+{
+	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
+}
+
+/* Returns the lane to the link, if messages can go there at all; else it is asked for. */
+struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
+/* Returns the lane, if a message of this length can go now. */
+struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. Takes
+ * the copy over if it succeeds. 0, -EAGAIN, -EIO. */
+int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+	    const struct tq_sg *copy, unsigned flags);
+/* Posts a message that has its header and its credit, as it was posted before. */
+int tq_post_again(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+		  const struct tq_sg *copy, unsigned flags);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small writes into peers' memory, on the control lane. */
+#ifndef TQ_NET_PUT_H
+#define TQ_NET_PUT_H
+
+#include "net/objects.h"
+
+/* Writes, or keeps the data until they can go, up to a limit. 0, -EIO, -ENOMEM, -EAGAIN. */
+int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
+		 uint64_t addr, uint32_t key);
+/* Posts what waits if it can go. Returns the number of events. */
+int tq_put_poll(struct tq_net *net);
+/* Drops what waits for the link, which goes. */
+void tq_put_forget(struct tq_net *net, struct tq_link *link);
+
+#endif

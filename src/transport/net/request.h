@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests for lanes that wait for their answer. They go by datagrams, which get lost: so they are
+ * repeated until the answer comes, or connect_timeout is over.
+ */
+#ifndef TQ_NET_REQUEST_H
+#define TQ_NET_REQUEST_H
+
+#include "net/lane.h"
+
+/* `link` is asked to make, or to open, the TGT QP of `lane`. */
+struct tq_request {
+	uint64_t txid;
+	struct tq_link *link;
+	struct tq_lane *lane;
+	bool sent;        /* once at least; until the lane is READY, only the first of its list */
+	uint64_t due;     /* ns: when to ask again */
+	uint64_t backoff; /* ns */
+	uint64_t heard;   /* ns: of the last sign of life, or of the start */
+	uint64_t silent;  /* ns: without one, the times that it was sent before */
+	struct tq_request *next, *prev; /* tq_lane.requests */
+	UT_hash_handle hh;              /* tq_connections.requests, by txid */
+};
+
+/* Asks the link's process for the lane. -ENOMEM. */
+int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
+/* Forgets a request. */
+void tq_request_free(struct tq_net *net, struct tq_request *request);
+/* Forgets a request, and sends those of its lane that can go now. */
+void tq_request_end(struct tq_net *net, struct tq_request *request);
+/* Does that with all requests of the link. */
+void tq_requests_drop(struct tq_net *net, struct tq_link *link);
+/* Sends requests that are due once more, and fails links that haven't answered for too long.
+ * Returns the number of events. */
+int tq_requests_poll(struct tq_net *net, uint64_t now);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that arrive through the control lane: whole (eager), or announced (RTS). */
+#include "proto/arrive.h"
+
+#include "proto/fetch.h"
+#include "proto/match.h"
+#include "proto/msg.h"
+#include "proto/pair.h"
+#include "proto/peer.h"
+#include "proto/rx_policy.h"
+#include "proto/recall.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/settings.h"
+#include "proto/unexpected.h"
+
+/* Returns the pair that an envelope names; NULL: it makes no sense, or there is no memory. */
+static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
+			       const struct tq_msg_env *env)
+{
+	uint32_t source = tq_get32(env->source);
+	bool is_open = ctx->flags & TQ_CTX_OPEN;
+	struct tq_pair *pair = NULL;
+	int rank;
+
+	if ((!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) ||
+	    (int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
+		TQ_COUNT(ctx->core->stats, dropped);
+		return NULL;
+	}
+	rank = is_open ? tq_core_ctx_join(ctx, peer) : (int)source;
+	pair = tq_pair_get(ctx, rank);
+	if (!pair)
+		tq_peer_fail(peer, "there is no memory left for a message from it");
+	return pair;
+}
+
+/* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
+static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
+{
+	struct tq_pair *pair = pair_of(ctx, peer, env);
+	struct tq_rx_tuple *tuple;
+
+	if (!pair)
+		return NULL;
+	tuple = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
+	if (!tuple) {
+		tq_peer_fail(peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	/* Tags that are used once have no place in the numbers of a tuple. */
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
+	return tuple;
+}
+
+/* Counts a message that comes through the control lane. One that is granted counts when it is
+ * delivered. */
+static void count(struct tq_rx_tuple *tuple)
+{
+	tuple->info.traditional++;
+	tq_rx_policy_software(tuple);
+	tuple->pair->ctx->core->nmessages++;
+}
+
+static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
+					 const struct tq_msg_env *env, enum tq_unexpected_kind kind,
+					 uint64_t length)
+{
+	struct tq_unexpected *message = tq_unexpected_new(tuple->pair, tuple, kind, length);
+
+	if (!message) {
+		tq_peer_fail(tuple->pair->peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	message->cseq = tq_get32(env->cseq);
+	message->seq = tq_get32(env->seq);
+	message->flags = hdr->flags;
+	return message;
+}
+
+/* ---- eager ---- */
+
+/* Returns true if the first receive of the tuple takes a message of it, whatever its number. */
+static bool is_awaited(const struct tq_rx_tuple *tuple)
+{
+	return tuple->posted && !tuple->pair->nfenced && !tuple->pair->ctx->wild;
+}
+
+/* Gives the message to the receive that it matches, or to the queues. Returns true if the
+ * buffer was kept. */
+static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint64_t len,
+		   struct tq_bounce *bounce)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_unexpected *message;
+	bool kept;
+
+	if (is_awaited(tuple) && !core->service) {
+		struct tq_recv_req *recv = tuple->posted;
+
+		DL_DELETE(tuple->posted, recv);
+		tq_rx_tuple_rest(tuple);
+		tq_fetch_at_once(recv, m + 1, len);
+		return false;
+	}
+	message = new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_EAGER, len);
+	if (!message)
+		return false;
+	message->data = m + 1;
+	core->arriving = bounce;
+	tq_match_arrival(message);
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	return kept;
+}
+
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
+		 uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
+	uint32_t ask = tq_get32(m->env.ask);
+	bool kept;
+
+	if (!tuple)
+		return false;
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
+		return false;
+	}
+	count(tuple);
+	kept = arrive(tuple, m, len - sizeof(*m), bounce);
+	tq_rx_policy_short(tuple, tuple->unexpected);
+	if (ask)
+		tq_rx_tuple_handle_ask(tuple, ask, true);
+	return kept;
+}
+
+/* ---- RTS ---- */
+
+/* Answers CTS-DIRECT to an RTS whose receive lies in the SRQ already. Returns false if the
+ * message can't go there. */
+static bool send_direct(const struct tq_unexpected *message)
+{
+	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_DIRECT, 0)};
+	struct tq_core *core = message->pair->ctx->core;
+
+	if (message->flags & TQ_RTS_NODIRECT ||
+	    message->length > tq_rx_tuple_max_len(message->rx_tuple))
+		return false;
+	TQ_COUNT(core->stats, cts_direct);
+	m.send_req = tq_put32(message->send_req);
+	tq_peer_send(message->pair->peer, &m, sizeof(m),
+		     message->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
+	return true;
+}
+
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m)
+{
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
+	uint32_t ask = tq_get32(m->env.ask);
+	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core);
+	struct tq_unexpected *message;
+
+	message =
+		tuple ? new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_RTS, tq_get64(m->length))
+		      : NULL;
+	if (!message)
+		return;
+	message->addr = tq_get64(m->addr);
+	message->rkey = tq_get32(m->rkey);
+	message->send_req = tq_get32(m->send_req);
+	if (tuple->state == TQ_RX_TUPLE_DIRECT && tq_seq_before(message->seq, tuple->pos)) {
+		if (send_direct(message)) {
+			tq_unexpected_free(message);
+			return;
+		}
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	}
+	count(tuple);
+	tq_match_arrival(message);
+	if (is_short)
+		tq_rx_policy_short(tuple, tuple->unexpected);
+	if (ask)
+		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that arrive through the control lane. They are checked. */
+#ifndef TQ_PROTO_ARRIVE_H
+#define TQ_PROTO_ARRIVE_H
+
+#include "proto/msg.h"
+#include "proto/rx_objects.h"
+
+/* Returns true if the buffer is kept. */
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
+		 uint32_t len, struct tq_bounce *bounce);
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A context: found by its id, and whether anyone in it is left. */
+#ifndef TQ_PROTO_CTX_H
+#define TQ_PROTO_CTX_H
+
+#include "proto/objects.h"
+
+/* Returns the context for which messages with this id are; NULL: none is here yet. */
+struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
+/* Takes the context's id away, as no receive waits for a message any more: new messages that carry
+ * it are for the context's successor. */
+void tq_ctx_unname(struct tq_ctx *ctx);
+/* Returns true if nobody is left who could send to a receive from TQ_ANY_SOURCE there. */
+bool tq_ctx_deserted(struct tq_ctx *ctx);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of contexts. A context that its user removes stays until nothing is under way in it. */
+#include "proto/ctxs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/ctx.h"
+#include "proto/net_ops.h"
+#include "proto/orphan.h"
+#include "proto/rx_policy.h"
+#include "proto/recall.h"
+#include "proto/recv_pair.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/send_pair.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple_table.h"
+#include "proto/unexpected.h"
+
+/* ---- pairs ---- */
+
+static void pair_free(struct tq_pair *pair)
+{
+	struct tq_pair **at = &pair->peer->pairs;
+
+	tq_send_pair_free(pair);
+	tq_recv_pair_free(pair);
+	while (*at != pair)
+		at = &(*at)->peer_next;
+	*at = pair->peer_next;
+	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);
+	free(pair);
+}
+
+static void pairs_free(struct tq_ctx *ctx)
+{
+	int rank;
+
+	for (rank = 0; rank < ctx->npeers; rank++) {
+		if (ctx->pairs[rank])
+			pair_free(ctx->pairs[rank]);
+		ctx->pairs[rank] = NULL;
+	}
+}
+
+static void forget_peer(struct tq_ctx *ctx, const struct tq_peer *peer)
+{
+	for (int rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->peers[rank] == peer)
+			ctx->peers[rank] = NULL;
+}
+
+void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer)
+{
+	struct tq_ctx *ctx;
+
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		forget_peer(ctx, peer);
+	while (peer->pairs) {
+		peer->pairs->ctx->pairs[peer->pairs->rank] = NULL;
+		pair_free(peer->pairs);
+	}
+}
+
+/* ---- making, and removing ---- */
+
+static void drop_receives(struct tq_ctx *ctx)
+{
+	struct tq_recv_req *wild;
+
+	while ((wild = ctx->wild)) {
+		DL_DELETE(ctx->wild, wild);
+		tq_recv_req_end(wild, -ECANCELED);
+	}
+	tq_unexpected_ctx_free(ctx);
+	tq_rx_policy_free(ctx);
+}
+
+static void ctx_free(struct tq_ctx *ctx)
+{
+	pairs_free(ctx);
+	drop_receives(ctx);
+	TQ_LEVEL(ctx->core->stats, contexts, -1);
+	free(ctx->pairs);
+	free(ctx->peers);
+	free(ctx);
+}
+
+int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
+		    int rank, unsigned flags, struct tq_ctx **result)
+{
+	struct tq_ctx *ctx;
+
+	tq_assert_held(core->lock);
+	if (npeers < 0 || tq_ctx_find(core, id))
+		return -EINVAL;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+	ctx->core = core;
+	ctx->id = id;
+	ctx->rank = rank;
+	ctx->npeers = npeers;
+	ctx->flags = flags;
+	ctx->pairs = calloc((size_t)npeers + 1, sizeof(struct tq_pair *));
+	ctx->peers = calloc((size_t)npeers + 1, sizeof(struct tq_peer *));
+	if (!ctx->pairs || !ctx->peers) {
+		free(ctx->pairs);
+		free(ctx->peers);
+		free(ctx);
+		return -ENOMEM;
+	}
+	if (npeers)
+		memcpy(ctx->peers, peers, (size_t)npeers * sizeof(struct tq_peer *));
+	HASH_ADD(hh, core->ctxs, id, sizeof(ctx->id), ctx);
+	ctx->named = true;
+	TQ_LEVEL(core->stats, contexts, 1);
+	tq_orphans_take(core, id, tq_core_control);
+	*result = ctx;
+	return 0;
+}
+
+void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
+{
+	struct tq_rx_tuple *rx_tuple, *next;
+
+	tq_assert_held(ctx->core->lock);
+	ctx->flags = (flags & ~TQ_CTX_OPEN) | (ctx->flags & TQ_CTX_OPEN);
+	if (flags & TQ_CTX_EXACT_LENGTH)
+		return;
+	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
+		if (rx_tuple->exact)
+			tq_recall(rx_tuple, TQ_RECALL_BUFFER);
+	}
+}
+
+void tq_core_ctx_remove(struct tq_ctx *ctx)
+{
+	struct tq_core *core = ctx->core;
+	struct tq_rx_tuple *rx_tuple, *next;
+
+	tq_assert_held(core->lock);
+	if (!ctx->nrecvs)
+		tq_ctx_unname(ctx);
+	/* Tuples stay until both sides have let go of them, so all queues go back now. */
+	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
+		tq_recall(rx_tuple, TQ_RECALL_REMOVED);
+	}
+	ctx->removed = true;
+	ctx->removed_next = core->removed;
+	core->removed = ctx;
+	core->changed = true;
+}
+
+/* ---- freeing ---- */
+
+static bool pair_quiet(const struct tq_pair *pair)
+{
+	const struct tq_tx_tuple *tx_tuple;
+	const struct tq_rx_tuple *rx_tuple;
+
+	if (pair->send_reqs || pair->nfenced)
+		return false;
+	for (tx_tuple = pair->tx_tuples; tx_tuple; tx_tuple = tx_tuple->hh.next)
+		if (!tq_tx_tuple_quiet(tx_tuple))
+			return false;
+	for (rx_tuple = pair->rx_tuples; rx_tuple; rx_tuple = rx_tuple->hh.next)
+		if (rx_tuple->srq)
+			return false;
+	return true;
+}
+
+/* Returns true if nothing is under way, and no peer has a handle of anything in the context
+ * that it may still use. */
+static bool ctx_quiet(const struct tq_ctx *ctx)
+{
+	int rank;
+
+	if (ctx->nrecvs)
+		return false;
+	for (rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->pairs[rank] && !pair_quiet(ctx->pairs[rank]))
+			return false;
+	return true;
+}
+
+void tq_ctxs_reap(struct tq_core *core)
+{
+	struct tq_ctx **at = &core->removed, *ctx;
+
+	if (!core->changed)
+		return;
+	core->changed = false;
+	while ((ctx = *at)) {
+		if (ctx->named && !ctx->nrecvs)
+			tq_ctx_unname(ctx);
+		if (ctx->named || !ctx_quiet(ctx)) {
+			at = &ctx->removed_next;
+			continue;
+		}
+		*at = ctx->removed_next;
+		ctx_free(ctx);
+	}
+}
+
+void tq_ctxs_destroy(struct tq_core *core)
+{
+	struct tq_ctx *ctx, *next;
+
+	for (ctx = core->removed; ctx; ctx = ctx->removed_next)
+		pairs_free(ctx);
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		pairs_free(ctx);
+	tq_core_srqs_gone(core); /* nobody waits for the SRQs any more */
+	for (ctx = core->removed; ctx; ctx = next) {
+		next = ctx->removed_next;
+		if (ctx->named)
+			tq_ctx_unname(ctx);
+		ctx_free(ctx);
+	}
+	while ((ctx = core->ctxs)) {
+		tq_ctx_unname(ctx);
+		ctx_free(ctx);
+	}
+	tq_orphans_drop(core, NULL);
+}
+
+/* ---- nobody is left ---- */
+
+static void end_wild(struct tq_ctx *ctx)
+{
+	struct tq_recv_req *recv;
+
+	while ((recv = ctx->wild)) {
+		DL_DELETE(ctx->wild, recv);
+		tq_recv_req_end(recv, -EIO);
+	}
+}
+
+void tq_ctxs_peer_failed(struct tq_core *core)
+{
+	struct tq_ctx *ctx;
+
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next) {
+		if (ctx->wild && tq_ctx_deserted(ctx))
+			end_wild(ctx);
+	}
+}
+
+void tq_core_broken(struct tq_core *core)
+{
+	struct tq_ctx *ctx;
+
+	tq_assert_held(core->lock);
+	core->broken = true;
+	core->changed = true;
+	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+		end_wild(ctx);
+}

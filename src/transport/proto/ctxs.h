@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of contexts. */
+#ifndef TQ_PROTO_CTXS_H
+#define TQ_PROTO_CTXS_H
+
+#include "proto/objects.h"
+
+/* Frees contexts that were removed and have nothing under way any more. */
+void tq_ctxs_reap(struct tq_core *core);
+void tq_ctxs_destroy(struct tq_core *core);
+/* A peer has failed: ends receives from TQ_ANY_SOURCE where it was the last one. */
+void tq_ctxs_peer_failed(struct tq_core *core);
+/* Frees all that contexts keep of a peer that goes. */
+void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer);
+
+/* ---- for ep/; results as in tupleq.h ---- */
+
+int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
+		    int rank, unsigned flags, struct tq_ctx **ctx);
+void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
+void tq_core_ctx_remove(struct tq_ctx *ctx);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the network reports, each to the file whose matter it is. */
+#include <assert.h>
+
+#include "proto/answer.h"
+#include "proto/arrive.h"
+#include "proto/ctx.h"
+#include "proto/fetch.h"
+#include "proto/msg.h"
+#include "proto/net_ops.h"
+#include "proto/orphan.h"
+#include "proto/peer.h"
+#include "proto/recall.h"
+#include "proto/rma.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple.h"
+#include "proto/rx_tuple_end.h"
+#include "proto/tx_objects.h"
+#include "proto/tx_tuple.h"
+
+/* ---- control messages ---- */
+
+/* Hands a message of a tuple to its context, or keeps it until the context is here. */
+static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+		       struct tq_bounce *bounce)
+{
+	const struct tq_msg_eager *m = msg; /* an RTS begins alike */
+	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
+
+	if (!ctx) {
+		tq_orphan_add(core, peer, msg, len);
+		return false;
+	}
+	if (m->hdr.type == TQ_MSG_EAGER)
+		return tq_on_eager(ctx, peer, m, len, bounce);
+	tq_on_rts(ctx, peer, msg);
+	return false;
+}
+
+bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+		     struct tq_bounce *bounce)
+{
+	tq_assert_held(core->lock);
+	core->changed = true;
+	if (peer->failed || peer->failing) {
+		TQ_COUNT(core->stats, dropped);
+		return false;
+	}
+	switch (((const struct tq_msg_hdr *)msg)->type) {
+	case TQ_MSG_EAGER:
+	case TQ_MSG_RTS:
+		return on_message(core, peer, msg, len, bounce);
+	case TQ_MSG_DATA:
+		return tq_on_data(core, peer, msg, len, bounce);
+	case TQ_MSG_SWITCH:
+		tq_on_switch(core, peer, msg);
+		break;
+	case TQ_MSG_HELD:
+		tq_on_held(core, peer, msg);
+		break;
+	case TQ_MSG_RECALLED:
+		tq_on_recalled(core, peer, msg);
+		break;
+	case TQ_MSG_GIVEBACK:
+		tq_on_giveback(core, peer, msg);
+		break;
+	case TQ_MSG_NOTICE:
+		tq_on_notice(core, peer, msg);
+		break;
+	case TQ_MSG_WRITTEN:
+		tq_on_written(core, peer, msg);
+		break;
+	case TQ_MSG_SRQN:
+		tq_on_srqn(core, peer, msg);
+		break;
+	case TQ_MSG_REFUSE:
+		tq_on_refuse(core, peer, msg);
+		break;
+	case TQ_MSG_RECALL:
+		tq_on_recall(core, peer, msg);
+		break;
+	case TQ_MSG_FIN:
+		tq_on_fin(core, peer, msg);
+		break;
+	case TQ_MSG_CTS:
+		tq_on_cts(core, peer, msg);
+		break;
+	case TQ_MSG_CTS_PIECES:
+		tq_on_cts_pieces(core, peer, msg);
+		break;
+	case TQ_MSG_CTS_DIRECT:
+		tq_on_cts_direct(core, peer, msg);
+		break;
+	case TQ_MSG_CTS_HELD:
+		tq_on_cts_held(core, peer, msg);
+		break;
+	default:
+		TQ_COUNT(core->stats, dropped);
+	}
+	return false;
+}
+
+/* ---- completions, and lanes ---- */
+
+void tq_core_sent(struct tq_core *core, void *token, int status)
+{
+	struct tq_send_req *send = token;
+	struct tq_peer *peer = send->pair->peer;
+	struct tq_tx_tuple *tuple = send->tx_tuple;
+
+	tq_assert_held(core->lock);
+	assert(send->state == TQ_SEND_REQ_DIRECT || send->state == TQ_SEND_REQ_AGAIN);
+	core->changed = true;
+	/* A direct message has no header, so nobody can name the messages that a lane has
+	 * lost. */
+	if (status)
+		tq_peer_fail(peer, "a message to a tuple queue could not be sent");
+	else if (send->state == TQ_SEND_REQ_AGAIN)
+		tq_peer_fail(peer, "it took a message whose data it had asked for");
+	tq_tx_tuple_sent(tuple, send, status);
+}
+
+void tq_core_rdma_done(struct tq_core *core, void *token, int status)
+{
+	struct tq_req *req = token;
+
+	tq_assert_held(core->lock);
+	core->changed = true;
+	if (req->kind == TQ_REQ_RMA)
+		tq_on_rma_done((struct tq_rma_req *)req, status);
+	else if (req->kind == TQ_REQ_SEND)
+		tq_on_write_done((struct tq_send_req *)req, status);
+	else
+		tq_on_read_done((struct tq_recv_req *)req, status);
+}
+
+void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
+{
+	tq_assert_held(core->lock);
+	tq_tx_tuple_lane_ready(core, peer);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives of held messages, on their way into the tuple's SRQ. */
+#ifndef TQ_PROTO_HELD_H
+#define TQ_PROTO_HELD_H
+
+#include "proto/rx_objects.h"
+
+/* Gets the held message, in no queue, that the receive has matched. Frees the message. */
+void tq_held_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
+/* CTS_HELD: all pieces of the message are here. */
+void tq_held_again(struct tq_recv_req *recv);
+/* Posts held receives that waited for room. Returns how many. */
+int tq_held_poll(struct tq_core *core);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers in contexts. */
+#ifndef TQ_PROTO_PAIR_H
+#define TQ_PROTO_PAIR_H
+
+#include "proto/objects.h"
+
+/* Makes the pair of a rank; NULL: no memory, or the peer of that rank is gone. */
+struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank);
+/* Returns the pair of a rank, made on first use; NULL: no memory, or there is no such rank. Inline,
+ * as each message and each receive comes through here. */
+static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
+{
+	if (rank < 0 || rank >= ctx->npeers)
+		return NULL;
+	return ctx->pairs[rank] ? ctx->pairs[rank] : tq_pair_make(ctx, rank);
+}
+
+/* Returns the place of a tag's tuple in the pair's recent_tx_tuples and recent_rx_tuples. */
+static inline unsigned tq_pair_recent(int32_t tag)
+{
+	return (uint32_t)tag % TQ_RECENT;
+}
+
+/* Returns the hash of a tuple in the pair's tx_tuples and rx_tuples. */
+static inline unsigned tq_pair_tag_hash(int32_t tag)
+{
+	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
+
+	return h ^ h >> 16;
+}
+
+/* ---- for ep/ ---- */
+
+/* Returns the peer's rank in an open context, which it joins if it has not yet; -ENOMEM. */
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
+
+#endif

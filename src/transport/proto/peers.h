@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Peers: how they begin, fail and go. */
+#ifndef TQ_PROTO_PEERS_H
+#define TQ_PROTO_PEERS_H
+
+#include "proto/objects.h"
+
+/* Makes a peer in the caller's memory. `node` names its node, and is only compared. -ENOMEM. */
+int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
+		      const void *node);
+/* Forgets a peer to and from which nothing is under way; no context names it but removed ones. */
+void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
+/* Returns true if nothing that was sent to the peer is still needed here, the HCA reads nothing of
+ * the peer's into users' memory, and no operation of tq_rma() is under way there. */
+bool tq_core_peer_idle(const struct tq_peer *peer);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which tuples have a queue: what sender (tx_policy.c) and receiver (rx_policy.c) share, and the
+ * numbers by which they decide. POLICY.md explains the rules, and what each number was measured to
+ * be worth. "Short" is what goes eagerly: up to eager_max bytes.
+ */
+#ifndef TQ_PROTO_POLICY_H
+#define TQ_PROTO_POLICY_H
+
+#include "proto/settings.h"
+
+/* ---- the numbers ---- */
+
+/* Sender. Messages that a tuple on offer sends the traditional way while it waits for a lane;
+ * then it switches without one, so that the RTS of posted receives are granted. */
+#define TQ_OFFER_WAIT 8u
+/* Sender. Weight of a long message of a tuple that gave its queue back for its short ones
+ * (TQ_RECALL_LONG): a tuple whose messages have become long asks soon. */
+#define TQ_LONG_WEIGHT 32u
+/* Sender. One tuple in so many gets a record with its first message; all others with their second,
+ * as many programs use each tag once. */
+#define TQ_GUESS 16u
+/* Sender. Records with a recent message that are passed over to forget one without. */
+#define TQ_SPARED_MAX 8
+
+/* Both. The first direct messages of a queue's life are announced by a NOTICE, then one in so many:
+ * a NOTICE costs nearly as much as a short message. */
+#define TQ_SAMPLE_FIRST 64u
+#define TQ_SAMPLE_EVERY 32u
+/* Both. One message in so many is often; counts are halved when they reach TQ_SHARE_AGE, so that
+ * older messages count less. */
+#define TQ_SHARE_PART 16u
+#define TQ_SHARE_AGE  256u
+
+/* Receiver. Messages in quiet before a tuple may have its queue again: at least so many (and at
+ * least wild_backoff) after a receive or message that did not suit a queue, and after a queue that
+ * did not pay, which costs more than the recall. */
+#define TQ_BACKOFF_FAULT 256u
+#define TQ_BACKOFF_ASKED 1024u
+/* Receiver. Messages until a tuple asks again: when there was no room; when its short messages come
+ * early (odd, so that short and long ones that alternate ask in turn); the same for a tuple that
+ * had given its queue back; and when no SRQ or handle can be made. */
+#define TQ_AFTER_LIMIT       16u
+#define TQ_AFTER_EARLY       33u
+#define TQ_AFTER_EARLY_AGAIN 257u
+#define TQ_AFTER_SCARCE      64u
+/* Receiver. A queue is idle after so many messages to other tuples, times the number of queues. */
+#define TQ_IDLE_AFTER 8u
+/* Receiver. Tags with a wildcard from any source that a context remembers. */
+#define TQ_WILDTAGS_MAX 256u
+
+/* ---- shares ---- */
+
+/* Counts of messages with some property and without it. Older messages count less: the counts
+ * are halved when TQ_SHARE_AGE messages are counted. */
+struct tq_share {
+	uint32_t yes, no;
+};
+
+static inline void tq_share_count(struct tq_share *share, bool yes)
+{
+	if (yes)
+		share->yes++;
+	else
+		share->no++;
+	if (share->yes + share->no >= TQ_SHARE_AGE) {
+		share->yes /= 2;
+		share->no /= 2;
+	}
+}
+
+static inline bool tq_share_is_often(const struct tq_share *share)
+{
+	return share->yes * TQ_SHARE_PART >= share->yes + share->no;
+}
+
+/* Returns true if a tuple's queue is to be given back because of the share of messages that
+ * did not gain from it: at least giveback_after of them, and often. */
+static inline bool tq_share_exceeds(const struct tq_share *share, const struct tq_params *params)
+{
+	return params->giveback_after && share->yes >= (uint64_t)params->giveback_after &&
+	       tq_share_is_often(share);
+}
+
+/* ---- announced messages ---- */
+
+/* Returns true if the message with number `seq` is one of those announced, where the queue's life
+ * began with `base`. */
+static inline bool tq_is_sampled(uint32_t base, uint32_t seq)
+{
+	return seq - base < TQ_SAMPLE_FIRST || seq % TQ_SAMPLE_EVERY == 0;
+}
+
+/* Returns true if the direct message with this number may have a NOTICE. */
+static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint32_t seq)
+{
+	return core->params->giveback_after && tq_is_sampled(base, seq);
+}
+
+#endif

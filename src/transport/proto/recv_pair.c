@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Receives from a peer in a context, when that ends; and questions about them. */
+#include "proto/recv_pair.h"
+
+#include <errno.h>
+
+#include "proto/fetch.h"
+#include "proto/match.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_end.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
+
+/* Drops messages whose data are lost with the peer. */
+static void drop_unfetched(struct tq_pair *pair)
+{
+	struct tq_unexpected *message, *next;
+
+	DL_FOREACH_SAFE(pair->unexpected, message, next) {
+		if (message->kind == TQ_UNEXPECTED_EAGER)
+			continue;
+		tq_unexpected_unlink(message);
+		tq_unexpected_free(message);
+	}
+}
+
+void tq_recv_pair_failed(struct tq_pair *pair, int error)
+{
+	struct tq_ctx *ctx = pair->ctx;
+	struct tq_rx_tuple *tuple;
+	struct tq_recv_req *wild, *next_wild;
+
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
+		tq_rx_tuple_fail(tuple, error);
+	tq_fetch_fail(pair, error);
+	drop_unfetched(pair);
+	DL_FOREACH_SAFE(ctx->wild, wild, next_wild) {
+		if (wild->rank == pair->rank) {
+			DL_DELETE(ctx->wild, wild);
+			tq_recv_req_end(wild, error);
+		}
+	}
+	tq_match_pair(pair);
+	ctx->wild_gone = true;
+	tq_match_settle(ctx);
+}
+
+bool tq_recv_pair_awaits(const struct tq_pair *pair)
+{
+	const struct tq_rx_tuple *tuple;
+	const struct tq_recv_req *wild;
+
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next) {
+		if (tuple->posted)
+			return true;
+	}
+	DL_FOREACH(pair->ctx->wild, wild) {
+		if (wild->rank == pair->rank)
+			return true;
+	}
+	return false;
+}
+
+bool tq_recv_pair_reads(const struct tq_pair *pair)
+{
+	const struct tq_recv_req *recv;
+
+	DL_FOREACH2(pair->active, recv, active_next) {
+		if (recv->state == TQ_RECV_REQ_READING)
+			return true;
+	}
+	return false;
+}
+
+void tq_recv_pair_free(struct tq_pair *pair)
+{
+	struct tq_rx_tuple *tuple;
+	struct tq_unexpected *message;
+
+	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
+		tq_rx_tuple_fail(tuple, -ECANCELED);
+	tq_fetch_drop(pair);
+	while ((message = pair->unexpected)) {
+		tq_unexpected_unlink(message);
+		tq_unexpected_free(message);
+	}
+	while (pair->rx_tuples)
+		tq_rx_tuple_free(pair->rx_tuples);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive: its states, and its end. */
+#include "proto/recv_req.h"
+
+#include <stdlib.h>
+
+#include "proto/net_ops.h"
+#include "proto/recv_mem.h"
+#include "proto/req.h"
+#include "proto/rx_objects.h"
+
+static const char *const state_names[TQ_RECV_REQ_STATES] = {
+	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
+	[TQ_RECV_REQ_HELD] = "HELD",       [TQ_RECV_REQ_READING] = "READING",
+	[TQ_RECV_REQ_WRITING] = "WRITING", [TQ_RECV_REQ_PIECES] = "PIECES",
+	[TQ_RECV_REQ_COPY] = "COPY",       [TQ_RECV_REQ_LOST] = "LOST",
+	[TQ_RECV_REQ_ENDED] = "ENDED",
+};
+
+#define BIT(state) (1u << TQ_RECV_REQ_##state)
+
+static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
+	[TQ_RECV_REQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) | BIT(PIECES) |
+			       BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_READING] = BIT(ENDED),
+	[TQ_RECV_REQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_PIECES] = BIT(HELD) | BIT(ENDED),
+	[TQ_RECV_REQ_COPY] = BIT(ENDED),
+	[TQ_RECV_REQ_LOST] = BIT(ENDED),
+};
+
+static const struct tq_states states = {"recv", state_names, next_states};
+
+void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
+{
+	tq_states_change(&states, recv->req.core->trace, recv, recv->state, to);
+	recv->state = to;
+}
+
+/* ---- begin, end ---- */
+
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+				    const struct tq_buf *buf, void *user)
+{
+	struct tq_core *core = ctx->core;
+	struct tq_recv_req *recv = core->free_recv_reqs;
+
+	if (recv) {
+		core->free_recv_reqs = recv->next;
+		core->nfree_recv_reqs--;
+	} else {
+		recv = malloc(sizeof(*recv));
+		if (!recv)
+			return NULL;
+		TQ_LEVEL(core->stats, requests, 1);
+	}
+	*recv = (struct tq_recv_req){
+		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
+		.state = TQ_RECV_REQ_POSTED,
+		.ctx = ctx,
+		.rank = rank,
+		.tag = tag,
+		.buf = *buf,
+		.starting = true,
+	};
+	ctx->nrecvs++;
+	return recv;
+}
+
+void tq_recv_req_end(struct tq_recv_req *recv, int error)
+{
+	if (recv->msg) {
+		recv->drained(recv, error);
+		return;
+	}
+	tq_recv_mem_release(recv);
+	tq_recv_req_to(recv, TQ_RECV_REQ_ENDED);
+	recv->ctx->nrecvs--;
+	recv->req.core->changed = true;
+	recv->req.status.error = error;
+	if (!recv->starting)
+		tq_req_end(&recv->req, error);
+}
+
+int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status)
+{
+	recv->starting = false;
+	if (recv->state != TQ_RECV_REQ_ENDED) {
+		*req = &recv->req;
+		return 0;
+	}
+	*status = recv->req.status;
+	tq_core_release(&recv->req);
+	return 1;
+}
+
+/* ---- under way ---- */
+
+void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state)
+{
+	if (recv->state == TQ_RECV_REQ_POSTED) /* else, before PIECES, it is in the list */
+		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
+	tq_recv_req_to(recv, state);
+}
+
+void tq_recv_req_over(struct tq_recv_req *recv)
+{
+	DL_DELETE2(recv->pair->active, recv, active_prev, active_next);
+	if (recv->handle)
+		tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
+	recv->handle = 0;
+}
+
+/* ---- its sender is lost ---- */
+
+void tq_recv_req_lost(struct tq_recv_req *recv, int error)
+{
+	recv->req.status.error = error;
+	tq_recv_req_to(recv, TQ_RECV_REQ_LOST);
+	DL_APPEND2(recv->req.core->lost, recv, core_prev, core_next);
+}
+
+void tq_core_srqs_gone(struct tq_core *core)
+{
+	struct tq_recv_req *recv;
+
+	tq_assert_held(core->lock);
+	while ((recv = core->lost)) {
+		DL_DELETE2(core->lost, recv, core_prev, core_next);
+		tq_recv_req_end(recv, recv->req.status.error);
+	}
+}

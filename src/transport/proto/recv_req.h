@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive: its states, and its end. */
+#ifndef TQ_PROTO_RECV_REQ_H
+#define TQ_PROTO_RECV_REQ_H
+
+#include "proto/rx_objects.h"
+
+/* Returns a receive, in no queue; NULL: no memory. */
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+				    const struct tq_buf *buf, void *user);
+/* Changes the state; the one place that does. */
+void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);
+/* Ends a receive that is in no queue, and gives its memory back. */
+void tq_recv_req_end(struct tq_recv_req *recv, int error);
+/* Returns what a user's call returns for the receive that it has started: 1 if the receive has
+ * ended already. */
+int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status);
+/* Enters the receive into pair->active as one whose data are under way, or takes it out of there,
+ * before its end. */
+void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state);
+void tq_recv_req_over(struct tq_recv_req *recv);
+/* Lets a receive, in no list, that is in the SRQ of a lost sender end with `error` when that SRQ is
+ * gone. */
+void tq_recv_req_lost(struct tq_recv_req *recv, int error);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The receiver's objects: receives, messages that come before them, and its side of tuples. */
+#ifndef TQ_PROTO_RX_OBJECTS_H
+#define TQ_PROTO_RX_OBJECTS_H
+
+#include "proto/objects.h"
+#include "proto/policy.h"
+
+enum tq_recv_req_state {
+	TQ_RECV_REQ_POSTED,  /* in a posted queue of the library */
+	TQ_RECV_REQ_SRQ,     /* in its tuple's SRQ: the HCA matches it */
+	TQ_RECV_REQ_HELD,    /* matched to a held message: in the SRQ, or waiting for room there */
+	TQ_RECV_REQ_READING, /* RDMA read under way */
+	TQ_RECV_REQ_WRITING, /* CTS sent: WRITTEN will come */
+	TQ_RECV_REQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
+	TQ_RECV_REQ_COPY,    /* its data are in `from`, for a thread of the user's to copy */
+	TQ_RECV_REQ_LOST,    /* its sender failed; ends when its SRQ is gone, as the HCA has it */
+	TQ_RECV_REQ_ENDED,
+	TQ_RECV_REQ_STATES
+};
+
+struct tq_recv_req {
+	struct tq_req req;
+	enum tq_recv_req_state state;
+	struct tq_ctx *ctx;
+	int rank;       /* or TQ_ANY_SOURCE */
+	int32_t tag;    /* or TQ_ANY_TAG */
+	uint64_t order; /* of posting, in its context */
+	struct tq_buf buf;
+	struct tq_sg sg;
+	void *cookie;
+	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
+	bool bounced;             /* sg is memory of the library: to be unpacked */
+	bool pooled;              /* and from the pool of copies */
+	int cancelling;           /* not 0: the error to end with when a recall brings it back */
+	bool again;               /* HELD: CTS_HELD sent; its lane's copy is not wanted */
+	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
+	struct tq_pair *pair;         /* of the message that it matched */
+	uint32_t handle;              /* CTS, CTS_PIECES: the sender's name for the receive */
+	uint32_t send_req;            /* the send's handle at the sender; HELD: its seq */
+	uint64_t got;                 /* PIECES: bytes that came */
+	uint64_t wanted;              /* min(message, buffer) */
+	struct tq_unexpected *from;   /* COPY; PIECES: a queue (tuple_next), not copied yet */
+	/* A matched probe's, for which the data are drained; and the function that is called
+	 * instead of the user's complete(). */
+	struct tq_msg *msg;
+	void (*drained)(struct tq_recv_req *recv, int error);
+	bool starting;                   /* tq_core_recv() is at it: ends without complete() */
+	struct tq_recv_req *next, *prev; /* in the queue that it is in */
+	struct tq_recv_req *active_next, *active_prev; /* pair->active: HELD, READING, WRITING,
+							  PIECES */
+	struct tq_recv_req *core_next, *core_prev;     /* core->copies, or core->lost */
+};
+
+enum tq_unexpected_kind {
+	TQ_UNEXPECTED_EAGER,
+	TQ_UNEXPECTED_RTS,
+	TQ_UNEXPECTED_HELD /* in the sender's lane, for the tuple's SRQ */
+};
+
+/* A message that came before its receive. */
+struct tq_unexpected {
+	enum tq_unexpected_kind kind;
+	struct tq_pair *pair;
+	struct tq_rx_tuple *rx_tuple;
+	int32_t tag;
+	uint32_t cseq, seq;
+	uint64_t length;
+	/* RTS */
+	uint64_t addr;
+	uint32_t rkey, send_req;
+	uint8_t flags;
+	/* EAGER: `length` bytes in a control buffer that was kept (bounce), in memory of the
+	 * library (owned), counted in unexpected_bytes, or else in the message that is being
+	 * processed. A piece: the bytes at offset `addr` of the message. */
+	const void *data;
+	struct tq_bounce *bounce;
+	bool owned;
+	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
+	struct tq_unexpected *next, *prev;             /* pair->unexpected */
+	struct tq_unexpected *tuple_next, *tuple_prev; /* tuple->unexpected, or ->held */
+	struct tq_unexpected *ctx_next, *ctx_prev;     /* ctx->unexpected */
+	struct tq_unexpected *tag_next, *tag_prev;     /* same->first */
+	struct tq_unexpected_tag *same;                /* of its tag */
+};
+
+/* Unexpected messages of a context with one tag. */
+struct tq_unexpected_tag {
+	int32_t tag;
+	struct tq_unexpected *first; /* queue by arrival (tag_next) */
+	UT_hash_handle hh;           /* ctx->unexpected_tags */
+};
+
+enum tq_rx_tuple_state {
+	TQ_RX_TUPLE_CONTROL,
+	TQ_RX_TUPLE_OFFERED,   /* SRQN sent; SWITCH will come */
+	TQ_RX_TUPLE_DIRECT,    /* receives are posted to the SRQ */
+	TQ_RX_TUPLE_RECALLING, /* RECALL sent: fenced until RECALLED came, and every delivery that
+				  it counts */
+	TQ_RX_TUPLE_STATES
+};
+
+/* Why a tuple has no queue; counters.def has a counter for each. */
+enum tq_no_queue {
+	TQ_NO_QUEUE_NEW, /* nothing stands against it */
+	TQ_NO_QUEUE_EARLY,
+	TQ_NO_QUEUE_WILDCARD,
+	TQ_NO_QUEUE_LIMIT,
+	TQ_NO_QUEUE_BUFFER
+};
+
+/* A (context, source, tag) at the receiver. In CONTROL without anything queued its record may be
+ * forgotten at any time. */
+struct tq_rx_tuple {
+	struct tq_pair *pair;
+	int32_t tag;
+	enum tq_rx_tuple_state state;
+	struct tq_recv_req *posted; /* queue, in posting order: receives that are not in the SRQ */
+	struct tq_unexpected *unexpected; /* queue, in cseq order (tuple_next) */
+	/* OFFERED and later, until the SRQ goes: */
+	uint32_t handle;
+	uint32_t tx_tuple; /* the sender's handle */
+	struct tq_srq *srq;
+	struct tq_recv_req *in_srq; /* queue: receives posted there for DIRECT, not completed */
+	uint32_t base;              /* SWITCH's seq */
+	uint32_t pos;       /* next position: seq of the message that the next receive takes */
+	uint32_t delivered; /* direct completions seen in this life of the SRQ */
+	uint32_t nsrq;      /* receives in the SRQ, in_srq and HELD */
+	bool switched;      /* SWITCH was processed */
+	bool exact;         /* its messages are as long as their receives */
+	struct tq_recv_req *room;   /* queue: TQ_RECV_REQ_HELD that wait for room in SRQ or CQ */
+	uint32_t nheld;             /* unexpected HELD messages, and receives in TQ_RECV_REQ_HELD */
+	struct tq_unexpected *held; /* RECALLING: HELD messages that came (tuple_next) */
+	uint32_t held_came;         /* and how many */
+	bool recalled;              /* RECALLED has come: */
+	uint32_t due;               /* deliveries that it counts */
+	/* rx_policy.c: */
+	enum tq_no_queue no_queue;
+	bool gave_back;            /* the last recall was because the queue didn't pay */
+	struct tq_share early;     /* eager messages that came before their receive */
+	struct tq_share late;      /* and, in this life of the SRQ, direct ones with a NOTICE */
+	uint32_t quiet;            /* messages since the last wildcard or probe */
+	uint32_t backoff;          /* messages in quiet that the tuple has to receive */
+	uint64_t seen;             /* ctx->wild_at at its last message */
+	uint64_t used_at;          /* core->nmessages when it was last used */
+	struct tq_tuple_info info; /* for reports */
+	UT_hash_handle hh;         /* pair->rx_tuples, by tag */
+	struct tq_rx_tuple *next, *prev;               /* ctx->queued */
+	struct tq_rx_tuple *room_next, *room_prev;     /* core->room */
+	struct tq_rx_tuple *lru_next, *lru_prev;       /* core->lru */
+	struct tq_rx_tuple *record_next, *record_prev; /* core->rx_tuple_lru, or if parked
+							  core->rx_tuple_parked */
+	bool parked;
+};
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which tuples may have a queue: those whose short messages find their receives posted, and that
+ * wildcards and probes leave alone (POLICY.md). Each recall for a wildcard costs a round trip, so a
+ * tuple has to receive `backoff` messages in quiet before it is offered a queue again.
+ *
+ * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The wildcard
+ * leaves its number (ctx->wild_at) where a tuple finds it when its next message comes: with its
+ * tag, its source, or for all.
+ */
+#include "proto/rx_policy.h"
+
+#include <stdlib.h>
+
+#include "proto/policy.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/settings.h"
+#include "proto/wild.h"
+
+#define QUIET_MAX (1u << 30)
+
+struct tq_wildtag {
+	int32_t tag;
+	uint64_t at; /* ctx->wild_at of the last wildcard with it */
+	UT_hash_handle hh;
+};
+
+static void note_tag(struct tq_ctx *ctx, int32_t tag)
+{
+	struct tq_wildtag *wildtag;
+
+	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), wildtag);
+	if (!wildtag) {
+		if (HASH_COUNT(ctx->wildtags) >= TQ_WILDTAGS_MAX) {
+			wildtag = ctx->wildtags; /* the oldest */
+			HASH_DEL(ctx->wildtags, wildtag);
+		} else if (!(wildtag = malloc(sizeof(*wildtag)))) {
+			return; /* then a tuple gets its queue too early */
+		} else {
+			TQ_LEVEL(ctx->core->stats, wild_tags, 1);
+		}
+		wildtag->tag = tag;
+		HASH_ADD(hh, ctx->wildtags, tag, sizeof(wildtag->tag), wildtag);
+	}
+	wildtag->at = ctx->wild_at;
+}
+
+void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	ctx->wild_at++;
+	if (rank == TQ_ANY_SOURCE && tag == TQ_ANY_TAG)
+		ctx->wild_both = ctx->wild_at;
+	else if (rank == TQ_ANY_SOURCE)
+		note_tag(ctx, tag);
+	else if (ctx->pairs[rank])
+		ctx->pairs[rank]->wild_at = ctx->wild_at;
+}
+
+static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
+{
+	return (uint32_t)tuple->pair->ctx->core->params->wild_backoff;
+}
+
+static void disturbed(struct tq_rx_tuple *tuple)
+{
+	tuple->quiet = 0;
+	tuple->gave_back = false;
+	if (!tuple->backoff)
+		tuple->backoff = least_backoff(tuple);
+}
+
+void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
+{
+	disturbed(tuple);
+}
+
+static bool wild_since(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	struct tq_wildtag *wildtag;
+
+	if (tuple->tag >= 0 && (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
+		return true;
+	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
+	return wildtag && wildtag->at > tuple->seen;
+}
+
+void tq_rx_policy_message(struct tq_rx_tuple *tuple)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	if (tuple->quiet < QUIET_MAX)
+		tuple->quiet++;
+	if (tuple->seen == ctx->wild_at)
+		return;
+	if (wild_since(tuple))
+		disturbed(tuple);
+	tuple->seen = ctx->wild_at;
+}
+
+void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early)
+{
+	tq_share_count(&tuple->early, early);
+}
+
+bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early)
+{
+	tq_share_count(&tuple->late, early);
+	return tq_share_exceeds(&tuple->late, tuple->pair->ctx->core->params);
+}
+
+static enum tq_no_queue no_queue_after(enum tq_recall_why why)
+{
+	switch (why) {
+	case TQ_RECALL_WILD:
+	case TQ_RECALL_PROBE:
+		return TQ_NO_QUEUE_WILDCARD;
+	case TQ_RECALL_ASKED:
+	case TQ_RECALL_EARLY:
+		return TQ_NO_QUEUE_EARLY;
+	case TQ_RECALL_LRU:
+		return TQ_NO_QUEUE_LIMIT;
+	case TQ_RECALL_BUFFER:
+		return TQ_NO_QUEUE_BUFFER;
+	default:
+		return TQ_NO_QUEUE_NEW;
+	}
+}
+
+void tq_rx_policy_software(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_stats *stats = core->stats;
+
+	if (!tq_tuples_wanted(core))
+		return;
+	switch (tuple->no_queue) {
+	case TQ_NO_QUEUE_NEW:
+		TQ_COUNT(stats, software_new);
+		break;
+	case TQ_NO_QUEUE_EARLY:
+		TQ_COUNT(stats, software_early);
+		break;
+	case TQ_NO_QUEUE_WILDCARD:
+		TQ_COUNT(stats, software_wildcard);
+		break;
+	case TQ_NO_QUEUE_LIMIT:
+		TQ_COUNT(stats, software_limit);
+		break;
+	case TQ_NO_QUEUE_BUFFER:
+		TQ_COUNT(stats, software_buffer);
+		break;
+	}
+}
+
+uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
+{
+	uint32_t least = 0;
+
+	tuple->no_queue = no_queue_after(why);
+	tuple->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
+	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
+		return TQ_AFTER_LIMIT;
+	if (tuple->gave_back)
+		least = TQ_BACKOFF_ASKED;
+	else if (why == TQ_RECALL_BUFFER)
+		least = TQ_BACKOFF_FAULT;
+	tuple->quiet = 0;
+	tuple->backoff = least_backoff(tuple);
+	if (tuple->backoff < least)
+		tuple->backoff = least;
+	return tuple->backoff ? tuple->backoff : 1;
+}
+
+/*
+ * Returns true if the tuple's short messages come early. An early message needs one copy when its
+ * receive comes. With a queue its sender would hold it, and other tuples' messages might find no
+ * lane. (NOTICE shows this for direct messages.) Long messages wait at their sender either way,
+ * so a long one that asks is not refused for that.
+ */
+static bool comes_early(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_params *params = tuple->pair->ctx->core->params;
+
+	return params->promote_after && params->giveback_after && tq_share_is_often(&tuple->early);
+}
+
+static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
+{
+	tuple->no_queue = TQ_NO_QUEUE_LIMIT;
+	TQ_COUNT(tuple->pair->ctx->core->stats, refused_limit);
+	return TQ_AFTER_LIMIT;
+}
+
+uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+
+	*idle = NULL;
+	/* Nobody would recall the queue. */
+	if (tuple->pair->ctx->removed)
+		return QUIET_MAX;
+	/* The old queue is still in use for held messages. */
+	if (tuple->state != TQ_RX_TUPLE_CONTROL || tuple->srq)
+		return 1;
+	if (core->params->protocol == TQ_PROTOCOL_RPUT ||
+	    core->params->protocol == TQ_PROTOCOL_RGET)
+		return QUIET_MAX;
+	/* Without a sink a message that is too long would break the connection. */
+	if (!tq_rx_tuple_max_len(tuple))
+		return refuse_for_limit(tuple) + QUIET_MAX;
+	if (tq_wild_first(tuple->pair->ctx, tuple->pair->rank, tuple->tag, UINT64_MAX) ||
+	    (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
+		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
+		TQ_COUNT(core->stats, refused_wildcard);
+		return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
+	}
+	if (is_short && comes_early(tuple)) {
+		tuple->no_queue = TQ_NO_QUEUE_EARLY;
+		TQ_COUNT(core->stats, refused_early);
+		return tuple->gave_back ? TQ_AFTER_EARLY_AGAIN : TQ_AFTER_EARLY;
+	}
+	if (core->ntuples >= (uint64_t)core->params->tuples) {
+		/* If all tuples are in use they would only take turns, each for a round trip. */
+		if (core->lru &&
+		    core->nmessages - core->lru->used_at >= TQ_IDLE_AFTER * core->ntuples)
+			*idle = core->lru;
+		return refuse_for_limit(tuple);
+	}
+	return 0;
+}
+
+void tq_rx_policy_free(struct tq_ctx *ctx)
+{
+	struct tq_wildtag *wildtag;
+
+	while ((wildtag = ctx->wildtags)) {
+		HASH_DEL(ctx->wildtags, wildtag);
+		TQ_LEVEL(ctx->core->stats, wild_tags, -1);
+		free(wildtag);
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which tuples may have a queue, as the receiver decides it. */
+#ifndef TQ_PROTO_RX_POLICY_H
+#define TQ_PROTO_RX_POLICY_H
+
+#include "proto/rx_objects.h"
+
+/* Why a tuple is recalled. */
+enum tq_recall_why {
+	TQ_RECALL_WILD,
+	TQ_RECALL_PROBE,
+	TQ_RECALL_CANCEL,
+	TQ_RECALL_LRU,
+	TQ_RECALL_REMOVED, /* its context is */
+	TQ_RECALL_ASKED,   /* the sender gives it back */
+	TQ_RECALL_EARLY,   /* its messages come before their receives */
+	TQ_RECALL_BUFFER,  /* a receive or message that can't be posted */
+	TQ_RECALL_WHYS
+};
+
+/* Records that a wildcard receive or probe was posted. */
+void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
+/* Records that a tuple was probed for. */
+void tq_rx_policy_probe(struct tq_rx_tuple *tuple);
+/* Records that a message came by the control lane. */
+void tq_rx_policy_message(struct tq_rx_tuple *tuple);
+/* Counts such a message if it was a short one; `early`: it came before its receive. */
+void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early);
+/* Counts a direct message with a NOTICE. Returns true if the tuple is to be recalled for it. */
+bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early);
+/* Counts a message that comes by no queue, where there are queues. */
+void tq_rx_policy_software(const struct tq_rx_tuple *tuple);
+/* Records that the tuple is recalled. Returns how many messages its sender shall send before it
+ * asks again. */
+uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why);
+/*
+ * Decides on a request for a queue, by a short message or a long one. Returns 0 if the tuple may
+ * have one, else as tq_rx_policy_recalled(). *idle is a tuple that is to be recalled to make room;
+ * NULL: none.
+ */
+uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle);
+void tq_rx_policy_free(struct tq_ctx *ctx);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tuple at its receiver: the offer of its queue, and receives that go there. */
+#ifndef TQ_PROTO_RX_TUPLE_H
+#define TQ_PROTO_RX_TUPLE_H
+
+#include "proto/msg.h"
+#include "proto/rx_objects.h"
+
+/* Answers a request for the tuple's queue, by a short message or a long one: with SRQN or REFUSE.
+ */
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short);
+void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m);
+/* DIRECT: gives the next positions to waiting receives, as far as there is room. */
+void tq_rx_tuple_flow(struct tq_rx_tuple *tuple);
+/* DIRECT: gives the next position to the receive, or lets it wait behind others. */
+void tq_rx_tuple_take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv);
+
+#endif

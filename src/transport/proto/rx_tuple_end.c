@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The end of a tuple's queue. When the sender has answered a recall, and all deliveries that the
+ * answer counts were seen, it is known which receives have got a message (PROTOCOL.md). A failed
+ * sender ends the queue at once.
+ */
+#include "proto/rx_tuple_end.h"
+
+#include <assert.h>
+
+#include "proto/match.h"
+#include "proto/msg.h"
+#include "proto/peer.h"
+#include "proto/recall.h"
+#include "proto/recv_mem.h"
+#include "proto/recv_req.h"
+#include "proto/rx_objects.h"
+#include "proto/rx_tuple.h"
+#include "proto/rx_tuple_table.h"
+#include "proto/unexpected.h"
+
+/* ---- the queue goes ---- */
+
+/* Gives the SRQ back, which withdraws the receives in it. */
+static void put_srq(struct tq_rx_tuple *tuple)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+
+	/* A peer that failed, or was removed, has not answered: it may still hold messages for
+	 * the SRQ. */
+	core->ops->srq_put(core->net, tuple->srq, !tuple->pair->peer->failed);
+	tuple->srq = NULL;
+	tuple->nsrq = 0;
+	tq_handle_free(&core->rx_tuples, tuple->handle);
+	core->ntuples--;
+	TQ_LEVEL(core->stats, tuples, -1);
+	tq_rx_tuple_rest(tuple);
+}
+
+void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple)
+{
+	assert(tuple->nheld && tuple->srq);
+	tuple->pair->peer->nheld--;
+	TQ_LEVEL(tuple->pair->ctx->core->stats, held_known, -1);
+	if (!--tuple->nheld && tuple->state == TQ_RX_TUPLE_CONTROL)
+		put_srq(tuple);
+}
+
+/* Gives receives that were in the SRQ their old place: before all that wait. */
+static void receives_back(struct tq_rx_tuple *tuple)
+{
+	struct tq_recv_req *recv;
+
+	DL_FOREACH(tuple->in_srq, recv) {
+		tq_recv_mem_release(recv);
+		tq_recv_req_to(recv, TQ_RECV_REQ_POSTED);
+	}
+	DL_CONCAT(tuple->in_srq, tuple->posted);
+	tuple->posted = tuple->in_srq;
+	tuple->in_srq = NULL;
+}
+
+static void end_cancelled(struct tq_rx_tuple *tuple)
+{
+	struct tq_recv_req *recv, *next;
+
+	DL_FOREACH_SAFE(tuple->posted, recv, next) {
+		if (!recv->cancelling)
+			continue;
+		DL_DELETE(tuple->posted, recv);
+		tq_recv_req_end(recv, recv->cancelling);
+	}
+	tq_rx_tuple_rest(tuple);
+}
+
+/* Ends the recall when RECALLED has come and all deliveries that it counts were seen. */
+static void try_close(struct tq_rx_tuple *tuple)
+{
+	struct tq_pair *pair = tuple->pair;
+	struct tq_unexpected *message, *next;
+
+	if (!tuple->recalled || tuple->delivered != tuple->due)
+		return;
+	if (tuple->held && tuple->in_srq) {
+		/* The HCA would have delivered the messages into the receives. */
+		tq_peer_fail(pair->peer, "it holds messages that have receives");
+		return;
+	}
+	tq_recall_unfence(tuple);
+	if (!tuple->held) {
+		put_srq(tuple);
+		receives_back(tuple);
+	}
+	for (message = tuple->held; message; message = next) {
+		next = message->tuple_next;
+		tuple->nheld++;
+		tq_unexpected_queue(message);
+	}
+	tuple->held = NULL;
+	tq_match_pair(pair);
+	tq_match_settle(pair->ctx);
+	end_cancelled(tuple);
+}
+
+void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
+{
+	/* This is not always the first one: the tuple may have gone to another lane, and
+	 * nothing keeps order between the completions of two connections. */
+	DL_DELETE(tuple->in_srq, recv);
+	tuple->nsrq--;
+	tuple->delivered++;
+	tuple->quiet++;
+	tuple->pair->ctx->core->nmessages++;
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
+		try_close(tuple);
+	else
+		tq_rx_tuple_flow(tuple);
+}
+
+/* ---- what the sender says ---- */
+
+/*
+ * Messages that a peer can hold here at most. A quarter of a send completion queue is for
+ * messages on hold lanes (net/lane.c), and that has 8192 entries or, as adapters round up, twice
+ * as many. Some that have been delivered meanwhile may not have been seen here.
+ */
+#define HELD_MAX 8192u
+
+void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
+{
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	unsigned i;
+
+	if (!tuple)
+		return;
+	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled) {
+		tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
+		return;
+	}
+	for (i = 0; i < m->hdr.flags; i++) {
+		const struct tq_msg_held_one *one = &m->one[i];
+		uint64_t length = tq_get64(one->length);
+		struct tq_unexpected *message;
+
+		if (length > tq_rx_tuple_max_len(tuple)) {
+			tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
+			return;
+		}
+		if (peer->nheld >= HELD_MAX) {
+			TQ_COUNT(core->stats, excesses);
+			tq_peer_fail(peer, "it holds more messages than it can");
+			return;
+		}
+		message = tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD, length);
+		if (!message) {
+			tq_peer_fail(peer, "there is no memory left for a message from it");
+			return;
+		}
+		message->cseq = tq_get32(one->cseq);
+		message->seq = tq_get32(one->seq);
+		DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
+		tuple->held_came++;
+		peer->nheld++;
+		TQ_LEVEL(core->stats, held_known, 1);
+		TQ_COUNT(core->stats, held);
+	}
+}
+
+void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)
+{
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+
+	if (!tuple)
+		return;
+	/* There can't be more deliveries than receives. */
+	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled ||
+	    tq_get32(m->held) != tuple->held_came ||
+	    tq_get32(m->delivered) - tuple->delivered > tuple->nsrq) {
+		tq_peer_fail(peer, "its answer to a recall doesn't add up");
+		return;
+	}
+	tuple->recalled = true;
+	tuple->due = tq_get32(m->delivered);
+	try_close(tuple);
+}
+
+/* ---- the peer is gone ---- */
+
+void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_recv_req *recv;
+	struct tq_unexpected *message;
+
+	if (tuple->state == TQ_RX_TUPLE_OFFERED || tuple->state == TQ_RX_TUPLE_DIRECT)
+		tq_recall_fence(tuple);
+	if (tuple->state == TQ_RX_TUPLE_RECALLING)
+		tq_recall_unfence(tuple);
+	while ((message = tuple->held)) {
+		DL_DELETE2(tuple->held, message, tuple_prev, tuple_next);
+		tq_unexpected_free(message);
+		tuple->pair->peer->nheld--;
+		TQ_LEVEL(core->stats, held_known, -1);
+	}
+	tuple->pair->peer->nheld -= tuple->nheld;
+	TQ_LEVEL(core->stats, held_known, -(int64_t)tuple->nheld);
+	tuple->nheld = 0;
+	if (tuple->room)
+		DL_DELETE2(core->room, tuple, room_prev, room_next);
+	tuple->room = NULL; /* these receives are in pair->active too */
+	while ((recv = tuple->in_srq)) {
+		DL_DELETE(tuple->in_srq, recv);
+		tq_recv_req_lost(recv, error);
+	}
+	if (tuple->srq)
+		put_srq(tuple);
+	while ((recv = tuple->posted)) {
+		DL_DELETE(tuple->posted, recv);
+		tq_recv_req_end(recv, error);
+	}
+	tq_rx_tuple_rest(tuple);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is under way to a peer in a context, when that ends. */
+#ifndef TQ_PROTO_SEND_PAIR_H
+#define TQ_PROTO_SEND_PAIR_H
+
+#include "proto/tx_objects.h"
+
+/* The peer has failed: ends its sends, but for those that the HCA has. */
+void tq_send_pair_failed(struct tq_pair *pair, int error);
+/* Frees the pair's sends and tuples. */
+void tq_send_pair_free(struct tq_pair *pair);
+
+#endif

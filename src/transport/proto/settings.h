@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the parameters and the network's limits allow: which ways messages may go, and at which
+ * lengths.
+ */
+#ifndef TQ_PROTO_SETTINGS_H
+#define TQ_PROTO_SETTINGS_H
+
+#include "proto/objects.h"
+
+static inline uint64_t tq_min64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Returns true if messages may go to tuple queues at all. */
+static inline bool tq_tuples_wanted(const struct tq_core *core)
+{
+	return core->params->protocol == TQ_PROTOCOL_TUPLEQ ||
+	       core->params->protocol == TQ_PROTOCOL_COPY;
+}
+
+/* Returns true if an RTS is answered by an RDMA read, where that is possible. */
+static inline bool tq_rget_wanted(const struct tq_core *core)
+{
+	return core->params->protocol == TQ_PROTOCOL_RGET ||
+	       (tq_tuples_wanted(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
+}
+
+/* Returns the length up to which messages go eagerly in every protocol. */
+static inline uint64_t tq_eager_limit(const struct tq_core *core)
+{
+	return tq_min64((uint64_t)core->params->eager_limit, core->limits->eager_max);
+}
+
+/* Returns the length of the longest message that goes eagerly where its tuple has no queue. */
+static inline uint64_t tq_eager_max(const struct tq_core *core)
+{
+	uint64_t limit = tq_eager_limit(core);
+
+	if (!tq_tuples_wanted(core) || core->params->eager_max <= core->params->eager_limit)
+		return limit;
+	return tq_min64((uint64_t)core->params->eager_max, core->limits->eager_max);
+}
+
+#endif

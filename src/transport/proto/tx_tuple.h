@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sender's side of a tuple. */
+#ifndef TQ_PROTO_TX_TUPLE_H
+#define TQ_PROTO_TX_TUPLE_H
+
+#include "proto/tx_objects.h"
+
+/* Returns true if a message may go direct now: it must not pass what went before, as RTS, granted
+ * by CTS-DIRECT, or on the bulk lane. */
+static inline bool tq_tx_tuple_direct_open(const struct tq_tx_tuple *tuple)
+{
+	return tuple->state == TQ_TX_TUPLE_DIRECT && tuple->nrts == 0 && !tuple->granted &&
+	       !tuple->on_bulk;
+}
+
+/* Returns the handle by which a message asks for the queue; 0: the message doesn't ask. When one
+ * that does is sent, tq_tx_tuple_mark_asked() is to be called. */
+uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *tuple);
+void tq_tx_tuple_mark_asked(struct tq_tx_tuple *tuple);
+/* OFFERED: goes over to DIRECT if the tuple can have a lane, or has waited long enough for one. */
+void tq_tx_tuple_switch(struct tq_tx_tuple *tuple);
+/* A lane may be free for the peer's tuples: switches one that waits. */
+void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer);
+/* Notes that the receive of an RTS is known: the send no longer stands before its tuple's direct
+ * sends. */
+void tq_tx_tuple_resolved(struct tq_send_req *send);
+/* Notes that a send was posted to `lane` (NULL: the bulk lane). */
+void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, struct tq_lane *lane);
+/* Ends a direct send that is complete, and goes on with sends and answers that waited for that. */
+void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status);
+/* CTS-DIRECT: the send's receive lies in the SRQ. Posts the send, or keeps it until there is room.
+ */
+void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send);
+/* RECALL of the tuple's present queue. */
+void tq_tx_tuple_recall(struct tq_tx_tuple *tuple, uint32_t position, uint32_t after);
+/* SRQN, REFUSE: the answers to a tuple that has asked. */
+void tq_tx_tuple_offered(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
+			 uint64_t max_len);
+void tq_tx_tuple_refused(struct tq_tx_tuple *tuple, uint32_t after);
+/* The tuple's peer has failed. */
+void tq_tx_tuple_failed(struct tq_tx_tuple *tuple);
+
+#endif

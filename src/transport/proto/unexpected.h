@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that come before their receives. */
+#ifndef TQ_PROTO_UNEXPECTED_H
+#define TQ_PROTO_UNEXPECTED_H
+
+#include "proto/rx_objects.h"
+
+/* Changes the number of bytes kept, and tells the peers when the limit is passed. */
+void tq_unexpected_count(struct tq_core *core, int64_t change);
+/* Returns a message, in no queue; NULL: no memory. */
+struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
+					enum tq_unexpected_kind kind, uint64_t length);
+/* Frees a message that is in no queue, with its data. */
+void tq_unexpected_free(struct tq_unexpected *message);
+/* Puts the message into the queues of its pair, tuple and context, and copies its data to memory of
+ * the library. Returns false if there is none: the message is freed then, and its peer fails. */
+bool tq_unexpected_queue(struct tq_unexpected *message);
+void tq_unexpected_unlink(struct tq_unexpected *message);
+/* Returns the context's message that arrived first, with this tag or with any; the others follow by
+ * tag_next, or by ctx_next. */
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag);
+/* Frees what a context without messages keeps. */
+void tq_unexpected_ctx_free(struct tq_ctx *ctx);
+/* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
+ * no memory. */
+bool tq_unexpected_keep(struct tq_unexpected *message);
+/* Does so by keeping the control buffer, if there is one. */
+bool tq_unexpected_hold(struct tq_unexpected *message);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Wildcards: whether they are allowed, and receives with one that wait. */
+#include "proto/wild.h"
+
+#include <errno.h>
+
+#include "proto/rx_objects.h"
+
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	/* Promises about wildcards don't concern the negative tags of collectives. */
+	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
+
+	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
+		return -EINVAL;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
+}
+
+struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+{
+	struct tq_recv_req *wild;
+
+	DL_FOREACH(ctx->wild, wild) {
+		if (wild->order >= order)
+			return NULL;
+		if (tq_fits(wild->rank, wild->tag, rank, tag))
+			return wild;
+	}
+	return NULL;
+}

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# newcomer.sh - a machine without packages and without root: help works, missing packages are named at once, and nothing runs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bad=0
+bin=$(mktemp -d)
+trap 'rm -rf "$bin"' EXIT
+
+# A user's machine on which no package is installed; and one on which there is nothing but the tools of a shell.
+stub() {
+	printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
+	chmod +x "$bin/$1"
+}
+stub id 'echo 1000'
+stub dpkg-query 'echo not-installed'
+stub apt-get 'echo apt-get ran; exit 1'
+mkdir "$bin/tools"
+for tool in bash sh sed dirname basename cat grep; do
+	ln -s "$(command -v "$tool")" "$bin/tools"
+done
+
+# says STATUS TEXT COMMAND...
+says() {
+	local wanted=$1 text=$2 said status=0
+	shift 2
+	said=$("$@" 2>&1) || status=$?
+	[ "$status" -eq "$wanted" ] || { echo "$*: status $status, not $wanted" && bad=1; }
+	case $said in *"$text"*) ;; *) echo "$*: it doesn't say \"$text\" but: $said" && bad=1 ;; esac
+}
+
+for part in "" overlap picture all; do
+	# shellcheck disable=SC2086 # no name is no word
+	says 0 Benchmarks env PATH="$bin/tools" bash bench/run.sh $part --help
+done
+says 0 verbs env PATH="$bin/tools" bash bench/run.sh verbs --help
+says 0 "creates ./configure" env PATH="$bin/tools" sh autogen.sh --help
+says 1 "apt-get install autoconf" env PATH="$bin/tools" sh autogen.sh
+says 1 "takes no options" sh autogen.sh --prefix=/usr
+
+# One sentence names the packages of lint, which comes first, and of groups that come much later.
+named=$(PATH=$bin:$PATH tests/run.sh 2>&1) && { echo "tests/run.sh runs without packages" && bad=1; }
+for package in cppcheck libcmocka-dev libclang-rt-dev perftest lammps debhelper gcc; do
+	[[ $named == *"sudo apt-get install"*" $package"* ]] || { echo "tests/run.sh doesn't name $package at once: $named" && bad=1; }
+done
+[ "$(wc -l <<<"$named")" -eq 1 ] || { echo "tests/run.sh begins without packages: $named" && bad=1; }
+[ "$(grep -o ' libopenmpi-dev' <<<"$named" | wc -l)" -eq 1 ] || { echo "tests/run.sh names a package twice: $named" && bad=1; }
+says 1 "sudo apt-get install" env PATH="$bin:$PATH" bench/run.sh
+exit "$bad"

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What mutants.sh and mutants_net.sh share. Sourced by them. Each has a function judge NAME.
+
+# judge_all FOLDER MOST [NAME...]: judges the mutants of the folder that are named, or all, at most so many at a time. Returns 1
+# if one is not found.
+judge_all() {
+	local folder=$1 most=$2 status=0 jobs=() job mutant name
+	shift 2
+
+	for mutant in "$folder"/*; do
+		name=$(basename "$mutant")
+		[ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+		[ ${#jobs[@]} -lt "$most" ] || {
+			wait "${jobs[0]}" || status=1
+			jobs=("${jobs[@]:1}")
+		}
+		judge "$name" &
+		jobs+=($!)
+	done
+	for job in "${jobs[@]}"; do
+		wait "$job" || status=1
+	done
+	return $status
+}
