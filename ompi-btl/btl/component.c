@@ -226,9 +226,10 @@ static int open_own(void)
 }
 
 /*
- * With pml/tupleq the endpoint is that one's, and carries no active messages, which nobody needs
- * then. Otherwise this component opens one, if it is named (--mca btl): what is merely installed
- * changes nothing.
+ * Offers nothing unless it is named (--mca btl): what is merely installed changes nothing, neither
+ * for programs without pml/tupleq nor for those with it, whose windows could get atomic operations
+ * that aren't (README.md). With pml/tupleq the endpoint is that one's, and carries no active
+ * messages, which nobody needs then. Otherwise this component opens one.
  */
 static mca_btl_base_module_t **component_init(int *n, bool progress_threads, bool mpi_threads)
 {
@@ -239,9 +240,9 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	(void)mpi_threads; /* any level will do */
 	*n = 0;
 	series_btl_know_pml();
-	is_guest = is_named("ompi", "pml", true);
-	if (!is_guest && !is_named("opal", "btl", false))
+	if (!is_named("opal", "btl", false))
 		return NULL;
+	is_guest = is_named("ompi", "pml", true);
 	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
 		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
 	modules = malloc(sizeof(*modules));
