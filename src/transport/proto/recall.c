@@ -119,6 +119,7 @@ void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 
 	/* Receives that wait for room in the queue are posted, too. */
 	if (tuple && tuple->state == TQ_RX_TUPLE_DIRECT &&
-	    tq_rx_policy_direct(tuple, !tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
+	    tq_rx_policy_direct(tuple,
+				!tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
 		tq_recall(tuple, TQ_RECALL_EARLY);
 }
