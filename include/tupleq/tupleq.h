@@ -12,8 +12,8 @@
  * an error, the log function of struct tq_job gets a sentence that says what.
  *
  * Threads: every function may be called by any thread, unless its comment says otherwise. Callbacks
- * are called by threads that are in tq_progress(), tq_flush() or tq_close(), without any lock held,
- * so they may call the library, unless their comment says otherwise.
+ * are called by threads that are in tq_progress(), tq_flush(), tq_rma_flush() or tq_close(),
+ * without any lock held, so they may call the library, unless their comment says otherwise.
  */
 #ifndef TUPLEQ_TUPLEQ_H
 #define TUPLEQ_TUPLEQ_H
@@ -267,6 +267,93 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
+/* ---- reading, writing and changing a peer's memory ---- */
+
+/*
+ * Registers memory for peers' operations (tq_rma()), each with the rights that it needs: to read,
+ * to write, and for atomic operations. The memory is the caller's, and has to stay mapped until
+ * tq_mr_deregister(), which must not be called while a peer may still have an operation under way
+ * there. A peer needs the address and tq_mr_key(), in what way it gets them is the caller's matter;
+ * the key ends with the registration.
+ *
+ * 0, or -ENOMEM (the memlock limit, or the adapter's), -EINVAL (`access`, or no memory is mapped
+ * there), -EFAULT, -EOPNOTSUPP: the adapter has no atomic operations. Takes no lock of the
+ * endpoint's.
+ */
+#define TQ_ACCESS_READ   1u
+#define TQ_ACCESS_WRITE  2u
+#define TQ_ACCESS_ATOMIC 4u
+int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+
+/*
+ * What atomic operations are atomic with (ibv_query_device(), atomic_cap): with nothing, as the
+ * adapter has none; with other such operations by the same adapter; also with those of CPUs and
+ * other devices.
+ */
+enum tq_atomics { TQ_ATOMICS_NONE, TQ_ATOMICS_ADAPTER, TQ_ATOMICS_ALL };
+enum tq_atomics tq_rma_atomics(const struct tq_ep *ep);
+
+enum tq_rma_kind {
+	TQ_RMA_WRITE,
+	TQ_RMA_READ,
+	TQ_RMA_FETCH_ADD,   /* adds `operand` to the peer's 8 bytes */
+	TQ_RMA_COMPARE_SWAP /* stores `operand` there if they are equal to `compare` */
+};
+
+/* An operation; copied by tq_rma(). */
+struct tq_rma {
+	enum tq_rma_kind kind;
+	/* Memory here: what is written is read from it, what is read comes into it. An atomic
+	 * operation's is 8 bytes, for what the peer's held before. The library's until done(). */
+	void *local;
+	/* A registration that covers it, with `write` (tq_mr_register()) or TQ_ACCESS_WRITE where
+	 * something comes into it; NULL: the library registers it, by the cache if there is one.
+	 * Short writes go inline, and need none. */
+	struct tq_mr *mr;
+	uint64_t len; /* bytes, any number; not looked at for atomic operations */
+	/* The peer's memory, and the key of its registration. Atomic operations: a multiple of 8.
+	 */
+	uint64_t addr;
+	uint32_t key;
+	uint64_t operand, compare;
+	/* Called once, when the operation has ended. error: 0, -EIO: the connection to the peer
+	 * failed (the log says how, and names the peer); then nobody knows whether it was done. */
+	void (*done)(void *user, int error);
+	void *user;
+};
+
+/*
+ * Starts an operation on the peer's memory, which the adapters carry out; the peer's CPU has no
+ * part in it. This process is a peer as others.
+ *
+ * When done() is called with 0, a read has brought its data, an atomic operation what was there,
+ * and a write is complete remotely: the peer's adapter has acknowledged it (IBA 9.7.5.1). So any
+ * operation on that memory that is started after that, by this process or by another that has
+ * learnt of it, sees it, as does the peer's CPU when it has received a message that was sent after
+ * it (IBA 9.5). Operations that are under way together have no order, and those on the same bytes
+ * any result; but atomic ones are atomic with one another (tq_rma_atomics()), and 8 bytes at an
+ * address that is a multiple of 8 are written together.
+ *
+ * 0: done() will be called, by a thread that is in tq_progress(), tq_flush(), tq_rma_flush() or
+ * tq_close(). Else nothing was started: -EINVAL (the kind, no done(), or an atomic operation on an
+ * address that is no multiple of 8: IBA 9.7.4.1.5); -ENOMEM, also where the memory here can't be
+ * registered; -EIO: the peer has failed; -EOPNOTSUPP: the adapter has no atomic operations. How
+ * many are under way is the caller's matter; those that the connection can't take yet wait in the
+ * library.
+ *
+ * An operation on memory that isn't registered (any more), or not with that right, is refused by
+ * the peer's adapter and breaks the connection to that peer: that operation, and all others that
+ * are under way with it, end with -EIO. Those with others of its node are made anew.
+ */
+int tq_rma(struct tq_peer *peer, const struct tq_rma *rma);
+
+/*
+ * Waits until no operation of tq_rma() on the peer's memory is under way, with NULL on anybody's:
+ * also those that other threads start meanwhile. Their done() has been called, or another thread is
+ * calling it. -EIO: the peer has failed; with NULL: a connection failed meanwhile.
+ */
+int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
+
 /* ---- contexts ---- */
 
 /* Assertions of a context, after those of MPI 4. They don't concern negative tags. */
@@ -283,6 +370,13 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 #define TQ_CTX_OVERTAKING 8u
 
 /*
+ * An open context: its ranks are this process's own, in no relation to those of others. Peers join
+ * it one after the other (tq_ctx_join()), or by their first message to it, and leave it when they
+ * are removed. For users who address processes and not groups.
+ */
+#define TQ_CTX_OPEN 16u
+
+/*
  * Adds a context. All its processes use the same `id` (like MPI's context id), which must not be in
  * use in this endpoint. peers[r] is the process of rank r, the source of receives and the target of
  * sends; in an intercommunicator it is a process of the remote group. `rank` is this process's rank
@@ -292,7 +386,11 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
 	       unsigned flags, struct tq_ctx **ctx);
 
-/* Changes the flags (TQ_CTX_*). */
+/* Returns the rank of the peer in an open context, which it joins if it has not yet. -ENOMEM;
+ * -EINVAL: the context isn't open. */
+int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
+
+/* Changes the flags (TQ_CTX_*), but for TQ_CTX_OPEN. */
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 
 /* Removes a context. Operations under way still end; the context is freed after them. */

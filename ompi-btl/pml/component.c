@@ -40,7 +40,7 @@ static int component_register(void)
 					     MCA_BASE_VAR_SCOPE_READONLY, &mca_pml_tupleq.stats);
 	if (rc < 0)
 		return rc;
-	rc = mca_pml_tupleq_params_register();
+	rc = mca_pml_tupleq_params_register(version, NULL);
 	return rc == OPAL_SUCCESS ? mca_pml_tupleq_pvars_register() : rc;
 }
 
@@ -111,7 +111,8 @@ static int open_endpoint(void)
 				  sizeof(mca_pml_tupleq.open_error)))
 		return -1;
 	params =
-		mca_pml_tupleq_params(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
+		mca_pml_tupleq_params(&mca_pml_tupleq_component.pmlm_version,
+				      mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
 	if (!params)
 		return -1;
 	mca_pml_tupleq.opening = true;
@@ -156,8 +157,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 {
 	int rc;
 
-	(void)progress_threads;
-	(void)mpi_threads; /* all levels are supported */
+	(void)progress_threads; /* any level of threads will do */
 	mca_pml_tupleq_proc_name(ompi_proc_local(), mca_pml_tupleq.name,
 				 sizeof(mca_pml_tupleq.name));
 	rc = open_endpoint();
@@ -175,6 +175,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 		close_endpoint();
 		return NULL;
 	}
+	series_open_btls(mpi_threads);
 	return &mca_pml_tupleq_module;
 }
 

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The library's parameters as MCA variables pml_tupleq_<name>. */
+/* The library's parameters as MCA variables <framework>_tupleq_<name>. */
 #ifndef TUPLEQ_PML_PARAMS_H
 #define TUPLEQ_PML_PARAMS_H
 
 #include <stddef.h>
 #include <tupleq/tupleq.h>
 
-/* Registers the variables. Returns 0 or an OPAL error. */
-int mca_pml_tupleq_params_register(void);
+struct mca_base_component_2_1_0_t;
 
-/* Returns the values that the user has set, or NULL with a sentence in `why` if one isn't valid. */
-struct tq_params *mca_pml_tupleq_params(char *why, size_t size);
+/* Called from the component's register function. `fixed` is a list, ended by NULL, of names that
+ * the component decides itself; NULL: there are none. 0 or an OPAL error. */
+int mca_pml_tupleq_params_register(const struct mca_base_component_2_1_0_t *component,
+				   const char *const *fixed);
+
+/* The values that the user has chosen. NULL: `why` says which isn't understood. */
+struct tq_params *mca_pml_tupleq_params(const struct mca_base_component_2_1_0_t *component,
+					char *why, size_t size);
 
 #endif

@@ -35,6 +35,12 @@ static inline int series_ft_event(int state)
 
 #define SERIES_PML_FLAGS 0
 
+/* MPI_Init has initialised the BTLs, for one-sided communication. */
+static inline void series_open_btls(bool mpi_threads)
+{
+	(void)mpi_threads;
+}
+
 /* Returns the number that messages carry for the communicator. */
 static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 {

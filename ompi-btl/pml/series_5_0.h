@@ -3,6 +3,7 @@
 #ifndef TUPLEQ_PML_SERIES_5_0_H
 #define TUPLEQ_PML_SERIES_5_0_H
 
+#include "ompi/mca/bml/base/base.h"
 #include "ompi/runtime/params.h"
 #include "opal/mca/pmix/pmix-internal.h"
 #include "opal/mca/threads/mutex.h"
@@ -45,6 +46,14 @@ static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 /* Members of the PML's module that other series don't have. pml_get_transports is left out, because
  * Open MPI prints its result under UCX's name. */
 #define SERIES_PML_MODULE .pml_revoke_comm = series_revoke_comm
+
+/* Initialises the BTLs, which are for the PML to do here: one-sided communication (osc/rdma) needs
+ * one. What can't be initialised leaves that without a BTL, and says so when a window is made. */
+static inline void series_open_btls(bool mpi_threads)
+{
+	if (!mca_bml_base_inited())
+		mca_bml_base_init(true, mpi_threads);
+}
 
 #define SERIES_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
 

@@ -11,12 +11,13 @@ needs mpi "${mpi_packages[@]}"
 mpi_module() {
 	case ${PML-tupleq} in
 	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
+	btl) echo --mca pml ob1 --mca btl tupleq,self ;;
 	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
 	ucx)
 		echo --mca pml ucx --mca opal_common_ucx_devices any --mca opal_common_ucx_tls any \
 			-x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=softhca0:1
 		;;
-	*) die "PML is tupleq, ob1 or ucx, not $PML" ;;
+	*) die "PML is tupleq, btl (ob1 on btl/tupleq), ob1 or ucx, not $PML" ;;
 	esac
 }
 
@@ -75,6 +76,7 @@ group_mpi() {
 	! in_full "$(lines_of mpi/long.list)" || run_mpi mpi/long.list ""
 	# What these look for is said by pml/tupleq alone.
 	[ "${PML-tupleq}" = tupleq ] || return 0
+	PML=btl run_mpi mpi/btl.list ""
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"

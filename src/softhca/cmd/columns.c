@@ -58,7 +58,7 @@ static const struct shca_column clock_columns[] = {
 	 "those of adapters that a thread of their process took, without a switch"},
 	{"WORLD", "world", SHCA_COLUMN_NUMBER, "how often time stood still for the real world"},
 	{"ALL", "all", SHCA_COLUMN_NUMBER,
-	 "... and of those, how often for all processes, not only for that of the thread that "
+	 "looks into the real world for all processes, not only for that of the thread that "
 	 "waited"},
 	{"UNQUIET", "unquiet", SHCA_COLUMN_NUMBER,
 	 "how often it went on though the real world was busy"},

@@ -136,7 +136,8 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i)
 
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)
 {
-	return tq_mem_register(&ep->net, addr, len, write, mr);
+	return tq_mem_register(&ep->net, addr, len, TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0),
+			       mr);
 }
 
 /* ---- closing ---- */

@@ -8,6 +8,7 @@
 #include "net/control.h"
 #include "net/link_end.h"
 #include "proto/ctxs.h"
+#include "proto/pair.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
 #include "proto/send.h"
@@ -24,6 +25,17 @@ int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int
 	rc = tq_core_ctx_add(&ep->core, id, peers, npeers, rank, flags, ctx);
 	tq_ep_unlock(ep);
 	return rc;
+}
+
+int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rank;
+
+	tq_lock(&ep->lock);
+	rank = ctx->flags & TQ_CTX_OPEN ? tq_core_ctx_join(ctx, peer) : -EINVAL;
+	tq_ep_unlock(ep);
+	return rank;
 }
 
 void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
@@ -49,7 +61,8 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 /* Returns true if the peer has failed, and the log has said why. */
 static bool has_failed(const struct tq_ctx *ctx, int rank)
 {
-	return ctx && rank >= 0 && rank < ctx->npeers && tq_link_is_logged(ctx->peers[rank]->link);
+	return ctx && rank >= 0 && rank < ctx->npeers && ctx->peers[rank] &&
+	       tq_link_is_logged(ctx->peers[rank]->link);
 }
 
 static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)

@@ -11,6 +11,7 @@
 #include "net/net.h"
 #include "net/srq.h"
 #include "proto/req.h"
+#include "proto/rma.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {
@@ -30,7 +31,10 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 	struct tq_req *req, *last = list;
 
 	for (req = list; req; req = req->next) {
-		ep->job.complete(req->user, &req->status);
+		if (req->kind == TQ_REQ_RMA)
+			tq_core_rma_tell(req);
+		else
+			ep->job.complete(req->user, &req->status);
 		last = req;
 	}
 	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);

@@ -46,6 +46,7 @@ struct tq_contact {
 	/* Its failure: link_fail.c, fate.c. */
 	char *why;    /* the sentence for the log */
 	bool refused; /* what was sent to it was refused */
+	bool denied;  /* as the memory that it was for isn't registered there */
 	bool watched; /* its mark in the XRC domain's file was seen */
 	enum tq_fate fate;
 	struct tq_timer fate_timer; /* looks, and asks mates */

@@ -155,6 +155,11 @@ const char *tq_fate_text(const struct tq_link *link)
 
 	switch (contact->fate) {
 	case TQ_FATE_LIVES:
+		if (contact->denied)
+			return " Its process is still there, but that memory isn't registered "
+			       "there (any more), or not with that right: was it freed before all "
+			       "had ended their operations on it, or is the address or the key "
+			       "wrong?";
 		return " Its process is still there: look at the ports on both sides (ibstat), at "
 		       "their error counters (perfquery) and in the hosts' kernel logs.";
 	case TQ_FATE_UNKNOWN:

@@ -98,6 +98,8 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 	user = link && lane->kind != TQ_LANE_HOLD ? link : lane->user;
 	if (user && is_refused(wc->status))
 		user->contact->refused = true;
+	if (user && wc->status == IBV_WC_REM_ACCESS_ERR)
+		user->contact->denied = true;
 	if (link && lane->kind != TQ_LANE_HOLD && is_refused(wc->status))
 		shared_lane_renew(net, lane, wqe, link, cause);
 	else

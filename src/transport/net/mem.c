@@ -33,14 +33,29 @@ static void fill_reg(struct tq_reg *reg, const struct ibv_mr *mr)
 	reg->rkey = mr->rkey;
 }
 
-int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr)
+/* Returns the verbs' rights for those that tq_mr_expose() gives. Verbs want the local right with
+ * each remote one that changes memory (ibv_reg_mr(3)). */
+static int rights(const struct tq_net *net, unsigned access)
+{
+	int r = 0;
+
+	if (access & TQ_ACCESS_READ)
+		r |= IBV_ACCESS_REMOTE_READ;
+	if (access & TQ_ACCESS_WRITE)
+		r |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	if (access & TQ_ACCESS_ATOMIC && net->limits.has_atomics)
+		r |= IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE;
+	return r;
+}
+
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr)
 {
 	struct tq_mr *made = malloc(sizeof(*made));
 	int rc;
 
 	if (!made)
 		return -ENOMEM;
-	made->mr = ibv_reg_mr(net->dev.pd, addr, len, write ? ACCESS : READ);
+	made->mr = ibv_reg_mr(net->dev.pd, addr, len, rights(net, access));
 	if (!made->mr) {
 		rc = errno == EAGAIN ? -ENOMEM : -errno;
 		if (rc == -ENOMEM)
@@ -69,6 +84,11 @@ void tq_mr_deregister(struct tq_mr *mr)
 void tq_mr_count_outdated(struct tq_mr *mr)
 {
 	atomic_fetch_add_explicit(&mr->stats->outdated, 1, memory_order_relaxed);
+}
+
+struct tq_reg *tq_mem_reg_of(struct tq_mr *mr)
+{
+	return mr ? &mr->reg : NULL;
 }
 
 uint32_t tq_mr_key(const struct tq_mr *mr)
@@ -107,7 +127,8 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
-	else if (tq_mem_register(net, addr, len, write, &mr))
+	else if (tq_mem_register(net, addr, len, TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0),
+				 &mr))
 		mr = NULL;
 	if (!mr) {
 		TQ_COUNT(net->stats, reg_failed);

@@ -46,9 +46,12 @@ void tq_mem_close(struct tq_net *net);
 /* Registers a user's buffer, from the cache if there is one. NULL: it can't be registered. */
 struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie);
 void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie);
-/* Registers memory of the caller's: tq_mr_register() of an endpoint. Needs no lock, and neither do
- * the tq_mr_*() functions: a cache calls them, with locks of its own. */
-int tq_mem_register(struct tq_net *net, void *addr, size_t len, bool write, struct tq_mr **mr);
+/* Registers memory of the caller's: tq_mr_register() and tq_mr_expose() of an endpoint; access:
+ * TQ_ACCESS_*. Needs no lock, and neither do the tq_mr_*() functions: a cache calls them, with
+ * locks of its own. */
+int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+/* Returns the registration, for a piece of memory; NULL for NULL. */
+struct tq_reg *tq_mem_reg_of(struct tq_mr *mr);
 /* Leaves a registration to tq_mem_close(). */
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr);
 

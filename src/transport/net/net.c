@@ -57,6 +57,7 @@ static int limits_open(struct tq_net *net)
 	/* A receive needs one SGE for the sink. */
 	limits->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
 	limits->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
+	limits->has_atomics = attr->atomic_cap != IBV_ATOMIC_NONE;
 	return 0;
 }
 

@@ -83,6 +83,12 @@ static int net_write(void *net, struct tq_link *link, const struct tq_sg *sg, in
 	return tq_rdma_start(net, link, IBV_WR_RDMA_WRITE, sg, nsg, addr, rkey, token);
 }
 
+static int net_atomic(void *net, struct tq_link *link, const struct tq_atomic *atomic,
+		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token)
+{
+	return tq_rdma_atomic(net, link, atomic, sg, addr, rkey, token);
+}
+
 static struct tq_srq *net_srq_get(void *net, uint32_t *srqn)
 {
 	return tq_srq_get(net, srqn);
@@ -144,6 +150,7 @@ const struct tq_net_ops tq_net_ops = {
 	.peer_fail = net_peer_fail,
 	.read = net_read,
 	.write = net_write,
+	.atomic = net_atomic,
 	.srq_get = net_srq_get,
 	.srq_post = net_srq_post,
 	.srq_put = net_srq_put,

@@ -28,6 +28,7 @@ struct tq_rdma_op {
 	uint64_t addr; /* RDMA */
 	uint32_t rkey;
 	uint32_t srqn; /* SEND */
+	struct tq_atomic atomic;
 	unsigned flags;
 	void *token;
 	void *copy;      /* the inline data, until they are posted */
@@ -184,12 +185,30 @@ static int slice(const struct tq_rdma_op *op, uint64_t len, struct ibv_sge *sge)
 		sge[nsge++] = (struct ibv_sge){
 			.addr = (uintptr_t)op->sg[i].addr + at,
 			.length = (uint32_t)n,
-			.lkey = op->sg[i].reg->lkey,
+			.lkey = op->sg[i].reg ? op->sg[i].reg->lkey : 0,
 		};
 		len -= n;
 		at = 0;
 	}
 	return nsge;
+}
+
+static bool is_atomic(const struct tq_rdma_op *op)
+{
+	return op->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || op->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+}
+
+static void set_remote(const struct tq_rdma_op *op, struct ibv_send_wr *wr)
+{
+	if (!is_atomic(op)) {
+		wr->wr.rdma.remote_addr = op->addr + op->posted;
+		wr->wr.rdma.rkey = op->rkey;
+		return;
+	}
+	wr->wr.atomic.remote_addr = op->addr;
+	wr->wr.atomic.rkey = op->rkey;
+	wr->wr.atomic.compare_add = op->atomic.is_swap ? op->atomic.compare : op->atomic.operand;
+	wr->wr.atomic.swap = op->atomic.operand;
 }
 
 static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *lane, uint64_t len)
@@ -199,14 +218,17 @@ static int post_chunk(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane 
 	struct ibv_send_wr wr = {
 		.sg_list = sge,
 		.opcode = op->opcode,
-		.wr.rdma = {.remote_addr = op->addr + op->posted, .rkey = op->rkey},
 		.qp_type.xrc.remote_srqn = op->link->srqn[TQ_SMALL],
 	};
 
 	if (op->opcode == IBV_WR_SEND)
 		return tq_lane_send(net, lane, op->link, op->srqn, op->sg, op->nsg, op->flags,
 				    chunk_done);
+	set_remote(op, &wr);
 	wr.num_sge = slice(op, len, sge);
+	/* Without a registration: what is posted inline is read now. */
+	if (wr.num_sge && !op->sg[0].reg)
+		wr.send_flags = IBV_SEND_INLINE;
 	return tq_lane_post(net, lane, op->link, &wr, chunk_done, true);
 }
 
@@ -299,6 +321,26 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 		return -ENOMEM;
 	op->opcode = opcode;
 	set_memory(op, sg, nsg);
+	op->addr = addr;
+	op->rkey = rkey;
+	enqueue(net, op, false);
+	pump(net, op->node);
+	return 0;
+}
+
+int tq_rdma_atomic(struct tq_net *net, struct tq_link *link, const struct tq_atomic *atomic,
+		   const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token)
+{
+	struct tq_rdma_op *op;
+
+	if (tq_link_has_failed(link))
+		return -EIO;
+	op = op_get(net, link, token);
+	if (!op)
+		return -ENOMEM;
+	op->opcode = atomic->is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
+	op->atomic = *atomic;
+	set_memory(op, sg, 1);
 	op->addr = addr;
 	op->rkey = rkey;
 	enqueue(net, op, false);

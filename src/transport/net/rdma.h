@@ -10,6 +10,9 @@ void tq_rdma_close(struct tq_net *net);
 /* Starts a read or a write: operations of struct tq_net_ops. */
 int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
 		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token);
+/* Starts an atomic operation on 8 bytes. */
+int tq_rdma_atomic(struct tq_net *net, struct tq_link *link, const struct tq_atomic *atomic,
+		   const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 /* Starts a direct send, with TQ_DIRECT_BULK. */
 int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, const struct tq_sg *sg,
 		   int nsg, unsigned flags, void *token);

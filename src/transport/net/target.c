@@ -27,7 +27,8 @@ static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *l
 		.qp_state = IBV_QPS_INIT,
 		.pkey_index = net->dev.pkey_index,
 		.port_num = net->dev.port_num,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				   (net->limits.has_atomics ? IBV_ACCESS_REMOTE_ATOMIC : 0),
 	};
 	int error = ibv_modify_qp(
 		qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);

@@ -20,14 +20,17 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 			       const struct tq_msg_env *env)
 {
 	uint32_t source = tq_get32(env->source);
+	bool is_open = ctx->flags & TQ_CTX_OPEN;
 	struct tq_pair *pair = NULL;
+	int rank;
 
-	if (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer ||
+	if ((!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) ||
 	    (int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
-	pair = tq_pair_get(ctx, (int)source);
+	rank = is_open ? tq_core_ctx_join(ctx, peer) : (int)source;
+	pair = tq_pair_get(ctx, rank);
 	if (!pair)
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 	return pair;

@@ -9,6 +9,7 @@
 #include "proto/held.h"
 #include "proto/net_ops.h"
 #include "proto/req.h"
+#include "proto/rma_objects.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/send_pieces.h"
@@ -40,6 +41,7 @@ void tq_core_destroy(struct tq_core *core)
 	struct tq_send_req *send, *next_send;
 	struct tq_recv_req *recv, *next_recv;
 	struct tq_unexpected *message, *next_message;
+	struct tq_rma_req *op, *next_op;
 
 	core->lock = NULL; /* nobody else uses the core any more */
 	tq_ctxs_destroy(core);
@@ -56,6 +58,9 @@ void tq_core_destroy(struct tq_core *core)
 	}
 	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
 		free(message);
+	}
+	LL_FOREACH_SAFE(core->free_rma_reqs, op, next_op) {
+		free(op);
 	}
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);

@@ -3,7 +3,7 @@
  * The protocol: MPI's matching over tuple queues (PROTOCOL.md), as state machines that know no
  * verbs and no threads. The network below is struct tq_net_ops; the caller holds the endpoint's
  * lock, which is asserted. ep/ calls the functions tq_core_*() of this header and of ctxs.h,
- * peers.h, probe.h, recv.h, req.h and send.h.
+ * pair.h, peers.h, probe.h, recv.h, req.h, rma.h and send.h.
  */
 #ifndef TQ_PROTO_CORE_H
 #define TQ_PROTO_CORE_H

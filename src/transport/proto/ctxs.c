@@ -127,7 +127,7 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 	struct tq_rx_tuple *rx_tuple, *next;
 
 	tq_assert_held(ctx->core->lock);
-	ctx->flags = flags;
+	ctx->flags = (flags & ~TQ_CTX_OPEN) | (ctx->flags & TQ_CTX_OPEN);
 	if (flags & TQ_CTX_EXACT_LENGTH)
 		return;
 	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {

@@ -11,6 +11,7 @@
 #include "proto/orphan.h"
 #include "proto/peer.h"
 #include "proto/recall.h"
+#include "proto/rma.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_end.h"
@@ -125,7 +126,9 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 
 	tq_assert_held(core->lock);
 	core->changed = true;
-	if (req->kind == TQ_REQ_SEND)
+	if (req->kind == TQ_REQ_RMA)
+		tq_on_rma_done((struct tq_rma_req *)req, status);
+	else if (req->kind == TQ_REQ_SEND)
 		tq_on_write_done((struct tq_send_req *)req, status);
 	else
 		tq_on_read_done((struct tq_recv_req *)req, status);

@@ -56,6 +56,14 @@ struct tq_net_limits {
 	 * not counted); at most TQ_MAX_PIECES. */
 	uint32_t max_sge, max_sge_rd, max_srq_sge;
 	uint32_t srq_depth; /* receives in one tuple queue */
+	bool has_atomics;   /* atomic() works */
+};
+
+/* An operation on 8 bytes of a peer's memory, which the adapter there does in one piece. */
+struct tq_atomic {
+	bool is_swap;     /* stores `operand` if `compare` is there; else adds `operand` */
+	uint64_t operand; /* in the byte order of the processes, as the memory */
+	uint64_t compare;
 };
 
 struct tq_net_ops {
@@ -108,11 +116,17 @@ struct tq_net_ops {
 	void (*report)(void *net, struct tq_lane *lane);
 
 	/* RDMA on the bulk lane, in chunks, queued inside; the remote memory is one piece. Ends
-	 * with tq_core_rdma_done(token). -EIO, -ENOMEM. */
+	 * with tq_core_rdma_done(token). A write of at most max_inline bytes needs no registration.
+	 * -EIO, -ENOMEM. */
 	int (*read)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token);
 	int (*write)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token);
+
+	/* Does an atomic operation, as read() and write() go. What was in the peer's memory comes
+	 * into the 8 bytes of `sg`. */
+	int (*atomic)(void *net, struct tq_link *link, const struct tq_atomic *atomic,
+		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 
 	/* Returns an empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The objects that sender and receiver share: requests, peers, contexts, and the core. The sender's
- * own are in tx_objects.h, the receiver's in rx_objects.h.
+ * own are in tx_objects.h, the receiver's in rx_objects.h; rma_objects.h is for neither.
  */
 #ifndef TQ_PROTO_OBJECTS_H
 #define TQ_PROTO_OBJECTS_H
@@ -18,9 +18,9 @@
 
 /* ---- requests ---- */
 
-enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV };
+enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV, TQ_REQ_RMA };
 
-/* The common part of sends and receives; first in both. */
+/* The common part of sends, receives and operations on peers' memory; first in each. */
 struct tq_req {
 	enum tq_req_kind kind;
 	bool detached; /* ends without complete(): it has ended for the user, or has none */
@@ -84,6 +84,7 @@ struct tq_peer {
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
 	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
+	uint64_t nrma;             /* operations on its memory that are under way */
 	struct tq_pair *pairs;
 	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
 	struct tq_peer *next; /* core->failing */
@@ -95,11 +96,11 @@ struct tq_ctx {
 	int rank, npeers;
 	int nfailed; /* ranks below it have failed */
 	unsigned flags;
-	struct tq_pair **pairs;           /* by rank; NULL: not used yet */
-	struct tq_peer **peers;           /* by rank; NULL: gone, in a context that was removed */
-	uint64_t order;                   /* number of the next receive */
-	struct tq_recv_req *wild;         /* queue: receives with a wildcard */
-	struct tq_unexpected *unexpected; /* queue by arrival (ctx_next) */
+	struct tq_pair **pairs; /* by rank; NULL: not used yet */
+	struct tq_peer **peers; /* by rank; NULL: gone, in a context that is open or was removed */
+	uint64_t order;         /* number of the next receive */
+	struct tq_recv_req *wild;                  /* queue: receives with a wildcard */
+	struct tq_unexpected *unexpected;          /* queue by arrival (ctx_next) */
 	struct tq_unexpected_tag *unexpected_tags; /* hash by tag */
 	struct tq_pair *fenced;                    /* list: pairs with tuples being recalled */
 	struct tq_rx_tuple *queued;                /* list: tuples with a queue, or an offer */
@@ -178,7 +179,9 @@ struct tq_core {
 	struct tq_send_req *free_send_reqs;
 	struct tq_recv_req *free_recv_reqs;
 	struct tq_unexpected *free_unexpected;
-	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected;
+	struct tq_rma_req *free_rma_reqs;
+	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected, nfree_rma_reqs;
+	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what
 	 * each message needs. */

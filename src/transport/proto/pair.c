@@ -2,14 +2,20 @@
 /* Peers in contexts. */
 #include "proto/pair.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "proto/objects.h"
 
 struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 {
-	struct tq_pair *pair = calloc(1, sizeof(*pair));
+	struct tq_pair *pair;
 
+	/* In an open context a peer that was removed has left its rank. */
+	if (!ctx->peers[rank])
+		return NULL;
+	pair = calloc(1, sizeof(*pair));
 	if (!pair)
 		return NULL;
 	pair->ctx = ctx;
@@ -20,4 +26,51 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	ctx->pairs[rank] = pair;
 	TQ_LEVEL(ctx->core->stats, pairs, 1);
 	return pair;
+}
+
+/* Takes the rank of a peer that was removed, or a new one. -ENOMEM. */
+static int vacant_rank(struct tq_ctx *ctx)
+{
+	size_t n = (size_t)ctx->npeers + 1;
+	void *pairs, *peers;
+
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		if (ctx->peers[rank])
+			continue;
+		if (rank < ctx->nfailed)
+			ctx->nfailed = rank;
+		return rank;
+	}
+	if (ctx->npeers == INT_MAX)
+		return -ENOMEM;
+	pairs = realloc(ctx->pairs, n * sizeof(struct tq_pair *));
+	if (!pairs)
+		return -ENOMEM;
+	ctx->pairs = pairs;
+	peers = realloc(ctx->peers, n * sizeof(struct tq_peer *));
+	if (!peers)
+		return -ENOMEM;
+	ctx->peers = peers;
+	ctx->pairs[ctx->npeers] = NULL;
+	return ctx->npeers++;
+}
+
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer)
+{
+	struct tq_pair *pair;
+	int rank;
+
+	tq_assert_held(ctx->core->lock);
+	for (pair = peer->pairs; pair; pair = pair->peer_next) {
+		if (pair->ctx == ctx)
+			return pair->rank;
+	}
+	rank = vacant_rank(ctx);
+	if (rank < 0)
+		return rank;
+	ctx->peers[rank] = peer;
+	if (tq_pair_make(ctx, rank))
+		return rank;
+	ctx->peers[rank] = NULL;
+	return -ENOMEM;
 }

@@ -5,7 +5,7 @@
 
 #include "proto/objects.h"
 
-/* Makes the pair of a rank; NULL: no memory. */
+/* Makes the pair of a rank; NULL: no memory, or the peer of that rank is gone. */
 struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank);
 /* Returns the pair of a rank, made on first use; NULL: no memory, or there is no such rank. Inline,
  * as each message and each receive comes through here. */
@@ -29,5 +29,10 @@ static inline unsigned tq_pair_tag_hash(int32_t tag)
 
 	return h ^ h >> 16;
 }
+
+/* ---- for ep/ ---- */
+
+/* Returns the peer's rank in an open context, which it joins if it has not yet; -ENOMEM. */
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
 
 #endif

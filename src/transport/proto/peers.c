@@ -22,7 +22,7 @@ int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link
 	peer->failing = false;
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
-	peer->orphan_bytes = peer->unexpected_bytes = 0;
+	peer->orphan_bytes = peer->unexpected_bytes = peer->nrma = 0;
 	peer->pairs = NULL;
 	return tq_tx_lanes_join(peer, node);
 }
@@ -61,6 +61,8 @@ bool tq_core_peer_idle(const struct tq_peer *peer)
 	const struct tq_pair *pair;
 
 	tq_assert_held(peer->core->lock);
+	if (peer->nrma)
+		return false;
 	for (pair = peer->pairs; pair; pair = pair->peer_next) {
 		if (pair->send_reqs || tq_recv_pair_reads(pair))
 			return false;

@@ -58,6 +58,8 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 		return 1;
 	if (rank == TQ_ANY_SOURCE)
 		return tq_ctx_deserted(ctx) ? -EIO : 0;
+	if (!ctx->peers[rank])
+		return -EIO; /* it has left an open context */
 	ctx->peers[rank]->probed = true;
 	return ctx->peers[rank]->failed;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/rma_objects.h"
 #include "proto/rx_objects.h"
 #include "proto/tx_objects.h"
 
@@ -64,6 +65,15 @@ void tq_core_release(struct tq_req *req)
 			return;
 		}
 		free(send);
+	} else if (req->kind == TQ_REQ_RMA) {
+		struct tq_rma_req *op = (struct tq_rma_req *)req;
+
+		if (core->nfree_rma_reqs < TQ_FREE_MAX) {
+			LL_PREPEND(core->free_rma_reqs, op);
+			core->nfree_rma_reqs++;
+			return;
+		}
+		free(op);
 	} else {
 		struct tq_recv_req *recv = (struct tq_recv_req *)req;
 

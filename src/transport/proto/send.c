@@ -375,7 +375,7 @@ bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint6
 	tq_assert_held(core->lock);
 	if (copies <= (uint64_t)core->params->copy_pool / 2 || len > tq_eager_max(core))
 		return false;
-	if (rank < 0 || rank >= ctx->npeers || ctx->peers[rank]->failed)
+	if (rank < 0 || rank >= ctx->npeers || !ctx->peers[rank] || ctx->peers[rank]->failed)
 		return false;
 	tuple = find_tuple(ctx, rank, tag);
 	return (tuple && tq_tx_policy_is_crowded(tuple)) ||

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component's state, and what its files share. */
+#ifndef TUPLEQ_BTL_H
+#define TUPLEQ_BTL_H
+
+#include "series.h"
+
+#include <tupleq/tupleq.h>
+
+#define TUPLEQ_MAJOR   0
+#define TUPLEQ_MINOR   1
+#define TUPLEQ_RELEASE 0
+
+/* The longest active message (bytes, with Open MPI's header) that the user may ask for: the library
+ * sends it eagerly. */
+#define TUPLEQ_SEND_MAX 65536u
+
+struct mca_btl_tupleq {
+	/* This component's, or that of pml/tupleq, which may come later: NULL until then. */
+	struct tq_ep *ep;
+	bool is_owner;
+	char name[300]; /* "rank 3 on host n1" */
+	bool opening;   /* until tq_open() has returned, errors go to open_error */
+	char open_error[1024];
+	opal_free_list_t operations; /* rma.c */
+	struct tq_mr *sink_mr;       /* of memory for results that nobody wants */
+	struct tq_peer *self;        /* this process; NULL: it isn't added yet */
+	/* The owner's, for active messages: */
+	struct tq_ctx *ctx;
+	opal_free_list_t frags; /* frag.c */
+	bool closing;           /* nobody receives any more */
+};
+
+extern struct mca_btl_tupleq mca_btl_tupleq;
+extern mca_btl_base_component_t mca_btl_tupleq_component;
+extern mca_btl_base_module_t mca_btl_tupleq_module;
+
+/* ---- component.c ---- */
+/* The library's sentences, by verbosity of the btl framework. */
+void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text);
+/* Returns the endpoint; NULL: that of pml/tupleq isn't there (yet). */
+struct tq_ep *mca_btl_tupleq_ep(void);
+/* An OPAL error for a negative errno; 0 for 0. */
+int mca_btl_tupleq_error(int rc);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component: its parameters, its endpoint, its life. */
+#include "btl.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "endpoint.h"
+#include "frag.h"
+#include "pml/params.h"
+#include "rma.h"
+
+/* The number of the context of active messages; those of communicators are below. */
+#define ACTIVE_MESSAGES UINT32_MAX
+
+struct mca_btl_tupleq mca_btl_tupleq;
+
+/* Parameters of the library that this component sets itself. */
+static const char *const fixed[] = {"protocol", "eager_limit", "eager_max", NULL};
+
+/* Verbosity of the btl framework (btl_base_verbose) from which a level is shown. */
+static const int verbosity[] = {
+	[TQ_LOG_ERROR] = 0,  [TQ_LOG_WARN] = 0,      [TQ_LOG_INFO] = 10,
+	[TQ_LOG_DEBUG] = 50, [TQ_LOG_WARN_HOST] = 0,
+};
+
+void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text)
+{
+	(void)arg;
+	if (level == TQ_LOG_WARN_HOST && !series_is_first_on_host())
+		return;
+	if (mca_btl_tupleq.opening && level == TQ_LOG_ERROR)
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error), "%s", text);
+	else if (!verbosity[level])
+		opal_output(0, "btl tupleq, %s: %s", mca_btl_tupleq.name, text);
+	else
+		opal_output_verbose(verbosity[level], opal_btl_base_framework.framework_output,
+				    "btl tupleq, %s: %s", mca_btl_tupleq.name, text);
+}
+
+int mca_btl_tupleq_error(int rc)
+{
+	switch (rc) {
+	case 0:
+		return OPAL_SUCCESS;
+	case -ENOMEM:
+	case -EAGAIN:
+		return OPAL_ERR_OUT_OF_RESOURCE;
+	case -EIO:
+		return OPAL_ERR_UNREACH;
+	case -EOPNOTSUPP:
+		return OPAL_ERR_NOT_AVAILABLE;
+	case -EINVAL:
+		return OPAL_ERR_BAD_PARAM;
+	default:
+		return OPAL_ERROR;
+	}
+}
+
+static int component_register(void)
+{
+	mca_base_component_t *version = &mca_btl_tupleq_component.btl_version;
+	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
+	int rc;
+
+	m->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
+	m->btl_latency = 3;
+	m->btl_bandwidth = 40000;
+	m->btl_eager_limit = 8192;
+	m->btl_rndv_eager_limit = 8192;
+	m->btl_max_send_size = 16384;
+	m->btl_rdma_pipeline_send_length = 65536;
+	m->btl_rdma_pipeline_frag_size = 4 << 20;
+	m->btl_min_rdma_pipeline_size = 65536;
+	m->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
+		       MCA_BTL_FLAGS_RDMA_FLUSH | MCA_BTL_FLAGS_ATOMIC_OPS |
+		       MCA_BTL_FLAGS_ATOMIC_FOPS | SERIES_BTL_FLAGS;
+	m->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_CSWAP;
+	m->btl_registration_handle_size = TUPLEQ_HANDLE_SIZE;
+	m->btl_get_limit = m->btl_put_limit = SIZE_MAX;
+	m->btl_get_alignment = m->btl_put_alignment = 0;
+	/* The library registers memory of this process itself, by its cache if it has one. */
+	m->btl_get_local_registration_threshold = m->btl_put_local_registration_threshold =
+		SIZE_MAX;
+	rc = mca_btl_base_param_register(version, m);
+	return rc < 0 ? rc : mca_pml_tupleq_params_register(version, fixed);
+}
+
+/* ---- whose endpoint ---- */
+
+/* Returns true if the variable of that framework names this component, rather than leaving all in
+ * or naming others. `first`: as the first one. */
+static bool is_named(const char *project, const char *framework, bool first)
+{
+	int var = mca_base_var_find(project, framework, NULL, NULL);
+	const char *const *value = NULL, *name;
+	size_t len;
+
+	if (var < 0 || mca_base_var_get_value(var, &value, NULL, NULL) != OPAL_SUCCESS || !value ||
+	    !*value || **value == '^')
+		return false;
+	for (name = *value; *name; name += len + (name[len] == ',')) {
+		len = strcspn(name, ",");
+		if (len == strlen("tupleq") && !strncmp(name, "tupleq", len))
+			return true;
+		if (first)
+			return false;
+	}
+	return false;
+}
+
+struct tq_ep *mca_btl_tupleq_ep(void)
+{
+	if (!mca_btl_tupleq.ep)
+		mca_btl_tupleq.ep = tq_find(series_job_key());
+	return mca_btl_tupleq.ep;
+}
+
+/* What the adapter lacks isn't offered. */
+static void take_limits(void)
+{
+	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
+
+	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE) {
+		mca_btl_tupleq_log(NULL, TQ_LOG_INFO,
+				   "the adapter has no atomic operations, so none are offered.");
+		m->btl_flags &= ~(MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
+		m->btl_atomic_flags = 0;
+	}
+	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_ALL)
+		m->btl_atomic_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+}
+
+static int set_size(struct tq_params *params, const char *name, size_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%zu", value);
+	return tq_param_set(params, name, text, mca_btl_tupleq.open_error,
+			    sizeof(mca_btl_tupleq.open_error));
+}
+
+/* The values of the user, and those that are this component's. NULL: open_error says why. */
+static struct tq_params *make_params(void)
+{
+	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
+	struct tq_params *params;
+
+	if (m->btl_max_send_size > TUPLEQ_SEND_MAX || m->btl_eager_limit > m->btl_max_send_size ||
+	    m->btl_rndv_eager_limit > m->btl_max_send_size) {
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+			 "btl_tupleq_max_send_size takes up to %u bytes, and no less than "
+			 "btl_tupleq_eager_limit and btl_tupleq_rndv_eager_limit",
+			 TUPLEQ_SEND_MAX);
+		return NULL;
+	}
+	params =
+		mca_pml_tupleq_params(&mca_btl_tupleq_component.btl_version,
+				      mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error));
+	/* Active messages are received from anybody, so no tuple has a queue; all are eager. */
+	if (params && (tq_param_set(params, "protocol", "rget", mca_btl_tupleq.open_error,
+				    sizeof(mca_btl_tupleq.open_error)) ||
+		       set_size(params, "eager_limit", m->btl_max_send_size) ||
+		       set_size(params, "eager_max", m->btl_max_send_size))) {
+		tq_params_free(params);
+		return NULL;
+	}
+	return params;
+}
+
+static int open_endpoint(void)
+{
+	struct tq_job job = {
+		/* Not that of pml/tupleq, by which coll/tupleq would find this endpoint. */
+		.key = ~series_job_key(),
+		.dir = series_job_dir(),
+		.name = mca_btl_tupleq.name,
+		.log = mca_btl_tupleq_log,
+		.complete = mca_btl_tupleq_frag_complete,
+	};
+	struct tq_params *params = make_params();
+	int rc;
+
+	if (!params)
+		return -EINVAL;
+	mca_btl_tupleq.opening = true;
+	rc = tq_open(params, &job, NULL, &mca_btl_tupleq.ep);
+	mca_btl_tupleq.opening = false;
+	tq_params_free(params);
+	if (rc) {
+		mca_btl_tupleq.ep = NULL;
+		if (!mca_btl_tupleq.open_error[0])
+			snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+				 "%s.", strerror(-rc));
+		return rc;
+	}
+	rc = tq_ctx_add(mca_btl_tupleq.ep, ACTIVE_MESSAGES, NULL, 0, 0, TQ_CTX_OPEN,
+			&mca_btl_tupleq.ctx);
+	return rc ? rc : mca_btl_tupleq_frags_open();
+}
+
+static int publish_address(void)
+{
+	size_t len;
+	const void *address = tq_address(mca_btl_tupleq.ep, &len);
+
+	return series_modex_send(&mca_btl_tupleq_component.btl_version, address, len);
+}
+
+static int open_own(void)
+{
+	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
+
+	mca_btl_tupleq.is_owner = true;
+	if (open_endpoint() || publish_address() != OPAL_SUCCESS) {
+		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
+		if (mca_btl_tupleq.ep)
+			tq_close(mca_btl_tupleq.ep);
+		mca_btl_tupleq.ep = NULL;
+		return OPAL_ERROR;
+	}
+	/* A process has to be a peer before its messages can come. */
+	m->btl_flags |= MCA_BTL_FLAGS_SINGLE_ADD_PROCS;
+	mca_btl_tupleq_log(NULL, TQ_LOG_INFO, tq_device_text(mca_btl_tupleq.ep));
+	return OPAL_SUCCESS;
+}
+
+/*
+ * Offers nothing unless it is named (--mca btl): what is merely installed changes nothing, neither
+ * for programs without pml/tupleq nor for those with it, whose windows could get atomic operations
+ * that aren't (README.md). With pml/tupleq the endpoint is that one's, and carries no active
+ * messages, which nobody needs then. Otherwise this component opens one.
+ */
+static mca_btl_base_module_t **component_init(int *n, bool progress_threads, bool mpi_threads)
+{
+	mca_btl_base_module_t **modules;
+	bool is_guest;
+
+	(void)progress_threads;
+	(void)mpi_threads; /* any level will do */
+	*n = 0;
+	series_btl_know_pml();
+	if (!is_named("opal", "btl", false))
+		return NULL;
+	is_guest = is_named("ompi", "pml", true);
+	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
+		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
+	modules = malloc(sizeof(*modules));
+	if (!modules || mca_btl_tupleq_rma_open() || (!is_guest && open_own() != OPAL_SUCCESS)) {
+		free(modules);
+		return NULL;
+	}
+	if (is_guest)
+		mca_btl_tupleq_module.btl_flags &=
+			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
+	if (mca_btl_tupleq_ep())
+		take_limits();
+	modules[0] = &mca_btl_tupleq_module;
+	*n = 1;
+	return modules;
+}
+
+static int component_progress(void)
+{
+	/* pml/tupleq makes progress itself. */
+	return mca_btl_tupleq.is_owner ? tq_progress(mca_btl_tupleq.ep) : 0;
+}
+
+static int module_finalize(mca_btl_base_module_t *module)
+{
+	(void)module;
+	if (mca_btl_tupleq.is_owner) {
+		mca_btl_tupleq.closing = true;
+		tq_ctx_remove(mca_btl_tupleq.ctx);
+		tq_close(mca_btl_tupleq.ep);
+		mca_btl_tupleq_frags_close();
+	}
+	mca_btl_tupleq.ep = NULL;
+	mca_btl_tupleq_rma_close();
+	return OPAL_SUCCESS;
+}
+
+static int component_close(void)
+{
+	return OPAL_SUCCESS;
+}
+
+mca_btl_base_module_t mca_btl_tupleq_module = {
+	.btl_component = &mca_btl_tupleq_component,
+	.btl_add_procs = mca_btl_tupleq_add_procs,
+	.btl_del_procs = mca_btl_tupleq_del_procs,
+	.btl_finalize = module_finalize,
+	.btl_alloc = mca_btl_tupleq_alloc,
+	.btl_free = mca_btl_tupleq_free,
+	.btl_prepare_src = mca_btl_tupleq_prepare_src,
+	.btl_send = mca_btl_tupleq_send,
+	.btl_sendi = mca_btl_tupleq_sendi,
+	.btl_put = mca_btl_tupleq_put,
+	.btl_get = mca_btl_tupleq_get,
+	.btl_atomic_op = mca_btl_tupleq_atomic_op,
+	.btl_atomic_fop = mca_btl_tupleq_atomic_fop,
+	.btl_atomic_cswap = mca_btl_tupleq_atomic_cswap,
+	.btl_register_mem = mca_btl_tupleq_register_mem,
+	.btl_deregister_mem = mca_btl_tupleq_deregister_mem,
+	.btl_flush = mca_btl_tupleq_flush,
+	.btl_dump = mca_btl_base_dump,
+};
+
+mca_btl_base_component_t mca_btl_tupleq_component = {
+	.btl_version =
+		{
+			MCA_BTL_DEFAULT_VERSION("tupleq"),
+			.mca_close_component = component_close,
+			.mca_register_component_params = component_register,
+		},
+	.btl_data = {MCA_BASE_METADATA_PARAM_NONE},
+	.btl_init = component_init,
+	.btl_progress = component_progress,
+};

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An active message is a message in the context of active messages, to the peer's rank there, with
+ * Open MPI's tag. A few receives from anybody, with any tag, are always posted.
+ */
+#include "frag.h"
+
+#include <stdlib.h>
+
+/* Receives that are posted: messages that find none are copied once more. */
+#define RECEIVES 64
+
+/* What the library's `user` is; first in both. */
+struct user {
+	bool is_receive;
+};
+
+struct receive {
+	struct user user;
+	struct tq_req *req;
+	char *data;
+};
+
+typedef struct mca_btl_tupleq_frag {
+	mca_btl_base_descriptor_t super;
+	struct user user;
+	mca_btl_base_segment_t segments[2]; /* the frag's own memory, and the user's */
+	mca_btl_base_endpoint_t *endpoint;
+	struct tq_req *req;
+} mca_btl_tupleq_frag_t;
+
+static void frag_construct(mca_btl_tupleq_frag_t *frag)
+{
+	frag->user.is_receive = false;
+	frag->super.des_segments = frag->segments;
+	frag->segments[0].seg_addr.pval = frag + 1;
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_tupleq_frag_t, mca_btl_base_descriptor_t, frag_construct, NULL);
+
+static struct receive receives[RECEIVES];
+
+/* ---- receiving ---- */
+
+static void deliver(const struct receive *r, const struct tq_status *status)
+{
+	if (!mca_btl_tupleq.closing)
+		series_btl_deliver(&mca_btl_tupleq_module, (mca_btl_base_tag_t)status->tag, NULL,
+				   r->data, status->length);
+}
+
+static void post(struct receive *r)
+{
+	const struct tq_buf buf = {.addr = r->data, .len = mca_btl_tupleq_module.btl_max_send_size};
+	struct tq_status status;
+
+	while (!mca_btl_tupleq.closing && tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG,
+						  &buf, r, &r->req, &status) == 1)
+		deliver(r, &status);
+}
+
+int mca_btl_tupleq_frags_open(void)
+{
+	size_t size = mca_btl_tupleq_module.btl_max_send_size;
+	char *memory = malloc(RECEIVES * size);
+	int rc;
+
+	if (!memory)
+		return OPAL_ERR_OUT_OF_RESOURCE;
+	OBJ_CONSTRUCT(&mca_btl_tupleq.frags, opal_free_list_t);
+	rc = opal_free_list_init(&mca_btl_tupleq.frags, sizeof(mca_btl_tupleq_frag_t) + size,
+				 opal_cache_line_size, OBJ_CLASS(mca_btl_tupleq_frag_t), 0,
+				 opal_cache_line_size, 32, -1, 64, NULL, 0, NULL, NULL, NULL);
+	if (rc != OPAL_SUCCESS) {
+		OBJ_DESTRUCT(&mca_btl_tupleq.frags);
+		free(memory);
+		return rc;
+	}
+	for (int i = 0; i < RECEIVES; i++) {
+		receives[i] = (struct receive){{true}, NULL, memory + (size_t)i * size};
+		post(&receives[i]);
+	}
+	return OPAL_SUCCESS;
+}
+
+void mca_btl_tupleq_frags_close(void)
+{
+	free(receives[0].data);
+	OBJ_DESTRUCT(&mca_btl_tupleq.frags);
+}
+
+/* ---- fragments ---- */
+
+static mca_btl_tupleq_frag_t *frag_get(size_t len, uint32_t flags)
+{
+	mca_btl_tupleq_frag_t *frag;
+
+	if (len > mca_btl_tupleq_module.btl_max_send_size)
+		return NULL;
+	frag = (mca_btl_tupleq_frag_t *)opal_free_list_get(&mca_btl_tupleq.frags);
+	if (!frag)
+		return NULL;
+	frag->super.des_segment_count = 1;
+	frag->super.des_flags = flags;
+	frag->super.order = MCA_BTL_NO_ORDER;
+	frag->segments[0].seg_len = len;
+	return frag;
+}
+
+static void frag_put(mca_btl_tupleq_frag_t *frag)
+{
+	opal_free_list_return(&mca_btl_tupleq.frags, &frag->super.super);
+}
+
+mca_btl_base_descriptor_t *mca_btl_tupleq_alloc(mca_btl_base_module_t *module,
+						mca_btl_base_endpoint_t *endpoint, uint8_t order,
+						size_t size, uint32_t flags)
+{
+	mca_btl_tupleq_frag_t *frag = frag_get(size, flags);
+
+	(void)module;
+	(void)endpoint;
+	(void)order;
+	return frag ? &frag->super : NULL;
+}
+
+int mca_btl_tupleq_free(mca_btl_base_module_t *module, mca_btl_base_descriptor_t *descriptor)
+{
+	(void)module;
+	frag_put((mca_btl_tupleq_frag_t *)descriptor);
+	return OPAL_SUCCESS;
+}
+
+/* Packs up to *size bytes behind the reserve, or names them where they are. */
+static int take_data(mca_btl_tupleq_frag_t *frag, struct opal_convertor_t *convertor, size_t *size)
+{
+	mca_btl_base_segment_t *first = &frag->segments[0];
+	struct iovec iov = {.iov_base = NULL, .iov_len = *size};
+	bool in_place = !opal_convertor_need_buffers(convertor);
+	uint32_t n = 1;
+
+	if (!in_place)
+		iov.iov_base = (char *)first->seg_addr.pval + first->seg_len;
+	if (opal_convertor_pack(convertor, &iov, &n, size) < 0)
+		return OPAL_ERROR;
+	if (in_place) {
+		frag->segments[1].seg_addr.pval = iov.iov_base;
+		frag->segments[1].seg_len = *size;
+		frag->super.des_segment_count = 2;
+	} else {
+		first->seg_len += *size;
+	}
+	return OPAL_SUCCESS;
+}
+
+mca_btl_base_descriptor_t *mca_btl_tupleq_prepare_src(mca_btl_base_module_t *module,
+						      mca_btl_base_endpoint_t *endpoint,
+						      struct opal_convertor_t *convertor,
+						      uint8_t order, size_t reserve, size_t *size,
+						      uint32_t flags)
+{
+	mca_btl_tupleq_frag_t *frag = frag_get(reserve, flags);
+
+	(void)endpoint;
+	(void)order;
+	if (!frag)
+		return NULL;
+	if (*size > module->btl_max_send_size - reserve)
+		*size = module->btl_max_send_size - reserve;
+	if (take_data(frag, convertor, size) != OPAL_SUCCESS) {
+		frag_put(frag);
+		return NULL;
+	}
+	return &frag->super;
+}
+
+/* ---- sending ---- */
+
+static void pack(void *arg, uint64_t offset, void *to, size_t len)
+{
+	const mca_btl_tupleq_frag_t *frag = arg;
+
+	for (size_t i = 0; i < frag->super.des_segment_count && len; i++) {
+		const mca_btl_base_segment_t *s = &frag->segments[i];
+		size_t n;
+
+		if (offset >= s->seg_len) {
+			offset -= s->seg_len;
+			continue;
+		}
+		n = s->seg_len - offset < len ? s->seg_len - offset : len;
+		memcpy(to, (const char *)s->seg_addr.pval + offset, n);
+		to = (char *)to + n;
+		len -= n;
+		offset = 0;
+	}
+}
+
+/* 1: it has ended; 0: it is under way; else an OPAL error. */
+static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
+		 mca_btl_base_tag_t tag)
+{
+	static const struct tq_buf_ops ops = {.pack = pack};
+	struct tq_buf buf = {.len = frag->segments[0].seg_len};
+	int rc;
+
+	frag->endpoint = endpoint;
+	if (frag->super.des_segment_count == 2) {
+		buf.len += frag->segments[1].seg_len;
+		buf.ops = &ops;
+		buf.arg = frag;
+	} else {
+		buf.addr = frag->segments[0].seg_addr.pval;
+	}
+	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, TQ_SEND_NOTUP, &frag->user,
+		     &frag->req);
+	return rc < 0 ? mca_btl_tupleq_error(rc) : rc;
+}
+
+static void end(mca_btl_tupleq_frag_t *frag, bool call, int status)
+{
+	bool is_ours = frag->super.des_flags & MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+
+	if (call && frag->super.des_cbfunc)
+		frag->super.des_cbfunc(&mca_btl_tupleq_module, frag->endpoint, &frag->super,
+				       status);
+	if (is_ours)
+		frag_put(frag);
+}
+
+void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status)
+{
+	struct user *u = user;
+	mca_btl_tupleq_frag_t *frag;
+
+	if (u->is_receive) {
+		/* The context goes, or nothing comes any more. */
+		if (status->error)
+			return;
+		deliver(user, status);
+		post(user);
+		return;
+	}
+	frag = (mca_btl_tupleq_frag_t *)((char *)u - offsetof(mca_btl_tupleq_frag_t, user));
+	end(frag, true, mca_btl_tupleq_error(status->error));
+}
+
+int mca_btl_tupleq_send(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+			mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
+{
+	mca_btl_tupleq_frag_t *frag = (mca_btl_tupleq_frag_t *)descriptor;
+	/* Whose the callback is said is decided before: a send under way may end at any time. */
+	bool always = descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+	int rc;
+
+	(void)module;
+	descriptor->des_flags |= MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
+	rc = start(frag, endpoint, tag);
+	if (rc == 1)
+		end(frag, always, OPAL_SUCCESS);
+	return rc;
+}
+
+int mca_btl_tupleq_sendi(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+			 struct opal_convertor_t *convertor, void *header, size_t header_size,
+			 size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
+			 mca_btl_base_descriptor_t **descriptor)
+{
+	size_t len = header_size + payload_size, size = payload_size;
+	mca_btl_tupleq_frag_t *frag = frag_get(header_size, flags);
+
+	(void)order;
+	if (descriptor)
+		*descriptor = NULL;
+	if (!frag || len > module->btl_eager_limit)
+		goto no_room;
+	memcpy(frag->segments[0].seg_addr.pval, header, header_size);
+	if (size && take_data(frag, convertor, &size) != OPAL_SUCCESS)
+		goto no_room;
+	frag->super.des_flags = flags | MCA_BTL_DES_FLAGS_BTL_OWNERSHIP;
+	frag->super.des_cbfunc = NULL;
+	/* The caller's memory is its own again when this returns. */
+	if (frag->super.des_segment_count == 2) {
+		memcpy((char *)frag->segments[0].seg_addr.pval + header_size,
+		       frag->segments[1].seg_addr.pval, size);
+		frag->segments[0].seg_len = len;
+		frag->super.des_segment_count = 1;
+	}
+	if (start(frag, endpoint, tag) >= 0)
+		return OPAL_SUCCESS;
+no_room:
+	if (frag)
+		frag_put(frag);
+	if (descriptor)
+		*descriptor = mca_btl_tupleq_alloc(module, endpoint, order, len, flags);
+	return OPAL_ERR_RESOURCE_BUSY;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What of the BTL interface depends on the series of Open MPI, beside what ../pml/series.h has for
+ * all components.
+ */
+#ifndef TUPLEQ_BTL_SERIES_H
+#define TUPLEQ_BTL_SERIES_H
+
+#include "pml/series.h"
+
+#include "opal/class/opal_bitmap.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/base/btl_base_error.h"
+#include "opal/mca/btl/btl.h"
+
+#if OMPI_MAJOR_VERSION == 4
+#include "series_4_1.h"
+#else
+#include "series_5_0.h"
+#endif
+
+/* Hands what has come to the receiver of this tag. */
+static inline void series_btl_deliver(mca_btl_base_module_t *module, mca_btl_base_tag_t tag,
+				      struct mca_btl_base_endpoint_t *endpoint, void *data,
+				      size_t len)
+{
+	const mca_btl_active_message_callback_t *receiver =
+		&mca_btl_base_active_message_trigger[tag];
+	mca_btl_base_segment_t segment = {.seg_addr.pval = data, .seg_len = len};
+
+	if (receiver->cbfunc)
+		series_btl_call(receiver, module, tag, endpoint, &segment);
+}
+
+#endif

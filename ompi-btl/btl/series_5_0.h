@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What only Open MPI 5.0 has (BTL 3.3.0). Included by series.h. */
+#ifndef TUPLEQ_BTL_SERIES_5_0_H
+#define TUPLEQ_BTL_SERIES_5_0_H
+
+/* The BTLs are initialised by the PML that wants them, whose framework is open then. */
+static inline void series_btl_know_pml(void)
+{
+}
+
+/* Flags of the module that other series don't have. */
+#define SERIES_BTL_FLAGS MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+
+static inline void series_btl_call(const mca_btl_active_message_callback_t *receiver,
+				   mca_btl_base_module_t *module, mca_btl_base_tag_t tag,
+				   struct mca_btl_base_endpoint_t *endpoint,
+				   mca_btl_base_segment_t *segment)
+{
+	const mca_btl_base_receive_descriptor_t message = {
+		.endpoint = endpoint,
+		.des_segments = segment,
+		.des_segment_count = 1,
+		.tag = tag,
+		.cbdata = receiver->cbdata,
+	};
+
+	receiver->cbfunc(module, &message);
+}
+
+#endif

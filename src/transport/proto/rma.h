@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations on peers' memory. */
+#ifndef TQ_PROTO_RMA_H
+#define TQ_PROTO_RMA_H
+
+#include "proto/objects.h"
+
+struct tq_rma_req;
+
+/* The network has carried out an operation, or given it up; status: 0 or -EIO. */
+void tq_on_rma_done(struct tq_rma_req *op, int status);
+
+/* ---- for ep/ ---- */
+
+/* Starts an operation on the peer's memory; `reg` is the caller's registration of the local memory,
+ * NULL: there is none. Its end is told by tq_core_rma_tell(). */
+int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *reg);
+/* Calls done() of an ended request of the kind TQ_REQ_RMA. Called without the endpoint's lock. */
+void tq_core_rma_tell(const struct tq_req *req);
+
+#endif

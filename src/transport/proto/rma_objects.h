@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Operations on peers' memory. They are neither the sender's nor the receiver's. */
+#ifndef TQ_PROTO_RMA_OBJECTS_H
+#define TQ_PROTO_RMA_OBJECTS_H
+
+#include "proto/objects.h"
+
+struct tq_rma_req {
+	struct tq_req req;
+	struct tq_peer *peer;
+	enum tq_rma_kind kind;
+	struct tq_sg sg;    /* local memory; reg NULL: inline */
+	void *cookie;       /* of its registration, */
+	bool is_registered; /* if that is the library's */
+	void (*done)(void *user, int error);
+	struct tq_rma_req *next; /* core->free_rma_reqs */
+};
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * windows.c - windows of the four flavours, and what one-sided communication promises on each: data
+ * by fence and by flush, accumulates of all ranks, MPI_Fetch_and_op, MPI_Compare_and_swap, a
+ * transfer that is longer than any buffer between. Two ranks or more.
+ */
+#include "check.h"
+
+enum {
+	WORDS = 40000,
+	ROUNDS = 30,
+	/* Words of a window that all ranks change. */
+	SUM = 0,
+	TICKET = 1,
+	LOCK = 2,
+	GUARDED = 3,
+	DATA = 16
+};
+
+struct window {
+	const char *flavour;
+	int64_t *mem;
+	MPI_Win win;
+	MPI_Aint *base; /* by rank: displacement of its memory */
+	int unit;
+};
+
+static int right, left;
+
+/* The displacement of a word of that rank. */
+static MPI_Aint at(const struct window *w, int rank, int word)
+{
+	return w->unit == 1 ? w->base[rank] + (MPI_Aint)sizeof(int64_t) * word : word;
+}
+
+static int64_t value(int rank, int word)
+{
+	return (int64_t)rank << 32 | (int64_t)word * 3;
+}
+
+static void open_window(struct window *w)
+{
+	size_t size = sizeof(int64_t) * WORDS;
+	MPI_Aint mine;
+
+	w->base = t_alloc(sizeof(MPI_Aint) * (size_t)t_size);
+	memset(w->base, 0, sizeof(MPI_Aint) * (size_t)t_size);
+	w->unit = sizeof(int64_t);
+	if (!strcmp(w->flavour, "allocate")) {
+		MPI_Win_allocate((MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w->mem,
+				 &w->win);
+	} else if (!strcmp(w->flavour, "shared")) {
+		MPI_Win_allocate_shared((MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+					&w->mem, &w->win);
+	} else if (!strcmp(w->flavour, "create")) {
+		w->mem = t_alloc(size);
+		MPI_Win_create(w->mem, (MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+			       &w->win);
+	} else {
+		w->unit = 1;
+		w->mem = t_alloc(size);
+		MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w->win);
+		MPI_Win_attach(w->win, w->mem, (MPI_Aint)size);
+		MPI_Get_address(w->mem, &mine);
+		MPI_Allgather(&mine, 1, MPI_AINT, w->base, 1, MPI_AINT, MPI_COMM_WORLD);
+	}
+	memset(w->mem, 0, size);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void close_window(struct window *w)
+{
+	bool is_mine = !strcmp(w->flavour, "create") || !strcmp(w->flavour, "dynamic");
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!strcmp(w->flavour, "dynamic"))
+		MPI_Win_detach(w->win, w->mem);
+	MPI_Win_free(&w->win);
+	if (is_mine)
+		free(w->mem);
+	free(w->base);
+}
+
+static void fill(int64_t *p, int n, int rank)
+{
+	for (int i = 0; i < n; i++)
+		p[i] = value(rank, i);
+}
+
+static void expect(const int64_t *p, int n, int rank)
+{
+	for (int i = 0; i < n; i++)
+		t_true(p[i] == value(rank, i), "word %d is %lld, not %lld", i, (long long)p[i],
+		       (long long)value(rank, i));
+}
+
+static void by_fence(struct window *w)
+{
+	int n = WORDS - DATA;
+	int64_t *data = t_alloc(sizeof(*data) * (size_t)n);
+
+	t_begin("windows: %s, fence", w->flavour);
+	fill(data, n, t_rank);
+	MPI_Win_fence(0, w->win);
+	MPI_Put(data, n, MPI_INT64_T, right, at(w, right, DATA), n, MPI_INT64_T, w->win);
+	MPI_Win_fence(0, w->win);
+	expect(w->mem + DATA, n, left);
+	memset(data, 0, sizeof(*data) * (size_t)n);
+	MPI_Win_fence(0, w->win);
+	MPI_Get(data, n, MPI_INT64_T, left, at(w, left, DATA), n, MPI_INT64_T, w->win);
+	MPI_Win_fence(0, w->win);
+	expect(data, n, (left + t_size - 1) % t_size);
+	t_end();
+	free(data);
+}
+
+static void by_flush(struct window *w)
+{
+	int64_t data[8], back[8];
+
+	t_begin("windows: %s, flush", w->flavour);
+	MPI_Win_lock_all(0, w->win);
+	for (int i = 0; i < ROUNDS; i++) {
+		fill(data, 8, i);
+		MPI_Put(data, 8, MPI_INT64_T, right, at(w, right, DATA + 8 * i), 8, MPI_INT64_T,
+			w->win);
+		MPI_Win_flush(right, w->win);
+		MPI_Get(back, 8, MPI_INT64_T, right, at(w, right, DATA + 8 * i), 8, MPI_INT64_T,
+			w->win);
+		MPI_Win_flush_local(right, w->win);
+		expect(back, 8, i);
+	}
+	MPI_Win_unlock_all(w->win);
+	t_end();
+}
+
+static void atomics(struct window *w)
+{
+	int64_t one = 1, old, last = -1, zero = 0, mine = t_rank + 1, n;
+
+	t_begin("windows: %s, accumulate, fetch and compare", w->flavour);
+	MPI_Win_lock_all(0, w->win);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Accumulate(&mine, 1, MPI_INT64_T, 0, at(w, 0, SUM), 1, MPI_INT64_T, MPI_SUM,
+			       w->win);
+		MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, at(w, 0, TICKET), MPI_SUM, w->win);
+		MPI_Win_flush(0, w->win);
+		t_true(old > last, "ticket %lld after %lld", (long long)old, (long long)last);
+		last = old;
+		/* A lock of the program's, around what is read and written back. */
+		do {
+			MPI_Compare_and_swap(&mine, &zero, &old, MPI_INT64_T, 0, at(w, 0, LOCK),
+					     w->win);
+			MPI_Win_flush(0, w->win);
+		} while (old);
+		MPI_Get(&n, 1, MPI_INT64_T, 0, at(w, 0, GUARDED), 1, MPI_INT64_T, w->win);
+		MPI_Win_flush(0, w->win);
+		n++;
+		MPI_Put(&n, 1, MPI_INT64_T, 0, at(w, 0, GUARDED), 1, MPI_INT64_T, w->win);
+		MPI_Win_flush(0, w->win);
+		MPI_Compare_and_swap(&zero, &mine, &old, MPI_INT64_T, 0, at(w, 0, LOCK), w->win);
+		MPI_Win_flush(0, w->win);
+		t_eq(old, mine);
+	}
+	MPI_Win_unlock_all(w->win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (t_rank == 0) {
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
+		t_eq(w->mem[SUM], ROUNDS * t_size * (t_size + 1) / 2);
+		t_eq(w->mem[TICKET], ROUNDS * t_size);
+		t_eq(w->mem[GUARDED], ROUNDS * t_size);
+		MPI_Win_unlock(0, w->win);
+	}
+	t_end();
+}
+
+static void exclusive(struct window *w)
+{
+	int64_t n;
+
+	t_begin("windows: %s, exclusive lock", w->flavour);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->win);
+		MPI_Get(&n, 1, MPI_INT64_T, 0, at(w, 0, DATA), 1, MPI_INT64_T, w->win);
+		MPI_Win_flush(0, w->win);
+		n++;
+		MPI_Put(&n, 1, MPI_INT64_T, 0, at(w, 0, DATA), 1, MPI_INT64_T, w->win);
+		MPI_Win_unlock(0, w->win);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (t_rank == 0) {
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
+		t_eq(w->mem[DATA], ROUNDS * t_size);
+		MPI_Win_unlock(0, w->win);
+	}
+	t_end();
+}
+
+static void all(const char *flavour)
+{
+	struct window w = {.flavour = flavour};
+
+	open_window(&w);
+	exclusive(&w);
+	by_fence(&w);
+	by_flush(&w);
+	atomics(&w);
+	close_window(&w);
+}
+
+/* "windows [FLAVOUR...]": those, else all. */
+int main(int argc, char **argv)
+{
+	static const char *const flavours[] = {"create", "allocate", "dynamic", "shared"};
+
+	t_init(&argc, &argv, 2);
+	right = (t_rank + 1) % t_size;
+	left = (t_rank + t_size - 1) % t_size;
+	for (int i = 1; i < argc; i++)
+		all(argv[i]);
+	for (int i = 0; argc == 1 && i < 4; i++)
+		all(flavours[i]);
+	return t_finish();
+}
