@@ -6,13 +6,13 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "proto/tx_policy.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
 #include "proto/pieces.h"
 #include "proto/send_pieces.h"
 #include "proto/send_req.h"
 #include "proto/tx_objects.h"
+#include "proto/tx_policy.h"
 #include "proto/tx_tuple.h"
 
 /* ---- what a message names ---- */

@@ -9,7 +9,6 @@
 #include "proto/held.h"
 #include "proto/net_ops.h"
 #include "proto/req.h"
-#include "proto/rma_objects.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/send_pieces.h"
@@ -38,10 +37,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 void tq_core_destroy(struct tq_core *core)
 {
 	struct tq_req *req, *next;
-	struct tq_send_req *send, *next_send;
-	struct tq_recv_req *recv, *next_recv;
 	struct tq_unexpected *message, *next_message;
-	struct tq_rma_req *op, *next_op;
 
 	core->lock = NULL; /* nobody else uses the core any more */
 	tq_ctxs_destroy(core);
@@ -50,17 +46,13 @@ void tq_core_destroy(struct tq_core *core)
 		next = req->next;
 		tq_core_release(req);
 	}
-	LL_FOREACH_SAFE(core->free_send_reqs, send, next_send) {
-		free(send);
-	}
-	LL_FOREACH_SAFE(core->free_recv_reqs, recv, next_recv) {
-		free(recv);
+	for (int kind = 0; kind < TQ_REQ_KINDS; kind++) {
+		LL_FOREACH_SAFE(core->free_reqs[kind], req, next) {
+			free(req);
+		}
 	}
 	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
 		free(message);
-	}
-	LL_FOREACH_SAFE(core->free_rma_reqs, op, next_op) {
-		free(op);
 	}
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);

@@ -18,7 +18,7 @@
 
 /* ---- requests ---- */
 
-enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV, TQ_REQ_RMA };
+enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV, TQ_REQ_RMA, TQ_REQ_KINDS };
 
 /* The common part of sends, receives and operations on peers' memory; first in each. */
 struct tq_req {
@@ -27,7 +27,7 @@ struct tq_req {
 	struct tq_core *core;
 	void *user;
 	struct tq_status status;
-	struct tq_req *next; /* in the list of ended requests */
+	struct tq_req *next; /* in the list of ended requests, or core->free_reqs */
 };
 
 /* Registered memory that is several pieces. */
@@ -176,11 +176,10 @@ struct tq_core {
 	void *(*send_pending)(void *user);
 	tq_trace *trace; /* NULL: nobody traces */
 	/* Objects kept for the next ones, at most TQ_FREE_MAX of each. */
-	struct tq_send_req *free_send_reqs;
-	struct tq_recv_req *free_recv_reqs;
+	struct tq_req *free_reqs[TQ_REQ_KINDS];
+	uint32_t nfree_reqs[TQ_REQ_KINDS];
 	struct tq_unexpected *free_unexpected;
-	struct tq_rma_req *free_rma_reqs;
-	uint32_t nfree_send_reqs, nfree_recv_reqs, nfree_unexpected, nfree_rma_reqs;
+	uint32_t nfree_unexpected;
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what

@@ -7,8 +7,8 @@
 
 #include "proto/msg.h"
 #include "proto/peer.h"
-#include "proto/rx_policy.h"
 #include "proto/rx_objects.h"
+#include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/wild.h"
 

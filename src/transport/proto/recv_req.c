@@ -2,8 +2,6 @@
 /* A receive: its states, and its end. */
 #include "proto/recv_req.h"
 
-#include <stdlib.h>
-
 #include "proto/net_ops.h"
 #include "proto/recv_mem.h"
 #include "proto/req.h"
@@ -45,17 +43,10 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user)
 {
 	struct tq_core *core = ctx->core;
-	struct tq_recv_req *recv = core->free_recv_reqs;
+	struct tq_recv_req *recv = tq_req_new(core, TQ_REQ_RECV, sizeof(*recv));
 
-	if (recv) {
-		core->free_recv_reqs = recv->next;
-		core->nfree_recv_reqs--;
-	} else {
-		recv = malloc(sizeof(*recv));
-		if (!recv)
-			return NULL;
-		TQ_LEVEL(core->stats, requests, 1);
-	}
+	if (!recv)
+		return NULL;
 	*recv = (struct tq_recv_req){
 		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
 		.state = TQ_RECV_REQ_POSTED,

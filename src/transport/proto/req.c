@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests that have ended: the list of those whose users have yet to learn of it, and free lists.
+ * Requests that have ended: the list of those whose users have yet to learn of it, and their
+ * memory.
  */
 #include "proto/req.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-#include "proto/rma_objects.h"
-#include "proto/rx_objects.h"
-#include "proto/tx_objects.h"
 
 void tq_req_end(struct tq_req *req, int error)
 {
@@ -56,33 +52,11 @@ void tq_core_release(struct tq_req *req)
 	struct tq_core *core = req->core;
 
 	tq_assert_held(core->lock);
-	if (req->kind == TQ_REQ_SEND) {
-		struct tq_send_req *send = (struct tq_send_req *)req;
-
-		if (core->nfree_send_reqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_send_reqs, send);
-			core->nfree_send_reqs++;
-			return;
-		}
-		free(send);
-	} else if (req->kind == TQ_REQ_RMA) {
-		struct tq_rma_req *op = (struct tq_rma_req *)req;
-
-		if (core->nfree_rma_reqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_rma_reqs, op);
-			core->nfree_rma_reqs++;
-			return;
-		}
-		free(op);
-	} else {
-		struct tq_recv_req *recv = (struct tq_recv_req *)req;
-
-		if (core->nfree_recv_reqs < TQ_FREE_MAX) {
-			LL_PREPEND(core->free_recv_reqs, recv);
-			core->nfree_recv_reqs++;
-			return;
-		}
-		free(recv);
+	if (core->nfree_reqs[req->kind] < TQ_FREE_MAX) {
+		LL_PREPEND(core->free_reqs[req->kind], req);
+		core->nfree_reqs[req->kind]++;
+		return;
 	}
+	free(req);
 	TQ_LEVEL(core->stats, requests, -1);
 }

@@ -1,10 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Requests that have ended, on their way to the user. */
+/* The memory of requests, and those that have ended, on their way to the user. */
 #ifndef TQ_PROTO_REQ_H
 #define TQ_PROTO_REQ_H
 
+#include <stdlib.h>
+
 #include "proto/objects.h"
 
+/* Returns memory for a request of that kind and size, in which nothing is set; NULL: no memory.
+ * tq_core_release() takes it back. Inline, as each message comes through here. */
+static inline void *tq_req_new(struct tq_core *core, enum tq_req_kind kind, size_t size)
+{
+	struct tq_req *req = core->free_reqs[kind];
+
+	if (req) {
+		LL_DELETE(core->free_reqs[kind], req);
+		core->nfree_reqs[kind]--;
+		return req;
+	}
+	req = malloc(size);
+	if (req)
+		TQ_LEVEL(core->stats, requests, 1);
+	return req;
+}
 /* Ends a request: puts it on the list of ended ones, or frees a detached one. */
 void tq_req_end(struct tq_req *req, int error);
 

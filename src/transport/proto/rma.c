@@ -6,7 +6,6 @@
 #include "proto/rma.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "proto/net_ops.h"
 #include "proto/req.h"
@@ -20,17 +19,10 @@ static bool is_atomic(enum tq_rma_kind kind)
 static struct tq_rma_req *req_new(struct tq_peer *peer, const struct tq_rma *rma)
 {
 	struct tq_core *core = peer->core;
-	struct tq_rma_req *op = core->free_rma_reqs;
+	struct tq_rma_req *op = tq_req_new(core, TQ_REQ_RMA, sizeof(*op));
 
-	if (op) {
-		LL_DELETE(core->free_rma_reqs, op);
-		core->nfree_rma_reqs--;
-	} else {
-		op = malloc(sizeof(*op));
-		if (!op)
-			return NULL;
-		TQ_LEVEL(core->stats, requests, 1);
-	}
+	if (!op)
+		return NULL;
 	*op = (struct tq_rma_req){
 		.req = {.kind = TQ_REQ_RMA, .core = core, .user = rma->user},
 		.peer = peer,

@@ -13,7 +13,6 @@ struct tq_rma_req {
 	void *cookie;       /* of its registration, */
 	bool is_registered; /* if that is the library's */
 	void (*done)(void *user, int error);
-	struct tq_rma_req *next; /* core->free_rma_reqs */
 };
 
 #endif

@@ -5,17 +5,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "proto/buf.h"
-#include "proto/tx_policy.h"
 #include "proto/msg.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
+#include "proto/req.h"
 #include "proto/send_req.h"
 #include "proto/settings.h"
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
+#include "proto/tx_policy.h"
 #include "proto/tx_tuple.h"
 #include "proto/tx_tuple_table.h"
 
@@ -36,17 +36,10 @@ struct sending {
 static struct tq_send_req *send_req_new(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
-	struct tq_send_req *send = core->free_send_reqs;
+	struct tq_send_req *send = tq_req_new(core, TQ_REQ_SEND, sizeof(*send));
 
-	if (send) {
-		LL_DELETE(core->free_send_reqs, send);
-		core->nfree_send_reqs--;
-	} else {
-		send = malloc(sizeof(*send));
-		if (!send)
-			return NULL;
-		TQ_LEVEL(core->stats, requests, 1);
-	}
+	if (!send)
+		return NULL;
 	*send = (struct tq_send_req){
 		.req = {.kind = TQ_REQ_SEND,
 			.core = core,

@@ -5,8 +5,8 @@
 #include <assert.h>
 
 #include "proto/buf.h"
-#include "proto/policy.h"
 #include "proto/pieces.h"
+#include "proto/policy.h"
 #include "proto/req.h"
 #include "proto/settings.h"
 #include "proto/tx_objects.h"

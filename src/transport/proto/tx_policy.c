@@ -13,8 +13,8 @@
 #include "proto/tx_policy.h"
 
 #include "proto/msg.h"
-#include "proto/policy.h"
 #include "proto/peer.h"
+#include "proto/policy.h"
 #include "proto/settings.h"
 #include "proto/tx_objects.h"
 
