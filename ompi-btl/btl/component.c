@@ -88,27 +88,6 @@ static int component_register(void)
 
 /* ---- whose endpoint ---- */
 
-/* Returns true if the variable of that framework names this component, rather than leaving all in
- * or naming others. `first`: as the first one. */
-static bool is_named(const char *project, const char *framework, bool first)
-{
-	int var = mca_base_var_find(project, framework, NULL, NULL);
-	const char *const *value = NULL, *name;
-	size_t len;
-
-	if (var < 0 || mca_base_var_get_value(var, &value, NULL, NULL) != OPAL_SUCCESS || !value ||
-	    !*value || **value == '^')
-		return false;
-	for (name = *value; *name; name += len + (name[len] == ',')) {
-		len = strcspn(name, ",");
-		if (len == strlen("tupleq") && !strncmp(name, "tupleq", len))
-			return true;
-		if (first)
-			return false;
-	}
-	return false;
-}
-
 struct tq_ep *mca_btl_tupleq_ep(void)
 {
 	if (!mca_btl_tupleq.ep)
@@ -116,7 +95,7 @@ struct tq_ep *mca_btl_tupleq_ep(void)
 	return mca_btl_tupleq.ep;
 }
 
-/* What the adapter lacks isn't offered. */
+/* Takes back from the module's flags the operations that the adapter lacks. */
 static void take_limits(void)
 {
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
@@ -140,7 +119,7 @@ static int set_size(struct tq_params *params, const char *name, size_t value)
 			    sizeof(mca_btl_tupleq.open_error));
 }
 
-/* The values of the user, and those that are this component's. NULL: open_error says why. */
+/* Returns the user's values, with those that this component sets; NULL: open_error says why. */
 static struct tq_params *make_params(void)
 {
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
@@ -226,10 +205,10 @@ static int open_own(void)
 }
 
 /*
- * Offers nothing unless it is named (--mca btl): what is merely installed changes nothing, neither
- * for programs without pml/tupleq nor for those with it, whose windows could get atomic operations
- * that aren't (README.md). With pml/tupleq the endpoint is that one's, and carries no active
- * messages, which nobody needs then. Otherwise this component opens one.
+ * Offers nothing unless --mca btl names the component: a component that is merely installed changes
+ * nothing, neither for programs without pml/tupleq nor for those with it, whose windows could get
+ * atomic operations that are not atomic (README.md). With pml/tupleq the endpoint is that one's,
+ * and carries no active messages, which nobody needs then. Otherwise this component opens one.
  */
 static mca_btl_base_module_t **component_init(int *n, bool progress_threads, bool mpi_threads)
 {
@@ -240,9 +219,9 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	(void)mpi_threads; /* any level will do */
 	*n = 0;
 	series_btl_know_pml();
-	if (!is_named("opal", "btl", false))
+	if (!mca_pml_tupleq_is_named("opal", "btl", false))
 		return NULL;
-	is_guest = is_named("ompi", "pml", true);
+	is_guest = mca_pml_tupleq_is_named("ompi", "pml", true);
 	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
 		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
 	modules = malloc(sizeof(*modules));

@@ -5,20 +5,25 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-/* An operation that is under way, for its callback. */
-typedef struct mca_btl_tupleq_operation {
-	opal_free_list_item_t super;
+/* The callback of an operation, and its arguments. */
+struct end {
 	mca_btl_base_endpoint_t *endpoint;
 	void *local_address;
 	mca_btl_base_registration_handle_t *local_handle;
 	mca_btl_base_rdma_completion_fn_t cbfunc;
 	void *cbcontext, *cbdata;
-	struct tq_mr *own; /* of memory of this process that it works on; NULL: none */
+};
+
+/* An operation that is under way. */
+typedef struct mca_btl_tupleq_operation {
+	opal_free_list_item_t super;
+	struct end end;
+	struct tq_mr *own; /* of memory of this process that the adapter changes; NULL: none */
 } mca_btl_tupleq_operation_t;
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
 
-/* Where results come to that nobody wants. Each operation may write over those of others. */
+/* Takes results that no caller wants. Each operation may overwrite those of others. */
 static uint64_t sink;
 static opal_mutex_t sink_lock = OPAL_MUTEX_STATIC_INIT;
 
@@ -116,11 +121,11 @@ static bool is_registered(const uint64_t *word)
 	return found;
 }
 
-/* NULL: it can't be registered. */
+/* Returns the registration of the sink; NULL: it can't be registered. */
 static struct tq_mr *sink_mr(void)
 {
 	opal_mutex_lock(&sink_lock);
-	/* The registration goes with the endpoint, whose ever that is. */
+	/* The registration ends with the endpoint, which may be that of pml/tupleq. */
 	if (!mca_btl_tupleq.sink_mr &&
 	    !tq_mr_register(mca_btl_tupleq.ep, &sink, sizeof(sink), true, &mca_btl_tupleq.sink_mr))
 		tq_mr_abandon(mca_btl_tupleq.ep, mca_btl_tupleq.sink_mr);
@@ -132,45 +137,43 @@ static struct tq_mr *sink_mr(void)
 
 static void done(void *user, int error)
 {
-	mca_btl_tupleq_operation_t *o = user;
-	mca_btl_tupleq_operation_t ended = *o;
+	mca_btl_tupleq_operation_t *operation = user;
+	const struct end end = operation->end;
 
-	if (ended.own)
-		tq_mr_deregister(ended.own);
-	/* The callback may start the next one. */
-	opal_free_list_return(&mca_btl_tupleq.operations, &o->super);
-	if (ended.cbfunc)
-		ended.cbfunc(&mca_btl_tupleq_module, ended.endpoint, ended.local_address,
-			     ended.local_handle, ended.cbcontext, ended.cbdata,
-			     mca_btl_tupleq_error(error));
+	if (operation->own)
+		tq_mr_deregister(operation->own);
+	/* First, as the callback may start the next operation. */
+	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
+	if (end.cbfunc)
+		end.cbfunc(&mca_btl_tupleq_module, end.endpoint, end.local_address,
+			   end.local_handle, end.cbcontext, end.cbdata,
+			   mca_btl_tupleq_error(error));
 }
 
-/* What the callback is given. */
-struct end {
-	mca_btl_base_endpoint_t *endpoint;
-	void *local_address;
-	mca_btl_base_registration_handle_t *local_handle;
-	mca_btl_base_rdma_completion_fn_t cbfunc;
-	void *cbcontext, *cbdata;
-};
-
 /*
- * Without a handle the memory is this host's: osc/rdma of Open MPI 4.1 has no handle of windows'
- * memory that it reaches by the CPU, but for atomic operations asks here first. Memory of a window
- * that is registered here may be changed by others' adapter operations, so the adapter does this
- * one as well. Other memory is shared by the processes of this host, which all come without a
- * handle: the CPU does it. 0: the adapter does; 1: it is done.
+ * Takes an operation without a handle, whose memory is this host's: osc/rdma of Open MPI 4.1 has no
+ * handle of windows' memory that it reaches by the CPU, but for atomic operations asks here first.
+ * Memory of a window that is registered here may be changed by others' adapter operations, so the
+ * adapter does this one as well. Other memory is shared by the processes of this host, which all
+ * come without a handle: the CPU does it. Returns 0 if the adapter is to do the operation, 1 if it
+ * is done, or a negative errno.
  */
-static int take_own(mca_btl_tupleq_operation_t *o, struct tq_rma *rma, struct tq_peer **peer)
+static int take_own(mca_btl_tupleq_operation_t *operation, struct tq_rma *rma,
+		    struct tq_peer **peer)
 {
 	uint64_t *word = (uint64_t *)(uintptr_t)rma->addr, old = rma->compare;
+	int rc;
 
 	if (rma->kind != TQ_RMA_FETCH_ADD && rma->kind != TQ_RMA_COMPARE_SWAP)
 		return -EINVAL;
 	if (mca_btl_tupleq.self && is_registered(word)) {
 		*peer = mca_btl_tupleq.self;
-		return tq_mr_expose(mca_btl_tupleq.ep, word, sizeof(*word),
-				    TQ_ACCESS_READ | TQ_ACCESS_WRITE | TQ_ACCESS_ATOMIC, &o->own);
+		rc = tq_mr_expose(mca_btl_tupleq.ep, word, sizeof(*word),
+				  TQ_ACCESS_READ | TQ_ACCESS_WRITE | TQ_ACCESS_ATOMIC,
+				  &operation->own);
+		if (!rc)
+			rma->key = tq_mr_key(operation->own);
+		return rc;
 	}
 	if (rma->kind == TQ_RMA_FETCH_ADD)
 		old = __atomic_fetch_add(word, rma->operand, __ATOMIC_ACQ_REL);
@@ -185,35 +188,55 @@ static int start(const struct end *end, struct tq_rma *rma,
 		 const mca_btl_base_registration_handle_t *remote_handle)
 {
 	struct tq_peer *peer = end->endpoint ? end->endpoint->peer : NULL;
-	mca_btl_tupleq_operation_t *o =
+	mca_btl_tupleq_operation_t *operation =
 		(mca_btl_tupleq_operation_t *)opal_free_list_get(&mca_btl_tupleq.operations);
-	int rc;
+	int rc = 0;
 
-	if (!o)
+	if (!operation)
 		return OPAL_ERR_OUT_OF_RESOURCE;
-	o->endpoint = end->endpoint;
-	o->local_address = end->local_address;
-	o->local_handle = end->local_handle;
-	o->cbfunc = end->cbfunc;
-	o->cbcontext = end->cbcontext;
-	o->cbdata = end->cbdata;
+	operation->end = *end;
+	operation->own = NULL;
 	rma->done = done;
-	rma->user = o;
-	o->own = NULL;
-	rc = remote_handle ? 0 : take_own(o, rma, &peer);
-	rma->key = remote_handle ? remote_handle->key : o->own ? tq_mr_key(o->own) : 0;
+	rma->user = operation;
+	if (remote_handle)
+		rma->key = remote_handle->key;
+	else
+		rc = take_own(operation, rma, &peer);
 	if (!rc)
 		rc = tq_rma(peer, rma);
-	if (rc < 0 && o->own)
-		tq_mr_deregister(o->own);
+	if (rc < 0 && operation->own)
+		tq_mr_deregister(operation->own);
 	if (rc)
-		opal_free_list_return(&mca_btl_tupleq.operations, &o->super);
+		opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
 	return rc == 1 ? 1 : mca_btl_tupleq_error(rc);
 }
 
 static struct tq_mr *mr_of(const mca_btl_base_registration_handle_t *handle)
 {
 	return handle ? handle->mr : NULL;
+}
+
+/* Starts a put or a get. */
+static int transfer(enum tq_rma_kind kind, const struct end *end, uint64_t remote_address,
+		    const mca_btl_base_registration_handle_t *remote_handle, size_t size)
+{
+	struct tq_rma rma = {
+		.kind = kind,
+		.local = end->local_address,
+		.mr = mr_of(end->local_handle),
+		.len = size,
+		.addr = remote_address,
+	};
+
+	return start(end, &rma, remote_handle);
+}
+
+/* Returns true for the one kind of atomic operation, besides compare-and-swap, that adapters have:
+ * to add 64-bit integers. */
+static bool is_add(mca_btl_base_atomic_op_t op, int flags)
+{
+	return op == MCA_BTL_ATOMIC_ADD &&
+	       !(flags & (MCA_BTL_ATOMIC_FLAG_32BIT | MCA_BTL_ATOMIC_FLAG_FLOAT));
 }
 
 int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
@@ -224,18 +247,11 @@ int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 		       void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
-	struct tq_rma rma = {
-		.kind = TQ_RMA_WRITE,
-		.local = local_address,
-		.mr = mr_of(local_handle),
-		.len = size,
-		.addr = remote_address,
-	};
 
 	(void)module;
 	(void)flags;
 	(void)order;
-	return start(&end, &rma, remote_handle);
+	return transfer(TQ_RMA_WRITE, &end, remote_address, remote_handle, size);
 }
 
 int mca_btl_tupleq_get(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
@@ -246,18 +262,11 @@ int mca_btl_tupleq_get(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 		       void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
-	struct tq_rma rma = {
-		.kind = TQ_RMA_READ,
-		.local = local_address,
-		.mr = mr_of(local_handle),
-		.len = size,
-		.addr = remote_address,
-	};
 
 	(void)module;
 	(void)flags;
 	(void)order;
-	return start(&end, &rma, remote_handle);
+	return transfer(TQ_RMA_READ, &end, remote_address, remote_handle, size);
 }
 
 int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
@@ -279,8 +288,7 @@ int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoi
 
 	(void)module;
 	(void)order;
-	if (op != MCA_BTL_ATOMIC_ADD ||
-	    flags & (MCA_BTL_ATOMIC_FLAG_32BIT | MCA_BTL_ATOMIC_FLAG_FLOAT))
+	if (!is_add(op, flags))
 		return OPAL_ERR_NOT_AVAILABLE;
 	return start(&end, &rma, remote_handle);
 }
@@ -303,8 +311,7 @@ int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoin
 
 	(void)module;
 	(void)order;
-	if (op != MCA_BTL_ATOMIC_ADD ||
-	    flags & (MCA_BTL_ATOMIC_FLAG_32BIT | MCA_BTL_ATOMIC_FLAG_FLOAT))
+	if (!is_add(op, flags))
 		return OPAL_ERR_NOT_AVAILABLE;
 	return rma.mr ? start(&end, &rma, remote_handle) : OPAL_ERR_OUT_OF_RESOURCE;
 }

@@ -6,10 +6,10 @@
 #include "endpoint.h"
 
 struct mca_btl_base_registration_handle_t {
-	/* What peers are given. */
+	/* The part that peers get: */
 	uint32_t key;
 	uint32_t unused;
-	/* This process's. */
+	/* The part of this process alone: */
 	struct tq_mr *mr;
 	void *base;
 	size_t size;

@@ -44,24 +44,6 @@ static int component_register(void)
 	return rc == OPAL_SUCCESS ? mca_pml_tupleq_pvars_register() : rc;
 }
 
-/* Returns true if the user has named this component in --mca pml. */
-static bool asked_for(void)
-{
-	int var = mca_base_var_find("ompi", "pml", NULL, NULL);
-	const char *const *value = NULL, *name;
-	size_t len;
-
-	if (var < 0 || mca_base_var_get_value(var, &value, NULL, NULL) != OPAL_SUCCESS || !value ||
-	    !*value || **value == '^')
-		return false;
-	for (name = *value; *name; name += len + (name[len] == ',')) {
-		len = strcspn(name, ",");
-		if (len == strlen("tupleq") && !strncmp(name, "tupleq", len))
-			return true;
-	}
-	return false;
-}
-
 static void explain(const char *why, bool no_device)
 {
 	static const char needs[] =
@@ -163,7 +145,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 	rc = open_endpoint();
 	*priority = mca_pml_tupleq.priority;
 	if (rc) {
-		if (asked_for())
+		if (mca_pml_tupleq_is_named("ompi", "pml", false))
 			explain(mca_pml_tupleq.open_error, rc == -ENODEV);
 		else
 			mca_pml_tupleq_log(NULL, TQ_LOG_INFO, mca_pml_tupleq.open_error);

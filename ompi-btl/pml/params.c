@@ -91,3 +91,22 @@ struct tq_params *mca_pml_tupleq_params(const mca_base_component_t *component, c
 	}
 	return params;
 }
+
+bool mca_pml_tupleq_is_named(const char *project, const char *framework, bool first)
+{
+	int var = mca_base_var_find(project, framework, NULL, NULL);
+	const char *const *value = NULL, *name;
+	size_t len;
+
+	if (var < 0 || mca_base_var_get_value(var, &value, NULL, NULL) != OPAL_SUCCESS || !value ||
+	    !*value || **value == '^')
+		return false;
+	for (name = *value; *name; name += len + (name[len] == ',')) {
+		len = strcspn(name, ",");
+		if (len == strlen("tupleq") && !strncmp(name, "tupleq", len))
+			return true;
+		if (first)
+			return false;
+	}
+	return false;
+}

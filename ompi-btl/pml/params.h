@@ -3,6 +3,7 @@
 #ifndef TUPLEQ_PML_PARAMS_H
 #define TUPLEQ_PML_PARAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <tupleq/tupleq.h>
 
@@ -16,5 +17,9 @@ int mca_pml_tupleq_params_register(const struct mca_base_component_2_1_0_t *comp
 /* The values that the user has chosen. NULL: `why` says which isn't understood. */
 struct tq_params *mca_pml_tupleq_params(const struct mca_base_component_2_1_0_t *component,
 					char *why, size_t size);
+
+/* Returns true if the user's choice of that framework's components (--mca pml, btl) names tupleq,
+ * rather than leaving all in or naming others. `first`: as the first one. */
+bool mca_pml_tupleq_is_named(const char *project, const char *framework, bool first);
 
 #endif

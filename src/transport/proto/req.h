@@ -23,6 +23,7 @@ static inline void *tq_req_new(struct tq_core *core, enum tq_req_kind kind, size
 		TQ_LEVEL(core->stats, requests, 1);
 	return req;
 }
+
 /* Ends a request: puts it on the list of ended ones, or frees a detached one. */
 void tq_req_end(struct tq_req *req, int error);
 
