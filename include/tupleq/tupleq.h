@@ -286,9 +286,9 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr);
 
 /*
- * What atomic operations are atomic with (ibv_query_device(), atomic_cap): with nothing, as the
- * adapter has none; with other such operations by the same adapter; also with those of CPUs and
- * other devices.
+ * Which accesses the adapter's atomic operations are atomic with (ibv_query_device(), atomic_cap):
+ * none, as the adapter has no atomic operations; other atomic operations of the same adapter; also
+ * those of CPUs and other devices.
  */
 enum tq_atomics { TQ_ATOMICS_NONE, TQ_ATOMICS_ADAPTER, TQ_ATOMICS_ALL };
 enum tq_atomics tq_rma_atomics(const struct tq_ep *ep);

@@ -10,7 +10,7 @@
 /* Receives that are posted: messages that find none are copied once more. */
 #define RECEIVES 64
 
-/* What the library's `user` is; first in both. */
+/* The library's `user` of a request: the first member of a receive and of a fragment. */
 struct user {
 	bool is_receive;
 };

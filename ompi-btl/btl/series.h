@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What of the BTL interface depends on the series of Open MPI, beside what ../pml/series.h has for
- * all components.
+ * The part of the BTL interface that depends on the series of Open MPI. ../pml/series.h has the
+ * part of all components.
  */
 #ifndef TUPLEQ_BTL_SERIES_H
 #define TUPLEQ_BTL_SERIES_H

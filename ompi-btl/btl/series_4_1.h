@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only Open MPI 4.1 has (BTL 3.1.0). Included by series.h. */
+/* Definitions for Open MPI 4.1 (BTL 3.1.0). Included by series.h. */
 #ifndef TUPLEQ_BTL_SERIES_4_1_H
 #define TUPLEQ_BTL_SERIES_4_1_H
 

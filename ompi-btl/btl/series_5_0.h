@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What only Open MPI 5.0 has (BTL 3.3.0). Included by series.h. */
+/* Definitions for Open MPI 5.0 (BTL 3.3.0). Included by series.h. */
 #ifndef TUPLEQ_BTL_SERIES_5_0_H
 #define TUPLEQ_BTL_SERIES_5_0_H
 

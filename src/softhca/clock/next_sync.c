@@ -200,8 +200,8 @@ int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
 	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
 }
 
-/* What a thread without a clock was asked for it does before the program goes on, which may look at
- * its memory next. */
+/* Lets a thread without a clock do what it was asked for, before the program goes on and may look
+ * at its memory. */
 static void settle(void)
 {
 	int error = errno;

@@ -136,7 +136,7 @@ static bool joined(void)
 	return self.actor && self.life == here.life;
 }
 
-/* What one who has the turn, but may not be first, does with it. */
+/* The next step of a thread that has the turn, but may not be the first. */
 enum verdict {
 	MINE,    /* go on */
 	ADAPTER, /* execute what is due in this process's adapters first */
@@ -176,8 +176,8 @@ static uint64_t to_pace(uint64_t due)
 							: 0;
 }
 
-/* What has to be done before the time may be `due`. If nothing but looks is, the threads that look
- * may wait for the real world, for one that is out in it, or for one that computes. */
+/* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
+ * look may wait for the real world, for a thread that is out in it, or for one that computes. */
 static enum verdict may_pass(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
@@ -306,7 +306,8 @@ static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
 	shca_actor_sooner(shca_clk, actor, when);
 }
 
-/* Whoever was stopped or slept when the turn came had it taken away (watch.c). */
+/* Makes a thread due again from which the monitor took the turn, because the thread was stopped or
+ * asleep when the turn came (watch.c). */
 static void want_again(uint32_t actor)
 {
 	uint64_t now;
@@ -341,7 +342,7 @@ static void await(uint32_t actor)
 static void thread_ends(void *arg)
 {
 	(void)arg;
-	/* What it does from here on is softhca's. */
+	/* The rest of the thread's life is inside softhca. */
 	self.depth++;
 	if (self.actor && self.life == here.life && shca_clk)
 		shca_actor_end(here.fabric, self.actor - 1);

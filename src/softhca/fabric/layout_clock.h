@@ -28,7 +28,7 @@ enum shca_actor_state {
 	SHCA_ACTOR_STATES,
 };
 
-/* What makes a thread that waits look again. */
+/* Events at which a thread that waits looks again. */
 enum shca_watching {
 	SHCA_WATCHES_NOTHING,
 	SHCA_WATCHES_PROCESS, /* a thread of its process released or signalled something, or a
