@@ -55,7 +55,7 @@ class Tree:
 
 LAYERS = [
     Tree("src/softhca", _SOFTHCA, {
-        "clock/clock.h": "one interface of turn.c, spin.c, charge.c, affinity.c and settle.c",
+        "clock/clock.h": "one interface of turn*.c, spin.c, charge.c, affinity.c and settle.c",
         "verbs/verbs.h": "the entry points that <infiniband/verbs.h> leaves out, a few a file",
         "cmd/cmd.h": "one function of each cmd_*.c",
     }),

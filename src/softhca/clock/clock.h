@@ -15,7 +15,7 @@ extern struct shca_clock *shca_clk;
 
 /* Starts virtual time in this process, if its fabric has such a clock. `slot`: of this process. */
 void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node);
-/* Leaves it: nothing of this process is timed afterwards. */
+/* Ends virtual time in this process. */
 void shca_clock_detach(void);
 /* In a forked child: its threads have no clocks yet. */
 void shca_clock_reset(void);
@@ -27,8 +27,8 @@ void shca_clock_reset(void);
  */
 void shca_clock_enter(enum shca_call what, uint64_t n);
 void shca_clock_leave(void);
-/* Does so for a call that takes place or not as the real world likes: costs nothing, and is no
- * event of the program. */
+/* Does the same for a call whose occurrence depends on the real world: the call costs nothing, and
+ * is no event of the program. */
 void shca_clock_enter_free(void);
 /* Waits until the real world is quiet, and keeps the turn. Inside of a call. False: it was. */
 bool shca_clock_settle_first(void);
@@ -128,8 +128,8 @@ void shca_clock_settle(struct shca_clock *c);
 /* --- the adapter (engine.c) --- */
 /* Executes what is due in this process's adapters. */
 extern void (*shca_clock_adapter)(void);
-/* One step of an actor of this process that wants the turn: true if it has it now. If not, whoever
- * is first has it. */
+/* Takes a step for an actor of this process that wants the turn. Returns true if the actor has the
+ * turn now; if not, the first one has. */
 bool shca_turn_step(uint32_t actor);
 /* When this process's adapters are due next. By whoever has the turn. */
 static inline void shca_clock_due(unsigned slot, uint64_t when)

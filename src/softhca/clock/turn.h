@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * turn.h - what the files turn*.c share: the state of this process and of the calling thread in
+ * virtual time.
+ */
+#ifndef SHCA_TURN_H
+#define SHCA_TURN_H
+
+#include "clock.h"
+
+struct shca_turn_here {
+	struct shca_fabric *fabric;
+	unsigned slot;
+	uint32_t order;           /* of the process's adapters and threads */
+	_Atomic uint32_t threads; /* that ever joined */
+	unsigned life;            /* counts attaches: which threads are joined to this one */
+	uint64_t seed;
+	uint64_t price[SHCA_CALLS];
+	bool trap;      /* rdtsc is to be virtual */
+	int64_t factor; /* parts of SHCA_FACTOR_ONE */
+};
+extern struct shca_turn_here shca_turn_here;
+
+struct shca_turn_self {
+	uint32_t actor;   /* + 1 */
+	unsigned life;    /* shca_turn_here.life when the thread joined */
+	bool heir;        /* made by a thread with a clock: joins with the first call of any kind */
+	uint32_t depth;   /* of calls */
+	uint32_t draws;   /* of jitter */
+	uint64_t clock;   /* ns */
+	uint64_t trap_ns; /* counted for a trap of rdtsc by itself */
+};
+/* The library is there when the program starts: its thread-local data can be found without a call.
+ */
+extern _Thread_local
+	__attribute__((tls_model("initial-exec"))) struct shca_turn_self shca_turn_self;
+
+/* Returns true if the calling thread has a clock. */
+static inline bool shca_turn_joined(void)
+{
+	return shca_turn_self.actor && shca_turn_self.life == shca_turn_here.life;
+}
+
+#endif

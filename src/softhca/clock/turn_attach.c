@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * turn_attach.c - a process enters virtual time with its fabric, and leaves it.
+ */
+#include <stdlib.h>
+
+#include "fabric/options_parse.h"
+#include "turn.h"
+
+struct shca_clock *shca_clk;
+struct shca_turn_here shca_turn_here = {.life = 1};
+
+/* Launchers number the processes of a job: the only number of a process that is the same in each
+ * run. */
+static uint32_t rank_of(unsigned node, unsigned slot)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					    "SLURM_PROCID"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *s = getenv(names[i]);
+
+		if (s && *s >= '0' && *s <= '9')
+			return (uint32_t)strtoul(s, NULL, 10);
+	}
+	return node << 8 | slot;
+}
+
+static void read_options(const struct shca_fabric *f)
+{
+	static const enum shca_opt prices[SHCA_CALLS] = {
+		[SHCA_CALL_POST] = SHCA_O_PRICE_POST, [SHCA_CALL_RECV] = SHCA_O_PRICE_RECV,
+		[SHCA_CALL_POLL] = SHCA_O_PRICE_POLL, [SHCA_CALL_CQE] = SHCA_O_PRICE_CQE,
+		[SHCA_CALL_ARM] = SHCA_O_PRICE_ARM,   [SHCA_CALL_EVENT] = SHCA_O_PRICE_EVENT,
+		[SHCA_CALL_REG] = SHCA_O_PRICE_REG,   [SHCA_CALL_PAGE] = SHCA_O_PRICE_PAGE,
+		[SHCA_CALL_VERB] = SHCA_O_PRICE_CALL, [SHCA_CALL_TIME] = SHCA_O_PRICE_TIME,
+		[SHCA_CALL_WAIT] = SHCA_O_PRICE_WAIT,
+	};
+
+	for (unsigned i = SHCA_CALL_POST; i < SHCA_CALLS; i++)
+		shca_turn_here.price[i] = (uint64_t)shca_opt(f, prices[i]);
+	shca_turn_here.factor = shca_opt(f, SHCA_O_CLOCK_CPU);
+	shca_turn_here.trap = shca_opt(f, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
+	shca_turn_here.seed = (uint64_t)shca_opt(f, SHCA_O_CLOCK_SEED);
+}
+
+void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
+{
+	if (!shca_clock_of(f))
+		return;
+	shca_turn_here.fabric = f;
+	shca_turn_here.slot = slot;
+	shca_turn_here.order = rank_of(node, slot) << 8;
+	atomic_store(&shca_turn_here.threads, 0);
+	read_options(f);
+	shca_actor_adapter(f, slot, shca_turn_here.order);
+	shca_clock_follow(&f->hdr->clock);
+	shca_clk = &f->hdr->clock;
+}
+
+void shca_clock_detach(void)
+{
+	struct shca_fabric *f = shca_turn_here.fabric;
+
+	if (!shca_clk)
+		return;
+	shca_turn_here.life++;
+	shca_turn_self.actor = 0;
+	shca_clk = NULL;
+	shca_clock_follow(NULL);
+	shca_actors_gone(f, shca_turn_here.slot);
+}
+
+void shca_clock_reset(void)
+{
+	shca_turn_here.life++;
+	shca_turn_self.actor = shca_turn_self.depth = 0;
+	shca_clk = NULL;
+	shca_clock_follow(NULL);
+}

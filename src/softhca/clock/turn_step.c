@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * turn_step.c - the steps of an actor that has the turn: it goes on, gives the turn to the first,
+ * or waits for the real world before time passes.
+ */
+#define _GNU_SOURCE 1
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "turn.h"
+
+/* Real time (ns) in one step of the holder's pace, while all others only look. */
+#define PACE_NS 10000000u
+
+void (*shca_clock_adapter)(void);
+
+/* The next step of a thread that has the turn, but may not be the first. */
+enum verdict {
+	MINE,    /* go on */
+	ADAPTER, /* execute what is due in this process's adapters first */
+	WORLD,   /* the real world is busy */
+	PACE,    /* time would pass because threads look for something that nobody knows of */
+	OTHERS,  /* give the turn to the first */
+};
+
+/* Returns true if nothing is due but looks of spinning threads. */
+static bool only_looks(bool *awaited)
+{
+	uint32_t high = atomic_load(&shca_clk->high);
+
+	*awaited = false;
+	for (uint32_t i = 0; i < high; i++) {
+		uint32_t state =
+			atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed);
+
+		if (atomic_load_explicit(&shca_clk->due[i], memory_order_relaxed) != SHCA_NEVER &&
+		    !atomic_load_explicit(&shca_clk->actors[i].looks, memory_order_relaxed))
+			return false;
+		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
+	}
+	return true;
+}
+
+/* Returns how much real time has to go by before the time may be `due`. */
+static uint64_t to_pace(uint64_t due)
+{
+	uint64_t now = atomic_load(&shca_clk->now), real = shca_real_now();
+
+	if (shca_clk->paced_time != now) {
+		shca_clk->paced_time = now;
+		shca_clk->paced_since = real;
+	}
+	return due - now > real - shca_clk->paced_since ? due - now - (real - shca_clk->paced_since)
+							: 0;
+}
+
+/* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
+ * look may wait for the real world, for a thread that is out in it, or for one that computes. */
+static enum verdict may_pass(uint64_t due, uint64_t *ns)
+{
+	bool awaited;
+
+	if (due <= atomic_load(&shca_clk->now) || !only_looks(&awaited))
+		return MINE;
+	if (shca_clk->quiet_at != atomic_load(&shca_clk->now)) {
+		atomic_store(&shca_clk->reached, 1);
+		return WORLD;
+	}
+	*ns = awaited ? to_pace(due) : 0;
+	return *ns ? PACE : MINE;
+}
+
+/* Holding the lock, and the turn. */
+static enum verdict decide(uint32_t actor, uint64_t *ns)
+{
+	uint32_t first = shca_actors_first(shca_clk);
+	enum verdict v;
+
+	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
+		return OTHERS;
+	/* Also if no time passes: what the first looks at must not depend on how far others got. */
+	if (atomic_load(&shca_clk->stirred))
+		return WORLD;
+	v = may_pass(atomic_load(&shca_clk->due[first]), ns);
+	return v == MINE && first != actor ? ADAPTER : v;
+}
+
+/* Executes the work of this process's adapters: cheaper than to wake their thread for it. */
+static void run_adapter(void)
+{
+	uint32_t granted = shca_turn_here.slot;
+
+	shca_actor_take(shca_clk, granted);
+	atomic_fetch_add_explicit(&shca_clk->own, 1, memory_order_relaxed);
+	shca_clock_unlock(shca_turn_here.fabric);
+	shca_clock_adapter();
+	shca_clock_lock(shca_turn_here.fabric);
+}
+
+/* Lets as much real time go by as virtual time will, or less if something happens. */
+static void pace(uint64_t ns)
+{
+	struct timespec t = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
+
+	atomic_store(&shca_clk->pacing, 1);
+	atomic_store(&shca_clk->idle, 1);
+	atomic_fetch_add_explicit(&shca_clk->paced, 1, memory_order_relaxed);
+	shca_clock_unlock(shca_turn_here.fabric);
+	syscall(SYS_futex, &shca_clk->pacing, FUTEX_WAIT, 1, &t, NULL, 0);
+	shca_clock_lock(shca_turn_here.fabric);
+	atomic_store(&shca_clk->pacing, 0);
+	atomic_store(&shca_clk->idle, 0);
+}
+
+static void settle(void)
+{
+	bool all = atomic_load(&shca_clk->reached);
+
+	atomic_store(&shca_clk->stirred, 0);
+	shca_clk->world_asker = shca_turn_here.slot;
+	atomic_store(&shca_clk->idle, 1);
+	atomic_fetch_add_explicit(&shca_clk->waits_for_world, 1, memory_order_relaxed);
+	shca_clock_unlock(shca_turn_here.fabric);
+	shca_clock_settle(shca_clk);
+	shca_clock_lock(shca_turn_here.fabric);
+	atomic_store(&shca_clk->idle, 0);
+	if (all && !atomic_load(&shca_clk->stirred))
+		shca_clk->quiet_at = atomic_load(&shca_clk->now);
+	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
+}
+
+bool shca_clock_settle_first(void)
+{
+	bool stirred;
+
+	if (!shca_turn_joined())
+		return false;
+	shca_clock_lock(shca_turn_here.fabric);
+	stirred = atomic_load(&shca_clk->stirred) &&
+		  atomic_load(&shca_clk->holder) == shca_turn_self.actor;
+	if (stirred) {
+		/* This thread looks anyway, and is not to be due while it has the turn. */
+		atomic_store(&shca_clk->actors[shca_turn_self.actor - 1].watches,
+			     SHCA_WATCHES_NOTHING);
+		settle();
+	}
+	shca_clock_unlock(shca_turn_here.fabric);
+	return stirred;
+}
+
+bool shca_turn_step(uint32_t actor)
+{
+	uint64_t ns = 0;
+	bool mine = false;
+
+	shca_clock_lock(shca_turn_here.fabric);
+	if (!atomic_load(&shca_clk->holder) && atomic_load(&shca_clk->due[actor]) != SHCA_NEVER)
+		atomic_store(&shca_clk->holder, actor + 1);
+	while (!mine && atomic_load(&shca_clk->holder) == actor + 1) {
+		switch (decide(actor, &ns)) {
+		case MINE:
+			shca_actor_take(shca_clk, actor);
+			mine = true;
+			break;
+		case ADAPTER:
+			run_adapter();
+			break;
+		case WORLD:
+			settle();
+			break;
+		case PACE:
+			pace(ns);
+			break;
+		case OTHERS:
+			shca_actors_pass(shca_turn_here.fabric);
+			break;
+		}
+	}
+	shca_clock_unlock(shca_turn_here.fabric);
+	return mine;
+}
