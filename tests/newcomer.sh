@@ -3,6 +3,8 @@
 # newcomer.sh - a machine without packages and without root: help works, missing packages are named at once, and nothing runs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/says.sh
+. tests/says.sh
 bad=0
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
@@ -20,14 +22,6 @@ for tool in bash sh sed dirname basename cat grep; do
 	ln -s "$(command -v "$tool")" "$bin/tools"
 done
 
-# says STATUS TEXT COMMAND...
-says() {
-	local wanted=$1 text=$2 said status=0
-	shift 2
-	said=$("$@" 2>&1) || status=$?
-	[ "$status" -eq "$wanted" ] || { echo "$*: status $status, not $wanted" && bad=1; }
-	case $said in *"$text"*) ;; *) echo "$*: it doesn't say \"$text\" but: $said" && bad=1 ;; esac
-}
 
 for part in "" overlap picture all; do
 	# shellcheck disable=SC2086 # no name is no word

@@ -3,16 +3,9 @@
 # usage.sh - help, and words that nothing is known by: the scripts say what there is, and begin nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/says.sh
+. tests/says.sh
 bad=0
-
-# says STATUS TEXT COMMAND...: it ends with this status and says this.
-says() {
-	local wanted=$1 text=$2 said status=0
-	shift 2
-	said=$("$@" 2>&1) || status=$?
-	[ "$status" -eq "$wanted" ] || { echo "$*: status $status, not $wanted" && bad=1; }
-	case $said in *"$text"*) ;; *) echo "$*: it doesn't say \"$text\" but: $said" && bad=1 ;; esac
-}
 
 says 0 "[overlap|latency|" bench/run.sh --help
 says 0 "All parts together take --quick" bench/run.sh all --help

@@ -284,6 +284,23 @@ void duo_wait(struct duo *d, struct duo_op *op)
 		tq_progress(d->ep);
 }
 
+void duo_swap_memory(struct duo *d, const void *mem, const struct tq_mr *mr, uint64_t *addr,
+		     uint32_t *key)
+{
+	struct memory {
+		uint64_t addr;
+		uint32_t key;
+	} mine = {(uintptr_t)mem, tq_mr_key(mr)}, other;
+	struct duo_op sent, received;
+
+	duo_recv(d, !d->me, 1, &other, sizeof(other), &received);
+	duo_send(d, !d->me, 1, &mine, sizeof(mine), 0, &sent);
+	duo_wait(d, &received);
+	duo_wait(d, &sent);
+	*addr = other.addr;
+	*key = other.key;
+}
+
 void duo_meet(struct duo *d)
 {
 	struct pollfd fd = {.fd = d->socket, .events = POLLIN};

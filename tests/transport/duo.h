@@ -62,6 +62,9 @@ void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, stru
 void duo_wait(struct duo *d, struct duo_op *op);
 /* Passes a message in `data` from rank 0 to rank 1, whose receive is posted first. */
 void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags);
+/* Gives the other process the address and key of registered memory, and takes those of its own. */
+void duo_swap_memory(struct duo *d, const void *mem, const struct tq_mr *mr, uint64_t *addr,
+		     uint32_t *key);
 /* Makes progress until both processes have come here. */
 void duo_meet(struct duo *d);
 /* Waits until the other process has ended. */

@@ -23,15 +23,8 @@ struct window {
 
 #define PAGE 4096u
 
-struct named {
-	uint64_t addr;
-	uint32_t key;
-};
-
 static void window_open(struct duo *d, struct window *w, size_t size)
 {
-	struct named mine, other;
-	struct duo_op s, r;
 	int rc;
 
 	w->mem = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
@@ -39,13 +32,7 @@ static void window_open(struct duo *d, struct window *w, size_t size)
 	memset(w->mem, 0, size);
 	rc = tq_mr_register(d->ep, w->mem, size, true, &w->mr);
 	t_true(!rc, "register: %d", rc);
-	mine = (struct named){(uintptr_t)w->mem, tq_mr_key(w->mr)};
-	duo_recv(d, !d->me, 1, &other, sizeof(other), &r);
-	duo_send(d, !d->me, 1, &mine, sizeof(mine), 0, &s);
-	duo_wait(d, &r);
-	duo_wait(d, &s);
-	w->addr = other.addr;
-	w->key = other.key;
+	duo_swap_memory(d, w->mem, w->mr, &w->addr, &w->key);
 }
 
 /* Waits until the other process's writes are here. */
