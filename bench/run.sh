@@ -69,9 +69,8 @@ packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] || [ -n "$cluster" ] || packages+=(perftest ucx-utils)
 need_packages "${packages[@]}"
 
-# Before the build, which is a load itself.
-read -r load _ </proc/loadavg
-warn_if_busy "$load" "$(nproc)"
+# Before the build, which keeps CPUs busy itself.
+warn_if_busy "$(busy_cpus)" "$(nproc --all)"
 build_tree "$top/build" "all bench"
 # shellcheck disable=SC1091 # made by the build
 . "$top/build/build/env.sh"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Barriers and small collectives: their time on two ranks, and what more ranks than cores send."""
+"""Barriers and small collectives: their time on two ranks, and the messages of more ranks than cores."""
 
 import json
 import math
@@ -13,11 +13,11 @@ from rounds import Task, take_turns
 TARGET = 0.6
 SIZES = "8,64,256,1K"
 COUNTED_SIZE = "8"
-RANKS = (4, 5, 10)  # of the counts; the fabric has so many nodes:
-NODES = 5
-WITHIN = 4  # ranks on one node
+RANKS = (4, 5, 10)  # numbers of ranks whose messages are counted
+NODES = 5  # nodes of the fabric
+WITHIN = 4  # ranks on one node whose messages are counted
 MOVING = ("allreduce", "bcast", "reduce")
-ROOTED = ("bcast", "reduce")  # a repeat is one from or to each rank
+ROOTED = ("bcast", "reduce")  # a repeat is one operation per root, and each rank is a root
 ONE_NODE = " on one node"
 PATTERNS = ("doubling", "dissemination")
 OPERATIONS = ("sends", "writes", "reads", "atomics")
@@ -44,13 +44,13 @@ def _timed(settings, column, one_node=False):
 
 
 def _operations():
-    """What each adapter of the fabric has sent so far."""
+    """Returns the number of operations of each adapter of the fabric so far."""
     said = json.loads(jobs.run(["softhca", "stat", "--json"], 20))
     return [sum(hca["counters"][name] for name in OPERATIONS) for hca in said["hcas"]]
 
 
 def _count(settings, column, name, ranks, extra):
-    """The most that a node sends for an operation: what twice as many operations send more."""
+    """Returns the most that a node sends for an operation, from a run and one with twice as many operations."""
 
     def sent(times):
         before = _operations()
@@ -63,14 +63,14 @@ def _count(settings, column, name, ranks, extra):
 
     few = 200 if settings.quick else 1000
     operations = few * ranks if name in ROOTED else few
-    return max((b - a) / operations for a, b in zip(sent(few), sent(2 * few)))
+    return max((more - less) / operations for less, more in zip(sent(few), sent(2 * few)))
 
 
 def _counted(settings, column, pattern=None):
     extra = columns.mca(coll_tupleq_barrier=pattern) if pattern else ()
 
     def run(show):
-        place.need_softhca(settings, "what the adapters have sent")
+        place.need_softhca(settings, "the count of the adapters' operations")
         results = {}
         for name in ("barrier", *MOVING):
             show(f"counting, {name}")
@@ -91,8 +91,8 @@ def _counts(task, name, where):
 
 
 def _ratio(task, to, what):
-    """Formed within a round, from runs that are close in time."""
-    return [a / b for a, b in zip(_values(task, what), _values(to, what))] if to else []
+    """Returns ratios to another task, or none without one."""
+    return report.ratios(_values(task, what), _values(to, what)) if to else []
 
 
 def _label(what):
@@ -141,7 +141,7 @@ def _judge(timed, counted):
         pattern = task.name.partition(", ")[2]
         for ranks in RANKS if pattern and task.results else ():
             value, most = _counts(task, "barrier", str(ranks)), _limit(pattern, ranks)
-            # What keeps connections alive is counted too.
+            # Messages that keep connections alive are counted too.
             text = f"{pattern}, {ranks} ranks: at most {most} operations of a node per barrier"
             report.judge(text, value <= most + 0.05, f"{value:.2f}")
         if pattern and task.results:
@@ -150,7 +150,7 @@ def _judge(timed, counted):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     chosen = columns.choose(settings.columns, columns.COLLECTIVES)
     device = [column for column in chosen if not column.name.startswith("ob1-vader")]
