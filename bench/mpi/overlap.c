@@ -110,8 +110,8 @@ static void late_receiver(const struct pair *pair, size_t bytes, uint64_t amount
 		 MPI_STATUS_IGNORE);
 }
 
-/* Measures a receive. The receive is posted in time, because the word to go takes longer to the other rank,
- * and the message longer back, than the post. */
+/* Measures a receive. The receive is posted in time, because the word to go takes longer to the
+ * other rank, and the message longer back, than the post. */
 static uint64_t recv_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;

@@ -108,7 +108,7 @@ part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1,
 	memory --quick --columns tupleq
 
 # What a program printed is kept where it isn't what was asked for, too.
-part "runs['ob1-vader']['skipped'].startswith('it printed no class') and
+part "runs['ob1-vader']['skipped'].startswith('the program printed no class') and
 	runs['ob1-vader']['said'].split() == 2 * ['$(uname)']" \
 	sp --columns ob1-vader --rounds 1 --ranks 2 --npb "$(type -P uname)"
 
