@@ -171,6 +171,40 @@ static void test_order(void **state)
 	t_true(ones >= 8, "%u of the first 12 turns", ones);
 }
 
+/* ---- threads that take no signals ---- */
+
+static void *read_counter(void *arg)
+{
+	uint64_t *tsc = arg;
+
+	usleep(1);
+#ifdef __x86_64__
+	*tsc = __builtin_ia32_rdtsc();
+#else
+	*tsc = 1;
+#endif
+	return NULL;
+}
+
+/* A thread that blocks all signals, as threads of libraries do, reads the counter of the CPU. */
+static void test_blocked(void **state)
+{
+	sigset_t all, before;
+	uint64_t tsc = 0;
+	pthread_t th;
+
+	(void)state;
+	join_clock();
+	sigfillset(&all);
+	t_ok(pthread_sigmask(SIG_SETMASK, &all, &before));
+	t_ok(pthread_create(&th, NULL, read_counter, &tsc));
+	t_ok(pthread_sigmask(SIG_SETMASK, &before, NULL));
+	t_ok(pthread_join(th, NULL));
+	t_true(tsc, "the counter is %llu", (unsigned long long)tsc);
+}
+
+/* ---- locks ---- */
+
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
 /* Keeps a lock while it sleeps: threads that want the lock wait in virtual time. */
@@ -339,6 +373,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
 	};
