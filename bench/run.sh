@@ -14,9 +14,13 @@ set -euo pipefail
 cluster=
 case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
 
+# The parts that have figures in virtual time; the driver knows them too.
+virtual_parts=(overlap latency rate halo sp patterns barrier)
+
 usage() {
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
 	echo "All parts together take --quick, --hostfile FILE and --mpirun-options OPTIONS."
+	echo "With --virtual these parts run in virtual time: ${virtual_parts[*]}."
 }
 
 # for_all [OPTION...]: succeeds if all parts take these options.
@@ -48,6 +52,15 @@ all)
 	;;
 "" | -*) ;;
 *) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture all" ;;
+esac
+
+case " $* " in
+*" --virtual "*)
+	for part in "${parts[@]}"; do
+		case " ${virtual_parts[*]} " in *" $part "*) continue ;; esac
+		die "$part has no figures in virtual time; --virtual is for ${virtual_parts[*]}"
+	done
+	;;
 esac
 
 # Help needs neither packages nor a build. Without a part's program the general text is shown.

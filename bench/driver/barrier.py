@@ -8,6 +8,7 @@ import columns
 import jobs
 import place
 import report
+import virtual
 from rounds import Task, take_turns
 
 TARGET = 0.6
@@ -29,18 +30,28 @@ def _arguments(name, sizes):
 
 def _timed(settings, column, one_node=False):
     extra = settings.one_node if one_node else ()
-    ms = "50" if settings.quick else "150"
+    repeats = virtual.effort(
+        settings,
+        real=["--ms", "50" if settings.quick else "150"],
+        virtual=["--ms", "5", "--most", "500"],
+        exact=["--ms", "1", "--warm-up", "20", "--most", "20"],
+    )
+
+    # Within a node coll/tupleq waits in shared memory.
+    modelled = not (settings.virtual and one_node and column.name == "tupleq")
 
     def run(show):
+        if not modelled:
+            raise jobs.Failed(virtual.NOT_MODELLED)
         results = {}
         for name in ("barrier", *MOVING):
             show(name)
-            command = jobs.mpirun(settings, column, "collective", "--ms", ms, *_arguments(name, SIZES), extra=extra)
+            command = jobs.mpirun(settings, column, "collective", *repeats, *_arguments(name, SIZES), extra=extra)
             for result in jobs.run_json(command, settings.timeout):
                 results[name, result["bytes"]] = result["us"]
         return {f"{name} {size}": us for (name, size), us in results.items()}
 
-    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own)
+    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own and modelled)
 
 
 def _operations():
@@ -54,14 +65,14 @@ def _count(settings, column, name, ranks, extra):
 
     def sent(times):
         before = _operations()
-        number = ("--least", str(times), "--most", str(times))
+        number = ("--least", str(times), "--most", str(times), *virtual.effort(settings, real=(), virtual=("--warm-up", "5")))
         command = jobs.mpirun(
             settings, column, "collective", *number, *_arguments(name, COUNTED_SIZE), ranks=ranks, extra=extra
         )
         jobs.run_json(command, settings.timeout)
         return [after - then for after, then in zip(_operations(), before)]
 
-    few = 200 if settings.quick else 1000
+    few = 10 if settings.virtual else 200 if settings.quick else 1000
     operations = few * ranks if name in ROOTED else few
     return max((more - less) / operations for less, more in zip(sent(few), sent(2 * few)))
 

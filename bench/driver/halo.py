@@ -4,6 +4,7 @@
 import by_size
 import columns
 import report
+import virtual
 from rounds import program_task, take_turns
 
 # The sweeps of SP, class A on four ranks, send 76880 and 169136 bytes.
@@ -16,7 +17,8 @@ QUICK_WORK = "0,50,100,200,400"
 def _task(settings, column):
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES]
     arguments += ["--work", QUICK_WORK if settings.quick else WORK]
-    arguments += settings.arguments
+    arguments += virtual.effort(settings, real=[], virtual=["--most", "60"], exact=["--ms", "1", "--least", "3", "--most", "5"])
+    arguments += virtual.work(settings) + settings.arguments
     return program_task(
         settings,
         column,

@@ -7,6 +7,8 @@ import re
 import subprocess
 import tempfile
 
+import virtual
+
 
 class Failed(Exception):
     """The failure of a program: the reason, and its output."""
@@ -80,7 +82,9 @@ def run(command, timeout, each_line=None):
 
 def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     """Returns the command that runs a benchmark program, or any program that is given by its whole path. `ranks`: the
-    number of ranks, if it isn't the part's."""
+    number of ranks, if it isn't the part's. Raises Failed if the column can't run."""
+    if settings.virtual and column.local:
+        raise Failed(virtual.NOT_MODELLED)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
     if not settings.hostfile:
         extra = (*column.softhca_options, *extra)

@@ -8,6 +8,7 @@ import columns
 import jobs
 import place
 import report
+import virtual
 from rounds import Task, take_turns
 
 LATENCY_TARGET = 1.5
@@ -33,15 +34,20 @@ def _perftest(settings, program, *arguments):
 
 
 def _perftest_task(settings):
-    few = settings.quick
+    latency_n, bandwidth_n = virtual.effort(
+        settings,
+        real=["5000", "1000"] if settings.quick else ["20000", "5000"],
+        virtual=["2000", "500"],
+        exact=["200", "200"],
+    )
 
     def run(show):
         place.need_softhca(settings, "perftest between its nodes")
         show("ib_send_lat")
-        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", "5000" if few else "20000")
+        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", latency_n)
         show("ib_send_bw")
         bandwidth = _perftest(
-            settings, "ib_send_bw", "-s", str(1 << 20), "-n", "1000" if few else "5000", "--report_gbits"
+            settings, "ib_send_bw", "-s", str(1 << 20), "-n", bandwidth_n, "--report_gbits"
         )
         return {
             "latency": {"half_us": float(latency[4]), "printed": latency},
@@ -56,9 +62,18 @@ def _mpi_task(settings, column, one_node=False):
     pairs = -(-DEPTH_PAIRS // settings.rounds)
     few = settings.quick
     programs = {
-        "latency": ("--ms", "50" if few else "150"),
-        "bandwidth": ("--ms", "150" if few else "400"),
-        "depth": ("--pairs", str(pairs), "--repeats", "300" if few else "1000"),
+        "latency": virtual.effort(
+            settings, real=["--ms", "50" if few else "150"], virtual=["--most", "1000"], exact=["--most", "50"]
+        ),
+        "bandwidth": virtual.effort(
+            settings, real=["--ms", "150" if few else "400"], virtual=["--most", "10"], exact=["--least", "2", "--most", "2"]
+        ),
+        "depth": virtual.effort(
+            settings,
+            real=["--pairs", str(pairs), "--repeats", "300" if few else "1000"],
+            virtual=["--pairs", str(pairs), "--repeats", "100"],
+            exact=["--pairs", "1", "--repeats", "20"],
+        ),
     }
     if one_node:
         del programs["depth"]

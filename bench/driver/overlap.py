@@ -4,6 +4,7 @@
 import by_size
 import columns
 import report
+import virtual
 from rounds import program_task, take_turns
 
 SIDES = {"send": "Send side", "recv": "Receive side"}
@@ -28,8 +29,13 @@ SMALL = 8 << 10
 
 def _task(settings, column):
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES]
-    arguments += ["--step-ms", "6" if settings.quick else "12"]
-    arguments += ["--overhead-ms", "48" if settings.quick else "96"]
+    arguments += virtual.effort(
+        settings,
+        real=["--step-ms", "6", "--overhead-ms", "48"] if settings.quick else ["--step-ms", "12", "--overhead-ms", "96"],
+        virtual=["--step-ms", "2", "--overhead-ms", "16", "--most", "100"],
+        exact=["--step-ms", "1", "--overhead-ms", "1", "--least", "3", "--most", "5"],
+    )
+    arguments += virtual.work(settings)
     if settings.variants:
         arguments += ["--side", ",".join([*SIDES, *VARIANTS])]
     if settings.samples:

@@ -4,6 +4,7 @@
 import by_size
 import columns
 import report
+import virtual
 from rounds import program_task, take_turns
 
 # The most that the time of tupleq may be, as a multiple of the fastest other column's.
@@ -16,7 +17,13 @@ IN_TIME_FROM = 16 << 10
 
 
 def _task(settings, column):
-    arguments = ["--ms", "15" if settings.quick else "40", *settings.arguments]
+    arguments = virtual.effort(
+        settings,
+        real=["--ms", "15" if settings.quick else "40"],
+        virtual=["--ms", "4", "--block-us", "200"],
+        exact=["--ms", "1", "--block-us", "40"],
+    )
+    arguments += virtual.work(settings) + settings.arguments
     return program_task(
         settings,
         column,

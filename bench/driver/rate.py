@@ -4,6 +4,7 @@
 import by_size
 import columns
 import report
+import virtual
 from rounds import program_task, take_turns
 
 SIZES = "1-1K"
@@ -17,7 +18,12 @@ TARGETS = {"ob1-openib": 1.5, "ucx-rc_v": 1.0}
 def _task(settings, column):
     # During the warm-up, connections and tuples are set up, and processes that only start the job end.
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES, "--tags", ",".join(map(str, TAGS))]
-    arguments += ["--ms", "30" if settings.quick else "60", "--warm-up", "1000"]
+    arguments += virtual.effort(
+        settings,
+        real=["--ms", "30" if settings.quick else "60", "--warm-up", "1000"],
+        virtual=["--ms", "2", "--warm-up", "50", "--most", "100"],
+        exact=["--ms", "1", "--warm-up", "20", "--most", "10"],
+    )
     arguments += (["--samples"] if settings.samples else []) + settings.arguments
     return program_task(
         settings,

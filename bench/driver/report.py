@@ -10,6 +10,7 @@ import statistics
 import subprocess
 
 import columns
+import virtual
 
 
 def median(values):
@@ -119,6 +120,8 @@ def print_head(settings):
     here = machine()
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
+    if settings.virtual:
+        print(virtual.describe(settings))
     if not settings.hostfile:
         print(f"softhca run {settings.softhca_options}")
     print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")

@@ -64,9 +64,9 @@ class Task:
 
 def program_task(settings, column, program, arguments, text):
     """Returns a task that runs a program. Its results are what the program prints; text(result) is shown."""
-    command = jobs.mpirun(settings, column, program, *arguments)
 
     def run(show):
+        command = jobs.mpirun(settings, column, program, *arguments)
         return jobs.run_json(command, settings.timeout, lambda result: show(text(result)))
 
     return Task(column.name, run, column.own)

@@ -35,14 +35,10 @@ def _npb_result(text):
 
 
 def _task(settings, column):
-    if settings.npb:
-        command = jobs.mpirun(settings, column, settings.npb)
-    else:
-        command = jobs.mpirun(settings, column, "sp/sp", "--class", settings.problem)
-
     def run(_show):
         if settings.npb:
-            return _npb_result(jobs.run(command, settings.timeout))
+            return _npb_result(jobs.run(jobs.mpirun(settings, column, settings.npb), settings.timeout))
+        command = jobs.mpirun(settings, column, "sp/sp", "--class", settings.problem)
         return jobs.run_json(command, settings.timeout)[0]
 
     return Task(column.name, run, column.own)

@@ -5,6 +5,7 @@
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -24,7 +25,16 @@ static inline uint64_t clock_ns(void)
  */
 void work(uint64_t iterations);
 
-/* Measures the time of one iteration of work() on this CPU. Returns ns. */
-double work_calibrate(void);
+/*
+ * Measures the time of one iteration of work() on this CPU. Returns ns. With `by_sleep`, work()
+ * sleeps from now on, 1 ns per iteration: virtual time may count no CPU time.
+ */
+double work_calibrate(bool by_sleep);
+
+/*
+ * Waits by the clock, outside of MPI, and yields the core. So a core that is shared with the
+ * engines of an adapter doesn't make the delay longer.
+ */
+void let_pass(uint64_t ns);
 
 #endif

@@ -20,6 +20,7 @@ struct settings {
 	long work_us[MAX_WORKS];
 	unsigned nworks;
 	uint64_t work_per_us; /* iterations */
+	bool sleep;
 	struct effort effort;
 };
 
@@ -95,7 +96,7 @@ static void begin(void *input)
 {
 	struct settings *settings = input;
 
-	settings->work_per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate()));
+	settings->work_per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate(settings->sleep)));
 }
 
 /* ---------------------------------------------------------------- options */
@@ -133,6 +134,7 @@ int main(int argc, char **argv)
 		.pair = &settings.pair,
 		.sizes = "16K,76880,169136,1M",
 		.effort = &settings.effort,
+		.sleep = &settings.sleep,
 		.begin = begin,
 		.run = run,
 	};

@@ -145,25 +145,35 @@ long effort_agree(const struct effort *effort, double each_us)
 	return pair_agree(pair_repeats(each_us, effort->ms, effort->least, effort->most));
 }
 
-/* ---- samples ---- */
+/* ---- samples; sleep ---- */
+
+enum { KEY_SAMPLES = 'r', KEY_SLEEP = 'z' };
 
 static const struct argp_option samples_options[] = {
-	{"samples", 'r', NULL, 0, "print the time of each repeat too, sorted", 0},
+	{"samples", KEY_SAMPLES, NULL, 0, "print the time of each repeat too, sorted", 0},
 	{0},
 };
 
-static error_t samples_option(int key, char *arg, struct argp_state *state)
+static const struct argp_option sleep_options[] = {
+	{"sleep", KEY_SLEEP, NULL, 0,
+	 "work is a sleep, for virtual time that counts no CPU time (softhca run --clock-cpu 0)",
+	 0},
+	{0},
+};
+
+static error_t flag_option(int key, char *arg, struct argp_state *state)
 {
-	bool *samples = state->input;
+	bool *flag = state->input;
 
 	(void)arg;
-	if (key != 'r')
+	if (key != KEY_SAMPLES && key != KEY_SLEEP)
 		return ARGP_ERR_UNKNOWN;
-	*samples = true;
+	*flag = true;
 	return 0;
 }
 
-static const struct argp samples_argp = {.options = samples_options, .parser = samples_option};
+static const struct argp samples_argp = {.options = samples_options, .parser = flag_option};
+static const struct argp sleep_argp = {.options = sleep_options, .parser = flag_option};
 
 /* ---- a program ---- */
 
@@ -189,13 +199,15 @@ static error_t start(int key, char *arg, struct argp_state *state)
 		state->child_inputs[n++] = program->effort;
 	if (program->samples)
 		state->child_inputs[n++] = program->samples;
+	if (program->sleep)
+		state->child_inputs[n++] = program->sleep;
 	return 0;
 }
 
 void options_parse(const struct program *program, int argc, char **argv, void *settings)
 {
 	const struct argp own = {.options = program->options, .parser = program->parser};
-	struct argp_child children[5] = {{.argp = &own}};
+	struct argp_child children[6] = {{.argp = &own}};
 	const struct argp argp = {.parser = start, .doc = program->doc, .children = children};
 	struct parse parse = {program, settings};
 	unsigned n = 1;
@@ -208,6 +220,8 @@ void options_parse(const struct program *program, int argc, char **argv, void *s
 		children[n++].argp = &effort_argp;
 	if (program->samples)
 		children[n++].argp = &samples_argp;
+	if (program->sleep)
+		children[n++].argp = &sleep_argp;
 	argp_parse(&argp, argc, argv, 0, NULL, &parse);
 }
 

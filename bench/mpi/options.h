@@ -32,6 +32,7 @@ struct program {
 	struct effort *effort; /* the defaults and the result of --ms, --least, --most, --warm-up;
 				  NULL: there are no such options */
 	bool *samples;         /* set by --samples; NULL: there is no such option */
+	bool *sleep;           /* set by --sleep; NULL: there is no such option */
 
 	/* Prepares the measurements, if it isn't NULL. */
 	void (*begin)(void *settings);

@@ -4,7 +4,6 @@
  * (post, work, wait). Rank 0 is measured, as the sender, as the receiver, or as both. Its peer
  * posts in time, or late, when rank 0 already works. Prints one JSON object per size and side.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +39,7 @@ struct settings {
 	double work_ns; /* time of an iteration of work */
 	struct effort effort;
 	long overhead_ms; /* time for the pairs that give the overhead */
-	bool samples;
+	bool samples, sleep;
 };
 
 /* A number of work iterations, and the loop's time with it. */
@@ -87,16 +86,6 @@ static void send_other(const struct pair *pair, size_t bytes, uint64_t amount)
 		  &request);
 	pair_tell(pair);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
-}
-
-/* Waits by the clock, outside of MPI, and yields the core. So a core that is shared with the
- * engines of an adapter doesn't make the delay longer. */
-static void let_pass(uint64_t ns)
-{
-	uint64_t until = clock_ns() + ns;
-
-	while (clock_ns() < until)
-		sched_yield();
 }
 
 /* Receives a message whose receive is posted after the message has come. Without a delay the
@@ -354,7 +343,7 @@ static void begin(void *input)
 {
 	struct settings *settings = input;
 
-	settings->work_ns = work_calibrate();
+	settings->work_ns = work_calibrate(settings->sleep);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -443,6 +432,7 @@ int main(int argc, char **argv)
 		.sizes = "1-4M",
 		.effort = &settings.effort,
 		.samples = &settings.samples,
+		.sleep = &settings.sleep,
 		.begin = begin,
 		.run = run,
 	};

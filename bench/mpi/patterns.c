@@ -24,6 +24,7 @@ struct settings {
 	const char *only; /* names, with commas, or NULL for all */
 	long ms, block_us, warm_up, settle;
 	char *send, *recv;
+	bool sleep;
 };
 
 static bool is_chosen(const struct settings *settings, const char *name)
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
 		.parser = parse_option,
 		.pair = &settings.pair,
 		.sizes = "256,1K,6000,8K,12K,16K,256K",
+		.sleep = &settings.sleep,
 	};
 
 	start(&settings, &argc, &argv);
@@ -234,7 +236,7 @@ int main(int argc, char **argv)
 		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS,
 		    settings.world.ranks);
 	allocate(&settings);
-	settings.world.work_ns = work_calibrate();
+	settings.world.work_ns = work_calibrate(settings.sleep);
 	for (size_t k = 0; k < npatterns; k++)
 		for (unsigned i = 0;
 		     is_chosen(&settings, patterns[k].name) && i < settings.pair.nsizes; i++)

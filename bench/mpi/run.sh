@@ -10,13 +10,21 @@ BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
 part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier or picture}
 
-# The driver checks the options, but it runs within the fabric, which these two change.
+# The driver checks the options, but it runs within the fabric, which these change.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
-for word in "$@"; do
-	case $word in
+virtual="" cpu=1 ranks=4
+words=("$@")
+for i in "${!words[@]}"; do
+	next=${words[i + 1]-}
+	case ${words[i]} in
 	--link) link=("${link_model[@]}") ;;
 	--no-link) link=(--link off) ;;
+	--virtual) virtual=1 ;;
+	--cpu) cpu=$next ;;
+	--cpu=*) cpu=${words[i]#*=} ;;
+	--ranks) ranks=$next ;;
+	--ranks=*) ranks=${words[i]#*=} ;;
 	--) break ;;
 	esac
 done
@@ -115,6 +123,17 @@ barrier)
 	;;
 *) die "there is no part called $part" ;;
 esac
+
+# In virtual time each rank and each adapter has a CPU of its own, so nothing is bound, and no option is for engines. perftest and UCX
+# read the CPU's counter. SP has eight ranks a node, as in the paper.
+if [ -n "$virtual" ]; then
+	nodes=${run_options[1]}
+	[ "$part" != sp ] || [[ ! $ranks =~ ^[0-9]{1,3}$ ]] || nodes=$((ranks > 16 ? (ranks + 7) / 8 : 2))
+	[[ $cpu =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--cpu wants a factor from 0 to 1000, not \"$cpu\""
+	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${link_model[@]}")
+	mpirun_options=(--oversubscribe --bind-to none)
+	all_cores=
+fi
 
 # shellcheck disable=SC2206 # a list of options; the last one of a name counts
 run_options+=("${link[@]}" ${SOFTHCA_RUN_OPTIONS-})
