@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|all] [OPTION...] builds
+# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|paper|all] [OPTION...] builds
 # the programs, then runs that part. Without a name the main job runs: overlap and latency. Options go to the parts: README.md
 # and bench/run.sh PART --help explain them.
 # If root runs this, apt-get installs missing Debian packages. Otherwise missing packages are named, and nothing runs.
@@ -36,7 +36,7 @@ for_all() {
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | verbs | picture)
+overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | verbs | picture | paper)
 	parts=("$1")
 	shift
 	;;
@@ -51,7 +51,7 @@ all)
 	exit 0
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture paper all" ;;
 esac
 
 case " $* " in
@@ -67,7 +67,9 @@ esac
 case ${1-} in
 -h | --help)
 	program=$top/build/bench/verbs/verbs_bench
-	if [ "${parts[*]}" != verbs ]; then
+	if [ "${parts[*]}" = paper ]; then
+		! command -v python3 >/dev/null || BENCH_TOP=$top BENCH_PROGRAMS='' exec python3 "$top/bench/paper" --help
+	elif [ "${parts[*]}" != verbs ]; then
 		! command -v python3 >/dev/null || exec python3 "$top/bench/driver" "${parts[0]}" --help
 	elif [ -x "$program" ]; then
 		exec "$program" --help
@@ -98,6 +100,15 @@ run_part() {
 			return 1
 		fi
 		exec "$top/bench/verbs/run.sh" "$@"
+		;;
+	paper)
+		shift
+		if [ -n "$cluster" ]; then
+			echo "paper runs in softhca's virtual time, which a hostfile's hosts don't have" >&2
+			return 1
+		fi
+		export BENCH_TOP=$top BENCH_PROGRAMS=${BENCH_PROGRAMS-$TUPLEQ_BUILD/bench/mpi} PYTHONDONTWRITEBYTECODE=1
+		exec python3 "$top/bench/paper" "$@"
 		;;
 	*) exec "$top/bench/mpi/run.sh" "$@" ;;
 	esac

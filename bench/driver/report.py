@@ -115,10 +115,15 @@ def versions(settings):
     }
 
 
-def print_head(settings):
-    """Prints the machine and the command lines, which a reader should know before the figures."""
+def print_machine():
+    """Prints what machine this is, and how busy."""
     here = machine()
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
+
+
+def print_head(settings):
+    """Prints the machine and the command lines, which a reader should know before the figures."""
+    print_machine()
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
     if settings.virtual:
         print(virtual.describe(settings))

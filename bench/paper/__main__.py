@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The papers' figures, in virtual time, beside the papers' own numbers. bench/run.sh paper starts this."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "driver"))
+
+# pylint: disable=wrong-import-position
+import barrier_figure
+import bypass_figure
+import depth_figure
+import overlap_figure
+import report
+import sp_figure
+import virtual
+
+FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure)}
+
+
+def parse():
+    """Returns the settings."""
+    names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
+    parser = argparse.ArgumentParser(prog="bench/run.sh paper", description=f"Figures: {names}. Without a name: all.")
+    parser.add_argument("figures", nargs="*", metavar="FIGURE", help="of " + ", ".join(FIGURES))
+    parser.add_argument("--quick", action="store_true", help="a few points of each figure, to see that it can be made")
+    parser.add_argument("--columns", metavar="A,B", help="only these columns")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (3, quick: 1)")
+    parser.add_argument("--cpu", type=float, default=1, metavar="FACTOR", help="factor of the programs' CPU time (1); 0: none, and work is a sleep")
+    parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64")
+    parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
+    settings = parser.parse_args()
+    unknown = [name for name in settings.figures if name not in FIGURES]
+    if unknown:
+        parser.error(f"there is no figure {unknown[0]}; there are: {', '.join(FIGURES)}")
+    if not 0 <= settings.cpu <= 1000:
+        parser.error("--cpu wants a factor from 0 to 1000")
+    known = {f"{case[0]}{case[1]}" for case in sp_figure.CASES}
+    if settings.cases and not set(settings.cases.split(",")) <= known:
+        parser.error(f"--cases wants some of {', '.join(sorted(known))}")
+    settings.rounds = settings.rounds or (1 if settings.quick else 3)
+    if settings.rounds < 1:
+        parser.error("--rounds wants a positive number")
+    settings.top = os.environ["BENCH_TOP"]
+    settings.programs = os.environ["BENCH_PROGRAMS"]
+    settings.results = os.environ.get("BENCH_RESULTS") or os.path.join(settings.top, "bench", "results")
+    settings.hostfile, settings.virtual = None, True
+    return settings
+
+
+def main():
+    """Makes the figures. Returns the exit status: 1 if a column of this project did not run."""
+    settings = parse()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    os.environ.update(
+        OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
+    )
+    failed = False
+    for name in settings.figures or FIGURES:
+        settings.part = name
+        print(f"\n== {FIGURES[name].TITLE}\n")
+        report.print_machine()
+        print(virtual.describe(settings))
+        print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
+        begun = time.monotonic()
+        tasks = FIGURES[name].main(settings)
+        report.print_skipped(tasks)
+        print(f"This took {time.monotonic() - begun:.0f} s of real time.")
+        failed |= any(task.own and task.skipped for task in tasks)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RDMA barrier: its time from 2 to 64 processes, with one and two per node, and the adapters' operations; small collectives as well."""
+
+import cluster
+import columns
+import figure
+import jobs
+import report
+
+NAME = "barrier"
+TITLE = "RDMA barrier: time by number of processes"
+RANKS = (2, 4, 8, 16, 32, 64)
+QUICK_RANKS = (2, 4, 8)
+# The paper's best: 66 % less than a barrier of sends and receives, on 64 processes of 32 nodes.
+PAPER = {(64, 2): "66 % less than send/receive"}
+OTHERS = ("bcast", "allreduce", "reduce")
+SIZES = "8,64,1K"
+
+
+def _effort(n):
+    return ["--least", str(n), "--most", str(n), "--warm-up", "10"]
+
+
+def _shapes(settings):
+    for ranks in QUICK_RANKS if settings.quick else RANKS:
+        for per_node in (1, 2):
+            if ranks > per_node:
+                yield ranks, per_node
+
+
+def _operations(settings, column, shape):
+    """Returns the operations per barrier of the node that has most, from a run of n barriers and one of 2 n."""
+    ranks, per_node = shape
+    few, many = cluster.count(
+        settings, cluster.Cluster(ranks // per_node, ranks), column, "collective", [_effort(10), _effort(20)]
+    )
+    return max((more - less) / 10 for less, more in zip(few, many))
+
+
+def _run(settings, column, show):
+    results = []
+    for shape in _shapes(settings):
+        ranks, per_node = shape
+        place = cluster.Cluster(ranks // per_node, ranks)
+        show(place.text())
+        try:
+            barrier = cluster.run(settings, place, column, "collective", *_effort(20))[0]
+        except jobs.Failed as failure:
+            raise jobs.Failed(f"{place.text()}: {failure}", failure.said) from failure
+        results.append({"ranks": ranks, "per_node": per_node, "name": "barrier", "bytes": 0, "us": barrier["us"],
+                        "operations": _operations(settings, column, shape)})
+        for name in OTHERS if not settings.quick else ():
+            for one in cluster.run(settings, place, column, "collective", *_effort(5), f"--{name}", SIZES):
+                results.append({"ranks": ranks, "per_node": per_node, "name": name, "bytes": one["bytes"], "us": one["us"]})
+    return results
+
+
+def _label(shape):
+    return f"{shape[0]} processes, {shape[1]} a node"
+
+
+def _values(tasks, field, name="barrier", size=0):
+    return figure.by_place(
+        tasks,
+        lambda results: (((one["ranks"], one["per_node"]), one[field]) for one in results if (one["name"], one["bytes"]) == (name, size)),
+    )
+
+
+def _print_gain(tasks, times):
+    """Prints how much less time a barrier takes than that of the same library with messages."""
+    rows = []
+    for shape, by_column in times.items():
+        own, base = by_column.get("tupleq"), by_column.get("tupleq-tuned")
+        if own and base:
+            rows.append([_label(shape), f"{100 * (1 - report.median(report.ratios(own, base))):.0f}", PAPER.get(shape, "")])
+    report.table("tupleq, percent less than tupleq-tuned (messages)", ["", "less", "paper"], rows)
+
+
+def main(settings):
+    """Measures, prints and draws the figure. Returns the tasks."""
+    chosen = columns.choose(settings.columns, ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v"])
+    tasks = figure.measure(settings, chosen, lambda column, show: _run(settings, column, show))
+    times = _values(tasks, "us")
+    figure.print_table("Barrier: time (us)", tasks, times, _label)
+    _print_gain(tasks, times)
+    figure.print_table("Barrier: operations of the node that has most", tasks, _values(tasks, "operations"), _label)
+    for name in OTHERS:
+        for size in (8, 64, 1024):
+            values = _values(tasks, "us", name, size)
+            if values:
+                figure.print_table(f"{name}, {report.size_text(size)}: time (us)", tasks, values, _label)
+    stem = report.write_json(settings, "paper-barrier", tasks)
+    panels = []
+    for per_node in (1, 2):
+        values = {ranks: by for (ranks, per), by in times.items() if per == per_node}
+        panels.append((f"{per_node} a node", figure.ran(tasks), values, []))
+    figure.plot(stem, panels, "set logscale x 2; set xlabel 'processes'; set ylabel 'barrier (us)'; set yrange [0:*]; set key top left")
+    return tasks

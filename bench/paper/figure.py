@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the figures share: running columns in turn, and writing table, plot and JSON under one name."""
+
+import report
+from rounds import Task, take_turns
+
+
+def measure(settings, columns, function):
+    """Runs function(column, show) once per round for each column. Returns the tasks."""
+    tasks = [Task(column.name, lambda show, column=column: function(column, show), column.own) for column in columns]
+    take_turns(tasks, settings.rounds)
+    return tasks
+
+
+def by_place(tasks, pick):
+    """Returns {place: {column: [value per round]}}; `pick` returns pairs of place and value from the results of a round."""
+    found = {}
+    for task in tasks:
+        for results in task.results:
+            for place, value in pick(results):
+                found.setdefault(place, {}).setdefault(task.name, []).append(value)
+    return dict(sorted(found.items()))
+
+
+def print_table(title, tasks, values, label=str, paper=None):
+    """Prints a line per place and a column per task; `paper`: {place: text} of the paper's number, a last column."""
+    names = [task.name for task in tasks if task.results]
+    rows = []
+    for place, by_column in values.items():
+        row = [label(place), *(report.cell(by_column.get(name)) for name in names)]
+        rows.append([*row, (paper or {}).get(place, "")] if paper else row)
+    report.table(title, ["", *names, *(["paper"] if paper else [])], rows)
+
+
+def plot(stem, panels, axes, size=(750, 600)):
+    """Draws graphs side by side. A panel is a title, the names of the columns, {place: {column: [value]}}, and lines of gnuplot
+    that follow as further curves: pairs of title and formula."""
+    panels = [panel for panel in panels if panel[2]]
+    if not panels:
+        return
+    script = [
+        f"set terminal pngcairo size {size[0] * len(panels)},{size[1]} font 'sans,11'",
+        f"set output '{stem}.png'",
+        f"set multiplot layout 1,{len(panels)}",
+        f"{axes}; set grid",
+    ]
+    for title, names, values, curves in panels:
+        script.append(f"set title '{title}'")
+        lines = report.error_lines(names, values)
+        lines[0] += "".join(f", {formula} title '{name}' with lines dashtype 2 lc 'black'" for name, formula in curves)
+        script += lines
+    report.draw(stem, [*script, "unset multiplot"])
+
+
+def ran(tasks):
+    """Returns the names of the columns that have results."""
+    return [task.name for task in tasks if task.results]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""TupleQ, figure 6: NAS SP, its time by protocol, on 64 ranks of 8 nodes; smaller, and on a link of today, too."""
+
+import cluster
+import columns
+import figure
+import report
+
+NAME = "sp"
+TITLE = "TupleQ, figure 6: NAS SP, seconds"
+# Seconds of class B, on 64 ranks of 8 nodes. Of class C the paper says that tupleq takes 27 % less.
+PAPER = {"tupleq": 27.38, "tupleq-copy": 28.74, "rget": 36.78, "rput": 36.69}
+CASES = {
+    ("S", 4, "paper"): cluster.Cluster(2, 4),
+    ("A", 16, "paper"): cluster.Cluster(2, 16),
+    ("A", 64, "paper"): cluster.Cluster(8, 64),
+    ("B", 64, "paper"): cluster.Cluster(8, 64),
+    ("C", 64, "paper"): cluster.Cluster(8, 64),
+    ("B", 64, "today"): cluster.Cluster(8, 64, cluster.TODAY_LINK),
+}
+QUICK = [("S", 4, "paper")]
+
+
+def _cases(settings):
+    """Returns the cases that the settings choose: class and ranks, as B64."""
+    if settings.quick:
+        return QUICK
+    wanted = settings.cases.split(",") if settings.cases else None
+    return [case for case in CASES if case not in QUICK and (not wanted or f"{case[0]}{case[1]}" in wanted)]
+
+
+def _label(case):
+    return f"class {case[0]}, {case[1]} ranks, link of {'the paper' if case[2] == 'paper' else 'today'}"
+
+
+def _run(settings, column, show):
+    results = []
+    for case in _cases(settings):
+        show(_label(case))
+        one = cluster.run(settings, CASES[case], column, "sp/sp", "--class", case[0])[0]
+        results.append({"case": case, **one})
+    return results
+
+
+def main(settings):
+    """Measures, prints and draws the figure. Returns the tasks."""
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
+    seconds = figure.by_place(tasks, lambda results: ((tuple(one["case"]), one["seconds"]) for one in results))
+    share = figure.by_place(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
+    figure.print_table("Time (s)", tasks, seconds, _label)
+    rows = []
+    for case, by_column in seconds.items():
+        base = by_column.get("rget")
+        for name, values in by_column.items():
+            paper = f"{PAPER[name] / PAPER['rget']:.3f}" if case[:2] == ("B", 64) and case[2] == "paper" and name in PAPER else ""
+            rows.append([f"{_label(case)}: {name}", report.cell(report.ratios(values, base)) if base else "-", paper])
+    report.table("Ratio to rget", ["", "here", "paper"], rows)
+    figure.print_table("Share of the time in MPI (%)", tasks, share, _label)
+    stem = report.write_json(settings, "paper-sp", tasks)
+    for case, by_column in seconds.items():
+        _draw(f"{stem}-{case[0]}{case[1]}-{case[2]}", _label(case), by_column)
+    return tasks
+
+
+def _draw(stem, title, by_column):
+    """Draws a bar per column."""
+    tics = ", ".join(f"'{name}' {place}" for place, name in enumerate(by_column))
+    script = [
+        "set terminal pngcairo size 900,500 font 'sans,11'",
+        f"set output '{stem}.png'",
+        f"set title 'SP, {title}' noenhanced; set ylabel 'time (s)'; set yrange [0:*]; set grid y; unset key",
+        f"set xtics ({tics}) noenhanced; set xrange [-0.6:{len(by_column) - 0.4}]",
+        "set boxwidth 0.6; set style fill solid 0.5",
+        "plot '-' using 1:2:3 with boxerrorbars lw 2",
+    ]
+    for place, values in enumerate(by_column.values()):
+        script.append(f"{place} {report.median(values)} {report.spread(values)}")
+    report.draw(stem, [*script, "e"])
