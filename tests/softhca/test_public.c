@@ -92,7 +92,7 @@ static void test_mr(void **state)
 	t_true(mr, "ibv_alloc_null_mr: %s", strerror(errno));
 	t_true(mr->context == dev->ctx && mr->pd == dev->pd, "context, pd of a null MR");
 	t_true(!mr->addr && mr->length == SIZE_MAX, "addr, length of a null MR");
-	/* For local use alone, and none of the kernel's objects. */
+	/* The null MR is for local use, and no object of the kernel's. */
 	t_true(mr->lkey && !mr->rkey && !mr->handle, "keys, handle of a null MR");
 	t_ok(ibv_dereg_mr(mr));
 }
@@ -121,7 +121,8 @@ static void check_cq(struct ibv_cq *cq, struct ibv_comp_channel *ch, void *user)
 	usable(&cq->mutex, &cq->cond);
 }
 
-/* A capacity is a power of two less one, also after a change; the channel counts its CQs. */
+/* Checks that a CQ's capacity is a power of two less one, also after a change, and that the channel
+ * counts its CQs. */
 static void test_cq(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -234,7 +235,7 @@ static void test_qp(void **state)
 	has(qp, dev->pd, cq, cq, srq);
 	t_eq(qp->state, IBV_QPS_RESET);
 	t_ok(ibv_destroy_qp(qp));
-	/* An initiator has no use for the queue that its creator names. */
+	/* An initiator ignores the receive queue that its creator names. */
 	qp = ibv_create_qp_ex(dev->ctx, &ini);
 	t_true(qp, "XRC initiator: %s", strerror(errno));
 	check_qp(qp, IBV_QPT_XRC_SEND, NULL);
@@ -251,8 +252,8 @@ static void test_qp(void **state)
 	t_ok(ibv_close_xrcd(xrcd));
 }
 
-/* ibv_modify_qp() and ibv_query_qp() keep the state up to date when their mask has it; nothing else
- * does. */
+/* Checks that ibv_modify_qp() and ibv_query_qp() update the state if their mask has it, and that
+ * nothing else does. */
 static void test_qp_state(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -288,7 +289,7 @@ static void test_qp_state(void **state)
 	t_buf_free(&b);
 }
 
-/* Opened, a target QP has nothing but its number, and its state is not known. */
+/* Checks that an opened target QP has only its number, and an unknown state. */
 static void test_opened(void **state)
 {
 	struct ibv_xrcd *xrcd = x_open(dev, -1, O_CREAT);
@@ -320,7 +321,7 @@ static void test_opened(void **state)
 	t_eq(qp->state, IBV_QPS_UNKNOWN);
 	t_ok(ibv_query_qp(qp, &a, IBV_QP_STATE, &init));
 	t_eq(qp->state, IBV_QPS_INIT);
-	/* What one handle does, the other's struct doesn't show. */
+	/* A change by one handle doesn't show in the other's struct. */
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR};
 	t_ok(ibv_modify_qp(qp, &a, IBV_QP_STATE));
 	t_eq(qp->state, IBV_QPS_ERR);
@@ -342,7 +343,7 @@ static void get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq *cq)
 	t_true(got == cq && context == cq->cq_context, "of another CQ");
 }
 
-/* The counter says how many events were acknowledged: it stays when an event is taken. */
+/* Checks the counter of acknowledged events: it stays when an event is taken. */
 static void test_comp_events(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -375,7 +376,7 @@ static void test_comp_events(void **state)
 	t_ok(ibv_destroy_comp_channel(ch));
 }
 
-/* The next event, not acknowledged, past those of other types. */
+/* Returns the next event of a type, unacknowledged; acknowledges those of other types before it. */
 static struct ibv_async_event event_of(enum ibv_event_type type)
 {
 	struct ibv_async_event ev;
@@ -399,7 +400,7 @@ static void test_srq_events(void **state)
 	(void)state;
 	t_true(srq, "ibv_create_srq: %s", strerror(errno));
 	for (unsigned i = 0; i < 3; i++) {
-		/* None is posted: the limit is reached at once. */
+		/* No receive is posted: the limit is reached at once. */
 		t_ok(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
 		ev = event_of(IBV_EVENT_SRQ_LIMIT_REACHED);
 		t_true(ev.element.srq == srq, "of another SRQ");
@@ -459,7 +460,8 @@ static void test_cq_error(void **state)
 	t_ok(ibv_destroy_cq(cq));
 }
 
-/* A destroyer waits for the acknowledgement, however many events there were before. */
+/* A thread that destroys an object waits for the acknowledgement, however many events there were
+ * before. */
 struct destroying {
 	struct ibv_srq *srq;
 	bool done;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
+ * test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, dropped datagrams, and
  * multicast.
  */
 #include <arpa/inet.h>
@@ -51,7 +51,7 @@ static struct ibv_send_wr ud_wr(struct way *w, uint64_t id, struct ibv_sge *sge)
 	return wr;
 }
 
-/* Sends a good message and expects it in that receive: what was sent before it and not received is
+/* Sends a good message and expects it in that receive: earlier messages that were not received are
  * lost. */
 static void marker(struct way *w, uint64_t recv_id)
 {
@@ -93,7 +93,7 @@ static void test_data(void **state)
 			t_eq(wc.qp_num, p->b->qp->qp_num);
 			t_eq(wc.src_qp, p->a->qp->qp_num);
 			t_eq(wc.slid, dev->port.lid);
-			/* On RoCE the kind of packet: v2 with an IPv6 header. */
+			/* RoCE reports the kind of packet: v2 with an IPv6 header. */
 			t_eq(wc.sl, dev->roce ? 1 : 0);
 			t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh);
 			t_eq(!!(wc.wc_flags & IBV_WC_WITH_IMM), i & 1);
@@ -114,7 +114,7 @@ static void test_data(void **state)
 	}
 }
 
-/* The 40 bytes and the payload run over several SGEs. */
+/* Checks that the 40 bytes and the payload run over several SGEs. */
 static void test_sges(void **state)
 {
 	struct way w = way(true);
@@ -180,7 +180,7 @@ static void test_self(void **state)
 	t_buf_free(&b);
 }
 
-/* Answers by an AH made of the completion. */
+/* Checks an answer by an AH made from the completion. */
 static void test_reply(void **state)
 {
 	(void)state;
@@ -286,7 +286,7 @@ static void test_dropped(void **state)
 	way_free(&w);
 }
 
-/* IBA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
+/* Checks that a Q_Key with the high bit set stands for the QP's own (IBA 10.2.5). */
 static void test_qkey_high_bit(void **state)
 {
 	struct way w = way(dev->roce);
@@ -309,7 +309,8 @@ static void test_qkey_high_bit(void **state)
 	way_free(&w);
 }
 
-/* Longer than the MTU: refused at once, or LOC_LEN_ERR. Longer than the receive: not received. */
+/* Checks a datagram longer than the MTU: refused at once, or LOC_LEN_ERR. One longer than its
+ * receive is not received. */
 static void test_too_long(void **state)
 {
 	struct way w = way(dev->roce);
@@ -377,7 +378,7 @@ static void test_ah(void **state)
 
 #define MLID 0xc012
 
-/* A QP of the group, with two receives. */
+/* Makes a QP of the group, with two receives. */
 static struct t_qp *member(struct way *w, const union ibv_gid *group)
 {
 	struct t_qp *q = t_qp(dev, &ud);
@@ -429,7 +430,7 @@ static void test_multicast(void **state)
 		q[i] = member(&w, &group);
 	t_recv(w.p.b, 12, &w.to, 1);
 	t_fill(w.p.ba.addr, 50, 8);
-	wr.wr.ud.remote_qpn = q[0]->qp->qp_num; /* no group is sent to so */
+	wr.wr.ud.remote_qpn = q[0]->qp->qp_num; /* a group isn't addressed this way */
 	t_post(w.p.a, &wr);
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
 	t_none(q[0]->rcq, 2);
@@ -459,8 +460,7 @@ static void test_multicast(void **state)
 	way_free(&w);
 }
 
-/* Checks a receive in memory that is paged on demand and isn't there any more: an error, no
- * SIGSEGV. */
+/* Checks a receive in memory that is paged on demand and gone: an error, no SIGSEGV. */
 static void test_absent(void **state)
 {
 	struct t_buf in = t_buf_in(dev->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

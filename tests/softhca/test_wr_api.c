@@ -32,7 +32,7 @@ static void set_sge(struct t_qp *q, struct t_buf *b, size_t off, size_t n)
 	ibv_wr_set_sge(q->qpx, b->mr->lkey, (uintptr_t)b->addr + off, (uint32_t)n);
 }
 
-/* Each opcode, in one batch. */
+/* Checks each opcode, in one batch. */
 static void test_rc(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 1 << 20);
@@ -94,7 +94,7 @@ static void test_rc(void **state)
 	t_pair_free(&p);
 }
 
-/* Lists of SGEs, inline data in one and in several pieces. */
+/* Checks lists of SGEs, and inline data in one and in several pieces. */
 static void test_data(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 8192);
@@ -151,7 +151,7 @@ static void test_data(void **state)
 	t_pair_free(&p);
 }
 
-/* Nothing is posted before complete, nothing after abort. */
+/* Checks that nothing is posted before complete, and nothing after abort. */
 static void test_abort(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 4096);
@@ -211,7 +211,7 @@ static void test_overflow(void **state)
 	ibv_wr_set_sge_list(x, p.a->cap.max_send_sge + 1, sge);
 	t_rc(ibv_wr_complete(x), ENOMEM);
 	t_none(p.a->scq, 2);
-	/* The next batch is not affected. */
+	/* The next batch works as before. */
 	ibv_wr_start(x);
 	begin(p.a, 9, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_write(x, p.bb.mr->rkey, (uintptr_t)p.bb.addr);

@@ -2,7 +2,7 @@
 /*
  * test_xproc.c - RC and UC between two processes, on one node and on two: every opcode and sizes
  * around every limit of the implementation and of the packet. Nothing here depends on how data
- * crosses processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
+ * cross processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
  */
 #include <sched.h>
 #include <sys/mman.h>
@@ -52,7 +52,7 @@ static void side_close(struct side *s)
 	t_close(s->d);
 }
 
-/* Messages both ways at a time, each checked, in order. */
+/* Sends messages both ways at the same time, each checked, in order. */
 static void sends(unsigned me, void *arg)
 {
 	struct side s = side_open(me, IBV_QPT_RC);
@@ -173,7 +173,7 @@ static void reads(unsigned me, void *arg)
 	side_close(&s);
 }
 
-/* Atomics on the peer's word: each returns what the one before left. */
+/* Sends atomics to the peer's word: each returns the value that the one before left. */
 static void atomics(unsigned me, void *arg)
 {
 	enum { N = 200 };
@@ -221,7 +221,7 @@ static void last_byte(unsigned me, void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < 4 * ROUNDS; i++) {
 		size_t len = bytes[i / ROUNDS], wrong = 0;
-		/* Elsewhere each time: what is in no cache is there last. */
+		/* Another place each time: data that no cache holds arrive last. */
 		size_t at = i * 8220ul % (REGION - len);
 		char fill = (char)(i % 127 + 1);
 		struct ibv_sge out = t_sge(&s.out, 0, len);
@@ -257,7 +257,8 @@ static void test_last_byte(void **state)
 	procs_run(2, nodes, last_byte, NULL);
 }
 
-/* Children 1 and 2 add to one word of child 0 at the same time: none is lost. */
+/* Checks that additions of children 1 and 2 to one word of child 0 at the same time are all
+ * counted. */
 static void shared_word(unsigned me, void *arg)
 {
 	enum { N = 2000 };
@@ -290,7 +291,7 @@ static void shared_word(unsigned me, void *arg)
 	}
 	procs_put(K_STEP, sum);
 	procs_barrier();
-	if (me == 0) { /* every value from 0 on was the old value of some request */
+	if (me == 0) { /* each value was the old value of one request */
 		uint64_t all = procs_get(1, K_STEP) + procs_get(2, K_STEP);
 
 		t_eq(*(uint64_t *)b.addr, 2 * N);
@@ -304,7 +305,7 @@ static void shared_word(unsigned me, void *arg)
 	t_close(d);
 }
 
-/* Two processes register the same memory; each has a requester of its own. */
+/* The memory that two processes register; each has a requester of its own. */
 static uint64_t *shared_page;
 
 static void alias(unsigned me, void *arg)
@@ -359,7 +360,8 @@ static void test_shared_word(void **state)
 	procs_run(3, nodes, shared_word, NULL);
 }
 
-/* A list of many requests, scattered and gathered over odd pieces; only the last is signalled. */
+/* Posts a list of many requests, scattered and gathered over odd pieces; only the last is
+ * signalled. */
 static void lists(unsigned me, void *arg)
 {
 	enum { N = 12 };
@@ -396,7 +398,8 @@ static void lists(unsigned me, void *arg)
 	side_close(&s);
 }
 
-/* 1000 numbered messages of mixed sizes through 16 slots: none lost, doubled or out of order. */
+/* Sends 1000 numbered messages of mixed sizes through 16 slots: none is lost, doubled or out of
+ * order. */
 static void stream(unsigned me, void *arg)
 {
 	enum { N = 1000, SLOT = 20000, DEPTH = 8 };

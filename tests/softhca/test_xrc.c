@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_xrc.c - XRC within one process: which SRQ takes a message, what is checked against it,
- * errors, events and the order of destruction. IBA annex A14 unless another clause is named.
+ * test_xrc.c - XRC within one process: which SRQ takes a message, the checks against that SRQ,
+ * errors, events and the order of destruction. Clauses are of IBA annex A14 unless another one is
+ * named.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -10,8 +11,8 @@
 #include "xrc.h"
 
 /*
- * A request that names an SRQ which isn't there, isn't XRC or is of another domain is answered by a
- * NAK Invalid Request (table 58 with A14); both QPs go to ERR.
+ * Checks that a request to this SRQ number is answered by a NAK Invalid Request (table 58 with
+ * A14), and that both QPs go to ERR: the SRQ isn't there, isn't XRC or belongs to another domain.
  */
 static void expect_refused(struct x_set *x, uint32_t srqn, enum ibv_wc_status want)
 {
@@ -50,7 +51,7 @@ static void test_sizes(void **state)
 	x_set_free(&x);
 }
 
-/* The SRQ decides the CQ and the PD; one QP reaches several. */
+/* Checks that the SRQ decides the CQ and the PD, and that one QP reaches several SRQs. */
 static void test_srq_decides(void **state)
 {
 	struct t_dev *d = *state;
@@ -128,7 +129,8 @@ static void test_foreign_srq(void **state)
 	x_set_free(&x);
 }
 
-/* A basic SRQ made by ibv_create_srq_ex has a number too, but is no target of XRC. */
+/* Checks that a basic SRQ made by ibv_create_srq_ex, which has a number, too, is no target of
+ * XRC. */
 static void test_basic_srq(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
@@ -166,7 +168,7 @@ static void test_too_long(void **state)
 	x_set_free(&x);
 }
 
-/* One RDMA or atomic request to that memory and SRQ; its status. */
+/* Sends one RDMA or atomic request to that memory and SRQ. Returns its status. */
 static enum ibv_wc_status rdma(struct x_set *x, enum ibv_wr_opcode op, struct t_buf *to,
 			       uint32_t srqn)
 {
@@ -180,7 +182,7 @@ static enum ibv_wc_status rdma(struct x_set *x, enum ibv_wr_opcode op, struct t_
 	return wc.status;
 }
 
-/* RDMA over XRC goes by the PD of the SRQ that the request names. */
+/* Checks that the PD of the SRQ that the request names decides about RDMA over XRC. */
 static void test_rdma_pd(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -209,7 +211,7 @@ static void test_rdma_pd(void **state)
 	t_ok(ibv_dealloc_pd(pd));
 }
 
-/* RDMA data arrives, WRITE_WITH_IMM takes a receive of the SRQ. */
+/* Checks that RDMA data arrive, and that WRITE_WITH_IMM takes a receive of the SRQ. */
 static void test_rdma_data(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
@@ -237,7 +239,7 @@ static void test_rdma_data(void **state)
 	x_set_free(&x);
 }
 
-/* The access flags of the target QP hold as on RC. */
+/* Checks that the access flags of the target QP hold as on RC. */
 static void test_target_access(void **state)
 {
 	struct t_params p = t_params(*state);
@@ -247,8 +249,8 @@ static void test_target_access(void **state)
 	p.access = IBV_ACCESS_REMOTE_READ;
 	x = x_set(*state, &p);
 	t_eq(rdma(&x, IBV_WR_RDMA_READ, &to, x.srqn), IBV_WC_SUCCESS);
-	/* 9.7.4.1.6: an operation the QP isn't set up for is an invalid request; ConnectX answers
-	 * either way. */
+	/* An operation that the QP isn't set up for is an invalid request (9.7.4.1.6); ConnectX
+	 * answers either way. */
 	switch (rdma(&x, IBV_WR_RDMA_WRITE, &to, x.srqn)) {
 	case IBV_WC_REM_ACCESS_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
@@ -261,7 +263,7 @@ static void test_target_access(void **state)
 	t_buf_free(&to);
 }
 
-/* An empty SRQ holds up the QP that named it, and no other. */
+/* Checks that an empty SRQ delays the QP that named it, and no other. */
 static void test_rnr(void **state)
 {
 	struct t_params p = t_params(*state);
@@ -310,7 +312,7 @@ static void test_rnr_expiry(void **state)
 	x_send(x.ini, 1, t_sge(&x.b, 0, 8), x.srqn);
 	t_next(x.ini->scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	t_await_state(x.ini, IBV_QPS_ERR);
-	/* The requester gave up; its peer knows nothing of it. */
+	/* The requester gave up, and its peer doesn't know. */
 	t_true(t_state(x.tgt) != IBV_QPS_ERR, "the target went to ERR");
 	x_set_free(&x);
 }
@@ -379,8 +381,8 @@ static void test_domains(void **state)
 	unlink(path);
 }
 
-/* Two opens of one inode are one domain: the SRQ of one is reached through the target of the other.
- */
+/* Checks that two opens of one inode give one domain: the SRQ of one is reached through the target
+ * of the other. */
 static void test_same_domain(void **state)
 {
 	struct x_set x;
@@ -413,7 +415,7 @@ static void test_same_domain(void **state)
 	unlink(path);
 }
 
-/* The ibv_wr_* calls name the SRQ by a setter of their own. */
+/* Checks that the ibv_wr_* calls name the SRQ by a setter of their own. */
 static void test_wr_api(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
@@ -451,7 +453,7 @@ static void test_wr_api(void **state)
 	x_set_free(&x);
 }
 
-/* Destroying an SRQ that has receives posted is allowed, and leaves its CQ usable. */
+/* Checks that an SRQ with posted receives can be destroyed, and leaves its CQ usable. */
 static void test_destroy_srq(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
@@ -471,7 +473,7 @@ static void test_destroy_srq(void **state)
 	x_set_free(&x);
 }
 
-/* An initiator has no receive queue, a target no send queue. */
+/* Checks that an initiator has no receive queue, and a target no send queue. */
 static void test_wrong_posts(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
