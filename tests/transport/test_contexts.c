@@ -11,8 +11,8 @@
 #include "many.h"
 
 /*
- * Contexts are removed while their receives are pending, as communicators may be. Messages that
- * come then get no queue, which would never be recalled.
+ * Removes contexts while their receives are pending, as may happen to communicators. Messages that
+ * come later get no queue, which nobody would recall.
  */
 static void freed_early(void)
 {

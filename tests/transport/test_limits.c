@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits are kept, and nothing waits for ever because of that.
+ * Limits hold, and nothing waits for ever because of them.
  *
  * test_limits [NAME], under "softhca run --nodes 1"
  */

@@ -80,7 +80,7 @@ static void granted_when_full(void)
 	uint32_t taken;
 
 	many_start_apart(2, params, ctx);
-	/* The first sends are timed, and so signalled. Later one in 16 is. */
+	/* The library times the first sends, which are signalled for that. Later one in 16 is. */
 	for (int i = 0; i < 83; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < 2; i++)
@@ -278,8 +278,7 @@ static struct tq_ctx *callers[2];
 static struct many_op answer;
 
 /*
- * The user's complete(), which calls the library. It would find the lock taken if it were called
- * with that.
+ * Stands for the user's complete(), which calls the library: it would hang if the lock were held.
  */
 static void answers(struct many_op *op)
 {
