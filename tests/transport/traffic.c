@@ -12,9 +12,9 @@ struct mix {
 		int32_t tag;
 	} flows[6];
 	uint64_t sizes[6];
-	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered,
-		notup; /* chances, of 256 */
-	bool pieces;   /* the pieces of scattered buffers are named */
+	/* Chances, of 256. */
+	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup;
+	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
 };
 
