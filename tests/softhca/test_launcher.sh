@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# test_launcher.sh - the launcher as a user has it: exit statuses, signals, what it leaves however it ends, and what
-# list, stat, reset and options say. SOFTHCA is the program, LAUNCHER_CLIENT the built launcher_client.c.
-# Only this test's own fabrics are looked at: others may run beside it.
+# test_launcher.sh - the launcher from a user's view: exit statuses, signals, leftovers however the launcher ends, and the output of
+# list, stat, reset and options. SOFTHCA is the program, LAUNCHER_CLIENT the built launcher_client.c. The test looks only at its own
+# fabrics, because others may run beside it.
 
 # Job control, so that background jobs don't ignore SIGINT and SIGQUIT.
 set -m
@@ -17,14 +17,14 @@ root=/dev/shm/softhca-$(id -u)
 export HOME=$tmp XDG_CONFIG_HOME=$tmp/config
 export SOFTHCA_CONFIG=$tmp/softhca.conf
 : > "$SOFTHCA_CONFIG"
-# Who reads it waits until this test ends.
+# A process that reads from this waits until the test ends.
 mkfifo "$tmp/hold"
 exec 9<> "$tmp/hold"
 passed=0
 failed=0
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: one test.
+# check NAME COMMAND...: a test, by the command's exit status.
 check() {
 	local name=$1
 	shift
@@ -37,7 +37,7 @@ check() {
 	fi
 }
 
-# within COMMAND...: becomes true within ten seconds.
+# within COMMAND...: true if the command succeeds within ten seconds.
 within() {
 	local i
 	for ((i = 0; i < 400; i++)); do
@@ -52,7 +52,7 @@ gone() { [ ! -e "$1" ]; }
 ended() { [ ! -e "/proc/$1" ] || state "$1" Z; }
 state() { grep -q "^State:.$2" "/proc/$1/status" 2>/dev/null; }
 says() { grep -q -- "$2" "$1"; }
-# status N COMMAND...: it exits with N; what it prints is in $tmp/out and $tmp/err.
+# status N COMMAND...: true if the command exits with N. Its output is in $tmp/out and $tmp/err.
 status() {
 	local want=$1 got
 	shift
@@ -62,8 +62,8 @@ status() {
 }
 one_sentence() { [ "$(wc -l < "$tmp/err")" = 1 ] && grep -q '\.$' "$tmp/err"; }
 
-# start COMMAND [BEFORE]: softhca run in the background; sets run, dir and cmd (its pid) when the command runs, and has done what is
-# BEFORE it.
+# start COMMAND [BEFORE]: starts "softhca run" in the background. Returns when COMMAND runs, after BEFORE has been done. Sets run, dir
+# and cmd (its pid).
 start() {
 	rm -f "$tmp/started"
 	"$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
