@@ -159,27 +159,37 @@ static void test_delay(void **state)
 	t_pair_free(&p);
 }
 
+/* Sends messages with receives one by one until one fails, at most n. Returns the last completion
+ * of a send, whose wr_id is the number of the message. */
+static struct ibv_wc until_failed(struct t_pair *p, unsigned n)
+{
+	struct ibv_sge in = t_sge(&p->bb, 0, 64);
+	struct ibv_wc wc = {0};
+
+	for (unsigned i = 0; i < n && wc.status == IBV_WC_SUCCESS; i++) {
+		t_recv(p->b, i, &in, 1);
+		t_send(p->a, i, t_sge(&p->ba, 0, 8));
+		t_poll(p->a->scq, &wc, 1);
+		t_eq(wc.wr_id, i);
+		if (wc.status == IBV_WC_SUCCESS)
+			t_next(p->b->rcq, i, IBV_WC_SUCCESS);
+	}
+	return wc;
+}
+
 /* Checks --fault-rnr 0.3: messages are delivered all the same, unless no retry is allowed. */
 static void test_rnr(void **state)
 {
 	struct t_params params = quick(*state);
 	struct t_pair p = t_pair(*state, NULL, &params, SLOT);
-	struct ibv_sge in;
-	struct ibv_wc wc = {0};
+	struct ibv_wc wc;
 
 	in_order(&p, 300);
 	t_true(stat_counter("rnr_naks") > 50, "RNR NAKs are not counted");
 	t_pair_free(&p);
 	params.rnr_retry = 0;
 	p = t_pair(*state, NULL, &params, SLOT);
-	in = t_sge(&p.bb, 0, 64);
-	for (unsigned i = 0; i < 100 && wc.status == IBV_WC_SUCCESS; i++) {
-		t_recv(p.b, i, &in, 1);
-		t_send(p.a, i, t_sge(&p.ba, 0, 8));
-		t_poll(p.a->scq, &wc, 1);
-		if (wc.status == IBV_WC_SUCCESS)
-			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
-	}
+	wc = until_failed(&p, 100);
 	t_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
 	t_await_state(p.a, IBV_QPS_ERR);
 	t_pair_free(&p);
@@ -189,19 +199,9 @@ static void test_rnr(void **state)
 static void test_qp(void **state)
 {
 	struct t_pair p = t_pair(*state, NULL, NULL, SLOT);
-	struct ibv_sge in = t_sge(&p.bb, 0, 64);
-	struct ibv_wc wc = {0};
-	unsigned i;
+	struct ibv_wc wc = until_failed(&p, 2000);
 
-	for (i = 0; i < 2000 && wc.status == IBV_WC_SUCCESS; i++) {
-		t_recv(p.b, i, &in, 1);
-		t_send(p.a, i, t_sge(&p.ba, 0, 8));
-		t_poll(p.a->scq, &wc, 1);
-		if (wc.status == IBV_WC_SUCCESS)
-			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
-	}
 	t_eq(wc.status, IBV_WC_REM_OP_ERR);
-	t_eq(wc.wr_id, i - 1);
 	t_await_state(p.a, IBV_QPS_ERR);
 	t_await_state(p.b, IBV_QPS_ERR);
 	t_poll(p.b->rcq, &wc, 1); /* the receive fails, too, in one of two ways */

@@ -83,6 +83,18 @@ monitor_of() { child_named "$1" softhca-monitor; }
 new_monitor() { local m; m=$(monitor_of "$1") && [ "$m" != "$2" ]; }
 status_of() { wait "$1" 2>/dev/null; [ $? = "$2" ]; }
 
+# kill_both: kills the launcher and its monitor. Returns when they and the command have ended, and their locks are released.
+kill_both() {
+	local monitor process
+
+	monitor=$(monitor_of "$run")
+	kill -STOP "$run"
+	kill -KILL "$monitor" "$run"
+	for process in "$cmd" "$monitor" "$run"; do
+		within ended "$process"
+	done
+}
+
 exit_statuses() {
 	check "status 0" status 0 "$SOFTHCA" run -- true
 	check "status 7" status 7 "$SOFTHCA" run -- sh -c 'exit 7'
@@ -231,26 +243,14 @@ deaths() {
 	check "monitor stopped: the fabric goes" gone "$dir"
 
 	start 'exec sleep 60'
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	check "both killed: the fabric is left" test -d "$dir"
 	"$SOFTHCA" list > "$tmp/out"
 	check "both killed: it isn't listed" not says "$tmp/out" "${dir##*/}"
 	check "both killed: list removes it" gone "$dir"
 
 	start 'exec sleep 60'
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	"$SOFTHCA" run -- true
 	check "both killed: the next run removes it" gone "$dir"
 }
@@ -262,13 +262,7 @@ orphans() {
 	start '(exec setsid "$CLIENT" < "${0%/*}/hold") & exec sleep 60'
 	within says "$tmp/bg.out" attached
 	c=$(sed -n 's/attached //p' "$tmp/bg.out")
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	"$SOFTHCA" list > "$tmp/out"
 	check "a fabric with a process left is orphaned" grep -Eq "^${dir##*/} .* orphaned " "$tmp/out"
 	check "and stays" test -d "$dir"

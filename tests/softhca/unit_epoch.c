@@ -32,7 +32,7 @@ static void *stay_inside(void *arg)
 	return NULL;
 }
 
-static void sync_waits_for_who_is_inside(void **state)
+static void sync_waits_for_threads_inside(void **state)
 {
 	pthread_t t;
 
@@ -118,7 +118,7 @@ static void death_inside_an_epoch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FABRIC(sync_waits_for_who_is_inside),
+		IN_FABRIC(sync_waits_for_threads_inside),
 		IN_FABRIC(more_threads_than_executors),
 		IN_FABRIC(death_inside_an_epoch),
 	};

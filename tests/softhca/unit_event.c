@@ -131,7 +131,7 @@ static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned h
 	return cq;
 }
 
-static void reaping_wakes_who_may_wait_in_vain(void **state)
+static void reaping_wakes_waiters(void **state)
 {
 	struct u_child c = u_fork(just_live, NULL);
 	struct shca_cq_entry *cq[6];
@@ -166,7 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(events_cross_processes),
 		IN_FABRIC(many_channels),
-		IN_FABRIC(reaping_wakes_who_may_wait_in_vain),
+		IN_FABRIC(reaping_wakes_waiters),
 	};
 
 	alarm(120); /* a hang is a failure */

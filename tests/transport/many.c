@@ -145,6 +145,14 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx)
 	many_start_on(n, nodes, params, ctx);
 }
 
+void many_start_pair(const char *const *params, struct tq_ctx **ctx)
+{
+	static const char *const defaults[] = {NULL};
+
+	many_start_apart(2, params ? params : defaults, ctx);
+	many_pass(ctx[1], ctx[0], 1, 0);
+}
+
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx)
 {
 	static const int nodes[MANY_MOST];

@@ -51,6 +51,9 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
 
+/* As many_start_apart(), for two endpoints; then the second sends a message to the first. Without
+ * params the parameters have their defaults. */
+void many_start_pair(const char *const *params, struct tq_ctx **ctx);
 /* The steps of many_start_apart() and its siblings. many_open() has a node for each endpoint, or
  * one for all. */
 void many_open(int n, bool nodes, const char *const *params);

@@ -118,7 +118,7 @@ static void mate_dies_before_read(void)
 }
 
 /* A message that is held for a process that has died does not wait for ever. */
-static void held_for_who_died(void)
+static void held_for_a_dead_peer(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
 	struct many_op held, sent;
@@ -381,7 +381,7 @@ const struct many_case many_cases[] = {
 	{"a send waits until it is known", sends_before_it_is_known},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
-	{"held for one who died", held_for_who_died},
+	{"held for one who died", held_for_a_dead_peer},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
 	{NULL},
 };

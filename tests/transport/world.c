@@ -253,13 +253,14 @@ static void check_unexpected(const struct model_ep *ep)
 
 static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ctx *ctx)
 {
-	const struct tq_tx_tuple *t;
+	const struct tq_tx_tuple *tuple;
 
 	for (int rank = 0; rank < ctx->npeers; rank++) {
-		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL; t; t = t->hh.next)
-			t_true(!t->parked || !tq_tx_tuple_quiet(t),
+		tuple = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL;
+		for (; tuple; tuple = tuple->hh.next)
+			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
 			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-			       t->tag);
+			       tuple->tag);
 	}
 }
 
@@ -267,12 +268,13 @@ static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ct
 static void check_records(const struct model_ep *ep)
 {
 	const struct tq_core *core = &ep->core;
-	const struct tq_rx_tuple *k;
+	const struct tq_rx_tuple *tuple;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rx_tuple_parked, k, record_next)
-		t_true(!tq_rx_tuple_quiet(k),
-		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
+	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
+		t_true(!tq_rx_tuple_quiet(tuple),
+		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
+		       tuple->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		check_parked_tx_tuples(ep, ctx);
 }
