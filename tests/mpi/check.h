@@ -4,8 +4,9 @@
  * tell which message they belong to, statuses, random numbers.
  *
  * A check begins and ends on all ranks. Rank 0 prints "ok NAME" when all of them reached its end. A
- * rank that finds a fault prints "not ok NAME - rank R: WHY" and aborts the job. A rank that makes
- * no progress for T_DEADLINE_S seconds prints what it was doing: that is how a hang looks.
+ * rank that finds a fault prints "not ok NAME - rank R: WHY" and aborts the job. A rank whose check
+ * takes longer than T_DEADLINE_S seconds prints what it was doing: that is how a hang looks. On a
+ * busy machine a check with thousands of messages takes that long, too, unless it calls t_enough().
  */
 #ifndef T_CHECK_H
 #define T_CHECK_H
@@ -79,7 +80,8 @@ void t_count(const char *name);
 long long t_counted(void);
 
 /* Returns true on all ranks if a repeated check has run long enough by rank 0's clock. All ranks
- * call it now and then. On a busy machine a check comes less far. */
+ * call this now and then, which also begins a new deadline. On a busy machine a check comes less
+ * far. */
 bool t_enough(double since);
 
 /* Returns the index-th argument as a number, or def if there is none. */

@@ -6,7 +6,7 @@
  */
 #include "check.h"
 
-enum { WINDOW = 16, BIG = 40000, TAGS = 3, TAG_GO = 99 };
+enum { WINDOW = 16, BIG = 40000, TAGS = 3, TAG_GO = 99, PORTION = 32 * WINDOW };
 
 static struct t_rng rng;
 static int messages;
@@ -61,13 +61,20 @@ static void go(void)
 		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Returns true if message seq of n follows: all ranks ask, and on a slow machine fewer follow. */
+static bool follows(unsigned int seq, int n, double since)
+{
+	return seq < (unsigned int)n && (seq % PORTION || !t_enough(since));
+}
+
 static void in_time(void)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i;
 
 	t_begin("promote: receives posted in time");
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		for (i = 0; i < WINDOW; i++)
 			post(i, t_left, 1);
 		go();
@@ -79,11 +86,12 @@ static void in_time(void)
 
 static void late(void)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i;
 
 	t_begin("promote: receives posted late");
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		send_window(1, seq);
 		go();
 		for (i = 0; i < WINDOW; i++)
@@ -96,11 +104,12 @@ static void late(void)
 /* Has some percent of the receives be wildcards, which go in and out between the others. */
 static void wildcards(int percent)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i, k;
 
 	t_begin("promote: %d%% wildcards come and go", percent);
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		int tag = 1 + t_below(&rng, TAGS), first = t_below(&rng, WINDOW + 1);
 
 		/* Tell the left neighbour on the side which tag comes. */
@@ -123,12 +132,13 @@ static void all_wild(void)
 	unsigned char buf[2][64];
 	MPI_Request req[2];
 	MPI_Status st;
+	double since = MPI_Wtime();
 	MPI_Comm comm;
 	unsigned int i;
 
 	t_begin("promote: both sides in wildcards, one by one");
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	for (i = 0; i < (unsigned int)messages; i++) {
+	for (i = 0; follows(i, messages, since); i++) {
 		int tag = (int)i % TAGS, m = mask[i % 6];
 
 		MPI_Irecv(buf[0], 64, MPI_BYTE, m & 1 ? MPI_ANY_SOURCE : t_left,
@@ -144,49 +154,58 @@ static void all_wild(void)
 	t_end();
 }
 
+/* Receives messages of all other ranks, until each rank has sent the messages before `end`. */
+static void take_all(unsigned int *next, unsigned int first, unsigned int end)
+{
+	MPI_Status st;
+
+	for (unsigned int n = (end - first) * (unsigned int)(t_size - 1); n; n--) {
+		/* Some receives name their source. */
+		int src = n % 7 ? MPI_ANY_SOURCE : 1 + (int)(n / 7) % (t_size - 1);
+
+		if (src > 0 && next[src] == end)
+			src = MPI_ANY_SOURCE;
+		MPI_Recv(in[0], BIG, MPI_BYTE, src, 5, MPI_COMM_WORLD, &st);
+		src = st.MPI_SOURCE;
+		t_true(src > 0 && src < t_size && next[src] < end, "from rank %d", src);
+		t_status(&st, src, 5, (size_t)length(next[src]));
+		t_verify(in[0], (size_t)length(next[src]), (struct t_msg){src, 5, next[src]});
+		next[src]++;
+	}
+}
+
 /* Has all ranks send to rank 0, which takes from any source and checks each sender's order. */
 static void many_to_one(void)
 {
-	unsigned int per = (unsigned int)messages / 4, *next, i, n;
-	MPI_Status st;
+	int per = messages / 4;
+	unsigned int *next = calloc((size_t)t_size, sizeof(*next)), first, end, i;
+	double since = MPI_Wtime();
 
 	t_begin("promote: all to one with MPI_ANY_SOURCE");
-	if (t_rank == 0) {
-		next = calloc((size_t)t_size, sizeof(*next));
-		t_true(next, "no memory");
-		for (n = per * (unsigned int)(t_size - 1); n; n--) {
-			/* Some receives name their source. */
-			int src = n % 7 ? MPI_ANY_SOURCE : 1 + (int)(n / 7) % (t_size - 1);
-
-			if (src > 0 && next[src] == per)
-				src = MPI_ANY_SOURCE;
-			MPI_Recv(in[0], BIG, MPI_BYTE, src, 5, MPI_COMM_WORLD, &st);
-			src = st.MPI_SOURCE;
-			t_true(src > 0 && src < t_size && next[src] < per, "from rank %d", src);
-			t_status(&st, src, 5, (size_t)length(next[src]));
-			t_verify(in[0], (size_t)length(next[src]),
-				 (struct t_msg){src, 5, next[src]});
-			next[src]++;
-		}
-		free(next);
-	} else {
-		for (i = 0; i < per; i++) {
+	t_true(next, "no memory");
+	for (first = 0; follows(first, per, since); first = end) {
+		end = first + PORTION < (unsigned int)per ? first + PORTION : (unsigned int)per;
+		if (t_rank == 0)
+			take_all(next, first, end);
+		for (i = first; i < end && t_rank; i++) {
 			t_fill(out[0], (size_t)length(i), (struct t_msg){t_rank, 5, i});
 			MPI_Send(out[0], length(i), MPI_BYTE, 0, 5, MPI_COMM_WORLD);
 		}
 	}
+	free(next);
 	t_end();
 }
 
 /* Sends with one tag to all ranks: a sender's tuples at several receivers. */
 static void one_to_many(void)
 {
-	unsigned int per = (unsigned int)messages / 8, i;
+	double since = MPI_Wtime();
 	MPI_Status st;
+	unsigned int i;
 	int k;
 
 	t_begin("promote: each to all with one tag");
-	for (i = 0; i < per; i++) {
+	for (i = 0; follows(i, messages / 8, since); i++) {
 		MPI_Request req[2];
 
 		for (k = 0; k < t_size; k++) {
