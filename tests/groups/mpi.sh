@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group mpi: MPI programs that check what they receive. Sourced by run.sh.
+# Group mpi: MPI programs that check the data that they receive. Sourced by run.sh.
 
 takes mpi 380 100
 needs mpi "${mpi_packages[@]}"
@@ -73,7 +73,7 @@ group_mpi() {
 	plain_build
 	run_mpi mpi/suite.list ""
 	! in_full "$(lines_of mpi/long.list)" || run_mpi mpi/long.list ""
-	# The rest checks what only pml/tupleq prints.
+	# The rest checks messages that only pml/tupleq prints.
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	PML=btl run_mpi mpi/btl.list ""
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"

@@ -18,22 +18,11 @@ mpirun=("$@")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-status=0
+# shellcheck source=tests/check.sh
+. "$here/../check.sh"
 
 # The ranks are processes, so they need no more threads.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-
-# check NAME COMMAND...: prints "ok" or "not ok", by the command's exit status.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		status=1
-	fi
-}
 
 # has COUNT PATTERN FILE: true if at least so many lines match.
 has() {

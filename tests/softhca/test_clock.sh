@@ -7,17 +7,10 @@ tests=${TEST_BUILD:?set it to the build}/tests/softhca
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: a test, by the command's exit status.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		cat "$tmp/err"
-	fi
-}
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+evidence=$tmp/err
+: >"$evidence"
 
 # refused TEXT OPTION...: the launcher exits with status 2 and a sentence with TEXT.
 refused() {
@@ -65,3 +58,4 @@ check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
+exit $status

@@ -20,22 +20,9 @@ export SOFTHCA_CONFIG=$tmp/softhca.conf
 # A process that reads from this waits until the test ends.
 mkfifo "$tmp/hold"
 exec 9<> "$tmp/hold"
-passed=0
-failed=0
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
-
-# check NAME COMMAND...: a test, by the command's exit status.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok - $name"
-		passed=$((passed + 1))
-	else
-		echo "not ok - $name"
-		failed=$((failed + 1))
-	fi
-}
 
 # within COMMAND...: true if the command succeeds within ten seconds.
 within() {
@@ -372,5 +359,4 @@ for t in exit_statuses usage_errors surroundings precedence signals deaths orpha
 	echo "# $t"
 	$t
 done 2> "$tmp/log"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+exit $status

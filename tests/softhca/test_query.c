@@ -150,7 +150,7 @@ static const struct {
 	INT_LIMIT(max_srq, 131072),
 	INT_LIMIT(max_srq_wr, 32767),
 	INT_LIMIT(max_srq_sge, 31),
-	/* What the device does not have. */
+	/* Features that the device lacks. */
 	INT_LIMIT(max_mw, 0),
 	INT_LIMIT(max_fmr, 0),
 	INT_LIMIT(max_ee, 0),

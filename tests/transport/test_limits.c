@@ -173,7 +173,7 @@ static void lanes_change(void)
 	t_true(!before, "%d messages found no lane", (int)before);
 }
 
-/* Of the queues of contexts that are gone, a few are kept for later tuples. */
+/* A few queues of removed contexts are kept for later tuples. */
 static void kept_queues(void)
 {
 	static const char *const params[] = {"promote_after=0", "srq_pool=4", NULL};
