@@ -200,8 +200,8 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 	}
 	if (rc) {
 		setup->problem =
-			"shared memory can't be registered (is the limit of locked memory, "
-			"ulimit -l, too low?)";
+			"shared memory can't be registered (raise the limit of locked memory, "
+			"ulimit -l)";
 		return;
 	}
 	segment_info->addr = (uintptr_t)group->segment;

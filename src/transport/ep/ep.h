@@ -45,8 +45,8 @@ struct tq_ep {
 
 /*
  * Copies data that the service thread took in, which came before what is polled or received now
- * and must not be seen after it. MPI allows that, but osc/pt2pt doesn't look whether the answer
- * has come when it has the acknowledgement that was sent after it.
+ * and must not be seen after it: messages of one sender become visible in the order in which they
+ * were sent. MPI asks for less, but users rely on it.
  */
 static inline int tq_ep_copy(struct tq_ep *ep)
 {

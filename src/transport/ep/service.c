@@ -169,7 +169,11 @@ close_wake:
 free_service:
 	free(service);
 	ep->service = NULL;
-	tq_log(&ep->job, TQ_LOG_ERROR, "The service thread can't be started: %s.", strerror(error));
+	tq_log(&ep->job, TQ_LOG_ERROR,
+	       "The service thread can't be started: %s. Raise the limit of processes (ulimit -u), "
+	       "or set service_thread to 0: then recalls are answered only while the program is in "
+	       "the library.",
+	       strerror(error));
 	return -error;
 }
 

@@ -28,6 +28,11 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	return pair;
 }
 
+int tq_pair_error(const struct tq_ctx *ctx, int rank)
+{
+	return rank < 0 || rank >= ctx->npeers || !ctx->peers[rank] ? -EINVAL : -ENOMEM;
+}
+
 /* Takes the rank of a peer that was removed, or a new one. -ENOMEM. */
 static int vacant_rank(struct tq_ctx *ctx)
 {

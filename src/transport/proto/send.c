@@ -338,7 +338,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	tq_assert_held(core->lock);
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
-		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
+		return tq_pair_error(ctx, rank);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
 		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
 		if (rc)
