@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set-up of a communicator, at its first operation. It takes three exchanges of messages:
+ * The set-up of a communicator, at its first operation, by three exchanges of messages:
  * addresses, from which each process finds the nodes and their leaders; the segments that the
  * leaders have created; and whether each process is ready. opal_progress() advances the set-up as
  * well, because a nonblocking operation may start before it has ended.

@@ -17,8 +17,8 @@
 
 struct tq_ep {
 	struct tq_lock lock;
-	/* Polls since all work was looked at, more or less. */
-	unsigned quiet;
+	/* Polls since other work than completions was last done; TQ_EP_QUIET forces the next. */
+	unsigned polls_since_work;
 	struct tq_core core;
 	struct tq_net net;
 	/* Requests whose complete() has been called; they are freed when the lock is taken

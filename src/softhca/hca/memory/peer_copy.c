@@ -306,7 +306,8 @@ bool shca_peer_copy_serve(void)
 			struct shca_exec *e = &shca_self.fabric.hdr->procs[p].exec[i];
 			uint32_t asked = shca_self.tag << 8 | SHCA_COPY_ASKED;
 
-			/* One word says of whom it is asked too: what is taken is what was seen. */
+			/* The word also names the target, so the exchange takes only the request
+			 * that was seen. */
 			if (atomic_compare_exchange_strong(&e->copy, &asked,
 							   shca_self.tag << 8 | SHCA_COPY_TAKEN)) {
 				serve(p, e);
