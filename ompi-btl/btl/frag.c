@@ -6,6 +6,7 @@
 #include "frag.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,8 @@ static void complain(const struct tq_status *status)
 
 	if (status->error == -EMSGSIZE)
 		snprintf(text, sizeof(text),
-			 "A message of %zu bytes is lost, because btl_tupleq_max_send_size is %zu "
+			 "A message of %" PRIu64
+			 " bytes is lost, because btl_tupleq_max_send_size is %zu "
 			 "here: set it to one value on all ranks.",
 			 status->length, mca_btl_tupleq_module.btl_max_send_size);
 	else
