@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contexts and peers that come and go leave nothing behind, as the counters tell: test_turnover
+ * Contexts and peers that come and go leave nothing behind, as the counters show: test_turnover
  * [NAME], under "softhca run --nodes 1".
  */
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 /*
  * Returns the limit for a level that had this high value in the first rounds. A level may be higher
- * at one time than at another, but not by what each of the many rounds would leave.
+ * at one time than at another, but not by the leftovers of many rounds.
  */
 static uint64_t about(const char *name, uint64_t high)
 {
@@ -96,7 +96,7 @@ enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
 
 static const char *const served[] = {"promote_after=0", "service_thread=1", NULL};
 
-/* One process comes, asks endpoint 0 for a connection before that knows it, and goes. */
+/* Has one process come, ask endpoint 0 for a connection before endpoint 0 knows it, and go. */
 static void come_and_go(void)
 {
 	struct many_op sent, got;
@@ -125,7 +125,7 @@ static void come_and_go(void)
 	many_spin(100);
 }
 
-/* Processes come and go, one at a time. */
+/* Has processes come and go, one at a time. */
 static void peers(void)
 {
 	enum { ROUNDS = 60, FIRST = 10 };
