@@ -40,10 +40,10 @@ status() {
 one_sentence() { [ "$(wc -l < "$tmp/err")" = 1 ] && grep -q '\.$' "$tmp/err"; }
 
 # start COMMAND [BEFORE]: starts "softhca run" in the background. Returns when COMMAND runs, after BEFORE has been done. Sets run, dir
-# and cmd (its pid).
+# and cmd (its pid). $limit is the soft limit of open files, if that is set.
 start() {
 	rm -f "$tmp/started"
-	"$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
+	bash -c 'ulimit -Sn "$0" && exec "$@"' "${limit:-$(ulimit -Sn)}" "$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
 		"$tmp/started" > "$tmp/bg.out" 2> "$tmp/bg.err" 9>&- &
 	run=$!
 	within test -e "$tmp/started" || return 1
@@ -199,6 +199,17 @@ deaths() {
 	check "launcher killed: the command dies" within ended "$cmd"
 	check "launcher killed: the fabric goes" within gone "$dir"
 	check "launcher killed: the monitor ends" within ended "$m"
+
+	# The monitor raises the soft limit of open files, without which it couldn't wait for anything.
+	limit=200
+	start 'exec sleep 60'
+	limit=
+	m=$(monitor_of "$run")
+	kill -KILL "$run"
+	check "few open files, launcher killed: the fabric goes" within gone "$dir"
+	check "few open files, launcher killed: the monitor ends" within ended "$m"
+	check "too few open files: refused" status 125 bash -c 'ulimit -n 200 && "$SOFTHCA" run -- true'
+	check "too few open files: one sentence" one_sentence
 
 	start '"$CLIENT" < "${0%/*}/hold" & exec sleep 60'
 	within says "$tmp/bg.out" attached

@@ -211,6 +211,11 @@ int shca_cmd_run(int argc, char **argv)
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	if (!shca_monitor_can_watch())
+		return shca_fail(SHCA_EXIT_LAUNCHER,
+				 "The limit of open files is too low to watch the processes of a "
+				 "fabric: raise it (ulimit -n) to %u at least.",
+				 SHCA_MONITOR_FILES);
 	if (r.settings.config.text[SHCA_O_TRACE][0] &&
 	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
