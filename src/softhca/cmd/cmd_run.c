@@ -18,6 +18,7 @@
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
+#include "watch.h"
 
 /* A link of today, for virtual time. */
 #define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
@@ -36,6 +37,7 @@ struct run {
 	int restarts;
 	struct shca_fabric fabric;
 	struct shca_signals signals;
+	struct shca_witness witness;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -92,6 +94,8 @@ static void other_child(void *arg, pid_t pid, bool killed)
 {
 	struct run *r = arg;
 
+	if (pid == r->witness.pid)
+		r->witness.pid = 0;
 	if (pid != r->monitor)
 		return;
 	r->monitor = 0;
@@ -126,11 +130,26 @@ static void report_clock(const struct run *r)
 			(unsigned long long)atomic_load(&c->hash));
 }
 
+/* Ends the processes that the command has left in virtual time. */
+static void end_leftovers(const struct run *r)
+{
+	unsigned n = shca_watch_end(&r->fabric);
+
+	if (n)
+		fprintf(stderr,
+			"softhca: %s ended before %u of its processes, which were in virtual time "
+			"and "
+			"have been killed.\n",
+			r->command[0], n);
+}
+
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
-	int rc = shca_fabric_remove(r->dir);
+	int rc;
 
+	end_leftovers(r);
+	rc = shca_fabric_remove(r->dir);
 	report_clock(r);
 	if (rc && rc != -ENOENT)
 		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
@@ -143,7 +162,7 @@ static void tear_down(struct run *r)
 
 static int run_in_fabric(struct run *r)
 {
-	struct shca_child child = {.other = other_child, .arg = r};
+	struct shca_child child = {.other = other_child, .arg = r, .witness = &r->witness};
 	char err[512];
 	int rc, status;
 
@@ -194,6 +213,7 @@ int shca_cmd_run(int argc, char **argv)
 	static struct run r = {.lock = -1, .fifo = -1, .alive = {-1, -1}};
 	struct shca_listings left;
 	char err[1024], text[128];
+	int status;
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
@@ -205,13 +225,14 @@ int shca_cmd_run(int argc, char **argv)
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);
+	shca_witness_start(&r.witness, &r.signals.handled);
 	/* Memory of dead fabrics may be needed for this one. */
 	if (shca_fabrics_list(&left) == 0)
 		shca_fabrics_free(&left);
 	command_text(r.command, text, sizeof(text));
 	r.lock = shca_fabrics_create(&r.settings.config, text, r.dir, sizeof(r.dir), err,
 				     sizeof(err));
-	if (r.lock < 0)
-		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
-	return run_in_fabric(&r);
+	status = r.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&r);
+	shca_witness_end(&r.witness);
+	return status;
 }

@@ -164,6 +164,7 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
 	run(&m);
+	shca_watch_end(f);
 	shca_fabric_remove(f->hdr->dir);
 	_exit(0);
 }
