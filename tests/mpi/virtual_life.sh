@@ -17,6 +17,7 @@ start() {
 	jobs=$((jobs + 1))
 	export TMPDIR=$tmp/session.$jobs VIRTUAL_LIFE=$tmp.$jobs
 	mkdir "$TMPDIR"
+	: >"$tmp/out"
 	# shellcheck disable=SC2016 # for the job's shell
 	"$@" softhca run --clock virtual --clock-cpu 0 --link latency=1us,bandwidth=10GB/s --memlock unlimited --nodes 2 -- \
 		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh mpirun --oversubscribe -n 3 --mca pml tupleq "$endless" "$doing" >"$tmp/out" 2>&1 &
@@ -99,7 +100,7 @@ within is_ready
 kill -KILL "$(processes mpirun)"
 within has_ended
 rm -rf "${TMPDIR:?}"/*
-over "mpirun is killed" 137 "mpirun ended before 3 of its processes, which were in virtual time and have been killed"
+over "mpirun is killed" 137 "sh ended before 3 of its processes, which were in virtual time and have been killed"
 
 start rounds
 within is_ready

@@ -74,7 +74,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return -1;
 	}
 	while (!found) {
-		shca_clock_await_event(channel->fd);
+		if (shca_clock_await_event(channel->fd))
+			return -1;
 		if (read(channel->fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 		if (ev.kind != SHCA_EVENT_COMP)
