@@ -13,6 +13,7 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -396,6 +397,102 @@ static void test_handlers(void **state)
 	t_eq(sigaction(1000, NULL, &was), -1);
 }
 
+/* ---- alarms ---- */
+
+static _Atomic unsigned rings;
+
+static void on_alarm(int nr)
+{
+	(void)nr;
+	atomic_fetch_add(&rings, 1);
+}
+
+/* Sets the next one. */
+static void on_alarm_again(int nr)
+{
+	on_alarm(nr);
+	alarm(10);
+}
+
+static void test_alarm(void **state)
+{
+	uint64_t since = t_now();
+	struct itimerval left;
+
+	(void)state;
+	signal(SIGALRM, on_alarm);
+	atomic_store(&rings, 0);
+	t_eq(alarm(30), 0);
+	t_eq(sleep(100), 70);
+	passed(since, 30 * SECOND);
+	t_eq(atomic_load(&rings), 1);
+	t_eq(alarm(50), 0);
+	t_eq(sleep(10), 0);
+	t_ok(getitimer(ITIMER_REAL, &left));
+	t_true(left.it_value.tv_sec == 39 || left.it_value.tv_sec == 40, "%lld s are left",
+	       (long long)left.it_value.tv_sec);
+	t_eq(alarm(0), 40);
+	t_eq(sleep(100), 0);
+	t_eq(atomic_load(&rings), 1);
+	passed(since, 140 * SECOND);
+}
+
+static void test_interval(void **state)
+{
+	struct itimerval each = {{10, 0}, {5, 0}}, none = {0}, was;
+	uint64_t since = t_now();
+
+	(void)state;
+	signal(SIGALRM, on_alarm);
+	atomic_store(&rings, 0);
+	t_ok(setitimer(ITIMER_REAL, &each, NULL));
+	for (unsigned i = 0; i < 5; i++) {
+		t_eq(poll(NULL, 0, 100000), -1);
+		t_eq(errno, EINTR);
+		t_eq(atomic_load(&rings), i + 1);
+		passed(since, (5 + i * 10) * SECOND);
+	}
+	t_ok(setitimer(ITIMER_REAL, &none, &was));
+	t_eq(was.it_interval.tv_sec, 10);
+	t_eq(poll(NULL, 0, 100000), 0);
+	passed(since, 145 * SECOND);
+	each.it_value.tv_usec = -1;
+	t_eq(setitimer(ITIMER_REAL, &each, NULL), -1);
+	t_eq(errno, EINVAL);
+}
+
+static void test_alarm_in_handler(void **state)
+{
+	uint64_t since = t_now();
+
+	(void)state;
+	signal(SIGALRM, on_alarm_again);
+	atomic_store(&rings, 0);
+	alarm(10);
+	for (unsigned i = 0; i < 5; i++)
+		sleep(100);
+	t_eq(atomic_load(&rings), 5);
+	passed(since, 50 * SECOND);
+	alarm(0);
+}
+
+/* Nobody gets an alarm that its process has set no more. */
+static void test_alarm_of_parent(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	signal(SIGALRM, SIG_DFL);
+	alarm(1000);
+	pid = fork();
+	if (!pid)
+		_exit((int)alarm(0));
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(status, 0);
+	t_true(alarm(0) >= 999, "the parent's alarm is gone");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +503,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_signals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_handlers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm_in_handler, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm_of_parent, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,9 @@ static inline void shca_clocked_end(const bool *clocked)
  * after shca_clock_watch(), until what it watches may have happened, or, after shca_clock_listen(),
  * until a signal handler ran. The thread's clock is then the time at which it goes on. */
 #define SHCA_ALSO_EVENTS 1u
+/* With this one the end of the wait is a deadline, and nothing that others wait for: time is paced
+ * as if the thread looked. */
+#define SHCA_TO_DEADLINE 2u
 void shca_clock_wait(uint64_t until, unsigned also);
 void shca_clock_watch(enum shca_watching what);
 /* Lets signal handlers of the program end the waits of the calling thread: those of some kinds

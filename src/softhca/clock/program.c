@@ -109,6 +109,12 @@ void shca_program_sleep(uint64_t until, bool events)
 	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
 }
 
+void shca_program_sleep_to_deadline(uint64_t until)
+{
+	shca_spin_end();
+	shca_clock_wait(until, SHCA_TO_DEADLINE);
+}
+
 void shca_program_watches(bool world)
 {
 	shca_clock_watch(world ? SHCA_WATCHES_WORLD : SHCA_WATCHES_PROCESS);

@@ -52,6 +52,8 @@ SHCA_PROGRAM bool shca_program_heard(void);
 /* ... sleeps until a time, or until an event of a completion channel comes
  * (`events`). */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* ... sleeps until a deadline of the program: time is paced as if the thread only looked. */
+SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* ... before it looks for something that a thread of this process may do, or also anybody else in
  * the real world (`world`): the sleep that follows ends then, too. */
 SHCA_PROGRAM void shca_program_watches(bool world);

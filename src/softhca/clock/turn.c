@@ -259,9 +259,11 @@ void shca_clock_wait(uint64_t until, unsigned also)
 	if (!shca_turn_joined())
 		return;
 	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
+	atomic_store(&a->looks, !!(also & SHCA_TO_DEADLINE));
 	want(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
 	atomic_store(&a->on_event, 0);
+	atomic_store(&a->looks, 0);
 }
 
 void shca_clock_watch(enum shca_watching what)
