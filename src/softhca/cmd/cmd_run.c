@@ -15,6 +15,7 @@
 #include "cmd.h"
 #include "fabrics.h"
 #include "library.h"
+#include "loads.h"
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
@@ -189,12 +190,25 @@ static int run_in_fabric(struct run *r)
 /* In virtual time a message that takes no time is of no use. */
 static int take_link(struct shca_config *c, char *err, size_t errlen)
 {
+	if (c->link_on)
+		return 0;
 	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
 	    shca_config_finish(c, err, errlen))
 		return -EINVAL;
 	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
 			" is taken.\n");
 	return 0;
+}
+
+/* Checks what virtual time needs. */
+static int prepare_clock(struct run *r, char *err, size_t errlen)
+{
+	struct shca_config *c = &r->settings.config;
+
+	if (c->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
+		return 0;
+	shca_loads_warn(r->command);
+	return take_link(c, err, errlen);
 }
 
 int shca_cmd_run(int argc, char **argv)
@@ -218,8 +232,7 @@ int shca_cmd_run(int argc, char **argv)
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (r.settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL &&
-	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
+	if (prepare_clock(&r, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
