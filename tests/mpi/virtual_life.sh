@@ -83,10 +83,21 @@ signalled() {
 	over "SIG$2 to $3: $1" "1 130 143"
 }
 
-for doing in ring sleep compute message condition world; do
+# held_up DOING SENTENCE: what holds the clock up is said; and a signal ends the job all the same.
+held_up() {
+	start "$1"
+	within grep -Eq "$2" "$tmp/out"
+	kill -TERM "$run"
+	over "held up: $1" "1 143" "$2"
+}
+
+for doing in ring sleep message; do
 	signalled $doing TERM run
 	signalled $doing INT mpirun
 done
+held_up compute 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) computes; its last call was of kind '
+held_up world 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) waits in the kernel .*; its last call was of kind '
+held_up condition 'stands still at .* all threads wait, and nothing is due'
 signalled ring HUP run
 
 for doing in ring message; do
