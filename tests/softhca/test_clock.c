@@ -290,6 +290,12 @@ static void die(void)
 	raise(SIGKILL);
 }
 
+/* Ends without closing anything. */
+static void leave(void)
+{
+	_exit(0);
+}
+
 static void wait_for_nothing(void)
 {
 	syscall(SYS_pause);
@@ -317,6 +323,26 @@ static void test_killed(void **state)
 	trouble(die);
 }
 
+static void test_left(void **state)
+{
+	(void)state;
+	trouble(leave);
+}
+
+/* A process that was stopped with the turn goes on at the time that it is then. */
+static void test_continued(void **state)
+{
+	void (*fn)(void) = stop;
+
+	(void)state;
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	t_true(!procs_has(1, KEY_ROUNDS), "it wasn't stopped");
+	procs_cont(1);
+	procs_wait_for(1, KEY_ROUNDS, 20);
+	procs_finish();
+}
+
 static void test_hog(void **state)
 {
 	(void)state;
@@ -333,7 +359,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_hog),
 		cmocka_unit_test(test_waiting),
 		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),

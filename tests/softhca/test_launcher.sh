@@ -163,6 +163,9 @@ signals() {
 	check "SIGTERM ends the command" status_of "$run" 143
 	check "fabric is removed after SIGTERM" gone "$dir"
 
+	timeout 1 "$SOFTHCA" run -- bash -c 'trap "echo x" TERM; for i in {1..40}; do sleep 0.05; done' > "$tmp/out" 2>/dev/null
+	check "a signal to the launcher and its group comes once" test "$(grep -c x "$tmp/out")" = 1
+
 	start 'exec sleep 60'
 	kill -TSTP "$run"
 	check "SIGTSTP stops the command" within state "$cmd" T
