@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_COLL_BLOCKS_H
 #define TUPLEQ_COLL_BLOCKS_H
 
-#include "round.h"
+#include "coll.h"
 
 struct mca_coll_tupleq_blocks {
 	const void *base;
@@ -39,6 +39,21 @@ mca_coll_tupleq_block(const struct mca_coll_tupleq_blocks *blocks, int i, int pe
 		.type = type,
 		.peer = peer,
 	};
+}
+
+/* Returns where block `i` of `n` begins, if `total` units are shared out. */
+static inline size_t mca_coll_tupleq_block_begin(size_t total, int i, int n)
+{
+	size_t rest = total % (size_t)n, at = (size_t)i;
+
+	return total / (size_t)n * at + (at < rest ? at : rest);
+}
+
+/* Returns true if one round of messages will do: if no process sends more than `one_round` bytes in
+ * it, or if it moves no more than two rounds. */
+static inline bool mca_coll_tupleq_takes_one_round(size_t bytes, int size)
+{
+	return size == 2 || bytes <= (size_t)mca_coll_tupleq.one_round / (size_t)(size - 1);
 }
 
 #endif

@@ -12,7 +12,8 @@ _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* The parameters as the user gave them. */
-static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4";
+static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
+		  *one_round_text = "65536";
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -90,6 +91,17 @@ static int component_register(void)
 		&ring_text);
 	if (rc < 0)
 		return rc;
+	if (rc < 0)
+		return rc;
+	rc = register_text(
+		version, "one_round",
+		"MPI_Ibcast, MPI_Ireduce, MPI_Iallreduce, MPI_Iscan and MPI_Iexscan take one round "
+		"of messages, which needs no processor, if no process sends more bytes for that (0 "
+		"to 1073741824), and otherwise two, which move less. The value must be the same on "
+		"all processes",
+		&one_round_text);
+	if (rc < 0)
+		return rc;
 	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
@@ -114,7 +126,9 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
 				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
-				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)))
+				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
+				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
@@ -169,8 +183,7 @@ static void module_construct(struct mca_coll_tupleq_module *module)
 	module->ops = NULL;
 	module->nonblocking = 0;
 	module->is_delegated = false;
-	module->nrounds = 0;
-	memset(module->ring, 0, sizeof(module->ring));
+	memset(module->rings, 0, sizeof(module->rings));
 	module->last_op = module->last_delegated = (struct mca_coll_tupleq_last_seen){0};
 }
 
@@ -218,6 +231,9 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	if (mca_coll_tupleq.ring) {
 		mca_coll_tupleq_round_dense(&module->super);
 		mca_coll_tupleq_round_neighbor(&module->super);
+		mca_coll_tupleq_round_bcast(&module->super);
+		mca_coll_tupleq_round_reduce(&module->super);
+		mca_coll_tupleq_round_scan(&module->super);
 	}
 	return &module->super;
 }

@@ -6,14 +6,6 @@
 
 /* ---- all to all ---- */
 
-/* Copies this process's own block. */
-static int copy_own(const struct mca_coll_tupleq_transfer *from,
-		    const struct mca_coll_tupleq_transfer *to)
-{
-	return ompi_datatype_sndrcv(from->addr, (int32_t)from->count, from->type, to->addr,
-				    (int32_t)to->count, to->type);
-}
-
 static size_t bytes_of(const struct mca_coll_tupleq_transfer *message)
 {
 	size_t size;
@@ -22,77 +14,92 @@ static size_t bytes_of(const struct mca_coll_tupleq_transfer *message)
 	return size * message->count;
 }
 
-/* Adds sends of packed copies of the blocks that are to be received over. */
-static int send_copies(struct mca_coll_tupleq_round *round, int size, int rank,
-		       const struct mca_coll_tupleq_blocks *blocks)
+/* Makes packed copies of the blocks that are to be received over, in copies[0 … size - 1]. */
+static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
+			const struct mca_coll_tupleq_blocks *blocks,
+			struct mca_coll_tupleq_transfer *copies)
 {
 	struct mca_coll_tupleq_transfer block;
-	size_t total = 0, offset = 0;
+	size_t total = 0;
+	unsigned char *memory;
 
 	for (int i = 0; i < size; i++) {
 		block = mca_coll_tupleq_block(blocks, i, i);
 		total += bytes_of(&block);
 	}
-	round->pack = malloc(total ? total : 1);
-	if (!round->pack)
-		return OMPI_ERR_OUT_OF_RESOURCE;
-	for (int i = 1; i < size; i++) {
-		int peer = (rank + i) % size, rc = OMPI_SUCCESS;
-		size_t bytes;
-
-		block = mca_coll_tupleq_block(blocks, peer, peer);
-		bytes = bytes_of(&block);
-		if (bytes)
-			rc = series_pack(block.addr, block.count, block.type, round->pack + offset,
-					 bytes);
-		if (rc != OMPI_SUCCESS)
-			return rc;
-		block.addr = round->pack + offset;
-		block.count = bytes;
-		block.type = &ompi_mpi_byte.dt;
-		mca_coll_tupleq_round_send(round, block);
-		offset += bytes;
+	memory = mca_coll_tupleq_round_alloc(round, total);
+	for (int i = 0; memory && i < size; i++) {
+		block = mca_coll_tupleq_block(blocks, i, i);
+		copies[i] = (struct mca_coll_tupleq_transfer){
+			.addr = memory,
+			.count = bytes_of(&block),
+			.type = &ompi_mpi_byte.dt,
+			.peer = i,
+		};
+		memory += copies[i].count;
+		if (i != ompi_comm_rank(round->comm))
+			mca_coll_tupleq_round_copy(round, block, copies[i]);
 	}
-	return OMPI_SUCCESS;
 }
 
-/* Adds the messages of one process. In turn from its own rank, upwards for sends and downwards for
- * receives, so that no process is the first target of all others. */
-static int add_messages(struct mca_coll_tupleq_round *round, ompi_communicator_t *comm,
-			const struct mca_coll_tupleq_blocks *out,
-			const struct mca_coll_tupleq_blocks *in)
+/* Adds the receives. In turn from this process's rank, downwards, as sends go upwards, so that no
+ * process is the first target of all others. */
+static void add_receives(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_blocks *in)
 {
-	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
-	struct mca_coll_tupleq_transfer from, to;
+	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
 
 	for (int i = 1; i < size; i++) {
 		int peer = (rank - i + size) % size;
 
 		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(in, peer, peer));
 	}
-	if (out->base == MPI_IN_PLACE)
-		return send_copies(round, size, rank, in);
+}
+
+static void add_in_place(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
+	struct mca_coll_tupleq_transfer *copies;
+
+	copies = mca_coll_tupleq_round_alloc(round, (size_t)size * sizeof(*copies));
+	if (!copies)
+		return;
+	copy_blocks(round, size, in, copies);
+	add_receives(round, in);
+	for (int i = 1; i < size && round->rc == OMPI_SUCCESS; i++)
+		mca_coll_tupleq_round_send(round, copies[(rank + i) % size]);
+}
+
+static void add_messages(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_blocks *out,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
+
+	add_receives(round, in);
 	for (int i = 1; i < size; i++) {
 		int peer = (rank + i) % size;
 
 		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(out, peer, peer));
 	}
-	from = mca_coll_tupleq_block(out, rank, rank);
-	to = mca_coll_tupleq_block(in, rank, rank);
-	return from.addr == to.addr && from.type == to.type ? OMPI_SUCCESS : copy_own(&from, &to);
+	mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(out, rank, rank),
+				   mca_coll_tupleq_block(in, rank, rank));
 }
 
 static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		      const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
 {
-	int peers = ompi_comm_size(comm) - 1;
-	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, peers, peers);
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	return mca_coll_tupleq_round_start(round, add_messages(round, comm, out, in), request);
+	if (out->base == MPI_IN_PLACE)
+		add_in_place(round, in);
+	else
+		add_messages(round, out, in);
+	return mca_coll_tupleq_round_start(round, request);
 }
 
 static int ialltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
@@ -175,37 +182,48 @@ static int iallgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, voi
 
 /* ---- to and from a root ---- */
 
+/* Adds the root's messages: of a gather if `is_gather`, else of a scatter. */
+static void add_root(struct mca_coll_tupleq_round *round, int root, bool is_gather,
+		     const struct mca_coll_tupleq_blocks *all,
+		     const struct mca_coll_tupleq_blocks *own)
+{
+	int size = ompi_comm_size(round->comm);
+	struct mca_coll_tupleq_transfer block;
+
+	for (int i = 1; i < size; i++) {
+		int peer = (root + i) % size;
+
+		block = mca_coll_tupleq_block(all, peer, peer);
+		if (is_gather)
+			mca_coll_tupleq_round_receive(round, block);
+		else
+			mca_coll_tupleq_round_send(round, block);
+	}
+	if (own->base == MPI_IN_PLACE)
+		return;
+	block = mca_coll_tupleq_block(all, root, root);
+	if (is_gather)
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(own, 0, root), block);
+	else
+		mca_coll_tupleq_round_copy(round, block, mca_coll_tupleq_block(own, 0, root));
+}
+
 /* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. */
 static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
 		  const struct mca_coll_tupleq_blocks *all,
 		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
 {
-	void (*add)(struct mca_coll_tupleq_round *, struct mca_coll_tupleq_transfer);
-	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm), n, rc = OMPI_SUCCESS;
-	struct mca_coll_tupleq_transfer mine, root_block;
-	struct mca_coll_tupleq_round *round;
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
 
-	n = rank == root ? size - 1 : 1;
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, n, n);
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (rank != root) {
-		add = is_gather ? mca_coll_tupleq_round_send : mca_coll_tupleq_round_receive;
-		add(round, mca_coll_tupleq_block(own, 0, root));
-		return mca_coll_tupleq_round_start(round, OMPI_SUCCESS, request);
-	}
-	add = is_gather ? mca_coll_tupleq_round_receive : mca_coll_tupleq_round_send;
-	for (int i = 1; i < size; i++) {
-		int peer = (root + i) % size;
-
-		add(round, mca_coll_tupleq_block(all, peer, peer));
-	}
-	if (own->base != MPI_IN_PLACE) {
-		mine = mca_coll_tupleq_block(own, 0, root);
-		root_block = mca_coll_tupleq_block(all, root, root);
-		rc = is_gather ? copy_own(&mine, &root_block) : copy_own(&root_block, &mine);
-	}
-	return mca_coll_tupleq_round_start(round, rc, request);
+	if (ompi_comm_rank(comm) == root)
+		add_root(round, root, is_gather, all, own);
+	else if (is_gather)
+		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(own, 0, root));
+	else
+		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(own, 0, root));
+	return mca_coll_tupleq_round_start(round, request);
 }
 
 static int igather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,

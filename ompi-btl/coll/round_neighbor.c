@@ -110,12 +110,17 @@ static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 	struct mca_coll_tupleq_round *round;
 	int rc = find_neighbors(comm, &neighbors);
 
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, neighbors.nsources,
-					  neighbors.ndestinations);
-	if (round && rc == MPI_SUCCESS)
+	round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
+	if (!round) {
+		free(neighbors.sources);
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	}
+	if (rc == MPI_SUCCESS)
 		add_messages(round, &neighbors, out, in);
+	else
+		round->rc = rc;
 	free(neighbors.sources);
-	return round ? mca_coll_tupleq_round_start(round, rc, request) : OMPI_ERR_OUT_OF_RESOURCE;
+	return mca_coll_tupleq_round_start(round, request);
 }
 
 static int ineighbor_allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,

@@ -275,7 +275,7 @@ struct series_coll_request {
 };
 
 /* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
-#define SERIES_RING_TAGS       64
+#define SERIES_RING_TAGS       128
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
@@ -311,6 +311,21 @@ static inline bool series_op_commutes(struct ompi_op_t *op)
 
 	PMPI_Op_commutative(op, &yes);
 	return yes;
+}
+
+/* Keeps an op until series_op_release(). */
+static inline void series_op_retain(struct ompi_op_t *op)
+{
+	if (op)
+		OBJ_RETAIN((opal_object_t *)op);
+}
+
+static inline void series_op_release(struct ompi_op_t *op)
+{
+	opal_object_t *object = (opal_object_t *)op;
+
+	if (object)
+		OBJ_RELEASE(object);
 }
 
 /* Computes inout = in op inout. */

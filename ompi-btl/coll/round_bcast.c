@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Ibcast. In one round the root sends all data to each process. In two, the root sends a block
+ * to each process, which sends it to all but the root.
+ */
+#include "blocks.h"
+
+struct bcast {
+	struct mca_coll_tupleq_round *round;
+	int size, rank, root;
+	struct mca_coll_tupleq_transfer data; /* as the user describes them */
+	unsigned char *bytes;                 /* the data without gaps: the user's, or a copy */
+	size_t nbytes;
+};
+
+static void add_one_round(const struct bcast *bcast)
+{
+	struct mca_coll_tupleq_transfer message = bcast->data;
+
+	if (bcast->rank != bcast->root) {
+		message.peer = bcast->root;
+		mca_coll_tupleq_round_receive(bcast->round, message);
+		return;
+	}
+	for (int i = 1; i < bcast->size; i++) {
+		message.peer = (bcast->root + i) % bcast->size;
+		mca_coll_tupleq_round_send(bcast->round, message);
+	}
+}
+
+/* Returns block `i` as a message for `peer`. The root has a block, too, so that no process sends
+ * more than one block to another. */
+static struct mca_coll_tupleq_transfer block(const struct bcast *bcast, int i, int peer)
+{
+	size_t begin = mca_coll_tupleq_block_begin(bcast->nbytes, i, bcast->size);
+
+	return (struct mca_coll_tupleq_transfer){
+		.addr = bcast->bytes + begin,
+		.count = mca_coll_tupleq_block_begin(bcast->nbytes, i + 1, bcast->size) - begin,
+		.type = &ompi_mpi_byte.dt,
+		.peer = peer,
+	};
+}
+
+static void add_root(const struct bcast *bcast)
+{
+	for (int i = 1; i < bcast->size; i++) {
+		int peer = (bcast->root + i) % bcast->size;
+
+		mca_coll_tupleq_round_send(bcast->round, block(bcast, peer, peer));
+	}
+	for (int i = 1; i < bcast->size; i++) {
+		int peer = (bcast->root + i) % bcast->size;
+
+		mca_coll_tupleq_round_send(bcast->round, block(bcast, bcast->root, peer));
+	}
+}
+
+static void add_other(const struct bcast *bcast, int *receives)
+{
+	struct mca_coll_tupleq_round *round = bcast->round;
+	int size = bcast->size, rank = bcast->rank, root = bcast->root;
+
+	receives[rank] = mca_coll_tupleq_round_receive(round, block(bcast, rank, root));
+	for (int i = 1; i < size; i++) {
+		int peer = (rank - i + size) % size;
+
+		receives[peer] = mca_coll_tupleq_round_receive(round, block(bcast, peer, peer));
+	}
+	mca_coll_tupleq_round_await(round, receives[rank]);
+	for (int i = 1; i < size; i++) {
+		int peer = (rank + i) % size;
+
+		if (peer != root)
+			mca_coll_tupleq_round_send(round, block(bcast, rank, peer));
+	}
+}
+
+static void add_two_rounds(struct bcast *bcast)
+{
+	struct mca_coll_tupleq_round *round = bcast->round;
+	struct mca_coll_tupleq_transfer packed = {.type = &ompi_mpi_byte.dt};
+	bool has_gaps = !series_datatype_is_contiguous(bcast->data.type, bcast->data.count);
+	ptrdiff_t lb, extent;
+	int *receives;
+
+	ompi_datatype_get_true_extent(bcast->data.type, &lb, &extent);
+	bcast->bytes = has_gaps ? mca_coll_tupleq_round_alloc(round, bcast->nbytes)
+				: (unsigned char *)bcast->data.addr + lb;
+	receives = mca_coll_tupleq_round_alloc(round, (size_t)bcast->size * sizeof(*receives));
+	if (round->rc != OMPI_SUCCESS)
+		return;
+	packed.addr = bcast->bytes;
+	packed.count = bcast->nbytes;
+	round->two_rounds = bcast->rank != bcast->root;
+	if (bcast->rank == bcast->root) {
+		if (has_gaps)
+			mca_coll_tupleq_round_copy(round, bcast->data, packed);
+		add_root(bcast);
+		return;
+	}
+	add_other(bcast, receives);
+	for (int i = 0; has_gaps && i < bcast->size; i++)
+		mca_coll_tupleq_round_await(round, receives[i]);
+	if (has_gaps)
+		mca_coll_tupleq_round_copy(round, packed, bcast->data);
+}
+
+static int ibcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
+		  ompi_request_t **request, mca_coll_base_module_t *base)
+{
+	struct bcast bcast = {
+		.round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING),
+		.size = ompi_comm_size(comm),
+		.rank = ompi_comm_rank(comm),
+		.root = root,
+		.data = {.addr = buf, .count = (size_t)count, .type = type},
+	};
+
+	if (!bcast.round)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	ompi_datatype_type_size(type, &bcast.nbytes);
+	bcast.nbytes *= (size_t)count;
+	if (mca_coll_tupleq_takes_one_round(bcast.nbytes, bcast.size))
+		add_one_round(&bcast);
+	else
+		add_two_rounds(&bcast);
+	return mca_coll_tupleq_round_start(bcast.round, request);
+}
+
+void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base)
+{
+	base->coll_ibcast = ibcast;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * MPI_Ireduce, MPI_Iallreduce and MPI_Ireduce_scatter(_block). In one round each process that gets
+ * a result receives all contributions. In two, each process reduces a block, and sends that.
+ */
+#include "reduction.h"
+
+/* ---- to all ---- */
+
+static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
+{
+	int rank = reduction->rank, size = reduction->size;
+	struct mca_coll_tupleq_transfer own, result;
+
+	if (mca_coll_tupleq_reduction_is_short(reduction)) {
+		own = mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, rank);
+		mca_coll_tupleq_receive_operands(reduction, size, own, reduction->out);
+		mca_coll_tupleq_send_to_all(reduction, own);
+		mca_coll_tupleq_combine_operands(reduction);
+		return;
+	}
+	reduction->round->two_rounds = true;
+	own = mca_coll_tupleq_shared_block(reduction, reduction->in, rank, rank);
+	result = mca_coll_tupleq_shared_block(reduction, reduction->out, rank, rank);
+	mca_coll_tupleq_receive_operands(reduction, size, own, result.addr);
+	mca_coll_tupleq_receive_blocks(reduction);
+	mca_coll_tupleq_send_blocks(reduction, reduction->in);
+	mca_coll_tupleq_combine_operands(reduction);
+	mca_coll_tupleq_send_to_all(reduction, result);
+}
+
+static int iallreduce(const void *in, void *out, int count, ompi_datatype_t *type,
+		      struct ompi_op_t *op, ompi_communicator_t *comm, ompi_request_t **request,
+		      mca_coll_base_module_t *base)
+{
+	struct mca_coll_tupleq_reduction reduction;
+	int rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING_IALLREDUCE, in,
+						 out, (size_t)count, type, op);
+
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	add_allreduce(&reduction);
+	return mca_coll_tupleq_round_start(reduction.round, request);
+}
+
+/* ---- to a root ---- */
+
+static void add_short_reduce(struct mca_coll_tupleq_reduction *reduction, int root)
+{
+	struct mca_coll_tupleq_transfer own =
+		mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, root);
+
+	if (reduction->rank != root) {
+		mca_coll_tupleq_round_send(reduction->round, own);
+		return;
+	}
+	mca_coll_tupleq_receive_operands(reduction, reduction->size, own, reduction->out);
+	mca_coll_tupleq_combine_operands(reduction);
+}
+
+static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int root)
+{
+	int rank = reduction->rank, size = reduction->size;
+	struct mca_coll_tupleq_transfer own, result;
+
+	own = mca_coll_tupleq_shared_block(reduction, reduction->in, rank, rank);
+	result = mca_coll_tupleq_shared_block(reduction, reduction->out, rank, root);
+	mca_coll_tupleq_receive_operands(reduction, size, own, rank == root ? result.addr : NULL);
+	if (rank == root)
+		mca_coll_tupleq_receive_blocks(reduction);
+	mca_coll_tupleq_send_blocks(reduction, reduction->in);
+	mca_coll_tupleq_combine_operands(reduction);
+	if (rank == root || reduction->round->rc != OMPI_SUCCESS)
+		return;
+	reduction->round->two_rounds = true;
+	result.addr = reduction->operands[size - 1].data.addr;
+	mca_coll_tupleq_round_send(reduction->round, result);
+}
+
+static int ireduce(const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
+		   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+	struct mca_coll_tupleq_reduction reduction;
+	/* Only the root has a result. */
+	void *result = ompi_comm_rank(comm) == root ? out : NULL;
+	int rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, in, result,
+						 (size_t)count, type, op);
+
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	if (mca_coll_tupleq_reduction_is_short(&reduction))
+		add_short_reduce(&reduction, root);
+	else
+		add_long_reduce(&reduction, root);
+	return mca_coll_tupleq_round_start(reduction.round, request);
+}
+
+/* ---- a block to each ---- */
+
+/* Reduces `counts[i]` elements for each rank i, or `count` if `counts` is NULL. */
+static int reduce_scatter(const void *in, void *out, const int *counts, int count,
+			  ompi_datatype_t *type, struct ompi_op_t *op, ompi_communicator_t *comm,
+			  ompi_request_t **request, mca_coll_base_module_t *base)
+{
+	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
+	struct mca_coll_tupleq_transfer *blocks;
+	struct mca_coll_tupleq_reduction reduction;
+	size_t total = 0;
+	int rc;
+
+	for (int i = 0; i < size; i++)
+		total += (size_t)(counts ? counts[i] : count);
+	rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, in, out, total,
+					     type, op);
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	blocks = mca_coll_tupleq_round_alloc(reduction.round, (size_t)size * sizeof(*blocks));
+	total = 0;
+	for (int i = 0; blocks && i < size; i++) {
+		size_t n = (size_t)(counts ? counts[i] : count);
+
+		blocks[i] = mca_coll_tupleq_elements(&reduction, reduction.in, total, n, i);
+		total += n;
+	}
+	if (blocks)
+		mca_coll_tupleq_receive_operands(&reduction, size, blocks[rank], out);
+	for (int i = 1; blocks && i < size; i++)
+		mca_coll_tupleq_round_send(reduction.round, blocks[(rank + i) % size]);
+	mca_coll_tupleq_combine_operands(&reduction);
+	return mca_coll_tupleq_round_start(reduction.round, request);
+}
+
+static int ireduce_scatter(const void *in, void *out, const int *counts, ompi_datatype_t *type,
+			   struct ompi_op_t *op, ompi_communicator_t *comm,
+			   ompi_request_t **request, mca_coll_base_module_t *base)
+{
+	return reduce_scatter(in, out, counts, 0, type, op, comm, request, base);
+}
+
+static int ireduce_scatter_block(const void *in, void *out, int count, ompi_datatype_t *type,
+				 struct ompi_op_t *op, ompi_communicator_t *comm,
+				 ompi_request_t **request, mca_coll_base_module_t *base)
+{
+	return reduce_scatter(in, out, NULL, count, type, op, comm, request, base);
+}
+
+void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base)
+{
+	base->coll_iallreduce = iallreduce;
+	base->coll_ireduce = ireduce;
+	base->coll_ireduce_scatter = ireduce_scatter;
+	base->coll_ireduce_scatter_block = ireduce_scatter_block;
+}
