@@ -41,6 +41,25 @@ mca_coll_tupleq_block(const struct mca_coll_tupleq_blocks *blocks, int i, int pe
 	};
 }
 
+static inline size_t mca_coll_tupleq_bytes(const struct mca_coll_tupleq_transfer *transfer)
+{
+	size_t size;
+
+	ompi_datatype_type_size(transfer->type, &size);
+	return size * transfer->count;
+}
+
+/* Returns the length of each block. */
+static inline size_t mca_coll_tupleq_length(const struct mca_coll_tupleq_blocks *blocks)
+{
+	struct mca_coll_tupleq_transfer block;
+
+	if (blocks->counts)
+		return TUPLEQ_ANY_LENGTH;
+	block = mca_coll_tupleq_block(blocks, 0, 0);
+	return mca_coll_tupleq_bytes(&block);
+}
+
 /* Returns where block `i` of `n` begins, if `total` units are shared out. */
 static inline size_t mca_coll_tupleq_block_begin(size_t total, int i, int n)
 {
@@ -49,11 +68,17 @@ static inline size_t mca_coll_tupleq_block_begin(size_t total, int i, int n)
 	return total / (size_t)n * at + (at < rest ? at : rest);
 }
 
-/* Returns true if one round of messages will do: if no process sends more than `one_round` bytes in
- * it, or if it moves no more than two rounds. */
+/* Returns true if one round of messages will do for `bytes` that each process has or gets: if no
+ * process sends more than `one_round` bytes in it, or if it moves no more than two rounds. */
 static inline bool mca_coll_tupleq_takes_one_round(size_t bytes, int size)
 {
 	return size == 2 || bytes <= (size_t)mca_coll_tupleq.one_round / (size_t)(size - 1);
+}
+
+/* Returns the longest message of such an operation. */
+static inline size_t mca_coll_tupleq_longest(size_t bytes, int size)
+{
+	return mca_coll_tupleq_takes_one_round(bytes, size) ? bytes : bytes / (size_t)size + 1;
 }
 
 #endif

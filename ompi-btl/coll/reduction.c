@@ -23,12 +23,22 @@ static unsigned char *alloc_vectors(struct mca_coll_tupleq_reduction *reduction,
 	return memory ? memory - lowest : NULL;
 }
 
+size_t mca_coll_tupleq_reduction_longest(ompi_communicator_t *comm, size_t count,
+					 ompi_datatype_t *type)
+{
+	size_t size;
+
+	ompi_datatype_type_size(type, &size);
+	return mca_coll_tupleq_longest(count * size, ompi_comm_size(comm));
+}
+
 int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 				    ompi_communicator_t *comm, mca_coll_base_module_t *base,
-				    enum mca_coll_tupleq_ring_kind ring, const void *in, void *out,
-				    size_t count, ompi_datatype_t *type, struct ompi_op_t *op)
+				    enum mca_coll_tupleq_ring_kind ring, size_t bytes,
+				    const void *in, void *out, size_t count, ompi_datatype_t *type,
+				    struct ompi_op_t *op)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, ring);
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, ring, bytes);
 	size_t stride;
 
 	if (!round)
@@ -53,7 +63,7 @@ int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 	return OMPI_SUCCESS;
 }
 
-bool mca_coll_tupleq_reduction_is_short(const struct mca_coll_tupleq_reduction *reduction)
+bool mca_coll_tupleq_reduction_takes_one_round(const struct mca_coll_tupleq_reduction *reduction)
 {
 	size_t size;
 

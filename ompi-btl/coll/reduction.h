@@ -26,14 +26,19 @@ struct mca_coll_tupleq_reduction {
 	int noperands;
 };
 
-/* Begins an operation. Returns an Open MPI error. */
+/* Returns the longest message of a reduction of `count` elements in one or two rounds. */
+size_t mca_coll_tupleq_reduction_longest(ompi_communicator_t *comm, size_t count,
+					 ompi_datatype_t *type);
+
+/* Begins an operation, with messages of at most `bytes`. Returns an Open MPI error. */
 int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 				    ompi_communicator_t *comm, mca_coll_base_module_t *base,
-				    enum mca_coll_tupleq_ring_kind ring, const void *in, void *out,
-				    size_t count, ompi_datatype_t *type, struct ompi_op_t *op);
+				    enum mca_coll_tupleq_ring_kind ring, size_t bytes,
+				    const void *in, void *out, size_t count, ompi_datatype_t *type,
+				    struct ompi_op_t *op);
 
 /* Returns true if one round of messages will do. */
-bool mca_coll_tupleq_reduction_is_short(const struct mca_coll_tupleq_reduction *reduction);
+bool mca_coll_tupleq_reduction_takes_one_round(const struct mca_coll_tupleq_reduction *reduction);
 
 /* Returns elements of a vector, as a message for `peer`. */
 struct mca_coll_tupleq_transfer

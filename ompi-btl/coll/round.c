@@ -52,12 +52,13 @@ OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, rou
 
 struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(ompi_communicator_t *comm,
 							mca_coll_base_module_t *base,
-							enum mca_coll_tupleq_ring_kind kind)
+							enum mca_coll_tupleq_ring_kind kind,
+							size_t bytes)
 {
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
 	struct mca_coll_tupleq_ring *ring = &module->rings[kind];
-	int entry;
+	int entry, tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind;
 
 	/* Counted even without memory, so that later operations have the same entry on all ranks.
 	 */
@@ -70,7 +71,7 @@ struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(ompi_communicator_t *com
 	round->super.ompi.req_mpi_object.comm = comm;
 	round->comm = comm;
 	round->entry = &ring->entries[entry];
-	round->tag = SERIES_RING_TAG((int)kind * TUPLEQ_RING_MAX + entry);
+	round->tag = SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
 	return round;
 }
 

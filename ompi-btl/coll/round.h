@@ -18,9 +18,18 @@
 
 struct mca_coll_tupleq_module;
 
-/* The rings of a communicator. Open MPI itself calls MPI_Iallreduce during MPI_Comm_idup, at a time
- * that differs between processes, so that operation has a ring of its own. */
+/* The rings of a communicator. Open MPI itself calls MPI_Iallreduce of one number during
+ * MPI_Comm_idup, at a time that differs between processes, so short reductions of that kind have a
+ * ring of their own. */
 enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IALLREDUCE, TUPLEQ_RINGS };
+
+/* The longest message (bytes) that counts as short. An entry has one tag for operations with short
+ * messages and one for others, because a tuple whose short messages arrive before their receives
+ * gets no queue, which would slow down long messages. */
+#define TUPLEQ_SHORT 16384
+
+/* The length of a message of an operation whose messages differ, or aren't known to all ranks. */
+#define TUPLEQ_ANY_LENGTH SIZE_MAX
 
 /* Elements in memory; those of a message have a peer. */
 struct mca_coll_tupleq_transfer {
@@ -66,10 +75,11 @@ typedef struct mca_coll_tupleq_round mca_coll_tupleq_round_t;
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_round_t);
 
 /* Returns an operation without actions, which has the next entry of the ring, or NULL without
- * memory. */
+ * memory. Its messages have `bytes`. */
 struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(ompi_communicator_t *comm,
 							mca_coll_base_module_t *base,
-							enum mca_coll_tupleq_ring_kind ring);
+							enum mca_coll_tupleq_ring_kind ring,
+							size_t bytes);
 
 /* Starts the operation, now or later, and sets *request. If an action couldn't be added, frees the
  * operation and returns the error. */

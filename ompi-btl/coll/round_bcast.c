@@ -110,17 +110,17 @@ static int ibcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_co
 		  ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	struct bcast bcast = {
-		.round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING),
 		.size = ompi_comm_size(comm),
 		.rank = ompi_comm_rank(comm),
 		.root = root,
 		.data = {.addr = buf, .count = (size_t)count, .type = type},
 	};
 
+	bcast.nbytes = mca_coll_tupleq_bytes(&bcast.data);
+	bcast.round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING,
+						mca_coll_tupleq_longest(bcast.nbytes, bcast.size));
 	if (!bcast.round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	ompi_datatype_type_size(type, &bcast.nbytes);
-	bcast.nbytes *= (size_t)count;
 	if (mca_coll_tupleq_takes_one_round(bcast.nbytes, bcast.size))
 		add_one_round(&bcast);
 	else

@@ -6,14 +6,6 @@
 
 /* ---- all to all ---- */
 
-static size_t bytes_of(const struct mca_coll_tupleq_transfer *message)
-{
-	size_t size;
-
-	ompi_datatype_type_size(message->type, &size);
-	return size * message->count;
-}
-
 /* Makes packed copies of the blocks that are to be received over, in copies[0 … size - 1]. */
 static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
 			const struct mca_coll_tupleq_blocks *blocks,
@@ -25,14 +17,14 @@ static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
 
 	for (int i = 0; i < size; i++) {
 		block = mca_coll_tupleq_block(blocks, i, i);
-		total += bytes_of(&block);
+		total += mca_coll_tupleq_bytes(&block);
 	}
 	memory = mca_coll_tupleq_round_alloc(round, total);
 	for (int i = 0; memory && i < size; i++) {
 		block = mca_coll_tupleq_block(blocks, i, i);
 		copies[i] = (struct mca_coll_tupleq_transfer){
 			.addr = memory,
-			.count = bytes_of(&block),
+			.count = mca_coll_tupleq_bytes(&block),
 			.type = &ompi_mpi_byte.dt,
 			.peer = i,
 		};
@@ -91,7 +83,8 @@ static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		      const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
+	struct mca_coll_tupleq_round *round =
+		mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, mca_coll_tupleq_length(in));
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -210,10 +203,13 @@ static void add_root(struct mca_coll_tupleq_round *round, int root, bool is_gath
 
 /* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. */
 static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
-		  const struct mca_coll_tupleq_blocks *all,
+		  bool is_uniform, const struct mca_coll_tupleq_blocks *all,
 		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
+	/* All processes know the length unless the root alone has counts, one per block. */
+	size_t bytes = mca_coll_tupleq_length(own->base == MPI_IN_PLACE ? all : own);
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(
+		comm, base, TUPLEQ_RING, is_uniform ? bytes : TUPLEQ_ANY_LENGTH);
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -234,7 +230,7 @@ static int igather(const void *sbuf, int scount, ompi_datatype_t *stype, void *r
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return rooted(comm, base, root, true, &all, &own, request);
+	return rooted(comm, base, root, true, true, &all, &own, request);
 }
 
 static int igatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
@@ -247,7 +243,7 @@ static int igatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *
 	const struct mca_coll_tupleq_blocks all = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return rooted(comm, base, root, true, &all, &own, request);
+	return rooted(comm, base, root, true, false, &all, &own, request);
 }
 
 static int iscatter(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
@@ -258,7 +254,7 @@ static int iscatter(const void *sbuf, int scount, ompi_datatype_t *stype, void *
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = sbuf, .count = scount, .type = stype};
 
-	return rooted(comm, base, root, false, &all, &own, request);
+	return rooted(comm, base, root, false, true, &all, &own, request);
 }
 
 static int iscatterv(const void *sbuf, const int *scounts, const int *displs,
@@ -271,7 +267,7 @@ static int iscatterv(const void *sbuf, const int *scounts, const int *displs,
 	const struct mca_coll_tupleq_blocks all = {
 		.base = sbuf, .counts = scounts, .displs = displs, .type = stype};
 
-	return rooted(comm, base, root, false, &all, &own, request);
+	return rooted(comm, base, root, false, false, &all, &own, request);
 }
 
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base)

@@ -110,7 +110,7 @@ static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 	struct mca_coll_tupleq_round *round;
 	int rc = find_neighbors(comm, &neighbors);
 
-	round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING);
+	round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, TUPLEQ_ANY_LENGTH);
 	if (!round) {
 		free(neighbors.sources);
 		return OMPI_ERR_OUT_OF_RESOURCE;

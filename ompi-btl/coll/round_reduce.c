@@ -12,7 +12,7 @@ static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 	int rank = reduction->rank, size = reduction->size;
 	struct mca_coll_tupleq_transfer own, result;
 
-	if (mca_coll_tupleq_reduction_is_short(reduction)) {
+	if (mca_coll_tupleq_reduction_takes_one_round(reduction)) {
 		own = mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, rank);
 		mca_coll_tupleq_receive_operands(reduction, size, own, reduction->out);
 		mca_coll_tupleq_send_to_all(reduction, own);
@@ -34,8 +34,10 @@ static int iallreduce(const void *in, void *out, int count, ompi_datatype_t *typ
 		      mca_coll_base_module_t *base)
 {
 	struct mca_coll_tupleq_reduction reduction;
-	int rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING_IALLREDUCE, in,
-						 out, (size_t)count, type, op);
+	size_t bytes = mca_coll_tupleq_reduction_longest(comm, (size_t)count, type);
+	int rc = mca_coll_tupleq_reduction_begin(
+		&reduction, comm, base, bytes > TUPLEQ_SHORT ? TUPLEQ_RING : TUPLEQ_RING_IALLREDUCE,
+		bytes, in, out, (size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
@@ -84,12 +86,14 @@ static int ireduce(const void *in, void *out, int count, ompi_datatype_t *type,
 	struct mca_coll_tupleq_reduction reduction;
 	/* Only the root has a result. */
 	void *result = ompi_comm_rank(comm) == root ? out : NULL;
-	int rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, in, result,
-						 (size_t)count, type, op);
+	int rc = mca_coll_tupleq_reduction_begin(
+		&reduction, comm, base, TUPLEQ_RING,
+		mca_coll_tupleq_reduction_longest(comm, (size_t)count, type), in, result,
+		(size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	if (mca_coll_tupleq_reduction_is_short(&reduction))
+	if (mca_coll_tupleq_reduction_takes_one_round(&reduction))
 		add_short_reduce(&reduction, root);
 	else
 		add_long_reduce(&reduction, root);
@@ -106,13 +110,17 @@ static int reduce_scatter(const void *in, void *out, const int *counts, int coun
 	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
 	struct mca_coll_tupleq_transfer *blocks;
 	struct mca_coll_tupleq_reduction reduction;
-	size_t total = 0;
+	size_t total = 0, bytes = TUPLEQ_ANY_LENGTH;
 	int rc;
 
 	for (int i = 0; i < size; i++)
 		total += (size_t)(counts ? counts[i] : count);
-	rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, in, out, total,
-					     type, op);
+	if (!counts) {
+		ompi_datatype_type_size(type, &bytes);
+		bytes *= (size_t)count;
+	}
+	rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, bytes, in, out,
+					     total, type, op);
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	blocks = mca_coll_tupleq_round_alloc(reduction.round, (size_t)size * sizeof(*blocks));

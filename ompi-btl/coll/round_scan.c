@@ -66,12 +66,14 @@ static int scan(const void *in, void *out, int count, ompi_datatype_t *type, str
 		mca_coll_base_module_t *base)
 {
 	struct mca_coll_tupleq_reduction reduction;
-	int rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, in, out,
-						 (size_t)count, type, op);
+	int rc = mca_coll_tupleq_reduction_begin(
+		&reduction, comm, base, TUPLEQ_RING,
+		mca_coll_tupleq_reduction_longest(comm, (size_t)count, type), in, out,
+		(size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	if (mca_coll_tupleq_reduction_is_short(&reduction))
+	if (mca_coll_tupleq_reduction_takes_one_round(&reduction))
 		add_one_round(&reduction, reduction.rank + !is_exclusive);
 	else
 		add_two_rounds(&reduction, is_exclusive);

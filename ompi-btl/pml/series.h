@@ -275,7 +275,7 @@ struct series_coll_request {
 };
 
 /* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
-#define SERIES_RING_TAGS       128
+#define SERIES_RING_TAGS       192
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
