@@ -17,6 +17,50 @@ struct mca_coll_tupleq_blocks {
 	bool single;                 /* one block for all peers */
 };
 
+/* The ranks that the messages of a communicator go to: its own, or those of the other group of an
+ * intercommunicator. */
+struct mca_coll_tupleq_peers {
+	int size;
+	int rank;  /* this process's; -1: it isn't among these */
+	int first; /* distance from `rank` to the nearest peer */
+};
+
+static inline struct mca_coll_tupleq_peers mca_coll_tupleq_peers(ompi_communicator_t *comm)
+{
+	if (OMPI_COMM_IS_INTER(comm))
+		return (struct mca_coll_tupleq_peers){ompi_comm_remote_size(comm), -1, 0};
+	return (struct mca_coll_tupleq_peers){ompi_comm_size(comm), ompi_comm_rank(comm), 1};
+}
+
+enum mca_coll_tupleq_role {
+	TUPLEQ_ROOT,
+	TUPLEQ_MEMBER,   /* has a part of the data */
+	TUPLEQ_BYSTANDER /* is in the root's group of an intercommunicator */
+};
+
+/* Returns this process's part in an operation with a root, as the call names that. */
+static inline enum mca_coll_tupleq_role mca_coll_tupleq_role(ompi_communicator_t *comm, int root)
+{
+	if (!OMPI_COMM_IS_INTER(comm))
+		return ompi_comm_rank(comm) == root ? TUPLEQ_ROOT : TUPLEQ_MEMBER;
+	return root == MPI_ROOT        ? TUPLEQ_ROOT
+	       : root == MPI_PROC_NULL ? TUPLEQ_BYSTANDER
+				       : TUPLEQ_MEMBER;
+}
+
+/* Return the rank at a distance from this process, or from an arbitrary process if it isn't among
+ * the peers. Distances go from `first` to `size` - 1. Sends go upwards and receives come from
+ * below, so that no process is the first target of all others. */
+static inline int mca_coll_tupleq_above(const struct mca_coll_tupleq_peers *peers, int distance)
+{
+	return ((peers->rank < 0 ? 0 : peers->rank) + distance) % peers->size;
+}
+
+static inline int mca_coll_tupleq_below(const struct mca_coll_tupleq_peers *peers, int distance)
+{
+	return ((peers->rank < 0 ? 0 : peers->rank) + peers->size - distance) % peers->size;
+}
+
 /* Returns block `i`, as a message for `peer`. */
 static inline struct mca_coll_tupleq_transfer
 mca_coll_tupleq_block(const struct mca_coll_tupleq_blocks *blocks, int i, int peer)
@@ -69,16 +113,22 @@ static inline size_t mca_coll_tupleq_block_begin(size_t total, int i, int n)
 }
 
 /* Returns true if one round of messages will do for `bytes` that each process has or gets: if no
- * process sends more than `one_round` bytes in it, or if it moves no more than two rounds. */
-static inline bool mca_coll_tupleq_takes_one_round(size_t bytes, int size)
+ * process sends more than `one_round` bytes in it, if two rounds would not move less, or between
+ * two groups, because a second round needs messages within a group. */
+static inline bool mca_coll_tupleq_takes_one_round(ompi_communicator_t *comm, size_t bytes)
 {
-	return size == 2 || bytes <= (size_t)mca_coll_tupleq.one_round / (size_t)(size - 1);
+	int size = ompi_comm_size(comm);
+
+	return OMPI_COMM_IS_INTER(comm) || size == 2 ||
+	       bytes <= (size_t)mca_coll_tupleq.one_round / (size_t)(size - 1);
 }
 
 /* Returns the longest message of such an operation. */
-static inline size_t mca_coll_tupleq_longest(size_t bytes, int size)
+static inline size_t mca_coll_tupleq_longest(ompi_communicator_t *comm, size_t bytes)
 {
-	return mca_coll_tupleq_takes_one_round(bytes, size) ? bytes : bytes / (size_t)size + 1;
+	size_t size = (size_t)ompi_comm_size(comm);
+
+	return mca_coll_tupleq_takes_one_round(comm, bytes) ? bytes : bytes / size + 1;
 }
 
 #endif

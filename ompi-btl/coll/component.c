@@ -158,10 +158,12 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
+	module->comm = comm;
+	if (OMPI_COMM_IS_INTER(comm))
+		return OMPI_SUCCESS;
 	if (!below->coll_barrier || !below->coll_allreduce || !below->coll_bcast ||
 	    !below->coll_reduce)
 		return OMPI_ERR_NOT_FOUND;
-	module->comm = comm;
 	TAKE_OVER(module, below, barrier);
 	TAKE_OVER(module, below, allreduce);
 	TAKE_OVER(module, below, bcast);
@@ -201,6 +203,22 @@ static void module_destruct(struct mca_coll_tupleq_module *module)
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_construct,
 		   module_destruct);
 
+/* Installs the operations that aren't done between two groups. */
+static void install_within_group(mca_coll_base_module_t *base)
+{
+	base->coll_barrier = mca_coll_tupleq_barrier;
+	base->coll_ibarrier = mca_coll_tupleq_ibarrier;
+	/* Installed even if the limit is 0 here: the set-up finds the least limit of all. */
+	base->coll_allreduce = mca_coll_tupleq_allreduce;
+	base->coll_bcast = mca_coll_tupleq_bcast;
+	base->coll_reduce = mca_coll_tupleq_reduce;
+	if (mca_coll_tupleq.ring) {
+		mca_coll_tupleq_round_neighbor(base);
+		mca_coll_tupleq_round_reduce_scatter(base);
+		mca_coll_tupleq_round_scan(base);
+	}
+}
+
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority)
 {
 	struct mca_coll_tupleq_module *module;
@@ -211,7 +229,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 			    bad_value);
 		series_abort();
 	}
-	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
+	if (OMPI_COMM_IS_INTER(comm) ? !mca_coll_tupleq.ring : ompi_comm_size(comm) < 2)
 		return NULL;
 	if (!tq_find(series_job_key())) {
 		mca_coll_tupleq_verbose(
@@ -222,19 +240,13 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	if (!module)
 		return NULL;
 	module->super.coll_module_enable = module_enable;
-	module->super.coll_barrier = mca_coll_tupleq_barrier;
-	module->super.coll_ibarrier = mca_coll_tupleq_ibarrier;
-	/* Installed even if the limit is 0 here: the set-up finds the least limit of all. */
-	module->super.coll_allreduce = mca_coll_tupleq_allreduce;
-	module->super.coll_bcast = mca_coll_tupleq_bcast;
-	module->super.coll_reduce = mca_coll_tupleq_reduce;
 	if (mca_coll_tupleq.ring) {
 		mca_coll_tupleq_round_dense(&module->super);
-		mca_coll_tupleq_round_neighbor(&module->super);
 		mca_coll_tupleq_round_bcast(&module->super);
 		mca_coll_tupleq_round_reduce(&module->super);
-		mca_coll_tupleq_round_scan(&module->super);
 	}
+	if (!OMPI_COMM_IS_INTER(comm))
+		install_within_group(&module->super);
 	return &module->super;
 }
 

@@ -29,7 +29,7 @@ size_t mca_coll_tupleq_reduction_longest(ompi_communicator_t *comm, size_t count
 	size_t size;
 
 	ompi_datatype_type_size(type, &size);
-	return mca_coll_tupleq_longest(count * size, ompi_comm_size(comm));
+	return mca_coll_tupleq_longest(comm, count * size);
 }
 
 int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
@@ -46,8 +46,7 @@ int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 	round->op = op;
 	*reduction = (struct mca_coll_tupleq_reduction){
 		.round = round,
-		.size = ompi_comm_size(comm),
-		.rank = ompi_comm_rank(comm),
+		.peers = mca_coll_tupleq_peers(comm),
 		.count = count,
 		.type = type,
 		.in = (unsigned char *)in,
@@ -68,7 +67,7 @@ bool mca_coll_tupleq_reduction_takes_one_round(const struct mca_coll_tupleq_redu
 	size_t size;
 
 	ompi_datatype_type_size(reduction->type, &size);
-	return mca_coll_tupleq_takes_one_round(reduction->count * size, reduction->size);
+	return mca_coll_tupleq_takes_one_round(reduction->round->comm, reduction->count * size);
 }
 
 struct mca_coll_tupleq_transfer
@@ -88,8 +87,8 @@ struct mca_coll_tupleq_transfer
 mca_coll_tupleq_shared_block(const struct mca_coll_tupleq_reduction *reduction,
 			     unsigned char *vector, int i, int peer)
 {
-	size_t begin = mca_coll_tupleq_block_begin(reduction->count, i, reduction->size);
-	size_t end = mca_coll_tupleq_block_begin(reduction->count, i + 1, reduction->size);
+	size_t begin = mca_coll_tupleq_block_begin(reduction->count, i, reduction->peers.size);
+	size_t end = mca_coll_tupleq_block_begin(reduction->count, i + 1, reduction->peers.size);
 
 	return mca_coll_tupleq_elements(reduction, vector, begin, end - begin, peer);
 }
@@ -97,8 +96,8 @@ mca_coll_tupleq_shared_block(const struct mca_coll_tupleq_reduction *reduction,
 void mca_coll_tupleq_receive_operands(struct mca_coll_tupleq_reduction *reduction, int noperands,
 				      struct mca_coll_tupleq_transfer own, void *result)
 {
+	const struct mca_coll_tupleq_peers *peers = &reduction->peers;
 	struct mca_coll_tupleq_round *round = reduction->round;
-	int size = reduction->size, rank = reduction->rank;
 	struct mca_coll_tupleq_operand *operands;
 	unsigned char *vectors;
 	size_t stride;
@@ -116,18 +115,18 @@ void mca_coll_tupleq_receive_operands(struct mca_coll_tupleq_reduction *reductio
 		operands[i].data.peer = i;
 		operands[i].receive = -1;
 	}
-	for (int i = 1; i < size; i++) {
-		int peer = (rank - i + size) % size;
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_below(peers, i);
 
 		if (peer < noperands)
 			operands[peer].receive =
 				mca_coll_tupleq_round_receive(round, operands[peer].data);
 	}
 	/* The first operand is only read, unless it is the result. */
-	if (rank == 0 && noperands > 1)
+	if (peers->rank == 0 && noperands > 1)
 		operands[0].data.addr = own.addr;
-	else if (rank < noperands)
-		mca_coll_tupleq_round_copy(round, own, operands[rank].data);
+	else if (peers->rank >= 0 && peers->rank < noperands)
+		mca_coll_tupleq_round_copy(round, own, operands[peers->rank].data);
 }
 
 void mca_coll_tupleq_combine_operands(struct mca_coll_tupleq_reduction *reduction)
@@ -144,8 +143,10 @@ void mca_coll_tupleq_combine_operands(struct mca_coll_tupleq_reduction *reductio
 
 void mca_coll_tupleq_send_blocks(struct mca_coll_tupleq_reduction *reduction, unsigned char *vector)
 {
-	for (int i = 1; i < reduction->size; i++) {
-		int peer = (reduction->rank + i) % reduction->size;
+	const struct mca_coll_tupleq_peers *peers = &reduction->peers;
+
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_above(peers, i);
 
 		mca_coll_tupleq_round_send(
 			reduction->round,
@@ -156,18 +157,20 @@ void mca_coll_tupleq_send_blocks(struct mca_coll_tupleq_reduction *reduction, un
 void mca_coll_tupleq_send_to_all(struct mca_coll_tupleq_reduction *reduction,
 				 struct mca_coll_tupleq_transfer data)
 {
-	for (int i = 1; i < reduction->size; i++) {
-		data.peer = (reduction->rank + i) % reduction->size;
+	const struct mca_coll_tupleq_peers *peers = &reduction->peers;
+
+	for (int i = peers->first; i < peers->size; i++) {
+		data.peer = mca_coll_tupleq_above(peers, i);
 		mca_coll_tupleq_round_send(reduction->round, data);
 	}
 }
 
 void mca_coll_tupleq_receive_blocks(struct mca_coll_tupleq_reduction *reduction)
 {
-	int size = reduction->size;
+	const struct mca_coll_tupleq_peers *peers = &reduction->peers;
 
-	for (int i = 1; i < size; i++) {
-		int peer = (reduction->rank - i + size) % size;
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_below(peers, i);
 
 		mca_coll_tupleq_round_receive(
 			reduction->round,

@@ -17,8 +17,8 @@ struct mca_coll_tupleq_operand {
 
 struct mca_coll_tupleq_reduction {
 	struct mca_coll_tupleq_round *round;
-	int size, rank;
-	size_t count; /* elements of a process's contribution */
+	struct mca_coll_tupleq_peers peers; /* the ranks whose contributions are reduced */
+	size_t count;                       /* elements of a process's contribution */
 	ompi_datatype_t *type;
 	ptrdiff_t extent;
 	unsigned char *in, *out; /* `in` is a copy where the user has one buffer for both */

@@ -132,6 +132,7 @@ void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base);
 
 #endif

@@ -7,6 +7,7 @@
 
 struct bcast {
 	struct mca_coll_tupleq_round *round;
+	enum mca_coll_tupleq_role role;
 	int size, rank, root;
 	struct mca_coll_tupleq_transfer data; /* as the user describes them */
 	unsigned char *bytes;                 /* the data without gaps: the user's, or a copy */
@@ -15,15 +16,14 @@ struct bcast {
 
 static void add_one_round(const struct bcast *bcast)
 {
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(bcast->round->comm);
 	struct mca_coll_tupleq_transfer message = bcast->data;
 
-	if (bcast->rank != bcast->root) {
-		message.peer = bcast->root;
+	message.peer = bcast->root;
+	if (bcast->role == TUPLEQ_MEMBER)
 		mca_coll_tupleq_round_receive(bcast->round, message);
-		return;
-	}
-	for (int i = 1; i < bcast->size; i++) {
-		message.peer = (bcast->root + i) % bcast->size;
+	for (int i = peers.first; bcast->role == TUPLEQ_ROOT && i < peers.size; i++) {
+		message.peer = mca_coll_tupleq_above(&peers, i);
 		mca_coll_tupleq_round_send(bcast->round, message);
 	}
 }
@@ -110,18 +110,21 @@ static int ibcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_co
 		  ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	struct bcast bcast = {
+		.role = mca_coll_tupleq_role(comm, root),
 		.size = ompi_comm_size(comm),
 		.rank = ompi_comm_rank(comm),
 		.root = root,
 		.data = {.addr = buf, .count = (size_t)count, .type = type},
 	};
 
-	bcast.nbytes = mca_coll_tupleq_bytes(&bcast.data);
+	/* A bystander's arguments are undefined. */
+	if (bcast.role != TUPLEQ_BYSTANDER)
+		bcast.nbytes = mca_coll_tupleq_bytes(&bcast.data);
 	bcast.round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING,
-						mca_coll_tupleq_longest(bcast.nbytes, bcast.size));
+						mca_coll_tupleq_longest(comm, bcast.nbytes));
 	if (!bcast.round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (mca_coll_tupleq_takes_one_round(bcast.nbytes, bcast.size))
+	if (mca_coll_tupleq_takes_one_round(comm, bcast.nbytes))
 		add_one_round(&bcast);
 	else
 		add_two_rounds(&bcast);

@@ -34,64 +34,71 @@ static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
 	}
 }
 
-/* Adds the receives. In turn from this process's rank, downwards, as sends go upwards, so that no
- * process is the first target of all others. */
 static void add_receives(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
 			 const struct mca_coll_tupleq_blocks *in)
 {
-	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
-
-	for (int i = 1; i < size; i++) {
-		int peer = (rank - i + size) % size;
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_below(peers, i);
 
 		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(in, peer, peer));
 	}
 }
 
-static void add_in_place(struct mca_coll_tupleq_round *round,
-			 const struct mca_coll_tupleq_blocks *in)
+static void add_sends(struct mca_coll_tupleq_round *round,
+		      const struct mca_coll_tupleq_peers *peers,
+		      const struct mca_coll_tupleq_blocks *out)
 {
-	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
-	struct mca_coll_tupleq_transfer *copies;
-
-	copies = mca_coll_tupleq_round_alloc(round, (size_t)size * sizeof(*copies));
-	if (!copies)
-		return;
-	copy_blocks(round, size, in, copies);
-	add_receives(round, in);
-	for (int i = 1; i < size && round->rc == OMPI_SUCCESS; i++)
-		mca_coll_tupleq_round_send(round, copies[(rank + i) % size]);
-}
-
-static void add_messages(struct mca_coll_tupleq_round *round,
-			 const struct mca_coll_tupleq_blocks *out,
-			 const struct mca_coll_tupleq_blocks *in)
-{
-	int size = ompi_comm_size(round->comm), rank = ompi_comm_rank(round->comm);
-
-	add_receives(round, in);
-	for (int i = 1; i < size; i++) {
-		int peer = (rank + i) % size;
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_above(peers, i);
 
 		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(out, peer, peer));
 	}
-	mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(out, rank, rank),
-				   mca_coll_tupleq_block(in, rank, rank));
+}
+
+static void add_in_place(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	struct mca_coll_tupleq_transfer *copies;
+
+	copies = mca_coll_tupleq_round_alloc(round, (size_t)peers->size * sizeof(*copies));
+	if (!copies)
+		return;
+	copy_blocks(round, peers->size, in, copies);
+	add_receives(round, peers, in);
+	for (int i = 1; i < peers->size && round->rc == OMPI_SUCCESS; i++)
+		mca_coll_tupleq_round_send(round, copies[mca_coll_tupleq_above(peers, i)]);
+}
+
+static void add_messages(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
+			 const struct mca_coll_tupleq_blocks *out,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	int rank = peers->rank;
+
+	add_receives(round, peers, in);
+	add_sends(round, peers, out);
+	if (rank >= 0)
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(out, rank, rank),
+					   mca_coll_tupleq_block(in, rank, rank));
 }
 
 static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		      const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
 {
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(comm);
 	struct mca_coll_tupleq_round *round =
 		mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, mca_coll_tupleq_length(in));
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (out->base == MPI_IN_PLACE)
-		add_in_place(round, in);
+		add_in_place(round, &peers, in);
 	else
-		add_messages(round, out, in);
+		add_messages(round, &peers, out, in);
 	return mca_coll_tupleq_round_start(round, request);
 }
 
@@ -176,48 +183,49 @@ static int iallgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, voi
 /* ---- to and from a root ---- */
 
 /* Adds the root's messages: of a gather if `is_gather`, else of a scatter. */
-static void add_root(struct mca_coll_tupleq_round *round, int root, bool is_gather,
+static void add_root(struct mca_coll_tupleq_round *round, bool is_gather,
 		     const struct mca_coll_tupleq_blocks *all,
 		     const struct mca_coll_tupleq_blocks *own)
 {
-	int size = ompi_comm_size(round->comm);
-	struct mca_coll_tupleq_transfer block;
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(round->comm);
+	int rank = peers.rank;
 
-	for (int i = 1; i < size; i++) {
-		int peer = (root + i) % size;
-
-		block = mca_coll_tupleq_block(all, peer, peer);
-		if (is_gather)
-			mca_coll_tupleq_round_receive(round, block);
-		else
-			mca_coll_tupleq_round_send(round, block);
-	}
-	if (own->base == MPI_IN_PLACE)
-		return;
-	block = mca_coll_tupleq_block(all, root, root);
 	if (is_gather)
-		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(own, 0, root), block);
+		add_receives(round, &peers, all);
 	else
-		mca_coll_tupleq_round_copy(round, block, mca_coll_tupleq_block(own, 0, root));
+		add_sends(round, &peers, all);
+	if (rank < 0 || own->base == MPI_IN_PLACE)
+		return;
+	if (is_gather)
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(own, 0, rank),
+					   mca_coll_tupleq_block(all, rank, rank));
+	else
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(all, rank, rank),
+					   mca_coll_tupleq_block(own, 0, rank));
 }
 
-/* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. */
+/* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. All
+ * processes know the length of a block if `is_uniform`. */
 static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
 		  bool is_uniform, const struct mca_coll_tupleq_blocks *all,
 		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
 {
-	/* All processes know the length unless the root alone has counts, one per block. */
-	size_t bytes = mca_coll_tupleq_length(own->base == MPI_IN_PLACE ? all : own);
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(
-		comm, base, TUPLEQ_RING, is_uniform ? bytes : TUPLEQ_ANY_LENGTH);
+	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(comm, root);
+	bool has_own =
+		role != TUPLEQ_ROOT || (!OMPI_COMM_IS_INTER(comm) && own->base != MPI_IN_PLACE);
+	struct mca_coll_tupleq_round *round;
+	size_t bytes = TUPLEQ_ANY_LENGTH;
 
+	if (is_uniform && role != TUPLEQ_BYSTANDER)
+		bytes = mca_coll_tupleq_length(has_own ? own : all);
+	round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, bytes);
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (ompi_comm_rank(comm) == root)
-		add_root(round, root, is_gather, all, own);
-	else if (is_gather)
+	if (role == TUPLEQ_ROOT)
+		add_root(round, is_gather, all, own);
+	else if (role == TUPLEQ_MEMBER && is_gather)
 		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(own, 0, root));
-	else
+	else if (role == TUPLEQ_MEMBER)
 		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(own, 0, root));
 	return mca_coll_tupleq_round_start(round, request);
 }

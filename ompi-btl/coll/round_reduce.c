@@ -9,7 +9,7 @@
 
 static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 {
-	int rank = reduction->rank, size = reduction->size;
+	int rank = reduction->peers.rank, size = reduction->peers.size;
 	struct mca_coll_tupleq_transfer own, result;
 
 	if (mca_coll_tupleq_reduction_takes_one_round(reduction)) {
@@ -52,17 +52,17 @@ static void add_short_reduce(struct mca_coll_tupleq_reduction *reduction, int ro
 	struct mca_coll_tupleq_transfer own =
 		mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, root);
 
-	if (reduction->rank != root) {
+	if (mca_coll_tupleq_role(reduction->round->comm, root) == TUPLEQ_MEMBER) {
 		mca_coll_tupleq_round_send(reduction->round, own);
 		return;
 	}
-	mca_coll_tupleq_receive_operands(reduction, reduction->size, own, reduction->out);
+	mca_coll_tupleq_receive_operands(reduction, reduction->peers.size, own, reduction->out);
 	mca_coll_tupleq_combine_operands(reduction);
 }
 
 static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int root)
 {
-	int rank = reduction->rank, size = reduction->size;
+	int rank = reduction->peers.rank, size = reduction->peers.size;
 	struct mca_coll_tupleq_transfer own, result;
 
 	own = mca_coll_tupleq_shared_block(reduction, reduction->in, rank, rank);
@@ -79,14 +79,28 @@ static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int roo
 	mca_coll_tupleq_round_send(reduction->round, result);
 }
 
+/* Takes an entry of the ring, like the others, but has no messages: the arguments are undefined. */
+static int stand_by(ompi_communicator_t *comm, mca_coll_base_module_t *base,
+		    ompi_request_t **request)
+{
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, 0);
+
+	return round ? mca_coll_tupleq_round_start(round, request) : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
 static int ireduce(const void *in, void *out, int count, ompi_datatype_t *type,
 		   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
 		   ompi_request_t **request, mca_coll_base_module_t *base)
 {
 	struct mca_coll_tupleq_reduction reduction;
+	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(comm, root);
 	/* Only the root has a result. */
-	void *result = ompi_comm_rank(comm) == root ? out : NULL;
-	int rc = mca_coll_tupleq_reduction_begin(
+	void *result = role == TUPLEQ_ROOT ? out : NULL;
+	int rc;
+
+	if (role == TUPLEQ_BYSTANDER)
+		return stand_by(comm, base, request);
+	rc = mca_coll_tupleq_reduction_begin(
 		&reduction, comm, base, TUPLEQ_RING,
 		mca_coll_tupleq_reduction_longest(comm, (size_t)count, type), in, result,
 		(size_t)count, type, op);
@@ -157,6 +171,10 @@ void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base)
 {
 	base->coll_iallreduce = iallreduce;
 	base->coll_ireduce = ireduce;
+}
+
+void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base)
+{
 	base->coll_ireduce_scatter = ireduce_scatter;
 	base->coll_ireduce_scatter_block = ireduce_scatter_block;
 }

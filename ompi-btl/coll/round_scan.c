@@ -8,13 +8,13 @@
 /* Adds one round. A process has `noperands` ranks before it, with itself in MPI_Iscan. */
 static void add_one_round(struct mca_coll_tupleq_reduction *reduction, int noperands)
 {
-	int rank = reduction->rank;
+	int rank = reduction->peers.rank;
 	struct mca_coll_tupleq_transfer own =
 		mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, rank);
 
 	if (noperands)
 		mca_coll_tupleq_receive_operands(reduction, noperands, own, reduction->out);
-	for (int peer = rank + 1; peer < reduction->size; peer++) {
+	for (int peer = rank + 1; peer < reduction->peers.size; peer++) {
 		own.peer = peer;
 		mca_coll_tupleq_round_send(reduction->round, own);
 	}
@@ -25,7 +25,7 @@ static void add_one_round(struct mca_coll_tupleq_reduction *reduction, int noper
  * up to the one before it if `is_exclusive`. */
 static void send_results(struct mca_coll_tupleq_reduction *reduction, bool is_exclusive)
 {
-	int rank = reduction->rank, size = reduction->size;
+	int rank = reduction->peers.rank, size = reduction->peers.size;
 
 	for (int i = 0; i < size; i++) {
 		int peer = (rank + i) % size, last = is_exclusive ? peer - 1 : peer;
@@ -46,7 +46,7 @@ static void send_results(struct mca_coll_tupleq_reduction *reduction, bool is_ex
 
 static void add_two_rounds(struct mca_coll_tupleq_reduction *reduction, bool is_exclusive)
 {
-	int rank = reduction->rank, noperands = reduction->size - is_exclusive;
+	int rank = reduction->peers.rank, noperands = reduction->peers.size - is_exclusive;
 
 	reduction->round->two_rounds = true;
 	mca_coll_tupleq_receive_operands(
@@ -74,7 +74,7 @@ static int scan(const void *in, void *out, int count, ompi_datatype_t *type, str
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	if (mca_coll_tupleq_reduction_takes_one_round(&reduction))
-		add_one_round(&reduction, reduction.rank + !is_exclusive);
+		add_one_round(&reduction, reduction.peers.rank + !is_exclusive);
 	else
 		add_two_rounds(&reduction, is_exclusive);
 	return mca_coll_tupleq_round_start(reduction.round, request);
