@@ -177,7 +177,9 @@ struct mca_coll_tupleq_module {
 	uint64_t delegated_number; /* which has this number */
 	struct mca_coll_tupleq_last_seen last_op, last_delegated;
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
-	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS]; /* guarded by the lock of round.c */
+	/* Guarded by the lock of round.c: */
+	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS];
+	uint64_t npersistent; /* persistent operations so far */
 };
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_module_t);
 typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;

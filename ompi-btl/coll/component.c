@@ -186,6 +186,7 @@ static void module_construct(struct mca_coll_tupleq_module *module)
 	module->nonblocking = 0;
 	module->is_delegated = false;
 	memset(module->rings, 0, sizeof(module->rings));
+	module->npersistent = 0;
 	module->last_op = module->last_delegated = (struct mca_coll_tupleq_last_seen){0};
 }
 

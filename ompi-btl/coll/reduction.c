@@ -33,12 +33,12 @@ size_t mca_coll_tupleq_reduction_longest(ompi_communicator_t *comm, size_t count
 }
 
 int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
-				    ompi_communicator_t *comm, mca_coll_base_module_t *base,
+				    const struct mca_coll_tupleq_invocation *invocation,
 				    enum mca_coll_tupleq_ring_kind ring, size_t bytes,
 				    const void *in, void *out, size_t count, ompi_datatype_t *type,
 				    struct ompi_op_t *op)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, ring, bytes);
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(invocation, ring, bytes);
 	size_t stride;
 
 	if (!round)
@@ -46,7 +46,7 @@ int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 	round->op = op;
 	*reduction = (struct mca_coll_tupleq_reduction){
 		.round = round,
-		.peers = mca_coll_tupleq_peers(comm),
+		.peers = mca_coll_tupleq_peers(invocation->comm),
 		.count = count,
 		.type = type,
 		.in = (unsigned char *)in,

@@ -32,7 +32,7 @@ size_t mca_coll_tupleq_reduction_longest(ompi_communicator_t *comm, size_t count
 
 /* Begins an operation, with messages of at most `bytes`. Returns an Open MPI error. */
 int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
-				    ompi_communicator_t *comm, mca_coll_base_module_t *base,
+				    const struct mca_coll_tupleq_invocation *invocation,
 				    enum mca_coll_tupleq_ring_kind ring, size_t bytes,
 				    const void *in, void *out, size_t count, ompi_datatype_t *type,
 				    struct ompi_op_t *op);

@@ -16,7 +16,7 @@ static struct {
 	struct mca_coll_tupleq_round *active; /* list: operations that have been started */
 	_Atomic int nactive;                  /* of these; read without the lock, too */
 	bool progressing;                     /* progress() is registered */
-	unsigned long long called, two_rounds, deferred; /* counters */
+	unsigned long long called, two_rounds, deferred, persistent; /* counters */
 } rounds = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void lock(void)
@@ -31,6 +31,8 @@ static void unlock(void)
 
 /* ---- the request ---- */
 
+static int start_persistent(size_t count, ompi_request_t **requests);
+
 static void round_construct(struct mca_coll_tupleq_round *round)
 {
 	mca_coll_tupleq_request_construct(&round->super.ompi);
@@ -39,39 +41,66 @@ static void round_construct(struct mca_coll_tupleq_round *round)
 	round->nactions = round->next = round->completed = 0;
 	round->op = NULL;
 	round->memory = NULL;
-	round->two_rounds = round->corrupt = false;
+	round->two_rounds = round->corrupt = round->is_handed_over = false;
 	round->rc = OMPI_SUCCESS;
 }
 
 static void round_destruct(struct mca_coll_tupleq_round *round)
 {
 	OMPI_REQUEST_FINI(&round->super.ompi);
+	mca_coll_tupleq_round_free_actions(round);
+	if (!round->is_handed_over)
+		return;
+	series_op_release(round->op);
+	OBJ_RELEASE(round->comm);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, round_destruct);
 
-struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(ompi_communicator_t *comm,
-							mca_coll_base_module_t *base,
-							enum mca_coll_tupleq_ring_kind kind,
-							size_t bytes)
+/* Returns the entry of the next operation. */
+static int next_entry(struct mca_coll_tupleq_ring *ring)
 {
-	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
-	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
-	struct mca_coll_tupleq_ring *ring = &module->rings[kind];
-	int entry, tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind;
+	int entry;
 
-	/* Counted even without memory, so that later operations have the same entry on all ranks.
-	 */
 	lock();
 	entry = (int)(ring->called++ % (unsigned)mca_coll_tupleq.ring);
 	unlock();
+	return entry;
+}
+
+/* Returns a tag that only one persistent operation has. All ranks initialize these in one order. */
+static int persistent_tag(struct mca_coll_tupleq_module *module)
+{
+	uint64_t n;
+
+	lock();
+	n = module->npersistent++;
+	unlock();
+	return SERIES_PERSISTENT_TAG((int)(n % SERIES_PERSISTENT_TAGS));
+}
+
+struct mca_coll_tupleq_round *
+mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
+			  enum mca_coll_tupleq_ring_kind kind, size_t bytes)
+{
+	struct mca_coll_tupleq_module *module = invocation->module;
+	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
+	bool is_persistent = invocation->is_persistent;
+	int tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind, entry, tag;
+
+	/* Counted even without memory, so that later operations have the same tags on all ranks. */
+	entry = is_persistent ? 0 : next_entry(&module->rings[kind]);
+	tag = is_persistent ? persistent_tag(module)
+			    : SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
 	if (!round)
 		return NULL;
-	OMPI_REQUEST_INIT(&round->super.ompi, false);
-	round->super.ompi.req_mpi_object.comm = comm;
-	round->comm = comm;
-	round->entry = &ring->entries[entry];
-	round->tag = SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
+	OMPI_REQUEST_INIT(&round->super.ompi, is_persistent);
+	round->super.ompi.req_mpi_object.comm = invocation->comm;
+	round->super.ompi.req_start = start_persistent;
+	round->comm = invocation->comm;
+	round->request = invocation->request;
+	round->entry = is_persistent ? NULL : &module->rings[kind].entries[entry];
+	round->tag = tag;
 	return round;
 }
 
@@ -94,59 +123,90 @@ static void launch(struct mca_coll_tupleq_round *round)
 	activate(round);
 }
 
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, ompi_request_t **request)
+/* Counts a start. Returns true if the operation can be started at once. */
+static bool enter(struct mca_coll_tupleq_round *round)
 {
-	bool first;
+	bool first = true;
 
-	if (round->rc != OMPI_SUCCESS) {
-		int rc = round->rc;
-
-		mca_coll_tupleq_round_free_actions(round);
-		OBJ_RELEASE(round);
-		return rc;
-	}
-	series_request_pending(&round->super.ompi);
-	/* The user may free the communicator and the op before the operation ends. */
-	OBJ_RETAIN(round->comm);
-	series_op_retain(round->op);
-	*request = &round->super.ompi;
 	lock();
-	first = !*round->entry;
-	DL_APPEND2(*round->entry, round, entry_prev, entry_next);
+	if (round->entry) {
+		first = !*round->entry;
+		DL_APPEND2(*round->entry, round, entry_prev, entry_next);
+	}
 	rounds.called++;
 	rounds.two_rounds += round->two_rounds;
 	rounds.deferred += !first;
+	rounds.persistent += !round->entry;
 	if (!rounds.progressing) {
 		rounds.progressing = true;
 		opal_progress_register(progress);
 	}
 	unlock();
-	if (first)
+	return first;
+}
+
+int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round)
+{
+	int rc = round->rc;
+
+	if (rc != OMPI_SUCCESS) {
+		OBJ_RELEASE(round);
+		return rc;
+	}
+	/* The user may free the communicator and the op before the request. */
+	OBJ_RETAIN(round->comm);
+	series_op_retain(round->op);
+	round->is_handed_over = true;
+	*round->request = &round->super.ompi;
+	if (!round->entry)
+		return OMPI_SUCCESS;
+	series_request_pending(&round->super.ompi);
+	if (enter(round))
 		launch(round);
+	return OMPI_SUCCESS;
+}
+
+static int start_persistent(size_t count, ompi_request_t **requests)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct mca_coll_tupleq_round *round = (struct mca_coll_tupleq_round *)requests[i];
+
+		series_request_pending(&round->super.ompi);
+		round->next = round->completed = 0;
+		round->corrupt = false;
+		round->rc = OMPI_SUCCESS;
+		enter(round);
+		launch(round);
+	}
 	return OMPI_SUCCESS;
 }
 
 /* ---- ending ---- */
 
-/* Ends an operation, and starts the next one that waits for its entry. Called without the lock. */
-static void end(struct mca_coll_tupleq_round *round)
+/* Frees the entry, and starts the next operation that waits for it. */
+static void leave(struct mca_coll_tupleq_round *round)
 {
-	struct mca_coll_tupleq_round **entry = round->entry, *next;
-	ompi_communicator_t *comm = round->comm;
+	struct mca_coll_tupleq_round *next;
 
-	mca_coll_tupleq_round_free_messages(round);
-	mca_coll_tupleq_round_free_actions(round);
-	series_op_release(round->op);
 	lock();
-	DL_DELETE2(*entry, round, entry_prev, entry_next);
-	next = *entry;
+	DL_DELETE2(*round->entry, round, entry_prev, entry_next);
+	next = *round->entry;
 	unlock();
 	if (next)
 		launch(next);
+}
+
+/* Ends an operation. Called without the lock. */
+static void end(struct mca_coll_tupleq_round *round)
+{
+	mca_coll_tupleq_round_free_messages(round);
+	if (round->entry) {
+		mca_coll_tupleq_round_free_actions(round);
+		leave(round);
+	}
 	round->super.ompi.req_status.MPI_ERROR = round->rc;
 	series_handed_over(&round->super.ompi);
 	ompi_request_complete(&round->super.ompi, true);
-	OBJ_RELEASE(comm);
 }
 
 /* Advances an operation that can be. Called without the lock. */
@@ -195,7 +255,9 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		const char *name, *help;
 		unsigned long long *value;
 	} counters[] = {
-		{"rounds", "Nonblocking collectives over a ring of tags that were called",
+		{"rounds",
+		 "Nonblocking and persistent collectives over messages of this component that were "
+		 "started",
 		 &rounds.called},
 		{"rounds_two",
 		 "Of these, those of two rounds: the second one needs this process, because it "
@@ -205,6 +267,8 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		 "Of these, those that waited for an earlier one of their communicator, because "
 		 "its entry of the ring was in use (coll_tupleq_ring)",
 		 &rounds.deferred},
+		{"rounds_persistent", "Of these, starts of persistent collectives",
+		 &rounds.persistent},
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

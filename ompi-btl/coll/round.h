@@ -57,6 +57,7 @@ struct mca_coll_tupleq_action {
 struct mca_coll_tupleq_round {
 	struct series_coll_request super;
 	ompi_communicator_t *comm;
+	ompi_request_t **request; /* where the user wants the request, during the call */
 	struct mca_coll_tupleq_action *actions;
 	int nactions;
 	int next;      /* index of the first action that isn't done */
@@ -64,8 +65,10 @@ struct mca_coll_tupleq_round {
 	int tag;
 	struct ompi_op_t *op;                        /* NULL: not a reduction */
 	struct mca_coll_tupleq_round_memory *memory; /* list of what the actions use */
-	struct mca_coll_tupleq_round **entry;        /* of the ring: list of operations */
-	bool two_rounds;                             /* some sends need received data */
+	struct mca_coll_tupleq_round *
+		*entry;      /* of the ring: list of operations; NULL: persistent */
+	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
+	bool two_rounds;     /* some sends need received data */
 	bool corrupt; /* an awaited receive has failed: data that are derived from it are no data */
 	int rc;       /* the first error */
 	struct mca_coll_tupleq_round *entry_next, *entry_prev;
@@ -74,16 +77,57 @@ struct mca_coll_tupleq_round {
 typedef struct mca_coll_tupleq_round mca_coll_tupleq_round_t;
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_round_t);
 
-/* Returns an operation without actions, which has the next entry of the ring, or NULL without
- * memory. Its messages have `bytes`. */
-struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(ompi_communicator_t *comm,
-							mca_coll_base_module_t *base,
-							enum mca_coll_tupleq_ring_kind ring,
-							size_t bytes);
+/* A call of a collective. */
+struct mca_coll_tupleq_invocation {
+	ompi_communicator_t *comm;
+	struct mca_coll_tupleq_module *module;
+	bool is_persistent;
+	ompi_request_t **request;
+};
 
-/* Starts the operation, now or later, and sets *request. If an action couldn't be added, frees the
- * operation and returns the error. */
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, ompi_request_t **request);
+/*
+ * Defines collective `name`: its nonblocking form, its persistent form, and the beginning of the
+ * function that both call, whose body follows. `params` and `args` are in parentheses.
+ */
+#define TUPLEQ_COLLECTIVE(name, params, args)                                                     \
+	static int name(TUPLEQ_LIST params, const struct mca_coll_tupleq_invocation *invocation); \
+	static int i##name(TUPLEQ_LIST params, ompi_communicator_t *comm,                         \
+			   ompi_request_t **request, mca_coll_base_module_t *base)                \
+	{                                                                                         \
+		const struct mca_coll_tupleq_invocation invocation = {                            \
+			comm, (struct mca_coll_tupleq_module *)base, false, request};             \
+                                                                                                  \
+		return name(TUPLEQ_LIST args, &invocation);                                       \
+	}                                                                                         \
+	static int name##_init(TUPLEQ_LIST params, ompi_communicator_t *comm,                     \
+			       struct ompi_info_t *info, ompi_request_t **request,                \
+			       mca_coll_base_module_t *base)                                      \
+	{                                                                                         \
+		const struct mca_coll_tupleq_invocation invocation = {                            \
+			comm, (struct mca_coll_tupleq_module *)base, true, request};              \
+                                                                                                  \
+		(void)info;                                                                       \
+		return name(TUPLEQ_LIST args, &invocation);                                       \
+	}                                                                                         \
+	static int name(TUPLEQ_LIST params, const struct mca_coll_tupleq_invocation *invocation)
+#define TUPLEQ_LIST(...) __VA_ARGS__
+
+/* Installs both forms in a module. */
+#define TUPLEQ_INSTALL(base, name)                        \
+	do {                                              \
+		(base)->coll_i##name = i##name;           \
+		(base)->coll_##name##_init = name##_init; \
+	} while (0)
+
+/* Returns an operation without actions, or NULL without memory. The operation has the next entry of
+ * the ring, or, if it is persistent, a tag of its own. Its messages have `bytes`. */
+struct mca_coll_tupleq_round *
+mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
+			  enum mca_coll_tupleq_ring_kind ring, size_t bytes);
+
+/* Hands the operation to the user, and starts it, now or later, unless it is persistent. If an
+ * action couldn't be added, frees the operation and returns the error. */
+int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round);
 
 /* Ends the polling for operations, when the component closes. */
 void mca_coll_tupleq_round_close(void);

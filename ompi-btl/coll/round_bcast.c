@@ -106,32 +106,32 @@ static void add_two_rounds(struct bcast *bcast)
 		mca_coll_tupleq_round_copy(round, packed, bcast->data);
 }
 
-static int ibcast(void *buf, int count, ompi_datatype_t *type, int root, ompi_communicator_t *comm,
-		  ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(bcast, (void *buf, int count, ompi_datatype_t *type, int root),
+		  (buf, count, type, root))
 {
-	struct bcast bcast = {
-		.role = mca_coll_tupleq_role(comm, root),
-		.size = ompi_comm_size(comm),
-		.rank = ompi_comm_rank(comm),
+	struct bcast state = {
+		.role = mca_coll_tupleq_role(invocation->comm, root),
+		.size = ompi_comm_size(invocation->comm),
+		.rank = ompi_comm_rank(invocation->comm),
 		.root = root,
 		.data = {.addr = buf, .count = (size_t)count, .type = type},
 	};
 
 	/* A bystander's arguments are undefined. */
-	if (bcast.role != TUPLEQ_BYSTANDER)
-		bcast.nbytes = mca_coll_tupleq_bytes(&bcast.data);
-	bcast.round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING,
-						mca_coll_tupleq_longest(comm, bcast.nbytes));
-	if (!bcast.round)
+	if (state.role != TUPLEQ_BYSTANDER)
+		state.nbytes = mca_coll_tupleq_bytes(&state.data);
+	state.round = mca_coll_tupleq_round_new(
+		invocation, TUPLEQ_RING, mca_coll_tupleq_longest(invocation->comm, state.nbytes));
+	if (!state.round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (mca_coll_tupleq_takes_one_round(comm, bcast.nbytes))
-		add_one_round(&bcast);
+	if (mca_coll_tupleq_takes_one_round(invocation->comm, state.nbytes))
+		add_one_round(&state);
 	else
-		add_two_rounds(&bcast);
-	return mca_coll_tupleq_round_start(bcast.round, request);
+		add_two_rounds(&state);
+	return mca_coll_tupleq_round_start(state.round);
 }
 
 void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base)
 {
-	base->coll_ibcast = ibcast;
+	TUPLEQ_INSTALL(base, bcast);
 }

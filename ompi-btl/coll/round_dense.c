@@ -85,13 +85,13 @@ static void add_messages(struct mca_coll_tupleq_round *round,
 					   mca_coll_tupleq_block(in, rank, rank));
 }
 
-static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
-		      const struct mca_coll_tupleq_blocks *out,
-		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
+static int all_to_all(const struct mca_coll_tupleq_blocks *out,
+		      const struct mca_coll_tupleq_blocks *in,
+		      const struct mca_coll_tupleq_invocation *invocation)
 {
-	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(comm);
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(invocation->comm);
 	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, mca_coll_tupleq_length(in));
+		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, mca_coll_tupleq_length(in));
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
@@ -99,43 +99,45 @@ static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
 		add_in_place(round, &peers, in);
 	else
 		add_messages(round, &peers, out, in);
-	return mca_coll_tupleq_round_start(round, request);
+	return mca_coll_tupleq_round_start(round);
 }
 
-static int ialltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		     ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoall,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int ialltoallv(const void *sbuf, const int *scounts, const int *sdispls,
-		      ompi_datatype_t *stype, void *rbuf, const int *rcounts, const int *rdispls,
-		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoallv,
+		  (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
+		   void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
+		  (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int ialltoallw(const void *sbuf, const int *scounts, const int *sdispls,
-		      ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-		      const int *rdispls, ompi_datatype_t *const *rtypes, ompi_communicator_t *comm,
-		      ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoallw,
+		  (const void *sbuf, const int *scounts, const int *sdispls,
+		   ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
+		   const int *rdispls, ompi_datatype_t *const *rtypes),
+		  (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .types = stypes};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .types = rtypes};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
 /* Returns what this process sends to all: its own block, where that is in place already. */
@@ -156,28 +158,29 @@ static struct mca_coll_tupleq_blocks contribution(const void *sbuf, int scount,
 	return out;
 }
 
-static int iallgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(allgather,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
+		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int iallgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		       const int *rcounts, const int *displs, ompi_datatype_t *rtype,
-		       ompi_communicator_t *comm, ompi_request_t **request,
-		       mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(allgatherv,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		   const int *rcounts, const int *displs, ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
 {
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
+		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
 /* ---- to and from a root ---- */
@@ -206,19 +209,20 @@ static void add_root(struct mca_coll_tupleq_round *round, bool is_gather,
 
 /* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. All
  * processes know the length of a block if `is_uniform`. */
-static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
-		  bool is_uniform, const struct mca_coll_tupleq_blocks *all,
-		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
+static int rooted(int root, bool is_gather, bool is_uniform,
+		  const struct mca_coll_tupleq_blocks *all,
+		  const struct mca_coll_tupleq_blocks *own,
+		  const struct mca_coll_tupleq_invocation *invocation)
 {
-	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(comm, root);
-	bool has_own =
-		role != TUPLEQ_ROOT || (!OMPI_COMM_IS_INTER(comm) && own->base != MPI_IN_PLACE);
+	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(invocation->comm, root);
+	bool has_own = role != TUPLEQ_ROOT ||
+		       (!OMPI_COMM_IS_INTER(invocation->comm) && own->base != MPI_IN_PLACE);
 	struct mca_coll_tupleq_round *round;
 	size_t bytes = TUPLEQ_ANY_LENGTH;
 
 	if (is_uniform && role != TUPLEQ_BYSTANDER)
 		bytes = mca_coll_tupleq_length(has_own ? own : all);
-	round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, bytes);
+	round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, bytes);
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (role == TUPLEQ_ROOT)
@@ -227,66 +231,68 @@ static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int r
 		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(own, 0, root));
 	else if (role == TUPLEQ_MEMBER)
 		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(own, 0, root));
-	return mca_coll_tupleq_round_start(round, request);
+	return mca_coll_tupleq_round_start(round);
 }
 
-static int igather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		   ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(gather,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return rooted(comm, base, root, true, true, &all, &own, request);
+	return rooted(root, true, true, &all, &own, invocation);
 }
 
-static int igatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		    const int *rcounts, const int *displs, ompi_datatype_t *rtype, int root,
-		    ompi_communicator_t *comm, ompi_request_t **request,
-		    mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(gatherv,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		   const int *rcounts, const int *displs, ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return rooted(comm, base, root, true, false, &all, &own, request);
+	return rooted(root, true, false, &all, &own, invocation);
 }
 
-static int iscatter(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		    ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		    ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(scatter,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = sbuf, .count = scount, .type = stype};
 
-	return rooted(comm, base, root, false, true, &all, &own, request);
+	return rooted(root, false, true, &all, &own, invocation);
 }
 
-static int iscatterv(const void *sbuf, const int *scounts, const int *displs,
-		     ompi_datatype_t *stype, void *rbuf, int rcount, ompi_datatype_t *rtype,
-		     int root, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(scatterv,
+		  (const void *sbuf, const int *scounts, const int *displs, ompi_datatype_t *stype,
+		   void *rbuf, int rcount, ompi_datatype_t *rtype, int root),
+		  (sbuf, scounts, displs, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = sbuf, .counts = scounts, .displs = displs, .type = stype};
 
-	return rooted(comm, base, root, false, false, &all, &own, request);
+	return rooted(root, false, false, &all, &own, invocation);
 }
 
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base)
 {
-	base->coll_ialltoall = ialltoall;
-	base->coll_ialltoallv = ialltoallv;
-	base->coll_ialltoallw = ialltoallw;
-	base->coll_iallgather = iallgather;
-	base->coll_iallgatherv = iallgatherv;
-	base->coll_igather = igather;
-	base->coll_igatherv = igatherv;
-	base->coll_iscatter = iscatter;
-	base->coll_iscatterv = iscatterv;
+	TUPLEQ_INSTALL(base, alltoall);
+	TUPLEQ_INSTALL(base, alltoallv);
+	TUPLEQ_INSTALL(base, alltoallw);
+	TUPLEQ_INSTALL(base, allgather);
+	TUPLEQ_INSTALL(base, allgatherv);
+	TUPLEQ_INSTALL(base, gather);
+	TUPLEQ_INSTALL(base, gatherv);
+	TUPLEQ_INSTALL(base, scatter);
+	TUPLEQ_INSTALL(base, scatterv);
 }

@@ -29,20 +29,21 @@ static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 	mca_coll_tupleq_send_to_all(reduction, result);
 }
 
-static int iallreduce(const void *in, void *out, int count, ompi_datatype_t *type,
-		      struct ompi_op_t *op, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(allreduce,
+		  (const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op),
+		  (in, out, count, type, op))
 {
 	struct mca_coll_tupleq_reduction reduction;
-	size_t bytes = mca_coll_tupleq_reduction_longest(comm, (size_t)count, type);
+	size_t bytes = mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type);
 	int rc = mca_coll_tupleq_reduction_begin(
-		&reduction, comm, base, bytes > TUPLEQ_SHORT ? TUPLEQ_RING : TUPLEQ_RING_IALLREDUCE,
+		&reduction, invocation, bytes > TUPLEQ_SHORT ? TUPLEQ_RING : TUPLEQ_RING_IALLREDUCE,
 		bytes, in, out, (size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	add_allreduce(&reduction);
-	return mca_coll_tupleq_round_start(reduction.round, request);
+	return mca_coll_tupleq_round_start(reduction.round);
 }
 
 /* ---- to a root ---- */
@@ -80,30 +81,30 @@ static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int roo
 }
 
 /* Takes an entry of the ring, like the others, but has no messages: the arguments are undefined. */
-static int stand_by(ompi_communicator_t *comm, mca_coll_base_module_t *base,
-		    ompi_request_t **request)
+static int stand_by(const struct mca_coll_tupleq_invocation *invocation)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(comm, base, TUPLEQ_RING, 0);
+	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, 0);
 
-	return round ? mca_coll_tupleq_round_start(round, request) : OMPI_ERR_OUT_OF_RESOURCE;
+	return round ? mca_coll_tupleq_round_start(round) : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
-static int ireduce(const void *in, void *out, int count, ompi_datatype_t *type,
-		   struct ompi_op_t *op, int root, ompi_communicator_t *comm,
-		   ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(reduce,
+		  (const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op, int root),
+		  (in, out, count, type, op, root))
 {
 	struct mca_coll_tupleq_reduction reduction;
-	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(comm, root);
+	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(invocation->comm, root);
 	/* Only the root has a result. */
 	void *result = role == TUPLEQ_ROOT ? out : NULL;
 	int rc;
 
 	if (role == TUPLEQ_BYSTANDER)
-		return stand_by(comm, base, request);
+		return stand_by(invocation);
 	rc = mca_coll_tupleq_reduction_begin(
-		&reduction, comm, base, TUPLEQ_RING,
-		mca_coll_tupleq_reduction_longest(comm, (size_t)count, type), in, result,
-		(size_t)count, type, op);
+		&reduction, invocation, TUPLEQ_RING,
+		mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type), in,
+		result, (size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
@@ -111,17 +112,17 @@ static int ireduce(const void *in, void *out, int count, ompi_datatype_t *type,
 		add_short_reduce(&reduction, root);
 	else
 		add_long_reduce(&reduction, root);
-	return mca_coll_tupleq_round_start(reduction.round, request);
+	return mca_coll_tupleq_round_start(reduction.round);
 }
 
 /* ---- a block to each ---- */
 
 /* Reduces `counts[i]` elements for each rank i, or `count` if `counts` is NULL. */
-static int reduce_scatter(const void *in, void *out, const int *counts, int count,
-			  ompi_datatype_t *type, struct ompi_op_t *op, ompi_communicator_t *comm,
-			  ompi_request_t **request, mca_coll_base_module_t *base)
+static int scatter_result(const void *in, void *out, const int *counts, int count,
+			  ompi_datatype_t *type, struct ompi_op_t *op,
+			  const struct mca_coll_tupleq_invocation *invocation)
 {
-	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
+	int size = ompi_comm_size(invocation->comm), rank = ompi_comm_rank(invocation->comm);
 	struct mca_coll_tupleq_transfer *blocks;
 	struct mca_coll_tupleq_reduction reduction;
 	size_t total = 0, bytes = TUPLEQ_ANY_LENGTH;
@@ -133,7 +134,7 @@ static int reduce_scatter(const void *in, void *out, const int *counts, int coun
 		ompi_datatype_type_size(type, &bytes);
 		bytes *= (size_t)count;
 	}
-	rc = mca_coll_tupleq_reduction_begin(&reduction, comm, base, TUPLEQ_RING, bytes, in, out,
+	rc = mca_coll_tupleq_reduction_begin(&reduction, invocation, TUPLEQ_RING, bytes, in, out,
 					     total, type, op);
 	if (rc != OMPI_SUCCESS)
 		return rc;
@@ -150,31 +151,33 @@ static int reduce_scatter(const void *in, void *out, const int *counts, int coun
 	for (int i = 1; blocks && i < size; i++)
 		mca_coll_tupleq_round_send(reduction.round, blocks[(rank + i) % size]);
 	mca_coll_tupleq_combine_operands(&reduction);
-	return mca_coll_tupleq_round_start(reduction.round, request);
+	return mca_coll_tupleq_round_start(reduction.round);
 }
 
-static int ireduce_scatter(const void *in, void *out, const int *counts, ompi_datatype_t *type,
-			   struct ompi_op_t *op, ompi_communicator_t *comm,
-			   ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(reduce_scatter,
+		  (const void *in, void *out, const int *counts, ompi_datatype_t *type,
+		   struct ompi_op_t *op),
+		  (in, out, counts, type, op))
 {
-	return reduce_scatter(in, out, counts, 0, type, op, comm, request, base);
+	return scatter_result(in, out, counts, 0, type, op, invocation);
 }
 
-static int ireduce_scatter_block(const void *in, void *out, int count, ompi_datatype_t *type,
-				 struct ompi_op_t *op, ompi_communicator_t *comm,
-				 ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(reduce_scatter_block,
+		  (const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op),
+		  (in, out, count, type, op))
 {
-	return reduce_scatter(in, out, NULL, count, type, op, comm, request, base);
+	return scatter_result(in, out, NULL, count, type, op, invocation);
 }
 
 void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base)
 {
-	base->coll_iallreduce = iallreduce;
-	base->coll_ireduce = ireduce;
+	TUPLEQ_INSTALL(base, allreduce);
+	TUPLEQ_INSTALL(base, reduce);
 }
 
 void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base)
 {
-	base->coll_ireduce_scatter = ireduce_scatter;
-	base->coll_ireduce_scatter_block = ireduce_scatter_block;
+	TUPLEQ_INSTALL(base, reduce_scatter);
+	TUPLEQ_INSTALL(base, reduce_scatter_block);
 }

@@ -61,14 +61,14 @@ static void add_two_rounds(struct mca_coll_tupleq_reduction *reduction, bool is_
 		send_results(reduction, is_exclusive);
 }
 
-static int scan(const void *in, void *out, int count, ompi_datatype_t *type, struct ompi_op_t *op,
-		bool is_exclusive, ompi_communicator_t *comm, ompi_request_t **request,
-		mca_coll_base_module_t *base)
+static int scan_ranks(const void *in, void *out, int count, ompi_datatype_t *type,
+		      struct ompi_op_t *op, bool is_exclusive,
+		      const struct mca_coll_tupleq_invocation *invocation)
 {
 	struct mca_coll_tupleq_reduction reduction;
 	int rc = mca_coll_tupleq_reduction_begin(
-		&reduction, comm, base, TUPLEQ_RING,
-		mca_coll_tupleq_reduction_longest(comm, (size_t)count, type), in, out,
+		&reduction, invocation, TUPLEQ_RING,
+		mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type), in, out,
 		(size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
@@ -77,24 +77,27 @@ static int scan(const void *in, void *out, int count, ompi_datatype_t *type, str
 		add_one_round(&reduction, reduction.peers.rank + !is_exclusive);
 	else
 		add_two_rounds(&reduction, is_exclusive);
-	return mca_coll_tupleq_round_start(reduction.round, request);
+	return mca_coll_tupleq_round_start(reduction.round);
 }
 
-static int iscan(const void *in, void *out, int count, ompi_datatype_t *type, struct ompi_op_t *op,
-		 ompi_communicator_t *comm, ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(scan,
+		  (const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op),
+		  (in, out, count, type, op))
 {
-	return scan(in, out, count, type, op, false, comm, request, base);
+	return scan_ranks(in, out, count, type, op, false, invocation);
 }
 
-static int iexscan(const void *in, void *out, int count, ompi_datatype_t *type,
-		   struct ompi_op_t *op, ompi_communicator_t *comm, ompi_request_t **request,
-		   mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(exscan,
+		  (const void *in, void *out, int count, ompi_datatype_t *type,
+		   struct ompi_op_t *op),
+		  (in, out, count, type, op))
 {
-	return scan(in, out, count, type, op, true, comm, request, base);
+	return scan_ranks(in, out, count, type, op, true, invocation);
 }
 
 void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base)
 {
-	base->coll_iscan = iscan;
-	base->coll_iexscan = iexscan;
+	TUPLEQ_INSTALL(base, scan);
+	TUPLEQ_INSTALL(base, exscan);
 }

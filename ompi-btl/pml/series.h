@@ -278,6 +278,10 @@ struct series_coll_request {
 #define SERIES_RING_TAGS       192
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
+/* The tags of coll/tupleq's persistent collectives: one for each, until they wrap. */
+#define SERIES_PERSISTENT_TAGS   (1 << 28)
+#define SERIES_PERSISTENT_TAG(n) (SERIES_RING_TAG(SERIES_RING_TAGS) + (n))
+
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
  * and for those of the set-up. */
 static inline bool series_tag_is_used_once(int tag)
