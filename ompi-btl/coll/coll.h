@@ -30,6 +30,9 @@
 
 _Static_assert(TUPLEQ_RING_MAX *(TUPLEQ_RINGS + 1) <= SERIES_RING_TAGS, "each entry has tags");
 
+/* The upper bound of the parameter `queues`. */
+#define TUPLEQ_QUEUES_MAX (1 << 20)
+
 /* The upper bound of the parameter `one_round` (bytes). */
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
 
@@ -189,6 +192,7 @@ struct mca_coll_tupleq {
 	int pattern; /* enum mca_coll_tupleq_pattern */
 	int limit;   /* bytes of data */
 	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
+	int queues;  /* that the messages of one length of a communicator may take */
 	int one_round; /* bytes that a process sends rather than go through two rounds */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */

@@ -13,7 +13,7 @@ struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* The parameters as the user gave them. */
 static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
-		  *one_round_text = "65536";
+		  *queues_text = "256", *one_round_text = "65536";
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -94,6 +94,15 @@ static int component_register(void)
 	if (rc < 0)
 		return rc;
 	rc = register_text(
+		version, "queues",
+		"The most queues that these operations take at each process for a communicator, "
+		"for short messages and for long ones each (0 to 1048576). A ring has no more "
+		"entries than that allows. If one entry would take more queues, the messages take "
+		"none. The value must be the same on all processes",
+		&queues_text);
+	if (rc < 0)
+		return rc;
+	rc = register_text(
 		version, "one_round",
 		"MPI_Ibcast, MPI_Ireduce, MPI_Iallreduce, MPI_Iscan and MPI_Iexscan take one round "
 		"of messages, which needs no processor, if no process sends more bytes for that (0 "
@@ -127,6 +136,8 @@ static int init_query(bool progress_threads, bool mpi_threads)
 				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
 				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_queues", queues_text, TUPLEQ_QUEUES_MAX,
+				  &mca_coll_tupleq.queues, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
 				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;

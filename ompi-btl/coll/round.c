@@ -16,7 +16,7 @@ static struct {
 	struct mca_coll_tupleq_round *active; /* list: operations that have been started */
 	_Atomic int nactive;                  /* of these; read without the lock, too */
 	bool progressing;                     /* progress() is registered */
-	unsigned long long called, two_rounds, deferred, persistent; /* counters */
+	unsigned long long called, two_rounds, deferred, persistent, plain; /* counters */
 } rounds = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void lock(void)
@@ -57,13 +57,26 @@ static void round_destruct(struct mca_coll_tupleq_round *round)
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, round_destruct);
 
-/* Returns the entry of the next operation. */
-static int next_entry(struct mca_coll_tupleq_ring *ring)
+/* Returns how many queues an entry takes at a process. The same in both groups of an
+ * intercommunicator, because both count the entries. */
+static int queues_per_entry(ompi_communicator_t *comm)
 {
-	int entry;
+	int size = ompi_comm_size(comm), others = ompi_comm_remote_size(comm);
+
+	if (!OMPI_COMM_IS_INTER(comm))
+		return size - 1;
+	return size > others ? size : others;
+}
+
+/* Returns the entry of the next operation. The ring is shortened to as many entries as may have
+ * queues. If not even one may have them, no message takes a queue. */
+static int next_entry(struct mca_coll_tupleq_ring *ring, ompi_communicator_t *comm, bool is_plain)
+{
+	int most = mca_coll_tupleq.queues / queues_per_entry(comm), entry;
+	int length = is_plain || most > mca_coll_tupleq.ring ? mca_coll_tupleq.ring : most;
 
 	lock();
-	entry = (int)(ring->called++ % (unsigned)mca_coll_tupleq.ring);
+	entry = (int)(ring->called++ % (unsigned)length);
 	unlock();
 	return entry;
 }
@@ -86,10 +99,11 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 	struct mca_coll_tupleq_module *module = invocation->module;
 	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
 	bool is_persistent = invocation->is_persistent;
+	bool is_plain = queues_per_entry(invocation->comm) > mca_coll_tupleq.queues;
 	int tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind, entry, tag;
 
 	/* Counted even without memory, so that later operations have the same tags on all ranks. */
-	entry = is_persistent ? 0 : next_entry(&module->rings[kind]);
+	entry = is_persistent ? 0 : next_entry(&module->rings[kind], invocation->comm, is_plain);
 	tag = is_persistent ? persistent_tag(module)
 			    : SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
 	if (!round)
@@ -100,7 +114,8 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 	round->comm = invocation->comm;
 	round->request = invocation->request;
 	round->entry = is_persistent ? NULL : &module->rings[kind].entries[entry];
-	round->tag = tag;
+	round->is_plain = is_plain;
+	round->tag = is_plain ? SERIES_PLAIN_TAG(tag) : tag;
 	return round;
 }
 
@@ -137,6 +152,7 @@ static bool enter(struct mca_coll_tupleq_round *round)
 	rounds.two_rounds += round->two_rounds;
 	rounds.deferred += !first;
 	rounds.persistent += !round->entry;
+	rounds.plain += round->is_plain;
 	if (!rounds.progressing) {
 		rounds.progressing = true;
 		opal_progress_register(progress);
@@ -269,6 +285,10 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		 &rounds.deferred},
 		{"rounds_persistent", "Of these, starts of persistent collectives",
 		 &rounds.persistent},
+		{"rounds_plain",
+		 "Of these, those whose messages took no queue, because the communicator has too "
+		 "many processes (coll_tupleq_queues)",
+		 &rounds.plain},
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

@@ -68,6 +68,7 @@ struct mca_coll_tupleq_round {
 	struct mca_coll_tupleq_round *
 		*entry;      /* of the ring: list of operations; NULL: persistent */
 	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
+	bool is_plain;       /* no message takes a queue */
 	bool two_rounds;     /* some sends need received data */
 	bool corrupt; /* an awaited receive has failed: data that are derived from it are no data */
 	int rc;       /* the first error */

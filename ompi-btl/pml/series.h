@@ -282,13 +282,18 @@ struct series_coll_request {
 #define SERIES_PERSISTENT_TAGS   (1 << 28)
 #define SERIES_PERSISTENT_TAG(n) (SERIES_RING_TAG(SERIES_RING_TAGS) + (n))
 
+/* Returns the tag that replaces one of these where messages are to take no queue. */
+#define SERIES_PLAIN_TAG(tag) ((tag) + SERIES_RING_TAGS + SERIES_PERSISTENT_TAGS)
+
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
- * and for those of the set-up. */
-static inline bool series_tag_is_used_once(int tag)
+ * for those of the set-up, and for plain ones. */
+static inline bool series_tag_takes_no_queue(int tag)
 {
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
-	       tag <= SERIES_SETUP_TAG;
+	       tag <= SERIES_SETUP_TAG ||
+	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) &&
+		tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
 }
 
 /* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
