@@ -84,10 +84,11 @@ static int component_register(void)
 		return rc;
 	rc = register_text(
 		version, "ring",
-		"How many MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), MPI_Iscatter(v) "
-		"and MPI_Ineighbor_... of one communicator can be under way at once (0 to 64); "
-		"more wait until one has ended. Each entry takes a queue for each peer. The value "
-		"must be the same on all processes. 0: another component does these operations",
+		"How many nonblocking collectives of one communicator can be under way at once (0 "
+		"to "
+		"64); more wait until one has ended. Each takes up to one queue for each peer. The "
+		"value must be the same on all processes. 0: another component does all but "
+		"MPI_Ibarrier",
 		&ring_text);
 	if (rc < 0)
 		return rc;

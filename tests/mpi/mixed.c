@@ -18,6 +18,7 @@ enum { MANY = 60, GROUPS = 3 };
 static struct group groups[GROUPS];
 static uint64_t seed;
 static int most, victim;
+static long long nstarts; /* of persistent operations */
 
 /* Makes the operation and starts it, some ranks late. */
 static void begin(struct op *op, struct t_rng *common, struct t_rng *own)
@@ -26,6 +27,7 @@ static void begin(struct op *op, struct t_rng *common, struct t_rng *own)
 	if (t_chance(own, 2))
 		t_away(2);
 	op_start(op);
+	nstarts += op->persistent;
 }
 
 /* Waits for all, in an order of this rank, and verifies their results. */
@@ -60,6 +62,7 @@ static void restart(struct op *ops, int n, struct t_rng *own)
 	}
 	t_doing("MPI_Startall");
 	MPI_Startall(k, requests);
+	nstarts += k;
 }
 
 /* Starts all, and waits for some meanwhile. Waits for the others in an order that differs by rank.
@@ -157,6 +160,7 @@ static void with_victim(long rounds)
 
 int main(int argc, char **argv)
 {
+	long long counted;
 	long rounds;
 
 	t_init(&argc, &argv, 2);
@@ -169,8 +173,12 @@ int main(int argc, char **argv)
 		with_victim(rounds);
 	t_begin("mixed: %ld times %d at once, up to %d elements, seed %llu", rounds, MANY, most,
 		(unsigned long long)seed);
+	t_count("coll_tupleq_rounds_persistent");
 	for (long round = 0; round < rounds; round++)
 		sequence(round, -1);
+	counted = t_counted();
+	if (counted >= 0)
+		t_eq(counted, nstarts);
 	t_end();
 	for (int i = 0; i < GROUPS; i++)
 		if (groups[i].comm != MPI_COMM_NULL)

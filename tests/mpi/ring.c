@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many queues the nonblocking collectives of a communicator take, by their counters.
+ * How many queues and rounds the nonblocking collectives of a communicator take, by their counters.
  *
  * ring [QUEUES [RING]]: coll_tupleq_queues and coll_tupleq_ring, by which the counters are judged.
  */
@@ -65,6 +65,25 @@ static void at_once(void)
 	free(all);
 }
 
+/* A long broadcast takes two rounds, in which all but the root send what they have received. */
+static void two_rounds(void)
+{
+	int *data = t_alloc(LONG_INTS * sizeof(int));
+	MPI_Request requests[2];
+	long long counted;
+
+	memset(data, t_rank ? 0 : 5, LONG_INTS * sizeof(int));
+	t_count("coll_tupleq_rounds_two");
+	MPI_Ibcast(data, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[0]);
+	MPI_Ibcast(data + 1, LONG_INTS - 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	counted = t_counted();
+	t_untouched(data, LONG_INTS * sizeof(int), 5);
+	if (counted >= 0)
+		t_eq(counted, t_rank && t_size > 3);
+	free(data);
+}
+
 int main(int argc, char **argv)
 {
 	long long counted;
@@ -90,6 +109,9 @@ int main(int argc, char **argv)
 	counted = t_counted();
 	if (counted >= 0)
 		t_eq(counted, is_plain() ? AT_ONCE : 0);
+	t_end();
+	t_begin("ring: operations of two rounds are counted");
+	two_rounds();
 	t_end();
 	return t_finish();
 }
