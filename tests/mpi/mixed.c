@@ -177,8 +177,9 @@ int main(int argc, char **argv)
 	for (long round = 0; round < rounds; round++)
 		sequence(round, -1);
 	counted = t_counted();
-	if (counted >= 0)
-		t_eq(counted, nstarts);
+	/* Open MPI itself does those without elements. */
+	t_true(counted < 0 || (counted > nstarts / 2 && counted <= nstarts),
+	       "%lld of %lld starts of persistent operations are counted", counted, nstarts);
 	t_end();
 	for (int i = 0; i < GROUPS; i++)
 		if (groups[i].comm != MPI_COMM_NULL)
