@@ -21,15 +21,18 @@ struct mca_coll_tupleq_blocks {
  * intercommunicator. */
 struct mca_coll_tupleq_peers {
 	int size;
-	int rank;  /* this process's; -1: it isn't among these */
-	int first; /* distance from `rank` to the nearest peer */
+	int rank;   /* this process's; -1: it isn't among these */
+	int origin; /* this process's rank, or one that stands for it among these */
+	int first;  /* distance from `origin` to the nearest peer */
 };
 
 static inline struct mca_coll_tupleq_peers mca_coll_tupleq_peers(ompi_communicator_t *comm)
 {
+	int rank = ompi_comm_rank(comm), size = ompi_comm_remote_size(comm);
+
 	if (OMPI_COMM_IS_INTER(comm))
-		return (struct mca_coll_tupleq_peers){ompi_comm_remote_size(comm), -1, 0};
-	return (struct mca_coll_tupleq_peers){ompi_comm_size(comm), ompi_comm_rank(comm), 1};
+		return (struct mca_coll_tupleq_peers){size, -1, rank % size, 0};
+	return (struct mca_coll_tupleq_peers){ompi_comm_size(comm), rank, rank, 1};
 }
 
 enum mca_coll_tupleq_role {
@@ -48,17 +51,16 @@ static inline enum mca_coll_tupleq_role mca_coll_tupleq_role(ompi_communicator_t
 				       : TUPLEQ_MEMBER;
 }
 
-/* Return the rank at a distance from this process, or from an arbitrary process if it isn't among
- * the peers. Distances go from `first` to `size` - 1. Sends go upwards and receives come from
- * below, so that no process is the first target of all others. */
+/* Return the rank at a distance from `origin`. Distances go from `first` to `size` - 1. Sends go
+ * upwards and receives come from below, so that no process is the first target of all others. */
 static inline int mca_coll_tupleq_above(const struct mca_coll_tupleq_peers *peers, int distance)
 {
-	return ((peers->rank < 0 ? 0 : peers->rank) + distance) % peers->size;
+	return (peers->origin + distance) % peers->size;
 }
 
 static inline int mca_coll_tupleq_below(const struct mca_coll_tupleq_peers *peers, int distance)
 {
-	return ((peers->rank < 0 ? 0 : peers->rank) + peers->size - distance) % peers->size;
+	return (peers->origin + peers->size - distance) % peers->size;
 }
 
 /* Returns block `i`, as a message for `peer`. */

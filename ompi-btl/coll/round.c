@@ -57,8 +57,8 @@ static void round_destruct(struct mca_coll_tupleq_round *round)
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, round_destruct);
 
-/* Returns how many queues an entry takes at a process. The same in both groups of an
- * intercommunicator, because both count the entries. */
+/* Returns how many queues an entry takes at a process. Both groups of an intercommunicator get one
+ * number, because both count the entries. */
 static int queues_per_entry(ompi_communicator_t *comm)
 {
 	int size = ompi_comm_size(comm), others = ompi_comm_remote_size(comm);
@@ -271,23 +271,21 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		const char *name, *help;
 		unsigned long long *value;
 	} counters[] = {
-		{"rounds",
-		 "Nonblocking and persistent collectives over messages of this component that were "
-		 "started",
+		{"rounds", "Nonblocking and persistent collectives that were started",
 		 &rounds.called},
 		{"rounds_two",
-		 "Of these, those of two rounds: the second one needs this process, because it "
-		 "sends received data (coll_tupleq_one_round)",
+		 "Operations among coll_tupleq_rounds whose second round needs this process, "
+		 "because it sends received data (coll_tupleq_one_round)",
 		 &rounds.two_rounds},
 		{"rounds_deferred",
-		 "Of these, those that waited for an earlier one of their communicator, because "
-		 "its entry of the ring was in use (coll_tupleq_ring)",
+		 "Operations among coll_tupleq_rounds that waited for an earlier one of their "
+		 "communicator, because its entry of the ring was in use (coll_tupleq_ring)",
 		 &rounds.deferred},
-		{"rounds_persistent", "Of these, starts of persistent collectives",
+		{"rounds_persistent", "Starts of persistent collectives among coll_tupleq_rounds",
 		 &rounds.persistent},
 		{"rounds_plain",
-		 "Of these, those whose messages took no queue, because the communicator has too "
-		 "many processes (coll_tupleq_queues)",
+		 "Operations among coll_tupleq_rounds whose messages took no queue, because the "
+		 "communicator has too many processes (coll_tupleq_queues)",
 		 &rounds.plain},
 	};
 

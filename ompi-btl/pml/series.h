@@ -293,8 +293,7 @@ static inline bool series_tag_takes_no_queue(int tag)
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
 	       tag <= SERIES_SETUP_TAG ||
-	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) &&
-		tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
+	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
 }
 
 /* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
