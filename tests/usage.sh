@@ -12,6 +12,7 @@ says 0 "All parts together take --quick" bench/run.sh all --help
 says 0 "All parts together take --quick" bench/run.sh all -h
 says 1 "no options but --quick" bench/run.sh all --rounds 3
 says 1 "there is no benchmark called nothing; there are: overlap" bench/run.sh nothing
+says 1 "verbs has no figures in virtual time; --virtual is for overlap" bench/run.sh verbs --virtual
 says 0 "Groups: lint unit" tests/run.sh --help
 says 0 "with --long" tests/run.sh --long --help
 says 1 "there is no group nothing; there are: lint unit" tests/run.sh nothing

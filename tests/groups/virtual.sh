@@ -20,4 +20,5 @@ group_virtual() {
 	pair ib_send_bw 2 ib_send_bw -n 1000
 	pair ib_read_lat 2 ib_read_lat -n 1000
 	run_mpi mpi/virtual.list "virtual: "
+	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
 }
