@@ -130,8 +130,8 @@ part "{o['side'] for o in runs['ucx-rc_v']['rounds'][0]} == {'late-recv', 'both'
 	overlap --virtual --cpu 0 --rounds 1 --columns ucx-rc_v -- --side late-recv,both --sizes 64K
 part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['settings']['softhca_options']" \
 	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
-part "runs['tupleq']['rounds'][0]['ranks'] == 16 and runs['tupleq']['rounds'][0]['verified']" \
-	sp --virtual --class S --ranks 16 --rounds 1 --columns tupleq
+part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
+	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
 refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
 refuses "--cpu wants a factor" halo --virtual --cpu fast
