@@ -15,7 +15,7 @@ TESTS = (0, 3)
 
 def _run(settings, column, show):
     arguments = ["--work", QUICK_WORK if settings.quick else WORK, "--tests", ",".join(map(str, TESTS))]
-    arguments += ["--least", "3", "--most", "5" if settings.cpu == 0 else "20", "--ms", "20", "--warm-up", "3"]
+    arguments += ["--least", "3", "--most", "5" if settings.cpu == 0 else "20", "--ms", "20", "--warm-up", "20"]
     arguments += [] if settings.cpu else ["--sleep"]
     show("batches")
     return cluster.run(settings, cluster.Cluster(2, 2), column, "bypass", *arguments)

@@ -11,7 +11,7 @@ TITLE = "TupleQ, figures 5 (a) and (b): host availability and overhead, two rank
 SIDES = {"send": "Send side", "recv": "Receive side"}
 LEAST = 99.0
 # The figure's curves, as its text describes them: there are no numbers.
-PAPER = {size: "tupleq near 100, rput and rget near 0" if size >= 8 << 10 else "tupleq near 100" for size in (1 << n for n in range(23))}
+PAPER = {1 << n: "tupleq ~100, rput, rget ~0" if 1 << n >= 8 << 10 else "tupleq ~100" for n in range(23)}
 
 
 def _run(settings, column, show):
