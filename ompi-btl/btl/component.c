@@ -9,6 +9,7 @@
 #include "frag.h"
 #include "pml/params.h"
 #include "rma.h"
+#include "windows.h"
 
 /* The number of the context of active messages; those of communicators are below. */
 #define ACTIVE_MESSAGES UINT32_MAX
@@ -49,12 +50,18 @@ int mca_btl_tupleq_error(int rc)
 	case -EIO:
 		return OPAL_ERR_UNREACH;
 	case -EOPNOTSUPP:
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	case -EINVAL:
 		return OPAL_ERR_BAD_PARAM;
 	default:
 		return OPAL_ERROR;
 	}
+}
+
+/* Returns true if pml/tupleq is the one that the user wants: its endpoint is used then. */
+static bool is_guest(void)
+{
+	return mca_pml_tupleq_is_named("ompi", "pml", true);
 }
 
 static int component_register(void)
@@ -63,8 +70,11 @@ static int component_register(void)
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 	int rc;
 
+	series_btl_know_pml();
 	m->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
-	m->btl_latency = 3;
+	/* osc/rdma takes the BTL with the least latency. With pml/tupleq that is this one, also
+	 * within a host: over Open MPI's own BTLs 4.1 loses updates there, and crashes. */
+	m->btl_latency = is_guest() ? 0 : 3;
 	m->btl_bandwidth = 40000;
 	m->btl_eager_limit = 8192;
 	m->btl_rndv_eager_limit = 8192;
@@ -205,31 +215,28 @@ static int open_own(void)
 }
 
 /*
- * Offers nothing unless --mca btl names the component: a component that is merely installed changes
- * nothing, neither for programs without pml/tupleq nor for those with it, whose windows could get
- * atomic operations that are not atomic (README.md). With pml/tupleq the endpoint is that one's,
- * and carries no active messages, which nobody needs then. Otherwise this component opens one.
+ * Offers nothing unless --mca pml or --mca btl names tupleq: a component that is merely installed
+ * changes nothing for other programs. With pml/tupleq the endpoint is that one's, and carries no
+ * active messages, which nobody needs then. Otherwise this component opens one.
  */
 static mca_btl_base_module_t **component_init(int *n, bool progress_threads, bool mpi_threads)
 {
 	mca_btl_base_module_t **modules;
-	bool is_guest;
 
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
 	*n = 0;
-	series_btl_know_pml();
-	if (!mca_pml_tupleq_is_named("opal", "btl", false))
+	if (!is_guest() && !mca_pml_tupleq_is_named("opal", "btl", false))
 		return NULL;
-	is_guest = mca_pml_tupleq_is_named("ompi", "pml", true);
 	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
 		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
 	modules = malloc(sizeof(*modules));
-	if (!modules || mca_btl_tupleq_rma_open() || (!is_guest && open_own() != OPAL_SUCCESS)) {
+	if (!modules || mca_btl_tupleq_rma_open() || mca_btl_tupleq_windows_open() ||
+	    (!is_guest() && open_own() != OPAL_SUCCESS)) {
 		free(modules);
 		return NULL;
 	}
-	if (is_guest)
+	if (is_guest())
 		mca_btl_tupleq_module.btl_flags &=
 			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
 	if (mca_btl_tupleq_ep())
@@ -255,6 +262,7 @@ static int module_finalize(mca_btl_base_module_t *module)
 		mca_btl_tupleq_frags_close();
 	}
 	mca_btl_tupleq.ep = NULL;
+	mca_btl_tupleq_windows_close();
 	mca_btl_tupleq_rma_close();
 	return OPAL_SUCCESS;
 }
