@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "endpoint.h"
+#include "failure.h"
 #include "frag.h"
 #include "pml/params.h"
 #include "rma.h"
@@ -13,6 +14,9 @@
 
 /* The number of the context of active messages; those of communicators are below. */
 #define ACTIVE_MESSAGES UINT32_MAX
+
+/* Polls without success between two looks at a process for its failure. */
+#define IDLE_POLLS 64
 
 struct mca_btl_tupleq mca_btl_tupleq;
 
@@ -201,6 +205,7 @@ static int open_own(void)
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 
 	mca_btl_tupleq.is_owner = true;
+	OBJ_CONSTRUCT(&mca_btl_tupleq.endpoints_lock, opal_mutex_t);
 	if (open_endpoint() || publish_address() != OPAL_SUCCESS) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
 		if (mca_btl_tupleq.ep)
@@ -228,8 +233,8 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	*n = 0;
 	if (!is_guest() && !mca_pml_tupleq_is_named("opal", "btl", false))
 		return NULL;
-	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
-		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
+	mca_btl_tupleq_proc_name(ompi_proc_local(), mca_btl_tupleq.name,
+				 sizeof(mca_btl_tupleq.name));
 	modules = malloc(sizeof(*modules));
 	if (!modules || mca_btl_tupleq_rma_open() || mca_btl_tupleq_windows_open() ||
 	    (!is_guest() && open_own() != OPAL_SUCCESS)) {
@@ -248,8 +253,15 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 
 static int component_progress(void)
 {
+	int n;
+
 	/* pml/tupleq makes progress itself. */
-	return mca_btl_tupleq.is_owner ? tq_progress(mca_btl_tupleq.ep) : 0;
+	if (!mca_btl_tupleq.is_owner)
+		return 0;
+	n = tq_progress(mca_btl_tupleq.ep);
+	if (!n && ++mca_btl_tupleq.idle_polls % IDLE_POLLS == 0)
+		mca_btl_tupleq_look_for_failures();
+	return n;
 }
 
 static int module_finalize(mca_btl_base_module_t *module)
@@ -290,6 +302,7 @@ mca_btl_base_module_t mca_btl_tupleq_module = {
 	.btl_register_mem = mca_btl_tupleq_register_mem,
 	.btl_deregister_mem = mca_btl_tupleq_deregister_mem,
 	.btl_flush = mca_btl_tupleq_flush,
+	.btl_register_error = mca_btl_tupleq_register_error,
 	.btl_dump = mca_btl_base_dump,
 };
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "failure.h"
+
 /* The callback of an operation, and its arguments. */
 struct end {
 	mca_btl_base_endpoint_t *endpoint;
@@ -21,6 +23,9 @@ typedef struct mca_btl_tupleq_operation {
 } mca_btl_tupleq_operation_t;
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
+
+/* Attempts to register memory that may fail in a row. */
+#define REGISTRATION_TRIES 10000
 
 /* Takes results that no caller wants. Each operation may overwrite those of others. */
 static uint64_t sink;
@@ -58,13 +63,30 @@ static unsigned rights(uint32_t flags)
 	return access;
 }
 
+/*
+ * Reports that memory can't be registered: once, until that succeeds again. osc/rdma tries again
+ * for ever in most places, and doesn't say in which, so many failures in a row end the job.
+ */
+static void say_unregistered(const void *base, size_t size, int rc)
+{
+	unsigned failures = __atomic_add_fetch(&mca_btl_tupleq.unregistered, 1, __ATOMIC_RELAXED);
+	char text[200];
+
+	snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size, base,
+		 strerror(-rc),
+		 rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)" : "");
+	if (failures == 1)
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+	if (failures == REGISTRATION_TRIES)
+		mca_btl_tupleq_end_job(MPI_ERR_NO_MEM, "the registration of memory");
+}
+
 mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_module_t *module,
 								mca_btl_base_endpoint_t *endpoint,
 								void *base, size_t size,
 								uint32_t flags)
 {
 	mca_btl_base_registration_handle_t *handle;
-	char text[160];
 	int rc;
 
 	(void)module;
@@ -76,14 +98,11 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 		return NULL;
 	rc = tq_mr_expose(mca_btl_tupleq.ep, base, size, rights(flags), &handle->mr);
 	if (rc) {
-		snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size,
-			 base, strerror(-rc),
-			 rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
-				       : "");
-		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+		say_unregistered(base, size, rc);
 		free(handle);
 		return NULL;
 	}
+	__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
 	handle->key = tq_mr_key(handle->mr);
 	handle->base = base;
 	handle->size = size;
@@ -138,8 +157,11 @@ static void done(void *user, int error)
 	mca_btl_tupleq_operation_t *operation = user;
 	const struct end end = operation->end;
 
+	__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
 	/* First, as the callback may start the next operation. */
 	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
+	if (error)
+		mca_btl_tupleq_failed(end.endpoint);
 	if (end.cbfunc)
 		end.cbfunc(&mca_btl_tupleq_module, end.endpoint, end.local_address,
 			   end.local_handle, end.cbcontext, end.cbdata,
@@ -166,6 +188,20 @@ static int find_own_key(const struct end *end, struct tq_rma *rma)
 	return 0;
 }
 
+/*
+ * Returns the OPAL error of an operation that can't be started. osc/rdma tries again for ever with
+ * all errors but OPAL_ERR_NOT_SUPPORTED. That is of use only while other operations are under way,
+ * whose ends give memory back. Otherwise the job ends.
+ */
+static int refuse(const struct end *end, const struct tq_rma *rma, int rc)
+{
+	if (rc == -EIO)
+		mca_btl_tupleq_failed(end->endpoint);
+	if (rc == -ENOMEM && !__atomic_load_n(&mca_btl_tupleq.under_way, __ATOMIC_RELAXED))
+		say_unregistered(rma->local, rma->len, rc);
+	return mca_btl_tupleq_error(rc);
+}
+
 static int start(const struct end *end, struct tq_rma *rma,
 		 const mca_btl_base_registration_handle_t *remote_handle)
 {
@@ -182,11 +218,15 @@ static int start(const struct end *end, struct tq_rma *rma,
 		rma->key = remote_handle->key;
 	else
 		rc = find_own_key(end, rma);
-	if (!rc)
+	if (!rc) {
+		__atomic_add_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
 		rc = tq_rma(end->endpoint->peer, rma);
-	if (rc)
-		opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
-	return mca_btl_tupleq_error(rc);
+		if (!rc)
+			return OPAL_SUCCESS;
+		__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
+	}
+	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
+	return refuse(end, rma, rc);
 }
 
 static struct tq_mr *mr_of(const mca_btl_base_registration_handle_t *handle)

@@ -8,8 +8,10 @@
 
 #include "pml/series.h"
 
+#include "ompi/errhandler/errhandler_predefined.h"
 #include "ompi/mca/osc/base/base.h"
 #include "ompi/mca/osc/osc.h"
+#include "ompi/runtime/mpiruntime.h"
 #include "ompi/win/win.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/btl/base/base.h"
