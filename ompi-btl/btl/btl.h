@@ -45,6 +45,9 @@ extern mca_btl_base_module_t mca_btl_tupleq_module;
 void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text);
 /* Returns the endpoint; NULL: that of pml/tupleq isn't there (yet). */
 struct tq_ep *mca_btl_tupleq_ep(void);
+/* Takes back from the module's flags the operations that the adapter lacks. Called when there is an
+ * endpoint, before Open MPI looks at the flags for a peer. */
+void mca_btl_tupleq_take_limits(void);
 /* An OPAL error for a negative errno; 0 for 0. */
 int mca_btl_tupleq_error(int rc);
 

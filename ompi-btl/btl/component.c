@@ -109,12 +109,11 @@ struct tq_ep *mca_btl_tupleq_ep(void)
 	return mca_btl_tupleq.ep;
 }
 
-/* Takes back from the module's flags the operations that the adapter lacks. */
-static void take_limits(void)
+void mca_btl_tupleq_take_limits(void)
 {
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 
-	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE) {
+	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE && m->btl_atomic_flags) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_INFO,
 				   "the adapter has no atomic operations, so none are offered.");
 		m->btl_flags &= ~(MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
@@ -185,19 +184,34 @@ static int open_endpoint(void)
 		if (!mca_btl_tupleq.open_error[0])
 			snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
 				 "%s.", strerror(-rc));
-		return rc;
 	}
-	rc = tq_ctx_add(mca_btl_tupleq.ep, ACTIVE_MESSAGES, NULL, 0, 0, TQ_CTX_OPEN,
-			&mca_btl_tupleq.ctx);
-	return rc ? rc : mca_btl_tupleq_frags_open();
+	return rc;
 }
 
-static int publish_address(void)
+/* Makes the endpoint's context of active messages. Returns false with a text in open_error. */
+static bool open_messages(void)
+{
+	if (tq_ctx_add(mca_btl_tupleq.ep, ACTIVE_MESSAGES, NULL, 0, 0, TQ_CTX_OPEN,
+		       &mca_btl_tupleq.ctx) ||
+	    mca_btl_tupleq_frags_open() != OPAL_SUCCESS) {
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+			 "There is no memory for active messages.");
+		return false;
+	}
+	return true;
+}
+
+/* Publishes the endpoint's address. Returns false with a text in open_error. */
+static bool publish_address(void)
 {
 	size_t len;
 	const void *address = tq_address(mca_btl_tupleq.ep, &len);
+	int rc = series_modex_send(&mca_btl_tupleq_component.btl_version, address, len);
 
-	return series_modex_send(&mca_btl_tupleq_component.btl_version, address, len);
+	if (rc != OPAL_SUCCESS)
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+			 "The address can't be published (%s).", opal_strerror(rc));
+	return rc == OPAL_SUCCESS;
 }
 
 static int open_own(void)
@@ -206,7 +220,8 @@ static int open_own(void)
 
 	mca_btl_tupleq.is_owner = true;
 	OBJ_CONSTRUCT(&mca_btl_tupleq.endpoints_lock, opal_mutex_t);
-	if (open_endpoint() || publish_address() != OPAL_SUCCESS) {
+	/* The address comes first: what is published needs no undoing. */
+	if (open_endpoint() || !publish_address() || !open_messages()) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
 		if (mca_btl_tupleq.ep)
 			tq_close(mca_btl_tupleq.ep);
@@ -245,7 +260,7 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 		mca_btl_tupleq_module.btl_flags &=
 			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
 	if (mca_btl_tupleq_ep())
-		take_limits();
+		mca_btl_tupleq_take_limits();
 	modules[0] = &mca_btl_tupleq_module;
 	*n = 1;
 	return modules;

@@ -52,7 +52,7 @@ static int add_own_peer(const char *name, const void *address, size_t len,
 	return 0;
 }
 
-/* NULL: the process can't be reached. */
+/* Adds a process. Returns its endpoint, or NULL if the process can't be reached. */
 static mca_btl_base_endpoint_t *add(ompi_proc_t *proc)
 {
 	bool is_owner = mca_btl_tupleq.is_owner;
@@ -93,6 +93,7 @@ int mca_btl_tupleq_add_procs(mca_btl_base_module_t *module, size_t n, opal_proc_
 	(void)module;
 	if (!mca_btl_tupleq_ep())
 		return OPAL_ERR_UNREACH;
+	mca_btl_tupleq_take_limits();
 	for (size_t i = 0; i < n; i++) {
 		endpoints[i] = add((ompi_proc_t *)procs[i]);
 		if (endpoints[i] && (ompi_proc_t *)procs[i] == ompi_proc_local())

@@ -18,6 +18,7 @@
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
+#include "traces.h"
 
 /* A link of today, for virtual time. */
 #define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
@@ -35,6 +36,7 @@ struct run {
 	pid_t monitor;
 	int restarts;
 	struct shca_fabric fabric;
+	struct shca_traces traces;
 	struct shca_signals signals;
 };
 
@@ -129,8 +131,12 @@ static void report_clock(const struct run *r)
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
-	int rc = shca_fabric_remove(r->dir);
+	char err[512];
+	int rc;
 
+	if (shca_traces_end(&r->traces, err, sizeof(err)))
+		shca_fail(0, "%s", err);
+	rc = shca_fabric_remove(r->dir);
 	report_clock(r);
 	if (rc && rc != -ENOENT)
 		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
@@ -152,6 +158,8 @@ static int run_in_fabric(struct run *r)
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
 	rc = open_fifo(r);
+	if (rc == 0)
+		rc = shca_traces_link(&r->traces, r->dir);
 	if (rc == 0)
 		rc = start_monitor(r);
 	if (rc == 0)
@@ -202,6 +210,14 @@ int shca_cmd_run(int argc, char **argv)
 	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	if (!shca_monitor_can_watch())
+		return shca_fail(SHCA_EXIT_LAUNCHER,
+				 "The limit of open files is too low to watch the processes of a "
+				 "fabric: raise it (ulimit -n) to %u at least.",
+				 SHCA_MONITOR_FILES);
+	if (r.settings.config.text[SHCA_O_TRACE][0] &&
+	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fabric/proc.h"
@@ -74,7 +75,7 @@ static void read_slots(struct monitor *m)
 
 /* Makes a session of its own, without a terminal, a folder or a stream that anybody would wait
  * for. */
-static void deliver_payload(void)
+static void detach(void)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				      SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
@@ -90,6 +91,26 @@ static void deliver_payload(void)
 	if (chdir("/"))
 		_exit(1);
 	prctl(PR_SET_NAME, "softhca-monitor");
+}
+
+bool shca_monitor_can_watch(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= SHCA_MONITOR_FILES;
+}
+
+/* Lets this process have as many descriptors as the kernel allows: one for each process of the
+ * fabric, and in virtual time one for each thread of the job. poll() refuses more than the limit.
+ */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static bool any_watched(const struct monitor *m)
@@ -133,6 +154,9 @@ static void run(struct monitor *m)
 			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
 		}
+		/* Without poll() nobody would notice the end of anything: the fabric ends. */
+		if (n < 0 && errno != EINTR)
+			return;
 		if (n < 0)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
@@ -158,7 +182,8 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
-	deliver_payload();
+	detach();
+	raise_descriptors();
 	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
 	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
