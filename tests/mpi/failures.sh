@@ -111,3 +111,11 @@ for operation in put fetch receive; do
 	job "" 3 --enable-recovery --mca btl_tupleq_keepalive 100 "$widow" "$operation"
 	judge "ob1 over btl/tupleq: $operation" "The communication with rank 1 on host .* has failed" ""
 done
+# Open MPI 5 has fault tolerance, with which the other ranks go on.
+if [[ $(ompi_info --version) == *" v5."* ]]; then
+	pml=(--with-ft ulfm --mca pml ob1 --mca btl "tupleq,self")
+	job "" 4 "$build/tests/mpi/shrink"
+	why=''
+	[ "$(grep -c '^ok rank' "$tmp/out")" -eq 3 ] || why="not all others go on"
+	judge "ob1 over btl/tupleq: the others revoke, agree and shrink" "rank 1 on host .* has died" "$why"
+fi
