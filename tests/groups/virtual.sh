@@ -2,8 +2,36 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of other groups in virtual time. Sourced by run.sh.
 
-takes virtual 170
-needs virtual "${client_packages[@]}" "${mpi_packages[@]}"
+takes virtual 400 500
+needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
+
+# What perftest measures, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
+# the latency; perftest counts 2^20 bytes as MB.
+perftest_figures() {
+	alone "ib_send_lat: latency and prices within 5 %" --nodes 2 -- \
+		"$clients/figure" 6 1.0925 1.2075 "$clients/pair" 1 ib_send_lat -n 1000
+	alone "ib_send_bw: the link within 2 %" --nodes 2 -- \
+		"$clients/figure" 4 9346 9727 "$clients/pair" 1 ib_send_bw -n 1000
+	# Both look for the message in memory, without a call: each turn takes a quantum.
+	alone "ib_write_lat: latency and prices within 5 %" --nodes 2 --clock-quantum 1ms -- \
+		"$clients/figure" 5 1.045 1.155 "$clients/pair" 1 ib_write_lat -n 100
+	alone "ib_write_bw: the link within 2 %" --nodes 2 -- \
+		"$clients/figure" 4 9346 9727 "$clients/pair" 1 ib_write_bw -n 1000
+	pair ib_read_lat 2 ib_read_lat -n 1000
+	pair ib_atomic_lat 2 ib_atomic_lat -n 1000
+}
+
+ucx_perftests() {
+	local tl test
+
+	for tl in rc_v ud_v; do
+		for test in tag_lat tag_bw; do
+			pair "ucp-$tl-$test" 2 env UCX_TLS=$tl UCX_NET_DEVICES=softhca0:1 ucx_perftest -t $test -s 8 -n 500 -w 50
+		done
+	done
+	pair ucp-rc_v-tag_lat-sleeping 2 env UCX_TLS=rc_v UCX_NET_DEVICES=softhca0:1 ucx_perftest -t tag_lat -s 8 -n 100 -w 10 -E sleep
+	pair uct-rc_verbs-am_lat 2 ucx_perftest -d softhca0:1 -x rc_verbs -t am_lat -n 1000 -w 50
+}
 
 group_virtual() {
 	# Without the threads that post to full queues until there is room: each try is a turn.
@@ -14,10 +42,21 @@ group_virtual() {
 
 	plain_build
 	run_list softhca suite.list "virtual: "
+	! wanted "virtual: test_threads" ||
+		run "virtual: test_threads" 300 softhca run --clock-cpu 1 -- "$build/tests/softhca/test_threads"
 	# shellcheck source=tests/clients/ibverbs-utils.sh
 	. "$clients/ibverbs-utils.sh"
-	pair ib_send_lat 2 ib_send_lat -n 1000
-	pair ib_send_bw 2 ib_send_bw -n 1000
-	pair ib_read_lat 2 ib_read_lat -n 1000
+	perftest_figures
+	ucx_perftests
+	# shellcheck source=tests/clients/openmpi.sh
+	. "$clients/openmpi.sh"
 	run_mpi mpi/virtual.list "virtual: "
+	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
+	run_mpi programs/virtual.list "virtual: "
+	! wanted virtual_life.sh || run virtual_life.sh 300 env BUILD="$build" "$top/tests/mpi/virtual_life.sh"
+	in_full "perftest and ucx_perftest in virtual time" || return 0
+	# shellcheck source=tests/clients/perftest.sh
+	. "$clients/perftest.sh"
+	# shellcheck source=tests/clients/ucx.sh
+	. "$clients/ucx.sh"
 }

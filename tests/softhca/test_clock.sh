@@ -24,6 +24,30 @@ link_is_said() {
 	"$softhca" run --clock virtual -- true 2>"$tmp/err" && grep -q "no link is given: --link latency" "$tmp/err"
 }
 
+# warned TEXT COMMAND...: it runs, and a sentence with TEXT is said.
+warned() {
+	local text=$1
+	shift
+	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null
+	[ "$(grep -c "$text" "$tmp/err")" -eq 1 ]
+}
+
+# not_warned COMMAND...
+not_warned() {
+	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
+}
+
+# build_null OPTION...: a program that does nothing, linked so.
+build_null() {
+	echo 'int main(void) { return 0; }' >"$tmp/null.c"
+	gcc "$@" -o "$tmp/null" "$tmp/null.c"
+}
+
+# Of another user, with that user's rights.
+raised() {
+	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
+}
+
 # hash SEED: the hash of a run.
 hash() {
 	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --clock-report yes --memlock unlimited --nodes 2 \
@@ -54,8 +78,24 @@ check "a factor that is no number" refused "use a number from 0" --clock virtual
 check "a negative price" refused "use a time from" --clock virtual --price-post -1
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
 check "a link is taken and said" link_is_said
+build_null -static
+check "a static program" warned "null is linked statically" "$tmp/null"
+check "a static program behind others" warned "null is linked statically" env -- "$tmp/null"
+build_null -static-pie
+check "a static program that may be anywhere" warned "null is linked statically" "$tmp/null"
+build_null
+check "a program that loads libraries" not_warned "$tmp/null"
+check "a library among the words" not_warned true "$(ldd "$tmp/null" | awk '/libc\.so/ { print $3 }')"
+if [ "$(id -u)" -eq 0 ]; then
+	raised
+	check "a set-user-ID program" warned "raised runs with other rights" "$tmp/raised"
+	cp /bin/true "$tmp/own" && chmod u+s "$tmp/own"
+	check "a set-user-ID program of one's own" not_warned "$tmp/own"
+else
+	echo "ok a set-user-ID program # SKIP only root can make one"
+fi
 check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
-exit $status
+exit $bad

@@ -24,16 +24,6 @@ exec 9<> "$tmp/hold"
 . "$(dirname "$0")/../check.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
 
-# within COMMAND...: true if the command succeeds within ten seconds.
-within() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		"$@" && return 0
-		sleep 0.025
-	done
-	return 1
-}
-
 not() { ! "$@"; }
 gone() { [ ! -e "$1" ]; }
 ended() { [ ! -e "/proc/$1" ] || state "$1" Z; }
@@ -172,6 +162,9 @@ signals() {
 	kill -TERM "$run"
 	check "SIGTERM ends the command" status_of "$run" 143
 	check "fabric is removed after SIGTERM" gone "$dir"
+
+	timeout 1 "$SOFTHCA" run -- bash -c 'trap "echo x" TERM; for i in {1..40}; do sleep 0.05; done' > "$tmp/out" 2>/dev/null
+	check "a signal to the launcher and its group comes once" test "$(grep -c x "$tmp/out")" = 1
 
 	start 'exec sleep 60'
 	kill -TSTP "$run"
@@ -370,4 +363,4 @@ for t in exit_statuses usage_errors surroundings precedence signals deaths orpha
 	echo "# $t"
 	$t
 done 2> "$tmp/log"
-exit $status
+exit $bad

@@ -19,6 +19,7 @@
 
 #include "fabric/proc.h"
 #include "fabric/reap.h"
+#include "stall.h"
 #include "watch.h"
 #include "world.h"
 
@@ -29,6 +30,7 @@ enum { AT_ALIVE, AT_FIFO, AT_PROCS };
 
 struct monitor {
 	struct shca_fabric *fabric;
+	int err; /* the launcher's standard error output, in virtual time */
 	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* poll() ignores a negative descriptor */
 };
 
@@ -139,6 +141,7 @@ static void look_at_all(struct monitor *m)
 static void run(struct monitor *m)
 {
 	struct shca_watch watch_turn = {0};
+	struct shca_stall stall = {.err = m->err};
 	bool answers = false;
 	uint64_t looked = shca_real_now();
 
@@ -153,6 +156,7 @@ static void run(struct monitor *m)
 			 * once it has joined. */
 			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
+			shca_stall_look(m->fabric, &stall);
 		}
 		/* Without poll() nobody would notice the end of anything: the fabric ends. */
 		if (n < 0 && errno != EINTR)
@@ -182,6 +186,8 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
+	/* Nobody waits for the monitor to close it: the monitor ends with the launcher. */
+	m.err = shca_clock_of(f) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
 	detach();
 	raise_descriptors();
 	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
@@ -189,6 +195,7 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
 	run(&m);
+	shca_watch_end(f);
 	shca_fabric_remove(f->hdr->dir);
 	_exit(0);
 }
