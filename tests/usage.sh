@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage.sh - help, and words that nothing is known by: the scripts say what there is, and begin nothing.
+# usage.sh - help and unknown words: the scripts say which words they know, and begin nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/says.sh
@@ -18,7 +18,7 @@ says 1 "there is no group nothing; there are: lint unit" tests/run.sh nothing
 says 1 "there is no group nothing; there are: lint unit" tests/run.sh --long nothing
 says 1 "there is no option --nothing" tests/run.sh --nothing
 says 1 "there is no option --nothing" tests/run.sh lint --nothing
-says 1 "--build wants a directory" tests/run.sh --build
+says 1 "--build wants the directory" tests/run.sh --build
 says 0 "runs: unit" tests/debian13.sh --help
 says 1 "there is no option --nothing" tests/debian13.sh --nothing
 # shellcheck disable=SC2016 # the inner shell's

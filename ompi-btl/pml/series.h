@@ -71,7 +71,8 @@ static inline int series_modex_recv(const mca_base_component_t *component, const
 	return rc;
 }
 
-/* Returns true for the communicators that MPI_Init adds to the PML. It ignores the result. */
+/* Returns true for the communicators that MPI_Init adds to the PML, whose result MPI_Init ignores.
+ */
 static inline bool series_is_predefined(const ompi_communicator_t *comm)
 {
 	return comm == &ompi_mpi_comm_world.comm || comm == &ompi_mpi_comm_self.comm;

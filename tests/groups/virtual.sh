@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
+# Group virtual: programs of other groups in virtual time. Sourced by run.sh.
 
 takes virtual 400 500
 needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
@@ -34,7 +34,7 @@ ucx_perftests() {
 }
 
 group_virtual() {
-	# Not the threads that post to full queues for as long as those are full: each try is a turn, and costs no time here.
+	# Without the threads that post to full queues until there is room: each try is a turn.
 	# shellcheck disable=SC2034 # run_list leaves these out
 	local clients=$top/tests/clients without='test_threads*'
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock.c - a program in virtual time, under a link of 10 us and 1 GB/s and with computing
- * that costs nothing: what it sees of time, and what that takes in real time. The verbs know of no
- * clock, so nothing here does either, but for the real time, which is asked of the kernel itself.
+ * that costs nothing: the time that it sees, and the real time that this takes. Verbs have no
+ * clock, so the test reads only the program's clocks, and asks the kernel itself for the real time.
  */
 #define _GNU_SOURCE 1
 #include <poll.h>
@@ -43,7 +43,7 @@ static uint64_t date_now(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* From `since`, at least `ns` and next to nothing more. */
+/* Checks that at least `ns` have passed since `since`, and next to nothing more. */
 static void passed(uint64_t since, uint64_t ns)
 {
 	uint64_t took = t_now() - since;
@@ -114,7 +114,8 @@ static void test_timeouts(void **state)
 	close(ends[1]);
 }
 
-/* The message is there after the latency, to the polling period; and so is the time. */
+/* Checks that a message arrives after the latency, within the polling period, and that the time
+ * agrees. */
 static void test_latency(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -165,7 +166,7 @@ static void test_order(void **state)
 	for (int i = 0; i < 2; i++)
 		t_ok(pthread_join(th[i], NULL));
 	t_eq(order.n, 20);
-	/* The first of the fast one's ten sleeps end before the slow one's fourth. */
+	/* The first of the fast thread's ten sleeps end before the slow thread's fourth. */
 	for (int i = 0; i < 12; i++)
 		ones += order.who[i] == 1;
 	t_true(ones >= 8, "%u of the first 12 turns", ones);
@@ -252,7 +253,7 @@ static void test_timed_lock(void **state)
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
 
-/* Computes without a call, for ever: it keeps neither the turn nor the time. */
+/* Computes for ever without a call. This must keep neither the turn nor the time. */
 static void hog(void)
 {
 	for (volatile unsigned i = 0;; i++)
@@ -300,7 +301,7 @@ static void wait_for_nothing(void)
 	syscall(SYS_pause);
 }
 
-/* One process is in trouble while it has the turn: the other one goes on. */
+/* Checks that a process goes on while another one is in trouble during its turn. */
 static void trouble(void (*fn)(void))
 {
 	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);

@@ -1,25 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test_clock.sh - virtual time as the launcher offers it: what it refuses and says, and whether runs repeat.
-# SOFTHCA is the program, TEST_BUILD the build.
+# test_clock.sh - virtual time by the launcher: its refusals and messages, and runs that repeat exactly. SOFTHCA is the program,
+# TEST_BUILD the build.
 softhca=${SOFTHCA:?set it to the path of softhca}
 tests=${TEST_BUILD:?set it to the build}/tests/softhca
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: one test.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		cat "$tmp/err"
-	fi
-}
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+evidence=$tmp/err
+: >"$evidence"
 
-# refused TEXT OPTION...: exit status 2, and a sentence with TEXT.
+# refused TEXT OPTION...: the launcher exits with status 2 and a sentence with TEXT.
 refused() {
 	local text=$1 status=0
 	shift
@@ -55,14 +48,14 @@ raised() {
 	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
 }
 
-# hash SEED: of a run.
+# hash SEED: the hash of a run.
 hash() {
 	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --clock-report yes --memlock unlimited --nodes 2 \
 		--link latency=1us,bandwidth=10GB/s -- "$tests/test_qp_work" 2>"$tmp/err" >/dev/null || return 1
 	sed -n 's/.*hash //p' "$tmp/err"
 }
 
-# repeats SEED N: N runs have one hash.
+# repeats SEED N: N runs have the same hash.
 repeats() {
 	local i
 	for ((i = 0; i < $2; i++)); do
@@ -105,3 +98,4 @@ check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
+exit $status

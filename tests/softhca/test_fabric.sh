@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Fabrics from outside: they don't see each other, show what is in them, and leave nothing however they end.
-# $TEST_BUILD is the build tree; softhca is in the PATH.
+# test_fabric.sh - fabrics from outside: they don't see each other, show their objects, and leave nothing however they end.
+# $TEST_BUILD is the build tree; softhca is in PATH.
 set -uo pipefail
 
 hold="$TEST_BUILD/tests/softhca/test_stat hold"
@@ -20,7 +20,7 @@ check() { # NAME STATUS
 	fi
 }
 
-# until_true COMMAND...: tries for 10 s.
+# until_true COMMAND...: repeats the command until it succeeds, for 10 s.
 until_true() {
 	local i
 	for ((i = 0; i < 1000; i++)); do
@@ -43,7 +43,7 @@ has_line() { [ -s "$1" ]; }
 # shellcheck disable=SC2317 # called by until_true
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# start NAME [OPTION...]: a fabric whose command holds objects until $work/NAME.in is closed; sets launcher and client.
+# start NAME [OPTION...]: starts a fabric whose command holds objects until $work/NAME.in is closed. Sets launcher and client.
 start() {
 	local name=$1
 	shift
@@ -61,7 +61,7 @@ fabric_of() { # PID: the fabric in whose environment that process runs
 	tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^SOFTHCA_FABRIC=//p'
 }
 
-# counts FABRIC-ENVIRONMENT PID: "QPs SRQs MRs CQs XRCDs" that stat shows of that process.
+# counts FABRIC-ENVIRONMENT PID: "QPs SRQs MRs CQs XRCDs", the numbers that stat shows of that process.
 counts() {
 	SOFTHCA_FABRIC=$1 softhca stat --json | python3 -c '
 import json, sys
@@ -80,14 +80,14 @@ walk(json.load(sys.stdin), "")
 print(*(n.get(k, 0) for k in ("qp", "srq", "mr", "cq", "xrcd")))' "$2"
 }
 
-# modes DIR: nothing in it that others could open, and no file of sysfs that anybody could write.
+# modes DIR: others can open nothing in the directory, and nobody can write to files of sysfs.
 modes() {
 	[ "$(stat -c %a "$1")" = 700 ] && [ "$(stat -c %a "$(dirname "$1")")" = 700 ] &&
 		[ -z "$(find "$1" -type d ! -perm 700)" ] && [ -z "$(find "$1"/sys.* -type f ! -perm 444)" ] &&
 		[ -z "$(find "$1" \( -type f -o -type p \) ! -path "$1/sys.*" ! -perm 600)" ]
 }
 
-# An ordinary end.
+# A fabric ends in the ordinary way.
 start one
 one_launcher=$launcher one_client=$client one_held=$held
 one=$(fabric_of "$one_client")
@@ -102,7 +102,7 @@ check "list --json parses" $?
 [ "$(counts "$one" "$one_client")" = "4 1 3 7 1" ]
 check "objects are counted: $(counts "$one" "$one_client")" $?
 
-# A concurrent one.
+# Another fabric runs at the same time.
 start two
 two_launcher=$launcher two_client=$client two_held=$held
 two=$(fabric_of "$two_client")
@@ -115,7 +115,7 @@ check "the command's exit status is passed on" $?
 [ ! -e "$two" ] && [ -d "$one" ]
 check "an ended fabric is removed, another stays" $?
 
-# One of another version: who is in it can't be seen. (The version is the last character of the magic.)
+# A fabric of another version: its processes can't be seen. (The version is the last character of the magic.)
 other=$(dirname "$one")/other
 mkdir -m 700 "$other"
 head -c 64K "$one/seg" >"$other/seg"
@@ -129,7 +129,7 @@ wait "$one_launcher"
 none_left
 check "nothing is left after a normal exit" $?
 
-# A nested one.
+# A fabric runs inside another one.
 # shellcheck disable=SC2016 # for the inner shell
 inner=$(softhca run -- bash -c 'echo "$SOFTHCA_FABRIC"; softhca run -- bash -c "echo \$SOFTHCA_FABRIC; ibv_devices | grep -c softhca0"')
 [ "$(sed -n 1p <<<"$inner")" != "$(sed -n 2p <<<"$inner")" ] && [ "$(sed -n 3p <<<"$inner")" = 1 ]
@@ -141,7 +141,7 @@ done
 [ "${#launchers[@]}" -eq 4 ] && none_left
 check "nothing is left of nested fabrics" $?
 
-# The exit status of a command, and of one that dies.
+# The launcher passes on the exit status of a command, and of a command that dies.
 softhca run -- sh -c 'exit 37' &
 launchers+=($!)
 wait $!
@@ -154,7 +154,7 @@ wait $! 2>/dev/null
 [ $? -eq $((128 + 15)) ]
 check "a death by SIGTERM is passed on as 143" $?
 
-# kill -9 of the command.
+# SIGKILL ends the command.
 start killed
 kill -9 "$client"
 wait "$launcher"
@@ -164,7 +164,7 @@ exec {held}>&-
 until_true none_left
 check "nothing is left after kill -9 of the command" $?
 
-# kill -9 of the launcher: the command may live on; when it has ended, nothing is left.
+# SIGKILL ends the launcher: the command may live on, and nothing is left after its end.
 start orphan
 kill -9 "$launcher"
 wait "$launcher" 2>/dev/null
@@ -174,7 +174,7 @@ check "the command of a killed launcher ends" $?
 until_true none_left
 check "nothing is left after kill -9 of the launcher" $?
 
-# kill -9 of everything at once.
+# SIGKILL ends everything at once.
 start both
 kill -9 "$launcher" "$client"
 wait "$launcher" 2>/dev/null
@@ -182,13 +182,13 @@ exec {held}>&-
 until_true none_left
 check "nothing is left after kill -9 of both" $?
 
-# Two programs of one fabric do see each other.
+# Two programs of one fabric see each other.
 # shellcheck disable=SC2016 # for the inner shell
 timeout 60 softhca run -- bash -c 'ibv_rc_pingpong -p 18599 >/dev/null & server=$!
 	for ((i = 0; i < 100; i++)); do ibv_rc_pingpong -p 18599 localhost && break; sleep 0.1; done && wait $server' >"$work/pp" 2>&1
 check "two programs of a fabric talk" $?
 
-# Limits of address space: a sentence at the start, or where one more queue doesn't fit, and no signal.
+# With little address space there is a sentence at the start, or at the first queue that doesn't fit, and no signal.
 under() { # KIB COMMAND...: with that limit
 	local kib=$1
 	shift
@@ -207,7 +207,7 @@ status=$?
 [ $status -gt 0 ] && [ $status -lt 124 ] && grep -q "^softhca: can't map queues of a process: $lacks" "$work/as"
 check "a queue for which there are no addresses fails, and is said" $?
 
-# Shared memory that is full, in a mount namespace.
+# Shared memory is full, in a mount namespace.
 on_shm() { # SIZE COMMAND: with a /dev/shm of that size
 	unshare -rm sh -c 'mount -t tmpfs -o size="$0" tmpfs /dev/shm && eval "$1"' "$1" "$2" >"$work/shm" 2>&1
 }

@@ -2,28 +2,20 @@
 /*
  * turn_attach.c - a process enters virtual time with its fabric, and leaves it.
  */
-#include <stdlib.h>
-
 #include "fabric/options_parse.h"
+#include "fabric/proc.h"
 #include "turn.h"
 
 struct shca_clock *shca_clk;
 struct shca_turn_here shca_turn_here = {.life = 1};
 
-/* Launchers number the processes of a job: the only number of a process that is the same in each
- * run. */
-static uint32_t rank_of(unsigned node, unsigned slot)
+/* Returns the process's place among those that are due at the same time: its rank, which is the
+ * same in each run, or a number made of node and slot. */
+static uint32_t order_of(unsigned node, unsigned slot)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-					    "SLURM_PROCID"};
+	int32_t rank = shca_proc_rank();
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		const char *s = getenv(names[i]);
-
-		if (s && *s >= '0' && *s <= '9')
-			return (uint32_t)strtoul(s, NULL, 10);
-	}
-	return node << 8 | slot;
+	return (rank >= 0 ? (uint32_t)rank : node << 8 | slot) << 8;
 }
 
 static void read_options(const struct shca_fabric *f)
@@ -50,7 +42,7 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 		return;
 	shca_turn_here.fabric = f;
 	shca_turn_here.slot = slot;
-	shca_turn_here.order = rank_of(node, slot) << 8;
+	shca_turn_here.order = order_of(node, slot);
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
 	shca_actor_adapter(f, slot, shca_turn_here.order);

@@ -19,6 +19,7 @@
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
+#include "traces.h"
 #include "watch.h"
 
 /* A link of today, for virtual time. */
@@ -37,6 +38,7 @@ struct run {
 	pid_t monitor;
 	int restarts;
 	struct shca_fabric fabric;
+	struct shca_traces traces;
 	struct shca_signals signals;
 	struct shca_witness witness;
 };
@@ -147,9 +149,12 @@ static void end_leftovers(const struct run *r)
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
+	char err[512];
 	int rc;
 
 	end_leftovers(r);
+	if (shca_traces_end(&r->traces, err, sizeof(err)))
+		shca_fail(0, "%s", err);
 	rc = shca_fabric_remove(r->dir);
 	report_clock(r);
 	if (rc && rc != -ENOENT)
@@ -172,6 +177,8 @@ static int run_in_fabric(struct run *r)
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
 	rc = open_fifo(r);
+	if (rc == 0)
+		rc = shca_traces_link(&r->traces, r->dir);
 	if (rc == 0)
 		rc = start_monitor(r);
 	if (rc == 0)
@@ -235,6 +242,14 @@ int shca_cmd_run(int argc, char **argv)
 	if (prepare_clock(&r, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	if (!shca_monitor_can_watch())
+		return shca_fail(SHCA_EXIT_LAUNCHER,
+				 "The limit of open files is too low to watch the processes of a "
+				 "fabric: raise it (ulimit -n) to %u at least.",
+				 SHCA_MONITOR_FILES);
+	if (r.settings.config.text[SHCA_O_TRACE][0] &&
+	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);

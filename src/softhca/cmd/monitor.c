@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fabric/proc.h"
@@ -76,7 +77,7 @@ static void read_slots(struct monitor *m)
 
 /* Makes a session of its own, without a terminal, a folder or a stream that anybody would wait
  * for. */
-static void deliver_payload(void)
+static void detach(void)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				      SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
@@ -92,6 +93,26 @@ static void deliver_payload(void)
 	if (chdir("/"))
 		_exit(1);
 	prctl(PR_SET_NAME, "softhca-monitor");
+}
+
+bool shca_monitor_can_watch(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= SHCA_MONITOR_FILES;
+}
+
+/* Lets this process have as many descriptors as the kernel allows: one for each process of the
+ * fabric, and in virtual time one for each thread of the job. poll() refuses more than the limit.
+ */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static bool any_watched(const struct monitor *m)
@@ -137,6 +158,9 @@ static void run(struct monitor *m)
 			shca_watch_look(m->fabric, &watch_turn);
 			shca_stall_look(m->fabric, &stall);
 		}
+		/* Without poll() nobody would notice the end of anything: the fabric ends. */
+		if (n < 0 && errno != EINTR)
+			return;
 		if (n < 0)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
@@ -164,7 +188,8 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	close(alive[1]);
 	/* Nobody waits for the monitor to close it: the monitor ends with the launcher. */
 	m.err = shca_clock_of(f) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
-	deliver_payload();
+	detach();
+	raise_descriptors();
 	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
 	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
