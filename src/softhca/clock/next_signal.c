@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "next.h"
+#include "next_tsc.h"
 #include "program.h"
 
 #define FUNCTIONS                                                                        \
