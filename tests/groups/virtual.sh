@@ -51,6 +51,7 @@ group_virtual() {
 	# shellcheck source=tests/clients/openmpi.sh
 	. "$clients/openmpi.sh"
 	run_mpi mpi/virtual.list "virtual: "
+	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
 	run_mpi programs/virtual.list "virtual: "
 	! wanted virtual_life.sh || run virtual_life.sh 300 env BUILD="$build" "$top/tests/mpi/virtual_life.sh"
 	in_full "perftest and ucx_perftest in virtual time" || return 0

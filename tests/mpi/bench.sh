@@ -50,6 +50,20 @@ part() {
 	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
 }
 
+# refuses TEXT NAME [ARGUMENT...]: a part with options that don't go together ends with a message that has the text.
+refuses() {
+	local text=$1 status=0
+	shift
+	timeout -k 5 60 "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 || status=$?
+	if [ "$status" -ne 0 ] && grep -qF -- "$text" "$dir/log"; then
+		echo "ok bench: bench/mpi/run.sh $* is refused"
+	else
+		echo "not ok bench: bench/mpi/run.sh $*: status $status, and it doesn't say \"$text\""
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
+}
+
 # Each measurement is an object, with a figure and, if they are asked for, the sorted samples.
 short=(--least 2 --most 20 --warm-up 10)
 sorted="all(sorted(o['sorted_us']) == o['sorted_us'] != [] for o in objects)"
@@ -108,8 +122,25 @@ part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1,
 	for steps in runs['tupleq']['rounds'][0].values() for step in steps for process in step['processes'])" \
 	memory --quick --columns tupleq
 
+# Virtual time: parts run in it, work is a sleep where computing takes no time, and shared memory is left out.
+part "len(runs['tupleq']['rounds'][0]) == len(runs['rget']['rounds'][0]) == 2 and
+	'--clock virtual --clock-cpu 0 ' in file['settings']['softhca_options'] and
+	'shared memory' in runs['ob1-vader']['skipped']" \
+	halo --virtual --cpu 0 --rounds 1 --columns tupleq,rget,ob1-vader -- --sizes 16K --work 0,50
+part "{o['side'] for o in runs['ucx-rc_v']['rounds'][0]} == {'late-recv', 'both'}" \
+	overlap --virtual --cpu 0 --rounds 1 --columns ucx-rc_v -- --side late-recv,both --sizes 64K
+part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['settings']['softhca_options']" \
+	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
+part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
+	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
+refuses "memory has no figures in virtual time" memory --virtual
+refuses "--cpu is for --virtual alone" halo --cpu 0
+refuses "--cpu wants a factor" halo --virtual --cpu fast
+refuses "--virtual needs a link model" halo --virtual --no-link
+refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$dir/results"
+
 # The output of a program is kept, too, if it isn't the output of a benchmark.
-part "runs['ob1-vader']['skipped'].startswith('it printed no class') and
+part "runs['ob1-vader']['skipped'].startswith('the program printed no class') and
 	runs['ob1-vader']['said'].split() == 2 * ['$(uname)']" \
 	sp --columns ob1-vader --rounds 1 --ranks 2 --npb "$(type -P uname)"
 

@@ -155,8 +155,10 @@ int main(int argc, char **argv)
 	t_end();
 	t_begin("rounds: all are counted, unless they are switched off");
 	counted = t_counted();
+	/* MPI_Comm_dup calls MPI_Iallreduce. */
 	if (counted >= 0)
-		t_eq(counted, ring ? started : 0);
+		t_true(ring ? counted >= started : !counted, "%lld of %ld are counted", counted,
+		       started);
 	t_end();
 	MPI_Comm_free(&groups[1].comm);
 	free(groups[1].in);

@@ -135,6 +135,65 @@ static void test_latency(void **state)
 	t_pair_free(&p);
 }
 
+/* ---- threads that look at memory ---- */
+
+static struct t_pair written;
+
+/* Writes one word and then another, after a time in which the other thread is parked. */
+static void *writer(void *arg)
+{
+	struct ibv_sge from[2] = {t_sge(&written.ba, 0, 8), t_sge(&written.ba, 8, 8)};
+
+	(void)arg;
+	usleep(5000);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_send_wr wr = {
+			.opcode = IBV_WR_RDMA_WRITE,
+			.sg_list = &from[i],
+			.num_sge = 1,
+			.wr.rdma.remote_addr = (uintptr_t)written.bb.addr + 8 * i,
+			.wr.rdma.rkey = written.bb.mr->rkey,
+		};
+
+		t_post(written.a, &wr);
+	}
+	return NULL;
+}
+
+/* Polls a CQ in vain, and looks at a word, until that is written. */
+static void wait_for_word(const volatile uint64_t *word)
+{
+	struct ibv_wc wc;
+
+	while (!*word)
+		t_eq(ibv_poll_cq(written.b->rcq, 1, &wc), 0);
+}
+
+/* The second word is written when the thread has looked at it, and has not polled since. */
+static void test_memory(void **state)
+{
+	volatile uint64_t *word;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	written = t_pair(dev, NULL, NULL, 4096);
+	word = (volatile uint64_t *)(void *)written.bb.addr;
+	word[0] = word[1] = 0;
+	memset(written.ba.addr, 1, 16);
+	t_ok(pthread_create(&th, NULL, writer, NULL));
+	wait_for_word(&word[0]);
+	t_eq(word[1], 0);
+	since = t_now();
+	while (t_now() - since < LATENCY_NS)
+		;
+	wait_for_word(&word[1]);
+	t_true(t_now() - since < 2 * LATENCY_NS, "seen after %llu ns",
+	       (unsigned long long)(t_now() - since));
+	t_ok(pthread_join(th, NULL));
+	t_pair_free(&written);
+}
+
 /* ---- threads take turns in the order of their clocks ---- */
 
 static struct {
@@ -171,6 +230,40 @@ static void test_order(void **state)
 		ones += order.who[i] == 1;
 	t_true(ones >= 8, "%u of the first 12 turns", ones);
 }
+
+/* ---- threads that take no signals ---- */
+
+static void *read_counter(void *arg)
+{
+	uint64_t *tsc = arg;
+
+	usleep(1);
+#ifdef __x86_64__
+	*tsc = __builtin_ia32_rdtsc();
+#else
+	*tsc = 1;
+#endif
+	return NULL;
+}
+
+/* A thread that blocks all signals, as threads of libraries do, reads the counter of the CPU. */
+static void test_blocked(void **state)
+{
+	sigset_t all, before;
+	uint64_t tsc = 0;
+	pthread_t th;
+
+	(void)state;
+	join_clock();
+	sigfillset(&all);
+	t_ok(pthread_sigmask(SIG_SETMASK, &all, &before));
+	t_ok(pthread_create(&th, NULL, read_counter, &tsc));
+	t_ok(pthread_sigmask(SIG_SETMASK, &before, NULL));
+	t_ok(pthread_join(th, NULL));
+	t_true(tsc, "the counter is %llu", (unsigned long long)tsc);
+}
+
+/* ---- locks ---- */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
@@ -247,90 +340,6 @@ static void test_timed_lock(void **state)
 	t_ok(pthread_join(th, NULL));
 	pthread_barrier_destroy(&held);
 	t_true(real_now() - real < 20 * SECOND, "it took the real time");
-}
-
-static struct timespec from_now(clockid_t clock, time_t seconds)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_sec += seconds;
-	return t;
-}
-
-/* ---- read-write locks ---- */
-
-static struct {
-	pthread_rwlock_t lock;
-	pthread_barrier_t held;
-	bool writes;
-} rw = {.lock = PTHREAD_RWLOCK_INITIALIZER};
-
-/* Holds the lock for a minute. */
-static void *rw_holder(void *arg)
-{
-	(void)arg;
-	if (rw.writes)
-		pthread_rwlock_wrlock(&rw.lock);
-	else
-		pthread_rwlock_rdlock(&rw.lock);
-	pthread_barrier_wait(&rw.held);
-	sleep(60);
-	pthread_rwlock_unlock(&rw.lock);
-	return NULL;
-}
-
-static void start_rw_holder(pthread_t *th, bool writes)
-{
-	rw.writes = writes;
-	t_ok(pthread_barrier_init(&rw.held, NULL, 2));
-	t_ok(pthread_create(th, NULL, rw_holder, NULL));
-	pthread_barrier_wait(&rw.held);
-}
-
-static void test_rwlock_written(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	join_clock();
-	start_rw_holder(&th, true);
-	since = t_now();
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedrdlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_eq(pthread_rwlock_clockwrlock(&rw.lock, CLOCK_MONOTONIC, &until), ETIMEDOUT);
-	passed(since, 40 * SECOND);
-	t_ok(pthread_rwlock_rdlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
-}
-
-static void test_rwlock_read(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	join_clock();
-	start_rw_holder(&th, false);
-	since = t_now();
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_ok(pthread_rwlock_clockrdlock(&rw.lock, CLOCK_MONOTONIC, &until));
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedwrlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	t_ok(pthread_rwlock_wrlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_eq(pthread_rwlock_wrlock(&rw.lock), EDEADLK);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
 }
 
 /* ---- processes ---- */
@@ -451,11 +460,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
-		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, t_teardown),
-		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,4 +98,4 @@ check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
-exit $status
+exit $bad

@@ -67,7 +67,7 @@ static void compute(uint64_t ns)
 /* The clock counts CPU time times the factor, in stretches of any length. */
 static void counts(uint64_t stretch, unsigned n)
 {
-	uint64_t since = t_now(), cpu = cpu_now(), took, used;
+	uint64_t since = t_now(), cpu = cpu_now(), took = 0, used;
 
 	for (unsigned i = 0; i < n; i++) {
 		compute(stretch);

@@ -24,16 +24,6 @@ exec 9<> "$tmp/hold"
 . "$(dirname "$0")/../check.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
 
-# within COMMAND...: true if the command succeeds within ten seconds.
-within() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		"$@" && return 0
-		sleep 0.025
-	done
-	return 1
-}
-
 not() { ! "$@"; }
 gone() { [ ! -e "$1" ]; }
 ended() { [ ! -e "/proc/$1" ] || state "$1" Z; }
@@ -373,4 +363,4 @@ for t in exit_statuses usage_errors surroundings precedence signals deaths orpha
 	echo "# $t"
 	$t
 done 2> "$tmp/log"
-exit $status
+exit $bad

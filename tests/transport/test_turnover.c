@@ -148,7 +148,8 @@ static void peers(void)
 	t_true(!many_errors, "%d errors were logged", many_errors);
 }
 
-/* The rank of a removed peer in an open context is no rank, until another peer takes it. */
+/* Checks that the rank of a removed peer in an open context is refused until another peer has it.
+ */
 static void open_context(void)
 {
 	struct tq_status status;

@@ -115,11 +115,17 @@ static void trap(void)
 {
 	struct sigaction ours = {.sa_sigaction = on_segv,
 				 .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	sigset_t segv;
 
 	if (!trapping) {
 		trapping = true;
 		shca_kernel_sigaction(SIGSEGV, &ours, &theirs);
 	}
+	/* Threads of libraries block all signals. A fault whose signal is blocked ends the process.
+	 */
+	sigemptyset(&segv);
+	sigaddset(&segv, SIGSEGV);
+	pthread_sigmask(SIG_UNBLOCK, &segv, NULL);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 }
 

@@ -329,7 +329,8 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 	struct shca_actor *a = &shca_clk->actors[actor];
 	bool looked;
 
-	if (!shca_turn_joined())
+	/* A thread may have looked at memory just before that was written. */
+	if (!shca_turn_joined() || atomic_exchange(&a->touched, 0))
 		return false;
 	atomic_store(&a->spins_since, shca_turn_self.clock);
 	atomic_store(&a->period, period);

@@ -92,8 +92,11 @@ int tq_progress(struct tq_ep *ep)
 {
 	int events;
 
-	if (!tq_trylock(&ep->lock))
+	if (!tq_trylock(&ep->lock)) {
+		/* The holder makes progress, and may be waiting for this core. */
+		sched_yield();
 		return 0;
+	}
 	events = progress_unlock(ep);
 	tq_lock_let_pass(&ep->lock);
 	return events;
