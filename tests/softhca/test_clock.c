@@ -342,90 +342,6 @@ static void test_timed_lock(void **state)
 	t_true(real_now() - real < 20 * SECOND, "it took the real time");
 }
 
-static struct timespec from_now(clockid_t clock, time_t seconds)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_sec += seconds;
-	return t;
-}
-
-/* ---- read-write locks ---- */
-
-static struct {
-	pthread_rwlock_t lock;
-	pthread_barrier_t held;
-	bool writes;
-} rw = {.lock = PTHREAD_RWLOCK_INITIALIZER};
-
-/* Holds the lock for a minute. */
-static void *rw_holder(void *arg)
-{
-	(void)arg;
-	if (rw.writes)
-		pthread_rwlock_wrlock(&rw.lock);
-	else
-		pthread_rwlock_rdlock(&rw.lock);
-	pthread_barrier_wait(&rw.held);
-	sleep(60);
-	pthread_rwlock_unlock(&rw.lock);
-	return NULL;
-}
-
-static void start_rw_holder(pthread_t *th, bool writes)
-{
-	rw.writes = writes;
-	t_ok(pthread_barrier_init(&rw.held, NULL, 2));
-	t_ok(pthread_create(th, NULL, rw_holder, NULL));
-	pthread_barrier_wait(&rw.held);
-}
-
-static void test_rwlock_written(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	join_clock();
-	start_rw_holder(&th, true);
-	since = t_now();
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedrdlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_eq(pthread_rwlock_clockwrlock(&rw.lock, CLOCK_MONOTONIC, &until), ETIMEDOUT);
-	passed(since, 40 * SECOND);
-	t_ok(pthread_rwlock_rdlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
-}
-
-static void test_rwlock_read(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	join_clock();
-	start_rw_holder(&th, false);
-	since = t_now();
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_ok(pthread_rwlock_clockrdlock(&rw.lock, CLOCK_MONOTONIC, &until));
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedwrlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	t_ok(pthread_rwlock_wrlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_eq(pthread_rwlock_wrlock(&rw.lock), EDEADLK);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
-}
-
 /* ---- processes ---- */
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
@@ -549,8 +465,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
-		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, t_teardown),
-		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
