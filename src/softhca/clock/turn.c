@@ -166,14 +166,6 @@ static void sync_here(void)
 	}
 }
 
-/* One that is an event of the program: the same in each run. */
-static void note_sync(void)
-{
-	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
-	shca_clock_hash(shca_clk, (shca_turn_self.clock - shca_clk->zero) << 8 ^
-					  shca_clk->actors[shca_turn_self.actor - 1].order);
-}
-
 /* ---------------------------------------------------------------- calls */
 
 static uint64_t mix(uint64_t x)
@@ -228,7 +220,7 @@ void shca_clock_enter(enum shca_call what, uint64_t n)
 		return;
 	shca_clock_pay(what, n);
 	sync_here();
-	note_sync();
+	shca_trace_call(what);
 }
 
 void shca_clock_enter_free(void)
