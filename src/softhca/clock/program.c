@@ -41,6 +41,16 @@ void shca_program_begins(void)
 		untrap();
 }
 
+void shca_program_makes_thread(void)
+{
+	shca_clock_attach_early();
+}
+
+bool shca_program_has_heirs(void)
+{
+	return shca_clock_has_heirs();
+}
+
 void shca_program_inherits(void)
 {
 	shca_clock_inherit();

@@ -360,6 +360,11 @@ uint64_t shca_clock_tsc(void)
 			  shca_clk->tsc_per_s / 1000000000u);
 }
 
+bool shca_clock_has_heirs(void)
+{
+	return shca_turn_here.has_device;
+}
+
 void shca_clock_inherit(void)
 {
 	shca_turn_self.heir = true;

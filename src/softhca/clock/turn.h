@@ -16,7 +16,8 @@ struct shca_turn_here {
 	unsigned life;            /* counts attaches: which threads are joined to this one */
 	uint64_t seed;
 	uint64_t price[SHCA_CALLS];
-	bool trap;      /* rdtsc is to be virtual */
+	bool has_device; /* the process has opened one */
+	bool trap;       /* rdtsc is to be virtual */
 	int64_t factor; /* parts of SHCA_FACTOR_ONE */
 };
 extern struct shca_turn_here shca_turn_here;

@@ -2,7 +2,10 @@
 /*
  * turn_attach.c - a process enters virtual time with its fabric, and leaves it.
  */
+#define _GNU_SOURCE 1
+#include <link.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fabric/options_parse.h"
 #include "turn.h"
@@ -10,9 +13,11 @@
 struct shca_clock *shca_clk;
 struct shca_turn_here shca_turn_here = {.life = 1};
 
-/* Launchers number the processes of a job: the only number of a process that is the same in each
- * run. */
-static uint32_t rank_of(unsigned node, unsigned slot)
+void (*shca_clock_take_slot)(void);
+
+/* Finds the number of this process in its job: the only number of a process that is the same in
+ * each run. Returns false if no launcher gave one. */
+static bool find_rank(uint32_t *rank)
 {
 	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
 					    "SLURM_PROCID"};
@@ -20,10 +25,28 @@ static uint32_t rank_of(unsigned node, unsigned slot)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
 		const char *s = getenv(names[i]);
 
-		if (s && *s >= '0' && *s <= '9')
-			return (uint32_t)strtoul(s, NULL, 10);
+		if (s && *s >= '0' && *s <= '9') {
+			*rank = (uint32_t)strtoul(s, NULL, 10);
+			return true;
+		}
 	}
-	return node << 8 | slot;
+	return false;
+}
+
+static uint32_t rank_of(unsigned node, unsigned slot)
+{
+	uint32_t rank;
+
+	return find_rank(&rank) ? rank : node << 8 | slot;
+}
+
+static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+
+	(void)size;
+	(void)arg;
+	return !strncmp(name, "libpmi", 6) || !strncmp(name, "libmpi", 6);
 }
 
 static void read_options(const struct shca_fabric *f)
@@ -51,12 +74,36 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 	shca_turn_here.fabric = f;
 	shca_turn_here.slot = slot;
 	shca_turn_here.order = rank_of(node, slot) << 8;
+	shca_turn_here.has_device = false;
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
 	shca_trace_open(&f->hdr->config);
 	shca_actor_adapter(f, slot, shca_turn_here.order);
 	shca_clock_follow(&f->hdr->clock);
 	shca_clk = &f->hdr->clock;
+}
+
+/* A shell or debugger that starts a process of the job has the number, too, but not the library. */
+void shca_clock_attach_early(void)
+{
+	static bool asked;
+	uint32_t rank;
+
+	if (shca_clk || asked || !shca_clock_take_slot)
+		return;
+	asked = true;
+	if (!find_rank(&rank) || !dl_iterate_phdr(is_client_library, NULL))
+		return;
+	shca_clock_take_slot();
+	if (!shca_clk)
+		return;
+	shca_clock_enter_free();
+	shca_clock_leave();
+}
+
+void shca_clock_has_device(void)
+{
+	shca_turn_here.has_device = true;
 }
 
 void shca_clock_detach(void)
