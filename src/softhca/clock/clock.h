@@ -23,7 +23,8 @@ void shca_clock_detach(void);
 void shca_clock_attach_early(void);
 /* Takes a process slot and attaches; verbs/process.c sets it. */
 extern void (*shca_clock_take_slot)(void);
-/* The process has opened a device: threads that it makes from now on may use it, and have clocks. */
+/* The process has opened a device: threads that it makes from now on may use it, and have clocks.
+ */
 void shca_clock_has_device(void);
 /* In a forked child: its threads have no clocks yet. */
 void shca_clock_reset(void);
@@ -82,7 +83,8 @@ void shca_clock_back(void);
 void shca_clock_contend(void);
 /* The calling thread is softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
-/* Returns true if a thread that the calling thread makes has a clock; and the new thread says so. */
+/* Returns true if a thread that the calling thread makes has a clock; and the new thread says so.
+ */
 bool shca_clock_has_heirs(void);
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */

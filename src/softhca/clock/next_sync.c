@@ -284,20 +284,31 @@ int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t
 	return wait_for_signal(c, m, deadline_of(clock, t));
 }
 
+/* Returns true if a thread without a clock may wait for it, by glibc's count of those that do, or a
+ * thread of another process. */
+static bool may_be_awaited(const pthread_cond_t *c)
+{
+	return is_shared_cond(c) || c->__data.__wrefs >> 3;
+}
+
 int shca_pthread_cond_signal(pthread_cond_t *c)
 {
+	bool awaited = may_be_awaited(c), shared = is_shared_cond(c);
 	int r = NEXT(pthread_cond_signal)(c);
 
-	stir(is_shared_cond(c));
+	if (awaited)
+		stir(shared);
 	wake();
 	return r;
 }
 
 int shca_pthread_cond_broadcast(pthread_cond_t *c)
 {
+	bool awaited = may_be_awaited(c), shared = is_shared_cond(c);
 	int r = NEXT(pthread_cond_broadcast)(c);
 
-	stir(is_shared_cond(c));
+	if (awaited)
+		stir(shared);
 	wake();
 	return r;
 }

@@ -49,9 +49,9 @@ void shca_trace_call(enum shca_call what)
 	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
 	hash(time << 8 ^ order);
 	if (__builtin_expect(trace >= 0, 0))
-		write_line(line, snprintf(line, sizeof(line), "%llu %u.%u %s\n",
-					  (unsigned long long)time, order >> 8, order & 0xff,
-					  shca_call_names[what]));
+		write_line(line,
+			   snprintf(line, sizeof(line), "%llu %u.%u %s\n", (unsigned long long)time,
+				    order >> 8, order & 0xff, shca_call_names[what]));
 }
 
 void shca_trace_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
@@ -62,9 +62,9 @@ void shca_trace_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t
 
 	hash(time << 8 ^ bytes ^ (uint64_t)(status << 4 | (opcode & 15)) << 48);
 	if (__builtin_expect(trace >= 0, 0))
-		write_line(line, snprintf(line, sizeof(line),
-					  "%llu %u completion: opcode %u, status %u, %u bytes\n",
-					  (unsigned long long)time,
-					  shca_clk->actors[slot].order >> 8, opcode, status,
-					  bytes));
+		write_line(line,
+			   snprintf(line, sizeof(line),
+				    "%llu %u completion: opcode %u, status %u, %u bytes\n",
+				    (unsigned long long)time, shca_clk->actors[slot].order >> 8,
+				    opcode, status, bytes));
 }

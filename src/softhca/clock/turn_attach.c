@@ -42,7 +42,8 @@ static uint32_t rank_of(unsigned node, unsigned slot)
 
 static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+	const char *slash = strrchr(info->dlpi_name, '/'),
+		   *name = slash ? slash + 1 : info->dlpi_name;
 
 	(void)size;
 	(void)arg;

@@ -13,6 +13,9 @@
 
 /* Real time (ns) in one step of the holder's pace, while all others only look. */
 #define PACE_NS 10000000u
+/* Real time (ns) after which the real world is looked at again although nobody is known to have
+ * disturbed it. */
+#define QUIET_NS 1000000u
 
 void (*shca_clock_adapter)(void);
 
@@ -43,10 +46,20 @@ static bool only_looks(bool *awaited)
 	return true;
 }
 
+/* Returns the real time; not by the vDSO, whose read of the TSC kills a thread for which it is
+ * trapped and that blocks signals. */
+static uint64_t real_now(void)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 /* Returns how much real time has to go by before the time may be `due`. */
 static uint64_t to_pace(uint64_t due)
 {
-	uint64_t now = atomic_load(&shca_clk->now), real = shca_real_now();
+	uint64_t now = atomic_load(&shca_clk->now), real = real_now();
 
 	if (shca_clk->paced_time != now) {
 		shca_clk->paced_time = now;
@@ -54,6 +67,13 @@ static uint64_t to_pace(uint64_t due)
 	}
 	return due - now > real - shca_clk->paced_since ? due - now - (real - shca_clk->paced_since)
 							: 0;
+}
+
+/* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
+static bool is_still_quiet(void)
+{
+	return shca_clk->quiet_since && !atomic_load(&shca_clk->reached) &&
+	       real_now() - shca_clk->quiet_since < QUIET_NS;
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
@@ -64,7 +84,7 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 
 	if (due <= atomic_load(&shca_clk->now) || !only_looks(&awaited))
 		return MINE;
-	if (shca_clk->quiet_at != atomic_load(&shca_clk->now)) {
+	if (shca_clk->quiet_at != atomic_load(&shca_clk->now) && !is_still_quiet()) {
 		atomic_store(&shca_clk->reached, 1);
 		return WORLD;
 	}
@@ -126,8 +146,10 @@ static void settle(void)
 	shca_clock_settle(shca_clk);
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->idle, 0);
-	if (all && !atomic_load(&shca_clk->stirred))
+	if (all && !atomic_load(&shca_clk->stirred)) {
 		shca_clk->quiet_at = atomic_load(&shca_clk->now);
+		shca_clk->quiet_since = real_now();
+	}
 	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }
 

@@ -115,15 +115,22 @@ static int set_environment(const struct run *r)
 static void report_clock(const struct run *r)
 {
 	const struct shca_clock *c = shca_clock_of(&r->fabric);
+	unsigned long long taken;
 
-	if (c && shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+	if (!c || !shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+		return;
+	fprintf(stderr,
+		"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash %016llx\n",
+		(double)(atomic_load(&c->now) - c->zero) / 1e9,
+		(unsigned long long)atomic_load(&c->syncs),
+		(unsigned long long)atomic_load(&c->turns),
+		(unsigned long long)atomic_load(&c->hash));
+	taken = (unsigned long long)atomic_load(&c->taken);
+	if (taken)
 		fprintf(stderr,
-			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash "
-			"%016llx\n",
-			(double)(atomic_load(&c->now) - c->zero) / 1e9,
-			(unsigned long long)atomic_load(&c->syncs),
-			(unsigned long long)atomic_load(&c->turns),
-			(unsigned long long)atomic_load(&c->hash));
+			"softhca: %llu turns were taken away from threads that computed for longer "
+			"than --clock-quantum or slept in the kernel: another run may differ\n",
+			taken);
 }
 
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */

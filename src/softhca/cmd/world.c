@@ -25,6 +25,8 @@
 #define MAX_PROCS   1024
 /* New ids on this machine since the last look beyond which the lists are made anew. */
 #define MANY_IDS 1024
+/* Time (ns) in which one that has got its id can be looked at, or has ended. */
+#define BIRTH_NS 50000000u
 
 /* The threads of the job, each with its file in /proc, and its processes. */
 struct world {
@@ -45,6 +47,11 @@ struct world {
 		pid_t pid;
 		bool clocked; /* has threads with clocks */
 	} procs[MAX_PROCS];
+	unsigned nunborn;
+	struct {
+		pid_t id;
+		uint64_t since; /* real time at which the id was new */
+	} unborn[MANY_IDS];
 };
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
@@ -148,7 +155,7 @@ static void list_all(struct world *w)
 {
 	while (w->nthreads)
 		forget_thread(w, w->nthreads - 1);
-	w->nprocs = 0;
+	w->nprocs = w->nunborn = 0;
 	w->joins = 0;
 	add_process(w, atomic_load(&w->fabric->hdr->owner_pid), 0);
 }
@@ -168,15 +175,18 @@ static pid_t number_after(const char *text, const char *name)
 	return p ? (pid_t)strtol(p + strlen(name), NULL, 10) : 0;
 }
 
-/* Lists a thread or process that is new on this machine, if it is the job's. */
-static void list_new(struct world *w, pid_t id)
+/* Lists a thread or process that is new on this machine, if it is the job's. Returns false if it
+ * has ended, or has only got its id by now. */
+static bool list_new(struct world *w, pid_t id)
 {
 	char path[64], text[1024];
 	pid_t pid, parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-	if (id == getpid() || read_file(path, text, sizeof(text)) <= 0)
-		return;
+	if (id == getpid())
+		return true;
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return false;
 	pid = number_after(text, "\nTgid:");
 	parent = number_after(text, "\nPPid:");
 	if (id == pid && !is_listed(w, pid) &&
@@ -184,6 +194,28 @@ static void list_new(struct world *w, pid_t id)
 		note_process(w, pid);
 	if (is_listed(w, pid))
 		add_thread(w, pid, id);
+	return true;
+}
+
+/* Lists those that had only got their ids at earlier looks. */
+static void list_unborn(struct world *w)
+{
+	uint64_t now = shca_real_now();
+
+	for (unsigned i = 0; i < w->nunborn;) {
+		if (list_new(w, w->unborn[i].id) || now - w->unborn[i].since > BIRTH_NS)
+			w->unborn[i] = w->unborn[--w->nunborn];
+		else
+			i++;
+	}
+}
+
+static void note_unborn(struct world *w, pid_t id)
+{
+	if (w->nunborn == MANY_IDS)
+		return;
+	w->unborn[w->nunborn].since = shca_real_now();
+	w->unborn[w->nunborn++].id = id;
 }
 
 /* Lists the threads and processes that are new since the last look. */
@@ -197,13 +229,15 @@ static void refresh(struct world *w)
 	p = strrchr(text, ' ');
 	newest = p ? strtoul(p, NULL, 10) : 0;
 	w->newest = newest;
+	list_unborn(w);
 	/* Ids begin anew at some time. */
 	if (!was || newest < was || newest - was > MANY_IDS) {
 		list_all(w);
 		return;
 	}
 	for (unsigned long id = was + 1; id <= newest; id++)
-		list_new(w, (pid_t)id);
+		if (!list_new(w, (pid_t)id))
+			note_unborn(w, (pid_t)id);
 }
 
 /* ---------------------------------------------------------------- looking */
@@ -331,6 +365,14 @@ static bool is_quiet(struct world *w)
 	find_actors(w);
 	cpu = cpu_time(w, w->of);
 	return all_sleep(w) && cpu_time(w, w->of) == cpu;
+}
+
+bool shca_world_sleeps(struct shca_fabric *f)
+{
+	static struct world w;
+
+	w.fabric = f;
+	return is_quiet(&w);
 }
 
 static void wait_for_quiet(struct world *w)
