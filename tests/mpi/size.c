@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * size.c - a job of many ranks: a token goes round a ring, a barrier, eight bytes from each to each,
- * and the most memory that a rank takes. Rank 0 says how long each took, by MPI_Wtime().
+ * size.c - a job of many ranks: a token goes round a ring, a barrier, eight bytes from each to
+ * each, and the most memory that a rank takes. Rank 0 says how long each took, by MPI_Wtime().
  */
 #include <sys/resource.h>
 

@@ -132,15 +132,15 @@ uint64_t shca_clock_tsc(void);
 /* The counter of the CPU can't be read without a trap: charge.c asks the kernel instead. */
 void shca_charge_without_tsc(void);
 
-/* --- trace.c --- */
-/* Opens the file that --clock-trace names. */
-void shca_trace_open(const struct shca_config *config);
+/* --- log.c --- */
+/* Opens the file that --clock-log names. */
+void shca_log_open(const struct shca_config *config);
 /* Notes a call that is an event of the calling thread's program: the same in each run. */
-void shca_trace_call(enum shca_call what);
+void shca_log_call(enum shca_call what);
 /* Notes a completion that the process with that slot may see from a time on. The caller has the
  * turn. */
-void shca_trace_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
-			   uint32_t bytes);
+void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
+			 uint32_t bytes);
 
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */

@@ -115,11 +115,16 @@ static void trap(void)
 {
 	struct sigaction ours = {.sa_sigaction = on_segv,
 				 .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+	sigset_t segv;
 
 	if (!trapping) {
 		trapping = true;
 		NEXT(sigaction)(SIGSEGV, &ours, &theirs);
 	}
+	/* A thread may have got the mask of one that blocked all (next_mask.c). */
+	sigemptyset(&segv);
+	sigaddset(&segv, SIGSEGV);
+	pthread_sigmask(SIG_UNBLOCK, &segv, NULL);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 }
 

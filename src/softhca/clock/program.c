@@ -35,6 +35,11 @@ uint64_t shca_program_tsc(void)
 	return shca_clock_tsc();
 }
 
+bool shca_program_traps(void)
+{
+	return shca_clk && shca_clock_traps();
+}
+
 void shca_program_begins(void)
 {
 	if (untrap)

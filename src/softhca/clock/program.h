@@ -56,6 +56,8 @@ SHCA_PROGRAM void shca_program_wakes(void);
  * is undone; and what it would read. */
 SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
 SHCA_PROGRAM uint64_t shca_program_tsc(void);
+/* Returns true if threads of this process trap. */
+SHCA_PROGRAM bool shca_program_traps(void);
 /* The calling thread has no clock yet, or is about to become another program; it is as it was. */
 SHCA_PROGRAM void shca_program_begins(void);
 SHCA_PROGRAM void shca_program_again(void);

@@ -223,7 +223,7 @@ void shca_clock_enter(enum shca_call what, uint64_t n)
 		return;
 	shca_clock_pay(what, n);
 	sync_here();
-	shca_trace_call(what);
+	shca_log_call(what);
 }
 
 void shca_clock_enter_free(void)

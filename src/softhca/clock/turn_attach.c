@@ -78,7 +78,7 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 	shca_turn_here.has_device = false;
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
-	shca_trace_open(&f->hdr->config);
+	shca_log_open(&f->hdr->config);
 	shca_actor_adapter(f, slot, shca_turn_here.order);
 	shca_clock_follow(&f->hdr->clock);
 	shca_clk = &f->hdr->clock;

@@ -46,20 +46,10 @@ static bool only_looks(bool *awaited)
 	return true;
 }
 
-/* Returns the real time; not by the vDSO, whose read of the TSC kills a thread for which it is
- * trapped and that blocks signals. */
-static uint64_t real_now(void)
-{
-	struct timespec t;
-
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Returns how much real time has to go by before the time may be `due`. */
 static uint64_t to_pace(uint64_t due)
 {
-	uint64_t now = atomic_load(&shca_clk->now), real = real_now();
+	uint64_t now = atomic_load(&shca_clk->now), real = shca_real_now();
 
 	if (shca_clk->paced_time != now) {
 		shca_clk->paced_time = now;
@@ -73,7 +63,7 @@ static uint64_t to_pace(uint64_t due)
 static bool is_still_quiet(void)
 {
 	return shca_clk->quiet_since && !atomic_load(&shca_clk->reached) &&
-	       real_now() - shca_clk->quiet_since < QUIET_NS;
+	       shca_real_now() - shca_clk->quiet_since < QUIET_NS;
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
@@ -148,7 +138,7 @@ static void settle(void)
 	atomic_store(&shca_clk->idle, 0);
 	if (all && !atomic_load(&shca_clk->stirred)) {
 		shca_clk->quiet_at = atomic_load(&shca_clk->now);
-		shca_clk->quiet_since = real_now();
+		shca_clk->quiet_since = shca_real_now();
 	}
 	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }

@@ -174,24 +174,24 @@ static int run_in_fabric(struct run *r)
 	return status;
 }
 
-/* Makes the file of --clock-trace, whose name is to mean the same file wherever processes run. */
-static int make_trace(struct shca_config *c, char *err, size_t errlen)
+/* Makes the file of --clock-log, whose name is to mean the same file wherever processes run. */
+static int make_log(struct shca_config *c, char *err, size_t errlen)
 {
-	char *name = c->text[SHCA_O_CLOCK_TRACE], path[PATH_MAX];
+	char *name = c->text[SHCA_O_CLOCK_LOG], path[PATH_MAX];
 	int fd;
 
 	if (!*name)
 		return 0;
 	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0 || !realpath(name, path)) {
-		snprintf(err, errlen, "--clock-trace: cannot write to %s: %s.", name,
+		snprintf(err, errlen, "--clock-log: cannot write to %s: %s.", name,
 			 strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -EINVAL;
 	}
 	close(fd);
-	return shca_config_set(c, SHCA_O_CLOCK_TRACE, path, "--clock-trace", err, errlen);
+	return shca_config_set(c, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
 }
 
 /* In virtual time a message that takes no time is of no use. */
@@ -228,7 +228,7 @@ int shca_cmd_run(int argc, char **argv)
 	if (r.settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL &&
 	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (make_trace(&r.settings.config, err, sizeof(err)))
+	if (make_log(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
