@@ -14,6 +14,7 @@
 #include "fabric/cancel.h"
 #include "fabric/cycles.h"
 #include "fabric/options_parse.h"
+#include "fabric/trace.h"
 
 /* Samples, and reads of the TSC in each, that measure the cost of a trap. */
 #define TRAP_SAMPLES 4
@@ -90,7 +91,7 @@ static void make_key(void)
 
 static void charge(void)
 {
-	uint64_t cpu;
+	uint64_t cpu, since = shca_turn_self.clock;
 
 	if (!shca_turn_here.factor)
 		return;
@@ -102,6 +103,8 @@ static void charge(void)
 			: (uint64_t)((unsigned __int128)cpu * (uint64_t)shca_turn_here.factor /
 				     SHCA_FACTOR_ONE);
 	shca_add(&shca_clk->actors[shca_turn_self.actor - 1].cpu, cpu);
+	if (shca_tracing())
+		shca_trace_stretch(SHCA_TRACE_PROGRAM, since, shca_turn_self.clock);
 }
 
 /* Makes the thread trap, and measures what the clock counts for a trap alone. */
@@ -244,6 +247,7 @@ void shca_clock_wait(uint64_t until, unsigned also)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
 	struct shca_actor *a = &shca_clk->actors[actor];
+	uint64_t since = shca_turn_self.clock;
 
 	if (!shca_turn_joined())
 		return;
@@ -251,6 +255,8 @@ void shca_clock_wait(uint64_t until, unsigned also)
 	want(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
 	atomic_store(&a->on_event, 0);
+	if (shca_tracing())
+		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
 }
 
 void shca_clock_watch(enum shca_watching what)
@@ -314,6 +320,9 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 	await(actor);
 	looked = atomic_load(&a->looks);
 	atomic_store(&a->looks, 0);
+	if (shca_tracing())
+		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&a->spins_since),
+				   shca_turn_self.clock);
 	return !looked;
 }
 
@@ -406,7 +415,10 @@ uint64_t shca_clock_read(void)
 		return shca_turn_self.clock;
 	}
 	let_others();
+	/* A lock that is taken here is none of the program's. */
+	shca_turn_self.depth++;
 	charge();
+	shca_turn_self.depth--;
 	shca_clock_pay(SHCA_CALL_TIME, 1);
 	if (shca_turn_here.factor)
 		shca_charge_begin();
@@ -416,7 +428,7 @@ uint64_t shca_clock_read(void)
 void shca_clock_back(void)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
-	uint64_t now;
+	uint64_t now, since = shca_turn_self.clock;
 
 	if (!shca_turn_joined())
 		return;
@@ -426,4 +438,6 @@ void shca_clock_back(void)
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
+	if (shca_tracing())
+		shca_trace_stretch(SHCA_TRACE_OUT, since, shca_turn_self.clock);
 }

@@ -4,10 +4,10 @@
  */
 #define _GNU_SOURCE 1
 #include <link.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fabric/options_parse.h"
+#include "fabric/proc.h"
 #include "turn.h"
 
 struct shca_clock *shca_clk;
@@ -15,29 +15,13 @@ struct shca_turn_here shca_turn_here = {.life = 1};
 
 void (*shca_clock_take_slot)(void);
 
-/* Finds the number of this process in its job: the only number of a process that is the same in
- * each run. Returns false if no launcher gave one. */
-static bool find_rank(uint32_t *rank)
+/* Returns the process's place among those that are due at the same time: its rank, which is the
+ * same in each run, or a number made of node and slot. */
+static uint32_t order_of(unsigned node, unsigned slot)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-					    "SLURM_PROCID"};
+	int32_t rank = shca_proc_rank();
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		const char *s = getenv(names[i]);
-
-		if (s && *s >= '0' && *s <= '9') {
-			*rank = (uint32_t)strtoul(s, NULL, 10);
-			return true;
-		}
-	}
-	return false;
-}
-
-static uint32_t rank_of(unsigned node, unsigned slot)
-{
-	uint32_t rank;
-
-	return find_rank(&rank) ? rank : node << 8 | slot;
+	return (rank >= 0 ? (uint32_t)rank : node << 8 | slot) << 8;
 }
 
 static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
@@ -74,7 +58,7 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 		return;
 	shca_turn_here.fabric = f;
 	shca_turn_here.slot = slot;
-	shca_turn_here.order = rank_of(node, slot) << 8;
+	shca_turn_here.order = order_of(node, slot);
 	shca_turn_here.has_device = false;
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
@@ -88,12 +72,11 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 void shca_clock_attach_early(void)
 {
 	static bool asked;
-	uint32_t rank;
 
 	if (shca_clk || asked || !shca_clock_take_slot)
 		return;
 	asked = true;
-	if (!find_rank(&rank) || !dl_iterate_phdr(is_client_library, NULL))
+	if (shca_proc_rank() < 0 || !dl_iterate_phdr(is_client_library, NULL))
 		return;
 	shca_clock_take_slot();
 	if (!shca_clk)

@@ -18,6 +18,7 @@
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
+#include "traces.h"
 
 /* A link of today, for virtual time. */
 #define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
@@ -35,6 +36,7 @@ struct run {
 	pid_t monitor;
 	int restarts;
 	struct shca_fabric fabric;
+	struct shca_traces traces;
 	struct shca_signals signals;
 };
 
@@ -136,8 +138,12 @@ static void report_clock(const struct run *r)
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
-	int rc = shca_fabric_remove(r->dir);
+	char err[512];
+	int rc;
 
+	if (shca_traces_end(&r->traces, err, sizeof(err)))
+		shca_fail(0, "%s", err);
+	rc = shca_fabric_remove(r->dir);
 	report_clock(r);
 	if (rc && rc != -ENOENT)
 		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
@@ -159,6 +165,8 @@ static int run_in_fabric(struct run *r)
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
 	rc = open_fifo(r);
+	if (rc == 0)
+		rc = shca_traces_link(&r->traces, r->dir);
 	if (rc == 0)
 		rc = start_monitor(r);
 	if (rc == 0)
@@ -231,6 +239,9 @@ int shca_cmd_run(int argc, char **argv)
 	if (make_log(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	if (r.settings.config.text[SHCA_O_TRACE][0] &&
+	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);

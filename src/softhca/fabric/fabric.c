@@ -24,6 +24,7 @@
 #include "address.h"
 #include "space.h"
 #include "sysfs.h"
+#include "trace.h"
 #include "table.h"
 
 #define PAGE          4096ULL
@@ -348,7 +349,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static bool ours(const char *name)
 {
-	return !strncmp(name, "sys.", 4) || !strncmp(name, "ev.", 3) || !strcmp(name, "monitor");
+	return !strncmp(name, "sys.", 4) || !strncmp(name, "ev.", 3) || !strcmp(name, "monitor") ||
+	       !strcmp(name, SHCA_TRACE_LINK);
 }
 
 int shca_fabric_remove(const char *dir)

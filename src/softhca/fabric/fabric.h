@@ -4,8 +4,8 @@
  *
  * A fabric lives in a directory DIR (mode 0700) below shca_fabric_root(): "seg", the shared file;
  * "sys.N", the path that ibv_get_sysfs_path() returns on node N; "ev.SLOT.ID", the FIFOs of event
- * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t). All files
- * have mode 0600.
+ * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t); "trace",
+ * a link to the folder of the traces (trace.h). All files have mode 0600.
  */
 #ifndef SHCA_FABRIC_H
 #define SHCA_FABRIC_H

@@ -226,6 +226,20 @@ static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
 	return slot;
 }
 
+int32_t shca_proc_rank(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					    "SLURM_PROCID"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *s = getenv(names[i]);
+
+		if (s && *s >= '0' && *s <= '9')
+			return (int32_t)(strtoul(s, NULL, 10) & INT32_MAX);
+	}
+	return -1;
+}
+
 int shca_proc_attach(struct shca_fabric *f)
 {
 	struct pid_stat me;

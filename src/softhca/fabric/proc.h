@@ -20,6 +20,9 @@ int shca_proc_attach(struct shca_fabric *f);
  * other thread may be executing work any more. */
 void shca_proc_detach(struct shca_fabric *f, unsigned proc);
 
+/* Returns the number that a launcher gave to this process in its job, or -1 if there is none. */
+int32_t shca_proc_rank(void);
+
 static inline bool shca_proc_alive(const struct shca_fabric *f, unsigned proc)
 {
 	uint64_t s = atomic_load_explicit(&f->hdr->procs[proc].state, memory_order_acquire);

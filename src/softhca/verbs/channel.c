@@ -10,6 +10,7 @@
 
 #include "clock/clock.h"
 #include "fabric/event.h"
+#include "fabric/trace.h"
 #include "hca/context_objects.h"
 #include "hca/event_ack.h"
 #include "hca/queues/cq.h"
@@ -61,6 +62,20 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
 	return 0;
 }
 
+/* Reads the next event, and waits for one if the descriptor blocks. Returns false with errno if
+ * there is none. */
+static bool read_event(int fd, struct shca_event *ev)
+{
+	uint64_t since = shca_tracing() && !shca_clk ? shca_now() : 0;
+	ssize_t n;
+
+	shca_clock_await_event(fd);
+	n = read(fd, ev, sizeof(*ev));
+	if (since)
+		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_now());
+	return n == (ssize_t)sizeof(*ev);
+}
+
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
 {
 	SHCA_CLOCKED(EVENT, 1);
@@ -74,8 +89,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		return -1;
 	}
 	while (!found) {
-		shca_clock_await_event(channel->fd);
-		if (read(channel->fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
+		if (!read_event(channel->fd, &ev))
 			return -1;
 		if (ev.kind != SHCA_EVENT_COMP)
 			continue;

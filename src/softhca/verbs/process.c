@@ -13,6 +13,7 @@
 #include "clock/clock.h"
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
+#include "fabric/trace.h"
 #include "hca/context_objects.h"
 #include "hca/execution/engine.h"
 #include "hca/objects/reset.h"
@@ -178,6 +179,7 @@ static int take_slot(void)
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
 	shca_self.proc->node = shca_self.node;
+	shca_trace_start(&shca_self.fabric, shca_self.slot);
 	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
 	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
@@ -191,6 +193,7 @@ static void give_slot(void)
 	unsigned slot = shca_self.slot;
 
 	shca_clock_detach();
+	shca_trace_stop();
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	shca_proc_detach(&shca_self.fabric, slot);

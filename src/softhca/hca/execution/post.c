@@ -14,6 +14,7 @@
 #include "hca/fault.h"
 #include "hca/queues/sq.h"
 #include "link.h"
+#include "traced.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
 
@@ -112,7 +113,7 @@ static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_
 	if ((uint32_t)wr->num_sge > qp->max_sge) /* as in mlx5, this holds for inline data too */
 		return ENOMEM;
 	w->wr_id = wr->wr_id;
-	w->posted_at = shca_link_on() ? shca_now() : 0;
+	w->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
 	w->opcode = (uint8_t)wr->opcode;
 	w->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? IBV_SEND_SIGNALED : 0));
 	w->imm = wr->imm_data;
@@ -163,6 +164,7 @@ void shca_post_kick(struct shca_qp *qp)
 int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
+	uint32_t from;
 	int r = 0;
 
 	if (!qp->sq) { /* a target QP has no send queue */
@@ -173,6 +175,7 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	pthread_mutex_lock(&qp->sq_lock);
 	__builtin_prefetch(qp->ahead.position);
 	__builtin_prefetch(qp->ahead.wqe);
+	from = qp->head;
 	for (; wr; wr = wr->next) {
 		struct shca_swqe *w = shca_sq_next(qp, &r);
 
@@ -182,6 +185,8 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		qp->head++;
 	}
+	if (shca_tracing())
+		shca_traced_sends(qp, from, qp->head);
 	shca_post_kick(qp);
 	/* The engine may have read this line last. */
 	shca_prefetch_write(shca_swqe(qp, qp->head));
@@ -201,6 +206,8 @@ int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 		return EINVAL;
 	}
 	r = shca_rq_post(&qp->rq, wr, bad);
+	if (shca_tracing())
+		shca_rq_trace(wr, r ? *bad : NULL, ibqp->qp_num, 0);
 	/* Until the flush has run, a sender may still be writing into an earlier receive. */
 	if (atomic_load(&qp->flushed))
 		shca_flush_late_receives(qp);

@@ -14,6 +14,7 @@
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
 #include "link.h"
+#include "traced.h"
 #include "ud.h"
 
 #define SHORT_WAIT 2000u /* ns */
@@ -139,6 +140,8 @@ static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 
 static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
 {
+	if (shca_tracing())
+		shca_traced_message(req, status);
 	shca_req_complete(req->qp, req->wqe, status, 0);
 	return SHCA_STEP_DONE;
 }
@@ -219,6 +222,8 @@ static enum shca_step not_ready(struct shca_req *req)
 		return failed(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
+	if (!req->qp->cur.held_since)
+		req->qp->cur.held_since = now;
 	req->qp->cur.rnr_period = 1000 * rnr_timer_us[req->target.qp->attr.min_rnr_timer & 31];
 	req->qp->cur.rnr_from = req->target.hca;
 	return resend_at(req, next_try(req));
@@ -353,6 +358,8 @@ static enum shca_step step(struct shca_req *req)
 		status = shca_ud_send(qp, req->wqe, c->src, &req->when);
 		if (req->when)
 			return SHCA_STEP_WAIT;
+		if (shca_tracing())
+			shca_traced_message(req, status);
 		shca_req_complete(qp, req->wqe, status, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}

@@ -9,6 +9,7 @@
 #include "clock/clock.h"
 #include "hca/memory/mr.h"
 #include "link.h"
+#include "traced.h"
 
 /* Bytes below which the lock of the send queue is kept: taking the lock again would cost more
  * than releasing it gains. */
@@ -50,6 +51,8 @@ static enum shca_step done(struct shca_req *req)
 				 shca_now());
 	shca_add(&req->target.qp->rx_packets, packets);
 	shca_add(&req->target.qp->rx_bytes, len);
+	if (shca_tracing())
+		shca_traced_message(req, IBV_WC_SUCCESS);
 	shca_req_complete(qp, req->wqe, IBV_WC_SUCCESS, len);
 	return SHCA_STEP_DONE;
 }

@@ -10,6 +10,7 @@
 #include "hca/queues/sq.h"
 #include "link.h"
 #include "post.h"
+#include "traced.h"
 
 static struct shca_qp *of(struct ibv_qp_ex *qp)
 {
@@ -38,7 +39,7 @@ static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 		return NULL;
 	}
 	w->wr_id = qp->ibv.wr_id;
-	w->posted_at = shca_link_on() ? shca_now() : 0;
+	w->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
 	w->opcode = (uint8_t)op;
 	/* Inline data has setters of its own, which set the flag. */
 	w->flags = (uint8_t)((qp->ibv.wr_flags & ~(unsigned)IBV_SEND_INLINE) |
@@ -194,6 +195,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	int err = qp->wr_err;
 
 	shca_fault_kill(qp->ctx->hca);
+	if (!err && shca_tracing())
+		shca_traced_sends(qp, qp->head, qp->head + qp->wr_count);
 	if (!err)
 		qp->head += qp->wr_count;
 	shca_post_kick(qp);

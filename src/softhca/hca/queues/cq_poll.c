@@ -9,6 +9,7 @@
 
 #include "cq_bounce.h"
 #include "cq_event.h"
+#include "fabric/trace.h"
 #include "hca/memory/mr.h"
 #include "hca/object_index.h"
 #include "sq.h"
@@ -21,7 +22,12 @@
 void shca_cq_idle(struct shca_cq *cq)
 {
 	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+	uint64_t now;
 
+	if (shca_tracing()) {
+		now = shca_now();
+		shca_trace_stretch(SHCA_TRACE_POLLS, now, now);
+	}
 	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
 	if (n >= YIELD_AFTER && n % YIELD_EACH == 0)
 		sched_yield();
@@ -108,6 +114,22 @@ static int read_send(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc
 	return 0;
 }
 
+static void trace_completion(const struct shca_cqe *c)
+{
+	uint64_t now = shca_now();
+
+	shca_trace_add(&(struct shca_trace_record){
+		.kind = SHCA_TRACE_COMPLETION,
+		.from = now,
+		.to = now,
+		.qpn = c->qp_num,
+		.srqn = c->flags & SHCA_CQE_SRQ ? c->srqn : 0,
+		.bytes = c->byte_len,
+		.opcode = c->opcode,
+		.status = c->status,
+	});
+}
+
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
 {
 	*wc = (struct ibv_wc){.status = c->status,
@@ -121,6 +143,8 @@ int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc
 			      .wc_flags = c->wc_flags,
 			      .slid = c->slid,
 			      .sl = SHCA_CQE_SL(c->flags)};
+	if (shca_tracing())
+		trace_completion(c);
 	return c->flags & SHCA_CQE_RECV ? read_recv(cq, c, wc) : read_send(cq, c, wc);
 }
 

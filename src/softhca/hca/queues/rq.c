@@ -11,6 +11,7 @@
 
 #include "fabric/arena.h"
 #include "fabric/proc.h"
+#include "fabric/trace.h"
 
 /*
  * A zero-length SGE in an SRQ WQE: mlx5 writes byte_count 0, which its hardware reads as 2 GiB. In
@@ -183,6 +184,21 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 	if (r)
 		*bad = wr;
 	return r;
+}
+
+void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, uint32_t qpn,
+		   uint32_t srqn)
+{
+	uint64_t now = shca_now();
+
+	for (; wr != end; wr = wr->next) {
+		struct shca_trace_record r = {
+			.kind = SHCA_TRACE_RECV, .from = now, .to = now, .qpn = qpn, .srqn = srqn};
+
+		for (int i = 0; i < wr->num_sge; i++)
+			r.bytes += wr->sg_list[i].length;
+		shca_trace_add(&r);
+	}
 }
 
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)

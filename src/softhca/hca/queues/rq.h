@@ -38,6 +38,10 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 void shca_rq_fini(struct shca_rq_local *rq);
 /* Posts a list of receives. Returns 0, or EINVAL or ENOMEM with *bad set. */
 int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Records (fabric/trace.h) the receives from `wr` to before `end`, which were just posted to the
+ * queue of that QP or SRQ. */
+void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, uint32_t qpn,
+		   uint32_t srqn);
 /* Gives a WQE slot back, after its completion was polled or dropped. */
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot);
 /* Marks the WQE slots (rq->mask + 1 of them) that are free or posted. The caller holds rq->lock. */

@@ -11,6 +11,7 @@
 #include "fabric/epoch.h"
 #include "fabric/event.h"
 #include "fabric/pending_event.h"
+#include "fabric/trace.h"
 #include "hca/event_ack.h"
 #include "hca/object_index.h"
 
@@ -162,7 +163,12 @@ int shca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
 
 int shca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return shca_rq_post(&((struct shca_srq *)ibsrq)->rq, wr, bad);
+	struct shca_srq *srq = (struct shca_srq *)ibsrq;
+	int r = shca_rq_post(&srq->rq, wr, bad);
+
+	if (shca_tracing())
+		shca_rq_trace(wr, r ? *bad : NULL, 0, srq->number);
+	return r;
 }
 
 struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t number)
