@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=tests/tally.sh
 . "$top/tests/tally.sh"
 
-all_groups=(lint unit softhca virtual transport fuzz clients mpi programs dist asan tsan debian13)
+all_groups=(lint unit softhca virtual seeds transport fuzz clients mpi programs dist asan tsan debian13)
 names=() # what to run of a group; empty: all
 build=   # the build that is tested
 long=    # 1: with what takes too long for each day
