@@ -62,7 +62,8 @@ static void take_away(struct shca_fabric *f, const struct shca_watch *w,
 	uint32_t actor = w->holder - 1;
 
 	shca_clock_lock(f);
-	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns) {
+	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns &&
+	    !atomic_load(&c->idle)) {
 		atomic_store(&c->due[actor], SHCA_NEVER);
 		atomic_store(&c->actors[actor].state, state);
 		atomic_fetch_add(&c->taken, 1);
@@ -137,8 +138,10 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 	}
 	/* One that waits for a disk waits for no other thread. */
 	w->asleep = state == 'R' || state == 'D' ? 0 : w->asleep + 1;
-	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't'))
+	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't')) {
+		w->asleep = 0;
 		return;
+	}
 	if (is_asleep(f, w))
 		take_away(f, w, SHCA_ACTOR_OUT);
 	else if (cpu - w->cpu > quantum(f))

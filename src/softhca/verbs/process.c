@@ -179,6 +179,7 @@ static int take_slot(void)
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
 	shca_self.proc->node = shca_self.node;
+	shca_self.number = shca_proc_rank() >= 0 ? (unsigned)shca_proc_rank() : shca_self.slot;
 	shca_trace_start(&shca_self.fabric, shca_self.slot);
 	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
