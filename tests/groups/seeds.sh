@@ -7,7 +7,7 @@ takes seeds 60
 needs seeds "${mpi_packages[@]}"
 
 # The lists from which each seed takes one line: FOLDER/LIST.
-seed_lists=(mpi/virtual.list transport/suite.list)
+seed_lists=(mpi/virtual.list transport/virtual.list)
 [ -z "${SEED_LISTS-}" ] || read -ra seed_lists <<<"$SEED_LISTS"
 
 # seed_lines: prints FOLDER|LINE for each line of the lists.

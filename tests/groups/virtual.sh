@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
 
-takes virtual 170
+takes virtual 400 300
 needs virtual "${client_packages[@]}" "${mpi_packages[@]}"
 
 group_virtual() {
@@ -20,4 +20,8 @@ group_virtual() {
 	pair ib_send_bw 2 ib_send_bw -n 1000
 	pair ib_read_lat 2 ib_read_lat -n 1000
 	run_mpi mpi/virtual.list "virtual: "
+	! wanted repeats.sh || run repeats.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh"
+	! wanted "repeats.sh 64" || ! in_full "64 ranks, ten times: repeats.sh 64" ||
+		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
+	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
 }

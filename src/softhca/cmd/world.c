@@ -17,12 +17,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAP_NS      20000u /* between looks, at first */
-#define NAP_MAX_NS  1000000u
-#define PATIENCE_NS 2000000000u /* for a world that is never quiet; then longer and longer */
-#define DEPTH       32
-#define MAX_THREADS 8192
-#define MAX_PROCS   1024
+#define NAP_NS     20000u /* between looks, at first */
+#define NAP_MAX_NS 1000000u
+/* A world that is never quiet, after which a wait ends: CPU time (s) of one thread, and looks at
+ * which nobody ran, but somebody had, or waited for a disk. Real time would tell nothing: a busy
+ * machine may give the job no CPU. */
+#define PATIENCE_S     2
+#define PATIENCE_LOOKS 4096u
+#define WORN           12 /* halvings of these at most, in a row */
+#define DEPTH          32
+#define MAX_THREADS    8192
+#define MAX_PROCS      1024
 /* New ids on this machine since the last look beyond which the lists are made anew. */
 #define MANY_IDS 1024
 /* Time (ns) in which one that has got its id can be looked at, or has ended. */
@@ -34,6 +39,7 @@ struct world {
 	unsigned long newest; /* last id that the kernel had given away when the lists were made */
 	unsigned nthreads, nprocs;
 	unsigned from;   /* thread at which the next look begins: the one that was busy last */
+	char busy;       /* its state then; 0: none was busy */
 	uint32_t joins;  /* number of joins for which the threads' actors are known */
 	pid_t of;        /* process that is looked at, beside those that are not clocked; 0: all */
 	uint64_t around; /* CPU time of the processes that are not clocked, when all were quiet */
@@ -333,11 +339,15 @@ static enum look look_at(struct world *w, unsigned i)
 		return GONE;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	return p && (p[2] == 'R' || p[2] == 'D') && !is_apart(w, i) ? BUSY : SLEEPS;
+	if (!p || (p[2] != 'R' && p[2] != 'D') || is_apart(w, i))
+		return SLEEPS;
+	w->busy = p[2];
+	return BUSY;
 }
 
 static bool all_sleep(struct world *w)
 {
+	w->busy = 0;
 	for (unsigned k = 0; k < w->nthreads;) {
 		unsigned i = (w->from + k) % w->nthreads;
 
@@ -375,11 +385,52 @@ bool shca_world_sleeps(struct shca_fabric *f)
 	return is_quiet(&w);
 }
 
+/* Returns the CPU time (ticks) of the thread that was busy last. */
+static unsigned long ticks_of_busy(const struct world *w)
+{
+	unsigned long user = 0, kernel = 0;
+	char text[512];
+	const char *p;
+	ssize_t n = pread(w->threads[w->from].stat, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')');
+	if (p)
+		sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+		       &kernel);
+	return user + kernel;
+}
+
+/* What was seen in a wait for quiet. */
+struct patience {
+	pid_t tid; /* the thread that was busy at the last look, and its CPU time when first seen so
+		    */
+	unsigned long ticks;
+	unsigned looks; /* at which no thread ran */
+};
+
+/* Returns true if it is in vain to wait on. `worn`: so many waits before this one were. */
+static bool is_in_vain(const struct world *w, struct patience *p, unsigned worn)
+{
+	unsigned long ticks;
+
+	if (w->busy != 'R')
+		return ++p->looks > PATIENCE_LOOKS >> worn;
+	ticks = ticks_of_busy(w);
+	if (p->tid != w->threads[w->from].tid) {
+		p->tid = w->threads[w->from].tid;
+		p->ticks = ticks;
+	}
+	return ticks > p->ticks &&
+	       ticks - p->ticks > (unsigned long)sysconf(_SC_CLK_TCK) * PATIENCE_S >> worn;
+}
+
 static void wait_for_quiet(struct world *w)
 {
-	static uint64_t patience = PATIENCE_NS;
+	static unsigned worn;
 	struct shca_clock *c = &w->fabric->hdr->clock;
-	uint64_t start = shca_real_now(), nap = NAP_NS;
+	struct patience p = {0};
+	uint64_t nap = NAP_NS;
 
 	for (;;) {
 		struct timespec t = {0, (long)nap};
@@ -388,15 +439,15 @@ static void wait_for_quiet(struct world *w)
 			atomic_store(&c->reached, 0);
 		if (is_quiet(w))
 			break;
-		if (shca_real_now() - start > patience) {
+		if (is_in_vain(w, &p, worn)) {
 			atomic_fetch_add(&c->unquiet, 1);
-			patience = patience / 2 + NAP_MAX_NS;
+			worn = worn < WORN ? worn + 1 : WORN;
 			return;
 		}
 		nanosleep(&t, NULL);
 		nap = nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
 	}
-	patience = PATIENCE_NS;
+	worn = 0;
 }
 
 /*
