@@ -41,6 +41,8 @@ void shca_clock_leave(void);
 void shca_clock_enter_free(void);
 /* Waits until the real world is quiet, and keeps the turn. Inside of a call. False: it was. */
 bool shca_clock_settle_first(void);
+/* Returns a number that looks random, and is the same in each run with one seed. */
+uint64_t shca_clock_random(void);
 /* Adds a price to the calling thread's clock, inside of these two. */
 void shca_clock_pay(enum shca_call what, uint64_t n);
 

@@ -4,7 +4,7 @@
  */
 #include "program.h"
 
-#include "clock.h"
+#include "turn.h"
 #include "fabric/event.h"
 
 bool shca_program_is_clocked(void)
@@ -15,6 +15,16 @@ bool shca_program_is_clocked(void)
 uint64_t shca_program_now(void)
 {
 	return shca_clock_read();
+}
+
+bool shca_program_is_repeatable(void)
+{
+	return !shca_turn_here.factor;
+}
+
+uint64_t shca_program_random(void)
+{
+	return shca_clock_random();
 }
 
 uint64_t shca_program_date(void)

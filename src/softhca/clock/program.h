@@ -20,6 +20,10 @@
 SHCA_PROGRAM bool shca_program_is_clocked(void);
 /* Returns the time, and takes what reading it costs. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
+/* Returns true if computing takes no time, so that runs can be repeated; and a number that looks
+ * random, and is then the same in each. */
+SHCA_PROGRAM bool shca_program_is_repeatable(void);
+SHCA_PROGRAM uint64_t shca_program_random(void);
 /* CLOCK_REALTIME less CLOCK_MONOTONIC. */
 SHCA_PROGRAM uint64_t shca_program_date(void);
 

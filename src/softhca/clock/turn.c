@@ -144,7 +144,7 @@ static void join(void)
 		return;
 	shca_turn_self.actor = actor + 1;
 	shca_turn_self.life = shca_turn_here.life;
-	shca_turn_self.draws = 0;
+	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
@@ -191,6 +191,14 @@ static uint64_t jitter(uint64_t price)
 
 	price = price / 2 + price * (d & 1023) / 1024;
 	return (d >> 10) % 64 ? price : price * (2 + (d >> 16) % 64);
+}
+
+uint64_t shca_clock_random(void)
+{
+	uint32_t order =
+		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
+
+	return mix(mix(~shca_turn_here.seed) ^ (uint64_t)order << 32 ^ shca_turn_self.randoms++);
 }
 
 void shca_clock_pay(enum shca_call what, uint64_t n)

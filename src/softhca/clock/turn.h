@@ -28,6 +28,7 @@ struct shca_turn_self {
 	bool heir;        /* made by a thread with a clock: joins with the first call of any kind */
 	uint32_t depth;   /* of calls */
 	uint32_t draws;   /* of jitter */
+	uint32_t randoms; /* numbers that the program drew */
 	uint32_t reads;   /* of the time, since the last other call */
 	uint64_t clock;   /* ns */
 	uint64_t trap_ns; /* counted for a trap of rdtsc by itself */

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,6 +115,16 @@ static int set_environment(const struct run *r)
 				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
+/* Gives the command the same addresses in each run, if runs can be repeated: addresses decide in a
+ * hash table, and how many pages a buffer touches. A container may forbid that. */
+static void fix_addresses(const struct run *r)
+{
+	const int64_t *v = r->settings.config.value;
+
+	if (v[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL && !v[SHCA_O_CLOCK_CPU])
+		personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+}
+
 static void report_clock(const struct run *r)
 {
 	const struct shca_clock *c = shca_clock_of(&r->fabric);
@@ -171,6 +182,7 @@ static int run_in_fabric(struct run *r)
 		rc = start_monitor(r);
 	if (rc == 0)
 		rc = set_environment(r);
+	fix_addresses(r);
 	if (rc == 0)
 		rc = shca_child_start(&child, &r->signals, r->command);
 	if (rc)
