@@ -29,6 +29,7 @@ environment_of() {
 	local v
 
 	v=$(mixed "$1")
+	# shellcheck disable=SC2054 # the comma is the link's
 	environment=(SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap SOFTHCA_CLOCK_REPORT=yes
 		SOFTHCA_LINK=latency=1us,bandwidth=10GB/s SOFTHCA_CLOCK_SEED="$1" TEST_DEADLINE=100)
 	[ $((v & 1)) -eq 0 ] || environment+=(SOFTHCA_REORDER="$1")
@@ -70,7 +71,7 @@ run_seed() {
 	mpi'|'*) seed_mpi "seed $seed: " $((seed / $#)) "${line#*|}" ;;
 	*) seed_transport "seed $seed: " "${line#*|}" ;;
 	esac
-	[ "$failed" -eq "$before" ] || echo "    repeat it: ${SEED_LISTS:+SEED_LISTS='$SEED_LISTS' }SEED=$seed tests/run.sh --build $build seeds"
+	[ "$failed" -eq "$before" ] || echo "    repeat it: ${SEED_LISTS:+SEED_LISTS=\"$SEED_LISTS\" }SEED=$seed tests/run.sh --build $build seeds"
 }
 
 # With SEED only that one runs. Else seeds run, from SEED_FIRST on (1), for TEST_BUDGET seconds; for 60 beside other groups.
