@@ -2,8 +2,21 @@
 # shellcheck shell=bash
 # Sourced by run.sh.
 
-# warn_if_busy LOAD CPUS: warns if other programs keep more than half of the CPUs busy.
+# busy_cpus: prints how many CPUs are in use now: the CPU time of all programs in half a second, and the time that other virtual
+# machines took, divided by that half second. The load average isn't used, because it shows an earlier run for minutes.
+busy_cpus() {
+	local before after
+	before=$(grep '^cpu ' /proc/stat)
+	sleep 0.5
+	after=$(grep '^cpu ' /proc/stat)
+	awk -v cpus="$(nproc --all)" '
+		# Fields: user, nice, system, idle, waiting for a disk, interrupts, soft interrupts, stolen.
+		{ sign = NR == 1 ? -1 : 1; idle += sign * ($5 + $6); for (i = 2; i <= 9; i++) all += sign * $i }
+		END { printf "%.2f\n", (all > 0 ? cpus * (all - idle) / all : 0) }' <<<"$before"$'\n'"$after"
+}
+
+# warn_if_busy BUSY CPUS: warns if other programs keep more than half of the CPUs busy.
 warn_if_busy() {
-	awk -v load="$1" -v cpus="$2" 'BEGIN { exit !(load > cpus / 2) }' || return 0
-	echo "This machine is busy: load $1 on $2 CPUs. Figures will be worthless; stop other programs first." >&2
+	awk -v busy="$1" -v cpus="$2" 'BEGIN { exit !(busy > cpus / 2) }' || return 0
+	echo "This machine is busy: $1 of $2 CPUs are in use. Figures will be worthless; stop other programs first." >&2
 }

@@ -1,25 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|all] [OPTION...]. Sets up
-# and builds, then runs that part. Without a name the main job runs, which is overlap and latency. Options go to the parts: README.md
+# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|verbs|picture|all] [OPTION...] builds
+# the programs, then runs that part. Without a name the main job runs: overlap and latency. Options go to the parts: README.md
 # and bench/run.sh PART --help explain them.
-# Debian packages that are missing are installed by apt-get if root runs this; otherwise they are named, and nothing runs.
+# If root runs this, apt-get installs missing Debian packages. Otherwise missing packages are named, and nothing runs.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/../tests/setup.sh"
 # shellcheck source=bench/load.sh
 . "$top/bench/load.sh"
 
-# The hosts of a hostfile have adapters of their own.
+# Set if the ranks run on a hostfile's hosts, which have adapters of their own.
 cluster=
 case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
+
+# The parts that have figures in virtual time; the driver knows them too.
+virtual_parts=(overlap latency rate halo sp patterns barrier)
 
 usage() {
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
 	echo "All parts together take --quick, --hostfile FILE and --mpirun-options OPTIONS."
+	echo "With --virtual these parts run in virtual time: ${virtual_parts[*]}."
 }
 
-# for_all [OPTION...]: whether all parts take these.
+# for_all [OPTION...]: succeeds if all parts take these options.
 for_all() {
 	while [ $# -gt 0 ]; do
 		case $1 in
@@ -50,7 +54,16 @@ all)
 *) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier verbs picture all" ;;
 esac
 
-# Help needs neither packages nor a build: a part whose program isn't there yet has only the general text.
+case " $* " in
+*" --virtual "*)
+	for part in "${parts[@]}"; do
+		case " ${virtual_parts[*]} " in *" $part "*) continue ;; esac
+		die "$part has no figures in virtual time; --virtual is for ${virtual_parts[*]}"
+	done
+	;;
+esac
+
+# Help needs neither packages nor a build. Without a part's program the general text is shown.
 case ${1-} in
 -h | --help)
 	program=$top/build/bench/verbs/verbs_bench
@@ -69,20 +82,19 @@ packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] || [ -n "$cluster" ] || packages+=(perftest ucx-utils)
 need_packages "${packages[@]}"
 
-# Before the build, which is a load itself.
-read -r load _ </proc/loadavg
-warn_if_busy "$load" "$(nproc)"
+# Before the build, which keeps CPUs busy itself.
+warn_if_busy "$(busy_cpus)" "$(nproc --all)"
 build_tree "$top/build" "all bench"
 # shellcheck disable=SC1091 # made by the build
 . "$top/build/build/env.sh"
 
-# run_part NAME [OPTION...]
+# run_part NAME [OPTION...]: becomes that part's script.
 run_part() {
 	case $1 in
 	verbs)
 		shift
 		if [ -n "$cluster" ]; then
-			echo "verbs measures softhca, which a hostfile has no use for; on an adapter run verbs_bench --device NAME" >&2
+			echo "verbs measures softhca, which a hostfile's hosts don't use; on an adapter run verbs_bench --device NAME" >&2
 			return 1
 		fi
 		exec "$top/bench/verbs/run.sh" "$@"
@@ -91,7 +103,7 @@ run_part() {
 	esac
 }
 
-# A signal ends the part with its ranks. The shell waits in the foreground only for commands that it could not end.
+# A signal ends the part with its ranks. Parts run in the background, so that the shell gets the signal at once.
 running=
 stop() {
 	trap '' INT TERM HUP
@@ -106,14 +118,14 @@ trap 'stop 15' TERM
 status=0
 for part in "${parts[@]}"; do
 	[ ${#parts[@]} -eq 1 ] || printf '\n== %s\n\n' "$part"
-	# The verbs part has options of its own, and a length that --quick would shorten to this.
+	# The verbs part has options of its own; --quick stands for fewer rounds there.
 	if [ "$part" = verbs ] && [ ${#parts[@]} -gt 1 ] && [ -z "$cluster" ]; then
 		case " $* " in
 		*" --quick "*) set -- --rounds 5 ;;
 		*) set -- ;;
 		esac
 	fi
-	# The main job is about the two sides; all parts together are about everything.
+	# The main job measures the two sides; all parts together measure the variants too.
 	variants=()
 	[ "$part" != overlap ] || [ ${#parts[@]} -le 2 ] || variants=(--variants)
 	run_part "$part" "${variants[@]}" "$@" &

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of a message's time is left for computing? Rank 0 starts a message, computes for twice
- * the time that the message takes, and waits. What the loop takes longer than the computation is
- * the library's share; the rest of the message's time was kept. Any MPI runs this.
+ * Measures how much of a message's time is left for computing. Rank 0 starts a message, computes
+ * for twice the time that the message takes, and waits for the message. The loop takes longer than
+ * the computation by the library's share. The rest of the message's time is left for computing. Any
+ * MPI runs this.
  *
  * overlap [BYTES]
  */
@@ -33,7 +34,7 @@ static void compute(double seconds)
 		;
 }
 
-/* Rank 1's part: it posts its side in time, and waits. */
+/* Plays rank 1's part: posts the other side of the message in time, and waits. */
 static void help(int rank0_sends)
 {
 	MPI_Request request;
@@ -51,7 +52,7 @@ static void help(int rank0_sends)
 	wrong += buffer[0] != DATA || buffer[bytes - 1] != DATA;
 }
 
-/* Rank 0's part. Returns the seconds from the start of the message to its end. */
+/* Plays rank 0's part. Returns the seconds from the start of the message to its end. */
 static double measure(int rank0_sends, double work)
 {
 	MPI_Request request;
@@ -72,7 +73,7 @@ static double measure(int rank0_sends, double work)
 	return MPI_Wtime() - start;
 }
 
-/* Returns the median time of a loop. On rank 1, where nothing is measured: 0. */
+/* Returns the median time of a loop, on rank 0. On rank 1, which measures nothing, returns 0. */
 static double median(int rank, int rank0_sends, double work)
 {
 	double seconds[WARMUP + ROUNDS] = {0};
@@ -98,8 +99,7 @@ int main(int argc, char **argv)
 		bytes = atoi(argv[1]);
 	buffer = bytes > 0 ? malloc((size_t)bytes) : NULL;
 	if (size != 2 || !buffer) {
-		fprintf(stderr,
-			"overlap [BYTES]: start two ranks of it, with a size of 1 or more\n");
+		fprintf(stderr, "overlap [BYTES]: start two ranks, with a size of 1 or more\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	for (int rank0_sends = 1; rank0_sends >= 0; rank0_sends--) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages to and fro with libtupleq. Two processes connect by TCP and exchange the addresses of
- * their endpoints. All messages after that go through the adapters.
+ * Sends messages to and fro with libtupleq. Two processes connect by TCP and exchange the addresses
+ * of their endpoints. All messages after that go through the adapters.
  *
  * pingpong PORT          the server: waits for the client
  * pingpong PORT HOST     the client: connects to the server on that host
  *
  * A receive that is posted before its message comes lies in a queue of the adapter, which puts the
- * message there. So each side posts its next receive before it sends what the other side answers.
+ * message into the receive's buffer. So each side posts its next receive before it sends the
+ * message that the other side answers.
  */
 #define _GNU_SOURCE 1
 #include <netdb.h>
@@ -58,7 +59,7 @@ static void complete(void *user, const struct tq_status *status)
 	op->ended = 1;
 }
 
-/* Returns a socket that is connected to the other process. Without a host, waits for it. */
+/* Returns a socket that is connected to the other process. Without a host, waits for the client. */
 static int meet(const char *port, const char *host)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE};
@@ -105,7 +106,7 @@ static struct tq_ep *open_endpoint(uint64_t key, const char *dir, const char *na
 	char why[256];
 
 	must(params != NULL, "there is no memory left");
-	/* The first message requests a tuple queue, and not only the one after some others. */
+	/* Already the first message requests a tuple queue. */
 	must(!tq_param_set(params, "promote_after", "0", why, sizeof(why)), why);
 	must(!tq_open(params, &job, NULL, &ep), "the endpoint could not be opened");
 	tq_params_free(params);

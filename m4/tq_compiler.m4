@@ -10,8 +10,8 @@ AS_IF([test "x$enable_werror" = xyes], [WARN_CFLAGS="$WARN_CFLAGS -Werror"])
 AC_SUBST([WARN_CFLAGS])
 ])
 
-dnl TQ_TUNING: how structs are cleared, in TUNING_CFLAGS. gcc for x86 clears those of more than 32 bytes by "rep stos", which
-dnl takes longer to start than a loop of vector stores takes to end; each message needs three of them.
+dnl TQ_TUNING: the way to clear structs, in TUNING_CFLAGS. gcc for x86 clears structs of more than 32 bytes by "rep stos", which
+dnl takes longer to start than a whole loop of vector stores takes. Each message clears three structs.
 AC_DEFUN([TQ_TUNING], [
 AC_MSG_CHECKING([for an option to clear structs by vector stores])
 TUNING_CFLAGS="-mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign"
@@ -24,8 +24,8 @@ CFLAGS=$tq_save_CFLAGS
 AC_SUBST([TUNING_CFLAGS])
 ])
 
-dnl TQ_SANITIZER: --enable-sanitizer=LIST, in SANITIZER_CFLAGS. The runtime is a shared object of its own, so
-dnl that a preloaded library and the program in front of which it stands share one.
+dnl TQ_SANITIZER: --enable-sanitizer=LIST, in SANITIZER_CFLAGS. The runtime is a shared object, so that a program and its
+dnl preloaded library share one.
 AC_DEFUN([TQ_SANITIZER], [
 AC_ARG_ENABLE([sanitizer],
 	[AS_HELP_STRING([--enable-sanitizer=LIST],
@@ -51,11 +51,11 @@ AC_SUBST([SANITIZER_CFLAGS])
 ])
 
 dnl TQ_DEBUG: --enable-debug, in CHECK_CPPFLAGS. Checks that cost time at each call: so far, that functions which need the
-dnl endpoint's lock are called with it (src/transport/base/lock.h). Instrumented builds have them, too.
+dnl endpoint's lock are called with the lock held (src/transport/base/lock.h). Instrumented builds have these checks, too.
 AC_DEFUN([TQ_DEBUG], [
 AC_ARG_ENABLE([debug],
 	[AS_HELP_STRING([--enable-debug],
-		[check at each call what takes time to check: that the endpoint's lock is held where it must be])],
+		[make checks that cost time at each call: that the endpoint's lock is held where it must be])],
 	[], [enable_debug=no])
 CHECK_CPPFLAGS=
 AS_IF([test "x$enable_debug" = xyes || test -n "$SANITIZER_CFLAGS"], [CHECK_CPPFLAGS=-DTQ_LOCK_CHECKS])
@@ -63,9 +63,9 @@ AC_SUBST([CHECK_CPPFLAGS])
 ])
 
 dnl TQ_LTO: --disable-lto. The libraries are optimised at link time, for LTO_CFLAGS: a message goes through some thirty
-dnl functions of a dozen files, and calls between those were a tenth of its instructions. The objects hold usual code
-dnl too (-ffat-lto-objects, which clang before 17 only warns of), as they are also archived, and linked where nothing is
-dnl said of this. Not in instrumented builds, whose reports are easier to read without.
+dnl functions of a dozen files, and calls between these files were a tenth of the instructions. The objects hold usual code,
+dnl too (-ffat-lto-objects, which clang before 17 only warns of), because they are also archived, and linked without these
+dnl options. Instrumented builds don't optimise at link time, because their reports are easier to read without.
 AC_DEFUN([TQ_LTO], [
 AC_ARG_ENABLE([lto],
 	[AS_HELP_STRING([--disable-lto], [do not optimise the libraries at link time])],

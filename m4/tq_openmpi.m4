@@ -1,5 +1,5 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl TQ_OPENMPI: the Open MPI that the components are for, with its internal headers, and what MPI programs are built with.
+dnl TQ_OPENMPI: the Open MPI of the components, with its internal headers, and the flags for MPI programs.
 dnl Sets HAVE_OPENMPI (components), HAVE_MPI (programs), OMPI_CPPFLAGS, OMPI_CFLAGS, OMPI_LIBS, MPI_CFLAGS and MPI_LIBS; and
 dnl pmixcomponentdir, the folder of PMIx's components (empty with Open MPI 4.1, whose PMIx doesn't read Open MPI's variables).
 AC_DEFUN([TQ_OPENMPI], [
@@ -31,27 +31,27 @@ AS_IF([test $have_mpi = yes], [
 			[4.1.*|5.0.*], [AC_MSG_RESULT([$tq_ompi_include])
 					have_openmpi=yes],
 			[AC_MSG_RESULT([of a series that is not supported; the components are for 4.1 and 5.0])])])
-	# As system headers, since their warnings are not ours.
+	# As system headers, so that the compiler doesn't warn of them.
 	tq_ompi_top=`$PKG_CONFIG --variable=includedir ompi-c`
 	OMPI_CPPFLAGS="-isystem $tq_ompi_include -isystem $tq_ompi_top"
 	MPI_CFLAGS="-isystem $tq_ompi_top"
 	AS_CASE([$tq_ompi_version],
 		[4.*], [OMPI_LIBS="$MPI_LIBS -lopen-rte -lopen-pal"],
 		[OMPI_LIBS="$MPI_LIBS -lopen-pal"])
-	# Open MPI 5 has PMIx outside. The shim, which comes last, stands in for headers that Debian leaves out.
+	# Open MPI 5 uses an external PMIx. The shim, which comes last, replaces headers that Debian leaves out.
 	AS_CASE([$have_openmpi:$tq_ompi_version], [yes:5.*], [
 		PKG_CHECK_MODULES([PMIX], [pmix], [],
 			[AC_MSG_ERROR([Open MPI $tq_ompi_version needs the headers of PMIx: install libpmix-dev])])
 		tq_pmix_include=`AS_ECHO(["$PMIX_CFLAGS"]) | $SED 's/-I/-isystem /g'`
 		OMPI_CPPFLAGS="$OMPI_CPPFLAGS $tq_pmix_include -isystem \$(srcdir)/ompi-btl/shim"
 		OMPI_LIBS="$OMPI_LIBS $PMIX_LIBS"
-		# Where all components are in the library itself: a folder without any.
+		# If the library contains all components, name a folder without any.
 		pmixcomponentdir=`$PKG_CONFIG --variable=libdir pmix`/pmix
 		AS_IF([test ! -d "$pmixcomponentdir"], [pmixcomponentdir=`$PKG_CONFIG --variable=includedir pmix`])])
-	# Its headers' atomics of 16 bytes (opal_fifo and opal_lifo) need the instruction, as its own build had it.
+	# The atomics of 16 bytes in Open MPI's headers (opal_fifo and opal_lifo) need this instruction, which Open MPI's build used, too.
 	OMPI_CFLAGS=
 	AS_CASE([$host_cpu], [x86_64], [OMPI_CFLAGS=-mcx16])
-	# They also have fences, which ThreadSanitizer doesn't follow and gcc warns of.
+	# The headers also have fences, which ThreadSanitizer doesn't follow and gcc warns of.
 	AS_CASE([$enable_sanitizer], [*thread*], [OMPI_CFLAGS="$OMPI_CFLAGS -Wno-tsan"])
 ])
 AS_IF([test $have_openmpi = no && test "x$with_openmpi" != xauto && test "x$with_openmpi" != xno],

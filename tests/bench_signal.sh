@@ -7,7 +7,7 @@ results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 bad=0
 
-# processes SESSION: those of it that aren't zombies.
+# processes SESSION: the session's processes, without zombies.
 processes() {
 	ps -o stat=,args= -s "$1" | grep -v '^Z' || true
 }
@@ -30,7 +30,7 @@ has_none() { [ -z "$(processes "$session")" ]; }
 ends() {
 	local signal=$1
 	shift
-	# A shell's background commands ignore SIGINT, and so would what setsid(1) starts.
+	# Background commands of a shell ignore SIGINT, and so would a program that setsid(1) starts.
 	BENCH_RESULTS=$results python3 - bench/mpi/run.sh rate "$@" -- --sizes 1K --ms 100000 --most 1000000 >"$results/log" 2>&1 <<-'END' &
 		import os, signal, sys
 		os.setsid()
@@ -52,10 +52,10 @@ ends() {
 }
 
 echo "localhost slots=2" >"$results/hosts"
-# The program measures for much longer than the test waits.
+# The benchmark takes much longer than the test waits.
 for signal in INT TERM HUP; do
 	ends "$signal" --columns tupleq
-	# Without softhca run, which ends what it has started.
+	# Without "softhca run", which ends all processes that it has started.
 	ends "$signal" --columns ob1-vader --hostfile "$results/hosts"
 done
 exit "$bad"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The tests in Debian 13, with its Open MPI 5.0, as root: tests/debian13.sh [GROUP [NAME...]], as tests/run.sh takes them.
-# mmdebstrap makes its root in build/debian13, which stays for the next time: remove the folder for a fresh one.
+# debian13.sh [GROUP [NAME...]] - runs tests/run.sh with these arguments, as root, in Debian 13 with its Open MPI 5.0. mmdebstrap
+# makes the root file system in build/debian13, which stays for the next time. Remove that folder for a fresh one.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -12,8 +12,8 @@ default_groups=(unit softhca transport mpi)
 usage() {
 	cat <<END
 Usage: tests/debian13.sh [GROUP [NAME...]]
-Makes a Debian 13 in build/debian13, unless it is there, and runs tests/run.sh in it, on a copy of the sources; what GROUP and NAME are says
-tests/run.sh --help. Without one it runs: ${default_groups[*]}. Needs root, and 2 GB.
+Makes a Debian 13 in build/debian13, unless it exists, and runs tests/run.sh in it on a copy of the sources. tests/run.sh --help
+explains GROUP and NAME. Without GROUP this runs: ${default_groups[*]}. Needs root, and 2 GB.
 END
 }
 
@@ -26,7 +26,7 @@ make_root() {
 	mv "$root.new" "$root"
 }
 
-# Neither what autoreconf made here nor a build.
+# Copies the sources, without the files that autoreconf made here and without a build.
 copy_sources() {
 	local src
 	src=$(source_dir)
@@ -35,7 +35,7 @@ copy_sources() {
 		--exclude=./build-aux --exclude=./Makefile.in --exclude='./m4/l*.m4' . | tar -C "$root/tupleq" -x
 }
 
-# in_root COMMAND...: there, with mounts that go with it.
+# in_root COMMAND...: runs a command in that root, with mounts that end with the command.
 in_root() {
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare --mount --propagation private bash -c '
@@ -53,7 +53,7 @@ case ${1-} in
 -h | --help) usage && exit 0 ;;
 -*) die "there is no option $1; there is --help, and GROUP [NAME...]" ;;
 esac
-[ "$(id -u)" = 0 ] || die "it mounts and changes the root, so only root can run it; run: sudo tests/debian13.sh"
+[ "$(id -u)" = 0 ] || die "this script mounts file systems and changes the root, for which it has to run as root: sudo tests/debian13.sh"
 [ $# -gt 0 ] || set -- "${default_groups[@]}"
 make_root
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"

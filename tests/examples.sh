@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# examples.sh PREFIX [LIBDIR [COMPONENTS [DOCS]]]: the examples that were installed are built with what was installed there, and do
-# what they say. Without Open MPI's components the MPI one is left out.
+# examples.sh PREFIX [LIBDIR [COMPONENTS [DOCS]]]: builds the installed examples against the installed files, and checks what they
+# print. Leaves out the MPI example if Open MPI's components are not installed.
 set -euo pipefail
 
 prefix=$1 lib=${2-$1/lib}
@@ -19,7 +19,7 @@ fail() {
 	exit 1
 }
 
-# says PATTERN FILE: an example printed this.
+# says PATTERN FILE: checks that an example printed this.
 says() {
 	grep -Eq "$1" "$2" || fail "$(cat "$2")" "(it doesn't say: $1)"
 }
@@ -30,7 +30,7 @@ examples=(pingpong xrc_match)
 [ ! -e "$components/mca_pml_tupleq.so" ] || examples+=(overlap)
 
 cp "$docs"/examples/* "$dir"
-gzip -dqf "$dir"/*.gz 2>/dev/null || true # as packages may have them
+gzip -dqf "$dir"/*.gz 2>/dev/null || true # as packages may compress them
 make -s -C "$dir" CFLAGS="-O2 -Werror" PKG_CONFIG_FLAGS="--define-variable=prefix=$prefix" "${examples[@]}"
 
 softhca run -- "$dir/xrc_match" >"$dir/out"
@@ -47,7 +47,7 @@ until SOFTHCA_NODE=1 "$dir/pingpong" "$port" localhost >"$dir/client" 2>&1; do
 done
 wait "$server"
 END
-# A port that nobody has: the next one if the server says that it is in use.
+# Try another port if the server says that this one is in use.
 for port in $(shuf -i 20000-29999 -n 5); do
 	status=0
 	softhca run --nodes 2 -- sh "$dir/pair" "$port" "$dir" || status=$?

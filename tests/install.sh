@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# install.sh BUILD [ROOT]: what is installed works without the build tree. Without ROOT it installs by way of DESTDIR. "make
-# installcheck" gives the prefix as ROOT, also in "make distcheck", which so tests one. ("make install prefix=..." is nothing that
-# libtool can do with libraries that stand on one another.)
+# install.sh BUILD [ROOT]: checks that the installed files work without the build tree. Without ROOT the script installs with
+# DESTDIR. "make installcheck" gives the prefix as ROOT, also in "make distcheck", which thus tests a prefix. ("make install
+# prefix=..." is not possible: libtool can't relink libraries that depend on one another.)
 set -euo pipefail
 
 build=$1
@@ -10,13 +10,13 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# As a user without the build tree's environment would have it.
+# A user doesn't have the build tree's environment.
 unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
 files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
 	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
-frameworks=() # Open MPI's, for each of which there is a component
+frameworks=() # of Open MPI, for which there are components
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	frameworks=(pml coll)
 	files+=(lib/openmpi/mca_pml_tupleq.so lib/openmpi/mca_coll_tupleq.so)
@@ -27,7 +27,7 @@ fail() {
 	exit 1
 }
 
-# exports LIBRARY NAME...: the library has these dynamic symbols and no other.
+# exports LIBRARY NAME...: checks that the library has these dynamic symbols and no others.
 exports() {
 	local library=$1
 	shift
@@ -35,7 +35,7 @@ exports() {
 		<(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
 }
 
-# links ROOT: a program is built as tupleq.pc says, and runs. (The prefix that tupleq.pc names is the configured one.)
+# links ROOT: builds a program with the flags of tupleq.pc, and runs it. (tupleq.pc names the configured prefix.)
 links() {
 	local root=$1 flags
 
@@ -47,13 +47,13 @@ links() {
 		}
 	END
 	flags=$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --define-prefix --cflags --libs tupleq)
-	case $flags in *"$root/include"*"$root/lib"*) ;; *) fail "tupleq.pc leads elsewhere: $flags" ;; esac
+	case $flags in *"$root/include"*"$root/lib"*) ;; *) fail "tupleq.pc names other folders: $flags" ;; esac
 	# shellcheck disable=SC2086 # several words
 	${CC:-cc} -std=c99 -Wall -Wextra -Werror "$dir/user.c" -o "$dir/user" $flags
 	LD_LIBRARY_PATH="$root/lib" "$dir/user"
 }
 
-# loads ROOT FRAMEWORK: Open MPI takes the component.
+# loads ROOT FRAMEWORK: checks that Open MPI loads the component.
 loads() {
 	local root=$1 framework=$2 info
 
@@ -62,7 +62,7 @@ loads() {
 	case $info in *"mca:$framework:tupleq:"*) ;; *) fail "ompi_info doesn't know the $framework component of $root" ;; esac
 }
 
-# runs ROOT: mpirun under softhca's launcher finds the components by itself, and nothing complains.
+# runs ROOT: checks that mpirun under softhca's launcher finds the components by itself, without a complaint.
 runs() {
 	local root=$1 info
 
@@ -72,12 +72,12 @@ runs() {
 	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
 }
 
-# finds COMPONENT: it knows itself where libtupleq will be, with the build's prefix.
+# finds COMPONENT: checks that the component has the path of libtupleq below the build's prefix.
 finds() {
 	local prefix
 
 	prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
-	readelf -d "$1" | grep -Eq "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" || fail "$1 leaves it to the loader's cache where libtupleq is"
+	readelf -d "$1" | grep -Eq "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" || fail "$1 has no path to libtupleq, and depends on the loader's cache"
 }
 
 # check ROOT
@@ -87,9 +87,9 @@ check() {
 	for file in "${files[@]}"; do
 		test -f "$root/$file" || fail "$root/$file is missing"
 	done
-	# Of what is only ever loaded, nobody needs libtool's files.
+	# Libraries that are only loaded need no libtool files.
 	file=$(find "$root/lib/softhca" "$root/lib/openmpi" -name '*.la' 2>/dev/null)
-	test -z "$file" || fail "what nobody links to has $file"
+	test -z "$file" || fail "nobody links to the library of $file"
 	if grep -Eq '@(OPTIONS|COLUMNS)@|\(null\)' "$root/share/man/man1/softhca.1"; then
 		fail "the manual page lacks options or columns"
 	fi

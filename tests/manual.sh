@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# manual.sh BUILD: the manual pages of a build name each parameter, counter and function that there is, once, and are well-formed.
+# manual.sh BUILD: checks that the manual pages of a build name each parameter, counter and function once, and are well-formed.
 set -euo pipefail
 build=$1
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,7 +18,7 @@ items() {
 	sed -n "s/^\.It $2 \([a-z_]*\)$/\1/p" "$1" | sort
 }
 
-# The library's tables, by another way than the page was made by.
+# names KINDS FILE: the names in one of the library's tables, read in another way than for the pages.
 names() {
 	sed -nE "s/^($1)\(([a-z_]+),.*/\2/p" "$2" | sort
 }
@@ -27,7 +27,7 @@ diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|SIZE|ENUM|BO
 	<(items "$tupleq" Cm | grep -vE '^(pml|coll)_tupleq_') || status=1
 diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "$base/counters.def") <(items "$tupleq" Va | grep -v '^coll_tupleq_') || status=1
 
-# What Open MPI knows: pml_tupleq_NAME and coll_tupleq_NAME, those of the components' own among them.
+# The parameters in Open MPI: pml_tupleq_NAME and coll_tupleq_NAME, including the components' own.
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	known=$(for framework in pml coll; do ompi_info --parsable --param "$framework" tupleq --level 9; done |
 		sed -nE 's/^mca:(pml|coll):tupleq:param:((pml|coll)_tupleq_[a-z_]+):value:.*/\2/p')

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# newcomer.sh - a machine without packages and without root: help works, missing packages are named at once, and nothing runs.
+# newcomer.sh - on a machine without packages and without root, help works, and the scripts name all missing packages at once and
+# run nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/says.sh
@@ -9,7 +10,7 @@ bad=0
 bin=$(mktemp -d)
 trap 'rm -rf "$bin"' EXIT
 
-# A user's machine on which no package is installed; and one on which there is nothing but the tools of a shell.
+# Stand-ins for a machine without packages and for an ordinary user; and a folder with only the tools of a shell.
 stub() {
 	printf '#!/bin/sh\n%s\n' "$2" >"$bin/$1"
 	chmod +x "$bin/$1"
@@ -22,7 +23,6 @@ for tool in bash sh sed dirname basename cat grep; do
 	ln -s "$(command -v "$tool")" "$bin/tools"
 done
 
-
 for part in "" overlap picture all; do
 	# shellcheck disable=SC2086 # no name is no word
 	says 0 Benchmarks env PATH="$bin/tools" bash bench/run.sh $part --help
@@ -32,7 +32,7 @@ says 0 "creates ./configure" env PATH="$bin/tools" sh autogen.sh --help
 says 1 "apt-get install autoconf" env PATH="$bin/tools" sh autogen.sh
 says 1 "takes no options" sh autogen.sh --prefix=/usr
 
-# One sentence names the packages of lint, which comes first, and of groups that come much later.
+# One sentence names the packages of the first group, lint, and of much later groups.
 named=$(PATH=$bin:$PATH tests/run.sh 2>&1) && { echo "tests/run.sh runs without packages" && bad=1; }
 for package in cppcheck libcmocka-dev libclang-rt-dev perftest lammps debhelper gcc; do
 	[[ $named == *"sudo apt-get install"*" $package"* ]] || { echo "tests/run.sh doesn't name $package at once: $named" && bad=1; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# packages.sh BUILD: the Debian packages are built from what a release holds, installed in a root that is thrown away, and used there.
+# packages.sh BUILD: builds the Debian packages from the files of a release, installs them in a temporary root, and uses them there.
 # The machine's own packages stay as they are.
 set -euo pipefail
 
@@ -20,13 +20,13 @@ version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' "$top/configure.a
 (cd "$dir/tupleq" && DEB_BUILD_OPTIONS="nocheck noautodbgsym parallel=$(nproc)" dpkg-buildpackage -b -us -uc) >"$dir/log" 2>&1 ||
 	fail "$(tail -n 60 "$dir/log")"
 
-# Each file belongs to one package: debhelper refuses one that is left over, and dpkg two packages with the same one.
+# Each file belongs to one package: debhelper refuses files that belong to none, and dpkg refuses a file of two packages.
 wanted="libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-doc"
 there=$(for deb in "$dir"/*.deb; do dpkg-deb -f "$deb" Package; done | sort | xargs)
 [ "$there" = "$wanted" ] || fail "the packages are: $there"
 mkdir -p "$dir/root/var/lib/dpkg/info" "$dir/root/var/lib/dpkg/updates"
 : >"$dir/root/var/lib/dpkg/status"
-# What they depend on is the machine's, and the root has nothing to run their scripts with.
+# Their dependencies are on the machine, not in the root, which can't run their scripts either.
 dpkg --root="$dir/root" --force-depends --force-not-root --force-script-chrootless --install "$dir"/*.deb >"$dir/log" 2>&1 ||
 	fail "$(cat "$dir/log")"
 for package in $wanted; do
@@ -34,7 +34,7 @@ for package in $wanted; do
 	[ "$state" = "installed $version" ] || fail "$package is $state"
 done
 
-# depends PACKAGE NAME: what its files need is found among its dependencies.
+# depends PACKAGE NAME: checks that the package depends on another one, which its files need.
 depends() {
 	dpkg-query --admindir="$dir/root/var/lib/dpkg" -W -f='${Depends}' "$1" | grep -qw -- "$2" || fail "$1 doesn't depend on $2"
 }
@@ -46,7 +46,7 @@ depends softhca libjansson4
 usr=$dir/root/usr
 lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 components=$(echo "$lib"/openmpi/lib/openmpi*)
-# Open MPI's own folder is named as its package is.
+# Open MPI's folder has the name of its package.
 depends openmpi-tupleq "lib$(basename "$components")"
 "$usr/bin/softhca" --version | grep -qx "softhca $version"
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
@@ -55,7 +55,7 @@ for page in man1/softhca.1 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
 done
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$components"
 
-# They go without a trace.
+# The packages leave nothing when they are purged.
 # shellcheck disable=SC2086 # several words
 dpkg --root="$dir/root" --force-not-root --force-script-chrootless --purge $wanted >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
 left=$(find "$dir/root" -path "$dir/root/var/lib/dpkg" -prune -o ! -type d -print)

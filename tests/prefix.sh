@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# prefix.sh: a tree that is built is configured again with another --prefix, and what it installs then looks for its parts there.
+# prefix.sh: configures a built tree again with another --prefix, and checks that the installed files use that prefix.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)

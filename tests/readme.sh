@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# readme.sh: README.md is a page, and what it and the other files of the front door point to is there. (tests/manual.sh
-# checks that the manual names all parameters.)
+# readme.sh: README.md is no longer than a page, the links of the READMEs for users lead somewhere, and tests/README.md names every
+# script of the tests. (tests/manual.sh checks that the manual names all parameters.)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 status=0
@@ -12,5 +12,12 @@ for file in README.md CONTRIBUTING.md NEWS.md SECURITY.md examples/README.md; do
 	while read -r target; do
 		[ -e "$(dirname "$file")/$target" ] || { echo "$file points to $target, which isn't there" && status=1; }
 	done < <(grep -oE '\]\([^)#]+' "$file" | cut -c3- | grep -v '^https\?:')
+done
+
+# By its name or, like all of its folder, as "FOLDER/*.sh"; or in the README of its folder.
+for script in tests/*.sh tests/*/*.sh; do
+	folder=$(dirname "$script")
+	grep -qsF -e "$(basename "$script")" -e "${folder#tests/}/*.sh" tests/README.md "$folder/README.md" ||
+		{ echo "tests/README.md doesn't name $script" && status=1; }
 done
 exit "$status"

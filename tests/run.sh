@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# All tests, or some: tests/run.sh [--build DIR] [--long] [GROUP [NAME...]]. See tests/README.md.
+# run.sh [--build DIR] [--long] [GROUP [NAME...]] - runs all tests, or some. See tests/README.md.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -8,12 +8,12 @@ set -euo pipefail
 . "$top/tests/tally.sh"
 
 all_groups=(lint unit softhca virtual seeds transport fuzz clients mpi programs dist asan tsan debian13)
-names=() # what to run of a group; empty: all
+names=() # the tests of a group to run; empty: all
 build=   # the build that is tested
-long=    # 1: with what takes too long for each day
-log_dir= # logs of the group that runs
+long=    # 1: also the tests that take too long for each day
+log_dir= # the logs of the running group
 
-# Seconds on two cores that do nothing else: of each group, of what --long adds to it, and of the build that most groups share.
+# Seconds on two idle cores: for each group, for the tests that --long adds to it, and for the build that most groups share.
 declare -A seconds=() long_seconds=()
 build_seconds=120
 
@@ -41,22 +41,22 @@ usage() {
 	cat <<END
 Usage: tests/run.sh [--build DIR] [--long] [GROUP [NAME...]]
 Groups: ${all_groups[*]}; without one, all of them.
-NAME runs only what has it in its name. --build tests a build that is there.
---long also runs what takes too long for each day; otherwise only its NAME does. What a run leaves out is listed at its end.
+NAME runs only tests that have it in their names. --build tests an existing build.
+--long also runs the tests that take too long for each day, which otherwise run only by NAME. A run lists at its end what it left out.
 All groups take $(minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
-Packages of Debian that a group needs are installed by apt-get if you are root; else they are named, and nothing runs.
-With TEST_BUDGET=SECONDS in the environment, what has not begun by then is skipped, and said to be.
+If you are root, apt-get installs the packages of Debian that a group needs. If not, they are named, and nothing runs.
+With TEST_BUDGET=SECONDS in the environment, tests that have not begun by then are skipped and listed.
 END
 }
 
-# The build tree's environment, as a user has it.
+# use_build DIRECTORY: sets the build that is tested, and its environment as a user has it.
 use_build() {
 	build=$1
 	# shellcheck disable=SC1091 # made by the build
 	. "$build/build/env.sh"
 }
 
-# make_build DIRECTORY [CONFIGURE OPTION...]
+# make_build DIRECTORY [OPTION of configure...]
 make_build() {
 	local dir=$1
 	shift
@@ -64,17 +64,17 @@ make_build() {
 	build_tree "$dir" "all check-programs" --enable-werror "$@"
 }
 
-# Every group but lint and those with builds of their own tests the plain one.
+# Makes the plain build unless there is one. All groups test it except lint and those with builds of their own.
 plain_build() {
 	[ -n "$build" ] || { make_build "$top/build" && use_build "$top/build"; }
 }
 
-# expected GROUP: its seconds.
+# expected GROUP: the seconds that the group takes.
 expected() {
 	echo $((seconds[$1] + (${long:-0} ? long_seconds[$1] : 0)))
 }
 
-# estimate GROUP...: the seconds of all, with the build that they share.
+# estimate GROUP...: the seconds that all these groups take, with the build that they share.
 estimate() {
 	local group sum=0
 
@@ -124,15 +124,15 @@ main() {
 		-h | --help) usage && exit 0 ;;
 		--long) long=1 && shift ;;
 		--build)
-			[ -n "${2-}" ] || die "--build wants a directory that was built"
-			[ -f "$2/build/env.sh" ] || die "$2 is no build of this project: there is no build/env.sh in it (run make there)"
+			[ -n "${2-}" ] || die "--build wants the directory of a build"
+			[ -f "$2/build/env.sh" ] || die "$2 is no build of this project: it has no build/env.sh (run make there)"
 			use_build "$(cd "$2" && pwd)"
 			shift 2
 			;;
 		*) break ;;
 		esac
 	done
-	# "make check" gives several groups; names follow the only one.
+	# There may be several groups, as in "make check", but names only after a single one.
 	while [ $# -gt 0 ] && [[ " ${all_groups[*]} " == *" $1 "* ]]; do
 		groups+=("$1")
 		shift

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Set-up that tests/run.sh and bench/run.sh share: Debian packages, and builds below build/. Sourced.
+# What tests/run.sh and bench/run.sh share: Debian packages, and builds below build/. Sourced.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
@@ -9,7 +9,7 @@ die() {
 	exit 1
 }
 
-# need_packages PACKAGE...: installs what is missing as root, else says how to.
+# need_packages PACKAGE...: installs the missing packages if the user is root. If not, says how, and ends.
 need_packages() {
 	local missing=() p
 
@@ -27,7 +27,7 @@ need_packages() {
 		die "apt-get could not install: ${missing[*]}"
 }
 
-# What the release of Debian has in the names of packages: 12, or 13.
+# Parts of the names of packages that differ between Debian 12 and 13.
 petsc_release=3.22 tcmalloc=libtcmalloc-minimal4t64
 if grep -qsx 'VERSION_ID="12"' /etc/os-release; then
 	petsc_release=3.18 tcmalloc=libtcmalloc-minimal4
@@ -47,7 +47,7 @@ fi
 	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc build-essential chrpath debhelper dpkg-dev fakeroot)
 }
 
-# logged FILE COMMAND...: runs it quietly; its output is shown when it fails.
+# logged FILE COMMAND...: runs a command quietly, and shows its output only if it fails.
 logged() {
 	local log=$1
 	shift
@@ -57,8 +57,8 @@ logged() {
 	return 1
 }
 
-# The sources that a build below build/ is made from. A checkout that is configured in place can't be built
-# elsewhere too, so then it is a copy of what a release would hold.
+# Prints the folder with the sources for a build below build/. A checkout that is configured in place can't be built elsewhere, so
+# the folder is then a copy with the files of a release.
 source_dir() {
 	if [ ! -e "$top/config.status" ]; then
 		echo "$top"
@@ -70,7 +70,7 @@ source_dir() {
 	echo "$top/build/source"
 }
 
-# build_tree DIRECTORY TARGETS [CONFIGURE OPTION...]: brings a build up to date.
+# build_tree DIRECTORY TARGETS [OPTION of configure...]: brings a build up to date.
 build_tree() {
 	local dir=$1 targets=$2 src
 	shift 2

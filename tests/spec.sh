@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# spec.sh: rpm understands the spec file, with and without Open MPI, and rpmlint finds no error in it.
+# spec.sh: checks that rpm understands the spec file, with and without Open MPI, and that rpmlint finds no error in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -14,6 +14,6 @@ for with in without with; do
 	done
 done
 grep -qx "openmpi-tupleq $version" "$dir/with"
-# A rule of one distribution, whose name for the library this spec file doesn't use.
+# A rule of one distribution, which has another name for the library's package.
 echo 'addFilter("lib-package-without-%mklibname")' >"$dir/rpmlintrc"
 rpmlint -r "$dir/rpmlintrc" "$dir/tupleq.spec" >"$dir/said" 2>&1 || { cat "$dir/said" && exit 1; }

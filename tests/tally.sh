@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Runs one program with its tests, and counts what passed, failed and was skipped. Sourced by run.sh.
+# Runs one program with its tests, and counts the tests that passed, failed and were skipped. Sourced by run.sh.
 
 passed=0 failed=0 skipped=0
-skips=()    # what was skipped, and why
-left_out=() # what only --long runs
-fails=()    # what failed, and the last that it said
+skips=()    # the skipped tests, with the reasons
+left_out=() # the tests that only --long runs
+fails=()    # the programs that failed, each followed by its last lines
 
+# wanted LABEL: true if no names were given, or the label contains one of them.
 wanted() {
 	local n
 
@@ -17,24 +18,25 @@ wanted() {
 	return 1
 }
 
-# sum WORD FILE: the sum of the tests in cmocka's lines "[  WORD  ] N test(s)...", in front of whose N cmocka 1.1.7 has "GROUP: ".
+# sum WORD FILE: adds up the N of cmocka's lines "[  WORD  ] N test(s)...". cmocka 1.1.7 has "GROUP: " in front of N.
 sum() {
 	sed -nE "s/^\[ *$1 *\] ([^ ]+: )?([0-9]+) test.*/\2/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
+# count PATTERN FILE: the number of lines that match.
 count() {
 	grep -acE "$1" "$2" || true
 }
 
-# Adds what a program printed (cmocka's summary, or lines "ok NAME" and "not ok NAME") to the totals.
-# tally LABEL LOG STATUS: sets ok, bad and skip.
+# tally LABEL LOG STATUS: counts a program's tests by its output (cmocka's summary, or lines "ok NAME" and "not ok NAME"). Sets ok,
+# bad and skip.
 tally() {
 	local label=$1 log=$2 status=$3 line
 
 	ok=$(($(sum PASSED "$log") + $(count '^ok ' "$log") - $(count '^ok .*# SKIP' "$log")))
 	bad=$(($(sum FAILED "$log") + $(count '^not ok ' "$log")))
 	skip=$(($(sum SKIPPED "$log") + $(count '^ok .*# SKIP' "$log")))
-	# A program that died before its summary: what it had passed counts.
+	# A program died before its summary: the tests that had passed count.
 	[ $((ok + bad + skip)) -gt 0 ] || ok=$(count '^\[       OK \] ' "$log")
 	if [ "$bad" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((ok + skip)) -eq 0 ]; }; then
 		bad=1
@@ -46,28 +48,38 @@ tally() {
 		{ reason = /^skipped: / ? substr($0, 10) : "no reason given" }' "$log")
 }
 
-# in_full WHAT: does this run have time for what is long? --long says so, or a name that asks for it. If not, it is listed.
+# in_full TESTS: true if this run includes these long tests, by --long or because tests are named. If not, lists them as left out.
 in_full() {
 	[ -z "$long" ] && [ ${#names[@]} -eq 0 ] || return 0
 	left_out+=("$1")
 	return 1
 }
 
-# skip LABEL REASON: what doesn't run is listed with its reason.
+# skip LABEL REASON: lists a test as skipped, with the reason.
 skip() {
 	printf '%-72s skip: %s\n' "$1" "$2"
 	skipped=$((skipped + 1))
 	skips+=("$1: $2")
 }
 
-# in_time LABEL: is there time left for it? If not, it is skipped.
+# in_time LABEL: true if TEST_BUDGET leaves time for a test. If not, skips it.
 in_time() {
 	[ "$SECONDS" -ge "${TEST_BUDGET:-$((SECONDS + 1))}" ] || return 0
 	skip "$1" "the $TEST_BUDGET s of TEST_BUDGET were over"
 	return 1
 }
 
-# run LABEL SECONDS COMMAND...: one program with its tests.
+# keep LOG: copies the log of a failure to the folder failed/ beside it, where the next run of the same program leaves it alone.
+keep() {
+	local kept
+
+	kept=${1%/*}/failed/$(date +%Y%m%d-%H%M%S)-${1##*/}
+	mkdir -p "${kept%/*}"
+	cp "$1" "$kept"
+	echo "    the log is kept in ${kept#"$top/"}"
+}
+
+# run LABEL SECONDS COMMAND...: runs one program with its tests, for so many seconds at most.
 run() {
 	local label=$1 limit=$2 log status=0 ok bad skip start=$EPOCHREALTIME
 	shift 2
@@ -87,16 +99,17 @@ run() {
 	[ "$bad" -gt 0 ] || return 0
 	case $status in
 	0) ;;
-	124 | 137) echo "    it took longer than $limit s and was ended" ;;
+	124 | 137) echo "    took longer than $limit s and was ended" ;;
 	*) echo "    exit status $status" ;;
 	esac
 	echo "    \$ $*"
+	keep "$log"
 	tail -n 80 "$log" | sed 's/^/    | /'
 	fails+=("$label")
 	mapfile -t -O ${#fails[@]} fails < <(tail -n 20 "$log" | cut -c1-200 | sed 's/^/    | /')
 }
 
-# pass_or_fail LABEL SECONDS COMMAND...: a command that is a test by its exit status.
+# pass_or_fail LABEL SECONDS COMMAND...: runs a command as a test, which passes if the exit status is 0.
 pass_or_fail() {
 	run "$1" "$2" "$top/tests/as_test" "$1" "${@:3}"
 }
@@ -111,12 +124,12 @@ summary() {
 		done
 	fi
 	if [ ${#left_out[@]} -gt 0 ]; then
-		echo "Left out, as it takes long (tests/run.sh --long runs it):"
+		echo "Left out because they take long (tests/run.sh --long runs them):"
 		for s in "${left_out[@]}"; do
 			echo "    $s"
 		done
 	fi
-	# Again, as it is far up in a long log.
+	# Again, because the first report is far up in a long log.
 	if [ ${#fails[@]} -gt 0 ]; then
 		echo "Failed:"
 		for s in "${fails[@]}"; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# usage.sh - help, and words that nothing is known by: the scripts say what there is, and begin nothing.
+# usage.sh - help and unknown words: the scripts say which words they know, and begin nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/says.sh
@@ -12,16 +12,22 @@ says 0 "All parts together take --quick" bench/run.sh all --help
 says 0 "All parts together take --quick" bench/run.sh all -h
 says 1 "no options but --quick" bench/run.sh all --rounds 3
 says 1 "there is no benchmark called nothing; there are: overlap" bench/run.sh nothing
+says 1 "verbs has no figures in virtual time; --virtual is for overlap" bench/run.sh verbs --virtual
 says 0 "Groups: lint unit" tests/run.sh --help
 says 0 "with --long" tests/run.sh --long --help
 says 1 "there is no group nothing; there are: lint unit" tests/run.sh nothing
 says 1 "there is no group nothing; there are: lint unit" tests/run.sh --long nothing
 says 1 "there is no option --nothing" tests/run.sh --nothing
 says 1 "there is no option --nothing" tests/run.sh lint --nothing
-says 1 "--build wants a directory" tests/run.sh --build
+says 1 "--build wants the directory" tests/run.sh --build
 says 0 "runs: unit" tests/debian13.sh --help
 says 1 "there is no option --nothing" tests/debian13.sh --nothing
 # shellcheck disable=SC2016 # the inner shell's
-says 0 "load 12.00 on 2 CPUs. Figures" bash -c '. bench/load.sh; warn_if_busy 12.00 2' # the load of a busy machine
-[ -z "$(bash -c '. bench/load.sh; warn_if_busy 0.90 2' 2>&1)" ] || { echo "a load of 0.90 on 2 CPUs is called busy" && bad=1; }
+says 0 "1.60 of 2 CPUs are in use. Figures" bash -c '. bench/load.sh; warn_if_busy 1.60 2'
+[ -z "$(bash -c '. bench/load.sh; warn_if_busy 0.90 2' 2>&1)" ] || { echo "0.90 of 2 CPUs in use are called busy" && bad=1; }
+# shellcheck disable=SC2016 # the inner shell's
+says 0 "busy" bash -c '. bench/load.sh
+	( while :; do :; done ) &
+	busy_cpus | awk "{ print (\$1 > 0.5 ? \"busy\" : \"idle\") }"
+	kill $!'
 exit "$bad"

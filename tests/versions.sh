@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# versions.sh: the histories end with the version in configure.ac, and libtupleq's number in the names of packages is that of its
-# interface. No other file has a version of its own.
+# versions.sh: checks that the histories begin with the version in configure.ac, that the number in the names of libtupleq's packages
+# is that of its interface, and that no other file has a version of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 status=0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One part of the benchmarks, in the fabric that it was started in, or on hosts; bench/mpi/run.sh starts it."""
+"""Runs one part of the benchmarks, in the fabric around it or on hosts. bench/mpi/run.sh starts it."""
 
 import argparse
 import os
@@ -18,6 +18,7 @@ import picture
 import place
 import rate
 import sp
+import virtual
 
 PARTS = {
     "overlap": overlap.main,
@@ -32,41 +33,65 @@ PARTS = {
     "barrier": barrier.main,
     "picture": picture.main,
 }
-# Of parts whose runs are short: more than the others.
+# Parts whose runs are short have more rounds.
 ROUNDS = {"patterns": 15, "picture": 7}
-# Those of which one program takes options of its own.
+# Parts with one program, which may get options of its own.
 TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns")
 
 
+def _check_virtual(parser, settings):
+    """Ends the program with a message if options don't go with virtual time, or need it."""
+    if not settings.virtual:
+        if settings.cpu is not None:
+            parser.error("--cpu is for --virtual alone")
+        return
+    settings.cpu = 1 if settings.cpu is None else settings.cpu
+    if not 0 <= settings.cpu <= 1000:
+        parser.error("--cpu wants a factor from 0 to 1000")
+    if settings.part not in virtual.PARTS:
+        parser.error(f"{settings.part} has no figures in virtual time; --virtual is for {', '.join(virtual.PARTS)}")
+    if settings.hostfile:
+        parser.error("--virtual is softhca's time; a hostfile's hosts have only the real one")
+    if settings.link is False:
+        parser.error("--virtual needs a link model, because without one messages take no time; leave out --no-link")
+
+
 def parse():
-    """Options, and what bench/mpi/run.sh has put into the environment."""
+    """Returns the settings: the options, and the environment of bench/mpi/run.sh."""
     parser = argparse.ArgumentParser(prog="bench/run.sh", epilog=f"After --: options of the program ({', '.join(TAKES_ARGUMENTS)}).")
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds in which every column is run (5, patterns: 15, picture: 7, quick: 2)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (5, patterns: 15, picture: 7, virtual: 3, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
-    parser.add_argument("--variants", action="store_true", help="overlap: both sides at once, and peers that post late, too")
+    parser.add_argument("--variants", action="store_true", help="overlap: both sides at once and late peers too")
     parser.add_argument(
         "--link", action=argparse.BooleanOptionalAction, help="with the link model, or without it; each part has its default"
     )
+    parser.add_argument(
+        "--virtual", action="store_true", help=f"in softhca's virtual time, with a link model ({', '.join(virtual.PARTS)})"
+    )
+    parser.add_argument(
+        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts so many times (1); 0: it doesn't, and work is a sleep"
+    )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
-    parser.add_argument("--ranks", type=int, metavar="N", help="sp: how many, a square (4); patterns: on two nodes in turn (2)")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw what is in this JSON file, and measure nothing")
-    parser.add_argument("--output", metavar="FILE", help="picture: draw it there, rather than in doc/overlap.svg")
+    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2)")
+    parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw the run in this JSON file, and measure nothing")
+    parser.add_argument("--output", metavar="FILE", help="picture: the file to draw, instead of doc/overlap.svg")
     parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
     parser.add_argument(
-        "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="one word of options, for mpirun in every column"
+        "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="options of mpirun for every column, as one word"
     )
-    parser.add_argument("--timeout", type=int, default=180, metavar="S", help="for one program (180)")
+    parser.add_argument("--timeout", type=int, metavar="S", help=f"time limit of one program (180, virtual: {virtual.TIMEOUT})")
     words = sys.argv[1:]
     end = words.index("--") if "--" in words else len(words)
     settings = parser.parse_args(words[:end])
     settings.arguments = words[end + 1 :]
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
         parser.error(f"options of a program are for {', '.join(TAKES_ARGUMENTS)} alone")
+    _check_virtual(parser, settings)
     if settings.part != "overlap" and settings.variants:
         parser.error("--variants is for overlap alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
@@ -74,7 +99,7 @@ def parse():
     if settings.part != "picture" and (settings.source or settings.output):
         parser.error("--from and --output are for picture alone")
     if settings.part == "picture" and settings.hostfile:
-        parser.error("the picture is one of softhca, so it takes no --hostfile")
+        parser.error("picture takes no --hostfile, because the picture shows softhca")
     if settings.part not in ("sp", "patterns") and settings.ranks:
         parser.error("--ranks is for sp and patterns alone")
     if settings.npb:
@@ -85,7 +110,10 @@ def parse():
             parser.error(f"{settings.npb} is no program")
     settings.ranks = settings.ranks or (4 if settings.part == "sp" else 2)
     if settings.rounds is None:
-        settings.rounds = 2 if settings.quick else ROUNDS.get(settings.part, 5)
+        usual = virtual.ROUNDS if settings.virtual else ROUNDS.get(settings.part, 5)
+        settings.rounds = 2 if settings.quick else usual
+    if settings.timeout is None:
+        settings.timeout = virtual.TIMEOUT if settings.virtual else 180
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
@@ -99,12 +127,12 @@ def parse():
 
 
 def main():
-    """The exit status is 1 if a column of this project couldn't be run."""
+    """Runs a part. Returns the exit status: 1 if a column of this project did not run."""
     settings = parse()
-    # A signal ends this program by an exception, so that jobs.run() ends its ranks.
+    # A signal raises an exception, so that jobs.run() ends its ranks.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
-    # A container's root may run benchmarks; and aggregated, some help messages get lost.
+    # Root of a container may run benchmarks. Open MPI loses help messages that it aggregates.
     os.environ.update(
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
     )

@@ -12,7 +12,7 @@ QUICK_SIZES = "1,64,1K,8K,64K,512K,4M"
 RIVALS = ("ob1-openib", "ucx-rc_v")
 SLACK = 1.05
 
-# What is measured: the program and its arguments, the field, the table's title.
+# Figures: the program and its arguments, the field of its output, the title of the table.
 MEASURES = {
     "latency": (("latency",), "half_us", "Latency: half a round trip (us)"),
     "one way": (("bandwidth",), "gb_per_s", "Bandwidth, one way (GB/s)"),
@@ -31,7 +31,9 @@ def _task(settings, column):
             results[name] = jobs.run_json(
                 command,
                 settings.timeout,
-                lambda o, name=name, field=field: show(f"{name}, {report.size_text(o['bytes'])}: {report.number(o[field])}"),
+                lambda result, name=name, field=field: show(
+                    f"{name}, {report.size_text(result['bytes'])}: {report.number(result[field])}"
+                ),
             )
         return results
 
@@ -40,7 +42,7 @@ def _task(settings, column):
 
 def _values(tasks, name):
     field = MEASURES[name][1]
-    return by_size.collect(tasks, lambda results: ((o["bytes"], o[field]) for o in results[name]))
+    return by_size.collect(tasks, lambda results: ((one["bytes"], one[field]) for one in results[name]))
 
 
 def _judge(values):
@@ -54,9 +56,9 @@ def _judge(values):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
-    tasks = [_task(settings, c) for c in columns.choose(settings.columns, columns.DEVICE + columns.SHARED_MEMORY)]
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.DEVICE + columns.SHARED_MEMORY)]
     take_turns(tasks, settings.rounds)
     values = {name: _values(tasks, name) for name in MEASURES}
     for name, found in values.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Barriers and small collectives: their time on two ranks, and what more ranks than cores send."""
+"""Barriers and small collectives: their time on two ranks, and the messages of more ranks than cores."""
 
 import json
 import math
@@ -8,16 +8,17 @@ import columns
 import jobs
 import place
 import report
+import virtual
 from rounds import Task, take_turns
 
 TARGET = 0.6
 SIZES = "8,64,256,1K"
 COUNTED_SIZE = "8"
-RANKS = (4, 5, 10)  # of the counts; the fabric has so many nodes:
-NODES = 5
-WITHIN = 4  # ranks on one node
+RANKS = (4, 5, 10)  # numbers of ranks whose messages are counted
+NODES = 5  # nodes of the fabric
+WITHIN = 4  # ranks on one node whose messages are counted
 MOVING = ("allreduce", "bcast", "reduce")
-ROOTED = ("bcast", "reduce")  # a repeat is one from or to each rank
+ROOTED = ("bcast", "reduce")  # a repeat is one operation per root, and each rank is a root
 ONE_NODE = " on one node"
 PATTERNS = ("doubling", "dissemination")
 OPERATIONS = ("sends", "writes", "reads", "atomics")
@@ -29,48 +30,58 @@ def _arguments(name, sizes):
 
 def _timed(settings, column, one_node=False):
     extra = settings.one_node if one_node else ()
-    ms = "50" if settings.quick else "150"
+    repeats = virtual.effort(
+        settings,
+        real=["--ms", "50" if settings.quick else "150"],
+        virtual=["--ms", "5", "--most", "500"],
+        exact=["--ms", "1", "--warm-up", "20", "--most", "20"],
+    )
+
+    # Within a node coll/tupleq waits in shared memory.
+    modelled = not (settings.virtual and one_node and column.name == "tupleq")
 
     def run(show):
+        if not modelled:
+            raise jobs.Failed(virtual.NOT_MODELLED)
         results = {}
         for name in ("barrier", *MOVING):
             show(name)
-            command = jobs.mpirun(settings, column, "collective", "--ms", ms, *_arguments(name, SIZES), extra=extra)
+            command = jobs.mpirun(settings, column, "collective", *repeats, *_arguments(name, SIZES), extra=extra)
             for result in jobs.run_json(command, settings.timeout):
                 results[name, result["bytes"]] = result["us"]
         return {f"{name} {size}": us for (name, size), us in results.items()}
 
-    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own)
+    return Task(column.name + (ONE_NODE if one_node else ""), run, column.own and modelled)
 
 
 def _operations():
-    """What each adapter of the fabric has sent so far."""
+    """Returns the number of operations of each adapter of the fabric so far."""
     said = json.loads(jobs.run(["softhca", "stat", "--json"], 20))
     return [sum(hca["counters"][name] for name in OPERATIONS) for hca in said["hcas"]]
 
 
 def _count(settings, column, name, ranks, extra):
-    """The most that a node sends for an operation: what twice as many operations send more."""
+    """Returns the most that a node sends for an operation, from a run and one with twice as many operations."""
 
     def sent(times):
         before = _operations()
-        number = ("--least", str(times), "--most", str(times))
+        number = ("--least", str(times), "--most", str(times), *virtual.effort(settings, real=(), virtual=("--warm-up", "5")))
         command = jobs.mpirun(
             settings, column, "collective", *number, *_arguments(name, COUNTED_SIZE), ranks=ranks, extra=extra
         )
         jobs.run_json(command, settings.timeout)
         return [after - then for after, then in zip(_operations(), before)]
 
-    few = 200 if settings.quick else 1000
+    few = 10 if settings.virtual else 200 if settings.quick else 1000
     operations = few * ranks if name in ROOTED else few
-    return max((b - a) / operations for a, b in zip(sent(few), sent(2 * few)))
+    return max((more - less) / operations for less, more in zip(sent(few), sent(2 * few)))
 
 
 def _counted(settings, column, pattern=None):
     extra = columns.mca(coll_tupleq_barrier=pattern) if pattern else ()
 
     def run(show):
-        place.need_softhca(settings, "what the adapters have sent")
+        place.need_softhca(settings, "the count of the adapters' operations")
         results = {}
         for name in ("barrier", *MOVING):
             show(f"counting, {name}")
@@ -91,8 +102,8 @@ def _counts(task, name, where):
 
 
 def _ratio(task, to, what):
-    """Formed within a round, from runs that are close in time."""
-    return [a / b for a, b in zip(_values(task, what), _values(to, what))] if to else []
+    """Returns ratios to another task, or none without one."""
+    return report.ratios(_values(task, what), _values(to, what)) if to else []
 
 
 def _label(what):
@@ -141,7 +152,7 @@ def _judge(timed, counted):
         pattern = task.name.partition(", ")[2]
         for ranks in RANKS if pattern and task.results else ():
             value, most = _counts(task, "barrier", str(ranks)), _limit(pattern, ranks)
-            # What keeps connections alive is counted too.
+            # Messages that keep connections alive are counted too.
             text = f"{pattern}, {ranks} ranks: at most {most} operations of a node per barrier"
             report.judge(text, value <= most + 0.05, f"{value:.2f}")
         if pattern and task.results:
@@ -150,7 +161,7 @@ def _judge(timed, counted):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     chosen = columns.choose(settings.columns, columns.COLLECTIVES)
     device = [column for column in chosen if not column.name.startswith("ob1-vader")]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured by message size: tables with a line per size, graphs with a line per column."""
+"""Figures by message size: tables with a line per size, graphs with a line per column."""
 
 import report
 
 
 def collect(tasks, pick):
-    """{size: {column: [value per round]}} of what `pick` finds in a round: pairs of size and value."""
+    """Returns {size: {column: [value per round]}}. `pick` returns pairs of size and value from the results of a round."""
     found = {}
     for task in tasks:
         for results in task.results:
@@ -15,7 +15,7 @@ def collect(tasks, pick):
 
 
 def print_table(title, tasks, by_size, text=report.number):
-    """A line per size and a column per task: median and spread."""
+    """Prints a table with a line per size and a column per task: median and spread."""
     names = [task.name for task in tasks]
     rows = []
     for size, by_column in sorted(by_size.items()):
@@ -23,21 +23,19 @@ def print_table(title, tasks, by_size, text=report.number):
     report.table(title, ["", *names], rows)
 
 
-def ratios(by_column, name, rival):
-    """Formed within a round, from runs that are close in time."""
-    return [a / b for a, b in zip(by_column.get(name, []), by_column.get(rival, []))]
-
-
 def judge(text, by_size, rival, good):
-    """A target for the ratio of tupleq to a rival at every size; names the sizes where it isn't good."""
-    found = {size: ratios(by_column, "tupleq", rival) for size, by_column in by_size.items()}
+    """Judges the ratio of tupleq to a rival at every size, and names the sizes where the ratio isn't good."""
+    found = {
+        size: report.ratios(by_column.get("tupleq", []), by_column.get(rival, []))
+        for size, by_column in by_size.items()
+    }
     found = {size: report.median(values) for size, values in found.items() if values}
     bad = [f"{report.size_text(size)}: {value:.2f}" for size, value in found.items() if not good(value)]
     report.judge(text, not bad if found else None, ", ".join(bad))
 
 
 def plot(stem, tasks, panels, axis):
-    """Graphs beside each other: a panel is its title and what collect() returned; `axis` is what gnuplot is told of y."""
+    """Draws graphs side by side. A panel is a title and a result of collect(); `axis`: gnuplot's settings of y."""
     ran = [task.name for task in tasks if task.results]
     if not ran:
         return
@@ -53,10 +51,5 @@ def plot(stem, tasks, panels, axis):
     ]
     for title, by_size in panels:
         script.append(f"set title '{title}'")
-        script.append("plot " + ", ".join(f"'-' with yerrorlines title '{n}' noenhanced lw 2" for n in ran))
-        for name in ran:
-            for size, by_column in by_size.items():
-                middle, around = report.median(by_column[name]), report.spread(by_column[name])
-                script.append(f"{size} {middle} {middle - around} {middle + around}")
-            script.append("e")
+        script += report.error_lines(ran, by_size)
     report.draw(stem, [*script, "unset multiplot"])

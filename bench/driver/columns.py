@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is compared: each column is a way to run the same MPI program."""
+"""The columns: ways to run the same MPI program that are compared."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Column:
-    """A name and what mpirun is told for it. A column that is the project's own has to work."""
+    """A name and the options of mpirun. A column of this project has to work."""
 
     name: str
     options: tuple
     own: bool = False
     what: str = ""
-    softhca_options: tuple = ()  # on softhca alone
-    local: bool = False  # all ranks have to be on one host
-    suffix: str = ""  # of the program's name, where the column has one of its own
+    softhca_options: tuple = ()  # further options, on softhca alone
+    local: bool = False  # whether all ranks have to be on one host
+    suffix: str = ""  # the end of the program's name, if the column has programs of its own
 
 
 def mca(**parameters):
-    """Options of mpirun that set MCA parameters."""
+    """Returns options of mpirun that set MCA parameters."""
     return tuple(word for name, value in parameters.items() for word in ("--mca", name, value))
 
 
@@ -26,7 +26,7 @@ def _tupleq(protocol, what):
     return Column(protocol, mca(pml="tupleq", pml_tupleq_protocol=protocol), own=True, what=what)
 
 
-# Every queue is of RC: openib's XRC queues would be named X.
+# All queues are of RC; XRC queues would have an X.
 _RC_QUEUES = "P,128,256,192,128:S,2048,1024,1008,64:S,65536,1024,1008,64"
 
 _ALL = [
@@ -63,7 +63,7 @@ _ALL = [
     ),
 ]
 
-# No library: what is left by the adapter to any. It runs where its program is built.
+# No library: the figures that an adapter leaves to any library. Only some parts have its programs.
 _VERBS = Column(
     "verbs",
     mca(pml="ob1", btl="tcp,self"),
@@ -71,7 +71,7 @@ _VERBS = Column(
     suffix="_verbs",
 )
 
-# The same pml with Open MPI's collectives; and those that Open MPI has for shared memory.
+# tupleq with Open MPI's collectives, and Open MPI's collectives for shared memory.
 _COLLECTIVES = [
     Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
     Column(
@@ -84,18 +84,17 @@ _COLLECTIVES = [
 
 COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES}
 
-# What messages are compared on; of these, those without an adapter and those that use it.
+# Columns without an adapter, those that use it, those of collectives, and those that run any MPI program.
 SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
 DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
 COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
-# What runs any MPI program.
 MPI = [name for name, column in COLUMNS.items() if not column.suffix]
 
 
 def choose(text, default, there=MPI):
-    """The columns of a comma-separated list, or those of the default list. `there`: those that the part has programs for."""
+    """Returns the columns of a comma-separated list, or those of the default list. `there`: the columns of the part."""
     names = text.split(",") if text else default
     for name in names:
         if name not in there:
-            raise SystemExit(f"there is no column {name} here; there are: {', '.join(there)}")
+            raise SystemExit(f"there is no column {name} here; choose of: {', '.join(there)}")
     return [COLUMNS[name] for name in names]

@@ -10,7 +10,7 @@ DEPTHS = "0,16,128,1024,4096,8192"
 QUICK_DEPTHS = "0,1024,8192"
 PAIRS = 15  # at least, over all rounds
 
-# What there are many of, in which order, and what the program is told for it.
+# The kind of the other messages, their order, and the options of the program.
 KINDS = {
     ("posted", "tags"): ("receives posted, in the order of their tags", ()),
     ("posted", "random"): ("receives posted, in random order", ("--random",)),
@@ -18,7 +18,7 @@ KINDS = {
     ("unexpected", "random"): ("unexpected messages, in random order", ("--unexpected", "--random")),
 }
 
-# The most that latency may grow by.
+# The most that latency may grow, as a ratio.
 LIMIT = 1.05
 
 
@@ -27,26 +27,26 @@ def _task(settings, column):
     arguments += ["--pairs", str(-(-PAIRS // settings.rounds)), "--repeats", "300" if settings.quick else "1000"]
 
     def run(show):
-        objects = []
+        results = []
         for title, options in KINDS.values():
-            objects += jobs.run_json(
+            results += jobs.run_json(
                 jobs.mpirun(settings, column, "depth", *arguments, *options, *settings.arguments),
                 settings.timeout,
-                lambda o, title=title: show(f"{o['depth']} {title}: {report.median(o['ratio']):.2f} x none"),
+                lambda result, title=title: show(f"{result['depth']} {title}: {report.median(result['ratio']):.2f} x none"),
             )
-        return objects
+        return results
 
     return Task(column.name, run, column.own)
 
 
 def _values(tasks, field):
-    """{(kind, order): {depth: {column: [value per pair]}}}"""
+    """Returns {(kind, order): {depth: {column: [value per pair]}}}."""
     found = {kind: {} for kind in KINDS}
     for task in tasks:
-        for objects in task.results:
-            for o in objects:
-                depths = found[o["kind"], o["order"]].setdefault(o["depth"], {})
-                depths.setdefault(task.name, []).extend(o[field])
+        for results in task.results:
+            for one in results:
+                depths = found[one["kind"], one["order"]].setdefault(one["depth"], {})
+                depths.setdefault(task.name, []).extend(one[field])
     return found
 
 
@@ -75,7 +75,7 @@ def _judge(ratios):
 
 
 def _plot(stem, tasks, ratios):
-    """A graph per kind, in which each column has a line."""
+    """Draws a graph per kind, with a line per column."""
     ran = [task.name for task in tasks if task.results]
     if not ran:
         return
@@ -83,24 +83,18 @@ def _plot(stem, tasks, ratios):
         "set terminal pngcairo size 1200,1000 font 'sans,11'",
         f"set output '{stem}.png'",
         "set multiplot layout 2,2",
-        # A logarithm has no place for none, which is 1 in any case.
+        # Depth 0 has no place on a logarithmic axis; its ratio is 1 in any case.
         "set logscale xy; set xrange [8:16384]; set yrange [0.8:*]; set grid; set key below",
         "set ylabel 'latency, ratio to none'",
     ]
     for kind, (title, _) in KINDS.items():
         script.append(f"set xlabel '{title}'")
-        script.append("plot " + ", ".join(f"'-' with yerrorlines title '{name}' noenhanced lw 2" for name in ran))
-        for name in ran:
-            for depth, by_column in sorted(ratios[kind].items()):
-                middle, around = report.median(by_column[name]), report.spread(by_column[name])
-                if depth:
-                    script.append(f"{depth} {middle} {middle - around} {middle + around}")
-            script.append("e")
+        script += report.error_lines(ran, {depth: values for depth, values in ratios[kind].items() if depth})
     report.draw(stem, [*script, "unset multiplot"])
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     tasks = [_task(settings, column) for column in columns.choose(settings.columns, [*columns.DEVICE, *columns.SHARED_MEMORY])]
     take_turns(tasks, settings.rounds)

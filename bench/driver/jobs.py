@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs programs and reads what they print."""
+"""Runs programs and reads their output."""
 
 import json
 import os
@@ -7,19 +7,21 @@ import re
 import subprocess
 import tempfile
 
+import virtual
+
 
 class Failed(Exception):
-    """A program that didn't do what it should, why, and what it said."""
+    """The failure of a program: the reason, and its output."""
 
     def __init__(self, why, said=""):
         super().__init__(why)
         self.said = said
 
 
-# What timeout(1) returns when it had to end a program, and to kill it.
+# The status of timeout(1) when it ended a program, and when it killed it.
 TIMED_OUT = (124, 137)
 
-# What a program says last is often only that others have said why.
+# Lines that give no reason: the last lines of a program often only say that others have failed.
 _NOISE = re.compile(
     r"^[-*\s]*$|\*\*\* |ORTE_ERROR_LOG|^It looks like|^likely to abort|^during MPI_INIT|^problems\.|more process(es)? ha(s|ve) sent"
     r"|Set MCA parameter|^A requested component was not found|^means that this|^used on your|^that the component"
@@ -28,6 +30,7 @@ _NOISE = re.compile(
 
 
 def _reason(text):
+    """Returns the first line that gives a reason, or None."""
     missing = re.search(r"Framework:\s*(\S+)\s+Component:\s*(\S+)", text)
     if missing:
         return f"component not found: {missing[1]} {missing[2]}"
@@ -36,7 +39,7 @@ def _reason(text):
 
 
 def _reason_alone(command):
-    """What one rank has to say: mpirun loses messages that several say at once, and now and then one's too."""
+    """Returns the reason of one rank alone, because mpirun loses messages, above all those of several ranks at once."""
     for _ in range(3):
         alone = subprocess.run(
             ["timeout", "20", *command[:2], "1", *command[3:]], capture_output=True, text=True, check=False
@@ -50,7 +53,7 @@ def _reason_alone(command):
 def run(command, timeout, each_line=None):
     """Runs a command, hands each line of its output to a function, and returns its output."""
     lines = []
-    # mpirun ends its ranks when it is told to end; killed, it couldn't.
+    # A signal lets mpirun end its ranks; SIGKILL wouldn't.
     limited = ["timeout", "--kill-after=10", str(timeout), *command]
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
@@ -78,8 +81,10 @@ def run(command, timeout, each_line=None):
 
 
 def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
-    """The command that runs one of the benchmark programs, or any other that is given by its whole path; `ranks`: other
-    than the part's."""
+    """Returns the command that runs a benchmark program, or any program that is given by its whole path. `ranks`: the
+    number of ranks, if it isn't the part's. Raises Failed if the column can't run."""
+    if settings.virtual and column.local:
+        raise Failed(virtual.NOT_MODELLED)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
     if not settings.hostfile:
         extra = (*column.softhca_options, *extra)
@@ -93,7 +98,7 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
 
 
 def run_json(command, timeout, each_object=None):
-    """Runs a program that prints JSON, one object per line."""
+    """Runs a program that prints JSON, one object per line. Returns the objects."""
     objects = []
 
     def take(line):
@@ -106,5 +111,5 @@ def run_json(command, timeout, each_object=None):
 
     said = run(command, timeout, take)
     if not objects:
-        raise Failed("it printed no result", said)
+        raise Failed("the program printed no result", said)
     return objects

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Latency, bandwidth and depth beside what perftest gets from the same adapter."""
+"""Latency, bandwidth and depth beside the figures of perftest on the same adapter."""
 
 import os
 import re
@@ -8,6 +8,7 @@ import columns
 import jobs
 import place
 import report
+import virtual
 from rounds import Task, take_turns
 
 LATENCY_TARGET = 1.5
@@ -17,10 +18,11 @@ DEPTH_PAIRS = 15
 
 PERFTEST = "perftest XRC"
 ONE_NODE = " on one node"
+WITHIN = ("tupleq", "ob1-openib", "ucx-rc_v")  # the columns that are measured within a node too
 
 
 def _perftest(settings, program, *arguments):
-    """A server and a client on two nodes, bound as ranks are. Returns the fields of the last line of figures."""
+    """Runs a server and a client on two nodes, bound as ranks are. Returns the fields of the last line of figures."""
     pair = os.path.join(settings.top, "tests", "clients", "pair")
     pinned = os.path.join(settings.top, "bench", "mpi", "pinned")
     bound = [pinned, settings.cores] if "," in settings.cores else []
@@ -32,15 +34,20 @@ def _perftest(settings, program, *arguments):
 
 
 def _perftest_task(settings):
-    few = settings.quick
+    latency_n, bandwidth_n = virtual.effort(
+        settings,
+        real=["5000", "1000"] if settings.quick else ["20000", "5000"],
+        virtual=["2000", "500"],
+        exact=["200", "200"],
+    )
 
     def run(show):
         place.need_softhca(settings, "perftest between its nodes")
         show("ib_send_lat")
-        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", "5000" if few else "20000")
+        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", latency_n)
         show("ib_send_bw")
         bandwidth = _perftest(
-            settings, "ib_send_bw", "-s", str(1 << 20), "-n", "1000" if few else "5000", "--report_gbits"
+            settings, "ib_send_bw", "-s", str(1 << 20), "-n", bandwidth_n, "--report_gbits"
         )
         return {
             "latency": {"half_us": float(latency[4]), "printed": latency},
@@ -55,9 +62,18 @@ def _mpi_task(settings, column, one_node=False):
     pairs = -(-DEPTH_PAIRS // settings.rounds)
     few = settings.quick
     programs = {
-        "latency": ("--ms", "50" if few else "150"),
-        "bandwidth": ("--ms", "150" if few else "400"),
-        "depth": ("--pairs", str(pairs), "--repeats", "300" if few else "1000"),
+        "latency": virtual.effort(
+            settings, real=["--ms", "50" if few else "150"], virtual=["--most", "1000"], exact=["--most", "50"]
+        ),
+        "bandwidth": virtual.effort(
+            settings, real=["--ms", "150" if few else "400"], virtual=["--most", "10"], exact=["--least", "2", "--most", "2"]
+        ),
+        "depth": virtual.effort(
+            settings,
+            real=["--pairs", str(pairs), "--repeats", "300" if few else "1000"],
+            virtual=["--pairs", str(pairs), "--repeats", "100"],
+            exact=["--pairs", "1", "--repeats", "20"],
+        ),
     }
     if one_node:
         del programs["depth"]
@@ -78,9 +94,8 @@ def _per_round(task, program, field):
 
 
 def _ratio(task, to, program, field):
-    """Formed within a round, from runs that are close in time."""
-    values = _per_round(task, program, field)
-    return [a / b for a, b in zip(values, _per_round(to, program, field))] if to else []
+    """Returns ratios to another task, or none without one."""
+    return report.ratios(_per_round(task, program, field), _per_round(to, program, field)) if to else []
 
 
 def _print_table(tasks, title, program, field, to):
@@ -103,8 +118,8 @@ def _print_depth(tasks):
         ratios = _depth_ratios(task)
         if not ratios:
             continue
-        none = [v for values in _per_round(task, "depth", "none_us") for v in values]
-        posted = [v for values in _per_round(task, "depth", "with_us") for v in values]
+        none = [time for times in _per_round(task, "depth", "none_us") for time in times]
+        posted = [time for times in _per_round(task, "depth", "with_us") for time in times]
         rows.append([task.name, report.cell(none), report.cell(posted), report.cell(ratios), str(len(ratios))])
     report.table(
         "8 B, half a round trip (us), with other receives posted", ["", "none", "4096", "ratio", "pairs"], rows
@@ -123,7 +138,7 @@ def _judge(by_name):
     print("\nTargets for tupleq")
     own, perftest = by_name.get("tupleq"), by_name.get(PERFTEST)
     if not own:
-        print("  tupleq was not asked for")
+        print("  tupleq was not measured")
         return
     _judge_ratio(
         f"8 B latency at most {LATENCY_TARGET} x ib_send_lat -c XRC",
@@ -143,11 +158,11 @@ def _judge(by_name):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     chosen = columns.choose(settings.columns, [*columns.DEVICE, "ob1-vader"])
     between = [_perftest_task(settings), *(_mpi_task(settings, column) for column in chosen)]
-    within = [_mpi_task(settings, c, True) for c in chosen if c.name in ("tupleq", "ob1-openib", "ucx-rc_v")]
+    within = [_mpi_task(settings, column, True) for column in chosen if column.name in WITHIN]
     tasks = between + within
     take_turns(tasks, settings.rounds)
     _print_table(between, "8 B, half a round trip (us)", "latency", "half_us", PERFTEST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Queues and memory of a process, by the number of its peers and of the tags that it uses."""
+"""Queues and memory of a process, by the number of its peers and of its tags."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from rounds import Task, take_turns
 
 PREFIX = "pml_tupleq_"
 
-# What is increased: ranks, and the options of the program.
+# What grows: the number of ranks, and the options of the program.
 SERIES = {
     "peers": (16, ("--peers", "0,1,3,7,15")),
     "tags": (2, ("--tags", "1,16,256,1024,4096")),
@@ -27,7 +27,7 @@ def _kib(value):
     return f"{value / 1024:.0f}"
 
 
-# Title, name, and how it is shown. What the adapter knows it knows of all columns; the rest is of the pml's own counters.
+# Title, name, and how the figure is shown. The adapter knows the first ones of all columns; the pml counts the others.
 FIGURES = (
     ("Queue pairs", "qps", str),
     ("Shared receive queues", "srqs", str),
@@ -44,7 +44,7 @@ COUNTERS = [figure for _, figure, _ in FIGURES if figure.startswith(PREFIX)]
 
 
 def _at_adapter(ranks):
-    """What each of these processes has in the fabric. A queue pair that is shared counts for the process that made it."""
+    """Returns the objects of each process in the fabric. A shared queue pair counts for the process that made it."""
     said = json.loads(jobs.run(["softhca", "stat", "--json", "--objects"], 20))
     found = {pid: {"qps": 0, "srqs": 0, "cqs": 0, "mrs": 0} for pid in ranks}
     for process in said["procs"]:
@@ -59,17 +59,17 @@ def _at_adapter(ranks):
 
 
 class _Looker:
-    """Looks at the ranks when all have said that a step is done, and lets them go on."""
+    """Looks at the ranks when all of them have finished a step, and starts the next step."""
 
     def __init__(self, ranks, adapter, show):
         self.ranks, self.adapter, self.show = ranks, adapter, show
         self.said, self.steps = [], []
 
-    def hear(self, o):
-        """One rank's line. Without an adapter to look at ranks don't wait, and are in different steps."""
-        self.show(f"{o['peers']} peers, {o['tags']} tags")
-        self.said.append(o)
-        step = [one for one in self.said if (one["peers"], one["tags"]) == (o["peers"], o["tags"])]
+    def hear(self, line):
+        """Takes a rank's line. Without an adapter ranks don't wait, so they may be in different steps."""
+        self.show(f"{line['peers']} peers, {line['tags']} tags")
+        self.said.append(line)
+        step = [one for one in self.said if (one["peers"], one["tags"]) == (line["peers"], line["tags"])]
         if len(step) < self.ranks:
             return
         at_adapter = _at_adapter([one["pid"] for one in step]) if self.adapter else {}
@@ -77,7 +77,7 @@ class _Looker:
             {"rank": one["rank"], "resident": one["resident"], **at_adapter.get(one["pid"], {}), **one["counters"]}
             for one in sorted(step, key=lambda one: one["rank"])
         ]
-        self.steps.append({"peers": o["peers"], "tags": o["tags"], "processes": processes})
+        self.steps.append({"peers": line["peers"], "tags": line["tags"], "processes": processes})
         for one in step if self.adapter else ():
             os.kill(one["pid"], signal.SIGUSR1)
 
@@ -101,13 +101,13 @@ def _task(settings, column):
 
 
 def _most(step, figure):
-    """Of the process that has most; nothing, where nobody knows it."""
+    """Returns the largest figure of any process, or None if no process has that figure."""
     values = [process[figure] for process in step["processes"] if figure in process]
     return max(values, default=None)
 
 
 def _figures(tasks, series):
-    """{figure: {number: {column: value}}}"""
+    """Returns {figure: {number: {column: value}}}."""
     found = {figure: {} for _, figure, _ in FIGURES}
     for task in tasks:
         for step in (step for results in task.results for step in results[series]):
@@ -129,7 +129,7 @@ def _print_tables(tasks, series, figures):
 
 
 def _plot_one(title, text, by_number):
-    """A graph in which each column that has the figure has a line."""
+    """Returns the script of a graph with a line per column that has the figure."""
     names = sorted({name for by_column in by_number.values() for name in by_column}, key=list(columns.COLUMNS).index)
     script = [f"set title \"{title}\""]
     script.append("plot " + ", ".join(f"'-' with linespoints title '{name}' noenhanced lw 2" for name in names))
@@ -140,7 +140,7 @@ def _plot_one(title, text, by_number):
 
 
 def _plot(stem, by_series):
-    """Graphs of the first figures that are known, by peers and by tags."""
+    """Draws graphs of the first figures that are known, by peers and by tags."""
     shown = [
         (title, figure, text)
         for title, figure, text in FIGURES
@@ -162,12 +162,12 @@ def _plot(stem, by_series):
 
 
 def main(settings):
-    """Looks, prints and writes it all. Returns the tasks."""
+    """Looks at the processes, prints and writes all figures. Returns the tasks."""
     settings.rounds = 1  # nothing is timed
     report.print_head(settings)
     tasks = [_task(settings, column) for column in columns.choose(settings.columns, [*columns.DEVICE, *columns.SHARED_MEMORY])]
     take_turns(tasks, 1)
-    print("\nOf the process that has most:")
+    print("\nFigures of the process that has most:")
     by_series = {series: _figures(tasks, series) for series in SERIES}
     for series, figures in by_series.items():
         _print_tables(tasks, series, figures)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Availability by size, on both sides; both at once, and with a peer that posts late."""
+"""Availability by size: of the sender, the receiver, both at once, and with a peer that posts late."""
 
 import by_size
 import columns
-import jobs
 import report
-from rounds import Task, take_turns
+import virtual
+from rounds import program_task, take_turns
 
 SIDES = {"send": "Send side", "recv": "Receive side"}
-# Measured too, when they are asked for.
+# Measured only with --variants.
 VARIANTS = {
     "both": "Both sides at once",
     "late-recv": "Late receiver (send side)",
@@ -18,61 +18,63 @@ TITLES = {**SIDES, **VARIANTS}
 SIZES = "1,8,64,512,1K-4M"
 QUICK_SIZES = "1,1K,8K,16K,32K,64K,256K,1M,4M"
 
-# The least availability (percent) from a size up.
+# The least availability (percent) from a size up, in time and with a late peer.
 TARGETS = {8 << 10: 90, 32 << 10: 95, 256 << 10: 99}
-# The same where one rank already works as the other posts.
 VARIANT_TARGETS = {64 << 10: 90}
 LATE = ("late-recv", "late-send")
-# From here up tupleq should be ahead; below, not behind.
+# tupleq should be ahead from LARGE up, and not behind below SMALL.
 LARGE = 16 << 10
 SMALL = 8 << 10
 
 
 def _task(settings, column):
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES]
-    arguments += ["--step-ms", "6" if settings.quick else "12"]
-    arguments += ["--overhead-ms", "48" if settings.quick else "96"]
+    arguments += virtual.effort(
+        settings,
+        real=["--step-ms", "6", "--overhead-ms", "48"] if settings.quick else ["--step-ms", "12", "--overhead-ms", "96"],
+        virtual=["--step-ms", "2", "--overhead-ms", "16", "--most", "100"],
+        exact=["--step-ms", "1", "--overhead-ms", "1", "--least", "3", "--most", "5"],
+    )
+    arguments += virtual.work(settings)
     if settings.variants:
         arguments += ["--side", ",".join([*SIDES, *VARIANTS])]
     if settings.samples:
         arguments.append("--samples")
     arguments += settings.arguments
-    command = jobs.mpirun(settings, column, "overlap", *arguments)
-
-    def run(show):
-        return jobs.run_json(
-            command,
-            settings.timeout,
-            lambda o: show(
-                f"{o['side']} {report.size_text(o['bytes'])}: {100 * o['availability']:.1f} % of {o['base_us']:.1f} us"
-            ),
-        )
-
-    return Task(column.name, run, column.own)
+    return program_task(
+        settings,
+        column,
+        "overlap",
+        arguments,
+        lambda result: f"{result['side']} {report.size_text(result['bytes'])}: "
+        f"{100 * result['availability']:.1f} % of {result['base_us']:.1f} us",
+    )
 
 
 def _values(tasks, field, factor):
-    """{side: {size: {column: [value per round]}}}"""
+    """Returns {side: {size: {column: [value per round]}}}."""
 
     def of(side):
-        return by_size.collect(tasks, lambda objects: ((o["bytes"], factor * o[field]) for o in objects if o["side"] == side))
+        return by_size.collect(
+            tasks, lambda results: ((one["bytes"], factor * one[field]) for one in results if one["side"] == side)
+        )
 
     return {side: of(side) for side in TITLES}
 
 
 def availability(tasks):
-    """In percent: {side: {size: {column: [value per round]}}}"""
+    """Returns percentages: {side: {size: {column: [value per round]}}}."""
     return _values(tasks, "availability", 100)
 
 
 def tasks(settings):
-    """A task for each column that the settings choose."""
+    """Returns a task for each column that the settings choose."""
     default = columns.DEVICE + (columns.SHARED_MEMORY if settings.variants else [])
     return [_task(settings, column) for column in columns.choose(settings.columns, default, list(columns.COLUMNS))]
 
 
 def _ahead(by_column, others, slack):
-    """Whether tupleq is at least as good as the others, but for the spread when there is slack."""
+    """Returns true if tupleq is at least as good as the others; with slack, within the spread."""
     best = max(others, key=lambda name: report.median(by_column[name]))
     room = report.spread(by_column[best]) + report.spread(by_column["tupleq"]) if slack else 0
     return report.median(by_column["tupleq"]) >= report.median(by_column[best]) - room
@@ -92,8 +94,12 @@ def _judge_order(text, values, wanted, rivals, slack):
 
 def _judge_least(title, values, targets):
     for start, least in targets.items():
-        found = {s: report.median(c["tupleq"]) for s, c in values.items() if s >= start and "tupleq" in c}
-        short = [f"{report.size_text(s)}: {v:.1f}" for s, v in sorted(found.items()) if v < least]
+        found = {
+            size: report.median(by_column["tupleq"])
+            for size, by_column in values.items()
+            if size >= start and "tupleq" in by_column
+        }
+        short = [f"{report.size_text(size)}: {value:.1f}" for size, value in found.items() if value < least]
         report.judge(
             f"{title}, at least {least} % from {report.size_text(start)}", not short if found else None, ", ".join(short)
         )
@@ -106,20 +112,20 @@ def _judge(availability, variants):
         _judge_least(title, values, TARGETS)
         # tupleq-copy is the same design.
         rivals = [name for name in columns.DEVICE if not name.startswith("tupleq")]
-        _judge_order(f"{title}, below 8 KiB not behind, within the spread", values, lambda s: s < SMALL, rivals, True)
+        _judge_order(f"{title}, below 8 KiB not behind, within the spread", values, lambda size: size < SMALL, rivals, True)
         if side == "recv":
-            _judge_order(f"{title}, ahead from 16 KiB", values, lambda s: s >= LARGE, rivals, False)
+            _judge_order(f"{title}, ahead from 16 KiB", values, lambda size: size >= LARGE, rivals, False)
             continue
-        _judge_order(f"{title}, ahead of rput from 16 KiB", values, lambda s: s >= LARGE, ["rput"], False)
+        _judge_order(f"{title}, ahead of rput from 16 KiB", values, lambda size: size >= LARGE, ["rput"], False)
         _judge_order(
-            f"{title}, with the best from 16 KiB, within the spread", values, lambda s: s >= LARGE, rivals, True
+            f"{title}, with the best from 16 KiB, within the spread", values, lambda size: size >= LARGE, rivals, True
         )
     for side in LATE if variants else ():
         _judge_least(VARIANTS[side], availability[side], VARIANT_TARGETS)
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     runs = tasks(settings)
     take_turns(runs, settings.rounds)

@@ -1,53 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The time of a step of communication patterns."""
 
+import by_size
 import columns
-import jobs
 import report
-from rounds import Task, take_turns
+import virtual
+from rounds import program_task, take_turns
 
-# tupleq takes at most this many times as long as the fastest of the others.
+# The most that the time of tupleq may be, as a multiple of the fastest other column's.
 LIMIT = 1.1
 TRADITIONAL = ("rput", "rget")
 OWN = ("tupleq", "tupleq-copy")
-# Here receives are posted in time, and messages are long enough to gain from that.
+# The patterns with receives posted in time, and the sizes that gain from that.
 IN_TIME = ("posted", "halo", "stencil")
 IN_TIME_FROM = 16 << 10
 
 
 def _task(settings, column):
-    arguments = ["--ms", "15" if settings.quick else "40", *settings.arguments]
-    command = jobs.mpirun(settings, column, "patterns", *arguments)
+    arguments = virtual.effort(
+        settings,
+        real=["--ms", "15" if settings.quick else "40"],
+        virtual=["--ms", "4", "--block-us", "200"],
+        exact=["--ms", "1", "--block-us", "40"],
+    )
+    arguments += virtual.work(settings) + settings.arguments
+    return program_task(
+        settings,
+        column,
+        "patterns",
+        arguments,
+        lambda result: f"{result['pattern']} {report.size_text(result['bytes'])}: {result['step_us']:.1f} us",
+    )
 
-    def run(show):
-        return jobs.run_json(
-            command,
-            settings.timeout,
-            lambda o: show(f"{o['pattern']} {report.size_text(o['bytes'])}: {o['step_us']:.1f} us"),
+
+def _cases(tasks):
+    """Returns [(pattern, size, {column: [time per round]})], in the program's order."""
+
+    def of(pattern):
+        return by_size.collect(
+            tasks,
+            lambda results: ((one["bytes"], one["step_us"]) for one in results if one["pattern"] == pattern),
         )
 
-    return Task(column.name, run, column.own)
-
-
-def _values(tasks):
-    """{pattern: {size: {column: [time per round]}}}, in the program's order."""
-    found = {}
-    for task in tasks:
-        for objects in task.results:
-            for o in objects:
-                sizes = found.setdefault(o["pattern"], {}).setdefault(o["bytes"], {})
-                sizes.setdefault(task.name, []).append(o["step_us"])
-    return found
-
-
-def _cases(values):
-    """(pattern, size, times by column), in the program's order."""
-    return [(pattern, size, times) for pattern, sizes in values.items() for size, times in sorted(sizes.items())]
+    patterns = dict.fromkeys(one["pattern"] for task in tasks for results in task.results for one in results)
+    return [(pattern, size, times) for pattern in patterns for size, times in of(pattern).items()]
 
 
 def _fastest(candidates, skip):
-    """The times of the fastest of the candidates, by all rounds but one: a column that had luck in a round would be
-    the one to compare with there."""
+    """Returns the times of the fastest candidate, chosen by all rounds but one. Chosen by that round too, it would
+    often be a column that was lucky there."""
 
     def remaining(values):
         return [value for i, value in enumerate(values) if i != skip] or values
@@ -56,7 +57,7 @@ def _fastest(candidates, skip):
 
 
 def _ratios(times, name, among):
-    """To the fastest of some other columns. Formed within a round, from runs that are close in time."""
+    """Returns ratios to the fastest of some columns, formed within a round, of runs that are close in time."""
     candidates = [values for column, values in times.items() if column in among]
     if name not in times or not candidates:
         return []
@@ -81,7 +82,7 @@ def _print_tables(tasks, cases):
 
 
 def _judge_all(cases, among):
-    """In every pattern and size: tupleq against the fastest of some columns."""
+    """Judges tupleq against the fastest of some columns, in every pattern and size."""
     slow, compared = [], 0
     for pattern, size, times in cases:
         ratios = _ratios(times, "tupleq", among)
@@ -96,7 +97,7 @@ def _judge_all(cases, among):
 
 
 def _judge_in_time(cases):
-    """Where receives are posted in time: tupleq against the rendezvous protocols."""
+    """Judges tupleq against the rendezvous protocols where receives are posted in time."""
     behind, compared = [], 0
     for pattern, size, times in cases:
         if pattern not in IN_TIME or size < IN_TIME_FROM:
@@ -121,11 +122,11 @@ def _judge(cases, names):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
     tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.DEVICE)]
     take_turns(tasks, settings.rounds)
-    cases = _cases(_values(tasks))
+    cases = _cases(tasks)
     _print_tables(tasks, cases)
     report.print_skipped(tasks)
     _judge(cases, [task.name for task in tasks])

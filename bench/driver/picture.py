@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The picture of README.md: what is left for computing, by size, on both sides."""
+"""The picture of README.md: the time that is left for computing, by size, on both sides."""
 
 import json
 import os
@@ -9,20 +9,25 @@ import report
 from rounds import Task, take_turns
 
 COLUMNS = "tupleq,rput,rget,ob1-openib,ucx-rc_v"
-# The smallest size that is shown. Shorter messages are copied by all, in a microsecond, and so there is nothing to overlap.
+# The smallest size that is shown. All libraries copy shorter messages, in a microsecond, so there is nothing to overlap.
 LEAST = 8 << 10
-# More rounds follow until no point spreads more than this (percentage points), up to so many.
-STEADY = 5.0
-MORE = 2
-MOST = 25
+STEADY = 5.0  # the largest spread of a point, in percentage points, that needs no more rounds
+MORE = 2  # rounds that are then added
+MOST = 25  # the most rounds
 
 
 def _spreads(availability):
-    return [report.spread(v) for side in overlap.SIDES for s, c in availability[side].items() if s >= LEAST for v in c.values()]
+    return [
+        report.spread(values)
+        for side in overlap.SIDES
+        for size, by_column in availability[side].items()
+        if size >= LEAST
+        for values in by_column.values()
+    ]
 
 
 def _measure(settings):
-    """Returns the tasks, after as many rounds as it takes."""
+    """Measures as many rounds as it takes. Returns the tasks."""
     report.print_head(settings)
     settings.columns = settings.columns or COLUMNS
     tasks = overlap.tasks(settings)
@@ -36,7 +41,7 @@ def _measure(settings):
 
 
 def _read(path):
-    """Takes an earlier run of this part, or of overlap, from its JSON file."""
+    """Returns the tasks of an earlier run of this part, or of overlap, from its JSON file."""
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
     tasks = []
@@ -48,7 +53,7 @@ def _read(path):
 
 
 def _link(options):
-    """The value of the last --link among options of softhca run."""
+    """Returns the value of the last --link among options of softhca run."""
     words = options.split()
     values = [value for word, value in zip(words, words[1:]) if word == "--link"]
     return values[-1] if values else "off"
@@ -85,7 +90,7 @@ def _draw(path, tasks, machine, options):
 
 
 def main(settings):
-    """Measures, or takes what was measured, and draws it. Returns the tasks."""
+    """Measures, or reads an earlier run, and draws the picture. Returns the tasks."""
     tasks, machine, options = _read(settings.source) if settings.source else _measure(settings)
     if not any(task.results for task in tasks):
         raise SystemExit("nothing could be measured, so the picture stays as it is")

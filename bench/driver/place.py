@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the programs run: on the virtual nodes of softhca, or on the hosts of a hostfile with adapters of their own."""
+"""The place of the programs: softhca's virtual nodes, or the hosts of a hostfile with adapters of their own."""
 
 import os
 import shlex
 
 from jobs import Failed
 
-# More ranks than cores: those that wait let the others run.
+# More ranks than cores: ranks that wait let others run.
 _CROWDED = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
 def _hosts(path):
-    """The names in a hostfile, in their order."""
+    """Returns the names in a hostfile, in their order."""
     with open(path, encoding="utf-8") as file:
         lines = [line.partition("#")[0].split() for line in file]
     return [words[0] for words in lines if words]
 
 
 def use_softhca(settings):
-    """As bench/mpi/run.sh has put it into the environment."""
+    """Takes the settings that bench/mpi/run.sh has put into the environment."""
     settings.cores = os.environ["BENCH_CORES"]
     settings.softhca_options = os.environ["BENCH_SOFTHCA_OPTIONS"]
     settings.mpirun_options = os.environ["BENCH_MPIRUN_OPTIONS"].split() + settings.more_options
@@ -27,7 +27,7 @@ def use_softhca(settings):
 
 
 def use_hosts(settings):
-    """Ranks go to the hosts in turn, so two are on two hosts. Raises OSError or ValueError where there are no hosts."""
+    """Places ranks on the hosts in turn, so two ranks are on two hosts. Raises OSError or ValueError if there is no host."""
     settings.hostfile = os.path.abspath(settings.hostfile)
     hosts = _hosts(settings.hostfile)
     if not hosts:
@@ -42,7 +42,7 @@ def use_hosts(settings):
 
 
 def use(settings):
-    """Settles what mpirun is told in any case."""
+    """Sets the options that mpirun gets in every run."""
     settings.more_options = shlex.split(settings.more_options)
     if settings.hostfile:
         use_hosts(settings)
@@ -51,6 +51,6 @@ def use(settings):
 
 
 def need_softhca(settings, what):
-    """For what real adapters can't tell, or hosts can't be used for."""
+    """Raises Failed on a hostfile's hosts, for a figure that only softhca has."""
     if settings.hostfile:
         raise Failed(f"{what} needs softhca")

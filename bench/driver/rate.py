@@ -1,35 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small messages per time, of one tag and of several."""
+"""The rate of small messages, with one tag and with several."""
 
 import by_size
 import columns
-import jobs
 import report
-from rounds import Task, take_turns
+import virtual
+from rounds import program_task, take_turns
 
 SIZES = "1-1K"
 QUICK_SIZES = "1,8,64,256,1K"
 TAGS = (1, 16)
 
-# The least ratio to each of them.
+# The least ratio to these columns.
 TARGETS = {"ob1-openib": 1.5, "ucx-rc_v": 1.0}
 
 
 def _task(settings, column):
-    # Many windows before the first that counts: connections and tuples are set up, and processes that start are gone.
+    # During the warm-up, connections and tuples are set up, and processes that only start the job end.
     arguments = ["--sizes", QUICK_SIZES if settings.quick else SIZES, "--tags", ",".join(map(str, TAGS))]
-    arguments += ["--ms", "30" if settings.quick else "60", "--warm-up", "1000"]
+    arguments += virtual.effort(
+        settings,
+        real=["--ms", "30" if settings.quick else "60", "--warm-up", "1000"],
+        virtual=["--ms", "2", "--warm-up", "50", "--most", "100"],
+        exact=["--ms", "1", "--warm-up", "20", "--most", "10"],
+    )
     arguments += (["--samples"] if settings.samples else []) + settings.arguments
-    command = jobs.mpirun(settings, column, "bandwidth", *arguments)
-
-    def run(show):
-        return jobs.run_json(
-            command,
-            settings.timeout,
-            lambda o: show(f"{o['tags']} tags, {report.size_text(o['bytes'])}: {o['million_per_s']:.2f} million/s"),
-        )
-
-    return Task(column.name, run, column.own)
+    return program_task(
+        settings,
+        column,
+        "bandwidth",
+        arguments,
+        lambda result: f"{result['tags']} tags, {report.size_text(result['bytes'])}: {result['million_per_s']:.2f} million/s",
+    )
 
 
 def _title(tags):
@@ -38,7 +40,7 @@ def _title(tags):
 
 def _values(tasks, tags):
     return by_size.collect(
-        tasks, lambda objects: ((o["bytes"], o["million_per_s"]) for o in objects if o["tags"] == tags)
+        tasks, lambda results: ((one["bytes"], one["million_per_s"]) for one in results if one["tags"] == tags)
     )
 
 
@@ -51,11 +53,11 @@ def _judge(values):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
-    tasks = [_task(settings, c) for c in columns.choose(settings.columns, columns.DEVICE + columns.SHARED_MEMORY)]
+    tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.DEVICE + columns.SHARED_MEMORY)]
     take_turns(tasks, settings.rounds)
-    counts = sorted({o["tags"] for task in tasks for objects in task.results for o in objects})
+    counts = sorted({one["tags"] for task in tasks for results in task.results for one in results})
     values = {tags: _values(tasks, tags) for tags in counts}
     for tags, found in values.items():
         by_size.print_table(_title(tags), tasks, found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Statistics, tables, JSON files, plots."""
+"""Statistics, tables, JSON files and plots."""
 
 import datetime
 import json
@@ -10,23 +10,29 @@ import statistics
 import subprocess
 
 import columns
+import virtual
 
 
 def median(values):
-    """The median of a list that isn't empty."""
+    """Returns the median of a list that isn't empty."""
     return statistics.median(values)
 
 
 def spread(values):
-    """Half of what lies between the quartiles; of the extremes, where there are fewer than four values."""
+    """Returns half the distance of the quartiles, or of the extremes if there are fewer than four values."""
     if len(values) < 4:
         return (max(values) - min(values)) / 2
     low, _, high = statistics.quantiles(values, method="inclusive")
     return (high - low) / 2
 
 
+def ratios(values, base):
+    """Returns ratios that are formed within a round, of runs that are close in time."""
+    return [value / divisor for value, divisor in zip(values, base)]
+
+
 def size_text(size):
-    """8192 as 8 KiB."""
+    """Returns a size with its unit: 8192 is 8 KiB."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
         if size >= unit and size % unit == 0:
             return f"{size // unit} {name}"
@@ -34,18 +40,18 @@ def size_text(size):
 
 
 def number(value):
-    """Three significant digits."""
+    """Returns a number with three significant digits."""
     size = abs(value)
     return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 else 3}f}"
 
 
 def cell(values, text=number):
-    """Median and spread; "-" of none."""
+    """Returns median and spread, or "-" if there are no values."""
     return f"{text(median(values))} ±{text(spread(values))}" if values else "-"
 
 
 def table(title, head, rows):
-    """A title and its columns: the first to the left, the others to the right. Nothing without rows."""
+    """Prints a title and columns: the first flush left, the others flush right. Prints nothing without rows."""
     if not rows:
         return
     print(f"\n{title}")
@@ -56,19 +62,20 @@ def table(title, head, rows):
 
 
 def judge(text, good, detail=""):
-    """Prints whether a target is met: information, on which no exit status depends."""
+    """Prints whether a target is met. No exit status depends on that."""
     verdict = "unknown" if good is None else "met" if good else "NOT MET"
     print(f"  {text}: {verdict}{f' ({detail})' if detail else ''}")
 
 
 def print_skipped(tasks):
-    """Says which columns are missing, and why."""
+    """Prints which columns are missing, and why."""
     for task in tasks:
         if task.skipped:
-            print(f"  {task.name} could not be run: {task.skipped}")
+            print(f"  {task.name} did not run: {task.skipped}")
 
 
-def _said_by(*command):
+def _output(*command):
+    """Returns the output of a command, or nothing if there is no such command."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
@@ -82,7 +89,7 @@ def _cpu():
 
 
 def machine():
-    """What it is measured on."""
+    """Returns what is known of this machine."""
     return {
         "cpu": _cpu(),
         "cpus": len(os.sched_getaffinity(0)),
@@ -92,34 +99,36 @@ def machine():
 
 
 def _softhca_options():
-    """Those that aren't defaults."""
-    lines = [line.split() for line in _said_by("softhca", "options").splitlines()[1:]]
+    """Returns the options of the fabric that aren't defaults."""
+    lines = [line.split() for line in _output("softhca", "options").splitlines()[1:]]
     return {fields[0]: fields[1] for fields in lines if len(fields) > 3 and fields[2] != "default"}
 
 
 def versions(settings):
-    """Of all that takes part."""
-    ucx = re.search(r"version[=\s]+(\S+)", _said_by("ucx_info", "-v"), re.IGNORECASE)
+    """Returns the versions of all software that takes part."""
+    ucx = re.search(r"version[=\s]+(\S+)", _output("ucx_info", "-v"), re.IGNORECASE)
     return {
-        "tupleq": _said_by("git", "-C", settings.top, "describe", "--always", "--dirty"),
-        "openmpi": _said_by("ompi_info", "--version").split("\n")[0],
+        "tupleq": _output("git", "-C", settings.top, "describe", "--always", "--dirty"),
+        "openmpi": _output("ompi_info", "--version").split("\n")[0],
         "ucx": ucx[1] if ucx else "",
         "softhca": {} if settings.hostfile else _softhca_options(),
     }
 
 
 def print_head(settings):
-    """What a reader should know before the figures."""
+    """Prints the machine and the command lines, which a reader should know before the figures."""
     here = machine()
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
     print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
+    if settings.virtual:
+        print(virtual.describe(settings))
     if not settings.hostfile:
         print(f"softhca run {settings.softhca_options}")
     print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
 def write_json(settings, name, tasks):
-    """Everything that was measured. Returns the file's path without its ending."""
+    """Writes everything that was measured. Returns the path of the file without its suffix."""
     stamp = datetime.datetime.now(datetime.timezone.utc)
     stem = os.path.join(settings.results, f"{name}-{stamp:%Y%m%dT%H%M%SZ}")
     data = {
@@ -141,7 +150,7 @@ def write_json(settings, name, tasks):
 
 
 def gnuplot(script):
-    """Runs a script. Returns what went wrong, or nothing."""
+    """Runs a script of gnuplot. Returns the error, or nothing."""
     try:
         done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
     except OSError as error:
@@ -149,7 +158,19 @@ def gnuplot(script):
     return done.stderr.strip() if done.returncode else ""
 
 
+def error_lines(names, by_place):
+    """Returns script lines that plot a line with errors per column. `by_place`: {place: {column: [value]}}."""
+    script = ["plot " + ", ".join(f"'-' with yerrorlines title '{name}' noenhanced lw 2" for name in names)]
+    for name in names:
+        for place, by_column in sorted(by_place.items()):
+            if name in by_column:
+                middle, around = median(by_column[name]), spread(by_column[name])
+                script.append(f"{place} {middle} {middle - around} {middle + around}")
+        script.append("e")
+    return script
+
+
 def draw(stem, lines):
-    """Draws a plot beside the JSON file, by a script that is given line by line."""
+    """Draws a plot beside the JSON file, by a script of these lines."""
     failure = gnuplot("\n".join([*lines, ""]))
     print(f"The plot can't be drawn: {failure}" if failure else f"Plot: {os.path.relpath(stem)}.png")

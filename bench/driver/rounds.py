@@ -1,36 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Takes all columns in turn, round by round, with a progress line."""
+"""Runs all columns in turn, round by round, with a progress line."""
 
 import sys
 import time
 
+import jobs
 from jobs import Failed
 
 
 class Progress:
-    """One line that is rewritten on a terminal, and a line per step elsewhere."""
+    """A progress line: rewritten on a terminal, a new line per step elsewhere."""
 
     def __init__(self, steps):
         self.steps, self.done, self.started = steps, 0, time.monotonic()
         self.live = sys.stderr.isatty()
 
     def show(self, text):
-        """Says what is being done."""
+        """Shows the current operation."""
         if self.live:
             print(f"\r\033[K{self._head()} {text}", end="", file=sys.stderr, flush=True)
 
     def step(self, text):
-        """Another step is done."""
+        """Counts a step."""
         self.done += 1
         if not self.live:
             print(f"{self._head()} {text}", file=sys.stderr, flush=True)
 
     def say(self, text):
-        """A line that stays."""
+        """Prints a line that stays."""
         print(f"\r\033[K{text}" if self.live else text, file=sys.stderr, flush=True)
 
     def end(self):
-        """Leaves a clean line."""
+        """Clears the line."""
         if self.live:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
@@ -41,28 +42,38 @@ class Progress:
 
 
 class Task:
-    """Something to be run once per round: fn(show) returns its results or raises Failed."""
+    """A column that runs once per round: function(show) returns its results or raises Failed."""
 
-    def __init__(self, name, fn, own=False):
-        self.name, self.fn, self.own = name, fn, own
+    def __init__(self, name, function, own=False):
+        self.name, self.function, self.own = name, function, own
         self.results = []  # one per round
-        self.skipped = None  # why it couldn't be run
-        self.said = None  # and what the program said then, if one ran
+        self.skipped = None  # the reason why it didn't run
+        self.said = None  # the output of the program that failed
 
     def run(self, number, progress):
-        """Runs it in a round. A task that failed isn't tried again, and has no result."""
+        """Runs the column in a round. A task that failed isn't tried again, and has no result."""
         if self.skipped:
             return
         try:
-            self.results.append(self.fn(lambda text: progress.show(f"round {number}, {self.name}: {text}")))
+            self.results.append(self.function(lambda text: progress.show(f"round {number}, {self.name}: {text}")))
         except Failed as failure:
             self.skipped, self.said = str(failure), failure.said
             self.results = []
             progress.say(f"{self.name} left out: {self.skipped}")
 
 
+def program_task(settings, column, program, arguments, text):
+    """Returns a task that runs a program. Its results are what the program prints; text(result) is shown."""
+
+    def run(show):
+        command = jobs.mpirun(settings, column, program, *arguments)
+        return jobs.run_json(command, settings.timeout, lambda result: show(text(result)))
+
+    return Task(column.name, run, column.own)
+
+
 def take_turns(tasks, rounds):
-    """Each round runs every task once, beginning with another one each time."""
+    """Runs every task once per round. Each round begins with another task than the last."""
     progress = Progress(rounds * len(tasks))
     for number in range(rounds):
         first = number % len(tasks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A whole program that overlaps: SP, or a program of the NAS parallel benchmarks that the user has built."""
+"""A whole program that overlaps: SP, or a user's build of a program of the NAS parallel benchmarks."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from rounds import Task, take_turns
 
 BASE = "rget"
 
-# What every one of the NAS parallel benchmarks prints at its end.
+# The last lines of every program of the NAS parallel benchmarks.
 _NPB = {
     "class": r"^\s*Class\s*=\s*(\S+)",
     "seconds": r"^\s*Time in seconds\s*=\s*(\S+)",
@@ -21,28 +21,24 @@ _NPB = {
 
 
 def _npb_result(text):
-    """The result of a program of the NAS parallel benchmarks, with the names that ours have in JSON."""
+    """Returns the result of a program of the NAS parallel benchmarks, with the names of our JSON."""
     found = {name: re.search(pattern, text, re.MULTILINE) for name, pattern in _NPB.items()}
     missing = [name for name, match in found.items() if not match]
     if missing:
-        raise jobs.Failed(f"it printed no {', '.join(missing)}, as the NAS parallel benchmarks do", text)
+        raise jobs.Failed(f"the program printed no {', '.join(missing)}, as the NAS parallel benchmarks do", text)
     result = {name: match[1] for name, match in found.items()}
     if result.pop("verification") != "SUCCESSFUL":
-        raise jobs.Failed("its verification was not successful", text)
+        raise jobs.Failed("the verification was not successful", text)
     result["seconds"] = float(result["seconds"])
     result["mop_per_s"] = float(result["mop_per_s"])
     return result
 
 
 def _task(settings, column):
-    if settings.npb:
-        command = jobs.mpirun(settings, column, settings.npb)
-    else:
-        command = jobs.mpirun(settings, column, "sp/sp", "--class", settings.problem)
-
     def run(_show):
         if settings.npb:
-            return _npb_result(jobs.run(command, settings.timeout))
+            return _npb_result(jobs.run(jobs.mpirun(settings, column, settings.npb), settings.timeout))
+        command = jobs.mpirun(settings, column, "sp/sp", "--class", settings.problem)
         return jobs.run_json(command, settings.timeout)[0]
 
     return Task(column.name, run, column.own)
@@ -53,10 +49,8 @@ def _per_round(task, field):
 
 
 def _ratios(task, base):
-    """Of times, formed within a round."""
-    if not base:
-        return []
-    return [a / b for a, b in zip(_per_round(task, "seconds"), _per_round(base, "seconds"))]
+    """Returns ratios of times, or none without a base."""
+    return report.ratios(_per_round(task, "seconds"), _per_round(base, "seconds")) if base else []
 
 
 def _print_table(title, tasks):
@@ -76,7 +70,7 @@ def _print_table(title, tasks):
 
 
 def _plot(stem, title, tasks):
-    """A bar per column."""
+    """Draws a bar per column."""
     ran = [task for task in tasks if task.results]
     if not ran:
         return
@@ -96,7 +90,7 @@ def _plot(stem, title, tasks):
 
 
 def main(settings):
-    """Measures, prints and writes it all. Returns the tasks."""
+    """Measures, prints and writes all figures. Returns the tasks."""
     settings.problem = settings.problem or ("S" if settings.quick else "W")
     title = os.path.basename(settings.npb) if settings.npb else f"SP, class {settings.problem}"
     title += f", on {settings.ranks} ranks"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock.h - time, and work of a known length.
+ * clock.h - the time, and work of a known length.
  */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
+/* Returns the time of the monotonic clock in ns. */
 static inline uint64_t clock_ns(void)
 {
 	struct timespec ts;
@@ -17,13 +19,22 @@ static inline uint64_t clock_ns(void)
 }
 
 /*
- * Loop iterations that touch no memory; the compiler can neither drop nor merge them. One function,
- * not one per caller: where its jump lands in a cache line alone changes its speed by a tenth on
- * some processors, and the work within a transfer is compared with the work alone.
+ * Runs loop iterations that touch no memory and that the compiler can neither drop nor merge. All
+ * callers share one copy of the loop: on some processors its place in a cache line changes its
+ * speed by a tenth, and the work within a transfer is compared with the work alone.
  */
 void work(uint64_t iterations);
 
-/* Measures how long one iteration of work() takes on this CPU, in ns. */
-double work_calibrate(void);
+/*
+ * Measures the time of one iteration of work() on this CPU. Returns ns. With `by_sleep`, work()
+ * sleeps from now on, 1 ns per iteration: virtual time may count no CPU time.
+ */
+double work_calibrate(bool by_sleep);
+
+/*
+ * Waits by the clock, outside of MPI, and yields the core. So a core that is shared with the
+ * engines of an adapter doesn't make the delay longer.
+ */
+void let_pass(uint64_t ns);
 
 #endif

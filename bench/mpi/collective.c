@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * collective.c - MPI_Barrier, or another collective with some sizes of data, one after the other.
- * One JSON object per size. Any number of ranks; rank 0's times. Where there is a root, it goes
- * around, so that no rank runs ahead of the others, and once around is one repeat: its time is
- * divided by the ranks, since rank 0 is in a hurry as the root of a bcast, and waits otherwise.
+ * collective.c - MPI_Barrier, or another collective with some sizes of data, one after the other,
+ * on any number of ranks. Prints one JSON object per size, with the times of rank 0. Each rank is
+ * the root in turn, so that no rank runs ahead of the others. A turn of all ranks is one repeat,
+ * and its time is divided by the ranks, because rank 0 is fast as the root of a bcast and waits
+ * otherwise.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +21,15 @@ static const char *const names[] = {"barrier", "allreduce", "bcast", "reduce"};
 struct settings {
 	struct pair pair;
 	enum operation operation;
-	int ranks;
 	struct effort effort;
 };
 
-static void once(const struct settings *s, size_t bytes, int root)
+static void once(const struct settings *settings, size_t bytes, int root)
 {
 	int n = (int)(bytes / sizeof(double));
-	void *in = s->pair.send_buf, *out = s->pair.recv_buf;
+	void *in = settings->pair.send_buf, *out = settings->pair.recv_buf;
 
-	switch (s->operation) {
+	switch (settings->operation) {
 	case BARRIER:
 		MPI_Barrier(MPI_COMM_WORLD);
 		break;
@@ -45,38 +45,40 @@ static void once(const struct settings *s, size_t bytes, int root)
 	}
 }
 
-static void repeat(const struct settings *s, size_t bytes, long n, double *us)
+static void repeat(const struct settings *settings, size_t bytes, long n, double *us)
 {
-	int roots = s->operation == BCAST || s->operation == REDUCE ? s->ranks : 1;
+	bool rooted = settings->operation == BCAST || settings->operation == REDUCE;
+	int roots = rooted ? settings->pair.ranks : 1;
 	uint64_t then = clock_ns(), now;
 
 	for (long i = 0; i < n; i++) {
 		for (int root = 0; root < roots; root++)
-			once(s, bytes, root);
+			once(settings, bytes, root);
 		now = clock_ns();
 		us[i] = (double)(now - then) / 1e3 / roots;
 		then = now;
 	}
 }
 
-static void run(const struct settings *s, size_t bytes)
+static void run(const void *input, size_t bytes)
 {
-	double *us = pair_samples(s->effort.most > s->effort.warm_up ? s->effort.most
-								     : s->effort.warm_up);
+	const struct settings *settings = input;
+	double *us = effort_samples(&settings->effort);
 	struct summary sum;
 	long n;
 
-	repeat(s, bytes, s->effort.warm_up, us);
-	sum = sample_summarise(us, (size_t)s->effort.warm_up);
-	n = pair_agree(pair_repeats(sum.median, s->effort.ms, s->effort.least, s->effort.most));
-	repeat(s, bytes, n, us);
+	repeat(settings, bytes, settings->effort.warm_up, us);
+	sum = sample_summarise(us, (size_t)settings->effort.warm_up);
+	n = effort_agree(&settings->effort, sum.median);
+	repeat(settings, bytes, n, us);
 	sum = sample_summarise(us, (size_t)n);
 	free(us);
-	if (s->pair.rank)
+	if (settings->pair.rank)
 		return;
 	printf("{\"test\":\"%s\",\"ranks\":%d,\"bytes\":%zu,\"us\":%.4f,\"q1_us\":%.4f,"
 	       "\"q3_us\":%.4f,\"mean_us\":%.4f,\"repeats\":%ld}\n",
-	       names[s->operation], s->ranks, bytes, sum.median, sum.q1, sum.q3, sum.mean, n);
+	       names[settings->operation], settings->pair.ranks, bytes, sum.median, sum.q1, sum.q3,
+	       sum.mean, n);
 	fflush(stdout);
 }
 
@@ -84,21 +86,21 @@ static const struct argp_option options[] = {
 	{"allreduce", 'a', "LIST", 0,
 	 "sums of doubles of these sizes, as 8,64-1K (a range: powers of two), and not barriers",
 	 0},
-	{"bcast", 'b', "LIST", 0, "the same with doubles from each rank in turn", 0},
-	{"reduce", 'r', "LIST", 0, "the same with sums to each rank in turn", 0},
+	{"bcast", 'b', "LIST", 0, "doubles from each rank in turn, and not barriers", 0},
+	{"reduce", 'r', "LIST", 0, "sums to each rank in turn, and not barriers", 0},
 	{0},
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct settings *s = state->input;
+	struct settings *settings = state->input;
 
 	switch (key) {
 	case 'a':
 	case 'b':
 	case 'r':
-		s->operation = key == 'a' ? ALLREDUCE : key == 'b' ? BCAST : REDUCE;
-		pair_sizes(&s->pair, arg);
+		settings->operation = key == 'a' ? ALLREDUCE : key == 'b' ? BCAST : REDUCE;
+		pair_sizes(&settings->pair, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -107,26 +109,22 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	struct settings s = {.effort = {.what = "operations",
-					.ms = 100,
-					.least = 20,
-					.most = 100000,
-					.warm_up = 200}};
+	/* A barrier has one size: none. */
+	struct settings settings = {.pair = {.nsizes = 1},
+				    .effort = {.what = "operations",
+					       .ms = 100,
+					       .least = 20,
+					       .most = 100000,
+					       .warm_up = 200}};
 	const struct program program = {
 		.doc = "Barriers or small collectives of all MPI ranks.",
 		.options = options,
 		.parser = parse_option,
-		.effort = &s.effort,
+		.pair = &settings.pair,
+		.effort = &settings.effort,
+		.run = run,
 	};
 
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &s.pair.rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &s.ranks);
-	s.pair.nsizes = 1; /* a barrier's, of nothing */
-	options_parse(&program, argc, argv, &s);
-	pair_allocate(&s.pair);
-	for (unsigned i = 0; i < s.pair.nsizes; i++)
-		run(&s, s.pair.size[i]);
-	pair_end(&s.pair);
+	options_run(&program, argc, argv, &settings);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * halo.c - the step of a sweep of SP, between two ranks: receive and send posted, work, both
- * waited for. What does the exchange add to the work? One JSON object per size and work.
+ * halo.c - the step of a sweep of SP, between two ranks: a receive and a send are posted, the rank
+ * works, and waits for both. Prints what the exchange adds to the work: one JSON object per size
+ * and amount of work.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,29 +19,31 @@ struct settings {
 	struct pair pair;
 	long work_us[MAX_WORKS];
 	unsigned nworks;
+	uint64_t work_per_us; /* iterations */
+	bool sleep;
 	struct effort effort;
 };
 
-/* Both ranks do the same at the same time, as in a sweep. */
-static void step(const struct pair *p, size_t bytes, uint64_t iterations)
+/* Takes one step. Both ranks do so at the same time, as in a sweep. */
+static void step(const struct pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request[2];
 
-	pair_exchange(p, bytes, request);
+	pair_exchange(pair, bytes, request);
 	work(iterations);
 	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 }
 
-/* Each step is followed by its work alone: what a busy neighbour or the clock frequency does to
- * one, it does to the other. */
-static void run_steps(const struct pair *p, size_t bytes, uint64_t iterations, long n, double *us,
-		      double *alone)
+/* Times n steps, each followed by its work alone, so that a busy neighbour or the clock frequency
+ * affects both alike. */
+static void run_steps(const struct pair *pair, size_t bytes, uint64_t iterations, long n,
+		      double *us, double *alone)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (long i = 0; i < n; i++) {
 		uint64_t start = clock_ns(), between, end;
 
-		step(p, bytes, iterations);
+		step(pair, bytes, iterations);
 		between = clock_ns();
 		work(iterations);
 		end = clock_ns();
@@ -49,31 +52,51 @@ static void run_steps(const struct pair *p, size_t bytes, uint64_t iterations, l
 	}
 }
 
-static void measure(const struct settings *s, size_t bytes, long work_us, uint64_t iterations)
+static void run_work(const struct settings *settings, size_t bytes, long work_us)
 {
-	long most = s->effort.most > s->effort.warm_up ? s->effort.most : s->effort.warm_up, n;
-	double *us = pair_samples(3 * most), *alone = us + most, *added = alone + most;
+	const struct effort *effort = &settings->effort;
+	uint64_t iterations = (uint64_t)work_us * settings->work_per_us;
+	double *us = effort_samples(effort), *alone = effort_samples(effort), *added;
 	struct summary steps, works, adds;
+	long n;
 
-	run_steps(&s->pair, bytes, iterations, s->effort.warm_up, us, alone);
-	steps = sample_summarise(us, (size_t)s->effort.warm_up);
-	works = sample_summarise(alone, (size_t)s->effort.warm_up);
-	n = pair_agree(pair_repeats(steps.median + works.median, s->effort.ms, s->effort.least,
-				    s->effort.most));
-	run_steps(&s->pair, bytes, iterations, n, us, alone);
+	run_steps(&settings->pair, bytes, iterations, effort->warm_up, us, alone);
+	steps = sample_summarise(us, (size_t)effort->warm_up);
+	works = sample_summarise(alone, (size_t)effort->warm_up);
+	n = effort_agree(effort, steps.median + works.median);
+	added = pair_samples(n);
+	run_steps(&settings->pair, bytes, iterations, n, us, alone);
 	for (long i = 0; i < n; i++)
 		added[i] = us[i] - alone[i];
 	steps = sample_summarise(us, (size_t)n);
 	works = sample_summarise(alone, (size_t)n);
 	adds = sample_summarise(added, (size_t)n);
 	free(us);
-	if (s->pair.rank)
+	free(alone);
+	free(added);
+	if (settings->pair.rank)
 		return;
 	printf("{\"test\":\"halo\",\"bytes\":%zu,\"asked_us\":%ld,\"step_us\":%.4f,"
 	       "\"work_us\":%.4f,\"added_us\":%.4f,\"added_q1_us\":%.4f,\"added_q3_us\":%.4f,"
 	       "\"repeats\":%ld}\n",
 	       bytes, work_us, steps.mean, works.mean, adds.mean, adds.q1, adds.q3, n);
 	fflush(stdout);
+}
+
+static void run(const void *input, size_t bytes)
+{
+	const struct settings *settings = input;
+
+	for (unsigned i = 0; i < settings->nworks; i++)
+		run_work(settings, bytes, settings->work_us[i]);
+}
+
+/* Calibrates the work once for both ranks, because they have to work as long. */
+static void begin(void *input)
+{
+	struct settings *settings = input;
+
+	settings->work_per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate(settings->sleep)));
 }
 
 /* ---------------------------------------------------------------- options */
@@ -85,11 +108,12 @@ static const struct argp_option options[] = {
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct settings *s = state->input;
+	struct settings *settings = state->input;
 
 	switch (key) {
 	case 'k':
-		s->nworks = parse_numbers("work", arg, 0, 1000000, s->work_us, MAX_WORKS);
+		settings->nworks =
+			parse_numbers("work", arg, 0, 1000000, settings->work_us, MAX_WORKS);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -98,28 +122,23 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	struct settings s = {
+	struct settings settings = {
 		.work_us = {0, 25, 50, 100, 200, 400, 800, 1600},
 		.nworks = 8,
 		.effort = {.what = "steps", .ms = 20, .least = 15, .most = 1000, .warm_up = 20}};
 	const struct program program = {
 		.doc = "What an exchange of halos adds to a step of two MPI ranks that work.",
+		.ranks = 2,
 		.options = options,
 		.parser = parse_option,
-		.pair = &s.pair,
+		.pair = &settings.pair,
 		.sizes = "16K,76880,169136,1M",
-		.effort = &s.effort,
+		.effort = &settings.effort,
+		.sleep = &settings.sleep,
+		.begin = begin,
+		.run = run,
 	};
-	uint64_t per_us;
 
-	pair_start(&s.pair, &argc, &argv);
-	options_parse(&program, argc, argv, &s);
-	pair_allocate(&s.pair);
-	/* One calibration for both, since they are to do the same. */
-	per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate()));
-	for (unsigned i = 0; i < s.pair.nsizes; i++)
-		for (unsigned k = 0; k < s.nworks; k++)
-			measure(&s, s.pair.size[i], s.work_us[k], (uint64_t)s.work_us[k] * per_us);
-	pair_end(&s.pair);
+	options_run(&program, argc, argv, &settings);
 	return 0;
 }

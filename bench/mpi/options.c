@@ -10,13 +10,13 @@
 long parse_number(const char *option, const char *text, long min, long max)
 {
 	char *end;
-	long v;
+	long value;
 
 	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno || *end || end == text || v < min || v > max)
+	value = strtol(text, &end, 10);
+	if (errno || *end || end == text || value < min || value > max)
 		die("--%s wants a number from %ld to %ld, not \"%s\"", option, min, max, text);
-	return v;
+	return value;
 }
 
 error_t parse_number_option(const struct number_option *table, int key, const char *text)
@@ -47,14 +47,14 @@ unsigned parse_numbers(const char *option, const char *text, long min, long max,
 	return n;
 }
 
-/* Returns a text of --help with more behind it, in memory that argp frees. */
+/* Returns a text of --help with the default behind it, in memory that argp frees. */
 static char *with_default(const char *text, const char *what, long value)
 {
-	char *s;
+	char *help;
 
-	if (asprintf(&s, "%s%s%s; %ld", text, *what ? " " : "", what, value) < 0)
+	if (asprintf(&help, "%s%s%s; %ld", text, *what ? " " : "", what, value) < 0)
 		die("no memory for the help");
-	return s;
+	return help;
 }
 
 /* ---- sizes ---- */
@@ -77,13 +77,13 @@ static error_t sizes_option(int key, char *arg, struct argp_state *state)
 static char *sizes_help(int key, const char *text, void *input)
 {
 	const struct program *program = input;
-	char *s;
+	char *help;
 
 	if (key != 's' || !program)
 		return (char *)text;
-	if (asprintf(&s, "%s; %s", text, program->sizes) < 0)
+	if (asprintf(&help, "%s; %s", text, program->sizes) < 0)
 		die("no memory for the help");
-	return s;
+	return help;
 }
 
 static const struct argp sizes_argp = {
@@ -114,19 +114,19 @@ static error_t effort_option(int key, char *arg, struct argp_state *state)
 
 static char *effort_help(int key, const char *text, void *input)
 {
-	const struct effort *e = input;
+	const struct effort *effort = input;
 
-	if (!e)
+	if (!effort)
 		return (char *)text;
 	switch (key) {
 	case 't':
-		return with_default(text, "", e->ms);
+		return with_default(text, "", effort->ms);
 	case 'l':
-		return with_default(text, e->what, e->least);
+		return with_default(text, effort->what, effort->least);
 	case 'm':
-		return with_default(text, "", e->most);
+		return with_default(text, "", effort->most);
 	case 'w':
-		return with_default(text, e->what, e->warm_up);
+		return with_default(text, effort->what, effort->warm_up);
 	default:
 		return (char *)text;
 	}
@@ -135,14 +135,54 @@ static char *effort_help(int key, const char *text, void *input)
 static const struct argp effort_argp = {
 	.options = effort_options, .parser = effort_option, .help_filter = effort_help};
 
-/* ---- all ---- */
+double *effort_samples(const struct effort *effort)
+{
+	return pair_samples(effort->most > effort->warm_up ? effort->most : effort->warm_up);
+}
+
+long effort_agree(const struct effort *effort, double each_us)
+{
+	return pair_agree(pair_repeats(each_us, effort->ms, effort->least, effort->most));
+}
+
+/* ---- samples; sleep ---- */
+
+enum { KEY_SAMPLES = 'r', KEY_SLEEP = 'z' };
+
+static const struct argp_option samples_options[] = {
+	{"samples", KEY_SAMPLES, NULL, 0, "print the time of each repeat too, sorted", 0},
+	{0},
+};
+
+static const struct argp_option sleep_options[] = {
+	{"sleep", KEY_SLEEP, NULL, 0,
+	 "work is a sleep, for virtual time that counts no CPU time (softhca run --clock-cpu 0)",
+	 0},
+	{0},
+};
+
+static error_t flag_option(int key, char *arg, struct argp_state *state)
+{
+	bool *flag = state->input;
+
+	(void)arg;
+	if (key != KEY_SAMPLES && key != KEY_SLEEP)
+		return ARGP_ERR_UNKNOWN;
+	*flag = true;
+	return 0;
+}
+
+static const struct argp samples_argp = {.options = samples_options, .parser = flag_option};
+static const struct argp sleep_argp = {.options = sleep_options, .parser = flag_option};
+
+/* ---- a program ---- */
 
 struct parse {
 	const struct program *program;
 	void *settings;
 };
 
-/* Gives each set of options what it fills: the program's own, sizes, effort. */
+/* Gives each set of options its input, in the order of options_parse(). */
 static error_t start(int key, char *arg, struct argp_state *state)
 {
 	const struct parse *parse = state->input;
@@ -153,26 +193,48 @@ static error_t start(int key, char *arg, struct argp_state *state)
 	if (key != ARGP_KEY_INIT)
 		return ARGP_ERR_UNKNOWN;
 	state->child_inputs[n++] = parse->settings;
-	if (program->pair)
+	if (program->sizes)
 		state->child_inputs[n++] = (void *)program;
 	if (program->effort)
 		state->child_inputs[n++] = program->effort;
+	if (program->samples)
+		state->child_inputs[n++] = program->samples;
+	if (program->sleep)
+		state->child_inputs[n++] = program->sleep;
 	return 0;
 }
 
 void options_parse(const struct program *program, int argc, char **argv, void *settings)
 {
 	const struct argp own = {.options = program->options, .parser = program->parser};
-	struct argp_child children[4] = {{.argp = &own}};
+	struct argp_child children[6] = {{.argp = &own}};
 	const struct argp argp = {.parser = start, .doc = program->doc, .children = children};
 	struct parse parse = {program, settings};
 	unsigned n = 1;
 
-	if (program->pair) {
+	if (program->sizes) {
 		pair_sizes(program->pair, program->sizes);
 		children[n++].argp = &sizes_argp;
 	}
 	if (program->effort)
 		children[n++].argp = &effort_argp;
+	if (program->samples)
+		children[n++].argp = &samples_argp;
+	if (program->sleep)
+		children[n++].argp = &sleep_argp;
 	argp_parse(&argp, argc, argv, 0, NULL, &parse);
+}
+
+void options_run(const struct program *program, int argc, char **argv, void *settings)
+{
+	struct pair *pair = program->pair;
+
+	pair_start(pair, &argc, &argv);
+	options_parse(program, argc, argv, settings);
+	pair_allocate(pair, program->ranks);
+	if (program->begin)
+		program->begin(settings);
+	for (unsigned i = 0; i < pair->nsizes; i++)
+		program->run(settings, pair->size[i]);
+	pair_end(pair);
 }

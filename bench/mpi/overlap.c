@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * overlap.c - how much of a transfer is left to the application: Sandia's host-overhead method
- * (post, work, wait). Rank 0 is the one that is measured, as the sender, as the receiver, or as
- * both; and its peer posts in time, or late, when rank 0 already works. One JSON object per size
- * and side.
+ * (post, work, wait). Rank 0 is measured, as the sender, as the receiver, or as both. Its peer
+ * posts in time, or late, when rank 0 already works. Prints one JSON object per size and side.
  */
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +15,18 @@
 
 #define MAX_STEPS 64
 
-/* What the other rank does while the measured one works: it waits for the message; it does
- * something else before it posts; it works as much. */
+/* The other rank, while the measured one works: waits for the message, posts after a delay, or
+ * works as long. */
 enum peer { IN_TIME, LATE, WORKS };
 
 struct side {
 	const char *name;
-	/* One iteration of the measured rank with that much work, and its loop time in ns; and what
-	 * the other rank does meanwhile: a late one lets `amount` ns pass, and one that works does
-	 * `amount` iterations. */
-	uint64_t (*measured)(const struct pair *p, size_t bytes, uint64_t iterations);
-	void (*other)(const struct pair *p, size_t bytes, uint64_t amount);
+	/* One iteration of the measured rank with so many iterations of work; returns its loop time
+	 * in ns. */
+	uint64_t (*measured)(const struct pair *pair, size_t bytes, uint64_t iterations);
+	/* One iteration of the other rank. `amount` is the delay of a late one in ns, and the
+	 * iterations of work of one that works. */
+	void (*other)(const struct pair *pair, size_t bytes, uint64_t amount);
 	enum peer peer;
 	bool receives[2]; /* by rank */
 };
@@ -36,14 +35,14 @@ struct settings {
 	struct pair pair;
 	unsigned sides; /* a bit for each that is measured */
 	double base_threshold, end_threshold;
-	double late;    /* what part of the work is done when a late peer posts */
-	double work_ns; /* of an iteration */
+	double late;    /* the part of the work that is done when a late peer posts */
+	double work_ns; /* time of an iteration of work */
 	struct effort effort;
-	long overhead_ms; /* for the pairs that give the overhead */
-	bool samples;
+	long overhead_ms; /* time for the pairs that give the overhead */
+	bool samples, sleep;
 };
 
-/* A number of work iterations, and what the loop took with it. */
+/* A number of work iterations, and the loop's time with it. */
 struct step {
 	uint64_t iterations;
 	long repeats;
@@ -55,99 +54,93 @@ struct result {
 	struct step step[MAX_STEPS];
 	unsigned nsteps, nbase;
 	double base_us;
-	/* Of the last step's work. */
+	/* With the work of the last step. */
 	struct summary loop_us, work_us, overhead_us;
 };
 
-/* The word to go and its answer are outside the timed part: while it works and waits, nothing else
- * comes to the measured rank than what the message itself brings. */
-static uint64_t send_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+/* Measures a send. The word to go and its answer are outside the timed part, so only the message
+ * itself reaches the measured rank while it works and waits. */
+static uint64_t send_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
 	uint64_t start;
 
-	pair_tell(p);
-	pair_hear(p);
+	pair_tell(pair);
+	pair_hear(pair);
 	start = clock_ns();
-	MPI_Isend(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
+	MPI_Isend(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request);
 	work(iterations);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	return clock_ns() - start;
 }
 
-/* The receive is there before the message. */
-static void send_other(const struct pair *p, size_t bytes, uint64_t amount)
+/* Receives a message whose receive is posted before the message comes. */
+static void send_other(const struct pair *pair, size_t bytes, uint64_t amount)
 {
 	MPI_Request request;
 
 	(void)amount;
-	pair_hear(p);
-	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
-	pair_tell(p);
+	pair_hear(pair);
+	MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request);
+	pair_tell(pair);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-/* Something else than MPI. By the clock, and others run meanwhile: that it shares its core with the
- * engines of an adapter shall not make it later. */
-static void let_pass(uint64_t ns)
+/* Receives a message whose receive is posted after the message has come. Without a delay the
+ * receive is in time: it is posted before the answer gets to the sender. */
+static void late_receiver(const struct pair *pair, size_t bytes, uint64_t amount)
 {
-	uint64_t until = clock_ns() + ns;
-
-	while (clock_ns() < until)
-		sched_yield();
-}
-
-/* The receive is there after the message; but without a delay before it, since it is posted sooner
- * than the word to begin gets to the sender. */
-static void late_receiver(const struct pair *p, size_t bytes, uint64_t amount)
-{
-	pair_hear(p);
-	pair_tell(p);
+	pair_hear(pair);
+	pair_tell(pair);
 	let_pass(amount);
-	MPI_Recv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD,
+	MPI_Recv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		 MPI_STATUS_IGNORE);
 }
 
-/* The word to go needs longer to reach the other rank, and its answer to come back, than this rank
- * needs to post. */
-static uint64_t recv_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+/* Measures a receive. The receive is posted in time, because the word to go takes longer to the
+ * other rank, and the message longer back, than the post. */
+static uint64_t recv_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
 	uint64_t start;
 
-	pair_tell(p);
+	pair_tell(pair);
 	start = clock_ns();
-	MPI_Irecv(p->recv_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD, &request);
+	MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
+		  &request);
 	work(iterations);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	return clock_ns() - start;
 }
 
-static void recv_other(const struct pair *p, size_t bytes, uint64_t amount)
+static void recv_other(const struct pair *pair, size_t bytes, uint64_t amount)
 {
-	pair_hear(p);
+	pair_hear(pair);
 	let_pass(amount);
-	MPI_Send(p->send_buf, (int)bytes, MPI_BYTE, p->peer, TAG_DATA, MPI_COMM_WORLD);
+	MPI_Send(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD);
 }
 
-/* Both ranks are ready, and begin within a message's way of each other. */
-static uint64_t both_measured(const struct pair *p, size_t bytes, uint64_t iterations)
+/* Measures a send and a receive at once. The ranks begin within a message's latency of each other.
+ */
+static uint64_t both_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request[2];
 	uint64_t start;
 
-	pair_tell(p);
-	pair_hear(p);
+	pair_tell(pair);
+	pair_hear(pair);
 	start = clock_ns();
-	pair_exchange(p, bytes, request);
+	pair_exchange(pair, bytes, request);
 	work(iterations);
 	MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 	return clock_ns() - start;
 }
 
-static void both_other(const struct pair *p, size_t bytes, uint64_t amount)
+static void both_other(const struct pair *pair, size_t bytes, uint64_t amount)
 {
-	both_measured(p, bytes, amount);
+	both_measured(pair, bytes, amount);
 }
 
 static const struct side sides[] = {
@@ -162,23 +155,24 @@ static const struct side sides[] = {
 
 /* ---------------------------------------------------------------- measuring */
 
-/* What part of the measured rank's work has passed when the other one posts. */
-static double lateness(const struct side *side, const struct settings *s)
+/* Returns the part of the measured rank's work that is done when the other one posts. */
+static double lateness(const struct side *side, const struct settings *settings)
 {
-	return side->peer == LATE ? s->late : 0;
+	return side->peer == LATE ? settings->late : 0;
 }
 
-/* Rank 0 decides how often, and with how much work; the other rank follows until it is told 0. */
-static void lead(const struct side *side, const struct settings *s, long repeats,
+/* Tells the other rank how often it is its turn, and with which amount. */
+static void lead(const struct side *side, const struct settings *settings, long repeats,
 		 uint64_t iterations)
 {
-	double late_ns = lateness(side, s) * (double)iterations * s->work_ns;
+	double late_ns = lateness(side, settings) * (double)iterations * settings->work_ns;
 
 	pair_agree(repeats);
 	pair_agree(side->peer == WORKS ? (long)iterations : (long)late_ns);
 }
 
-static void follow(const struct side *side, const struct pair *p, size_t bytes)
+/* Takes the other rank's part, until rank 0 says 0 repeats. */
+static void follow(const struct side *side, const struct pair *pair, size_t bytes)
 {
 	long repeats;
 
@@ -186,95 +180,98 @@ static void follow(const struct side *side, const struct pair *p, size_t bytes)
 		uint64_t amount = (uint64_t)pair_agree(0);
 
 		for (long i = 0; i < repeats; i++)
-			side->other(p, bytes, amount);
+			side->other(pair, bytes, amount);
 	}
 }
 
-static void run_step(const struct side *side, const struct settings *s, size_t bytes,
+static void run_step(const struct side *side, const struct settings *settings, size_t bytes,
 		     struct step *step)
 {
 	double *us = pair_samples(step->repeats);
 
-	lead(side, s, step->repeats, step->iterations);
+	lead(side, settings, step->repeats, step->iterations);
 	for (long i = 0; i < step->repeats; i++)
-		us[i] = (double)side->measured(&s->pair, bytes, step->iterations) / 1e3;
+		us[i] = (double)side->measured(&settings->pair, bytes, step->iterations) / 1e3;
 	step->loop_us = sample_summarise(us, (size_t)step->repeats);
 	step->sample_us = us;
 }
 
 /*
- * The last step again, each iteration followed by its work alone: what the clock frequency or a
- * busy neighbour does to one, it does to the other. The overhead of a large message is a small part
- * of what is timed, so this goes on for longer than a step.
+ * Repeats the last step, each iteration followed by its work alone, so that the clock frequency or
+ * a busy neighbour affects both alike. This takes longer than a step, because the overhead of a
+ * large message is a small part of the time that is measured.
  */
-static void run_pairs(const struct side *side, const struct settings *s, size_t bytes,
-		      struct result *r)
+static void run_pairs(const struct side *side, const struct settings *settings, size_t bytes,
+		      struct result *result)
 {
-	const struct step *last = &r->step[r->nsteps - 1];
-	long repeats = pair_repeats(2 * last->loop_us.mean, s->overhead_ms, s->effort.least,
-				    s->effort.most);
+	const struct step *last = &result->step[result->nsteps - 1];
+	long repeats = pair_repeats(2 * last->loop_us.mean, settings->overhead_ms,
+				    settings->effort.least, settings->effort.most);
 	size_t n = (size_t)repeats;
 	double *us = pair_samples(3 * repeats), *alone = us + n, *over = alone + n;
 
-	lead(side, s, repeats, last->iterations);
+	lead(side, settings, repeats, last->iterations);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t start;
 
-		us[i] = (double)side->measured(&s->pair, bytes, last->iterations) / 1e3;
+		us[i] = (double)side->measured(&settings->pair, bytes, last->iterations) / 1e3;
 		start = clock_ns();
 		work(last->iterations);
 		alone[i] = (double)(clock_ns() - start) / 1e3;
 		over[i] = us[i] - alone[i];
 	}
-	r->loop_us = sample_summarise(us, n);
-	r->work_us = sample_summarise(alone, n);
-	r->overhead_us = sample_summarise(over, n);
+	result->loop_us = sample_summarise(us, n);
+	result->work_us = sample_summarise(alone, n);
+	result->overhead_us = sample_summarise(over, n);
 	free(us);
 }
 
-/* Takes a step with that much work. Returns its loop time. */
-static double next_step(const struct side *side, const struct settings *s, size_t bytes,
-			uint64_t iterations, double expect_us, struct result *r)
+/* Takes a step with that many iterations of work. Returns its loop time in us. */
+static double next_step(const struct side *side, const struct settings *settings, size_t bytes,
+			uint64_t iterations, double expect_us, struct result *result)
 {
-	struct step *step = &r->step[r->nsteps];
+	struct step *step = &result->step[result->nsteps];
 
-	if (r->nsteps == MAX_STEPS)
+	if (result->nsteps == MAX_STEPS)
 		die("the work never showed in the loop time (%s, %zu bytes)", side->name, bytes);
 	step->iterations = iterations;
-	step->repeats = pair_repeats(expect_us, s->effort.ms, s->effort.least, s->effort.most);
-	run_step(side, s, bytes, step);
-	r->nsteps++;
+	step->repeats = pair_repeats(expect_us, settings->effort.ms, settings->effort.least,
+				     settings->effort.most);
+	run_step(side, settings, bytes, step);
+	result->nsteps++;
 	return step->loop_us.mean;
 }
 
 /*
- * The work doubles from step to step. The steps whose work doesn't show yet are the base; the
- * first whose loop time is well above it gives the overhead. With a peer that posts late, what is
- * left of the work then has to be well above the base.
+ * Takes steps whose work doubles. The steps whose work doesn't show yet are the base. The first
+ * step whose loop time is well above the base gives the overhead. With a peer that posts late, the
+ * work that is left when it posts has to be well above the base.
  */
-static void measure(const struct side *side, const struct settings *s, size_t bytes,
-		    struct result *r)
+static void measure(const struct side *side, const struct settings *settings, size_t bytes,
+		    struct result *result)
 {
-	struct step warm_up = {.repeats = s->effort.warm_up};
-	double left = 1 - lateness(side, s), loop, sum;
+	struct step warm_up = {.repeats = settings->effort.warm_up};
+	double left = 1 - lateness(side, settings), loop, sum;
 	uint64_t iterations;
 
-	run_step(side, s, bytes, &warm_up);
+	run_step(side, settings, bytes, &warm_up);
 	free(warm_up.sample_us);
-	loop = next_step(side, s, bytes, 0, warm_up.loop_us.median, r);
-	r->base_us = sum = loop;
-	r->nbase = 1;
+	loop = next_step(side, settings, bytes, 0, warm_up.loop_us.median, result);
+	result->base_us = sum = loop;
+	result->nbase = 1;
 	/* Less work than the base threshold lets through would only repeat the first step. */
-	iterations = (uint64_t)((s->base_threshold - 1) / 2 * loop * 1e3 / s->work_ns) + 1;
-	for (bool in_base = true; left * loop <= s->end_threshold * r->base_us; iterations *= 2) {
-		loop = next_step(side, s, bytes, iterations, loop, r);
-		in_base = in_base && loop <= s->base_threshold * r->base_us;
+	iterations =
+		(uint64_t)((settings->base_threshold - 1) / 2 * loop * 1e3 / settings->work_ns) + 1;
+	for (bool in_base = true; left * loop <= settings->end_threshold * result->base_us;
+	     iterations *= 2) {
+		loop = next_step(side, settings, bytes, iterations, loop, result);
+		in_base = in_base && loop <= settings->base_threshold * result->base_us;
 		if (!in_base)
 			continue;
 		sum += loop;
-		r->base_us = sum / ++r->nbase;
+		result->base_us = sum / ++result->nbase;
 	}
-	run_pairs(side, s, bytes, r);
+	run_pairs(side, settings, bytes, result);
 	pair_agree(0);
 }
 
@@ -286,49 +283,67 @@ static void print_step(const struct step *step, bool samples)
 	       "\"q3_us\":%.4f",
 	       (unsigned long long)step->iterations, step->repeats, step->loop_us.mean,
 	       step->loop_us.q1, step->loop_us.q3);
-	for (long i = 0; samples && i < step->repeats; i++)
-		printf("%s%.3f", i ? "," : ",\"sorted_us\":[", step->sample_us[i]);
-	printf(samples ? "]}" : "}");
+	if (samples)
+		sample_print("sorted_us", step->sample_us, (size_t)step->repeats);
+	putchar('}');
 }
 
-static void print_result(const struct settings *s, const struct side *side, size_t bytes,
-			 const struct result *r)
+static void print_result(const struct settings *settings, const struct side *side, size_t bytes,
+			 const struct result *result)
 {
 	printf("{\"test\":\"overlap\",\"side\":\"%s\",\"bytes\":%zu,\"base_us\":%.4f,"
 	       "\"loop_us\":%.4f,\"work_us\":%.4f,\"overhead_us\":%.4f,\"overhead_q1_us\":%.4f,"
 	       "\"overhead_q3_us\":%.4f,\"availability\":%.5f,",
-	       side->name, bytes, r->base_us, r->loop_us.mean, r->work_us.mean, r->overhead_us.mean,
-	       r->overhead_us.q1, r->overhead_us.q3, 1 - r->overhead_us.mean / r->base_us);
+	       side->name, bytes, result->base_us, result->loop_us.mean, result->work_us.mean,
+	       result->overhead_us.mean, result->overhead_us.q1, result->overhead_us.q3,
+	       1 - result->overhead_us.mean / result->base_us);
 	printf("\"base_steps\":%u,\"base_threshold\":%g,\"end_threshold\":%g,\"late\":%g,"
 	       "\"work_iteration_ns\":%.5f,\"steps\":[",
-	       r->nbase, s->base_threshold, s->end_threshold, lateness(side, s), s->work_ns);
-	for (unsigned i = 0; i < r->nsteps; i++) {
+	       result->nbase, settings->base_threshold, settings->end_threshold,
+	       lateness(side, settings), settings->work_ns);
+	for (unsigned i = 0; i < result->nsteps; i++) {
 		if (i)
 			putchar(',');
-		print_step(&r->step[i], s->samples);
+		print_step(&result->step[i], settings->samples);
 	}
 	printf("]}\n");
 	fflush(stdout);
 }
 
-static void run(const struct side *side, const struct settings *s, size_t bytes)
+static void run_side(const struct side *side, const struct settings *settings, size_t bytes)
 {
-	bool receives = side->receives[s->pair.rank];
-	struct result r = {0};
+	bool receives = side->receives[settings->pair.rank];
+	struct result result = {0};
 
 	if (receives)
-		pair_clear(&s->pair, bytes);
-	if (s->pair.rank)
-		follow(side, &s->pair, bytes);
+		pair_clear(&settings->pair, bytes);
+	if (settings->pair.rank)
+		follow(side, &settings->pair, bytes);
 	else
-		measure(side, s, bytes, &r);
+		measure(side, settings, bytes, &result);
 	if (receives)
-		pair_check(&s->pair, bytes);
-	if (s->pair.rank)
+		pair_check(&settings->pair, bytes);
+	if (settings->pair.rank)
 		return;
-	print_result(s, side, bytes, &r);
-	for (unsigned i = 0; i < r.nsteps; i++)
-		free(r.step[i].sample_us);
+	print_result(settings, side, bytes, &result);
+	for (unsigned i = 0; i < result.nsteps; i++)
+		free(result.step[i].sample_us);
+}
+
+static void run(const void *input, size_t bytes)
+{
+	const struct settings *settings = input;
+
+	for (size_t i = 0; i < SIDES; i++)
+		if (settings->sides >> i & 1)
+			run_side(&sides[i], settings, bytes);
+}
+
+static void begin(void *input)
+{
+	struct settings *settings = input;
+
+	settings->work_ns = work_calibrate(settings->sleep);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -342,15 +357,14 @@ static const struct argp_option options[] = {
 	{"base-threshold", 'b', "X", 0, "a loop within X times the base is base too; 1.02", 0},
 	{"end-threshold", 'e', "X", 0, "stop when the loop exceeds X times the base; 1.5", 0},
 	{"overhead-ms", 'o', "MS", 0, "time for the overhead at the last amount of work; 160", 0},
-	{"samples", 'r', NULL, 0, "print each iteration's time too", 0},
 	{0},
 };
 
-static void parse_sides(struct settings *s, const char *text)
+static void parse_sides(struct settings *settings, const char *text)
 {
 	char *list = strdup(text), *rest = list, *word;
 
-	s->sides = 0;
+	settings->sides = 0;
 	while ((word = strsep(&rest, ","))) {
 		size_t i = 0;
 
@@ -358,7 +372,7 @@ static void parse_sides(struct settings *s, const char *text)
 			i++;
 		if (i == SIDES)
 			die("there is no side \"%s\"; see --help", word);
-		s->sides |= 1u << i;
+		settings->sides |= 1u << i;
 	}
 	free(list);
 }
@@ -366,35 +380,32 @@ static void parse_sides(struct settings *s, const char *text)
 static double parse_threshold(const char *option, const char *text)
 {
 	char *end;
-	double v = strtod(text, &end);
+	double value = strtod(text, &end);
 
-	if (*end || end == text || !(v > 1 && v < 10))
+	if (*end || end == text || !(value > 1 && value < 10))
 		die("--%s wants a number between 1 and 10, not \"%s\"", option, text);
-	return v;
+	return value;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct settings *s = state->input;
+	struct settings *settings = state->input;
 
 	switch (key) {
 	case 'd':
-		parse_sides(s, arg);
+		parse_sides(settings, arg);
 		return 0;
 	case 'p':
-		s->late = (double)parse_number("late", arg, 1, 99) / 100;
+		settings->late = (double)parse_number("late", arg, 1, 99) / 100;
 		return 0;
 	case 'b':
-		s->base_threshold = parse_threshold("base-threshold", arg);
+		settings->base_threshold = parse_threshold("base-threshold", arg);
 		return 0;
 	case 'e':
-		s->end_threshold = parse_threshold("end-threshold", arg);
+		settings->end_threshold = parse_threshold("end-threshold", arg);
 		return 0;
 	case 'o':
-		s->overhead_ms = parse_number("overhead-ms", arg, 1, 100000);
-		return 0;
-	case 'r':
-		s->samples = true;
+		settings->overhead_ms = parse_number("overhead-ms", arg, 1, 100000);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -403,7 +414,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	struct settings s = {
+	struct settings settings = {
 		.sides = MAIN_SIDES,
 		.base_threshold = 1.02,
 		.end_threshold = 1.5,
@@ -414,21 +425,18 @@ int main(int argc, char **argv)
 	const struct program program = {
 		.doc = "Sandia's host-overhead method between two MPI ranks, of which rank 0 is "
 		       "measured.",
+		.ranks = 2,
 		.options = options,
 		.parser = parse_option,
-		.pair = &s.pair,
+		.pair = &settings.pair,
 		.sizes = "1-4M",
-		.effort = &s.effort,
+		.effort = &settings.effort,
+		.samples = &settings.samples,
+		.sleep = &settings.sleep,
+		.begin = begin,
+		.run = run,
 	};
 
-	pair_start(&s.pair, &argc, &argv);
-	options_parse(&program, argc, argv, &s);
-	pair_allocate(&s.pair);
-	s.work_ns = work_calibrate();
-	for (unsigned i = 0; i < s.pair.nsizes; i++)
-		for (size_t k = 0; k < SIDES; k++)
-			if (s.sides >> k & 1)
-				run(&sides[k], &s, s.pair.size[i]);
-	pair_end(&s.pair);
+	options_run(&program, argc, argv, &settings);
 	return 0;
 }

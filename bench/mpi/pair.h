@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pair.h - two ranks that measure: start and end, buffers, message sizes, how often a thing is
- * done.
+ * pair.h - two ranks that measure: start and end, buffers, message sizes, number of repeats.
  */
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
@@ -12,48 +11,53 @@
 
 #define PAIR_MAX_SIZES 64
 
-/* Empty messages with which the ranks keep step have a tag of their own. */
+/* The tags of data, of the empty messages by which ranks keep step, and the first of further data.
+ */
 enum { TAG_DATA = 1, TAG_STEP, TAG_OTHER };
 
 struct pair {
 	int rank, peer;
-	int ranks; /* that the program is for; 0: any number */
+	int ranks; /* of the job */
 	size_t size[PAIR_MAX_SIZES];
 	unsigned nsizes;
 	char *send_buf, *recv_buf;
 };
 
+/* Prints a message and ends the job with status 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void die(const char *fmt, ...);
 
 /* Parses "1,8K,4M"; "A-B" stands for the powers of two from A to B. */
-void pair_sizes(struct pair *p, const char *text);
+void pair_sizes(struct pair *pair, const char *text);
 
-/* Room for n timings; free() takes it back. */
+/* Returns memory for n timings; free() takes it back. */
 double *pair_samples(long n);
 
-/* Starts MPI, for a program of two ranks. */
-void pair_start(struct pair *p, int *argc, char ***argv);
-/* Buffers for the largest size, touched; ends the program if it is for another number of ranks.
- * After the options are known, so that --help needs no two. */
-void pair_allocate(struct pair *p);
-/* Before a size is measured, and after: what was received is what the peer sends, or the program
- * ends. */
-void pair_clear(const struct pair *p, size_t bytes);
-void pair_check(const struct pair *p, size_t bytes);
-/* Ends MPI. */
-void pair_end(struct pair *p);
+/* Starts MPI. */
+void pair_start(struct pair *pair, int *argc, char ***argv);
+/*
+ * Allocates and fills the buffers for the largest size. Ends the program if the job hasn't `ranks`
+ * ranks; 0: any number will do. Comes after the options, so that --help runs on one rank too.
+ */
+void pair_allocate(struct pair *pair, int ranks);
+/* Clears the receive buffer before a size is measured. */
+void pair_clear(const struct pair *pair, size_t bytes);
+/* Ends the program unless the receive buffer has the data that the peer sends. */
+void pair_check(const struct pair *pair, size_t bytes);
+/* Ends MPI and frees the buffers. */
+void pair_end(struct pair *pair);
 
-/* The peer is, or we are, ready for the next step. */
-void pair_tell(const struct pair *p);
-void pair_hear(const struct pair *p);
+/* Tells the peer that this rank is ready for the next step. */
+void pair_tell(const struct pair *pair);
+/* Waits until the peer has said so. */
+void pair_hear(const struct pair *pair);
 
-/* Starts a message of each to the other. */
-void pair_exchange(const struct pair *p, size_t bytes, MPI_Request request[2]);
+/* Starts a receive from the peer and a send to it. */
+void pair_exchange(const struct pair *pair, size_t bytes, MPI_Request request[2]);
 
-/* Both ranks get what rank 0 has. */
+/* Returns rank 0's value on all ranks. */
 long pair_agree(long value);
 
-/* How often something of that length fits into a time, within limits; lengths in us, time in ms. */
+/* Returns how often something that takes `each_us` fits into `ms`, from `least` to `most`. */
 long pair_repeats(double each_us, long ms, long least, long most);
 
 #endif

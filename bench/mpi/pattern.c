@@ -4,12 +4,13 @@
 #include "clock.h"
 #include "pair.h"
 
-/* Tags of data, as many as a pattern wants, and of what keeps ranks in step. */
+/* Tags of data, and of the token that keeps ranks in step. TAG_MANY is the first of as many tags as
+ * a pattern wants. */
 enum { TAG_LEFT = 1, TAG_RIGHT, TAG_RESULT, TAG_TASK, TAG_TOKEN, TAG_MANY = 100 };
 
 #define FEW        4     /* messages of a step, where order matters less than latency */
-#define WILD_EVERY 16    /* seldom: steps of which one receives with a wildcard */
-#define JITTER_NS  20000 /* jitter: most that a receive is late */
+#define WILD_EVERY 16    /* seldom: one of so many steps has a wildcard receive */
+#define JITTER_NS  20000 /* jitter: the longest delay of a receive */
 
 /* ---------------------------------------------------------------- data */
 
@@ -24,70 +25,72 @@ static unsigned char byte_at(uint32_t word, size_t i)
 	return (unsigned char)((word + (uint32_t)i) * 0x9e3779b1u >> 24);
 }
 
-/* The index-th message of this step, from this rank, of that length. */
-static void make(const struct world *w, int slot, int index, size_t bytes)
+/* Fills a slot with the data of this rank's message `index` in this step, if data are checked. */
+static void make(const struct world *world, int slot, int index, size_t bytes)
 {
-	uint32_t word = first_word(w->rank, w->step, index);
+	uint32_t word = first_word(world->rank, world->step, index);
 
-	for (size_t i = 0; w->check && i < bytes; i++)
-		w->send[slot][i] = (char)byte_at(word, i);
+	for (size_t i = 0; world->check && i < bytes; i++)
+		world->send[slot][i] = (char)byte_at(word, i);
 }
 
-static void compare(const struct world *w, int slot, int source, int index, size_t bytes)
+/* Ends the program unless a slot has the data of the source's message `index` in this step. */
+static void compare(const struct world *world, int slot, int source, int index, size_t bytes)
 {
-	uint32_t word = first_word(source, w->step, index);
+	uint32_t word = first_word(source, world->step, index);
 
-	for (size_t i = 0; w->check && i < bytes; i++)
-		if ((unsigned char)w->recv[slot][i] != byte_at(word, i))
-			die("rank %d, step %ld: message %d from %d is wrong at byte %zu", w->rank,
-			    w->step, index, source, i);
+	for (size_t i = 0; world->check && i < bytes; i++)
+		if ((unsigned char)world->recv[slot][i] != byte_at(word, i))
+			die("rank %d, step %ld: message %d from %d is wrong at byte %zu",
+			    world->rank, world->step, index, source, i);
 }
 
-static void compare_whole(const struct world *w, int slot, int source, int index)
+static void compare_whole(const struct world *world, int slot, int source, int index)
 {
-	compare(w, slot, source, index, w->bytes);
+	compare(world, slot, source, index, world->bytes);
 }
 
 /* ---------------------------------------------------------------- messages */
 
-static void isend(struct world *w, int slot, int index, int to, int tag, MPI_Request *request)
+static void isend(struct world *world, int slot, int index, int to, int tag, MPI_Request *request)
 {
-	make(w, slot, index, w->bytes);
-	MPI_Isend(w->send[slot], (int)w->bytes, MPI_BYTE, to, tag, w->comm, request);
+	make(world, slot, index, world->bytes);
+	MPI_Isend(world->send[slot], (int)world->bytes, MPI_BYTE, to, tag, world->comm, request);
 }
 
-static void irecv(struct world *w, int slot, int from, int tag, MPI_Request *request)
+static void irecv(struct world *world, int slot, int from, int tag, MPI_Request *request)
 {
-	MPI_Irecv(w->recv[slot], (int)w->bytes, MPI_BYTE, from, tag, w->comm, request);
+	MPI_Irecv(world->recv[slot], (int)world->bytes, MPI_BYTE, from, tag, world->comm, request);
 }
 
-static void wait_all(struct world *w, int n)
+static void wait_all(struct world *world, int n)
 {
-	MPI_Waitall(n, w->request, MPI_STATUSES_IGNORE);
+	MPI_Waitall(n, world->request, MPI_STATUSES_IGNORE);
 }
 
-/* Once the left neighbour's token is here, so is all that it has sent before; or it could be. */
-static void pass_token(const struct world *w)
+/* Returns when the left neighbour's token has come. Its earlier messages have come by then, unless
+ * they wait for their receives. */
+static void pass_token(const struct world *world)
 {
 	MPI_Request sent;
 
-	MPI_Isend(NULL, 0, MPI_BYTE, w->right, TAG_TOKEN, w->comm, &sent);
-	MPI_Recv(NULL, 0, MPI_BYTE, w->left, TAG_TOKEN, w->comm, MPI_STATUS_IGNORE);
+	MPI_Isend(NULL, 0, MPI_BYTE, world->right, TAG_TOKEN, world->comm, &sent);
+	MPI_Recv(NULL, 0, MPI_BYTE, world->left, TAG_TOKEN, world->comm, MPI_STATUS_IGNORE);
 	MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
-static unsigned random_below(struct world *w, unsigned limit)
+static unsigned random_below(struct world *world, unsigned limit)
 {
-	w->random = w->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(w->random >> 33) % limit;
+	world->random = world->random * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(world->random >> 33) % limit;
 }
 
-static void shuffle(struct world *w, int *order, int n)
+static void shuffle(struct world *world, int *order, int n)
 {
 	for (int i = 0; i < n; i++)
 		order[i] = i;
 	for (int i = n - 1; i > 0; i--) {
-		int j = (int)random_below(w, (unsigned)i + 1), was = order[i];
+		int j = (int)random_below(world, (unsigned)i + 1), was = order[i];
 
 		order[i] = order[j];
 		order[j] = was;
@@ -96,294 +99,302 @@ static void shuffle(struct world *w, int *order, int n)
 
 /* ---------------------------------------------------------------- receives in time */
 
-static void pingpong_step(struct world *w)
+static void pingpong_step(struct world *world)
 {
-	int peer = w->rank ^ 1;
+	int peer = world->rank ^ 1;
 
-	if (peer >= w->ranks)
+	if (peer >= world->ranks)
 		return;
-	if (w->rank & 1) {
-		MPI_Recv(w->recv[0], (int)w->bytes, MPI_BYTE, peer, TAG_TASK, w->comm,
+	if (world->rank & 1) {
+		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm,
 			 MPI_STATUS_IGNORE);
-		compare_whole(w, 0, peer, 0);
+		compare_whole(world, 0, peer, 0);
 	}
-	make(w, 0, 0, w->bytes);
-	MPI_Send(w->send[0], (int)w->bytes, MPI_BYTE, peer, TAG_TASK, w->comm);
-	if (!(w->rank & 1)) {
-		MPI_Recv(w->recv[0], (int)w->bytes, MPI_BYTE, peer, TAG_TASK, w->comm,
+	make(world, 0, 0, world->bytes);
+	MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm);
+	if (!(world->rank & 1)) {
+		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm,
 			 MPI_STATUS_IGNORE);
-		compare_whole(w, 0, peer, 0);
+		compare_whole(world, 0, peer, 0);
 	}
 }
 
-/* The receives of a step are there before any rank can begin it: they are posted before this rank
- * sends what the others wait for in the step before. They take buffers, and places in the array of
- * requests, in turn. */
+/*
+ * The receives of a step are posted before any rank can begin that step: a rank posts them before
+ * it sends its messages of the step before, for which the others wait. Even and odd steps have
+ * buffers and requests of their own. Returns the first one of a step.
+ */
 static int turn(long step)
 {
 	return (int)(step & 1) * FEW;
 }
 
-static void post_ahead(struct world *w, long step)
+static void post_ahead(struct world *world, long step)
 {
 	for (int i = 0; i < FEW; i++)
-		irecv(w, turn(step) + i, w->left, TAG_MANY, &w->request[turn(step) + i]);
+		irecv(world, turn(step) + i, world->left, TAG_MANY,
+		      &world->request[turn(step) + i]);
 }
 
-static void posted_begin(struct world *w)
+static void posted_begin(struct world *world)
 {
-	post_ahead(w, 0);
-	MPI_Barrier(w->comm);
+	post_ahead(world, 0);
+	MPI_Barrier(world->comm);
 }
 
-static void posted_step(struct world *w)
+static void posted_step(struct world *world)
 {
-	MPI_Request *sent = w->request + 2 * FEW;
-	int at = turn(w->step);
+	MPI_Request *sent = world->request + 2 * FEW;
+	int at = turn(world->step);
 
-	post_ahead(w, w->step + 1);
+	post_ahead(world, world->step + 1);
 	for (int i = 0; i < FEW; i++)
-		isend(w, i, i, w->right, TAG_MANY, &sent[i]);
-	MPI_Waitall(FEW, w->request + at, MPI_STATUSES_IGNORE);
+		isend(world, i, i, world->right, TAG_MANY, &sent[i]);
+	MPI_Waitall(FEW, world->request + at, MPI_STATUSES_IGNORE);
 	MPI_Waitall(FEW, sent, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < FEW; i++)
-		compare_whole(w, at + i, w->left, i);
+		compare_whole(world, at + i, world->left, i);
 }
 
-/* For the receives that were posted ahead. */
-static void posted_end(struct world *w)
+/* Sends the messages for the receives that were posted ahead. */
+static void posted_end(struct world *world)
 {
-	MPI_Request *sent = w->request + 2 * FEW;
+	MPI_Request *sent = world->request + 2 * FEW;
 
 	for (int i = 0; i < FEW; i++)
-		isend(w, i, i, w->right, TAG_MANY, &sent[i]);
-	MPI_Waitall(FEW, w->request + turn(w->step), MPI_STATUSES_IGNORE);
+		isend(world, i, i, world->right, TAG_MANY, &sent[i]);
+	MPI_Waitall(FEW, world->request + turn(world->step), MPI_STATUSES_IGNORE);
 	MPI_Waitall(FEW, sent, MPI_STATUSES_IGNORE);
 }
 
-static void exchange(struct world *w, int left_source, uint64_t iterations)
+static void exchange(struct world *world, int left_source, uint64_t iterations)
 {
-	irecv(w, 0, left_source, TAG_RIGHT, &w->request[0]);
-	irecv(w, 1, w->right, TAG_LEFT, &w->request[1]);
-	isend(w, 0, 0, w->right, TAG_RIGHT, &w->request[2]);
-	isend(w, 1, 1, w->left, TAG_LEFT, &w->request[3]);
+	irecv(world, 0, left_source, TAG_RIGHT, &world->request[0]);
+	irecv(world, 1, world->right, TAG_LEFT, &world->request[1]);
+	isend(world, 0, 0, world->right, TAG_RIGHT, &world->request[2]);
+	isend(world, 1, 1, world->left, TAG_LEFT, &world->request[3]);
 	work(iterations);
-	wait_all(w, 4);
-	compare_whole(w, 0, w->left, 0);
-	compare_whole(w, 1, w->right, 1);
+	wait_all(world, 4);
+	compare_whole(world, 0, world->left, 0);
+	compare_whole(world, 1, world->right, 1);
 }
 
-static void halo_step(struct world *w)
+static void halo_step(struct world *world)
 {
-	exchange(w, w->left, 0);
+	exchange(world, world->left, 0);
 }
 
-/* The inner part is computed while the borders are under way. */
-static void stencil_step(struct world *w)
+/* Computes the inner part while the borders are under way. */
+static void stencil_step(struct world *world)
 {
-	exchange(w, w->left, w->work);
+	exchange(world, world->left, world->work);
 }
 
-static void seldom_step(struct world *w)
+static void seldom_step(struct world *world)
 {
-	exchange(w, w->step % WILD_EVERY ? w->left : MPI_ANY_SOURCE, 0);
+	exchange(world, world->step % WILD_EVERY ? world->left : MPI_ANY_SOURCE, 0);
 }
 
-/* The slots of a side lie behind one another. */
-static void alltoall_step(struct world *w)
+/* Uses the slots as one buffer, because they are contiguous. */
+static void alltoall_step(struct world *world)
 {
-	for (int i = 0; i < w->ranks; i++)
-		make(w, i, i, w->bytes);
-	MPI_Alltoall(w->send[0], (int)w->bytes, MPI_BYTE, w->recv[0], (int)w->bytes, MPI_BYTE,
-		     w->comm);
-	for (int i = 0; i < w->ranks; i++)
-		compare_whole(w, i, i, w->rank);
+	for (int i = 0; i < world->ranks; i++)
+		make(world, i, i, world->bytes);
+	MPI_Alltoall(world->send[0], (int)world->bytes, MPI_BYTE, world->recv[0], (int)world->bytes,
+		     MPI_BYTE, world->comm);
+	for (int i = 0; i < world->ranks; i++)
+		compare_whole(world, i, i, world->rank);
 }
 
-static void tags_begin(struct world *w)
+static void tags_begin(struct world *world)
 {
-	w->next_tag = TAG_MANY;
+	world->next_tag = TAG_MANY;
 }
 
-static void tags_step(struct world *w)
+static void tags_step(struct world *world)
 {
-	if (w->next_tag > w->last_tag - PATTERN_WINDOW)
-		w->next_tag = TAG_MANY;
+	if (world->next_tag > world->last_tag - PATTERN_WINDOW)
+		world->next_tag = TAG_MANY;
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		irecv(w, i, w->left, w->next_tag + i, &w->request[i]);
+		irecv(world, i, world->left, world->next_tag + i, &world->request[i]);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		isend(w, i, i, w->right, w->next_tag + i, &w->request[PATTERN_WINDOW + i]);
-	wait_all(w, 2 * PATTERN_WINDOW);
+		isend(world, i, i, world->right, world->next_tag + i,
+		      &world->request[PATTERN_WINDOW + i]);
+	wait_all(world, 2 * PATTERN_WINDOW);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		compare_whole(w, i, w->left, i);
-	w->next_tag += PATTERN_WINDOW;
+		compare_whole(world, i, world->left, i);
+	world->next_tag += PATTERN_WINDOW;
 }
 
 /* ---------------------------------------------------------------- receives that come late */
 
-/* Each tag has its message; a random half of the receives comes before those of the left neighbour
- * are known to be here, and all come in another order than the messages. */
-static void random_step(struct world *w)
+/* Sends a message of each tag. A random half of the receives is posted before the left neighbour's
+ * messages have surely come, and the other half afterwards, all in another order than the
+ * messages. */
+static void random_step(struct world *world)
 {
 	int order[PATTERN_WINDOW], early = PATTERN_WINDOW / 2;
 
-	shuffle(w, order, PATTERN_WINDOW);
+	shuffle(world, order, PATTERN_WINDOW);
 	for (int i = 0; i < early; i++)
-		irecv(w, order[i], w->left, TAG_MANY + order[i], &w->request[order[i]]);
+		irecv(world, order[i], world->left, TAG_MANY + order[i], &world->request[order[i]]);
 	for (int i = 0; i < PATTERN_WINDOW; i++) {
-		int k = (int)(w->step * 3 + i * 5) % PATTERN_WINDOW;
+		int k = (int)(world->step * 3 + i * 5) % PATTERN_WINDOW;
 
-		isend(w, k, k, w->right, TAG_MANY + k, &w->request[PATTERN_WINDOW + k]);
+		isend(world, k, k, world->right, TAG_MANY + k, &world->request[PATTERN_WINDOW + k]);
 	}
-	pass_token(w);
+	pass_token(world);
 	for (int i = early; i < PATTERN_WINDOW; i++)
-		irecv(w, order[i], w->left, TAG_MANY + order[i], &w->request[order[i]]);
-	wait_all(w, 2 * PATTERN_WINDOW);
+		irecv(world, order[i], world->left, TAG_MANY + order[i], &world->request[order[i]]);
+	wait_all(world, 2 * PATTERN_WINDOW);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		compare_whole(w, i, w->left, i);
+		compare_whole(world, i, world->left, i);
 }
 
-static void receive_late(struct world *w, void (*meanwhile)(struct world *w))
+static void receive_late(struct world *world, void (*meanwhile)(struct world *world))
 {
 	for (int i = 0; i < FEW; i++)
-		isend(w, i, i, w->right, TAG_MANY, &w->request[FEW + i]);
-	meanwhile(w);
+		isend(world, i, i, world->right, TAG_MANY, &world->request[FEW + i]);
+	meanwhile(world);
 	for (int i = 0; i < FEW; i++)
-		irecv(w, i, w->left, TAG_MANY, &w->request[i]);
-	wait_all(w, 2 * FEW);
+		irecv(world, i, world->left, TAG_MANY, &world->request[i]);
+	wait_all(world, 2 * FEW);
 	for (int i = 0; i < FEW; i++)
-		compare_whole(w, i, w->left, i);
+		compare_whole(world, i, world->left, i);
 }
 
-static void token(struct world *w)
+static void token(struct world *world)
 {
-	pass_token(w);
+	pass_token(world);
 }
 
-static void late_step(struct world *w)
+static void late_step(struct world *world)
 {
-	receive_late(w, token);
+	receive_late(world, token);
 }
 
-static void compute(struct world *w)
+static void compute(struct world *world)
 {
-	work(w->work);
+	work(world->work);
 }
 
-static void lazy_step(struct world *w)
+static void lazy_step(struct world *world)
 {
-	receive_late(w, compute);
+	receive_late(world, compute);
 }
 
-static void compute_at_random(struct world *w)
+static void compute_at_random(struct world *world)
 {
-	work((uint64_t)(random_below(w, JITTER_NS) / w->work_ns));
+	work((uint64_t)(random_below(world, JITTER_NS) / world->work_ns));
 }
 
-static void jitter_step(struct world *w)
+static void jitter_step(struct world *world)
 {
-	receive_late(w, compute_at_random);
+	receive_late(world, compute_at_random);
 }
 
 /* ---------------------------------------------------------------- wildcards and probes */
 
-static void master(struct world *w)
+static void master(struct world *world)
 {
-	int left = FEW * (w->ranks - 1);
+	int left = FEW * (world->ranks - 1);
 	int done[PATTERN_SLOTS] = {0};
 
 	while (left-- > 0) {
 		MPI_Status status;
 		int from;
 
-		MPI_Recv(w->recv[0], (int)w->bytes, MPI_BYTE, MPI_ANY_SOURCE, TAG_RESULT, w->comm,
-			 &status);
+		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, MPI_ANY_SOURCE, TAG_RESULT,
+			 world->comm, &status);
 		from = status.MPI_SOURCE;
-		compare_whole(w, 0, from, done[from]);
-		make(w, 0, done[from]++, w->bytes);
-		MPI_Send(w->send[0], (int)w->bytes, MPI_BYTE, from, TAG_TASK, w->comm);
+		compare_whole(world, 0, from, done[from]);
+		make(world, 0, done[from]++, world->bytes);
+		MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, from, TAG_TASK, world->comm);
 	}
 }
 
-static void worker(struct world *w)
+static void worker(struct world *world)
 {
 	for (int i = 0; i < FEW; i++) {
-		irecv(w, 0, 0, TAG_TASK, &w->request[0]);
-		make(w, 0, i, w->bytes);
-		MPI_Send(w->send[0], (int)w->bytes, MPI_BYTE, 0, TAG_RESULT, w->comm);
-		wait_all(w, 1);
-		compare_whole(w, 0, 0, i);
+		irecv(world, 0, 0, TAG_TASK, &world->request[0]);
+		make(world, 0, i, world->bytes);
+		MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, 0, TAG_RESULT, world->comm);
+		wait_all(world, 1);
+		compare_whole(world, 0, 0, i);
 	}
 }
 
-static void master_step(struct world *w)
+static void master_step(struct world *world)
 {
-	if (w->rank)
-		worker(w);
+	if (world->rank)
+		worker(world);
 	else
-		master(w);
+		master(world);
 	/* Keeps a quick worker's result of the next step from being taken in this one. */
-	if (w->ranks > 2)
-		MPI_Barrier(w->comm);
+	if (world->ranks > 2)
+		MPI_Barrier(world->comm);
 }
 
-/* Lengths differ: that is what one probes for. */
-static size_t length_of(const struct world *w, int index)
+/* Returns the length of a step's message `index`. Lengths differ, because a program probes for an
+ * unknown length. */
+static size_t length_of(const struct world *world, int index)
 {
-	return w->bytes - (size_t)index;
+	return world->bytes - (size_t)index;
 }
 
-static void send_lengths(struct world *w)
+static void send_lengths(struct world *world)
 {
 	for (int i = 0; i < FEW; i++) {
-		make(w, i, i, length_of(w, i));
-		MPI_Isend(w->send[i], (int)length_of(w, i), MPI_BYTE, w->right, TAG_MANY + i,
-			  w->comm, &w->request[i]);
+		make(world, i, i, length_of(world, i));
+		MPI_Isend(world->send[i], (int)length_of(world, i), MPI_BYTE, world->right,
+			  TAG_MANY + i, world->comm, &world->request[i]);
 	}
 }
 
-static void check_length(const struct world *w, const MPI_Status *status, int index)
+static void check_length(const struct world *world, const MPI_Status *status, int index)
 {
 	int count;
 
 	MPI_Get_count(status, MPI_BYTE, &count);
-	if (status->MPI_SOURCE != w->left || status->MPI_TAG != TAG_MANY + index ||
-	    (size_t)count != length_of(w, index))
-		die("rank %d, step %ld: probed %d bytes with tag %d from %d", w->rank, w->step,
-		    count, status->MPI_TAG, status->MPI_SOURCE);
+	if (status->MPI_SOURCE != world->left || status->MPI_TAG != TAG_MANY + index ||
+	    (size_t)count != length_of(world, index))
+		die("rank %d, step %ld: probed %d bytes with tag %d from %d", world->rank,
+		    world->step, count, status->MPI_TAG, status->MPI_SOURCE);
 }
 
-/* Messages of one sender are probed in their order, so a step takes its own. */
-static void probe_step(struct world *w)
+/* Probes for anything. Messages of one sender are found in their order, so a step finds its own. */
+static void probe_step(struct world *world)
 {
-	send_lengths(w);
+	send_lengths(world);
 	for (int i = 0; i < FEW; i++) {
 		MPI_Status status;
 
-		MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, w->comm, &status);
-		check_length(w, &status, i);
-		MPI_Recv(w->recv[i], (int)length_of(w, i), MPI_BYTE, w->left, TAG_MANY + i, w->comm,
-			 MPI_STATUS_IGNORE);
-		compare(w, i, w->left, i, length_of(w, i));
+		MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->comm, &status);
+		check_length(world, &status, i);
+		MPI_Recv(world->recv[i], (int)length_of(world, i), MPI_BYTE, world->left,
+			 TAG_MANY + i, world->comm, MPI_STATUS_IGNORE);
+		compare(world, i, world->left, i, length_of(world, i));
 	}
-	wait_all(w, FEW);
+	wait_all(world, FEW);
 }
 
-static void mprobe_step(struct world *w)
+static void mprobe_step(struct world *world)
 {
-	send_lengths(w);
+	send_lengths(world);
 	for (int i = 0; i < FEW; i++) {
 		MPI_Message message;
 		MPI_Status status;
 		int there = 0;
 
 		while (!there)
-			MPI_Improbe(w->left, TAG_MANY + i, w->comm, &there, &message, &status);
-		check_length(w, &status, i);
-		MPI_Mrecv(w->recv[i], (int)length_of(w, i), MPI_BYTE, &message, MPI_STATUS_IGNORE);
-		compare(w, i, w->left, i, length_of(w, i));
+			MPI_Improbe(world->left, TAG_MANY + i, world->comm, &there, &message,
+				    &status);
+		check_length(world, &status, i);
+		MPI_Mrecv(world->recv[i], (int)length_of(world, i), MPI_BYTE, &message,
+			  MPI_STATUS_IGNORE);
+		compare(world, i, world->left, i, length_of(world, i));
 	}
-	wait_all(w, FEW);
+	wait_all(world, FEW);
 }
 
 /* ---------------------------------------------------------------- all */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * patterns.c - the time of a step of communication patterns, at rank 0. One JSON object per pattern
- * and size.
+ * patterns.c - the time of a step of communication patterns, at rank 0. Prints one JSON object per
+ * pattern and size.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,37 +13,39 @@
 #include "pattern.h"
 #include "sample.h"
 
-#define GB_PER_S     1.5 /* of the work: a message's bytes at that rate, */
-#define WORK_LEAST   2e3 /* and so many ns */
+/* The work takes as long as a message's bytes at this rate, and so many ns longer. */
+#define GB_PER_S     1.5
+#define WORK_LEAST   2e3
 #define SAMPLES_MOST 100000
 
 struct settings {
-	struct pair pair; /* its sizes and its rank */
+	struct pair pair; /* for its sizes */
 	struct world world;
 	const char *only; /* names, with commas, or NULL for all */
 	long ms, block_us, warm_up, settle;
 	char *send, *recv;
+	bool sleep;
 };
 
-static bool is_chosen(const struct settings *s, const char *name)
+static bool is_chosen(const struct settings *settings, const char *name)
 {
 	size_t len = strlen(name);
-	const char *at = s->only;
+	const char *at = settings->only;
 
 	for (; at; at = strchr(at, ',')) {
 		at += *at == ',';
 		if (!strncmp(at, name, len) && (at[len] == ',' || !at[len]))
 			return true;
 	}
-	return !s->only;
+	return !settings->only;
 }
 
-/* Each name must be one of a pattern's. */
-static void parse_patterns(struct settings *s, const char *text)
+/* Checks that each name of a list is a pattern's, and ends the program otherwise. */
+static void parse_patterns(struct settings *settings, const char *text)
 {
 	const char *at = text;
 
-	s->only = text;
+	settings->only = text;
 	do {
 		size_t len = strcspn(at, ","), i = 0;
 
@@ -58,94 +60,97 @@ static void parse_patterns(struct settings *s, const char *text)
 
 /* ---------------------------------------------------------------- measuring */
 
-/* n samples, each the mean time of so many steps, in us. */
-static void run_steps(const struct pattern *p, struct world *w, long block, double *us, long n)
+/* Takes n samples, each the mean time of a block of steps in us. */
+static void run_steps(const struct pattern *pattern, struct world *world, long block, double *us,
+		      long n)
 {
 	for (long i = 0; i < n; i++) {
 		uint64_t start = clock_ns();
 
 		for (long k = 0; k < block; k++) {
-			p->step(w);
-			w->step++;
+			pattern->step(world);
+			world->step++;
 		}
 		us[i] = (double)(clock_ns() - start) / 1e3 / (double)block;
 	}
 }
 
-static void print_result(const struct settings *s, const struct pattern *p, long block, double *us,
-			 size_t n)
+static void print_result(const struct settings *settings, const struct pattern *pattern, long block,
+			 double *us, size_t n)
 {
 	struct summary sum;
 
 	printf("{\"test\":\"patterns\",\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,"
-	       "\"messages\":%d,\"steps_per_sample\":%ld,\"samples_us\":[",
-	       p->name, s->world.bytes, s->world.ranks, p->messages, block);
-	for (size_t i = 0; i < n; i++)
-		printf("%s%.3f", i ? "," : "", us[i]);
+	       "\"messages\":%d,\"steps_per_sample\":%ld",
+	       pattern->name, settings->world.bytes, settings->world.ranks, pattern->messages,
+	       block);
+	sample_print("samples_us", us, n);
 	sum = sample_summarise(us, n);
-	printf("],\"step_us\":%.4f,\"q1_us\":%.4f,\"q3_us\":%.4f,\"mean_us\":%.4f}\n", sum.median,
+	printf(",\"step_us\":%.4f,\"q1_us\":%.4f,\"q3_us\":%.4f,\"mean_us\":%.4f}\n", sum.median,
 	       sum.q1, sum.q3, sum.mean);
 	fflush(stdout);
 }
 
-static void measure(struct settings *s, const struct pattern *p)
+static void measure(struct settings *settings, const struct pattern *pattern)
 {
-	double *us = pair_samples(s->warm_up > s->settle ? s->warm_up : s->settle);
-	struct world *w = &s->world;
+	double *us = pair_samples(settings->warm_up > settings->settle ? settings->warm_up
+								       : settings->settle);
+	struct world *world = &settings->world;
 	double step_us;
 	long block, n;
 
-	w->check = true;
-	run_steps(p, w, 1, us, s->warm_up);
-	w->check = false;
-	run_steps(p, w, 1, us, s->settle);
-	step_us = sample_summarise(us, (size_t)s->settle).median;
+	world->check = true;
+	run_steps(pattern, world, 1, us, settings->warm_up);
+	world->check = false;
+	run_steps(pattern, world, 1, us, settings->settle);
+	step_us = sample_summarise(us, (size_t)settings->settle).median;
 	free(us);
-	/* What happens once in a while shall be in each sample, and a preempted rank in few. */
-	block = pair_agree((long)((double)s->block_us / step_us) + 1);
-	n = pair_agree(pair_repeats(step_us * (double)block, s->ms, 5, SAMPLES_MOST));
+	/* A block is long enough for events that are seldom, and so short that a preempted rank is
+	 * in few samples. */
+	block = pair_agree((long)((double)settings->block_us / step_us) + 1);
+	n = pair_agree(pair_repeats(step_us * (double)block, settings->ms, 5, SAMPLES_MOST));
 	us = pair_samples(n);
-	run_steps(p, w, block, us, n);
-	if (w->rank == 0)
-		print_result(s, p, block, us, (size_t)n);
+	run_steps(pattern, world, block, us, n);
+	if (world->rank == 0)
+		print_result(settings, pattern, block, us, (size_t)n);
 	free(us);
 }
 
-static void run(struct settings *s, const struct pattern *p, size_t bytes)
+static void run(struct settings *settings, const struct pattern *pattern, size_t bytes)
 {
-	struct world *w = &s->world;
+	struct world *world = &settings->world;
 
-	w->bytes = bytes;
-	w->step = 0;
-	w->random = (uint64_t)w->rank + 1;
-	w->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / w->work_ns);
+	world->bytes = bytes;
+	world->step = 0;
+	world->random = (uint64_t)world->rank + 1;
+	world->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / world->work_ns);
 	for (size_t i = 0; i < PATTERN_SLOTS; i++) {
-		w->send[i] = s->send + i * bytes;
-		w->recv[i] = s->recv + i * bytes;
+		world->send[i] = settings->send + i * bytes;
+		world->recv[i] = settings->recv + i * bytes;
 	}
-	MPI_Comm_dup(MPI_COMM_WORLD, &w->comm);
-	if (p->begin)
-		p->begin(w);
-	measure(s, p);
-	if (p->end)
-		p->end(w);
-	MPI_Comm_free(&w->comm);
+	MPI_Comm_dup(MPI_COMM_WORLD, &world->comm);
+	if (pattern->begin)
+		pattern->begin(world);
+	measure(settings, pattern);
+	if (pattern->end)
+		pattern->end(world);
+	MPI_Comm_free(&world->comm);
 }
 
 /* ---------------------------------------------------------------- start and end */
 
-static void start(struct settings *s, int *argc, char ***argv)
+static void start(struct settings *settings, int *argc, char ***argv)
 {
-	struct world *w = &s->world;
+	struct world *world = &settings->world;
 	int there, *last_tag;
 
 	MPI_Init(argc, argv);
-	MPI_Comm_size(MPI_COMM_WORLD, &w->ranks);
-	MPI_Comm_rank(MPI_COMM_WORLD, &w->rank);
-	w->left = (w->rank + w->ranks - 1) % w->ranks;
-	w->right = (w->rank + 1) % w->ranks;
+	MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
+	MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
+	world->left = (world->rank + world->ranks - 1) % world->ranks;
+	world->right = (world->rank + 1) % world->ranks;
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &last_tag, &there);
-	w->last_tag = there ? *last_tag : 32767; /* what every MPI has */
+	world->last_tag = there ? *last_tag : 32767; /* the least that MPI allows */
 }
 
 static char *buffers(size_t most)
@@ -159,17 +164,17 @@ static char *buffers(size_t most)
 	return memory;
 }
 
-static void allocate(struct settings *s)
+static void allocate(struct settings *settings)
 {
 	size_t most = 1;
 
-	for (unsigned i = 0; i < s->pair.nsizes; i++) {
-		if (s->pair.size[i] < PATTERN_WINDOW)
+	for (unsigned i = 0; i < settings->pair.nsizes; i++) {
+		if (settings->pair.size[i] < PATTERN_WINDOW)
 			die("messages have at least %d bytes here", PATTERN_WINDOW);
-		most = s->pair.size[i] > most ? s->pair.size[i] : most;
+		most = settings->pair.size[i] > most ? settings->pair.size[i] : most;
 	}
-	s->send = buffers(most);
-	s->recv = buffers(most);
+	settings->send = buffers(most);
+	settings->recv = buffers(most);
 }
 
 /* ---------------------------------------------------------------- options */
@@ -178,9 +183,9 @@ static const struct argp_option options[] = {
 	{"patterns", 'p', "LIST", 0, "only these, as halo,late", 0},
 	{"list", 'L', NULL, 0, "name the patterns, and end", 0},
 	{"ms", 't', "MS", 0, "time for one pattern and size; 100", 0},
-	{"block-us", 'b', "US", 0, "a sample is the mean of steps of that time together; 1000", 0},
+	{"block-us", 'b', "US", 0, "a sample is the mean of the steps of that time; 1000", 0},
 	{"warm-up", 'w', "N", 0, "steps at the beginning whose data are checked; 20", 0},
-	{"settle", 'e', "N", 0, "and further ones before the first that counts; 40", 0},
+	{"settle", 'e', "N", 0, "further steps before the first that counts; 40", 0},
 	{0},
 };
 
@@ -194,19 +199,19 @@ static void list(int rank)
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct settings *s = state->input;
-	const struct number_option numbers[] = {{'t', "ms", 100000, &s->ms},
-						{'b', "block-us", 1000000, &s->block_us},
-						{'w', "warm-up", 1000000, &s->warm_up},
-						{'e', "settle", 1000000, &s->settle},
+	struct settings *settings = state->input;
+	const struct number_option numbers[] = {{'t', "ms", 100000, &settings->ms},
+						{'b', "block-us", 1000000, &settings->block_us},
+						{'w', "warm-up", 1000000, &settings->warm_up},
+						{'e', "settle", 1000000, &settings->settle},
 						{0}};
 
 	switch (key) {
 	case 'p':
-		parse_patterns(s, arg);
+		parse_patterns(settings, arg);
 		return 0;
 	case 'L':
-		list(s->world.rank);
+		list(settings->world.rank);
 		return 0;
 	default:
 		return parse_number_option(numbers, key, arg);
@@ -215,26 +220,29 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-	struct settings s = {.ms = 100, .block_us = 1000, .warm_up = 20, .settle = 40};
+	struct settings settings = {.ms = 100, .block_us = 1000, .warm_up = 20, .settle = 40};
 	const struct program program = {
 		.doc = "Communication patterns between MPI ranks.",
 		.options = options,
 		.parser = parse_option,
-		.pair = &s.pair,
+		.pair = &settings.pair,
 		.sizes = "256,1K,6000,8K,12K,16K,256K",
+		.sleep = &settings.sleep,
 	};
 
-	start(&s, &argc, &argv);
-	options_parse(&program, argc, argv, &s);
-	if (s.world.ranks < 2 || s.world.ranks > PATTERN_SLOTS)
-		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS, s.world.ranks);
-	allocate(&s);
-	s.world.work_ns = work_calibrate();
+	start(&settings, &argc, &argv);
+	options_parse(&program, argc, argv, &settings);
+	if (settings.world.ranks < 2 || settings.world.ranks > PATTERN_SLOTS)
+		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS,
+		    settings.world.ranks);
+	allocate(&settings);
+	settings.world.work_ns = work_calibrate(settings.sleep);
 	for (size_t k = 0; k < npatterns; k++)
-		for (unsigned i = 0; is_chosen(&s, patterns[k].name) && i < s.pair.nsizes; i++)
-			run(&s, &patterns[k], s.pair.size[i]);
+		for (unsigned i = 0;
+		     is_chosen(&settings, patterns[k].name) && i < settings.pair.nsizes; i++)
+			run(&settings, &patterns[k], settings.pair.size[i]);
 	MPI_Finalize();
-	free(s.send);
-	free(s.recv);
+	free(settings.send);
+	free(settings.recv);
 	return 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pingpong.h - a message to and fro.
+ * pingpong.h - round trips of a message.
  */
 #ifndef BENCH_PINGPONG_H
 #define BENCH_PINGPONG_H
 
 #include "pair.h"
 
-/* Rank 0 gets half of each round trip in us; half_us has room for n. Both ranks call it. */
-void pingpong(const struct pair *p, size_t bytes, long n, double *half_us);
+/* Measures n round trips between two ranks, which both call this function. Rank 0 gets half of each
+ * round trip in us. */
+void pingpong(const struct pair *pair, size_t bytes, long n, double *half_us);
 
 #endif

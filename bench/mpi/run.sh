@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|picture [--link|--no-link] [OPTION...]: one part of the
-# MPI benchmarks on softhca, on two virtual nodes, with the time of a link or with that of the CPU alone.
+# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|picture [--link|--no-link] [OPTION...] runs one part of the
+# MPI benchmarks on softhca, on two virtual nodes, with a link model or without.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
@@ -10,13 +10,21 @@ BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
 part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier or picture}
 
-# The driver knows these options too, but it runs within the fabric.
-link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # of the paper's adapter
+# The driver checks the options, but it runs within the fabric, which these change.
+link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
-for word in "$@"; do
-	case $word in
+virtual="" cpu=1 ranks=4
+words=("$@")
+for i in "${!words[@]}"; do
+	next=${words[i + 1]-}
+	case ${words[i]} in
 	--link) link=("${link_model[@]}") ;;
 	--no-link) link=(--link off) ;;
+	--virtual) virtual=1 ;;
+	--cpu) cpu=$next ;;
+	--cpu=*) cpu=${words[i]#*=} ;;
+	--ranks) ranks=$next ;;
+	--ranks=*) ranks=${words[i]#*=} ;;
 	--) break ;;
 	esac
 done
@@ -31,12 +39,12 @@ die() {
 export BENCH_TOP BENCH_PROGRAMS
 export PYTHONDONTWRITEBYTECODE=1
 
-# A hostfile's hosts have adapters of their own, and CPUs that we know nothing of.
+# A hostfile's hosts have adapters of their own, and other CPUs.
 case " $* " in *" --hostfile"[\ =]*) exec python3 "$here/../driver" "$@" ;; esac
 
 command -v softhca >/dev/null || die "softhca isn't found; source build/env.sh first"
 
-# The CPUs that we may use, one of each core.
+# cores: prints the CPUs that this process may use, one of each core.
 cores() {
 	local cpu siblings allowed
 	allowed=$(taskset -pc $$ | sed 's/.*: //')
@@ -64,20 +72,19 @@ else
 fi
 run_options=(--nodes 2 --memlock unlimited)
 
-# The time of the paper's adapter. It moves messages of 8 KiB itself: that is not left to who posts them, and of what
-# is larger than an inline message nothing is left to who polls.
+# The time of the paper's adapter. The engines move messages of more than 4 KiB, not the posting rank. A polling rank copies no more than
+# an inline message.
 paper=("${link_model[@]}" --caller-limit 4K --cqe-payload 192)
-# Two ranks leave these to the engines.
+# The cores that two ranks leave to the engines.
 free_cores=$(IFS=, && echo "${core[*]:2:2}")
-# With no core to spare, engines take turns with ranks that compute: like an interrupt, they come when there is
-# something to do and don't stay.
+# Without a free core, engines take turns with ranks that compute: an engine wakes up for a message and then sleeps at once.
 no_room=(--engine-cpus "$all_cores" --engine-spin 0)
 
 case $part in
 overlap | picture)
-	# The measured rank has a core to itself, as it would have beside a real adapter. The engines have others; with
-	# two cores the other rank shares its own with them, so who waits lets others run. An adapter moves messages
-	# itself: only what goes with its completion is left to who posts it. And it never sleeps, however long the work.
+	# The measured rank has a core to itself, as beside a real adapter. The engines have other cores. With two cores
+	# the other rank shares its core with them, so a rank that waits yields. The engines stand for an adapter: they move
+	# every message that doesn't fit into its completion, and never sleep, however long the work.
 	run_options+=("${paper[@]}" --caller-limit 192 --engine-cpus "${free_cores:-${core[-1]}}" --engine-spin 1s)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
@@ -92,17 +99,16 @@ halo)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
 	;;
 sp)
-	# There may be more ranks than cores, so nothing is bound, and who waits lets others run.
+	# There may be more ranks than cores, so nothing is bound, and a rank that waits yields.
 	run_options+=("${paper[@]}" "${no_room[@]}")
 	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
 latency | bandwidth | rate | depth)
-	# Messages this small are moved by who posts them; the engines, for the large ones, go where there is room.
+	# The posting rank moves small messages. The engines, which move large ones, run on any free core.
 	run_options+=(--engine-cpus "$all_cores")
 	;;
 patterns)
-	# Ranks are equals, so the engines go where there is room, and they
-	# don't wait for more work at the cost of ranks on the same cores.
+	# All ranks are measured alike, so the engines run on any free core, and sleep early, because ranks need the same cores.
 	run_options+=("${paper[@]}" --engine-cpus "$all_cores" --engine-spin 20us)
 	[ ${#core[@]} -lt 2 ] || mpirun_options=(--map-by core:oversubscribe --bind-to core:overload-allowed)
 	mpirun_options+=(--mca mpi_yield_when_idle 1)
@@ -118,7 +124,18 @@ barrier)
 *) die "there is no part called $part" ;;
 esac
 
-# shellcheck disable=SC2206 # a list of options; of several of the same name the last one counts
+# In virtual time each rank and each adapter has a CPU of its own, so nothing is bound, and no option is for engines. perftest and UCX
+# read the CPU's counter. SP has eight ranks a node, as in the paper.
+if [ -n "$virtual" ]; then
+	nodes=${run_options[1]}
+	[ "$part" != sp ] || [[ ! $ranks =~ ^[0-9]{1,3}$ ]] || nodes=$((ranks > 16 ? (ranks + 7) / 8 : 2))
+	[[ $cpu =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--cpu wants a factor from 0 to 1000, not \"$cpu\""
+	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${link_model[@]}")
+	mpirun_options=(--oversubscribe --bind-to none)
+	all_cores=
+fi
+
+# shellcheck disable=SC2206 # a list of options; the last one of a name counts
 run_options+=("${link[@]}" ${SOFTHCA_RUN_OPTIONS-})
 BENCH_CORES=$all_cores
 BENCH_SOFTHCA_OPTIONS=${run_options[*]}

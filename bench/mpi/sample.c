@@ -30,6 +30,6 @@ void sample_print(const char *name, const double *value, size_t n)
 {
 	printf(",\"%s\":[", name);
 	for (size_t i = 0; i < n; i++)
-		printf("%s%.3f", i ? "," : "", value[i]);
+		printf("%s%.4f", i ? "," : "", value[i]);
 	putchar(']');
 }

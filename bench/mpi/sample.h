@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sample.h - what many timings of the same thing say.
+ * sample.h - statistics of many timings of one operation.
  */
 #ifndef BENCH_SAMPLE_H
 #define BENCH_SAMPLE_H
@@ -8,14 +8,14 @@
 #include <stddef.h>
 
 struct summary {
-	double mean; /* of the middle half: a preempted iteration doesn't move it */
+	double mean; /* of the middle half, so that a preempted iteration doesn't move it */
 	double q1, median, q3;
 };
 
-/* Sorts the n (> 0) values. */
+/* Sorts the n (> 0) values and returns their summary. */
 struct summary sample_summarise(double *value, size_t n);
 
-/* Prints them as an array, behind something else of the same JSON object. */
+/* Prints the values as an array of a JSON object of which something is already printed. */
 void sample_print(const char *name, const double *value, size_t n);
 
 #endif

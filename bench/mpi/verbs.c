@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs.c - the few MPI functions that overlap.c calls, between two ranks, by nothing but the verbs
- * that they can't do without: a receive is posted to the queue pair of its tag, a send to the same,
- * and a completion queue is polled. Nothing is matched, no message may be unexpected. What
- * overlap.c measures with it is what the adapter leaves to any library. Everything else is the
- * library's that is linked behind it.
+ * verbs.c - the MPI functions that overlap.c calls, between two ranks, on bare verbs: receives and
+ * sends are posted to the queue pair of their tag, and a completion queue is polled. Nothing is
+ * matched, and no message may be unexpected. So overlap.c measures what the adapter leaves to any
+ * library. The MPI library that is linked behind this file does everything else.
  */
 #include <infiniband/verbs.h>
 #include <sched.h>
@@ -13,13 +12,13 @@
 
 #include "pair.h"
 
-#define TAGS      3 /* TAG_DATA, TAG_STEP; none is 0 */
+#define TAGS      3 /* of tags, from 0 to TAG_STEP; no message has tag 0 */
 #define DEPTH     32
-#define STEPS     8 /* receives that are posted ahead, so that a word to go finds one */
-#define SIGNALLED 4 /* each so many'th word to go is */
+#define STEPS     8 /* receives that are posted ahead for words to go */
+#define SIGNALLED 4 /* one of so many words to go is signalled */
 #define INLINE    192u
 #define BUFFERS   2
-#define YIELD     64 /* polls in vain; as the libraries do that run beside it */
+#define YIELD     64 /* empty polls before sched_yield(), as many as the libraries have */
 
 enum { SENDS, RECEIVES, WAYS };
 
@@ -35,9 +34,9 @@ static struct {
 	struct ibv_qp *qp[TAGS];
 	struct ibv_cq *cq[TAGS][WAYS];
 	struct ibv_mr *mr[BUFFERS];
-	uint32_t steps; /* words to go that were sent, and whose completions were seen */
+	uint32_t steps; /* words to go that were sent, and those that are complete */
 	uint32_t steps_done;
-} v;
+} verbs;
 
 /* ---- the connection ---- */
 
@@ -47,14 +46,14 @@ static void open_device(void)
 
 	if (!list || !list[0])
 		die("there is no adapter");
-	v.context = ibv_open_device(list[0]);
+	verbs.context = ibv_open_device(list[0]);
 	ibv_free_device_list(list);
-	if (!v.context || ibv_query_port(v.context, 1, &v.port))
+	if (!verbs.context || ibv_query_port(verbs.context, 1, &verbs.port))
 		die("the first adapter can't be opened");
-	if (v.port.link_layer == IBV_LINK_LAYER_ETHERNET)
+	if (verbs.port.link_layer == IBV_LINK_LAYER_ETHERNET)
 		die("the first adapter's port isn't InfiniBand");
-	v.pd = ibv_alloc_pd(v.context);
-	if (!v.pd)
+	verbs.pd = ibv_alloc_pd(verbs.context);
+	if (!verbs.pd)
 		die("no protection domain");
 }
 
@@ -66,14 +65,14 @@ static void make_queues(int tag)
 	};
 
 	for (int way = 0; way < WAYS; way++) {
-		v.cq[tag][way] = ibv_create_cq(v.context, DEPTH, NULL, NULL, 0);
-		if (!v.cq[tag][way])
+		verbs.cq[tag][way] = ibv_create_cq(verbs.context, DEPTH, NULL, NULL, 0);
+		if (!verbs.cq[tag][way])
 			die("no completion queue");
 	}
-	attr.send_cq = v.cq[tag][SENDS];
-	attr.recv_cq = v.cq[tag][RECEIVES];
-	v.qp[tag] = ibv_create_qp(v.pd, &attr);
-	if (!v.qp[tag])
+	attr.send_cq = verbs.cq[tag][SENDS];
+	attr.recv_cq = verbs.cq[tag][RECEIVES];
+	verbs.qp[tag] = ibv_create_qp(verbs.pd, &attr);
+	if (!verbs.qp[tag])
 		die("no queue pair");
 }
 
@@ -86,7 +85,7 @@ static void connect(struct ibv_qp *qp, uint16_t lid, uint32_t qpn)
 			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = v.port.active_mtu,
+		.path_mtu = verbs.port.active_mtu,
 		.dest_qp_num = qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1, /* 10 us */
@@ -117,7 +116,7 @@ static void post_recv(int tag, struct ibv_sge *sge)
 {
 	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = sge ? 1 : 0}, *bad;
 
-	if (ibv_post_recv(v.qp[tag], &wr, &bad))
+	if (ibv_post_recv(verbs.qp[tag], &wr, &bad))
 		die("a receive can't be posted");
 }
 
@@ -129,16 +128,16 @@ int MPI_Init(int *argc, char ***argv)
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (ranks != 2)
-		return rc; /* overlap.c says so */
+		return rc; /* overlap.c reports the error */
 	open_device();
-	mine.lid = v.port.lid;
+	mine.lid = verbs.port.lid;
 	for (int tag = TAG_DATA; tag < TAGS; tag++) {
 		make_queues(tag);
-		mine.qpn[tag] = v.qp[tag]->qp_num;
+		mine.qpn[tag] = verbs.qp[tag]->qp_num;
 	}
 	PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, MPI_COMM_WORLD);
 	for (int tag = TAG_DATA; tag < TAGS; tag++)
-		connect(v.qp[tag], all[!rank].lid, all[!rank].qpn[tag]);
+		connect(verbs.qp[tag], all[!rank].lid, all[!rank].qpn[tag]);
 	for (int i = 0; i < STEPS; i++)
 		post_recv(TAG_STEP, NULL);
 	PMPI_Barrier(MPI_COMM_WORLD);
@@ -147,38 +146,39 @@ int MPI_Init(int *argc, char ***argv)
 
 int MPI_Finalize(void)
 {
-	PMPI_Barrier(MPI_COMM_WORLD); /* what is under way has arrived */
-	for (int tag = TAG_DATA; tag < TAGS && v.context; tag++) {
-		ibv_destroy_qp(v.qp[tag]);
+	PMPI_Barrier(MPI_COMM_WORLD); /* all messages have arrived */
+	for (int tag = TAG_DATA; tag < TAGS && verbs.context; tag++) {
+		ibv_destroy_qp(verbs.qp[tag]);
 		for (int way = 0; way < WAYS; way++)
-			ibv_destroy_cq(v.cq[tag][way]);
+			ibv_destroy_cq(verbs.cq[tag][way]);
 	}
-	for (int i = 0; i < BUFFERS && v.mr[i]; i++)
-		ibv_dereg_mr(v.mr[i]);
-	if (v.context) {
-		ibv_dealloc_pd(v.pd);
-		ibv_close_device(v.context);
+	for (int i = 0; i < BUFFERS && verbs.mr[i]; i++)
+		ibv_dereg_mr(verbs.mr[i]);
+	if (verbs.context) {
+		ibv_dealloc_pd(verbs.pd);
+		ibv_close_device(verbs.context);
 	}
 	return PMPI_Finalize();
 }
 
 /* ---- messages ---- */
 
-/* The program has two buffers, of which it uses more and more. */
+/* Returns the key of a buffer. The program has two buffers; one that has grown is registered again.
+ */
 static uint32_t lkey_of(const void *addr, size_t len)
 {
 	int i = 0;
 
-	while (i < BUFFERS - 1 && v.mr[i] && v.mr[i]->addr != addr)
+	while (i < BUFFERS - 1 && verbs.mr[i] && verbs.mr[i]->addr != addr)
 		i++;
-	if (v.mr[i] && v.mr[i]->addr == addr && v.mr[i]->length >= len)
-		return v.mr[i]->lkey;
-	if (v.mr[i])
-		ibv_dereg_mr(v.mr[i]);
-	v.mr[i] = ibv_reg_mr(v.pd, (void *)(uintptr_t)addr, len, IBV_ACCESS_LOCAL_WRITE);
-	if (!v.mr[i])
+	if (verbs.mr[i] && verbs.mr[i]->addr == addr && verbs.mr[i]->length >= len)
+		return verbs.mr[i]->lkey;
+	if (verbs.mr[i])
+		ibv_dereg_mr(verbs.mr[i]);
+	verbs.mr[i] = ibv_reg_mr(verbs.pd, (void *)(uintptr_t)addr, len, IBV_ACCESS_LOCAL_WRITE);
+	if (!verbs.mr[i])
 		die("%zu bytes can't be registered", len);
-	return v.mr[i]->lkey;
+	return verbs.mr[i]->lkey;
 }
 
 static int post_send(const void *buf, size_t len, int tag, bool signalled)
@@ -192,10 +192,10 @@ static int post_send(const void *buf, size_t len, int tag, bool signalled)
 		sge.lkey = lkey_of(buf, len);
 	if (signalled)
 		wr.send_flags |= IBV_SEND_SIGNALED;
-	return ibv_post_send(v.qp[tag], &wr, &bad);
+	return ibv_post_send(verbs.qp[tag], &wr, &bad);
 }
 
-/* A request is the completion queue that will say so. */
+/* Returns the request of an operation: the queue of its completion. */
 static MPI_Request request_of(struct ibv_cq *cq)
 {
 	return (MPI_Request)(void *)cq;
@@ -207,7 +207,7 @@ int MPI_Isend(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Co
 	(void)type, (void)to, (void)comm;
 	if (post_send(buf, (size_t)n, tag, true))
 		die("a send can't be posted");
-	*request = request_of(v.cq[tag][SENDS]);
+	*request = request_of(verbs.cq[tag][SENDS]);
 	return MPI_SUCCESS;
 }
 
@@ -219,7 +219,7 @@ int MPI_Irecv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm c
 	(void)type, (void)from, (void)comm;
 	sge.lkey = lkey_of(buf, (size_t)n);
 	post_recv(tag, &sge);
-	*request = request_of(v.cq[tag][RECEIVES]);
+	*request = request_of(verbs.cq[tag][RECEIVES]);
 	return MPI_SUCCESS;
 }
 
@@ -247,16 +247,16 @@ int MPI_Waitall(int n, MPI_Request requests[], MPI_Status *statuses)
 	return MPI_SUCCESS;
 }
 
-/* A word to go: nobody waits until it is there. */
+/* Sends a word to go, without waiting for its completion. */
 static void send_step(void)
 {
-	MPI_Request request = request_of(v.cq[TAG_STEP][SENDS]);
+	MPI_Request request = request_of(verbs.cq[TAG_STEP][SENDS]);
 
-	if (post_send(NULL, 0, TAG_STEP, ++v.steps % SIGNALLED == 0))
+	if (post_send(NULL, 0, TAG_STEP, ++verbs.steps % SIGNALLED == 0))
 		die("a send can't be posted");
-	while (v.steps - v.steps_done > DEPTH / 2) {
+	while (verbs.steps - verbs.steps_done > DEPTH / 2) {
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		v.steps_done += SIGNALLED;
+		verbs.steps_done += SIGNALLED;
 	}
 }
 
@@ -275,7 +275,7 @@ int MPI_Send(const void *buf, int n, MPI_Datatype type, int to, int tag, MPI_Com
 int MPI_Recv(void *buf, int n, MPI_Datatype type, int from, int tag, MPI_Comm comm,
 	     MPI_Status *status)
 {
-	MPI_Request request = request_of(v.cq[tag][RECEIVES]);
+	MPI_Request request = request_of(verbs.cq[tag][RECEIVES]);
 
 	if (tag != TAG_STEP)
 		MPI_Irecv(buf, n, type, from, tag, comm, &request);

@@ -86,9 +86,9 @@ struct tq_counter_desc {
 /* Returns the description of counter `i`, in static memory, or NULL if there are no more. */
 const struct tq_counter_desc *tq_counter_desc(unsigned i);
 
-/* Return the value of counter `i`, and the highest value so far of a level. They never wait, and
- * may lag behind by an operation. */
+/* Returns the value of counter `i`. Neither function waits; both may lag behind by an operation. */
 uint64_t tq_counter(const struct tq_ep *ep, unsigned i);
+/* Returns the highest value so far of a level. */
 uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i);
 
 /* ---- memory registration ---- */
@@ -176,9 +176,10 @@ struct tq_job {
 /*
  * Opens a device and creates the endpoint. Among the suitable devices that the parameters allow,
  * InfiniBand comes before RoCE, and then the nearest to this process. `params` are copied; `cache`
- * may be NULL. Returns 0, or after a sentence to the log: -ENODEV if there is no device, or none
- * with XRC and an active port; -ENOMEM if the process may not lock enough memory; -EINVAL if the
- * device can't satisfy a parameter.
+ * may be NULL. Returns 0; -ENODEV if there is no device, or none with XRC and an active port;
+ * -ENOMEM without memory, or if the process may not lock enough; -EINVAL if the device can't
+ * satisfy a parameter; -EAGAIN if the service thread can't be started. The log gets a sentence,
+ * unless there is no memory for one.
  */
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep);
@@ -187,7 +188,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
  * Waits until all messages that were sent are delivered, held and copied ones included. Then ends
  * the endpoint with its contexts and peers, and drops receives that are still posted. Peers must
  * not close their endpoints before that, so the caller needs a barrier first, like that of
- * MPI_Finalize.
+ * MPI_Finalize. In a forked child tq_close() does nothing, because the endpoint is the parent's.
  */
 void tq_close(struct tq_ep *ep);
 
@@ -202,8 +203,8 @@ const char *tq_device_text(const struct tq_ep *ep);
 /*
  * Adds a peer by its address; `name` is for messages. Either side connects on first use. This
  * process itself is a peer like others. Returns 0; -EPROTO if this isn't an address of this version
- * of the library; -ENETUNREACH if the peer has another link layer, another kind of RoCE address or
- * another subnet; -ENOMEM.
+ * of the library; -EEXIST if a peer with this address was added already; -ENETUNREACH if the peer
+ * has another link layer, another kind of RoCE address or another subnet; -ENOMEM.
  */
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **peer);
@@ -270,27 +271,27 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 /* ---- reading, writing and changing a peer's memory ---- */
 
 /*
- * Registers memory for peers' operations (tq_rma()), each with the rights that it needs: to read,
- * to write, and for atomic operations. The memory is the caller's, and has to stay mapped until
- * tq_mr_deregister(), which must not be called while a peer may still have an operation under way
- * there. A peer needs the address and tq_mr_key(), in what way it gets them is the caller's matter;
- * the key ends with the registration.
+ * Registers memory for tq_rma() of peers, with the rights in `access`. The memory must stay mapped,
+ * and no operation may be under way there, until tq_mr_deregister(). The caller tells its peers the
+ * address and tq_mr_key(). The key ends with the registration.
  *
- * 0, or -ENOMEM (the memlock limit, or the adapter's), -EINVAL (`access`, or no memory is mapped
- * there), -EFAULT, -EOPNOTSUPP: the adapter has no atomic operations. Takes no lock of the
- * endpoint's.
+ * Returns 0; -ENOMEM (the limit of locked memory, or that of the adapter); -EINVAL (`access` is
+ * wrong, or no memory is mapped there); -EFAULT; or -EOPNOTSUPP (the adapter has no atomic
+ * operations). Takes no lock of the endpoint.
  */
 #define TQ_ACCESS_READ   1u
 #define TQ_ACCESS_WRITE  2u
 #define TQ_ACCESS_ATOMIC 4u
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr);
 
-/*
- * Which accesses the adapter's atomic operations are atomic with (ibv_query_device(), atomic_cap):
- * none, as the adapter has no atomic operations; other atomic operations of the same adapter; also
- * those of CPUs and other devices.
- */
-enum tq_atomics { TQ_ATOMICS_NONE, TQ_ATOMICS_ADAPTER, TQ_ATOMICS_ALL };
+/* The accesses with which the adapter's atomic operations are atomic (atomic_cap of
+ * ibv_query_device(3)). */
+enum tq_atomics {
+	TQ_ATOMICS_NONE,    /* the adapter has no atomic operations */
+	TQ_ATOMICS_ADAPTER, /* other atomic operations of the same adapter */
+	TQ_ATOMICS_ALL      /* also those of CPUs and of other devices */
+};
+/* Returns the endpoint's. */
 enum tq_atomics tq_rma_atomics(const struct tq_ep *ep);
 
 enum tq_rma_kind {
@@ -303,54 +304,55 @@ enum tq_rma_kind {
 /* An operation; copied by tq_rma(). */
 struct tq_rma {
 	enum tq_rma_kind kind;
-	/* Memory here: what is written is read from it, what is read comes into it. An atomic
-	 * operation's is 8 bytes, for what the peer's held before. The library's until done(). */
+	/* Local memory: the source of a write, the target of a read, 8 bytes for the old value of
+	 * an atomic operation. The library's until done(). */
 	void *local;
-	/* A registration that covers it, with `write` (tq_mr_register()) or TQ_ACCESS_WRITE where
-	 * something comes into it; NULL: the library registers it, by the cache if there is one.
-	 * Short writes go inline, and need none. */
+	/* A registration of the local memory: with `write` (tq_mr_register()) or TQ_ACCESS_WRITE,
+	 * unless the operation is a write. If it is NULL the library registers the memory, by the
+	 * cache if there is one; short writes are sent inline and need no registration. */
 	struct tq_mr *mr;
-	uint64_t len; /* bytes, any number; not looked at for atomic operations */
-	/* The peer's memory, and the key of its registration. Atomic operations: a multiple of 8.
-	 */
+	uint64_t len; /* any number of bytes; ignored for atomic operations */
+	/* The peer's memory, and the key of its registration. The address of an atomic operation is
+	 * a multiple of 8. */
 	uint64_t addr;
 	uint32_t key;
 	uint64_t operand, compare;
-	/* Called once, when the operation has ended. error: 0, -EIO: the connection to the peer
-	 * failed (the log says how, and names the peer); then nobody knows whether it was done. */
+	/* Called once, when the operation has ended. `error` is 0, or -EIO if the connection to the
+	 * peer failed. The log then says how and names the peer, and the operation may or may not
+	 * have been carried out. */
 	void (*done)(void *user, int error);
 	void *user;
 };
 
 /*
- * Starts an operation on the peer's memory, which the adapters carry out; the peer's CPU has no
- * part in it. This process is a peer as others.
+ * Starts an operation on the peer's memory. The adapters carry the operation out; the peer's CPU
+ * takes no part. This process is a peer like others.
  *
- * When done() is called with 0, a read has brought its data, an atomic operation what was there,
- * and a write is complete remotely: the peer's adapter has acknowledged it (IBA 9.7.5.1). So any
- * operation on that memory that is started after that, by this process or by another that has
- * learnt of it, sees it, as does the peer's CPU when it has received a message that was sent after
- * it (IBA 9.5). Operations that are under way together have no order, and those on the same bytes
- * any result; but atomic ones are atomic with one another (tq_rma_atomics()), and 8 bytes at an
- * address that is a multiple of 8 are written together.
+ * When done() is called with 0, a read has delivered its data, an atomic operation has delivered
+ * the old value, and a write is complete remotely: the peer's adapter has acknowledged it (IBA
+ * 9.7.5.1). Operations on that memory that are started later, by any process, see the result. So
+ * does the peer's CPU once it has received a message that was sent later (IBA 9.5). Operations that
+ * are under way together have no order, and may leave any result in the bytes that they share. But
+ * atomic operations are atomic with one another (tq_rma_atomics()), and 8 bytes at an address that
+ * is a multiple of 8 are written together.
  *
- * 0: done() will be called, by a thread that is in tq_progress(), tq_flush(), tq_rma_flush() or
- * tq_close(). Else nothing was started: -EINVAL (the kind, no done(), or an atomic operation on an
- * address that is no multiple of 8: IBA 9.7.4.1.5); -ENOMEM, also where the memory here can't be
- * registered; -EIO: the peer has failed; -EOPNOTSUPP: the adapter has no atomic operations. How
- * many are under way is the caller's matter; those that the connection can't take yet wait in the
- * library.
+ * Returns 0 if done() will be called. Otherwise nothing was started: -EINVAL (the kind is unknown,
+ * done() is missing, or the address of an atomic operation is no multiple of 8: IBA 9.7.4.1.5);
+ * -ENOMEM (no memory, or the local memory can't be registered); -EIO (the peer has failed);
+ * -EOPNOTSUPP (the adapter has no atomic operations). Any number of operations may be under way;
+ * those that the connection can't take yet wait in the library.
  *
- * An operation on memory that isn't registered (any more), or not with that right, is refused by
- * the peer's adapter and breaks the connection to that peer: that operation, and all others that
- * are under way with it, end with -EIO. Those with others of its node are made anew.
+ * The peer's adapter refuses an operation on memory that isn't registered with the right for it.
+ * That breaks the connection to the peer: the operation, and all others that are under way with
+ * this peer, end with -EIO. Connections to other processes of the peer's node are made anew.
  */
 int tq_rma(struct tq_peer *peer, const struct tq_rma *rma);
 
 /*
- * Waits until no operation of tq_rma() on the peer's memory is under way, with NULL on anybody's:
- * also those that other threads start meanwhile. Their done() has been called, or another thread is
- * calling it. -EIO: the peer has failed; with NULL: a connection failed meanwhile.
+ * Waits until no operation on the peer's memory (NULL: on any peer's) is under way, including those
+ * that other threads start meanwhile. Their done() has been called, or another thread is calling
+ * it. Returns 0; -EIO if the peer has failed, or with NULL if a connection failed meanwhile; or
+ * -EPERM in a forked child.
  */
 int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
 
@@ -381,13 +383,13 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
  * use in this endpoint. peers[r] is the process of rank r, the source of receives and the target of
  * sends; in an intercommunicator it is a process of the remote group. `rank` is this process's rank
  * as those peers see it. peers[] is copied. Messages that have already arrived for `id` are
- * delivered.
+ * delivered. Returns 0, or -ENOMEM.
  */
 int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
 	       unsigned flags, struct tq_ctx **ctx);
 
-/* Returns the rank of the peer in an open context, which it joins if it has not yet. -ENOMEM;
- * -EINVAL: the context isn't open. */
+/* Returns the rank of the peer in an open context, after adding the peer if it isn't there yet;
+ * -ENOMEM; or -EINVAL if the context isn't open. */
 int tq_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
 
 /* Changes the flags (TQ_CTX_*), but for TQ_CTX_OPEN. */
@@ -446,7 +448,8 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 /*
  * Starts a send. Returns 1 if it has ended successfully: there is no request. Returns 0 if *req is
  * under way, until complete() is called with `user`; *req is gone after that. Returns a negative
- * errno if it could not be started: -EINVAL (rank), -ENOMEM or -EIO (the peer has failed). A
+ * errno if it could not be started: -EINVAL (the context has no such rank, or that peer was
+ * removed), -ENOMEM or -EIO (the peer has failed). A
  * message of at most eager_limit bytes (parameter) without TQ_SEND_SYNC ends when it is started,
  * unless the pool of copies is empty.
  *
@@ -495,8 +498,8 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
  * or 0 at once if another thread is handling them. */
 int tq_progress(struct tq_ep *ep);
 
-/* Waits until all messages and puts of this endpoint are delivered. Returns 0, or -EIO if a
- * connection has failed meanwhile. */
+/* Waits until all messages and puts of this endpoint are delivered. Returns 0; -EIO if a connection
+ * has failed meanwhile; or -EPERM in a forked child. */
 int tq_flush(struct tq_ep *ep);
 
 /* ---- statistics of tuples, for reports ---- */

@@ -171,19 +171,34 @@ static int open_endpoint(void)
 		if (!mca_btl_tupleq.open_error[0])
 			snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
 				 "%s.", strerror(-rc));
-		return rc;
 	}
-	rc = tq_ctx_add(mca_btl_tupleq.ep, ACTIVE_MESSAGES, NULL, 0, 0, TQ_CTX_OPEN,
-			&mca_btl_tupleq.ctx);
-	return rc ? rc : mca_btl_tupleq_frags_open();
+	return rc;
 }
 
-static int publish_address(void)
+/* Makes the endpoint's context of active messages. Returns false with a text in open_error. */
+static bool open_messages(void)
+{
+	if (tq_ctx_add(mca_btl_tupleq.ep, ACTIVE_MESSAGES, NULL, 0, 0, TQ_CTX_OPEN,
+		       &mca_btl_tupleq.ctx) ||
+	    mca_btl_tupleq_frags_open() != OPAL_SUCCESS) {
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+			 "There is no memory for active messages.");
+		return false;
+	}
+	return true;
+}
+
+/* Publishes the endpoint's address. Returns false with a text in open_error. */
+static bool publish_address(void)
 {
 	size_t len;
 	const void *address = tq_address(mca_btl_tupleq.ep, &len);
+	int rc = series_modex_send(&mca_btl_tupleq_component.btl_version, address, len);
 
-	return series_modex_send(&mca_btl_tupleq_component.btl_version, address, len);
+	if (rc != OPAL_SUCCESS)
+		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
+			 "The address can't be published (%s).", opal_strerror(rc));
+	return rc == OPAL_SUCCESS;
 }
 
 static int open_own(void)
@@ -191,7 +206,8 @@ static int open_own(void)
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 
 	mca_btl_tupleq.is_owner = true;
-	if (open_endpoint() || publish_address() != OPAL_SUCCESS) {
+	/* The address comes first: what is published needs no undoing. */
+	if (open_endpoint() || !publish_address() || !open_messages()) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
 		if (mca_btl_tupleq.ep)
 			tq_close(mca_btl_tupleq.ep);

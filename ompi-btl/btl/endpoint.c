@@ -42,7 +42,7 @@ static int add_own_peer(const char *name, const void *address, size_t len,
 	return 0;
 }
 
-/* NULL: the process can't be reached. */
+/* Adds a process. Returns its endpoint, or NULL if the process can't be reached. */
 static mca_btl_base_endpoint_t *add(const ompi_proc_t *proc)
 {
 	bool is_owner = mca_btl_tupleq.is_owner;

@@ -5,7 +5,10 @@
  */
 #include "frag.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Receives that are posted: messages that find none are copied once more. */
 #define RECEIVES 64
@@ -42,21 +45,47 @@ static struct receive receives[RECEIVES];
 
 /* ---- receiving ---- */
 
-static void deliver(const struct receive *r, const struct tq_status *status)
+static void complain(const struct tq_status *status)
 {
-	if (!mca_btl_tupleq.closing)
+	char text[256];
+
+	if (status->error == -EMSGSIZE)
+		snprintf(text, sizeof(text),
+			 "A message of %" PRIu64
+			 " bytes is lost, because btl_tupleq_max_send_size is %zu "
+			 "here: set it to one value on all ranks.",
+			 status->length, mca_btl_tupleq_module.btl_max_send_size);
+	else
+		snprintf(text, sizeof(text), "A message is lost (%s).", strerror(-status->error));
+	mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, text);
+}
+
+/* Delivers the message of a receive. Returns false if there will be no other, because the context
+ * goes. */
+static bool take(const struct receive *r, const struct tq_status *status)
+{
+	if (mca_btl_tupleq.closing || status->error == -ECANCELED)
+		return false;
+	if (status->error)
+		complain(status);
+	else
 		series_btl_deliver(&mca_btl_tupleq_module, (mca_btl_base_tag_t)status->tag, NULL,
 				   r->data, status->length);
+	return true;
 }
 
 static void post(struct receive *r)
 {
 	const struct tq_buf buf = {.addr = r->data, .len = mca_btl_tupleq_module.btl_max_send_size};
 	struct tq_status status;
+	int rc;
 
-	while (!mca_btl_tupleq.closing && tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG,
-						  &buf, r, &r->req, &status) == 1)
-		deliver(r, &status);
+	do
+		rc = tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &buf, r, &r->req,
+			     &status);
+	while (rc == 1 && take(r, &status));
+	if (rc < 0)
+		complain(&(struct tq_status){.error = rc});
 }
 
 int mca_btl_tupleq_frags_open(void)
@@ -196,7 +225,9 @@ static void pack(void *arg, uint64_t offset, void *to, size_t len)
 	}
 }
 
-/* 1: it has ended; 0: it is under way; else an OPAL error. */
+/* Starts sending a fragment. Returns 1 if the send has ended, 0 if it is under way, or an OPAL
+ * error.
+ */
 static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 		 mca_btl_base_tag_t tag)
 {
@@ -234,11 +265,8 @@ void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status)
 	mca_btl_tupleq_frag_t *frag;
 
 	if (u->is_receive) {
-		/* The context goes, or nothing comes any more. */
-		if (status->error)
-			return;
-		deliver(user, status);
-		post(user);
+		if (take(user, status))
+			post(user);
 		return;
 	}
 	frag = (mca_btl_tupleq_frag_t *)((char *)u - offsetof(mca_btl_tupleq_frag_t, user));
@@ -249,7 +277,8 @@ int mca_btl_tupleq_send(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *
 			mca_btl_base_descriptor_t *descriptor, mca_btl_base_tag_t tag)
 {
 	mca_btl_tupleq_frag_t *frag = (mca_btl_tupleq_frag_t *)descriptor;
-	/* Whose the callback is said is decided before: a send under way may end at any time. */
+	/* Read before the send starts: it may end, and its descriptor be used again, at any time.
+	 */
 	bool always = descriptor->des_flags & MCA_BTL_DES_SEND_ALWAYS_CALLBACK;
 	int rc;
 
@@ -268,6 +297,7 @@ int mca_btl_tupleq_sendi(mca_btl_base_module_t *module, mca_btl_base_endpoint_t 
 {
 	size_t len = header_size + payload_size, size = payload_size;
 	mca_btl_tupleq_frag_t *frag = frag_get(header_size, flags);
+	int rc;
 
 	(void)order;
 	if (descriptor)
@@ -286,7 +316,10 @@ int mca_btl_tupleq_sendi(mca_btl_base_module_t *module, mca_btl_base_endpoint_t 
 		frag->segments[0].seg_len = len;
 		frag->super.des_segment_count = 1;
 	}
-	if (start(frag, endpoint, tag) >= 0)
+	rc = start(frag, endpoint, tag);
+	if (rc == 1)
+		end(frag, false, OPAL_SUCCESS);
+	if (rc >= 0)
 		return OPAL_SUCCESS;
 no_room:
 	if (frag)

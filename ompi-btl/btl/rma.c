@@ -79,8 +79,7 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 	if (rc) {
 		snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size,
 			 base, strerror(-rc),
-			 rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
-				       : "");
+			 rc == -ENOMEM ? " (raise the limit of locked memory, ulimit -l)" : "");
 		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
 		free(handle);
 		return NULL;

@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_COLL_BLOCKS_H
 #define TUPLEQ_COLL_BLOCKS_H
 
-#include "round.h"
+#include "coll.h"
 
 struct mca_coll_tupleq_blocks {
 	const void *base;
@@ -16,6 +16,52 @@ struct mca_coll_tupleq_blocks {
 	const MPI_Aint *byte_displs; /* instead of `displs` */
 	bool single;                 /* one block for all peers */
 };
+
+/* The ranks that the messages of a communicator go to: its own, or those of the other group of an
+ * intercommunicator. */
+struct mca_coll_tupleq_peers {
+	int size;
+	int rank;   /* this process's; -1: it isn't among these */
+	int origin; /* this process's rank, or one that stands for it among these */
+	int first;  /* distance from `origin` to the nearest peer */
+};
+
+static inline struct mca_coll_tupleq_peers mca_coll_tupleq_peers(ompi_communicator_t *comm)
+{
+	int rank = ompi_comm_rank(comm), size = ompi_comm_remote_size(comm);
+
+	if (OMPI_COMM_IS_INTER(comm))
+		return (struct mca_coll_tupleq_peers){size, -1, rank % size, 0};
+	return (struct mca_coll_tupleq_peers){ompi_comm_size(comm), rank, rank, 1};
+}
+
+enum mca_coll_tupleq_role {
+	TUPLEQ_ROOT,
+	TUPLEQ_MEMBER,   /* has a part of the data */
+	TUPLEQ_BYSTANDER /* is in the root's group of an intercommunicator */
+};
+
+/* Returns this process's part in an operation with a root, as the call names that. */
+static inline enum mca_coll_tupleq_role mca_coll_tupleq_role(ompi_communicator_t *comm, int root)
+{
+	if (!OMPI_COMM_IS_INTER(comm))
+		return ompi_comm_rank(comm) == root ? TUPLEQ_ROOT : TUPLEQ_MEMBER;
+	return root == MPI_ROOT        ? TUPLEQ_ROOT
+	       : root == MPI_PROC_NULL ? TUPLEQ_BYSTANDER
+				       : TUPLEQ_MEMBER;
+}
+
+/* Return the rank at a distance from `origin`. Distances go from `first` to `size` - 1. Sends go
+ * upwards and receives come from below, so that no process is the first target of all others. */
+static inline int mca_coll_tupleq_above(const struct mca_coll_tupleq_peers *peers, int distance)
+{
+	return (peers->origin + distance) % peers->size;
+}
+
+static inline int mca_coll_tupleq_below(const struct mca_coll_tupleq_peers *peers, int distance)
+{
+	return (peers->origin + peers->size - distance) % peers->size;
+}
 
 /* Returns block `i`, as a message for `peer`. */
 static inline struct mca_coll_tupleq_transfer
@@ -39,6 +85,52 @@ mca_coll_tupleq_block(const struct mca_coll_tupleq_blocks *blocks, int i, int pe
 		.type = type,
 		.peer = peer,
 	};
+}
+
+static inline size_t mca_coll_tupleq_bytes(const struct mca_coll_tupleq_transfer *transfer)
+{
+	size_t size;
+
+	ompi_datatype_type_size(transfer->type, &size);
+	return size * transfer->count;
+}
+
+/* Returns the length of each block. */
+static inline size_t mca_coll_tupleq_length(const struct mca_coll_tupleq_blocks *blocks)
+{
+	struct mca_coll_tupleq_transfer block;
+
+	if (blocks->counts)
+		return TUPLEQ_ANY_LENGTH;
+	block = mca_coll_tupleq_block(blocks, 0, 0);
+	return mca_coll_tupleq_bytes(&block);
+}
+
+/* Returns where block `i` of `n` begins, if `total` units are shared out. */
+static inline size_t mca_coll_tupleq_block_begin(size_t total, int i, int n)
+{
+	size_t rest = total % (size_t)n, at = (size_t)i;
+
+	return total / (size_t)n * at + (at < rest ? at : rest);
+}
+
+/* Returns true if one round of messages will do for `bytes` that each process has or gets: if no
+ * process sends more than `one_round` bytes in it, if two rounds would not move less, or between
+ * two groups, because a second round needs messages within a group. */
+static inline bool mca_coll_tupleq_takes_one_round(ompi_communicator_t *comm, size_t bytes)
+{
+	int size = ompi_comm_size(comm);
+
+	return OMPI_COMM_IS_INTER(comm) || size == 2 ||
+	       bytes <= (size_t)mca_coll_tupleq.one_round / (size_t)(size - 1);
+}
+
+/* Returns the longest message of such an operation. */
+static inline size_t mca_coll_tupleq_longest(ompi_communicator_t *comm, size_t bytes)
+{
+	size_t size = (size_t)ompi_comm_size(comm);
+
+	return mca_coll_tupleq_takes_one_round(comm, bytes) ? bytes : bytes / size + 1;
 }
 
 #endif

@@ -26,7 +26,15 @@
 #define TUPLEQ_LIMIT_MAX 4096
 
 /* The upper bound of the parameter `ring` (entries; round.h). */
-#define TUPLEQ_RING_MAX SERIES_RING_TAGS
+#define TUPLEQ_RING_MAX 64
+
+_Static_assert(TUPLEQ_RING_MAX *(TUPLEQ_RINGS + 1) <= SERIES_RING_TAGS, "each entry has tags");
+
+/* The upper bound of the parameter `queues`. */
+#define TUPLEQ_QUEUES_MAX (1 << 20)
+
+/* The upper bound of the parameter `one_round` (bytes). */
+#define TUPLEQ_ONE_ROUND_MAX (1 << 30)
 
 /* The steps of one node in an operation between nodes. */
 struct mca_coll_tupleq_path {
@@ -139,6 +147,13 @@ struct mca_coll_tupleq_last_seen {
 	uint64_t number;
 };
 
+/* A ring of tags of a communicator. */
+struct mca_coll_tupleq_ring {
+	uint64_t called;                                        /* operations so far */
+	struct mca_coll_tupleq_round *entries[TUPLEQ_RING_MAX]; /* lists; only the first one of each
+								   is started */
+};
+
 struct mca_coll_tupleq_module {
 	mca_coll_base_module_t super;
 	ompi_communicator_t *comm;
@@ -165,9 +180,9 @@ struct mca_coll_tupleq_module {
 	uint64_t delegated_number; /* which has this number */
 	struct mca_coll_tupleq_last_seen last_op, last_delegated;
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
-	/* round.c, guarded by its lock: */
-	uint64_t nrounds;                                    /* operations so far */
-	struct mca_coll_tupleq_round *ring[TUPLEQ_RING_MAX]; /* lists; only the first is started */
+	/* Guarded by the lock of round.c: */
+	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS];
+	uint64_t npersistent; /* persistent operations so far */
 };
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_module_t);
 typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;
@@ -177,6 +192,8 @@ struct mca_coll_tupleq {
 	int pattern; /* enum mca_coll_tupleq_pattern */
 	int limit;   /* bytes of data */
 	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
+	int queues;  /* that the messages of one length of a communicator may take */
+	int one_round; /* bytes that a process sends rather than go through two rounds */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */

@@ -12,7 +12,8 @@ _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* The parameters as the user gave them. */
-static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4";
+static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
+		  *queues_text = "256", *one_round_text = "65536";
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -83,11 +84,32 @@ static int component_register(void)
 		return rc;
 	rc = register_text(
 		version, "ring",
-		"How many MPI_Ialltoall(v, w), MPI_Iallgather(v), MPI_Igather(v), MPI_Iscatter(v) "
-		"and MPI_Ineighbor_... of one communicator can be under way at once (0 to 64); "
-		"more wait until one has ended. Each entry takes a queue for each peer. The value "
-		"must be the same on all processes. 0: another component does these operations",
+		"How many nonblocking collectives of one communicator can be under way at once (0 "
+		"to "
+		"64); more wait until one has ended. Each takes up to one queue for each peer. The "
+		"value must be the same on all processes. 0: another component does all but "
+		"MPI_Ibarrier",
 		&ring_text);
+	if (rc < 0)
+		return rc;
+	if (rc < 0)
+		return rc;
+	rc = register_text(
+		version, "queues",
+		"The most queues that these operations take at each process for a communicator, "
+		"for short messages and for long ones each (0 to 1048576). A ring has no more "
+		"entries than that allows. If one entry would take more queues, the messages take "
+		"none. The value must be the same on all processes",
+		&queues_text);
+	if (rc < 0)
+		return rc;
+	rc = register_text(
+		version, "one_round",
+		"MPI_Ibcast, MPI_Ireduce, MPI_Iallreduce, MPI_Iscan and MPI_Iexscan take one round "
+		"of messages, which needs no processor, if no process sends more bytes for that (0 "
+		"to 1073741824), and otherwise two, which move less. The value must be the same on "
+		"all processes",
+		&one_round_text);
 	if (rc < 0)
 		return rc;
 	rc = mca_coll_tupleq_round_register(version);
@@ -114,7 +136,11 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
 				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
-				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)))
+				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_queues", queues_text, TUPLEQ_QUEUES_MAX,
+				  &mca_coll_tupleq.queues, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
+				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
@@ -144,10 +170,12 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	const mca_coll_base_comm_coll_t *below = comm->c_coll;
 
+	module->comm = comm;
+	if (OMPI_COMM_IS_INTER(comm))
+		return OMPI_SUCCESS;
 	if (!below->coll_barrier || !below->coll_allreduce || !below->coll_bcast ||
 	    !below->coll_reduce)
 		return OMPI_ERR_NOT_FOUND;
-	module->comm = comm;
 	TAKE_OVER(module, below, barrier);
 	TAKE_OVER(module, below, allreduce);
 	TAKE_OVER(module, below, bcast);
@@ -169,8 +197,8 @@ static void module_construct(struct mca_coll_tupleq_module *module)
 	module->ops = NULL;
 	module->nonblocking = 0;
 	module->is_delegated = false;
-	module->nrounds = 0;
-	memset(module->ring, 0, sizeof(module->ring));
+	memset(module->rings, 0, sizeof(module->rings));
+	module->npersistent = 0;
 	module->last_op = module->last_delegated = (struct mca_coll_tupleq_last_seen){0};
 }
 
@@ -188,6 +216,22 @@ static void module_destruct(struct mca_coll_tupleq_module *module)
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_construct,
 		   module_destruct);
 
+/* Installs the operations that aren't done between two groups. */
+static void install_within_group(mca_coll_base_module_t *base)
+{
+	base->coll_barrier = mca_coll_tupleq_barrier;
+	base->coll_ibarrier = mca_coll_tupleq_ibarrier;
+	/* Installed even if the limit is 0 here: the set-up finds the least limit of all. */
+	base->coll_allreduce = mca_coll_tupleq_allreduce;
+	base->coll_bcast = mca_coll_tupleq_bcast;
+	base->coll_reduce = mca_coll_tupleq_reduce;
+	if (mca_coll_tupleq.ring) {
+		mca_coll_tupleq_round_neighbor(base);
+		mca_coll_tupleq_round_reduce_scatter(base);
+		mca_coll_tupleq_round_scan(base);
+	}
+}
+
 static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priority)
 {
 	struct mca_coll_tupleq_module *module;
@@ -198,7 +242,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 			    bad_value);
 		series_abort();
 	}
-	if (OMPI_COMM_IS_INTER(comm) || ompi_comm_size(comm) < 2)
+	if (OMPI_COMM_IS_INTER(comm) ? !mca_coll_tupleq.ring : ompi_comm_size(comm) < 2)
 		return NULL;
 	if (!tq_find(series_job_key())) {
 		mca_coll_tupleq_verbose(
@@ -209,16 +253,13 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 	if (!module)
 		return NULL;
 	module->super.coll_module_enable = module_enable;
-	module->super.coll_barrier = mca_coll_tupleq_barrier;
-	module->super.coll_ibarrier = mca_coll_tupleq_ibarrier;
-	/* Installed even if the limit is 0 here: the set-up finds the least limit of all. */
-	module->super.coll_allreduce = mca_coll_tupleq_allreduce;
-	module->super.coll_bcast = mca_coll_tupleq_bcast;
-	module->super.coll_reduce = mca_coll_tupleq_reduce;
 	if (mca_coll_tupleq.ring) {
 		mca_coll_tupleq_round_dense(&module->super);
-		mca_coll_tupleq_round_neighbor(&module->super);
+		mca_coll_tupleq_round_bcast(&module->super);
+		mca_coll_tupleq_round_reduce(&module->super);
 	}
+	if (!OMPI_COMM_IS_INTER(comm))
+		install_within_group(&module->super);
 	return &module->super;
 }
 

@@ -8,15 +8,15 @@
 
 /*
  * The lock guards the lists and the counters, never a call of the PML: a completion there may call
- * a function that starts another operation. An operation is started, and later ended, by the thread
- * that has taken it out of the list.
+ * a function that starts another operation. An operation is advanced, and later ended, by the
+ * thread that has taken it out of the list.
  */
 static struct {
 	opal_mutex_t lock;
-	struct mca_coll_tupleq_round *active; /* list: operations whose messages are started */
+	struct mca_coll_tupleq_round *active; /* list: operations that have been started */
 	_Atomic int nactive;                  /* of these; read without the lock, too */
 	bool progressing;                     /* progress() is registered */
-	unsigned long long started, deferred; /* counters */
+	unsigned long long called, two_rounds, deferred, persistent, plain; /* counters */
 } rounds = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void lock(void)
@@ -31,240 +31,213 @@ static void unlock(void)
 
 /* ---- the request ---- */
 
+static int start_persistent(size_t count, ompi_request_t **requests);
+
 static void round_construct(struct mca_coll_tupleq_round *round)
 {
 	mca_coll_tupleq_request_construct(&round->super.ompi);
 	memset(round->super.retained, 0, sizeof(round->super.retained));
+	round->actions = NULL;
+	round->nactions = round->next = round->completed = 0;
+	round->op = NULL;
 	round->memory = NULL;
-	round->pack = NULL;
-	round->receives.count = round->sends.count = 0;
-	round->completed = 0;
+	round->two_rounds = round->corrupt = round->is_handed_over = false;
 	round->rc = OMPI_SUCCESS;
 }
 
 static void round_destruct(struct mca_coll_tupleq_round *round)
 {
 	OMPI_REQUEST_FINI(&round->super.ompi);
+	mca_coll_tupleq_round_free_actions(round);
+	if (!round->is_handed_over)
+		return;
+	series_op_release(round->op);
+	OBJ_RELEASE(round->comm);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, round_destruct);
 
-/* ---- messages ---- */
-
-static bool allocate(struct mca_coll_tupleq_round *round, int max_receives, int max_sends)
+/* Returns how many queues an entry takes at a process. Both groups of an intercommunicator get one
+ * number, because both count the entries. */
+static int queues_per_entry(ompi_communicator_t *comm)
 {
-	size_t n = (size_t)max_receives + (size_t)max_sends;
-	struct mca_coll_tupleq_transfer *transfers;
-	ompi_request_t **requests;
+	int size = ompi_comm_size(comm), others = ompi_comm_remote_size(comm);
 
-	round->memory = calloc(n ? n : 1, sizeof(*transfers) + sizeof(ompi_request_t *));
-	if (!round->memory)
-		return false;
-	transfers = round->memory;
-	requests = (ompi_request_t **)(transfers + n);
-	round->receives.transfers = transfers;
-	round->receives.requests = requests;
-	round->sends.transfers = transfers + max_receives;
-	round->sends.requests = requests + max_receives;
-	return true;
+	if (!OMPI_COMM_IS_INTER(comm))
+		return size - 1;
+	return size > others ? size : others;
 }
 
-struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(struct mca_coll_tupleq_module *module,
-							int max_receives, int max_sends)
+/* Returns the entry of the next operation. The ring is shortened to as many entries as may have
+ * queues. If not even one may have them, no message takes a queue. */
+static int next_entry(struct mca_coll_tupleq_ring *ring, ompi_communicator_t *comm, bool is_plain)
 {
-	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
-	int entry;
+	int most = mca_coll_tupleq.queues / queues_per_entry(comm), entry;
+	int length = is_plain || most > mca_coll_tupleq.ring ? mca_coll_tupleq.ring : most;
 
-	/* Counted even without memory, so that later operations have the same entry on all ranks.
-	 */
 	lock();
-	entry = (int)(module->nrounds++ % (unsigned)mca_coll_tupleq.ring);
+	entry = (int)(ring->called++ % (unsigned)length);
 	unlock();
+	return entry;
+}
+
+/* Returns a tag that only one persistent operation has. All ranks initialize these in one order. */
+static int persistent_tag(struct mca_coll_tupleq_module *module)
+{
+	uint64_t n;
+
+	lock();
+	n = module->npersistent++;
+	unlock();
+	return SERIES_PERSISTENT_TAG((int)(n % SERIES_PERSISTENT_TAGS));
+}
+
+struct mca_coll_tupleq_round *
+mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
+			  enum mca_coll_tupleq_ring_kind kind, size_t bytes)
+{
+	struct mca_coll_tupleq_module *module = invocation->module;
+	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
+	bool is_persistent = invocation->is_persistent;
+	bool is_plain = queues_per_entry(invocation->comm) > mca_coll_tupleq.queues;
+	int tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind, entry, tag;
+
+	/* Counted even without memory, so that later operations have the same tags on all ranks. */
+	entry = is_persistent ? 0 : next_entry(&module->rings[kind], invocation->comm, is_plain);
+	tag = is_persistent ? persistent_tag(module)
+			    : SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
 	if (!round)
 		return NULL;
-	if (!allocate(round, max_receives, max_sends)) {
-		OBJ_RELEASE(round);
-		return NULL;
-	}
-	OMPI_REQUEST_INIT(&round->super.ompi, false);
-	round->super.ompi.req_mpi_object.comm = module->comm;
-	round->module = module;
-	round->comm = module->comm;
-	round->entry = entry;
+	OMPI_REQUEST_INIT(&round->super.ompi, is_persistent);
+	round->super.ompi.req_mpi_object.comm = invocation->comm;
+	round->super.ompi.req_start = start_persistent;
+	round->comm = invocation->comm;
+	round->request = invocation->request;
+	round->entry = is_persistent ? NULL : &module->rings[kind].entries[entry];
+	round->is_plain = is_plain;
+	round->tag = is_plain ? SERIES_PLAIN_TAG(tag) : tag;
 	return round;
-}
-
-static void add(struct mca_coll_tupleq_transfers *list, struct mca_coll_tupleq_transfer message)
-{
-	size_t size;
-
-	ompi_datatype_type_size(message.type, &size);
-	if (!size || !message.count || message.peer == MPI_PROC_NULL)
-		return;
-	/* The user may free the type before the operation ends. */
-	OMPI_DATATYPE_RETAIN(message.type);
-	list->transfers[list->count++] = message;
-}
-
-void mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
-				   struct mca_coll_tupleq_transfer message)
-{
-	add(&round->receives, message);
-}
-
-void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
-				struct mca_coll_tupleq_transfer message)
-{
-	add(&round->sends, message);
-}
-
-static void release_types(const struct mca_coll_tupleq_transfers *list)
-{
-	for (int i = 0; i < list->count; i++)
-		OMPI_DATATYPE_RELEASE(list->transfers[i].type);
-}
-
-static void free_messages(struct mca_coll_tupleq_round *round)
-{
-	release_types(&round->receives);
-	release_types(&round->sends);
-	free(round->pack);
-	free(round->memory);
-	round->pack = NULL;
-	round->memory = NULL;
-}
-
-static void record_error(struct mca_coll_tupleq_round *round, int rc)
-{
-	if (rc != OMPI_SUCCESS && round->rc == OMPI_SUCCESS)
-		round->rc = ompi_errcode_get_mpi_code(rc);
 }
 
 /* ---- starting ---- */
 
-static int receive(const struct mca_coll_tupleq_round *round,
-		   const struct mca_coll_tupleq_transfer *message, ompi_request_t **request)
-{
-	return MCA_PML_CALL(irecv(message->addr, message->count, message->type, message->peer,
-				  SERIES_RING_TAG(round->entry), round->comm, request));
-}
-
-static int transmit(const struct mca_coll_tupleq_round *round,
-		    const struct mca_coll_tupleq_transfer *message, ompi_request_t **request)
-{
-	return MCA_PML_CALL(isend(message->addr, message->count, message->type, message->peer,
-				  SERIES_RING_TAG(round->entry), MCA_PML_BASE_SEND_STANDARD,
-				  round->comm, request));
-}
-
-/* Starts all messages. One that can't be started is an error of the operation; the others are
- * started nevertheless, because other ranks wait for them. */
-static void start_messages(struct mca_coll_tupleq_round *round,
-			   const struct mca_coll_tupleq_transfers *list,
-			   int (*start)(const struct mca_coll_tupleq_round *,
-					const struct mca_coll_tupleq_transfer *, ompi_request_t **))
-{
-	for (int i = 0; i < list->count; i++) {
-		int rc = start(round, &list->transfers[i], &list->requests[i]);
-
-		if (rc != OMPI_SUCCESS)
-			list->requests[i] = &ompi_request_empty;
-		record_error(round, rc);
-	}
-}
-
 static int progress(void);
 
-static void launch(struct mca_coll_tupleq_round *round)
+/* Puts an operation into the list of those that progress() advances. */
+static void activate(struct mca_coll_tupleq_round *round)
 {
-	start_messages(round, &round->receives, receive);
-	start_messages(round, &round->sends, transmit);
 	lock();
 	DL_APPEND2(rounds.active, round, active_prev, active_next);
 	atomic_fetch_add_explicit(&rounds.nactive, 1, memory_order_relaxed);
 	unlock();
 }
 
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, int rc,
-				ompi_request_t **request)
+static void launch(struct mca_coll_tupleq_round *round)
 {
-	struct mca_coll_tupleq_round **entry = &round->module->ring[round->entry];
-	bool first;
+	mca_coll_tupleq_round_run(round);
+	activate(round);
+}
 
-	if (rc != OMPI_SUCCESS) {
-		free_messages(round);
-		OBJ_RELEASE(round);
-		return rc;
-	}
-	series_request_pending(&round->super.ompi);
-	/* The user may free the communicator before the operation ends. */
-	OBJ_RETAIN(round->comm);
-	*request = &round->super.ompi;
+/* Counts a start. Returns true if the operation can be started at once. */
+static bool enter(struct mca_coll_tupleq_round *round)
+{
+	bool first = true;
+
 	lock();
-	first = !*entry;
-	DL_APPEND2(*entry, round, entry_prev, entry_next);
-	rounds.started++;
+	if (round->entry) {
+		first = !*round->entry;
+		DL_APPEND2(*round->entry, round, entry_prev, entry_next);
+	}
+	rounds.called++;
+	rounds.two_rounds += round->two_rounds;
 	rounds.deferred += !first;
+	rounds.persistent += !round->entry;
+	rounds.plain += round->is_plain;
 	if (!rounds.progressing) {
 		rounds.progressing = true;
 		opal_progress_register(progress);
 	}
 	unlock();
-	if (first)
+	return first;
+}
+
+int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round)
+{
+	int rc = round->rc;
+
+	if (rc != OMPI_SUCCESS) {
+		OBJ_RELEASE(round);
+		return rc;
+	}
+	/* The user may free the communicator and the op before the request. */
+	OBJ_RETAIN(round->comm);
+	series_op_retain(round->op);
+	round->is_handed_over = true;
+	*round->request = &round->super.ompi;
+	if (!round->entry)
+		return OMPI_SUCCESS;
+	series_request_pending(&round->super.ompi);
+	if (enter(round))
 		launch(round);
+	return OMPI_SUCCESS;
+}
+
+static int start_persistent(size_t count, ompi_request_t **requests)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct mca_coll_tupleq_round *round = (struct mca_coll_tupleq_round *)requests[i];
+
+		series_request_pending(&round->super.ompi);
+		round->next = round->completed = 0;
+		round->corrupt = false;
+		round->rc = OMPI_SUCCESS;
+		enter(round);
+		launch(round);
+	}
 	return OMPI_SUCCESS;
 }
 
 /* ---- ending ---- */
 
-/* Returns true if all messages of the list have ended; `before` counts those of earlier lists. */
-static bool have_ended(struct mca_coll_tupleq_round *round,
-		       const struct mca_coll_tupleq_transfers *list, int before)
+/* Frees the entry, and starts the next operation that waits for it. */
+static void leave(struct mca_coll_tupleq_round *round)
 {
-	while (round->completed - before < list->count) {
-		ompi_request_t *request = list->requests[round->completed - before];
+	struct mca_coll_tupleq_round *next;
 
-		if (!REQUEST_COMPLETE(request))
-			return false;
-		series_taken_over(request);
-		round->completed++;
-	}
-	return true;
-}
-
-static void free_requests(struct mca_coll_tupleq_round *round,
-			  const struct mca_coll_tupleq_transfers *list)
-{
-	for (int i = 0; i < list->count; i++) {
-		record_error(round, list->requests[i]->req_status.MPI_ERROR);
-		ompi_request_free(&list->requests[i]);
-	}
-}
-
-/* Ends an operation, and starts the next one that waits for its entry. Called without the lock. */
-static void end(struct mca_coll_tupleq_round *round)
-{
-	struct mca_coll_tupleq_round **entry = &round->module->ring[round->entry], *next;
-	ompi_communicator_t *comm = round->comm;
-
-	free_requests(round, &round->receives);
-	free_requests(round, &round->sends);
-	free_messages(round);
 	lock();
-	DL_DELETE2(*entry, round, entry_prev, entry_next);
-	next = *entry;
+	DL_DELETE2(*round->entry, round, entry_prev, entry_next);
+	next = *round->entry;
 	unlock();
 	if (next)
 		launch(next);
+}
+
+/* Ends an operation. Called without the lock. */
+static void end(struct mca_coll_tupleq_round *round)
+{
+	mca_coll_tupleq_round_free_messages(round);
+	if (round->entry) {
+		mca_coll_tupleq_round_free_actions(round);
+		leave(round);
+	}
 	round->super.ompi.req_status.MPI_ERROR = round->rc;
 	series_handed_over(&round->super.ompi);
 	ompi_request_complete(&round->super.ompi, true);
-	OBJ_RELEASE(comm);
+}
+
+/* Advances an operation that can be. Called without the lock. */
+static void advance(struct mca_coll_tupleq_round *round)
+{
+	mca_coll_tupleq_round_run(round);
+	if (mca_coll_tupleq_round_has_ended(round))
+		end(round);
+	else
+		activate(round);
 }
 
 static int progress(void)
 {
-	struct mca_coll_tupleq_round *round, *next, *ended = NULL;
+	struct mca_coll_tupleq_round *round, *next, *taken = NULL;
 	int events = 0;
 
 	/* An operation that starts meanwhile is advanced by the next call. */
@@ -272,17 +245,16 @@ static int progress(void)
 	    OPAL_THREAD_TRYLOCK(&rounds.lock))
 		return 0;
 	DL_FOREACH_SAFE2(rounds.active, round, next, active_next) {
-		if (!have_ended(round, &round->receives, 0) ||
-		    !have_ended(round, &round->sends, round->receives.count))
+		if (!mca_coll_tupleq_round_can_advance(round))
 			continue;
 		DL_DELETE2(rounds.active, round, active_prev, active_next);
-		DL_APPEND2(ended, round, active_prev, active_next);
+		DL_APPEND2(taken, round, active_prev, active_next);
 		events++;
 	}
 	atomic_fetch_sub_explicit(&rounds.nactive, events, memory_order_relaxed);
 	unlock();
-	DL_FOREACH_SAFE2(ended, round, next, active_next)
-		end(round);
+	DL_FOREACH_SAFE2(taken, round, next, active_next)
+		advance(round);
 	return events;
 }
 
@@ -299,12 +271,22 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		const char *name, *help;
 		unsigned long long *value;
 	} counters[] = {
-		{"rounds", "Nonblocking collectives of one round that were called",
-		 &rounds.started},
+		{"rounds", "Nonblocking and persistent collectives that were started",
+		 &rounds.called},
+		{"rounds_two",
+		 "Operations among coll_tupleq_rounds whose second round needs this process, "
+		 "because it sends received data (coll_tupleq_one_round)",
+		 &rounds.two_rounds},
 		{"rounds_deferred",
-		 "Nonblocking collectives of one round that waited for an earlier one of their "
+		 "Operations among coll_tupleq_rounds that waited for an earlier one of their "
 		 "communicator, because its entry of the ring was in use (coll_tupleq_ring)",
 		 &rounds.deferred},
+		{"rounds_persistent", "Starts of persistent collectives among coll_tupleq_rounds",
+		 &rounds.persistent},
+		{"rounds_plain",
+		 "Operations among coll_tupleq_rounds whose messages took no queue, because the "
+		 "communicator has too many processes (coll_tupleq_queues)",
+		 &rounds.plain},
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nonblocking operations of one round: everything that a process receives and sends is known when
- * the operation is called, and nothing depends on a message that has yet to come. All receives are
- * posted and all sends started at once, so the adapter does the rest.
+ * Nonblocking operations of one or two rounds. An operation is a list of actions: receives, sends,
+ * and local work. All receives and all sends that need no received data come first, so the adapter
+ * does these alone. The rest of the list is done by progress, in its order.
  *
- * Each communicator has a ring of tags. The n-th operation takes entry n modulo the length of the
- * ring on every rank, so the same tuples (communicator, rank, tag) serve again and get queues. An
- * operation whose entry is still in use waits in the entry's list; progress starts it.
+ * Each communicator has rings of tags. The n-th operation of a ring takes entry n modulo the length
+ * of the ring on every rank, so the same tuples (communicator, rank, tag) serve again and get
+ * queues. An operation whose entry is still in use waits in the entry's list; progress starts it.
  */
 #ifndef TUPLEQ_COLL_ROUND_H
 #define TUPLEQ_COLL_ROUND_H
@@ -18,7 +18,20 @@
 
 struct mca_coll_tupleq_module;
 
-/* A message of an operation. */
+/* The rings of a communicator. Open MPI itself calls MPI_Iallreduce of one number during
+ * MPI_Comm_idup, at a time that differs between processes, so short reductions of that kind have a
+ * ring of their own. */
+enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IALLREDUCE, TUPLEQ_RINGS };
+
+/* The longest message (bytes) that counts as short. An entry has one tag for operations with short
+ * messages and one for others, because a tuple whose short messages arrive before their receives
+ * gets no queue, which would slow down long messages. */
+#define TUPLEQ_SHORT 16384
+
+/* The length of a message of an operation whose messages differ, or aren't known to all ranks. */
+#define TUPLEQ_ANY_LENGTH SIZE_MAX
+
+/* Elements in memory; those of a message have a peer. */
 struct mca_coll_tupleq_transfer {
 	void *addr;
 	size_t count;
@@ -26,44 +39,96 @@ struct mca_coll_tupleq_transfer {
 	int peer;
 };
 
-/* The messages of one direction; `requests[i]` belongs to `transfers[i]` once it is started. */
-struct mca_coll_tupleq_transfers {
-	struct mca_coll_tupleq_transfer *transfers;
-	ompi_request_t **requests;
-	int count;
+enum mca_coll_tupleq_action_kind {
+	TUPLEQ_RECEIVE, /* to `to` */
+	TUPLEQ_SEND,    /* of `from` */
+	TUPLEQ_AWAIT,   /* the end of the receive `awaited` */
+	TUPLEQ_COPY,    /* `from` to `to` */
+	TUPLEQ_COMBINE  /* `to` = `from` op `to` */
+};
+
+struct mca_coll_tupleq_action {
+	enum mca_coll_tupleq_action_kind kind;
+	int awaited; /* index of an action */
+	struct mca_coll_tupleq_transfer from, to;
+	ompi_request_t *request; /* of a receive or send that was started */
 };
 
 struct mca_coll_tupleq_round {
 	struct series_coll_request super;
-	struct mca_coll_tupleq_module *module;
 	ompi_communicator_t *comm;
-	struct mca_coll_tupleq_transfers receives, sends;
-	void *memory;        /* of both arrays */
-	unsigned char *pack; /* packed copies of what MPI_IN_PLACE overwrites, or NULL */
-	int entry;           /* in the ring */
-	int completed;       /* transfers known to be complete: receives first */
-	int rc;              /* the first error */
+	ompi_request_t **request; /* where the user wants the request, during the call */
+	struct mca_coll_tupleq_action *actions;
+	int nactions;
+	int next;      /* index of the first action that isn't done */
+	int completed; /* actions whose messages are known to be complete */
+	int tag;
+	struct ompi_op_t *op;                        /* NULL: not a reduction */
+	struct mca_coll_tupleq_round_memory *memory; /* list of what the actions use */
+	struct mca_coll_tupleq_round *
+		*entry;      /* of the ring: list of operations; NULL: persistent */
+	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
+	bool is_plain;       /* no message takes a queue */
+	bool two_rounds;     /* some sends need received data */
+	bool corrupt; /* an awaited receive has failed: data that are derived from it are no data */
+	int rc;       /* the first error */
 	struct mca_coll_tupleq_round *entry_next, *entry_prev;
 	struct mca_coll_tupleq_round *active_next, *active_prev;
 };
 typedef struct mca_coll_tupleq_round mca_coll_tupleq_round_t;
 OBJ_CLASS_DECLARATION(mca_coll_tupleq_round_t);
 
-/* Returns an operation with room for so many messages of each direction, which has the next entry
- * of the ring, or NULL without memory. */
-struct mca_coll_tupleq_round *mca_coll_tupleq_round_new(struct mca_coll_tupleq_module *module,
-							int max_receives, int max_sends);
+/* A call of a collective. */
+struct mca_coll_tupleq_invocation {
+	ompi_communicator_t *comm;
+	struct mca_coll_tupleq_module *module;
+	bool is_persistent;
+	ompi_request_t **request;
+};
 
-/* Adds a message. One without bytes, or with MPI_PROC_NULL, is left out on both sides. */
-void mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
-				   struct mca_coll_tupleq_transfer message);
-void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
-				struct mca_coll_tupleq_transfer message);
+/*
+ * Defines collective `name`: its nonblocking form, its persistent form, and the beginning of the
+ * function that both call, whose body follows. `params` and `args` are in parentheses.
+ */
+#define TUPLEQ_COLLECTIVE(name, params, args)                                                     \
+	static int name(TUPLEQ_LIST params, const struct mca_coll_tupleq_invocation *invocation); \
+	static int i##name(TUPLEQ_LIST params, ompi_communicator_t *comm,                         \
+			   ompi_request_t **request, mca_coll_base_module_t *base)                \
+	{                                                                                         \
+		const struct mca_coll_tupleq_invocation invocation = {                            \
+			comm, (struct mca_coll_tupleq_module *)base, false, request};             \
+                                                                                                  \
+		return name(TUPLEQ_LIST args, &invocation);                                       \
+	}                                                                                         \
+	static int name##_init(TUPLEQ_LIST params, ompi_communicator_t *comm,                     \
+			       struct ompi_info_t *info, ompi_request_t **request,                \
+			       mca_coll_base_module_t *base)                                      \
+	{                                                                                         \
+		const struct mca_coll_tupleq_invocation invocation = {                            \
+			comm, (struct mca_coll_tupleq_module *)base, true, request};              \
+                                                                                                  \
+		(void)info;                                                                       \
+		return name(TUPLEQ_LIST args, &invocation);                                       \
+	}                                                                                         \
+	static int name(TUPLEQ_LIST params, const struct mca_coll_tupleq_invocation *invocation)
+#define TUPLEQ_LIST(...) __VA_ARGS__
 
-/* Starts the operation, now or later, if `rc` is OMPI_SUCCESS, and sets *request. Otherwise frees
- * the operation and returns `rc`. */
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round, int rc,
-				ompi_request_t **request);
+/* Installs both forms in a module. */
+#define TUPLEQ_INSTALL(base, name)                        \
+	do {                                              \
+		(base)->coll_i##name = i##name;           \
+		(base)->coll_##name##_init = name##_init; \
+	} while (0)
+
+/* Returns an operation without actions, or NULL without memory. The operation has the next entry of
+ * the ring, or, if it is persistent, a tag of its own. Its messages have `bytes`. */
+struct mca_coll_tupleq_round *
+mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
+			  enum mca_coll_tupleq_ring_kind ring, size_t bytes);
+
+/* Hands the operation to the user, and starts it, now or later, unless it is persistent. If an
+ * action couldn't be added, frees the operation and returns the error. */
+int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round);
 
 /* Ends the polling for operations, when the component closes. */
 void mca_coll_tupleq_round_close(void);
@@ -71,10 +136,48 @@ void mca_coll_tupleq_round_close(void);
 /* Registers the counters as MPI_T performance variables. Returns an Open MPI error. */
 int mca_coll_tupleq_round_register(const mca_base_component_t *version);
 
-/* ---- round_dense.c, round_neighbor.c: the calls ---- */
+/* ---- round_actions.c: the list of actions. Errors of adding are recorded in `rc`. ---- */
+
+/* Returns memory that lives as long as the operation, or NULL. */
+void *mca_coll_tupleq_round_alloc(struct mca_coll_tupleq_round *round, size_t bytes);
+
+/* Adds a receive. Returns the index of its action. A message without bytes, or with MPI_PROC_NULL,
+ * is left out on both sides; then returns -1. */
+int mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
+				  struct mca_coll_tupleq_transfer message);
+/* Adds a send, which is left out like a receive. */
+void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
+				struct mca_coll_tupleq_transfer message);
+/* Makes the actions that follow wait for the receive with this index, if it isn't -1. */
+void mca_coll_tupleq_round_await(struct mca_coll_tupleq_round *round, int receive);
+/* Adds a copy. One of the types may be MPI_BYTE, for packed data. */
+void mca_coll_tupleq_round_copy(struct mca_coll_tupleq_round *round,
+				struct mca_coll_tupleq_transfer from,
+				struct mca_coll_tupleq_transfer to);
+/* Adds the reduction to = from op to. Both have one count and type. */
+void mca_coll_tupleq_round_combine(struct mca_coll_tupleq_round *round,
+				   struct mca_coll_tupleq_transfer from,
+				   struct mca_coll_tupleq_transfer to);
+
+/* Does actions up to one that has to wait. */
+void mca_coll_tupleq_round_run(struct mca_coll_tupleq_round *round);
+/* Returns true if the next action can be done, or if there is none and all messages have ended. */
+bool mca_coll_tupleq_round_can_advance(struct mca_coll_tupleq_round *round);
+/* Returns true if all actions are done and all messages have ended. */
+bool mca_coll_tupleq_round_has_ended(struct mca_coll_tupleq_round *round);
+/* Frees the messages of an operation that has ended, and records their errors. */
+void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round);
+/* Frees the actions and the memory. */
+void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round);
+
+/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c ---- */
 
 /* Installs the calls in a module. */
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base);
 
 #endif

@@ -6,129 +6,138 @@
 
 /* ---- all to all ---- */
 
-/* Copies this process's own block. */
-static int copy_own(const struct mca_coll_tupleq_transfer *from,
-		    const struct mca_coll_tupleq_transfer *to)
-{
-	return ompi_datatype_sndrcv(from->addr, (int32_t)from->count, from->type, to->addr,
-				    (int32_t)to->count, to->type);
-}
-
-static size_t bytes_of(const struct mca_coll_tupleq_transfer *message)
-{
-	size_t size;
-
-	ompi_datatype_type_size(message->type, &size);
-	return size * message->count;
-}
-
-/* Adds sends of packed copies of the blocks that are to be received over. */
-static int send_copies(struct mca_coll_tupleq_round *round, int size, int rank,
-		       const struct mca_coll_tupleq_blocks *blocks)
+/* Makes packed copies of the blocks that are to be received over, in copies[0 … size - 1]. */
+static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
+			const struct mca_coll_tupleq_blocks *blocks,
+			struct mca_coll_tupleq_transfer *copies)
 {
 	struct mca_coll_tupleq_transfer block;
-	size_t total = 0, offset = 0;
+	size_t total = 0;
+	unsigned char *memory;
 
 	for (int i = 0; i < size; i++) {
 		block = mca_coll_tupleq_block(blocks, i, i);
-		total += bytes_of(&block);
+		total += mca_coll_tupleq_bytes(&block);
 	}
-	round->pack = malloc(total ? total : 1);
-	if (!round->pack)
-		return OMPI_ERR_OUT_OF_RESOURCE;
-	for (int i = 1; i < size; i++) {
-		int peer = (rank + i) % size, rc = OMPI_SUCCESS;
-		size_t bytes;
-
-		block = mca_coll_tupleq_block(blocks, peer, peer);
-		bytes = bytes_of(&block);
-		if (bytes)
-			rc = series_pack(block.addr, block.count, block.type, round->pack + offset,
-					 bytes);
-		if (rc != OMPI_SUCCESS)
-			return rc;
-		block.addr = round->pack + offset;
-		block.count = bytes;
-		block.type = &ompi_mpi_byte.dt;
-		mca_coll_tupleq_round_send(round, block);
-		offset += bytes;
+	memory = mca_coll_tupleq_round_alloc(round, total);
+	for (int i = 0; memory && i < size; i++) {
+		block = mca_coll_tupleq_block(blocks, i, i);
+		copies[i] = (struct mca_coll_tupleq_transfer){
+			.addr = memory,
+			.count = mca_coll_tupleq_bytes(&block),
+			.type = &ompi_mpi_byte.dt,
+			.peer = i,
+		};
+		memory += copies[i].count;
+		if (i != ompi_comm_rank(round->comm))
+			mca_coll_tupleq_round_copy(round, block, copies[i]);
 	}
-	return OMPI_SUCCESS;
 }
 
-/* Adds the messages of one process. In turn from its own rank, upwards for sends and downwards for
- * receives, so that no process is the first target of all others. */
-static int add_messages(struct mca_coll_tupleq_round *round, ompi_communicator_t *comm,
-			const struct mca_coll_tupleq_blocks *out,
-			const struct mca_coll_tupleq_blocks *in)
+static void add_receives(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
+			 const struct mca_coll_tupleq_blocks *in)
 {
-	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
-	struct mca_coll_tupleq_transfer from, to;
-
-	for (int i = 1; i < size; i++) {
-		int peer = (rank - i + size) % size;
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_below(peers, i);
 
 		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(in, peer, peer));
 	}
-	if (out->base == MPI_IN_PLACE)
-		return send_copies(round, size, rank, in);
-	for (int i = 1; i < size; i++) {
-		int peer = (rank + i) % size;
+}
+
+static void add_sends(struct mca_coll_tupleq_round *round,
+		      const struct mca_coll_tupleq_peers *peers,
+		      const struct mca_coll_tupleq_blocks *out)
+{
+	for (int i = peers->first; i < peers->size; i++) {
+		int peer = mca_coll_tupleq_above(peers, i);
 
 		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(out, peer, peer));
 	}
-	from = mca_coll_tupleq_block(out, rank, rank);
-	to = mca_coll_tupleq_block(in, rank, rank);
-	return from.addr == to.addr && from.type == to.type ? OMPI_SUCCESS : copy_own(&from, &to);
 }
 
-static int all_to_all(ompi_communicator_t *comm, mca_coll_base_module_t *base,
-		      const struct mca_coll_tupleq_blocks *out,
-		      const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
+static void add_in_place(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
+			 const struct mca_coll_tupleq_blocks *in)
 {
-	int peers = ompi_comm_size(comm) - 1;
+	struct mca_coll_tupleq_transfer *copies;
+
+	copies = mca_coll_tupleq_round_alloc(round, (size_t)peers->size * sizeof(*copies));
+	if (!copies)
+		return;
+	copy_blocks(round, peers->size, in, copies);
+	add_receives(round, peers, in);
+	for (int i = 1; i < peers->size && round->rc == OMPI_SUCCESS; i++)
+		mca_coll_tupleq_round_send(round, copies[mca_coll_tupleq_above(peers, i)]);
+}
+
+static void add_messages(struct mca_coll_tupleq_round *round,
+			 const struct mca_coll_tupleq_peers *peers,
+			 const struct mca_coll_tupleq_blocks *out,
+			 const struct mca_coll_tupleq_blocks *in)
+{
+	int rank = peers->rank;
+
+	add_receives(round, peers, in);
+	add_sends(round, peers, out);
+	if (rank >= 0)
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(out, rank, rank),
+					   mca_coll_tupleq_block(in, rank, rank));
+}
+
+static int all_to_all(const struct mca_coll_tupleq_blocks *out,
+		      const struct mca_coll_tupleq_blocks *in,
+		      const struct mca_coll_tupleq_invocation *invocation)
+{
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(invocation->comm);
 	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, peers, peers);
+		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, mca_coll_tupleq_length(in));
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	return mca_coll_tupleq_round_start(round, add_messages(round, comm, out, in), request);
+	if (out->base == MPI_IN_PLACE)
+		add_in_place(round, &peers, in);
+	else
+		add_messages(round, &peers, out, in);
+	return mca_coll_tupleq_round_start(round);
 }
 
-static int ialltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		     ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoall,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int ialltoallv(const void *sbuf, const int *scounts, const int *sdispls,
-		      ompi_datatype_t *stype, void *rbuf, const int *rcounts, const int *rdispls,
-		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoallv,
+		  (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
+		   void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
+		  (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int ialltoallw(const void *sbuf, const int *scounts, const int *sdispls,
-		      ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-		      const int *rdispls, ompi_datatype_t *const *rtypes, ompi_communicator_t *comm,
-		      ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(alltoallw,
+		  (const void *sbuf, const int *scounts, const int *sdispls,
+		   ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
+		   const int *rdispls, ompi_datatype_t *const *rtypes),
+		  (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .types = stypes};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .types = rtypes};
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
 /* Returns what this process sends to all: its own block, where that is in place already. */
@@ -149,122 +158,141 @@ static struct mca_coll_tupleq_blocks contribution(const void *sbuf, int scount,
 	return out;
 }
 
-static int iallgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		      ompi_datatype_t *rtype, ompi_communicator_t *comm, ompi_request_t **request,
-		      mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(allgather,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
+		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
-static int iallgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		       const int *rcounts, const int *displs, ompi_datatype_t *rtype,
-		       ompi_communicator_t *comm, ompi_request_t **request,
-		       mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(allgatherv,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		   const int *rcounts, const int *displs, ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
 {
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(comm), &in);
+		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
 
-	return all_to_all(comm, base, &out, &in, request);
+	return all_to_all(&out, &in, invocation);
 }
 
 /* ---- to and from a root ---- */
 
-/* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. */
-static int rooted(ompi_communicator_t *comm, mca_coll_base_module_t *base, int root, bool is_gather,
-		  const struct mca_coll_tupleq_blocks *all,
-		  const struct mca_coll_tupleq_blocks *own, ompi_request_t **request)
+/* Adds the root's messages: of a gather if `is_gather`, else of a scatter. */
+static void add_root(struct mca_coll_tupleq_round *round, bool is_gather,
+		     const struct mca_coll_tupleq_blocks *all,
+		     const struct mca_coll_tupleq_blocks *own)
 {
-	void (*add)(struct mca_coll_tupleq_round *, struct mca_coll_tupleq_transfer);
-	int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm), n, rc = OMPI_SUCCESS;
-	struct mca_coll_tupleq_transfer mine, root_block;
-	struct mca_coll_tupleq_round *round;
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(round->comm);
+	int rank = peers.rank;
 
-	n = rank == root ? size - 1 : 1;
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, n, n);
-	if (!round)
-		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (rank != root) {
-		add = is_gather ? mca_coll_tupleq_round_send : mca_coll_tupleq_round_receive;
-		add(round, mca_coll_tupleq_block(own, 0, root));
-		return mca_coll_tupleq_round_start(round, OMPI_SUCCESS, request);
-	}
-	add = is_gather ? mca_coll_tupleq_round_receive : mca_coll_tupleq_round_send;
-	for (int i = 1; i < size; i++) {
-		int peer = (root + i) % size;
-
-		add(round, mca_coll_tupleq_block(all, peer, peer));
-	}
-	if (own->base != MPI_IN_PLACE) {
-		mine = mca_coll_tupleq_block(own, 0, root);
-		root_block = mca_coll_tupleq_block(all, root, root);
-		rc = is_gather ? copy_own(&mine, &root_block) : copy_own(&root_block, &mine);
-	}
-	return mca_coll_tupleq_round_start(round, rc, request);
+	if (is_gather)
+		add_receives(round, &peers, all);
+	else
+		add_sends(round, &peers, all);
+	if (rank < 0 || own->base == MPI_IN_PLACE)
+		return;
+	if (is_gather)
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(own, 0, rank),
+					   mca_coll_tupleq_block(all, rank, rank));
+	else
+		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(all, rank, rank),
+					   mca_coll_tupleq_block(own, 0, rank));
 }
 
-static int igather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		   ompi_request_t **request, mca_coll_base_module_t *base)
+/* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. All
+ * processes know the length of a block if `is_uniform`. */
+static int rooted(int root, bool is_gather, bool is_uniform,
+		  const struct mca_coll_tupleq_blocks *all,
+		  const struct mca_coll_tupleq_blocks *own,
+		  const struct mca_coll_tupleq_invocation *invocation)
+{
+	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(invocation->comm, root);
+	bool has_own = role != TUPLEQ_ROOT ||
+		       (!OMPI_COMM_IS_INTER(invocation->comm) && own->base != MPI_IN_PLACE);
+	struct mca_coll_tupleq_round *round;
+	size_t bytes = TUPLEQ_ANY_LENGTH;
+
+	if (is_uniform && role != TUPLEQ_BYSTANDER)
+		bytes = mca_coll_tupleq_length(has_own ? own : all);
+	round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, bytes);
+	if (!round)
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	if (role == TUPLEQ_ROOT)
+		add_root(round, is_gather, all, own);
+	else if (role == TUPLEQ_MEMBER && is_gather)
+		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(own, 0, root));
+	else if (role == TUPLEQ_MEMBER)
+		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(own, 0, root));
+	return mca_coll_tupleq_round_start(round);
+}
+
+TUPLEQ_COLLECTIVE(gather,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return rooted(comm, base, root, true, &all, &own, request);
+	return rooted(root, true, true, &all, &own, invocation);
 }
 
-static int igatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		    const int *rcounts, const int *displs, ompi_datatype_t *rtype, int root,
-		    ompi_communicator_t *comm, ompi_request_t **request,
-		    mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(gatherv,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		   const int *rcounts, const int *displs, ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return rooted(comm, base, root, true, &all, &own, request);
+	return rooted(root, true, false, &all, &own, invocation);
 }
 
-static int iscatter(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		    ompi_datatype_t *rtype, int root, ompi_communicator_t *comm,
-		    ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(scatter,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype, int root),
+		  (sbuf, scount, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {.base = sbuf, .count = scount, .type = stype};
 
-	return rooted(comm, base, root, false, &all, &own, request);
+	return rooted(root, false, true, &all, &own, invocation);
 }
 
-static int iscatterv(const void *sbuf, const int *scounts, const int *displs,
-		     ompi_datatype_t *stype, void *rbuf, int rcount, ompi_datatype_t *rtype,
-		     int root, ompi_communicator_t *comm, ompi_request_t **request,
-		     mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(scatterv,
+		  (const void *sbuf, const int *scounts, const int *displs, ompi_datatype_t *stype,
+		   void *rbuf, int rcount, ompi_datatype_t *rtype, int root),
+		  (sbuf, scounts, displs, stype, rbuf, rcount, rtype, root))
 {
 	const struct mca_coll_tupleq_blocks own = {
 		.base = rbuf, .count = rcount, .type = rtype, .single = true};
 	const struct mca_coll_tupleq_blocks all = {
 		.base = sbuf, .counts = scounts, .displs = displs, .type = stype};
 
-	return rooted(comm, base, root, false, &all, &own, request);
+	return rooted(root, false, false, &all, &own, invocation);
 }
 
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base)
 {
-	base->coll_ialltoall = ialltoall;
-	base->coll_ialltoallv = ialltoallv;
-	base->coll_ialltoallw = ialltoallw;
-	base->coll_iallgather = iallgather;
-	base->coll_iallgatherv = iallgatherv;
-	base->coll_igather = igather;
-	base->coll_igatherv = igatherv;
-	base->coll_iscatter = iscatter;
-	base->coll_iscatterv = iscatterv;
+	TUPLEQ_INSTALL(base, alltoall);
+	TUPLEQ_INSTALL(base, alltoallv);
+	TUPLEQ_INSTALL(base, alltoallw);
+	TUPLEQ_INSTALL(base, allgather);
+	TUPLEQ_INSTALL(base, allgatherv);
+	TUPLEQ_INSTALL(base, gather);
+	TUPLEQ_INSTALL(base, gatherv);
+	TUPLEQ_INSTALL(base, scatter);
+	TUPLEQ_INSTALL(base, scatterv);
 }

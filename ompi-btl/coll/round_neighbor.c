@@ -102,89 +102,95 @@ static void add_messages(struct mca_coll_tupleq_round *round, const struct neigh
 			round, mca_coll_tupleq_block(out, i, neighbors->destinations[i]));
 }
 
-static int exchange(ompi_communicator_t *comm, mca_coll_base_module_t *base,
-		    const struct mca_coll_tupleq_blocks *out,
-		    const struct mca_coll_tupleq_blocks *in, ompi_request_t **request)
+static int exchange(const struct mca_coll_tupleq_blocks *out,
+		    const struct mca_coll_tupleq_blocks *in,
+		    const struct mca_coll_tupleq_invocation *invocation)
 {
 	struct neighbors neighbors = {0};
 	struct mca_coll_tupleq_round *round;
-	int rc = find_neighbors(comm, &neighbors);
+	int rc = find_neighbors(invocation->comm, &neighbors);
 
-	round = mca_coll_tupleq_round_new((struct mca_coll_tupleq_module *)base, neighbors.nsources,
-					  neighbors.ndestinations);
-	if (round && rc == MPI_SUCCESS)
+	round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, TUPLEQ_ANY_LENGTH);
+	if (!round) {
+		free(neighbors.sources);
+		return OMPI_ERR_OUT_OF_RESOURCE;
+	}
+	if (rc == MPI_SUCCESS)
 		add_messages(round, &neighbors, out, in);
+	else
+		round->rc = rc;
 	free(neighbors.sources);
-	return round ? mca_coll_tupleq_round_start(round, rc, request) : OMPI_ERR_OUT_OF_RESOURCE;
+	return mca_coll_tupleq_round_start(round);
 }
 
-static int ineighbor_allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-			       int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
-			       ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(neighbor_allgather,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return exchange(comm, base, &out, &in, request);
+	return exchange(&out, &in, invocation);
 }
 
-static int ineighbor_allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-				const int *rcounts, const int *displs, ompi_datatype_t *rtype,
-				ompi_communicator_t *comm, ompi_request_t **request,
-				mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(neighbor_allgatherv,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		   const int *rcounts, const int *displs, ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .count = scount, .type = stype, .single = true};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
 
-	return exchange(comm, base, &out, &in, request);
+	return exchange(&out, &in, invocation);
 }
 
-static int ineighbor_alltoall(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-			      int rcount, ompi_datatype_t *rtype, ompi_communicator_t *comm,
-			      ompi_request_t **request, mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(neighbor_alltoall,
+		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		   ompi_datatype_t *rtype),
+		  (sbuf, scount, stype, rbuf, rcount, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
 
-	return exchange(comm, base, &out, &in, request);
+	return exchange(&out, &in, invocation);
 }
 
-static int ineighbor_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
-			       ompi_datatype_t *stype, void *rbuf, const int *rcounts,
-			       const int *rdispls, ompi_datatype_t *rtype,
-			       ompi_communicator_t *comm, ompi_request_t **request,
-			       mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(neighbor_alltoallv,
+		  (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
+		   void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
+		  (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
 
-	return exchange(comm, base, &out, &in, request);
+	return exchange(&out, &in, invocation);
 }
 
-static int ineighbor_alltoallw(const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
-			       ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-			       const MPI_Aint *rdispls, ompi_datatype_t *const *rtypes,
-			       ompi_communicator_t *comm, ompi_request_t **request,
-			       mca_coll_base_module_t *base)
+TUPLEQ_COLLECTIVE(neighbor_alltoallw,
+		  (const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
+		   ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
+		   const MPI_Aint *rdispls, ompi_datatype_t *const *rtypes),
+		  (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes))
 {
 	const struct mca_coll_tupleq_blocks out = {
 		.base = sbuf, .counts = scounts, .byte_displs = sdispls, .types = stypes};
 	const struct mca_coll_tupleq_blocks in = {
 		.base = rbuf, .counts = rcounts, .byte_displs = rdispls, .types = rtypes};
 
-	return exchange(comm, base, &out, &in, request);
+	return exchange(&out, &in, invocation);
 }
 
 void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base)
 {
-	base->coll_ineighbor_allgather = ineighbor_allgather;
-	base->coll_ineighbor_allgatherv = ineighbor_allgatherv;
-	base->coll_ineighbor_alltoall = ineighbor_alltoall;
-	base->coll_ineighbor_alltoallv = ineighbor_alltoallv;
-	base->coll_ineighbor_alltoallw = ineighbor_alltoallw;
+	TUPLEQ_INSTALL(base, neighbor_allgather);
+	TUPLEQ_INSTALL(base, neighbor_allgatherv);
+	TUPLEQ_INSTALL(base, neighbor_alltoall);
+	TUPLEQ_INSTALL(base, neighbor_alltoallv);
+	TUPLEQ_INSTALL(base, neighbor_alltoallw);
 }

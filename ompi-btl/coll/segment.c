@@ -21,15 +21,17 @@ size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape)
 	return (bytes + page - 1) / page * page;
 }
 
-/* Returns a name: the segment's number in the lower half, and random bits in the upper half,
- * because each IPC namespace has numbers of its own. */
-static uint64_t name_of(int id)
+/* Stores a name: the segment's number in the lower half, and random bits in the upper half, because
+ * each IPC namespace has numbers of its own. Returns 0 or -errno. */
+static int make_name(int id, uint64_t *name)
 {
 	uint32_t random;
 
 	while (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		;
-	return (uint64_t)random << 32 | (uint32_t)id;
+		if (errno != EINTR)
+			return -errno;
+	*name = (uint64_t)random << 32 | (uint32_t)id;
+	return 0;
 }
 
 static int attach(int id, struct mca_coll_tupleq_segment **segment)
@@ -57,6 +59,11 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 	shmctl(id, IPC_RMID, NULL);
 	if (rc)
 		return rc;
+	rc = make_name(id, name);
+	if (rc) {
+		mca_coll_tupleq_segment_detach(created);
+		return rc;
+	}
 	atomic_init(&created->release.word, number);
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
 		atomic_init(&created->slots[i].word, number);
@@ -66,7 +73,7 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 			atomic_init(&mca_coll_tupleq_call_of(created, shape, i, call)->number,
 				    number);
 	}
-	*name = created->name = name_of(id);
+	created->name = *name;
 	*segment = created;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The set-up of a communicator, at its first operation. It takes three exchanges of messages:
+ * The set-up of a communicator, at its first operation, by three exchanges of messages:
  * addresses, from which each process finds the nodes and their leaders; the segments that the
  * leaders have created; and whether each process is ready. opal_progress() advances the set-up as
  * well, because a nonblocking operation may start before it has ended.
@@ -200,8 +200,8 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 	}
 	if (rc) {
 		setup->problem =
-			"shared memory can't be registered (is the limit of locked memory, "
-			"ulimit -l, too low?)";
+			"shared memory can't be registered (raise the limit of locked memory, "
+			"ulimit -l)";
 		return;
 	}
 	segment_info->addr = (uintptr_t)group->segment;

@@ -147,8 +147,8 @@ FROM_HOOK static bool next_freed(struct range *range)
 
 /*
  * Records a range that Open MPI's memory hooks report; the size is never 0. Returns OPAL_SUCCESS
- * even if a registration in the range is in use, because Open MPI ends the job for an error. Such a
- * range may be correct: a registration may cover more than the buffers of pending operations, and
+ * even if a registration in the range is in use, because Open MPI ends the job for an error. That
+ * may be correct: a registration may cover more than the buffers of pending operations, and
  * for an mremap() the hooks also report the pages that stay.
  */
 FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *base, size_t size)
@@ -166,8 +166,9 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 	return OPAL_SUCCESS;
 }
 
-/* Returns true if the hooks have reported a page. Called before there are registrations. */
-static bool is_freed(const void *page)
+/* Takes what the hooks have reported. Returns true if that page is among it. Called before there
+ * are registrations. */
+static bool take_freed(const void *page)
 {
 	struct range range;
 	bool any = false;
@@ -191,14 +192,14 @@ static const char *unreported_call(void)
 
 	if (map == MAP_FAILED)
 		return "mmap";
-	is_freed(map);
-	if (madvise(map, page, MADV_DONTNEED) || !is_freed(map))
+	take_freed(map);
+	if (madvise(map, page, MADV_DONTNEED) || !take_freed(map))
 		call = "madvise";
-	if (mremap(map, 2 * page, page, 0) != map || !is_freed(map))
+	if (mremap(map, 2 * page, page, 0) != map || !take_freed(map))
 		call = "mremap";
-	if (mmap(map, page, prot, flags | MAP_FIXED, -1, 0) != map || !is_freed(map))
+	if (mmap(map, page, prot, flags | MAP_FIXED, -1, 0) != map || !take_freed(map))
 		call = "mmap";
-	if (munmap(map, page) || !is_freed(map))
+	if (munmap(map, page) || !take_freed(map))
 		call = "munmap";
 	return call;
 }
@@ -279,9 +280,9 @@ static struct registration *find_recent(struct registration *const *slot, const 
  * last use ends, but no look-up finds it.
  *
  * Open MPI's function refuses a range that begins where a registration in use begins, and then
- * doesn't handle the rest of the range. It also counts registrations that are adjacent to the
- * range. Neither happens if the range lacks its first byte and its last one, which is harmless
- * because registrations consist of whole pages.
+ * doesn't handle the rest of the range. That function also counts registrations that are adjacent
+ * to the range. Neither happens if the range lacks its first byte and its last one, which is
+ * harmless because registrations consist of whole pages.
  */
 static void invalidate(struct range range)
 {

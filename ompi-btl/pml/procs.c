@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* A failed HASH_ADD leaves the element out. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "log.h"
@@ -94,6 +97,11 @@ static int find_or_add(ompi_proc_t *proc, struct proc **found)
 			return rc;
 		}
 		HASH_ADD(hh, procs_known, name, sizeof(known->name), known);
+		if (!known->hh.tbl) {
+			tq_peer_remove(known->peer);
+			free(known);
+			return OMPI_ERR_OUT_OF_RESOURCE;
+		}
 	}
 	*found = known;
 	return OMPI_SUCCESS;

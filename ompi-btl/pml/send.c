@@ -17,7 +17,7 @@ static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 	/* Ready mode needs no flag: the library finds a posted receive as quickly. */
 	if (mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
 		flags |= TQ_SEND_SYNC;
-	if (OPAL_UNLIKELY(series_tag_is_used_once(tag)))
+	if (OPAL_UNLIKELY(series_tag_takes_no_queue(tag)))
 		flags |= TQ_SEND_NOTUP;
 	return flags;
 }

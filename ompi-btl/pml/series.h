@@ -71,7 +71,8 @@ static inline int series_modex_recv(const mca_base_component_t *component, const
 	return rc;
 }
 
-/* Returns true for the communicators that MPI_Init adds to the PML. It ignores the result. */
+/* Returns true for the communicators that MPI_Init adds to the PML, whose result MPI_Init ignores.
+ */
 static inline bool series_is_predefined(const ompi_communicator_t *comm)
 {
 	return comm == &ompi_mpi_comm_world.comm || comm == &ompi_mpi_comm_self.comm;
@@ -275,16 +276,24 @@ struct series_coll_request {
 };
 
 /* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
-#define SERIES_RING_TAGS       64
+#define SERIES_RING_TAGS       192
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
+/* The tags of coll/tupleq's persistent collectives: one for each, until they wrap. */
+#define SERIES_PERSISTENT_TAGS   (1 << 28)
+#define SERIES_PERSISTENT_TAG(n) (SERIES_RING_TAG(SERIES_RING_TAGS) + (n))
+
+/* Returns the tag that replaces one of these where messages are to take no queue. */
+#define SERIES_PLAIN_TAG(tag) ((tag) + SERIES_RING_TAGS + SERIES_PERSISTENT_TAGS)
+
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
- * and for those of the set-up. */
-static inline bool series_tag_is_used_once(int tag)
+ * for those of the set-up, and for plain ones. */
+static inline bool series_tag_takes_no_queue(int tag)
 {
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
-	       tag <= SERIES_SETUP_TAG;
+	       tag <= SERIES_SETUP_TAG ||
+	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
 }
 
 /* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
@@ -311,6 +320,21 @@ static inline bool series_op_commutes(struct ompi_op_t *op)
 
 	PMPI_Op_commutative(op, &yes);
 	return yes;
+}
+
+/* Keeps an op until series_op_release(). */
+static inline void series_op_retain(struct ompi_op_t *op)
+{
+	if (op)
+		OBJ_RETAIN((opal_object_t *)op);
+}
+
+static inline void series_op_release(struct ompi_op_t *op)
+{
+	opal_object_t *object = (opal_object_t *)op;
+
+	if (object)
+		OBJ_RELEASE(object);
 }
 
 /* Computes inout = in op inout. */

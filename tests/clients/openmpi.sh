@@ -7,7 +7,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 ucx=(--mca pml ucx --mca osc ucx --mca opal_common_ucx_devices any --mca opal_common_ucx_tls any
 	-x "UCX_TLS=rc_v,self" -x UCX_NET_DEVICES=softhca0:1)
-# Every queue is of RC: openib's XRC queues would be named X.
+# Every queue is an RC queue, P or S. X would be openib's XRC queues.
 openib=(--mca pml ob1 --mca btl "openib,self" --mca btl_openib_allow_ib 1 --mca btl_openib_cpc_include udcm
 	--mca btl_openib_receive_queues "P,128,256,192,128:S,2048,1024,1008,64:S,65536,1024,1008,64")
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# perftest: every test, on the transports that it has for it.
+# perftest: every test, on each transport that perftest has for the test.
 
 : "${clients:?set by tests/run.sh}"
 
-# The latency tests arm before they poll, and take any event for the completion that they wait for. Where arming fires
-# for what is not polled yet, they run ahead of their peer, into its empty receive queue and over their own send queue.
-# latency_with_events NAME PROGRAM...
+# latency_with_events NAME PROGRAM...: runs a latency test on a device whose armed CQs report new completions only. These tests arm
+# before they poll, and take any event for the completion that they wait for. If arming fired for unpolled completions, they would
+# run ahead of their peer, into its empty receive queue and over their own send queue.
 latency_with_events() {
 	local name=$1
 	shift

@@ -24,7 +24,7 @@ for test in am_lat am_bw put_lat put_bw; do
 	pair "uct-rc_verbs-$test" 2 ucx_perftest -d softhca0:1 -x rc_verbs -t $test -n 1000 -w 50
 done
 pair uct-rc_verbs-get 2 ucx_perftest -d softhca0:1 -x rc_verbs -t get -D zcopy -s 4096 -n 1000 -w 50
-# (It has no swap: verbs has none either.)
+# (There is no test of swap, because verbs have no swap.)
 for test in add_lat fadd cswap; do
 	pair "uct-rc_verbs-$test" 2 ucx_perftest -d softhca0:1 -x rc_verbs -t $test -n 1000 -w 50
 done

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A whole endpoint of libtupleq, on verbs in which only what the fuzzer says happens (verbs.h):
- * datagrams of the connection exchange and published addresses, messages on the control channel
- * with their credits, direct messages, completions and failures, between calls of the user's. Three
- * processes talk to it: two peers on one node, and one that isn't a peer.
+ * A whole endpoint of libtupleq, on verbs that the fuzzer controls (verbs.h): datagrams of the
+ * connection exchange and published addresses, messages on the control channel with their credits,
+ * direct messages, completions and failures, between the user's calls. Three processes talk to the
+ * endpoint: two peers on one node, and one that isn't a peer.
  *
- * What must hold: no request ends twice or never, none ends with an error that no sentence in the
- * log explains, and when the endpoint is closed, which comes to an end, nothing of the device's is
- * left.
+ * Each request ends once, no request ends with an error that no sentence in the log explains, and
+ * closing the endpoint comes to an end and leaves no object of the device.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,12 +24,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define NAMED      2 /* so many of those that talk to it, the first, are its peers */
+#define NAMED      2 /* so many of the processes, the first ones, are peers */
 #define OPS        200
 #define MRS        100
 #define HOLD_LANES 2
 
-/* A request of the user's. Its buffer is as long as it says, and is gone when it has ended. */
+/* A request of the user. Its buffer is exactly as long as the request says, and is freed when the
+ * request has ended. */
 struct op {
 	bool started, ended, is_recv;
 	void *mem;
@@ -52,7 +52,8 @@ static struct run {
 
 /* ---- callbacks ---- */
 
-/* Registrations last: what is written to a buffer that its request has given back is seen. */
+/* Registers memory. Registrations outlast requests, so that the sanitizer sees a write to a buffer
+ * that was given back. */
 static struct tq_mr *cache_get(void *arg, void *addr, size_t len, bool write, void **cookie)
 {
 	struct tq_mr *mr;
@@ -95,7 +96,7 @@ static void completed(void *user, const struct tq_status *status)
 	op_end(user, status->error);
 }
 
-/* What a published address may be after its way through somebody else's hands. */
+/* Adds a peer by its published address, or by a changed one. */
 static void add_peer(struct input *in)
 {
 	struct tq_address a = peers_address(input_byte(in));
@@ -176,7 +177,7 @@ static void do_probe(struct input *in, unsigned how)
 	started(op, tq_mrecv(msg, &buf, op, &op->req, &status), &status);
 }
 
-/* An error is that of a connection as a whole, or of what was sent. */
+/* Completes a send. An error is of the connection, or of the message. */
 static void complete(unsigned how)
 {
 	enum ibv_wc_status error = how & 16 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_RETRY_EXC_ERR;
@@ -303,7 +304,7 @@ static void open_endpoint(struct input *in)
 	       "the context can't be added");
 }
 
-/* However many lanes a peer asks for, it gets so many. */
+/* Checks that a peer gets no more lanes than the limit, however many it requests. */
 static void check_targets(void)
 {
 	const struct tq_counter_desc *desc;
@@ -320,12 +321,12 @@ static void close_endpoint(void)
 	static const struct tq_buf empty;
 
 	check_targets();
-	/* All that is under way, and all that is tried now, fails; what isn't answered times out.
-	 */
+	/* All operations fail that are under way or tried now, and requests without an answer time
+	 * out. */
 	fake_cut();
 	for (unsigned i = 0; i < run.nops; i++)
 		do_cancel(&run.ops[i]);
-	/* A last message to each finds that, sooner than keepalive would. */
+	/* A last message to each peer finds out that it is gone, sooner than keepalive would. */
 	for (unsigned i = 0; i < NAMED; i++) {
 		struct op *last = &run.last[i];
 

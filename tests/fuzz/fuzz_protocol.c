@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol against a hostile peer. Three endpoints on the model of tests/transport: 0 is the
- * victim, 2 is honest, and 1 runs the protocol too, but between it and 0 sits the fuzzer. It
- * changes, drops, doubles, reorders and forges what 1 tells 0, and lets data arrive that nobody has
- * announced. So real traffic leads everywhere by itself.
+ * The protocol against a hostile peer. Three endpoints run on the model of tests/transport: 0 is
+ * the victim, 2 is honest, and 1 runs the protocol, too, but the fuzzer is between it and 0. The
+ * fuzzer changes, drops, doubles, reorders and forges messages from 1 to 0, and sends data that
+ * nobody has announced. So the real traffic reaches every state by itself.
  *
- * The input says all: the network, what the users do, which step comes next. What must hold: what
- * holds in tests/transport between 0 and 2 (matching, data, no stall, requests that end once), and
- * at 0 that nothing is written beside a receive and nothing is left when the connection to 1 has
- * been given up.
+ * The input decides everything: the network, the users' operations, and which step comes next.
+ * Between 0 and 2 all checks of tests/transport must hold (matching, data, no stall, requests that
+ * end once). At 0 nothing may be written beside a receive, and nothing may be left after the
+ * connection to 1 was given up.
  */
 #include <stdlib.h>
 
@@ -77,11 +77,11 @@ static void choose_params(struct input *in, struct world *w)
 	}
 }
 
-/* ---- what the users do ---- */
+/* ---- the users' operations ---- */
 
 static const int32_t tags[] = {0, 1, 2, -5};
 
-/* Between 0 and each of the others, or within 0. */
+/* Chooses a peer: traffic is between 0 and each of the others, or within 0. */
 static int choose_peer(struct input *in, int ep)
 {
 	return ep == MODEL_VICTIM ? (int)INPUT_ONE_OF(in, 1, 1, 2, 2, 1, 0) : MODEL_VICTIM;
@@ -111,7 +111,7 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 	added = program_add(&w->prog, &op);
 	if (!added)
 		return;
-	/* The stream is not gone through otherwise. */
+	/* The stream would not move on otherwise. */
 	if (op.kind == OP_SEND)
 		w->prog.sends[op.at].next++;
 	else
@@ -119,7 +119,7 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 	users_op(w, added);
 }
 
-/* ---- what the fuzzer does to the messages from 1 to 0 ---- */
+/* ---- the fuzzer's changes of the messages from 1 to 0 ---- */
 
 static struct model_item **queue(struct world *w)
 {
@@ -160,7 +160,7 @@ static void overwrite(struct input *in, struct model_item *it)
 	memcpy(it->msg + at, &value, n);
 }
 
-/* Exactly as long as it says, so that a read beyond its end is seen. */
+/* Gives the message exactly its length, so that the sanitizer sees a read beyond its end. */
 static void resize(struct input *in, struct model_item *it)
 {
 	uint32_t len = input_byte(in);
@@ -200,7 +200,7 @@ static void tamper(struct input *in, struct world *w, unsigned how)
 	}
 }
 
-/* A handle that is in use, or any number. */
+/* Returns a handle that is in use, or any number. */
 static tq_le32 handle(struct input *in, const struct tq_handles *h)
 {
 	uint32_t b = input_byte(in), i, n;
@@ -215,7 +215,7 @@ static tq_le32 handle(struct input *in, const struct tq_handles *h)
 	return tq_put32(h->slots[i].gen << TQ_HANDLE_INDEX_BITS | i);
 }
 
-/* Where the hostile endpoint says that its data are. */
+/* Chooses the place at which the hostile endpoint says that its data are. */
 static void remote(struct input *in, const struct model_ep *ep, tq_le64 *addr, tq_le32 *rkey)
 {
 	const struct model_reg *reg = ep->regs;
@@ -265,7 +265,7 @@ union message {
 	uint8_t bytes[TQ_MSG_MAX + DATA_MAX];
 };
 
-/* What 1 says as the sender of a tuple; returns its length. */
+/* Forges a message of 1 as the sender of a tuple. Returns its length. */
 static uint32_t forge_as_sender(struct input *in, const struct world *w, union message *m)
 {
 	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
@@ -320,7 +320,7 @@ static uint32_t forge_as_sender(struct input *in, const struct world *w, union m
 	return 0;
 }
 
-/* As its receiver. */
+/* Forges a message of 1 as the receiver of a tuple. Returns its length. */
 static uint32_t forge_as_receiver(struct input *in, const struct world *w, union message *m)
 {
 	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
@@ -380,7 +380,7 @@ static void forge(struct input *in, struct world *w, unsigned what)
 		push(w, &m, len);
 }
 
-/* A direct message to a tuple queue that was offered to 1. */
+/* Sends a direct message to a tuple queue that was offered to 1. */
 static void stray(struct input *in, struct world *w)
 {
 	unsigned n = input_byte(in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A fuzzer's input as a stream of decisions; behind its end all are 0. */
+/* A fuzzer's input as a stream of decisions. Behind its end all decisions are 0. */
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
@@ -20,7 +20,7 @@ static inline uint8_t input_byte(struct input *in)
 	return *in->at++;
 }
 
-/* 0 to n - 1; n is 1 to 256. */
+/* Returns a number from 0 to n - 1; n is 1 to 256. */
 static inline unsigned input_below(struct input *in, unsigned n)
 {
 	return input_byte(in) % n;
@@ -37,8 +37,8 @@ static inline void input_bytes(struct input *in, void *to, size_t n)
 	in->left -= have;
 }
 
-/* One byte for what is likely to mean something: small numbers of either sign, powers of two; five
- * for any other. */
+/* Returns a number. Likely ones take one byte of input: small numbers of either sign, powers of
+ * two. Others take five. */
 static inline uint32_t input_number(struct input *in)
 {
 	uint8_t b = input_byte(in);
@@ -54,7 +54,7 @@ static inline uint32_t input_number(struct input *in)
 	return any;
 }
 
-/* The same for 64 bits. */
+/* As input_number(), for 64 bits. */
 static inline uint64_t input_long(struct input *in)
 {
 	uint64_t low = input_number(in);
@@ -62,7 +62,7 @@ static inline uint64_t input_long(struct input *in)
 	return low > 1000 ? low | (uint64_t)input_number(in) << 32 : low;
 }
 
-/* One of the arguments. */
+/* Returns one of the arguments. */
 #define INPUT_ONE_OF(in, ...)                          \
 	(((const int64_t[]){__VA_ARGS__})[input_below( \
 		(in), sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])

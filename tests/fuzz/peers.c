@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the endpoint has told its peers, and what they send it. */
+/* The endpoint's messages to its peers, and the peers' messages to it. */
 #include "peers.h"
 
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 #define SMALL_BUF 256
 
 static struct {
-	struct tq_address own; /* the endpoint's */
+	struct tq_address own; /* the endpoint's address */
 	struct {
 		uint32_t conn; /* the peer's number at the endpoint */
-		uint64_t txid; /* of its last request */
+		uint64_t txid; /* the id of the peer's last request */
 	} from[PEERS];
-	struct tq_oob_req asked[REQUESTS]; /* what the endpoint has asked for */
+	struct tq_oob_req asked[REQUESTS]; /* requests of the endpoint */
 	unsigned nasked;
 } peers;
 
@@ -71,7 +71,7 @@ static struct tq_oob_hdr header(unsigned peer, enum tq_oob_type type, uint64_t t
 	};
 }
 
-/* Some bytes become others; then it is sent, perhaps not whole. */
+/* Sends a datagram with some bytes changed, and perhaps not all of it. */
 static void send_datagram(struct input *in, void *bytes, uint32_t len)
 {
 	uint8_t changes = input_byte(in);
@@ -149,7 +149,7 @@ void peers_any(struct input *in)
 
 /* ---- the control channel ---- */
 
-/* A handle as the endpoint gives them out, or a number. */
+/* Returns a handle in the form that the endpoint gives out, or any number. */
 static tq_le32 word(struct input *in)
 {
 	uint8_t b = input_byte(in);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh BUILD TARGET RUNS [LIBFUZZER-OPTION...]: the target on its corpus, then so many runs of what the fuzzer makes of that: the
-# same ones each time. An input that fails is kept in BUILD/found, and named.
+# run.sh BUILD TARGET RUNS [LIBFUZZER-OPTION...] - runs a target on its corpus, then so many times on inputs that the fuzzer derives
+# from the corpus, the same each time. A failing input is kept in BUILD/found, and named.
 set -euo pipefail
 
 folder=$(cd "$(dirname "$0")" && pwd)
@@ -9,7 +9,7 @@ build=$1 target=$2 runs=$3
 shift 3
 
 mkdir -p "$build/found"
-# The endpoint's files. New inputs of interest are not kept: the next run begins where this one did.
+# For the endpoint's files and new inputs. The inputs are not kept: the next run begins where this one did.
 TMPDIR=$(mktemp -d)
 trap 'rm -rf "$TMPDIR"' EXIT
 export TMPDIR ASAN_OPTIONS=allocator_may_return_null=1:handle_abort=1 UBSAN_OPTIONS=print_stacktrace=1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completions, memory, what arrives and what is posted; time; the start. */
+/* Completions, memory, arriving data and posted work; time; the start. */
 #include "verbs_state.h"
 
 #include <errno.h>
@@ -11,11 +11,11 @@
 
 #define GRH       40
 #define FIRST_QPN 0x100
-#define MANY      100000 /* times that a run waits at most */
+#define MANY      100000 /* most times that a run waits */
 
 struct fake fake;
 
-/* The fuzzer keeps the input that ends in a signal. */
+/* Ends the run by a signal, for which the fuzzer keeps the input. */
 void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
 	va_list ap;
@@ -100,7 +100,7 @@ static void check_memory(const struct ibv_sge *sge)
 	       "memory outside of its registration is used");
 }
 
-/* Of a receive that was withdrawn the registration may have gone. */
+/* Copies arriving data to a receive. The memory of a withdrawn receive may be deregistered. */
 static enum ibv_wc_status scatter(const struct recv *r, const uint8_t *from, uint32_t len)
 {
 	for (int i = 0; i < r->n && len; i++) {
@@ -131,7 +131,7 @@ static struct recv *recv_new(const struct ibv_recv_wr *wr)
 	return r;
 }
 
-/* ---- what arrives ---- */
+/* ---- arriving data ---- */
 
 static bool arrive(struct recv **recvs, uint32_t *n, struct ibv_cq *cq, const void *bytes,
 		   uint32_t len)
@@ -246,7 +246,7 @@ static uint32_t gather(const struct ibv_send_wr *wr, uint8_t *to, uint32_t room)
 	return len;
 }
 
-/* What an operation on local memory needs; data of RDMA reads don't matter. */
+/* Checks the memory of an operation. The data of RDMA reads don't matter. */
 static void check_send(const struct ibv_send_wr *wr)
 {
 	if (wr->opcode == IBV_WR_RDMA_READ) {
@@ -343,7 +343,7 @@ int fuzz_sched_yield(void)
 	return 0;
 }
 
-/* The file of the XRC domain is the same file in each run. */
+/* Makes the file of the XRC domain the same file in each run. */
 int fuzz_fstat(int fd, struct stat *st)
 {
 	int rc = fstat(fd, st);

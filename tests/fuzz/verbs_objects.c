@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues, memory regions and the like come and go; and what the device says of itself. */
+/* Queues, memory regions and other objects come and go; and the attributes of the device. */
 #include "verbs_state.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Objects begin with what libibverbs hands out. */
+/* Makes an object, which begins with the struct of libibverbs. */
 static void *make(size_t size)
 {
 	void *object = calloc(1, size);
@@ -70,7 +70,7 @@ static struct ibv_qp *open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *
 
 	struct qp *own;
 
-	/* Of the numbers that are not this process's, half are nobody's. */
+	/* The number may belong to this process. Half of the other numbers belong to nobody. */
 	DL_SEARCH_SCALAR(fake.qps, own, ibv.qp_num, attr->qp_num);
 	if (!own && attr->qp_num % 2) {
 		errno = EINVAL;
@@ -96,7 +96,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* As adapters' libraries do it: what a QP has completed goes with it. */
+/* Removes the completions of a QP, as adapters' libraries do when the QP is destroyed. */
 static void clean(struct cq *cq, uint32_t qpn)
 {
 	struct completion *c, *next;
@@ -319,7 +319,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	v->sz = sizeof(*v);
 	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	v->context.device = dev;
-	/* Only its flags are of interest. */
+	/* The library only changes its flags. */
 	v->context.async_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	fake.nobjects++;
 	return &v->context;
@@ -383,7 +383,7 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 	return 0;
 }
 
-/* What inline functions refer to, for other devices than this one. */
+/* Functions to which inline functions refer, for other devices than this one. */
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the device (verbs.h) share: verbs.c moves data, verbs_objects.c makes what they
- * move between. */
+/* What the files of the device (verbs.h) share: verbs.c moves data, verbs_objects.c makes the
+ * objects. */
 #ifndef FUZZ_VERBS_STATE_H
 #define FUZZ_VERBS_STATE_H
 
@@ -68,21 +68,22 @@ extern struct fake {
 	struct qp *qps;
 	struct mr *mrs;
 	uint32_t next_qpn, next_srqn, next_key;
-	int nobjects; /* of all kinds */
+	int nobjects; /* objects of all kinds */
 	bool cut, broken, event;
 	uint64_t now, random, yields;
 	void (*datagram)(const uint8_t *bytes, uint32_t len);
 } fake;
 
-/* verbs.c */
+/* In verbs.c. */
 int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int fake_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-/* To ERR: what is in its send queue ends, the first with this status. */
+/* Takes a QP to ERR: the sends in its queue end, the first one with this status. */
 void fake_fail(struct qp *qp, enum ibv_wc_status status);
 
-/* verbs_objects.c: the functions of the device, for those that libibverbs calls through a table. */
+/* In verbs_objects.c: fills in the functions of the device that libibverbs calls through a
+ * table. */
 void fake_fill_table(struct verbs_context *ctx);
 
 #endif

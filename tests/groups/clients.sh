@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group clients: programs that others wrote, on the verbs. Sourced by run.sh.
+# Group clients: verbs programs of other projects. Sourced by run.sh.
 
 takes clients 70 60
 needs clients "${client_packages[@]}"
 
-# What tests/clients/*.sh call.
-# alone NAME [OPTION of softhca run...] -- COMMAND...: the command in a fabric of its own.
+# Functions for tests/clients/*.sh.
+# alone NAME [OPTION of softhca run...] -- COMMAND...: runs the command in a fabric of its own.
 alone() {
 	local name=$1
 	shift
@@ -14,7 +14,7 @@ alone() {
 	pass_or_fail "$name" 180 softhca run "$@"
 }
 
-# pair NAME NODES PROGRAM...: a server and its client, on the first and on the last virtual node.
+# pair NAME NODES PROGRAM...: runs a server and its client, on the first and on the last virtual node.
 pair() {
 	local name=$1 nodes=$2
 	shift 2

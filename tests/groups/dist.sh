@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group dist: what people do with a release. Sourced by run.sh.
+# Group dist: the ways in which a release is built, installed and packaged. Sourced by run.sh.
 
 takes dist 260
 needs dist "${dist_packages[@]}" clang
 
-# What people do with a release.
 group_dist() {
 	plain_build
 	wanted manual && pass_or_fail manual 60 "$top/tests/manual.sh" "$build"

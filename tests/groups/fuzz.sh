@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group fuzz: what a peer may send to libtupleq. Sourced by run.sh.
+# Group fuzz: random messages from a peer to libtupleq. Sourced by run.sh.
 
 takes fuzz 80
 needs fuzz make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
 
-# What was found stays found: the corpora are gone through first. Then a little fuzzing, the same each time; tests/README.md
-# says how to fuzz on.
+# First come the inputs of the corpora, which once showed bugs or reach much code. Then comes a little fuzzing, the same each time.
+# tests/README.md says how to fuzz for longer.
 group_fuzz() {
 	local out=${build:-$top/build}/fuzz target
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group lint: what needs no build. Sourced by run.sh.
+# Group lint: checks that need no build. Sourced by run.sh.
 
 takes lint 100
 needs lint "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 
-# cppcheck has to see what the macros of uthash are; their variants for other compilers are left out.
+# cppcheck has to see the macros of uthash, except their variants for other compilers.
 cppcheck_all() {
 	local folder includes=() undefined=() macro
 
@@ -26,7 +26,7 @@ group_lint() {
 
 	cd "$top" || die "there is no $top"
 	mapfile -t c < <(find include src ompi-btl examples tests bench -name '*.[ch]' | sort)
-	# Scripts by their name or by their first line.
+	# Scripts are known by their name or by their first line.
 	mapfile -t sh < <({
 		find tests bench -name '*.sh'
 		grep -rlE '^#!/bin/(ba)?sh' .ci autogen.sh tests bench

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group mpi: MPI programs that check what they receive. Sourced by run.sh.
+# Group mpi: MPI programs that check the data that they receive. Sourced by run.sh.
 
 takes mpi 380 100
 needs mpi "${mpi_packages[@]}"
 
-# What runs the MPI programs: the module that is under test, by name, so that mpirun fails where it isn't used. PML=ob1 or
-# PML=ucx in the environment runs them on another one instead, for reference. (btl/tcp is for processes that are spawned.)
-# mpi_module PROTOCOL
+# mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
+# With PML=ob1 or PML=ucx in the environment they name another module, for reference. (btl/tcp is for spawned processes.)
 mpi_module() {
 	case ${PML-tupleq} in
 	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
@@ -21,14 +20,14 @@ mpi_module() {
 	esac
 }
 
-# lacks OPTIONS: says why the Open MPI that is here can't run a line with these options of mpirun; nothing: it can.
+# lacks OPTIONS: says why this machine's Open MPI can't run a line with these options of mpirun. Says nothing if it can.
 lacks() {
 	[[ $1 == *"--mca osc pt2pt"* ]] || return 0
 	[[ $(ompi_info --parsable) == *mca:osc:pt2pt:* ]] || echo "this Open MPI has no osc/pt2pt"
 }
 
-# mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: a line of a list. A program in
-# tests/mpi is built; one in tests/programs is a script, which is given RANKS, its arguments, "--" and the mpirun to use.
+# mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: runs a line of a list. Programs in
+# tests/mpi are built. Programs in tests/programs are scripts, with the arguments RANKS, their own, "--" and the mpirun to use.
 mpi_line() {
 	local folder=$1 prefix=$2 protocols=$3 ranks=$5 protocol label softhca options program module mpirun judge=run command reason
 	read -ra softhca <<<"$4"
@@ -51,7 +50,7 @@ mpi_line() {
 			-n "$ranks" "${module[@]}" "${options[@]}")
 		case $folder/${program[0]} in
 		programs/*) command=("$top/tests/programs/${program[0]}" "$ranks" "${program[@]:1}" -- "${mpirun[@]}") ;;
-		# A program of another folder is a test by its exit status.
+		# A program of another folder passes if its exit status is 0.
 		*/*/*) judge=pass_or_fail command=("${mpirun[@]}" "$build/${program[0]}" "${program[@]:1}") ;;
 		*) command=("${mpirun[@]}" "$build/tests/mpi/${program[0]}" "${program[@]:1}") ;;
 		esac
@@ -59,7 +58,7 @@ mpi_line() {
 	done
 }
 
-# run_mpi FOLDER/LIST PREFIX [ENVIRONMENT...]: what the list in tests/ names.
+# run_mpi FOLDER/LIST PREFIX [ENVIRONMENT...]: runs the lines of a list below tests/.
 run_mpi() {
 	local list=$1 prefix=$2 line f
 	shift 2
@@ -74,7 +73,7 @@ group_mpi() {
 	plain_build
 	run_mpi mpi/suite.list ""
 	! in_full "$(lines_of mpi/long.list)" || run_mpi mpi/long.list ""
-	# What these look for is said by pml/tupleq alone.
+	# The rest checks messages that only pml/tupleq prints.
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	PML=btl run_mpi mpi/btl.list ""
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"

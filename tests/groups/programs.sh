@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group programs: programs that others wrote, on pml/tupleq. Sourced by run.sh.
+# Group programs: MPI programs of other projects, on pml/tupleq. Sourced by run.sh.
 
 takes programs 60
 needs programs "${program_packages[@]}"

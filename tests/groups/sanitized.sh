@@ -7,11 +7,10 @@ takes tsan 460 80
 needs asan "${build_packages[@]}" "${test_packages[@]}"
 needs tsan "${build_packages[@]}" "${test_packages[@]}"
 
-# The suite with a sanitizer: sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS. The last ones are for MPI
-# programs only, in which Open MPI's own libraries are not instrumented.
-# The launcher puts libsofthca first in LD_PRELOAD. That is no harm to a runtime that is listed right behind it, in
-# front of the C library, but AddressSanitizer has to be told so. (What gcc guesses of truncation depends on its
-# optimiser, and is judged at -O2.)
+# sanitized NAME CONFIGURE-VALUE RUNTIME VARIABLE=FLAGS MPI-FLAGS: runs the suites with a sanitizer. MPI-FLAGS are for MPI programs only,
+# in which Open MPI's own libraries are not instrumented. The launcher puts libsofthca first in LD_PRELOAD. This does no harm if the
+# sanitizer's runtime comes right behind it, in front of the C library, but AddressSanitizer has to be told so. (gcc's warnings of
+# truncation depend on its optimiser, so only the build at -O2 uses them.)
 sanitized() {
 	local -x UBSAN_OPTIONS=print_stacktrace=1
 	local name=$1 value=$2 preload flags=$4 mpi_flags=$5
@@ -23,7 +22,7 @@ sanitized() {
 		run_units "$name: " "$flags"
 		run_list softhca "suite*.list" "$name: " "$flags" "$preload"
 		in_full "$name: $(lines_of softhca/variants.list)" && run_list softhca variants.list "$name: " "$flags" "$preload"
-		# They have one thread, in which there are no races.
+		# The simulations have one thread, so there are no races.
 		[ "$name" = tsan ] || run_sims "$name: " 2000 200 1 "$flags"
 		run_list transport suite.list "$name: " "$flags" "$preload"
 		# hwloc reads a list of all PCI devices with a realloc() for each, which takes seconds in each process here.
@@ -33,7 +32,7 @@ sanitized() {
 	load_totals
 }
 
-# Totals of a subshell.
+# Hand the totals of a subshell to the shell that started it.
 save_totals() {
 	declare -p passed failed skipped skips left_out fails | sed 's/^declare -- //; s/^declare -a //' >"$log_dir/totals"
 }
@@ -42,13 +41,13 @@ load_totals() {
 	. "$log_dir/totals"
 }
 
-# With UndefinedBehaviorSanitizer in it, too.
+# Includes UndefinedBehaviorSanitizer.
 group_asan() {
 	sanitized asan address,undefined libasan.so ASAN_OPTIONS=verify_asan_link_order=0:abort_on_error=1 :detect_leaks=0
 }
 
-# A forked child that opens a device starts an engine thread; ThreadSanitizer has to be told to let it. Suppressions need the
-# stack of an access that may be long past: hence the longer history.
+# A forked child that opens a device starts an engine thread, which die_after_fork=0 allows. The history is long because suppressions
+# need the stack of an access that may be long past.
 group_tsan() {
 	sanitized tsan thread libtsan.so TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=50:die_after_fork=0:second_deadlock_stack=1:history_size=5" \
 		":ignore_noninstrumented_modules=1:suppressions=$top/tests/mpi/tsan.supp"

@@ -4,12 +4,12 @@
 
 takes softhca 120
 
-# lines_of LIST: how many there are in tests/LIST, in words.
+# lines_of LIST: "the N lines of tests/LIST".
 lines_of() {
 	echo "the $(grep -cvE '^(#|$)' "$top/tests/$1") lines of tests/$1"
 }
 
-# run_list FOLDER LISTS PREFIX [ENVIRONMENT...]: what tests/FOLDER/LISTS (a pattern) name, under the launcher. A line is
+# run_list FOLDER LISTS PREFIX [ENVIRONMENT...]: runs the lines of tests/FOLDER/LISTS (a pattern) under the launcher. A line is
 # "[OPTION of softhca run...] -- PROGRAM [ARGUMENT...]". Programs that match the pattern $without are left out.
 run_list() {
 	local folder=$1 lists=$2 prefix=$3 line options program label
@@ -18,7 +18,7 @@ run_list() {
 		case $line in '' | '#'*) continue ;; esac
 		case $line in *'-- '*) ;; *) line="-- $line" ;; esac
 		options=${line%%-- *}
-		# "a --nodes 2 -- b": the separator is the word "--".
+		# The separator is the word "--", not the beginning of an option.
 		read -ra options <<<"${line%% -- *}"
 		case $line in '-- '*) options=() && program=${line#-- } ;; *) program=${line#* -- } ;; esac
 		label="$prefix$program${options[*]:+ [${options[*]}]}"

@@ -4,8 +4,8 @@
 
 takes transport 180 180
 
-# run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: the protocol on a model of the network. ANY is 1 where a case with more
-# schedules than LIMIT is no failure.
+# run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: runs the protocol on a model of the network. With ANY 1, a case with more schedules
+# than LIMIT is no failure.
 run_sims() {
 	local prefix=$1 runs=$2 limit=$3 any=$4 name
 	shift 4

@@ -4,7 +4,7 @@
 
 takes unit 5
 
-# run_units PREFIX [ENVIRONMENT...]: tests that need no fabric.
+# run_units PREFIX [ENVIRONMENT...]: runs the tests that need no fabric.
 run_units() {
 	local prefix=$1 src p
 

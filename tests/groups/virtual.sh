@@ -1,12 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
-# Group virtual: programs of the group softhca, and of others, in virtual time. Sourced by run.sh.
+# Group virtual: programs of other groups in virtual time. Sourced by run.sh.
 
-takes virtual 400 300
-needs virtual "${client_packages[@]}" "${mpi_packages[@]}"
+takes virtual 640 800
+needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
+
+# What perftest measures, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
+# the latency; perftest counts 2^20 bytes as MB.
+perftest_figures() {
+	alone "ib_send_lat: latency and prices within 5 %" --nodes 2 -- \
+		"$clients/figure" 6 1.0925 1.2075 "$clients/pair" 1 ib_send_lat -n 1000
+	alone "ib_send_bw: the link within 2 %" --nodes 2 -- \
+		"$clients/figure" 4 9346 9727 "$clients/pair" 1 ib_send_bw -n 1000
+	# Both look for the message in memory, without a call: each turn takes a quantum.
+	alone "ib_write_lat: latency and prices within 5 %" --nodes 2 --clock-quantum 1ms -- \
+		"$clients/figure" 5 1.045 1.155 "$clients/pair" 1 ib_write_lat -n 100
+	alone "ib_write_bw: the link within 2 %" --nodes 2 -- \
+		"$clients/figure" 4 9346 9727 "$clients/pair" 1 ib_write_bw -n 1000
+	pair ib_read_lat 2 ib_read_lat -n 1000
+	pair ib_atomic_lat 2 ib_atomic_lat -n 1000
+}
+
+ucx_perftests() {
+	local tl test
+
+	for tl in rc_v ud_v; do
+		for test in tag_lat tag_bw; do
+			pair "ucp-$tl-$test" 2 env UCX_TLS=$tl UCX_NET_DEVICES=softhca0:1 ucx_perftest -t $test -s 8 -n 500 -w 50
+		done
+	done
+	pair ucp-rc_v-tag_lat-sleeping 2 env UCX_TLS=rc_v UCX_NET_DEVICES=softhca0:1 ucx_perftest -t tag_lat -s 8 -n 100 -w 10 -E sleep
+	pair uct-rc_verbs-am_lat 2 ucx_perftest -d softhca0:1 -x rc_verbs -t am_lat -n 1000 -w 50
+}
 
 group_virtual() {
-	# Not the threads that post to full queues for as long as those are full: each try is a turn.
+	# Without the threads that post to full queues until there is room: each try is a turn.
 	# shellcheck disable=SC2034 # run_list leaves these out
 	local clients=$top/tests/clients without='test_threads*'
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
@@ -14,14 +42,25 @@ group_virtual() {
 
 	plain_build
 	run_list softhca suite.list "virtual: "
+	! wanted "virtual: test_threads" ||
+		run "virtual: test_threads" 300 softhca run --clock-cpu 1 -- "$build/tests/softhca/test_threads"
 	# shellcheck source=tests/clients/ibverbs-utils.sh
 	. "$clients/ibverbs-utils.sh"
-	pair ib_send_lat 2 ib_send_lat -n 1000
-	pair ib_send_bw 2 ib_send_bw -n 1000
-	pair ib_read_lat 2 ib_read_lat -n 1000
+	perftest_figures
+	ucx_perftests
+	# shellcheck source=tests/clients/openmpi.sh
+	. "$clients/openmpi.sh"
 	run_mpi mpi/virtual.list "virtual: "
 	! wanted repeats.sh || run repeats.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh"
 	! wanted "repeats.sh 64" || ! in_full "64 ranks, ten times: repeats.sh 64" ||
 		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
 	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
+	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
+	run_mpi programs/virtual.list "virtual: "
+	! wanted virtual_life.sh || run virtual_life.sh 300 env BUILD="$build" "$top/tests/mpi/virtual_life.sh"
+	in_full "perftest and ucx_perftest in virtual time" || return 0
+	# shellcheck source=tests/clients/perftest.sh
+	. "$clients/perftest.sh"
+	# shellcheck source=tests/clients/ucx.sh
+	. "$clients/ucx.sh"
 }

@@ -1,13 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Memory that comes and goes under other allocators than the C library's, preloaded: jemalloc, which gives memory back when it
-# is asked to or after some time, also in a thread of its own; and tcmalloc, which has functions of its own in front of munmap()
-# and others, which Open MPI's hooks don't see. It needs softhca in PATH, and the test programs in $TEST_BUILD/tests/mpi.
+# Memory that comes and goes under preloaded allocators: jemalloc gives memory back when it is asked to, or after some time, also
+# in a thread of its own. tcmalloc has its own functions in front of munmap() and others, which Open MPI's hooks don't see.
 set -u
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-bad=0
-# One-sided operations, where Open MPI makes messages of them.
+# shellcheck source=tests/mpi/job.sh
+. "$(dirname "$0")/job.sh"
+# One-sided operations, if Open MPI can translate them into messages.
 osc=() rma=()
 case $(ompi_info --parsable) in *mca:osc:pt2pt:*) osc=(--mca osc pt2pt) rma=(rma) ;; esac
 
@@ -16,19 +14,15 @@ job() {
 	local protocol=$1 library=$2 setting=$3 name
 	shift 3
 	name="allocators: $library${setting:+ $setting}, $protocol, $*"
-	# Only the program has it: the launchers aren't tested here.
+	# Only the program gets the allocator: the launchers aren't tested here.
 	# shellcheck disable=SC2016 # expanded by that shell
-	if timeout -k 5 100 softhca run --nodes 2 --memlock unlimited -- \
-		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
-		-n 2 --mca pml tupleq --mca pml_tupleq_protocol "$protocol" "${osc[@]}" \
+	if mpi_job 100 2 --memlock unlimited -- --mca pml_tupleq_protocol "$protocol" "${osc[@]}" \
 		sh -c 'export LD_PRELOAD="$LD_PRELOAD:$0"; exec "$@"' "$library" \
-		env ${setting:+"$setting"} "$TEST_BUILD/tests/mpi/$1" "${@:2}" >"$log" 2>&1 &&
+		env ${setting:+"$setting"} "$TEST_BUILD/tests/mpi/$1" "${@:2}" &&
 		grep -aq '^ok' "$log" && ! grep -aq -e '^not ok' -e 'cannot be preloaded' "$log"; then
-		echo "ok $name"
+		passed "$name"
 	else
-		echo "not ok $name"
-		sed 's/^/# /' "$log"
-		bad=1
+		failed "$name" "it should work"
 	fi
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Small reductions on communicators of many sizes: the right result, and the same bits on all
- * ranks; one right after the other, with barriers between them and processes that are late.
+ * ranks. Reductions follow each other at once, with barriers between them and ranks that are late.
  *
  * allreduce [LOOPS [RANDOM [SEED]]]
  */
@@ -15,7 +15,7 @@ enum { MAX = 700 /* elements */, PORTION = 500 };
 static double in[MAX], out[MAX], root[MAX];
 static long long ints[MAX], sums[MAX];
 
-/* What rank r brings as its element i in round k. */
+/* Returns element i of rank r's contribution to round k. */
 static long long value(int r, int i, int k)
 {
 	return (long long)(r + 1) * 1000003 + (long long)i * 97 + k;
@@ -46,7 +46,7 @@ static void exact(MPI_Comm comm, int n, int k)
 	}
 }
 
-/* Sums whose last bits depend on the order. */
+/* Sums floating-point numbers, whose last bits depend on the order of the additions. */
 static void same_bits(MPI_Comm comm, int n, struct t_rng *rng)
 {
 	for (int i = 0; i < n; i++)
@@ -57,7 +57,7 @@ static void same_bits(MPI_Comm comm, int n, struct t_rng *rng)
 	t_true(!memcmp(root, out, (size_t)n * sizeof(*out)), "other bits than on rank 0");
 }
 
-/* A type with gaps. */
+/* Finds the maximum and its rank, by a type with gaps. */
 static void locations(MPI_Comm comm)
 {
 	struct {
@@ -78,7 +78,7 @@ static void locations(MPI_Comm comm)
 		       "element %d: rank %d", i, all[i].rank);
 }
 
-/* Products of upper triangular matrices don't commute: (a b; 0 1). */
+/* Multiplies upper triangular matrices (a b; 0 1), whose products don't commute. */
 static void matrices(void *from, void *to, int *n, MPI_Datatype *type)
 {
 	const int *a = from;
@@ -141,7 +141,7 @@ static void add_behind(void *from, void *to, int *n, MPI_Datatype *type)
 		b[i] += a[i];
 }
 
-/* Elements that lie behind the address of each, by as much as one takes. */
+/* Reduces elements whose data lie one element behind their address. */
 static void behind(MPI_Comm comm)
 {
 	int mine[6], all[6], rank, size, length = 1;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * assertions.c - assertions [exact|overtaking]: what a program promises of a communicator
- * (mpi_assert_...) is used, and what it didn't promise is still there. Two ranks or more.
+ * assertions.c - assertions [exact|overtaking]: the library uses what a program asserts of a
+ * communicator (mpi_assert_...), and still does what the program didn't rule out. Two ranks or
+ * more.
  */
 #include "check.h"
 
 enum { TAG = 11, N = 8, MAX = 262144, LENGTH = 20000 };
 
-static int right, left;
 static unsigned char *out, *in[N];
 static unsigned int seq;
 
@@ -26,7 +26,7 @@ static void set_assertion(MPI_Comm comm, const char *key, const char *value)
 	MPI_Info_free(&info);
 }
 
-/* N messages of different sizes; in any order where that is allowed. */
+/* Sends N messages of different sizes round the ring, in any order where that is allowed. */
 static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 {
 	MPI_Request req[2 * N];
@@ -37,11 +37,11 @@ static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 	for (k = 0; k < 2; k++) {
 		for (i = 0; i < N && k == !late; i++)
 			MPI_Irecv(in[i], LENGTH + i, MPI_BYTE,
-				  wild && i % 2 ? MPI_ANY_SOURCE : left,
+				  wild && i % 2 ? MPI_ANY_SOURCE : t_left,
 				  wild && i % 3 == 2 ? MPI_ANY_TAG : TAG, comm, &req[N + i]);
 		for (i = 0; i < N && k == late; i++) {
 			t_fill(out + MAX / N * i, (size_t)(LENGTH + i), from(t_rank, i));
-			MPI_Isend(out + MAX / N * i, LENGTH + i, MPI_BYTE, right, TAG, comm,
+			MPI_Isend(out + MAX / N * i, LENGTH + i, MPI_BYTE, t_right, TAG, comm,
 				  &req[i]);
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
@@ -53,12 +53,12 @@ static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 		t_true(k >= 0 && k < N && !seen[k], "a message of %d bytes came twice", k + LENGTH);
 		t_true(!ordered || k == i, "message %d came as number %d", k, i);
 		seen[k] = true;
-		t_verify(in[i], (size_t)(LENGTH + k), from(left, k));
+		t_verify(in[i], (size_t)(LENGTH + k), from(t_left, k));
 	}
 	seq += N;
 }
 
-/* Puts a number into the right neighbour's window, whose messages have negative tags. */
+/* Puts a number into the right neighbour's window. Its messages have negative tags. */
 static void window_inside(MPI_Comm comm)
 {
 	int n = -1, rc;
@@ -72,13 +72,14 @@ static void window_inside(MPI_Comm comm)
 		return;
 	}
 	MPI_Win_fence(0, win);
-	MPI_Put(&t_rank, 1, MPI_INT, right, 0, 1, MPI_INT, win);
+	MPI_Put(&t_rank, 1, MPI_INT, t_right, 0, 1, MPI_INT, win);
 	MPI_Win_fence(0, win);
 	MPI_Win_free(&win);
-	t_eq(n, left);
+	t_eq(n, t_left);
 }
 
-/* Collectives, and one-sided operations, do inside what the user has promised not to do. */
+/* Uses collectives and one-sided operations, which may do inside what the user asserted not to
+ * do. */
 static void library_inside(MPI_Comm comm)
 {
 	int i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
@@ -93,7 +94,7 @@ static void library_inside(MPI_Comm comm)
 	free(all);
 }
 
-/* Returns what was sent to tuple queues with mpi_assert_exact_length. */
+/* Returns how many messages went to tuple queues under mpi_assert_exact_length. */
 static long long assertions(void)
 {
 	static const struct {
@@ -129,8 +130,9 @@ static long long assertions(void)
 	return exact;
 }
 
-/* With mpi_assert_allow_overtaking a wildcard takes what is there, and recalls no tuple: one with
- * tag 5 has its queue by then. The message of tag 7 says that that of tag 6 is there. */
+/* With mpi_assert_allow_overtaking a wildcard takes a message that is there and recalls no tuple.
+ * The tuple of tag 5 has its queue by then. The message with tag 7 tells that the one with tag 6
+ * has come. */
 static void overtaking(void)
 {
 	char data = 0;
@@ -173,8 +175,6 @@ int main(int argc, char **argv)
 	int i;
 
 	t_init(&argc, &argv, 2);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	out = t_alloc(MAX);
 	for (i = 0; i < N; i++)
 		in[i] = t_alloc(MAX / N);

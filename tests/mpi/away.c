@@ -1,39 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * away.c - away [SEED]: one of two makes no MPI call until the other has what it wants, and says so
- * in memory that both share. So what is checked is not a time, but that nobody was needed. In
- * pairs: even ranks send, odd ranks receive. All ranks run on one machine.
+ * away.c - away [SEED]: one rank of a pair makes no MPI call until the other rank has its message,
+ * and says so in memory that both share. So the test checks no time, but that the other rank's
+ * library was not needed. Even ranks send, odd ranks receive. All ranks run on one machine.
  *
- * A sender that is away is needed by no MPI for messages that its send has buffered. Of pml/tupleq
- * more is asked: long messages too, and a receiver that is away, but not of protocol rput, whose
- * sender writes.
+ * No MPI needs the sender for messages that its send has buffered. pml/tupleq has to do more: long
+ * messages without the sender, and messages without the receiver. Protocol rput is excepted,
+ * because there the sender writes.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "pair.h"
 
-enum { N = 8, LONG = 70000, SHORT = 900, WARM = 16 };
+enum { SHORT = 900, WARM = 16 };
 
-static struct t_rng rng; /* the same on both sides of a pair */
-static int peer, max;
-static bool sender, tuples; /* tuples: tuple queues are in use */
-static unsigned char *out[N], *in[N];
-static MPI_Request req[N];
-static int bytes[N], tag = 100;
-static unsigned int seq;
-static MPI_Comm side;
-static _Atomic unsigned int *done; /* of this pair: how often the one that is there was done */
+static int max;     /* bytes of the largest message */
+static bool tuples; /* tuple queues are in use */
+/* The number of checks that the rank of this pair which is not away has ended. */
+static _Atomic unsigned int *done;
 
-static void meet(void)
-{
-	MPI_Sendrecv(NULL, 0, MPI_BYTE, peer & 1, 1, NULL, 0, MPI_BYTE, peer & 1, 1, side,
-		     MPI_STATUS_IGNORE);
-}
-
-/* A page that all ranks map. */
+/* Maps a page that all ranks share. */
 static void share(void)
 {
 	char name[64];
@@ -53,91 +42,47 @@ static void share(void)
 		shm_unlink(name);
 }
 
-/* The other has come to its end without this rank; else t_begin()'s alarm says where that is. */
+/* Waits without MPI until the other rank has ended its check. If that never happens, t_begin()'s
+ * alarm says where this rank is. */
 static void stay_away(unsigned int before)
 {
-	t_doing("no MPI call until the other one is done");
+	t_doing("no MPI call until the other rank is done");
 	while (atomic_load(done) == before)
 		t_away(1);
 }
 
-/* Messages with receives in time, until some in a row go to the tuple's queue, or many did not: on
- * a machine that is busy with other things a queue may not seem to pay. */
+/* Sends messages whose receives are in time until some in a row go to the tuple's queue. Gives up
+ * after many, because on a busy machine a queue may not seem to pay. */
 static void warm(void)
 {
 	long long before, now = 0;
 	int good, i;
 
 	for (good = i = 0; good < WARM && i < (tuples ? 200 : WARM); i++) {
-		if (!sender)
-			MPI_Irecv(in[0], LONG, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[0]);
-		meet();
-		before = sender ? t_counter("sent_direct") : 0;
-		if (sender)
-			MPI_Isend(out[0], i % 50, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[0]);
-		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
-		if (sender)
+		if (!pair.sender)
+			MPI_Irecv(pair.in[0], PAIR_MAX, MPI_BYTE, pair.peer, pair.tag,
+				  MPI_COMM_WORLD, &pair.req[0]);
+		pair_meet();
+		before = pair.sender ? t_counter("sent_direct") : 0;
+		if (pair.sender)
+			MPI_Isend(pair.out[0], i % 50, MPI_BYTE, pair.peer, pair.tag,
+				  MPI_COMM_WORLD, &pair.req[0]);
+		MPI_Wait(&pair.req[0], MPI_STATUS_IGNORE);
+		if (pair.sender)
 			now = t_counter("sent_direct");
-		good = sender && now > before ? good + 1 : 0;
-		MPI_Bcast(&good, 1, MPI_INT, 0, side);
+		good = pair.sender && now > before ? good + 1 : 0;
+		MPI_Bcast(&good, 1, MPI_INT, 0, pair.side);
 	}
-}
-
-static struct t_msg message(int src, int i)
-{
-	return (struct t_msg){src, tag, seq + (unsigned int)i};
 }
 
 static void start(int i)
 {
-	t_fill(out[i], (size_t)bytes[i], message(t_rank, i));
-	if (bytes[i] <= SHORT)
-		MPI_Send(out[i], bytes[i], MPI_BYTE, peer, tag, MPI_COMM_WORLD);
+	pair_fill(i);
+	if (pair.bytes[i] <= SHORT)
+		MPI_Send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, pair.tag, MPI_COMM_WORLD);
 	else
-		MPI_Isend(out[i], bytes[i], MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[i]);
-}
-
-static void check(int i, const MPI_Status *st)
-{
-	t_status(st, peer, tag, (size_t)bytes[i]);
-	t_verify(in[i], (size_t)bytes[i], message(peer, i));
-}
-
-static void receive(int i, int src, int want)
-{
-	MPI_Status st;
-
-	MPI_Recv(in[i], LONG, MPI_BYTE, src, want, MPI_COMM_WORLD, &st);
-	check(i, &st);
-}
-
-static void by_exact(int i)
-{
-	receive(i, peer, tag);
-}
-
-static void by_any_source(int i)
-{
-	receive(i, MPI_ANY_SOURCE, tag);
-}
-
-static void by_any_tag(int i)
-{
-	receive(i, peer, MPI_ANY_TAG);
-}
-
-static void by_any(int i)
-{
-	receive(i, MPI_ANY_SOURCE, MPI_ANY_TAG);
-}
-
-static void by_probe(int i)
-{
-	MPI_Status st;
-
-	MPI_Probe(i & 1 ? MPI_ANY_SOURCE : peer, i & 2 ? MPI_ANY_TAG : tag, MPI_COMM_WORLD, &st);
-	t_status(&st, peer, tag, (size_t)bytes[i]);
-	receive(i, peer, tag);
+		MPI_Isend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, pair.tag, MPI_COMM_WORLD,
+			  &pair.req[i]);
 }
 
 static void by_mprobe(int i)
@@ -145,17 +90,30 @@ static void by_mprobe(int i)
 	MPI_Message msg;
 	MPI_Status st;
 
-	MPI_Mprobe(i & 1 ? MPI_ANY_SOURCE : peer, i & 2 ? MPI_ANY_TAG : tag, MPI_COMM_WORLD, &msg,
-		   &st);
-	t_status(&st, peer, tag, (size_t)bytes[i]);
-	MPI_Mrecv(in[i], LONG, MPI_BYTE, &msg, &st);
-	check(i, &st);
+	MPI_Mprobe(i & 1 ? MPI_ANY_SOURCE : pair.peer, i & 2 ? MPI_ANY_TAG : pair.tag,
+		   MPI_COMM_WORLD, &msg, &st);
+	t_status(&st, pair.peer, pair.tag, (size_t)pair.bytes[i]);
+	MPI_Mrecv(pair.in[i], PAIR_MAX, MPI_BYTE, &msg, &st);
+	pair_check(pair.in[i], &st, i);
 }
 
 static void sizes(void)
 {
-	for (int i = 0; i < N; i++)
-		bytes[i] = t_below(&rng, i % 3 == 2 ? max : SHORT);
+	for (int i = 0; i < PAIR_N; i++)
+		pair.bytes[i] = t_below(&pair.rng, i % 3 == 2 ? max : SHORT);
+}
+
+/* Prepares messages on a new tag. The receiver posts their receives if `posted`. Returns the count
+ * of ended checks. */
+static unsigned int prepare(bool posted)
+{
+	pair.tag++;
+	warm();
+	sizes();
+	for (int i = 0; i < PAIR_N && posted && !pair.sender; i++)
+		MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, pair.tag, MPI_COMM_WORLD,
+			  &pair.req[i]);
+	return atomic_load(done);
 }
 
 static void sender_away(const char *name, void (*take)(int i))
@@ -163,31 +121,28 @@ static void sender_away(const char *name, void (*take)(int i))
 	unsigned int before;
 
 	t_begin("away: the sender, and the receiver comes with %s", name);
-	if (peer < t_size) {
-		tag++;
-		warm();
-		sizes();
-		before = atomic_load(done);
-		for (int i = 0; i < N && sender; i++)
+	if (pair.peer < t_size) {
+		before = prepare(false);
+		for (int i = 0; i < PAIR_N && pair.sender; i++)
 			start(i);
-		meet();
-		if (sender) {
+		pair_meet();
+		if (pair.sender) {
 			stay_away(before);
-			for (int i = 0; i < N; i++)
-				if (bytes[i] > SHORT)
-					MPI_Wait(&req[i], MPI_STATUS_IGNORE);
+			for (int i = 0; i < PAIR_N; i++)
+				if (pair.bytes[i] > SHORT)
+					MPI_Wait(&pair.req[i], MPI_STATUS_IGNORE);
 		} else {
 			t_doing(name);
-			for (int i = 0; i < N; i++)
+			for (int i = 0; i < PAIR_N; i++)
 				take(i);
 			atomic_fetch_add(done, 1);
 		}
-		seq += N;
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
 
-/* Posted receives are cancelled. Then half of them are there for messages that come later. */
+/* Cancels half of the posted receives. Messages that come later go to the others. */
 static void cancelling(void)
 {
 	unsigned int before;
@@ -195,41 +150,36 @@ static void cancelling(void)
 	int i, flag;
 
 	t_begin("away: the sender, and the receiver cancels");
-	if (peer < t_size) {
-		tag++;
-		warm();
-		sizes();
-		before = atomic_load(done);
-		for (i = 0; i < N && !sender; i++)
-			MPI_Irecv(in[i], LONG, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[i]);
-		meet();
-		if (sender)
+	if (pair.peer < t_size) {
+		before = prepare(true);
+		pair_meet();
+		if (pair.sender)
 			stay_away(before);
 		t_doing("cancelling posted receives");
-		for (i = 0; i < N && !sender; i += 2) {
-			MPI_Cancel(&req[i]);
-			MPI_Wait(&req[i], &st);
+		for (i = 0; i < PAIR_N && !pair.sender; i += 2) {
+			MPI_Cancel(&pair.req[i]);
+			MPI_Wait(&pair.req[i], &st);
 			MPI_Test_cancelled(&st, &flag);
 			t_eq(flag, 1);
 		}
-		if (!sender)
+		if (!pair.sender)
 			atomic_fetch_add(done, 1);
-		t_doing("messages for those that are left");
-		for (i = 1; i < N; i += 2) {
-			if (sender)
+		t_doing("messages for the receives that are left");
+		for (i = 1; i < PAIR_N; i += 2) {
+			if (pair.sender)
 				start(i);
-			if (!sender || bytes[i] > SHORT)
-				MPI_Wait(&req[i], &st);
-			if (!sender)
-				check(i, &st);
+			if (!pair.sender || pair.bytes[i] > SHORT)
+				MPI_Wait(&pair.req[i], &st);
+			if (!pair.sender)
+				pair_check(pair.in[i], &st, i);
 		}
-		seq += N;
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
 
-/* With everything posted: a synchronous send ends when its receive has started. That is so without
- * the receiver if all of them have gone to the tuple's queue. */
+/* A synchronous send ends when its receive has started. If all posted receives are in the tuple's
+ * queue, the send ends without the receiver. */
 static void receiver_away(void)
 {
 	unsigned int before;
@@ -238,33 +188,29 @@ static void receiver_away(void)
 	int i;
 
 	t_begin("away: the receiver, with everything posted");
-	if (peer < t_size) {
-		tag++;
-		warm();
-		sizes();
-		before = atomic_load(done);
-		for (i = 0; i < N && !sender; i++)
-			MPI_Irecv(in[i], LONG, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[i]);
-		meet();
-		if (!sender)
+	if (pair.peer < t_size) {
+		before = prepare(true);
+		pair_meet();
+		if (!pair.sender)
 			stay_away(before);
 		direct = t_counter("sent_direct");
-		for (i = 0; i < N && sender; i++) {
-			t_fill(out[i], (size_t)bytes[i], message(t_rank, i));
-			MPI_Issend(out[i], bytes[i], MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[i]);
+		for (i = 0; i < PAIR_N && pair.sender; i++) {
+			pair_fill(i);
+			MPI_Issend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, pair.tag,
+				   MPI_COMM_WORLD, &pair.req[i]);
 		}
 		direct = t_counter("sent_direct") - direct;
-		if (sender && direct < N)
+		if (pair.sender && direct < PAIR_N)
 			atomic_fetch_add(done, 1);
-		t_doing("sends to one that is away");
-		for (i = 0; i < N; i++) {
-			MPI_Wait(&req[i], &st);
-			if (!sender)
-				check(i, &st);
+		t_doing("sends to a receiver that is away");
+		for (i = 0; i < PAIR_N; i++) {
+			MPI_Wait(&pair.req[i], &st);
+			if (!pair.sender)
+				pair_check(pair.in[i], &st, i);
 		}
-		if (sender && direct >= N)
+		if (pair.sender && direct >= PAIR_N)
 			atomic_fetch_add(done, 1);
-		seq += N;
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
@@ -274,38 +220,26 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*take)(int i);
-	} way[] = {{"exact receives", by_exact}, {"MPI_ANY_SOURCE", by_any_source},
-		   {"MPI_ANY_TAG", by_any_tag},  {"both wildcards", by_any},
-		   {"probes", by_probe},         {"matched probes", by_mprobe}};
+	} way[] = {{"exact receives", pair_by_exact}, {"MPI_ANY_SOURCE", pair_by_any_source},
+		   {"MPI_ANY_TAG", pair_by_any_tag},  {"both wildcards", pair_by_any},
+		   {"probes", pair_by_probe},         {"matched probes", by_mprobe}};
 	const char *protocol;
 	size_t i;
 
-	t_init(&argc, &argv, 2);
-	peer = t_rank ^ 1;
-	sender = t_rank % 2 == 0;
-	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), (uint64_t)t_rank / 2, 0);
+	pair_init(&argc, &argv);
+	pair.tag = 100;
 	protocol = getenv("OMPI_MCA_pml_tupleq_protocol");
 	if (t_counter("sent_direct") >= 0 && (!protocol || strcmp(protocol, "rput") != 0)) {
-		max = LONG;
+		max = PAIR_MAX;
 		tuples = !protocol || strcmp(protocol, "rget") != 0;
 	} else {
 		max = SHORT;
 	}
-	MPI_Comm_split(MPI_COMM_WORLD, t_rank / 2, t_rank, &side);
 	share();
-	for (i = 0; i < N; i++) {
-		out[i] = t_alloc(LONG);
-		in[i] = t_alloc(LONG);
-	}
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++)
 		sender_away(way[i].name, way[i].take);
 	cancelling();
 	if (tuples)
 		receiver_away();
-	for (i = 0; i < N; i++) {
-		free(out[i]);
-		free(in[i]);
-	}
-	MPI_Comm_free(&side);
-	return t_finish();
+	return pair_finish();
 }

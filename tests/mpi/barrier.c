@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Barriers, blocking and not, on communicators of many sizes: nobody leaves one before all have
- * entered it. The processes count in shared memory who has entered, so they must be on one host (as
- * virtual nodes are).
+ * Barriers, blocking and not, on communicators of many sizes: no rank leaves a barrier before all
+ * have entered it. The ranks count in shared memory how many have entered, so they have to be on
+ * one host (as virtual nodes are).
  *
  * barrier [LOOPS [RANDOM [SEED [THREADS]]]]: LOOPS of each barrier on each size of communicator,
- * RANDOM barriers (at most: see t_enough()) with delays; the latter also by THREADS at a time, each
- * on a communicator of its own.
+ * and at most RANDOM barriers with delays (see t_enough()). THREADS threads do the latter at the
+ * same time, each on a communicator of its own.
  */
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -19,7 +18,7 @@
 
 enum { COUNTERS = 4096, OVERLAPPING = 6, THREADS_MAX = 8, PORTION = 500 };
 
-/* Who has entered barriers of a communicator, in all. One of its own for each. */
+/* A counter for each communicator: all entries into its barriers. */
 static _Atomic uint64_t *counters;
 static int used;
 
@@ -30,7 +29,8 @@ static void map_counters(void)
 
 	MPI_Bcast(&pid, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	snprintf(name, sizeof(name), "/tupleq-test-barrier-%d", pid);
-	/* In two steps, since it is barriers that are tested: who doesn't make it finds it. */
+	/* Rank 0 creates the file before a broadcast and the others open it after that: MPI_Barrier
+	 * is what this program tests. */
 	if (t_rank == 0) {
 		fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
 		t_true(fd >= 0 && !ftruncate(fd, COUNTERS * sizeof(*counters)), "shm_open");
@@ -56,7 +56,8 @@ struct group {
 	_Atomic uint64_t *counter;
 };
 
-/* Takes a counter; the same on all ranks of the world. */
+/* Returns the group of a communicator with a new counter. All ranks of the world have to call
+ * this. */
 static struct group group_of(MPI_Comm comm)
 {
 	struct group g = {.comm = comm};
@@ -80,7 +81,7 @@ static void enter(struct group *g)
 	g->entered++;
 }
 
-/* This process has left its barrier number `n`. */
+/* Checks, after this process has left barrier number `n`, that all others had entered it. */
 static void left(const struct group *g, uint64_t n)
 {
 	uint64_t in = atomic_load(g->counter);
@@ -113,7 +114,7 @@ static void loop(struct group *g, int loops)
 		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
 		left(g, g->entered);
 	}
-	/* Several at a time, one of them ended by a blocking one's wait. */
+	/* Several at a time, one of which ends while a blocking barrier waits. */
 	for (int i = 0; i < loops; i++) {
 		for (int k = 0; k < 3; k++)
 			start(g, &requests[k]);
@@ -138,7 +139,7 @@ static void sizes(int loops)
 	}
 }
 
-/* The last ranks, in reverse. */
+/* Tests barriers of the last ranks, in reverse order. */
 static void reversed(int loops)
 {
 	struct group g;
@@ -154,8 +155,8 @@ static void reversed(int loops)
 	t_end();
 }
 
-/* What this process has written into others' memory for 20 barriers; and more, where one took long:
- * then it asks the others what they are in. */
+/* Returns how often this process wrote into other processes' memory in 20 barriers. A barrier that
+ * took long may have written more, because its ranks then ask each other what they are in. */
 static long long writes_once(struct group *g, bool nonblocking)
 {
 	long long before = t_counter("puts");
@@ -184,8 +185,8 @@ static long long writes(struct group *g, bool nonblocking)
 	return least;
 }
 
-/* Each rank starts a barrier after the rank before it has done so, which ends only if no start
- * waits for other ranks. */
+/* Has each rank start a barrier only after the rank before it has. This ends only if no start waits
+ * for other ranks. */
 static void enter_in_turn(struct group *g)
 {
 	MPI_Request request;
@@ -200,7 +201,7 @@ static void enter_in_turn(struct group *g)
 	left(g, g->entered);
 }
 
-/* The nonblocking one first: it must not wait, also not for the set-up. */
+/* Tests that a nonblocking barrier that comes first doesn't wait, not even for the set-up. */
 static void nonblocking_first(void)
 {
 	struct group g;
@@ -210,14 +211,15 @@ static void nonblocking_first(void)
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	g = group_of(comm);
 	enter_in_turn(&g);
-	/* And it must have set up what a blocking one would. */
+	/* That barrier must have set up all that a blocking one would. */
 	t_eq(writes(&g, true), writes(&g, false));
 	enter_in_turn(&g);
 	group_free(&g);
 	t_end();
 }
 
-/* Several before there is memory to write to, while other collectives' messages are under way. */
+/* Starts several barriers before there is memory to write to, while messages of other collectives
+ * are under way. */
 static void nonblocking_all_at_once(void)
 {
 	MPI_Request requests[8], other;
@@ -256,7 +258,7 @@ static void delay(struct t_rng *rng)
 			;
 }
 
-/* Communicators that overlap, in an order that is random but the same on all ranks. */
+/* Enters barriers of communicators that overlap, in a random order that all ranks share. */
 static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
 {
 	double since = MPI_Wtime();
@@ -288,7 +290,7 @@ static void overlapping(struct t_rng *common, struct t_rng *own, long barriers)
 			barrier(&g[which]);
 			continue;
 		}
-		/* One is under way while another goes. */
+		/* One barrier is under way while another starts and ends. */
 		start(&g[which], &request);
 		if (which != other)
 			barrier(&g[other]);
@@ -319,7 +321,6 @@ static void delayed(struct t_rng *own, long barriers)
 }
 
 struct thread {
-	pthread_t id;
 	struct group g;
 	struct t_rng rng;
 	long barriers;
@@ -358,12 +359,9 @@ static void threads(long seed, int n, long barriers)
 			.barriers = barriers,
 		};
 	}
+	t_threads(n, thread_main, t, sizeof(t[0]));
 	for (int i = 0; i < n; i++)
-		t_true(!pthread_create(&t[i].id, NULL, thread_main, &t[i]), "pthread_create");
-	for (int i = 0; i < n; i++) {
-		pthread_join(t[i].id, NULL);
 		group_free(&t[i].g);
-	}
 	t_end();
 }
 
@@ -376,7 +374,7 @@ static void freed_again(void)
 	for (int i = 0; i < 50; i++) {
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		request = MPI_REQUEST_NULL;
-		/* Freed before it is set up. */
+		/* Freed before its set-up. */
 		if (i % 5 == 0)
 			MPI_Ibarrier(comm, &request);
 		else
@@ -392,12 +390,9 @@ static void freed_again(void)
 int main(int argc, char **argv)
 {
 	struct t_rng common, own;
-	long loops, barriers, seed, nthreads = t_arg(argc, argv, 4, 0);
+	long loops, barriers, seed;
+	int nthreads = t_init_threads(&argc, &argv, 1, 4, THREADS_MAX);
 
-	if (!nthreads)
-		t_init(&argc, &argv, 1);
-	else if (t_init_thread(&argc, &argv, 1, MPI_THREAD_MULTIPLE) < MPI_THREAD_MULTIPLE)
-		nthreads = 0;
 	loops = t_arg(argc, argv, 1, 20);
 	barriers = t_arg(argc, argv, 2, 1000);
 	seed = t_arg(argc, argv, 3, 1);
@@ -412,6 +407,6 @@ int main(int argc, char **argv)
 	delayed(&own, barriers);
 	freed_again();
 	if (nthreads)
-		threads(seed, nthreads < THREADS_MAX ? (int)nthreads : THREADS_MAX, barriers);
+		threads(seed, nthreads, barriers);
 	return t_finish();
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks, short: their programs and parts run, on softhca and on a hostfile's hosts, and what they
-# write is well-formed. No figure is judged. It needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+# Short benchmarks: their programs and parts run, on softhca and on the hosts of a hostfile, and their
+# output is well-formed. No figure is judged. This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
@@ -10,8 +10,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$dir/results
 bad=0
 
-# judge NAME STATUS PYTHON: whether the expression holds for what is in the log: `objects`, one for each line that is JSON;
-# and in the newest file of results: `file`.
+# judge NAME STATUS PYTHON: a test that passes if STATUS is 0 and the expression holds. It may use `objects`, one for each line of
+# the log that is JSON, `file`, the newest file of results, and `runs`, the runs in that file by name.
 judge() {
 	if [ "$2" -eq 0 ] && python3 - "$dir/log" "$3" >>"$dir/log" 2>&1 <<-'END'; then
 		import glob, json, os, sys
@@ -30,7 +30,7 @@ judge() {
 	fi
 }
 
-# program NAME RANKS PYTHON [ARGUMENT...]: a program, on two nodes.
+# program NAME RANKS PYTHON [ARGUMENT...]: runs a program on two nodes and judges its output.
 program() {
 	local name=$1 ranks=$2 holds=$3 status=0
 	shift 3
@@ -40,7 +40,8 @@ program() {
 	judge "$name $*" $status "$holds"
 }
 
-# part PYTHON NAME [ARGUMENT...]: one part, as bench/run.sh starts it. On a hostfile's hosts a column may be missing.
+# part PYTHON NAME [ARGUMENT...]: runs one part, as bench/run.sh starts it, and judges its output. On the hosts of a hostfile a
+# column may be missing.
 part() {
 	local holds=$1 status=0
 	shift
@@ -49,7 +50,21 @@ part() {
 	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
 }
 
-# Each thing that is measured is an object, with a figure and, where it is asked for, the samples in their order.
+# refuses TEXT NAME [ARGUMENT...]: a part with options that don't go together ends with a message that has the text.
+refuses() {
+	local text=$1 status=0
+	shift
+	timeout -k 5 60 "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 || status=$?
+	if [ "$status" -ne 0 ] && grep -qF -- "$text" "$dir/log"; then
+		echo "ok bench: bench/mpi/run.sh $* is refused"
+	else
+		echo "not ok bench: bench/mpi/run.sh $*: status $status, and it doesn't say \"$text\""
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
+}
+
+# Each measurement is an object, with a figure and, if they are asked for, the sorted samples.
 short=(--least 2 --most 20 --warm-up 10)
 sorted="all(sorted(o['sorted_us']) == o['sorted_us'] != [] for o in objects)"
 program latency 2 "[o['bytes'] for o in objects] == [1, 8192, 3 << 20] and all(o['half_us'] > 0 for o in objects) and $sorted" \
@@ -76,7 +91,7 @@ part "'--link latency=' in file['settings']['softhca_options'] and len(runs['rge
 part "{o['side'] for o in runs['tupleq']['rounds'][0]} == {'late-recv', 'both'} and
 	file['settings']['softhca_options'].endswith('--link off')" \
 	overlap --variants --no-link --rounds 1 --columns tupleq -- --side late-recv,both --sizes 64K --step-ms 1 "${short[@]}"
-# The picture of the README, elsewhere; and again from what was measured.
+# The picture of the README, in another file; then again from the same results.
 picture="open('$dir/picture.svg').read().startswith('<?xml')"
 part "len(runs['tupleq']['rounds']) == 1 and $picture" \
 	picture --rounds 1 --columns tupleq --output "$dir/picture.svg" -- --sizes 16K,64K --step-ms 1 "${short[@]}"
@@ -107,12 +122,29 @@ part "[step['peers'] for step in runs['tupleq']['rounds'][0]['peers']] == [0, 1,
 	for steps in runs['tupleq']['rounds'][0].values() for step in steps for process in step['processes'])" \
 	memory --quick --columns tupleq
 
-# What a program printed is kept where it isn't what was asked for, too.
-part "runs['ob1-vader']['skipped'].startswith('it printed no class') and
+# Virtual time: parts run in it, work is a sleep where computing takes no time, and shared memory is left out.
+part "len(runs['tupleq']['rounds'][0]) == len(runs['rget']['rounds'][0]) == 2 and
+	'--clock virtual --clock-cpu 0 ' in file['settings']['softhca_options'] and
+	'shared memory' in runs['ob1-vader']['skipped']" \
+	halo --virtual --cpu 0 --rounds 1 --columns tupleq,rget,ob1-vader -- --sizes 16K --work 0,50
+part "{o['side'] for o in runs['ucx-rc_v']['rounds'][0]} == {'late-recv', 'both'}" \
+	overlap --virtual --cpu 0 --rounds 1 --columns ucx-rc_v -- --side late-recv,both --sizes 64K
+part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['settings']['softhca_options']" \
+	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
+part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
+	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
+refuses "memory has no figures in virtual time" memory --virtual
+refuses "--cpu is for --virtual alone" halo --cpu 0
+refuses "--cpu wants a factor" halo --virtual --cpu fast
+refuses "--virtual needs a link model" halo --virtual --no-link
+refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$dir/results"
+
+# The output of a program is kept, too, if it isn't the output of a benchmark.
+part "runs['ob1-vader']['skipped'].startswith('the program printed no class') and
 	runs['ob1-vader']['said'].split() == 2 * ['$(uname)']" \
 	sp --columns ob1-vader --rounds 1 --ranks 2 --npb "$(type -P uname)"
 
-# Here tupleq finds an adapter or says that there is none; shared memory needs none.
+# Without softhca, tupleq finds an adapter or says that there is none; shared memory needs none.
 echo "localhost slots=2" >"$dir/hosts"
 part "file['settings']['softhca_options'] is None and len(runs['ob1-vader']['rounds']) == 1 and
 	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped']) == bool(runs['tupleq']['said'])" \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check.c - see check.h. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <time.h>
@@ -8,13 +9,14 @@
 #include "check.h"
 
 int t_rank, t_size;
+int t_left, t_right;
 
 static char name[128] = "start"; /* of the check that runs */
 static const char *volatile doing = "";
 static MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
-static MPI_Comm comm; /* of the checks themselves: no test uses it */
+static MPI_Comm comm; /* for the checks themselves: no test uses it */
 
-/* A line in one write, so that lines of several ranks don't mix. */
+/* Prints a line by one write, so that lines of several ranks don't mix. */
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static void say(const char *fmt, ...)
@@ -40,7 +42,8 @@ static unsigned deadline(void)
 	return s && atoi(s) > 0 ? (unsigned)atoi(s) : T_DEADLINE_S;
 }
 
-/* All ranks come here at about the same time. The others get a second to say where they are. */
+/* Says where this rank hangs. All ranks get here at about the same time, so rank 0 waits a second
+ * for the others' lines. */
 static void on_alarm(int sig)
 {
 	static volatile sig_atomic_t said;
@@ -63,6 +66,8 @@ int t_init_thread(int *argc, char ***argv, int ranks, int level)
 	MPI_Init_thread(argc, argv, level, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &t_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &t_size);
+	t_left = (t_rank + t_size - 1) % t_size;
+	t_right = (t_rank + 1) % t_size;
 	t_true(t_size >= ranks, "it needs %d ranks at least", ranks);
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	return provided;
@@ -71,6 +76,16 @@ int t_init_thread(int *argc, char ***argv, int ranks, int level)
 void t_init(int *argc, char ***argv, int ranks)
 {
 	t_init_thread(argc, argv, ranks, MPI_THREAD_SINGLE);
+}
+
+int t_init_threads(int *argc, char ***argv, int ranks, int index, int most)
+{
+	long n = t_arg(*argc, *argv, index, 0);
+	int level = n ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+
+	if (t_init_thread(argc, argv, ranks, level) < level)
+		return 0;
+	return n < most ? (int)n : most;
 }
 
 int t_finish(void)
@@ -141,7 +156,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* The contents are 64-bit words, each a function of the message and of the word's index. */
+/* Returns a word of a message: its contents are 64-bit words, each a function of the message and of
+ * the word's index. */
 static uint64_t content(struct t_msg m)
 {
 	return mix(((uint64_t)(uint32_t)m.src << 40) ^ ((uint64_t)m.seq << 20) ^ (uint32_t)m.tag);
@@ -256,7 +272,8 @@ long t_arg(int argc, char **argv, int index, long def)
 	return index < argc ? strtol(argv[index], NULL, 0) : def;
 }
 
-/* Open MPI counts from when the handle was made, so that stays. */
+/* Returns the handle of a counter. Open MPI counts from when the handle was made, so handles
+ * stay. */
 static MPI_T_pvar_handle counter_handle(const char *counter)
 {
 	static const int class[] = {MPI_T_PVAR_CLASS_COUNTER, MPI_T_PVAR_CLASS_LEVEL,
@@ -306,7 +323,18 @@ void t_away(long ms)
 		;
 }
 
-static MPI_T_pvar_session session;
+void t_threads(int n, void *(*body)(void *arg), void *args, size_t size)
+{
+	pthread_t *ids = t_alloc((size_t)n * sizeof(*ids));
+
+	for (int i = 0; i < n; i++)
+		t_true(!pthread_create(&ids[i], NULL, body, (char *)args + (size_t)i * size),
+		       "pthread_create failed");
+	for (int i = 0; i < n; i++)
+		pthread_join(ids[i], NULL);
+	free(ids);
+}
+
 static MPI_T_pvar_handle counter;
 static bool counting;
 
@@ -340,5 +368,6 @@ bool t_enough(double since)
 	int over = MPI_Wtime() - since > T_ENOUGH_S;
 
 	MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	alarm(T_DEADLINE_S);
 	return over;
 }

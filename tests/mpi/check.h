@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check.h - what the MPI programs share: named checks with one line of result each, message
- * contents that tell whose they are, statuses, random numbers.
+ * check.h - what the MPI programs share: named checks with a line of result each, contents that
+ * tell which message they belong to, statuses, random numbers.
  *
- * A check begins and ends on all ranks. Rank 0 prints "ok NAME" when all of them reached its end;
- * whoever finds a fault prints "not ok NAME - rank R: WHY" and aborts the job. A rank that comes no
- * further for T_DEADLINE_S seconds says what it was doing, which is what a hang looks like.
+ * A check begins and ends on all ranks. Rank 0 prints "ok NAME" when all of them reached its end. A
+ * rank that finds a fault prints "not ok NAME - rank R: WHY" and aborts the job. A rank whose check
+ * takes longer than T_DEADLINE_S seconds prints what it was doing: that is how a hang looks. On a
+ * busy machine a check with thousands of messages takes that long, too, unless it calls t_enough().
  */
 #ifndef T_CHECK_H
 #define T_CHECK_H
@@ -24,25 +25,28 @@
 #define T_DEADLINE_S 50 /* TEST_DEADLINE in the environment is another number */
 #define T_ENOUGH_S   10
 
-extern int t_rank, t_size; /* in MPI_COMM_WORLD */
+extern int t_rank, t_size;  /* in MPI_COMM_WORLD */
+extern int t_left, t_right; /* the neighbours in the ring of all ranks */
 
-/* MPI_Init; ranks: the fewest that the program can run on. */
+/* Calls MPI_Init and checks that there are at least so many ranks. */
 void t_init(int *argc, char ***argv, int ranks);
-/* The same with a level of thread support; returns what is provided. */
+/* As t_init(), with a level of thread support; returns the level that is provided. */
 int t_init_thread(int *argc, char ***argv, int ranks, int level);
-/* MPI_Finalize; returns what main() returns. */
+/* As t_init(), for a program whose index-th argument is the number of threads that it uses. Returns
+ * this number, at most `most`, or 0 if the library provides no MPI_THREAD_MULTIPLE. */
+int t_init_threads(int *argc, char ***argv, int ranks, int index, int most);
+/* Calls MPI_Finalize; returns the value for main() to return. */
 int t_finish(void);
 
-/* A check, on all ranks. */
+/* Begins and ends a check, on all ranks. */
 void t_begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void t_end(void);
-/* Instead of a check: it can't run, for this reason. On all ranks. */
+/* Reports, instead of a check, that it can't run and why. On all ranks. */
 void t_skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* What this rank does now, for the report of a hang; the string must stay. */
+/* Notes what this rank does now, for the report of a hang. The string must stay valid. */
 void t_doing(const char *what);
 
-/* Whose contents they are: the sender's rank in MPI_COMM_WORLD, the tag, a number of the message.
- */
+/* A message: its sender's rank in MPI_COMM_WORLD, its tag, and a number. */
 struct t_msg {
 	int src;
 	int tag;
@@ -50,11 +54,11 @@ struct t_msg {
 };
 
 void t_fill(void *buf, size_t bytes, struct t_msg m);
-/* buf holds what t_fill() writes for m. */
+/* Checks that buf holds what t_fill() writes for m. */
 void t_verify(const void *buf, size_t bytes, struct t_msg m);
-/* buf holds value and nothing else: what a receive must not touch. */
+/* Checks that buf holds only bytes of this value: memory that a receive must not touch. */
 void t_untouched(const void *buf, size_t bytes, unsigned char value);
-/* A completed receive's status. */
+/* Checks the status of a completed receive. */
 void t_status(const MPI_Status *st, int src, int tag, size_t bytes);
 
 void *t_alloc(size_t bytes); /* never NULL, never of zero bytes */
@@ -63,28 +67,32 @@ struct t_rng {
 	uint64_t state;
 };
 
-/* A stream of its own for each (seed, a, b). */
+/* Returns a random stream of its own for each (seed, a, b). */
 struct t_rng t_rng(uint64_t seed, uint64_t a, uint64_t b);
 uint64_t t_rand(struct t_rng *rng);
 int t_below(struct t_rng *rng, int n);
 bool t_chance(struct t_rng *rng, int percent);
 void t_shuffle(struct t_rng *rng, int *v, int n);
 
-/* What a performance variable (MPI_T) has counted from t_count() to t_counted(), which ends that;
- * -1: the MPI library has none of this name. One at a time. */
+/* t_count() starts to count by a performance variable (MPI_T). t_counted() stops that and returns
+ * the count, or -1 if the MPI library has no such variable. Only one variable counts at a time. */
 void t_count(const char *name);
 long long t_counted(void);
 
-/* On all ranks, now and then: a check that does things many times has done them for so long, by
- * rank 0's clock, that it should end. On a busy machine it comes less far. */
+/* Returns true on all ranks if a repeated check has run long enough by rank 0's clock. All ranks
+ * call this now and then, which also begins a new deadline. On a busy machine a check comes less
+ * far. */
 bool t_enough(double since);
 
-/* The index-th argument as a number, or def. */
+/* Returns the index-th argument as a number, or def if there is none. */
 long t_arg(int argc, char **argv, int index, long def);
-/* Time in which this rank makes no MPI call: a computation. */
+/* Computes for so long without an MPI call. */
 void t_away(long ms);
-/* A counter of pml/tupleq since this was first called for it, or a level; -1 with another MPI. The
- * string must stay. */
+/* Runs `body` in n threads, each with one of the n arguments of `size` bytes, and waits for them.
+ */
+void t_threads(int n, void *(*body)(void *arg), void *args, size_t size);
+/* Returns a counter of pml/tupleq since the first call for it, or a level; -1 with another MPI. The
+ * string must stay valid. */
 long long t_counter(const char *name);
 
 #endif

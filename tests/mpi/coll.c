@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * coll.c - coll [MAX ELEMENTS]: every collective, blocking and nonblocking, on communicators of
- * several kinds; many nonblocking ones at once. Any number of ranks.
+ * several kinds, and many nonblocking ones at once. Any number of ranks.
  */
 #include "check.h"
 #include "coll.h"
@@ -10,7 +10,7 @@ static int max;
 
 static void run_on(MPI_Comm comm, const char *where, const struct coll_test *test)
 {
-	static const int part[] = {4096, 64, 8, 1}; /* of the maximum */
+	static const int part[] = {4096, 64, 8, 1}; /* divisors of the maximum */
 	struct coll c = {.comm = comm};
 	int nonblocking, i;
 
@@ -60,8 +60,8 @@ static void communicators(void)
 	MPI_Comm_free(&comm);
 }
 
-/* Nonblocking ones by the dozen, each with a tag that nothing uses again, ended in another order.
- */
+/* Starts nonblocking collectives by the dozen, each with a tag that is used only once, and ends
+ * them in another order. */
 static void many_at_once(void)
 {
 	enum { MANY = 60 };
@@ -103,7 +103,7 @@ static void fresh_tags(void)
 	t_end();
 }
 
-/* Nobody leaves a barrier before all have come. */
+/* Checks that no rank leaves a barrier before all have entered it. */
 static void barrier_holds(void)
 {
 	int round, token, i;
@@ -114,8 +114,8 @@ static void barrier_holds(void)
 		int last = round % t_size, came = 0;
 
 		if (t_rank == last) {
-			/* The others have told it; they can't have gone on to the second message.
-			 */
+			/* The others' first messages have come, and they can't have gone on to the
+			 * second. */
 			for (i = 0; i < t_size; i++) {
 				if (i == last)
 					continue;

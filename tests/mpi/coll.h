@@ -2,8 +2,8 @@
 /*
  * coll.h - every collective of MPI as a function that checks its result, blocking or not.
  *
- * Element i of rank r's contribution is coll_value(r, i), so that each result says what is wrong
- * with it.
+ * Element i of rank r's contribution is coll_value(r, i), so a wrong result shows which element it
+ * is.
  */
 #ifndef T_COLL_H
 #define T_COLL_H
@@ -25,18 +25,19 @@ struct coll_test {
 	void (*run)(const struct coll *c);
 };
 
-extern const struct coll_test coll_moving[]; /* data from here to there; ends with a NULL name */
+extern const struct coll_test
+	coll_moving[]; /* data from one place to another; ends with a NULL name */
 extern const struct coll_test coll_reducing[];
 extern const struct coll_test coll_neighbours[]; /* on a periodic cartesian communicator */
 
 int coll_value(const struct coll *c, int rank, int i);
 void coll_fill(const struct coll *c, int *p, int n, int rank, int from);
-/* p[0..n) are elements from, from + 1, ... of rank's contribution. */
+/* Checks that p[0..n) are elements from, from + 1, ... of rank's contribution. */
 void coll_expect(const struct coll *c, const int *p, int n, int rank, int from, const char *what);
-/* Waits for a nonblocking one, sometimes by testing. */
+/* Waits for a nonblocking collective, sometimes by testing. */
 void coll_wait(MPI_Request *req);
 
-/* The call, or its nonblocking twin. */
+/* Makes the call or its nonblocking twin. */
 #define COLL(c, call, icall, ...)                      \
 	do {                                           \
 		if ((c)->nonblocking) {                \

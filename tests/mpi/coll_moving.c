@@ -213,7 +213,7 @@ static void alltoall(const struct coll *c)
 	free(out);
 }
 
-/* What rank a sends to rank b has this many elements. */
+/* Returns how many elements rank a sends to rank b. */
 static int pair_count(const struct coll *c, int a, int b)
 {
 	return (a + b) % 3 == 0 ? 0 : c->n / (1 + (a * b) % 2);
@@ -243,7 +243,8 @@ static void alltoallv(const struct coll *c)
 	free(at);
 }
 
-/* Bytes to odd ranks' slots, ints to even ones: types and displacements in bytes differ. */
+/* Sends bytes to odd ranks' slots and ints to even ones, so that types and displacements in bytes
+ * differ. */
 static void alltoallw(const struct coll *c)
 {
 	int total = v_at(c, c->size), r, *in = ints(total), *out = ints(total);
@@ -280,7 +281,7 @@ const struct coll_test coll_moving[] = {
 	{"alltoallv", alltoallv}, {"alltoallw", alltoallw},   {NULL, NULL},
 };
 
-/* The two neighbours on a periodic line: the one before, the one after. */
+/* Returns the two neighbours on a periodic line: the one before, the one after. */
 static void neighbours(const struct coll *c, int peer[2])
 {
 	MPI_Cart_shift(c->comm, 0, 1, &peer[0], &peer[1]);
@@ -306,7 +307,7 @@ static void neighbor_allgather(const struct coll *c)
 	free(out);
 }
 
-/* With three ranks or more, so that what goes up and what goes down have different peers. */
+/* Needs three ranks or more, so that the two directions have different peers. */
 static void neighbor_alltoall(const struct coll *c)
 {
 	int peer[2], k, *in = ints(2 * c->n), *out = ints(2 * c->n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll_reducing.c - see coll.h: the collectives that reduce. What an operation makes of all ranks'
- * values is computed here by MPI_Reduce_local, in the order of ranks, which sends nothing.
+ * coll_reducing.c - see coll.h: the collectives that reduce. MPI_Reduce_local, which sends nothing,
+ * computes the expected results here in the order of ranks.
  */
 #include "check.h"
 #include "coll.h"
@@ -10,7 +10,8 @@ static const struct {
 	MPI_Datatype type;
 	const char *name;
 	int bytes;
-	bool whole, logical, bits, pair; /* which operations it has besides */
+	bool whole, logical, bits,
+		pair; /* classes of operations that the type has besides arithmetic */
 } kinds[] = {
 	{MPI_INT, "int", sizeof(int), true, true, true, false},
 	{MPI_UNSIGNED_CHAR, "unsigned char", 1, true, true, true, false},
@@ -23,7 +24,7 @@ static const struct {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* x -> a function whose composition depends on the order: pairs (a, b) stand for a * x + b. */
+/* Composes functions, which doesn't commute: a pair (a, b) stands for x -> a * x + b. */
 static void compose(void *in, void *inout, int *len, MPI_Datatype *type)
 {
 	unsigned int *f = in, *g = inout;
@@ -45,7 +46,7 @@ static MPI_Op composition(void)
 	return op;
 }
 
-/* Small whole numbers, which floating point adds and multiplies exactly. */
+/* Fills in small whole numbers, which floating point adds and multiplies exactly. */
 static void contribution(int kind, void *p, int n, int rank, int salt)
 {
 	int i;
@@ -88,13 +89,13 @@ struct job {
 	unsigned char *mine, *got, *want;
 };
 
-/* want = the reduction of ranks first to last. */
+/* Computes want: the reduction of ranks first to last. */
 static void reduce_here(const struct job *j, int n, int first, int last)
 {
 	void *next = t_alloc((size_t)n * (size_t)kinds[j->kind].bytes);
 	int r;
 
-	/* MPI_Reduce_local(a, b) makes b = a op b, so it goes from the last one down. */
+	/* MPI_Reduce_local(a, b) makes b = a op b, so start with the last rank and go down. */
 	contribution(j->kind, j->want, n, last, j->c->salt);
 	for (r = last - 1; r >= first; r--) {
 		contribution(j->kind, next, n, r, j->c->salt);
@@ -148,7 +149,7 @@ static void do_scan(const struct job *j)
 	}
 }
 
-/* The n elements are shared out: in equal blocks, then in unequal ones. */
+/* Shares out the n elements: in equal blocks, then in unequal ones. */
 static void do_reduce_scatter(const struct job *j)
 {
 	const struct coll *c = j->c;

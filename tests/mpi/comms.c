@@ -9,11 +9,11 @@
 
 enum { TAG = 2, BYTES = 6000, COMMS = 6 };
 
-static struct t_rng rng; /* the same on all ranks */
+static struct t_rng rng; /* all ranks have the same */
 static unsigned char *out[COMMS], *in[COMMS];
 static unsigned int seq;
 
-/* Each rank's number in MPI_COMM_WORLD, for one of comm. */
+/* Returns the number in MPI_COMM_WORLD of a rank of comm. */
 static int world_rank(MPI_Comm comm, int rank)
 {
 	MPI_Group a, b;
@@ -27,7 +27,7 @@ static int world_rank(MPI_Comm comm, int rank)
 	return world;
 }
 
-/* Messages round the ring of comm; some of them with wildcards. */
+/* Sends messages round the ring of comm, some of them to wildcards. */
 static void ring(MPI_Comm comm, int messages)
 {
 	int rank, size, i, n;
@@ -81,7 +81,7 @@ static void split_and_free(int rounds)
 	t_end();
 }
 
-/* Some ranks have a communicator early and send on it before the others know of it. */
+/* Sends on a communicator that some ranks have before the others know of it. */
 static void early_traffic(int rounds)
 {
 	MPI_Request req[2];
@@ -91,31 +91,30 @@ static void early_traffic(int rounds)
 
 	t_begin("comms: messages on a communicator that is new, %d times", rounds);
 	for (i = 0; i < rounds; i++, seq += 100) {
-		int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
 
 		if (i % 4 == 0 && t_rank == (i / 4) % t_size)
 			t_away(2);
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		t_fill(out[0], 100, (struct t_msg){t_rank, TAG, seq});
 		t_fill(out[1], BYTES, (struct t_msg){t_rank, TAG, seq + 1});
-		MPI_Isend(out[0], 100, MPI_BYTE, right, TAG, comm, &req[0]);
-		MPI_Isend(out[1], BYTES, MPI_BYTE, right, TAG, comm, &req[1]);
-		MPI_Recv(in[0], BYTES, MPI_BYTE, left, TAG, comm, &st);
-		t_status(&st, left, TAG, 100);
-		t_verify(in[0], 100, (struct t_msg){left, TAG, seq});
+		MPI_Isend(out[0], 100, MPI_BYTE, t_right, TAG, comm, &req[0]);
+		MPI_Isend(out[1], BYTES, MPI_BYTE, t_right, TAG, comm, &req[1]);
+		MPI_Recv(in[0], BYTES, MPI_BYTE, t_left, TAG, comm, &st);
+		t_status(&st, t_left, TAG, 100);
+		t_verify(in[0], 100, (struct t_msg){t_left, TAG, seq});
 		MPI_Recv(in[0], BYTES, MPI_BYTE, MPI_ANY_SOURCE, TAG, comm, &st);
-		t_status(&st, left, TAG, BYTES);
-		t_verify(in[0], BYTES, (struct t_msg){left, TAG, seq + 1});
+		t_status(&st, t_left, TAG, BYTES);
+		t_verify(in[0], BYTES, (struct t_msg){t_left, TAG, seq + 1});
 		MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
 		MPI_Comm_free(&comm);
 	}
 	t_end();
 }
 
-/* The same source and tag on several communicators at once; contexts don't mix. */
+/* Uses the same source and tag on several communicators at once: contexts don't mix. */
 static void side_by_side(int rounds)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i, k;
+	int i, k;
 	MPI_Request req[COMMS], recv[COMMS];
 	MPI_Comm comm[COMMS];
 	int order[COMMS];
@@ -128,21 +127,21 @@ static void side_by_side(int rounds)
 	}
 	for (i = 0; i < 10 * rounds; i++, seq += COMMS) {
 		for (k = 0; k < COMMS; k++)
-			MPI_Irecv(in[k], BYTES, MPI_BYTE, i % 11 ? left : MPI_ANY_SOURCE,
+			MPI_Irecv(in[k], BYTES, MPI_BYTE, i % 11 ? t_left : MPI_ANY_SOURCE,
 				  i % 13 ? TAG : MPI_ANY_TAG, comm[k], &recv[k]);
 		t_shuffle(&rng, order, COMMS);
 		for (k = 0; k < COMMS; k++) {
 			int c = order[k], n = (i * 97 + c * 501) % BYTES;
 
 			t_fill(out[c], (size_t)n, (struct t_msg){t_rank, c, seq});
-			MPI_Isend(out[c], n, MPI_BYTE, right, TAG, comm[c], &req[c]);
+			MPI_Isend(out[c], n, MPI_BYTE, t_right, TAG, comm[c], &req[c]);
 		}
 		for (k = 0; k < COMMS; k++) {
 			size_t n = (size_t)((i * 97 + k * 501) % BYTES);
 
 			MPI_Wait(&recv[k], &st);
-			t_status(&st, left, TAG, n);
-			t_verify(in[k], n, (struct t_msg){left, k, seq});
+			t_status(&st, t_left, TAG, n);
+			t_verify(in[k], n, (struct t_msg){t_left, k, seq});
 		}
 		MPI_Waitall(COMMS, req, MPI_STATUSES_IGNORE);
 	}
@@ -154,7 +153,7 @@ static void side_by_side(int rounds)
 /* MPI_Comm_free lets operations that are under way come to their end. */
 static void free_with_pending(int rounds)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	int i;
 	MPI_Request req[2];
 	MPI_Comm comm;
 	MPI_Status st;
@@ -165,22 +164,22 @@ static void free_with_pending(int rounds)
 
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, TAG, seq});
-		MPI_Irecv(in[0], BYTES, MPI_BYTE, left, TAG, comm, &req[0]);
-		MPI_Isend(out[0], n, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Irecv(in[0], BYTES, MPI_BYTE, t_left, TAG, comm, &req[0]);
+		MPI_Isend(out[0], n, MPI_BYTE, t_right, TAG, comm, &req[1]);
 		MPI_Comm_free(&comm);
 		MPI_Wait(&req[0], &st);
-		t_status(&st, left, TAG, (size_t)n);
-		t_verify(in[0], (size_t)n, (struct t_msg){left, TAG, seq});
+		t_status(&st, t_left, TAG, (size_t)n);
+		t_verify(in[0], (size_t)n, (struct t_msg){t_left, TAG, seq});
 		MPI_Wait(&req[1], MPI_STATUS_IGNORE);
 	}
 	t_end();
 }
 
-/* A message that was taken from a communicator is received when that has been freed, and its
- * context id is to be had again. */
+/* Receives a message that a matched probe took, after its communicator was freed and the context id
+ * can be used again. */
 static void free_with_taken(int rounds)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	int i;
 	MPI_Request req[2];
 	MPI_Comm comm, next;
 	MPI_Message msg;
@@ -192,8 +191,8 @@ static void free_with_taken(int rounds)
 
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, TAG, seq});
-		MPI_Isend(out[0], n, MPI_BYTE, right, TAG, comm, &req[0]);
-		MPI_Mprobe(left, TAG, comm, &msg, &st);
+		MPI_Isend(out[0], n, MPI_BYTE, t_right, TAG, comm, &req[0]);
+		MPI_Mprobe(t_left, TAG, comm, &msg, &st);
 		MPI_Comm_free(&comm);
 		MPI_Comm_dup(MPI_COMM_WORLD, &next);
 		if (i % 3) {
@@ -202,16 +201,16 @@ static void free_with_taken(int rounds)
 			MPI_Imrecv(in[0], BYTES, MPI_BYTE, &msg, &req[1]);
 			MPI_Wait(&req[1], &st);
 		}
-		t_status(&st, left, TAG, (size_t)n);
-		t_verify(in[0], (size_t)n, (struct t_msg){left, TAG, seq});
+		t_status(&st, t_left, TAG, (size_t)n);
+		t_verify(in[0], (size_t)n, (struct t_msg){t_left, TAG, seq});
 		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
 		MPI_Comm_free(&next);
 	}
 	t_end();
 }
 
-/* MPI_Comm_idup goes on when a process makes progress: in one that is before the communicator's
- * first collective, in another one after that. */
+/* MPI_Comm_idup goes on when a process makes progress: in one communicator before its first
+ * collective, in another one after that. */
 static void idup_and_first_collective(int rounds)
 {
 	MPI_Comm comm, copy;
@@ -238,7 +237,7 @@ static void idup_and_first_collective(int rounds)
 	t_end();
 }
 
-/* What this process has read of files; 0: the kernel doesn't say. */
+/* Returns how many bytes this process has read of files; 0: the kernel doesn't say. */
 static long long bytes_read(void)
 {
 	FILE *io = fopen("/proc/self/io", "r");
@@ -252,35 +251,36 @@ static long long bytes_read(void)
 	return n;
 }
 
-/* What one costs doesn't grow with how many there are, as it does when each asks the kernel for all
- * of its memory. */
+/* The cost of a communicator doesn't grow with how many there are, as would happen if each asked
+ * the kernel for all of its memory. */
 static void many(void)
 {
-	enum { MANY = 300, READ = 4096 };
+	enum { MANY = 300, PORTION = 30, READ = 4096 };
 	static MPI_Comm comm[MANY];
-	long long n;
-	int i;
+	double since = MPI_Wtime();
+	long long bytes;
+	int n, i;
 
-	t_begin("comms: %d at a time", MANY);
-	n = bytes_read();
-	for (i = 0; i < MANY; i++) {
-		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
-		MPI_Barrier(comm[i]);
+	t_begin("comms: up to %d at a time", MANY);
+	bytes = bytes_read();
+	for (n = 0; n < MANY && (n % PORTION || !t_enough(since)); n++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[n]);
+		MPI_Barrier(comm[n]);
 	}
-	for (i = 0; i < MANY; i++)
+	for (i = 0; i < n; i++)
 		MPI_Comm_free(&comm[i]);
-	n = bytes_read() - n;
-	t_true(n < MANY * READ, "%lld bytes of files were read", n);
+	bytes = bytes_read() - bytes;
+	t_true(bytes < (long long)n * READ, "%lld bytes of files were read", bytes);
 	t_end();
 }
 
-/* MPI-3.1, example 8.5, on communicators of their own: operations that the user has let go of end
- * in MPI_Finalize, when Open MPI drops the communicators. The last that is done: any progress
- * before that would end them. */
+/* Leaves operations to MPI_Finalize, after MPI-3.1, example 8.5, on communicators of their own:
+ * operations that the user has let go of end when Open MPI drops the communicators. This check is
+ * the last, because progress before that would end them. */
 static void leave_to_finalize(void)
 {
 	enum { LEFT = 40, EACH = 20000 };
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	int i;
 	static char from[LEFT][EACH], to[EACH];
 	MPI_Comm comm[LEFT];
 	MPI_Request req[2];
@@ -290,8 +290,8 @@ static void leave_to_finalize(void)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
 	t_end();
 	for (i = 0; i < LEFT; i++) {
-		MPI_Irecv(to, EACH, MPI_BYTE, left, TAG, comm[i], &req[0]);
-		MPI_Isend(from[i], EACH, MPI_BYTE, right, TAG, comm[i], &req[1]);
+		MPI_Irecv(to, EACH, MPI_BYTE, t_left, TAG, comm[i], &req[0]);
+		MPI_Isend(from[i], EACH, MPI_BYTE, t_right, TAG, comm[i], &req[1]);
 		MPI_Request_free(&req[1]);
 		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cross.c - cross [SEED [EAGER]]: programs that hang where a message waits for another one's
+ * cross.c - cross [SEED [EAGER]]: programs that hang if a message waits for another message's
  * receive. EAGER: the size up to which a standard send is expected to complete by itself (MPI
  * doesn't promise it, but programs rely on it). Two ranks or more.
  */
@@ -8,8 +8,8 @@
 
 enum { TUPLES = 64, MAX = 300000 };
 
-static struct t_rng rng; /* the same on all ranks */
-static int right, left, eager;
+static struct t_rng rng; /* all ranks have the same */
+static int eager;
 static unsigned char *out[TUPLES], *in;
 static MPI_Request send[TUPLES];
 static unsigned int seq;
@@ -17,16 +17,16 @@ static unsigned int seq;
 static void start(int k, int bytes, int tag, MPI_Comm comm)
 {
 	t_fill(out[k], (size_t)bytes, (struct t_msg){t_rank, tag, seq});
-	MPI_Isend(out[k], bytes, MPI_BYTE, right, tag, comm, &send[k]);
+	MPI_Isend(out[k], bytes, MPI_BYTE, t_right, tag, comm, &send[k]);
 }
 
 static void receive(int bytes, int tag, MPI_Comm comm)
 {
 	MPI_Status st;
 
-	MPI_Recv(in, MAX, MPI_BYTE, left, tag, comm, &st);
-	t_status(&st, left, tag, (size_t)bytes);
-	t_verify(in, (size_t)bytes, (struct t_msg){left, tag, seq});
+	MPI_Recv(in, MAX, MPI_BYTE, t_left, tag, comm, &st);
+	t_status(&st, t_left, tag, (size_t)bytes);
+	t_verify(in, (size_t)bytes, (struct t_msg){t_left, tag, seq});
 }
 
 static void two_tags(void)
@@ -69,7 +69,7 @@ static void two_comms(void)
 	t_end();
 }
 
-/* Over communicators, tags and sizes: sent in one random order, received in another. */
+/* Sends over communicators, tags and sizes in one random order and receives in another. */
 static void mixed(void)
 {
 	enum { COMMS = 4, TAGS = TUPLES / COMMS };
@@ -98,7 +98,7 @@ static void mixed(void)
 	t_end();
 }
 
-/* More tuples wait for their receives than any transport has lanes. */
+/* Has more tuples wait for their receives than any transport has lanes. */
 static void many_tags(const char *name, int max)
 {
 	int bytes[TUPLES], order[TUPLES], round, k;
@@ -119,7 +119,7 @@ static void many_tags(const char *name, int max)
 	t_end();
 }
 
-/* Several messages wait on each of the tags. */
+/* Has several messages wait on each of the tags. */
 static void deep(void)
 {
 	enum { TAGS = 8, DEEP = TUPLES / TAGS };
@@ -144,7 +144,7 @@ static void deep(void)
 	t_end();
 }
 
-/* The receive of a message that nobody has sent yet is in the way of nothing. */
+/* A receive whose message nobody has sent yet blocks nothing else. */
 static void waiting_receive(void)
 {
 	MPI_Request req;
@@ -155,21 +155,21 @@ static void waiting_receive(void)
 	for (round = 0; round < 50; round++, seq++) {
 		unsigned char *first = t_alloc(MAX);
 
-		MPI_Irecv(first, MAX, MPI_BYTE, left, 1, MPI_COMM_WORLD, &req);
+		MPI_Irecv(first, MAX, MPI_BYTE, t_left, 1, MPI_COMM_WORLD, &req);
 		n = t_below(&rng, round % 2 ? 500 : MAX);
 		start(0, n, 2, MPI_COMM_WORLD);
 		receive(n, 2, MPI_COMM_WORLD);
 		start(1, n / 2, 1, MPI_COMM_WORLD);
 		MPI_Wait(&req, &st);
-		t_status(&st, left, 1, (size_t)n / 2);
-		t_verify(first, (size_t)n / 2, (struct t_msg){left, 1, seq});
+		t_status(&st, t_left, 1, (size_t)n / 2);
+		t_verify(first, (size_t)n / 2, (struct t_msg){t_left, 1, seq});
 		MPI_Waitall(2, send, MPI_STATUSES_IGNORE);
 		free(first);
 	}
 	t_end();
 }
 
-/* All send, then all receive. New tags each round, then the same one many times. */
+/* Has all ranks send before they receive. New tags each round, then one tag many times. */
 static void mutual_sends(const char *name, bool same)
 {
 	static const int size[] = {0, 1, 100, 128, 129, 192, 193, 1024, 2048, 4095, 4096};
@@ -184,13 +184,13 @@ static void mutual_sends(const char *name, bool same)
 			if (size[i] > eager)
 				continue;
 			t_fill(out[0], (size_t)size[i], (struct t_msg){t_rank, tag, seq});
-			MPI_Send(out[0], size[i], MPI_BYTE, right, tag, MPI_COMM_WORLD);
+			MPI_Send(out[0], size[i], MPI_BYTE, t_right, tag, MPI_COMM_WORLD);
 			receive(size[i], tag, MPI_COMM_WORLD);
 		}
 	t_end();
 }
 
-/* Promoted with receives in time, then the same tag in mutual sends. */
+/* Promotes a tuple by receives in time, then uses its tag in mutual sends. */
 static void mutual_after_promotion(void)
 {
 	MPI_Request req;
@@ -202,14 +202,14 @@ static void mutual_after_promotion(void)
 		n = t_below(&rng, eager + 1);
 		t_fill(out[0], (size_t)n, (struct t_msg){t_rank, 8, seq});
 		if (i % 50 < 40) {
-			MPI_Irecv(in, MAX, MPI_BYTE, left, 8, MPI_COMM_WORLD, &req);
+			MPI_Irecv(in, MAX, MPI_BYTE, t_left, 8, MPI_COMM_WORLD, &req);
 			MPI_Barrier(MPI_COMM_WORLD);
-			MPI_Send(out[0], n, MPI_BYTE, right, 8, MPI_COMM_WORLD);
+			MPI_Send(out[0], n, MPI_BYTE, t_right, 8, MPI_COMM_WORLD);
 			MPI_Wait(&req, &st);
-			t_status(&st, left, 8, (size_t)n);
-			t_verify(in, (size_t)n, (struct t_msg){left, 8, seq});
+			t_status(&st, t_left, 8, (size_t)n);
+			t_verify(in, (size_t)n, (struct t_msg){t_left, 8, seq});
 		} else {
-			MPI_Send(out[0], n, MPI_BYTE, right, 8, MPI_COMM_WORLD);
+			MPI_Send(out[0], n, MPI_BYTE, t_right, 8, MPI_COMM_WORLD);
 			receive(n, 8, MPI_COMM_WORLD);
 		}
 	}
@@ -223,8 +223,6 @@ int main(int argc, char **argv)
 	t_init(&argc, &argv, 2);
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
 	eager = (int)t_arg(argc, argv, 2, 4096);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	in = t_alloc(MAX);
 	for (k = 0; k < TUPLES; k++)
 		out[k] = t_alloc(MAX);

@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process dies, and what the others do together ends with an error: also for those that wait only
- * for somebody who waits for it, and, a few operations later, for those that wait for nobody. The
- * job can't be ended in an orderly way after that, so it is to be run with mpirun
+ * A process dies, and the collective operations of the others end with an error: also on ranks that
+ * wait only for somebody who waits for the victim, and, a few operations later, on ranks that wait
+ * for nobody. The job can't end in an orderly way after that. So it is run with mpirun
  * --enable-recovery, and its check isn't one that begins and ends on all ranks.
  *
- * deserted [VICTIM [OPERATION]]: the rank that dies, below 0 counted from the last; barrier,
- * allreduce, iallgather, bcast (from it) or reduce (to the rank behind it); setup: a barrier, the
- * first operation of its communicator, and then those that are left go on in new ones; freed: of 3
- * ranks one has done its part and freed the communicator before the other notices, and these two go
- * on; refused: of 3 ranks one knows before the communicator's first operation, and the other's
- * message comes when it has given that up.
+ * deserted [VICTIM [OPERATION]]
+ *
+ * VICTIM is the rank that dies, below 0 counted from the last. OPERATION is one of:
+ *
+ * barrier, allreduce, iallgather, bcast (from the victim), reduce (to the rank behind it);
+ *
+ * setup: a barrier, the first operation of its communicator; then the survivors go on in new
+ * communicators;
+ *
+ * freed: of 3 ranks one has done its part and freed the communicator before the other notices, and
+ * these two go on;
+ *
+ * refused: of 3 ranks one knows of the death before the communicator's first operation, and the
+ * other's message comes when the first has given that operation up.
  */
 #include <stdbool.h>
 #include <unistd.h>
 
 #include "check.h"
 
-/* Operations after which who waits for nobody has noticed, too. */
+/* Operations until a rank that waits for nobody has noticed, too. */
 enum { AHEAD = 20 };
 
-/* Each rank receives from the one that dies. */
+/* Has each rank receive from the victim. */
 static int iallgather(MPI_Comm comm)
 {
 	int *all = t_alloc((size_t)t_size * sizeof(int)), one = 1, rc;
@@ -48,7 +56,7 @@ static int operate(const char *name, int victim, MPI_Comm comm)
 	return MPI_Barrier(comm);
 }
 
-/* One has freed the communicator when the other learns, and tells, that it has failed. */
+/* One survivor has freed the communicator when the other learns of the failure and reports it. */
 static void go_on(int victim, MPI_Comm comm)
 {
 	bool root = t_rank == (victim + 1) % t_size;
@@ -71,7 +79,7 @@ static void go_on(int victim, MPI_Comm comm)
 
 enum { SIZES = 128, UNIT = 16, OF_EACH = 8 };
 
-/* Takes what memory was given back, in all sizes that there may be. */
+/* Takes memory that was given back, in all sizes that may occur. */
 static void take_memory(unsigned char *taken[SIZES][OF_EACH])
 {
 	for (int i = 0; i < SIZES; i++) {
@@ -96,8 +104,8 @@ static int changed(unsigned char *taken[SIZES][OF_EACH])
 	return n;
 }
 
-/* One can't send to the victim any more, but has asked the other for its message by then: that
- * comes to memory which is still there for it. */
+/* One survivor can't send to the victim any more, but has already asked the other survivor for its
+ * message: that message comes to memory which still belongs to the operation. */
 static void give_up(int victim, MPI_Comm comm)
 {
 	int root = (victim + 1) % t_size, other = (victim + 2) % t_size, word = 1, rc;
@@ -135,8 +143,8 @@ static void fail_together(const char *name, int victim, MPI_Comm comm)
 	t_true(rc != MPI_SUCCESS, "a nonblocking barrier ended without rank %d", victim);
 }
 
-/* Those that are left make communicators of their own, with the context ids of those that failed:
- * what is left over of these is none of theirs. */
+/* The survivors make communicators of their own, with the context ids of those that failed.
+ * Leftovers of the failed ones don't reach them. */
 static void begin_anew(int victim, MPI_Comm comm)
 {
 	MPI_Group all, left;
@@ -161,8 +169,9 @@ static void begin_anew(int victim, MPI_Comm comm)
 	MPI_Group_free(&all);
 }
 
-/* Nobody leaves before all have noticed: that one leaves would be noticed, too. The rank behind the
- * victim lets the others go, and has to know that they are gone or have its word. */
+/* Waits until all survivors have noticed, because the others would notice it, too, if one left.
+ * The rank behind the victim lets the others go, and has to know that they are gone or have its
+ * word. */
 static void meet(int victim)
 {
 	int first = (victim + 1) % t_size, word, rc;
@@ -182,7 +191,7 @@ static void meet(int victim)
 		MPI_Ssend(&t_rank, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
 }
 
-/* Is the communicator's first operation the one that the victim isn't there for? */
+/* Returns true if the communicator's first operation is the one that the victim misses. */
 static bool first_later(const char *name)
 {
 	return !strcmp(name, "setup") || !strcmp(name, "refused");

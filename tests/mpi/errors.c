@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process dies, and what others get from MPI is an error that they can tell: a class of its own,
- * with a text that says what it is, from each kind of call. As in deserted.c, mpirun
- * --enable-recovery is needed.
+ * A process dies, and each kind of call on the other ranks returns an error that the program can
+ * recognise: a class of its own, with a text that says what it is. mpirun --enable-recovery is
+ * needed, as in deserted.c.
  *
  * errors [VICTIM]: the rank that dies.
  */
@@ -15,7 +15,7 @@ enum { TAG = 1, SENDS = 1000 };
 
 static int victim, class_of_it = MPI_ERR_UNKNOWN;
 
-/* Codes of this class may be compared only as MPI_Error_class() gives them. */
+/* Checks an error's class by MPI_Error_class(): MPI allows to compare codes only that way. */
 static void is_told(const char *call, int code)
 {
 	char text[MPI_MAX_ERROR_STRING + 1];
@@ -39,7 +39,7 @@ static void is_told(const char *call, int code)
 	t_true(rc == MPI_SUCCESS && strstr(text, "has died"), "the class itself says \"%s\"", text);
 }
 
-/* What the user adds doesn't get the numbers of ours. */
+/* Error classes that the user adds don't get the numbers of ours. */
 static void add_others(void)
 {
 	int class, code;
@@ -62,7 +62,7 @@ static void point_to_point(void)
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
 	is_told("MPI_Irecv", rc);
-	/* A send that is buffered ends well. */
+	/* A buffered send ends without an error. */
 	rc = MPI_SUCCESS;
 	for (i = 0; i < SENDS && rc == MPI_SUCCESS; i++)
 		rc = MPI_Send(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD);
@@ -93,7 +93,7 @@ static void collectives(MPI_Comm comm)
 	is_told("MPI_Ibarrier", rc);
 	is_told("MPI_Allreduce", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm));
 	is_told("MPI_Bcast", MPI_Bcast(in, 1, MPI_INT, victim, comm));
-	/* Beyond coll/tupleq's limit, by messages. */
+	/* Beyond coll/tupleq's limit: the collective works by messages. */
 	if (t_size == 2)
 		is_told("a long MPI_Allreduce",
 			MPI_Allreduce(in, out, LONG, MPI_INT, MPI_SUM, comm));

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# failures.sh - a rank of a job is killed, in each phase and at random, or its connections break: the job ends, with a
-# status and a message, and leaves nothing. BUILD is the build tree; softhca is in PATH.
+# failures.sh - a rank of a job is killed, in each phase and at random, or its connections break: the job ends with a status and
+# a message, and leaves no files. BUILD is the build tree; softhca is in PATH.
 build=${BUILD:?set it to the build tree}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# job SOFTHCA-OPTIONS RANKS PROGRAM...: its output is in $tmp/out, its status in $status.
+# job SOFTHCA-OPTIONS RANKS PROGRAM...: runs a job. Its output is in $tmp/out, its status in $status.
 job() {
 	local softhca
 	read -ra softhca <<<"$1"
@@ -26,13 +26,14 @@ left_behind() {
 	find "$tmp/session" -name 'tupleq*' -printf '%p is left\n' -quit
 }
 
-# told_twice: of whom a rank said more than once that something is wrong. A sentence is of the first rank that it names.
+# told_twice: "RANK of PEER" for each rank that reported a failure of a peer more than once. A sentence is about the first rank that
+# it names.
 told_twice() {
 	sed -En 's/.*\] tupleq, (rank [0-9]+) on [^:]*: ([A-Z][a-z ]* to )?(rank [0-9]+) on .*/\1 of \3/p' "$tmp/out" | sort | uniq -d
 }
 
-# verdict NAME PATTERN: the job ended by itself, with an error, and said what PATTERN looks for; each rank said it once of
-# each, itself among them.
+# verdict NAME PATTERN: the job ended by itself with an error, and its output matches PATTERN. Each rank reported each failed rank,
+# itself included, once.
 verdict() {
 	local why=''
 
@@ -40,7 +41,8 @@ verdict() {
 	judge "$1" "$2" "$why"
 }
 
-# judge NAME PATTERN WHY: the same, but of the status, which mpirun --enable-recovery makes 0; WHY: what is wrong already.
+# judge NAME PATTERN WHY: as verdict, but for the status, which mpirun --enable-recovery makes 0. WHY is a fault that was found
+# before, or empty.
 judge() {
 	local why=$3 said
 
@@ -59,7 +61,7 @@ judge() {
 	rm -rf "$tmp/session"
 }
 
-# mpirun's sentence, or another rank's: when they see the death first, and abort the job, mpirun may say nothing of it.
+# The sentence of mpirun or of another rank: if a rank sees the death first and aborts the job, mpirun may not report it.
 failed='connection to rank [0-3] on host .* failed: '
 # Open MPI 5 breaks its line before the signal.
 death="exited on( signal 9|$)|has been aborted|tupleq, rank [0-3] on host .* ($failed|has died)"
@@ -67,8 +69,8 @@ for phase in start init eager rendezvous held wildcard finalize; do
 	job "" 4 "$build/tests/mpi/victim" "$phase"
 	verdict "killed: $phase" "$death"
 done
-# Where mpirun leaves it to the other rank to see the death, and to end the job. (What MPI says of its error then, mpirun
-# sometimes loses: that is errors.c's.)
+# With --enable-recovery mpirun leaves it to the other rank to see the death and to end the job. (mpirun sometimes loses MPI's
+# message about that error, so errors.c checks it.)
 for phase in init eager rendezvous held; do
 	job "" 2 --enable-recovery --mca pml_tupleq_keepalive 100 "$build/tests/mpi/victim" "$phase"
 	judge "death is named: $phase" "tupleq, rank 0 on host .*: rank 1 on host .* has died: " ""

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Stands in for libcuda.so.1, with the one function that pml/tupleq calls. */
+/* A stand-in for libcuda.so.1, with the one function that pml/tupleq calls. */
 #include "fake_gpu.h"
 
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8, TYPE_HOST = 1, TYPE_DEVICE = 2, INVALID_VALUE = 1 };

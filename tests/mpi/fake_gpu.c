@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What memory is a GPU's, as far as the libraries that stand in for a GPU's say. */
+/* The areas that the stand-ins for a GPU's libraries report as the GPU's memory. */
 #include "fake_gpu.h"
 
 static struct {

@@ -7,7 +7,7 @@
 
 enum fake_kind { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED, FAKE_NONE };
 
-/* This memory is of the kind: the last such area. */
+/* Declares memory to be of this kind. The last area so declared counts. */
 void fake_memory(enum fake_kind kind, void *addr, size_t len);
 enum fake_kind fake_kind_of(uintptr_t addr);
 /* libcuda */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stands in for libhsa-runtime64.so.1, with the functions that pml/tupleq calls. Managed memory is
- * the host's there, as far as it says.
+ * A stand-in for libhsa-runtime64.so.1, with the functions that pml/tupleq calls. The real library
+ * reports managed memory as the host's.
  */
 #include "fake_gpu.h"
 

@@ -10,15 +10,15 @@ enum { TAGS = 16, BIG = 65536 };
 struct sent {
 	unsigned char *buf;
 	MPI_Request req;
-	int tag, bytes, seq; /* seq: in its tag */
+	int tag, bytes, seq; /* seq: counts within its tag */
 };
 
-static struct t_rng rng; /* the same on all ranks */
-static int n, right, left, count[TAGS];
+static struct t_rng rng; /* all ranks have the same */
+static int n, count[TAGS];
 static struct sent *sent;
 static unsigned char *in;
 
-/* Sizes with many small ones, so that the sum stays reasonable. */
+/* Returns a size, mostly a small one, so that the sum stays reasonable. */
 static int length(void)
 {
 	int k = t_below(&rng, 100);
@@ -42,7 +42,7 @@ static void flood(void)
 		s->buf = t_alloc((size_t)s->bytes);
 		t_fill(s->buf, (size_t)s->bytes,
 		       (struct t_msg){t_rank, s->tag, (unsigned int)s->seq});
-		MPI_Isend(s->buf, s->bytes, MPI_BYTE, right, s->tag, MPI_COMM_WORLD, &s->req);
+		MPI_Isend(s->buf, s->bytes, MPI_BYTE, t_right, s->tag, MPI_COMM_WORLD, &s->req);
 	}
 	t_doing("the barrier after the flood");
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -53,8 +53,8 @@ static void receive(int src, int tag, const struct sent *s)
 	MPI_Status st;
 
 	MPI_Recv(in, BIG, MPI_BYTE, src, tag, MPI_COMM_WORLD, &st);
-	t_status(&st, left, s->tag, (size_t)s->bytes);
-	t_verify(in, (size_t)s->bytes, (struct t_msg){left, s->tag, (unsigned int)s->seq});
+	t_status(&st, t_left, s->tag, (size_t)s->bytes);
+	t_verify(in, (size_t)s->bytes, (struct t_msg){t_left, s->tag, (unsigned int)s->seq});
 }
 
 static void drained(void)
@@ -78,7 +78,7 @@ static void by_tag(void)
 	for (tag = TAGS - 1; tag >= 0; tag--)
 		for (i = 0; i < n; i++)
 			if (sent[i].tag == tag)
-				receive(left, tag, &sent[i]);
+				receive(t_left, tag, &sent[i]);
 	drained();
 	t_end();
 }
@@ -91,7 +91,7 @@ static void by_wildcard(void)
 	flood();
 	t_doing("receiving");
 	for (i = 0; i < n; i++)
-		receive(i % 3 ? MPI_ANY_SOURCE : left, MPI_ANY_TAG, &sent[i]);
+		receive(i % 3 ? MPI_ANY_SOURCE : t_left, MPI_ANY_TAG, &sent[i]);
 	drained();
 	t_end();
 }
@@ -111,14 +111,14 @@ static void by_chance(void)
 
 		while (sent[at[tag]].tag != tag)
 			at[tag]++;
-		receive(i % 2 ? MPI_ANY_SOURCE : left, tag, &sent[at[tag]++]);
+		receive(i % 2 ? MPI_ANY_SOURCE : t_left, tag, &sent[at[tag]++]);
 	}
 	drained();
 	free(order);
 	t_end();
 }
 
-/* All to rank 0, which is busy elsewhere first. */
+/* Has all ranks send to rank 0, which is away at first. */
 static void all_to_one(void)
 {
 	unsigned int next[64] = {0};
@@ -157,8 +157,6 @@ int main(int argc, char **argv)
 	t_true(t_size <= 64, "it runs on 64 ranks at most");
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
 	n = (int)t_arg(argc, argv, 2, 3000);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	sent = t_alloc(sizeof(*sent) * (size_t)n);
 	in = t_alloc(BIG);
 	by_tag();

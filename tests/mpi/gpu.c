@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Buffers in a GPU's memory are refused with an error, by all calls and at all lengths, and nothing
- * touches them; others work as ever. The GPU is a fake: its driver says of some memory that it is
- * the GPU's (fake_cuda.c, fake_hsa.c).
+ * Every call refuses buffers in a GPU's memory with an error, at all lengths, and nothing touches
+ * them. Other buffers still work. The GPU is a fake: its driver reports some memory as the GPU's
+ * (fake_cuda.c, fake_hsa.c).
  *
- * gpu [rocm] [late]: the program loads the driver before MPI_Init, or after it, when messages have
- * been exchanged; the GPU's memory then lies where host memory was that is gone.
+ * gpu [rocm] [late]: the program loads the driver before MPI_Init. late: after messages have been
+ * exchanged; the GPU's memory then lies where host memory was.
  */
 #include <dlfcn.h>
 #include <limits.h>
@@ -21,10 +21,10 @@ static const int lengths[] = {1, 200, 6000, 300000};
 
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
-/* Of each kind; the first can't be touched. */
+/* Memory of each kind; the first can't be touched. */
 static char *memory[FAKE_NONE];
 
-/* at: of the GPU's memory, or NULL */
+/* at: an address that the driver calls the GPU's, or NULL */
 static void load_driver(const char *library, void *at)
 {
 	void (*fake)(enum fake_kind kind, void *addr, size_t len);
@@ -65,7 +65,7 @@ static void exchange(char *buf, int len)
 	}
 }
 
-/* Several times, so that a tuple gets its queue. */
+/* Exchanges several messages, so that a tuple gets its queue. */
 static void works(const char *what, char *buf)
 {
 	t_begin("%s", what);
@@ -83,7 +83,8 @@ static void is_refused(int rc, const char *call)
 	t_true(class == MPI_ERR_BUFFER, "%s gives class %d", call, class);
 }
 
-/* Nobody receives these, or sends what these would receive. */
+/* Tries all calls. No other rank receives or sends these messages, because every call is
+ * refused. */
 static void refuse_calls(char *buf, int count, MPI_Datatype type)
 {
 	static char attached[400000 + MPI_BSEND_OVERHEAD];
@@ -126,7 +127,7 @@ static void refused(const char *what, char *buf)
 	t_end();
 }
 
-/* A message that was taken is there until it is received. */
+/* A message that a matched probe took stays there until it is received. */
 static void taken(char *gpu, char *host)
 {
 	const struct t_msg m = {.src = 0, .tag = TAG, .seq = 1};
@@ -135,7 +136,7 @@ static void taken(char *gpu, char *host)
 	MPI_Comm comm;
 
 	t_begin("a message that was taken");
-	/* Its context id is to be had again afterwards. */
+	/* The context id can be used again afterwards. */
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	for (size_t l = 0; l < LENGTHS && t_rank < 2; l++) {

@@ -12,7 +12,7 @@ enum { TAG = 8, STEP = 4096 };
 static size_t bytes;
 static unsigned char *buf;
 
-/* A word in each step tells the place, and whose the message is. */
+/* Returns the word at a place: it tells the place, and the message. */
 static uint64_t word(size_t at, unsigned int seq)
 {
 	return (uint64_t)at * 0x9e3779b97f4a7c15u + seq;
@@ -40,7 +40,7 @@ static void verify(unsigned int seq)
 	}
 }
 
-/* After some small ones with the same tag, so that the tag is used the fast way. */
+/* Sends a huge message, after some small ones with the same tag have got the tag its queue. */
 static void transfer(const char *name, MPI_Datatype type, int count, unsigned int seq)
 {
 	MPI_Count size, elements;

@@ -9,11 +9,12 @@
 enum { N = 2000 };
 
 static MPI_Comm half, inter;
-static int rank, size, others; /* in the own group; the other group's size */
+static int rank, size, others; /* in the own group; the size of the other group */
 static int a[N], b[N], *many;
 static bool even;
 
-/* Ranks of the other group are counted from 100, so that the groups' values differ. */
+/* Returns a value for a rank of the other group: they count from 100, so that the groups' values
+ * differ. */
 static int theirs(int r)
 {
 	return even ? r + 100 : r;
@@ -55,7 +56,8 @@ static void messages(void)
 	t_end();
 }
 
-/* The root's group says MPI_ROOT and MPI_PROC_NULL, the other one the root's rank. */
+/* Returns the root argument: MPI_ROOT and MPI_PROC_NULL in the root's group, the root's rank in the
+ * other group. */
 static int root_for(bool root_is_even)
 {
 	if (even != root_is_even)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * inverted.c - inverted [MESSAGES BYTES [WARM]]: short blocking sends that are received only after
- * a later one. MPI doesn't promise room for that, but every MPI has a lot of it, and programs count
- * on that. Before, WARM messages with their receives in time. Two ranks.
+ * a later message. MPI doesn't promise room for them, but every MPI has a lot of it, and programs
+ * rely on that. Before them, WARM messages have their receives in time. Two ranks.
  */
 #include "check.h"
 

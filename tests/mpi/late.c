@@ -1,105 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * late.c - late [SEED]: messages that wait at their sender, then taken by every kind of receive and
- * probe, or looked for by a receive that is cancelled; peers that make no MPI call for a while. In
- * pairs: even ranks send, odd ranks receive.
+ * late.c - late [SEED]: messages that wait at their sender, until every kind of receive and probe
+ * takes them, or a receive that is cancelled looks for them; peers that make no MPI call for a
+ * while. In pairs: even ranks send, odd ranks receive.
  */
-#include "check.h"
+#include "pair.h"
 
-enum { TAG = 4, OTHER = 5, WARM = 64, N = 8, MAX = 70000 };
+enum { TAG = 4, OTHER = 5, WARM = 64 };
 
-static struct t_rng rng; /* the same on both sides of a pair */
-static int peer;
-static bool sender;
-static unsigned char *out[N], *in[N];
-static MPI_Request req[N];
-static int bytes[N];
-static unsigned int seq;
-static MPI_Comm side; /* for "I have done it" */
-
-static void meet(void)
-{
-	MPI_Sendrecv(NULL, 0, MPI_BYTE, peer, 1, NULL, 0, MPI_BYTE, peer, 1, side,
-		     MPI_STATUS_IGNORE);
-}
-
-/* Messages with receives in time, so that the tag is used the fast way. */
+/* Sends messages whose receives are in time, so that the tag gets its queue. */
 static void warm(int tag)
 {
 	int i;
 
 	for (i = 0; i < WARM; i++) {
-		if (!sender)
-			MPI_Irecv(in[0], MAX, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[0]);
-		meet();
-		if (sender)
-			MPI_Isend(out[0], i * 8, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &req[0]);
-		MPI_Wait(&req[0], MPI_STATUS_IGNORE);
+		if (!pair.sender)
+			MPI_Irecv(pair.in[0], PAIR_MAX, MPI_BYTE, pair.peer, tag, MPI_COMM_WORLD,
+				  &pair.req[0]);
+		pair_meet();
+		if (pair.sender)
+			MPI_Isend(pair.out[0], i * 8, MPI_BYTE, pair.peer, tag, MPI_COMM_WORLD,
+				  &pair.req[0]);
+		MPI_Wait(&pair.req[0], MPI_STATUS_IGNORE);
 	}
 }
 
-/* N messages start and their receives are not there. Message i of this round is seq + i. */
+/* Starts N messages before their receives are posted. Message i of this round is seq + i. */
 static void start_unexpected(void)
 {
 	int i;
 
-	for (i = 0; i < N; i++) {
-		bytes[i] = t_chance(&rng, 30) ? t_below(&rng, MAX) : t_below(&rng, 500);
-		if (!sender)
+	for (i = 0; i < PAIR_N; i++) {
+		pair.bytes[i] = t_chance(&pair.rng, 30) ? t_below(&pair.rng, PAIR_MAX)
+							: t_below(&pair.rng, 500);
+		if (!pair.sender)
 			continue;
-		t_fill(out[i], (size_t)bytes[i],
-		       (struct t_msg){t_rank, TAG, seq + (unsigned int)i});
-		MPI_Isend(out[i], bytes[i], MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &req[i]);
+		pair_fill(i);
+		MPI_Isend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG, MPI_COMM_WORLD,
+			  &pair.req[i]);
 	}
-	meet();
-}
-
-static void is_message(const void *buf, const MPI_Status *st, int i)
-{
-	t_status(st, peer, TAG, (size_t)bytes[i]);
-	t_verify(buf, (size_t)bytes[i], (struct t_msg){peer, TAG, seq + (unsigned int)i});
-}
-
-static void receive(int i, int src, int tag)
-{
-	MPI_Status st;
-
-	MPI_Recv(in[i], MAX, MPI_BYTE, src, tag, MPI_COMM_WORLD, &st);
-	is_message(in[i], &st, i);
-}
-
-static void by_exact(int i)
-{
-	receive(i, peer, TAG);
-}
-
-static void by_any_source(int i)
-{
-	receive(i, MPI_ANY_SOURCE, TAG);
-}
-
-static void by_any_tag(int i)
-{
-	receive(i, peer, MPI_ANY_TAG);
-}
-
-static void by_any(int i)
-{
-	receive(i, MPI_ANY_SOURCE, MPI_ANY_TAG);
+	pair_meet();
 }
 
 static void by_turns(int i)
 {
-	receive(i, i & 1 ? MPI_ANY_SOURCE : peer, i & 2 ? MPI_ANY_TAG : TAG);
-}
-
-static void by_probe(int i)
-{
-	MPI_Status st;
-
-	MPI_Probe(i & 1 ? MPI_ANY_SOURCE : peer, i & 2 ? MPI_ANY_TAG : TAG, MPI_COMM_WORLD, &st);
-	t_status(&st, peer, TAG, (size_t)bytes[i]);
-	receive(i, peer, TAG);
+	pair_receive(i, i & 1 ? MPI_ANY_SOURCE : pair.peer, i & 2 ? MPI_ANY_TAG : TAG);
 }
 
 static void by_iprobe(int i)
@@ -108,13 +53,13 @@ static void by_iprobe(int i)
 	int flag = 0;
 
 	while (!flag)
-		MPI_Iprobe(i & 1 ? MPI_ANY_SOURCE : peer, i & 2 ? MPI_ANY_TAG : TAG, MPI_COMM_WORLD,
-			   &flag, &st);
-	t_status(&st, peer, TAG, (size_t)bytes[i]);
-	receive(i, i & 4 ? peer : MPI_ANY_SOURCE, TAG);
+		MPI_Iprobe(i & 1 ? MPI_ANY_SOURCE : pair.peer, i & 2 ? MPI_ANY_TAG : TAG,
+			   MPI_COMM_WORLD, &flag, &st);
+	t_status(&st, pair.peer, TAG, (size_t)pair.bytes[i]);
+	pair_receive(i, i & 4 ? pair.peer : MPI_ANY_SOURCE, TAG);
 }
 
-/* Four are taken out, the rest is received, then those four, the last first. */
+/* Takes four messages by matched probes, receives the rest, then those four, the last first. */
 static void by_mprobe(int i)
 {
 	static MPI_Message msg[4];
@@ -123,42 +68,43 @@ static void by_mprobe(int i)
 	int flag = 0, k;
 
 	if (i >= 4) {
-		receive(i, peer, TAG);
+		pair_receive(i, pair.peer, TAG);
 	} else if (i % 2) {
-		MPI_Mprobe(peer, TAG, MPI_COMM_WORLD, &msg[i], &st);
-		t_status(&st, peer, TAG, (size_t)bytes[i]);
+		MPI_Mprobe(pair.peer, TAG, MPI_COMM_WORLD, &msg[i], &st);
+		t_status(&st, pair.peer, TAG, (size_t)pair.bytes[i]);
 	} else {
 		while (!flag)
 			MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &msg[i],
 				    &st);
-		t_status(&st, peer, TAG, (size_t)bytes[i]);
+		t_status(&st, pair.peer, TAG, (size_t)pair.bytes[i]);
 	}
-	if (i < N - 1)
+	if (i < PAIR_N - 1)
 		return;
 	for (k = 3; k >= 0; k--) {
 		if (k % 2) {
-			MPI_Mrecv(in[k], MAX, MPI_BYTE, &msg[k], &st);
+			MPI_Mrecv(pair.in[k], PAIR_MAX, MPI_BYTE, &msg[k], &st);
 		} else {
-			MPI_Imrecv(in[k], MAX, MPI_BYTE, &msg[k], &r);
+			MPI_Imrecv(pair.in[k], PAIR_MAX, MPI_BYTE, &msg[k], &r);
 			MPI_Wait(&r, &st);
 		}
-		is_message(in[k], &st, k);
+		pair_check(pair.in[k], &st, k);
 	}
 }
 
-/* A receive that matches nothing is cancelled before each that does. */
+/* Cancels a receive that matches nothing before each receive that matches. */
 static void by_exact_after_cancel(int i)
 {
 	MPI_Status st;
 	MPI_Request r;
 	int flag;
 
-	MPI_Irecv(in[0], MAX, MPI_BYTE, i & 1 ? peer : MPI_ANY_SOURCE, OTHER, MPI_COMM_WORLD, &r);
+	MPI_Irecv(pair.in[0], PAIR_MAX, MPI_BYTE, i & 1 ? pair.peer : MPI_ANY_SOURCE, OTHER,
+		  MPI_COMM_WORLD, &r);
 	MPI_Cancel(&r);
 	MPI_Wait(&r, &st);
 	MPI_Test_cancelled(&st, &flag);
 	t_eq(flag, 1);
-	receive(i, peer, TAG);
+	pair_receive(i, pair.peer, TAG);
 }
 
 static void held(const char *name, void (*take)(int i))
@@ -166,115 +112,117 @@ static void held(const char *name, void (*take)(int i))
 	int round, i;
 
 	t_begin("late: held messages, taken by %s", name);
-	for (round = 0; round < 12 && peer < t_size; round++) {
+	for (round = 0; round < 12 && pair.peer < t_size; round++) {
 		if (round % 4 == 0)
 			warm(TAG);
 		start_unexpected();
-		t_doing(sender ? "waiting for the sends" : name);
-		for (i = 0; i < N && !sender; i++)
+		t_doing(pair.sender ? "waiting for the sends" : name);
+		for (i = 0; i < PAIR_N && !pair.sender; i++)
 			take(i);
-		if (sender)
-			MPI_Waitall(N, req, MPI_STATUSES_IGNORE);
-		seq += N;
+		if (pair.sender)
+			MPI_Waitall(PAIR_N, pair.req, MPI_STATUSES_IGNORE);
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
 
-/* Every second of N posted receives is cancelled; N / 2 messages go to the others, in order. */
+/* Cancels every second of N posted receives: N / 2 messages go to the others, in order. */
 static void cancel_posted(void)
 {
 	int round, i, flag;
 	MPI_Status st;
 
 	t_begin("late: posted receives are cancelled");
-	for (round = 0; round < 20 && peer < t_size; round++, seq += N) {
+	for (round = 0; round < 20 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
 		if (round % 4 == 0)
 			warm(TAG);
-		for (i = 0; i < N; i++)
-			bytes[i] = t_below(&rng, i % 3 ? 300 : 20000);
-		if (!sender) {
-			for (i = 0; i < N; i++)
-				MPI_Irecv(in[i], MAX, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &req[i]);
-			for (i = 0; i < N; i += 2) {
+		for (i = 0; i < PAIR_N; i++)
+			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
+		if (!pair.sender) {
+			for (i = 0; i < PAIR_N; i++)
+				MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, TAG,
+					  MPI_COMM_WORLD, &pair.req[i]);
+			for (i = 0; i < PAIR_N; i += 2) {
 				t_doing("cancelling a posted receive");
-				MPI_Cancel(&req[i]);
-				MPI_Wait(&req[i], &st);
+				MPI_Cancel(&pair.req[i]);
+				MPI_Wait(&pair.req[i], &st);
 				MPI_Test_cancelled(&st, &flag);
 				t_eq(flag, 1);
 			}
 		}
-		meet();
-		for (i = 1; i < N; i += 2) {
-			if (sender) {
-				t_fill(out[i], (size_t)bytes[i],
-				       (struct t_msg){t_rank, TAG, seq + (unsigned int)i});
-				MPI_Send(out[i], bytes[i], MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
+		pair_meet();
+		for (i = 1; i < PAIR_N; i += 2) {
+			if (pair.sender) {
+				pair_fill(i);
+				MPI_Send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
+					 MPI_COMM_WORLD);
 			} else {
-				MPI_Wait(&req[i], &st);
-				is_message(in[i], &st, i);
+				MPI_Wait(&pair.req[i], &st);
+				pair_check(pair.in[i], &st, i);
 			}
 		}
 	}
 	t_end();
 }
 
-/* Cancelled while messages come: each receive has its message or is cancelled, never both. */
+/* Cancels receives while messages come: each receive has its message or is cancelled, never
+ * both. */
 static void cancel_race(void)
 {
 	int round, i, flag, next;
 	MPI_Status st;
 
 	t_begin("late: receives are cancelled while messages come");
-	for (round = 0; round < 60 && peer < t_size; round++, seq += N) {
+	for (round = 0; round < 60 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
 		if (round % 10 == 0)
 			warm(TAG);
-		for (i = 0; i < N; i++)
-			bytes[i] = t_below(&rng, i % 3 ? 300 : 20000);
-		if (sender) {
-			meet();
-			for (i = 0; i < N; i++) {
-				t_fill(out[i], (size_t)bytes[i],
-				       (struct t_msg){t_rank, TAG, seq + (unsigned int)i});
-				MPI_Isend(out[i], bytes[i], MPI_BYTE, peer, TAG, MPI_COMM_WORLD,
-					  &req[i]);
+		for (i = 0; i < PAIR_N; i++)
+			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
+		if (pair.sender) {
+			pair_meet();
+			for (i = 0; i < PAIR_N; i++) {
+				pair_fill(i);
+				MPI_Isend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
+					  MPI_COMM_WORLD, &pair.req[i]);
 			}
-			MPI_Waitall(N, req, MPI_STATUSES_IGNORE);
+			MPI_Waitall(PAIR_N, pair.req, MPI_STATUSES_IGNORE);
 			continue;
 		}
-		for (i = 0; i < N / 2; i++)
-			MPI_Irecv(in[i], MAX, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &req[i]);
-		meet();
-		for (i = N / 2 - 1; i >= 0; i--)
-			MPI_Cancel(&req[i]);
-		for (i = next = 0; i < N / 2; i++) {
-			MPI_Wait(&req[i], &st);
+		for (i = 0; i < PAIR_N / 2; i++)
+			MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, TAG, MPI_COMM_WORLD,
+				  &pair.req[i]);
+		pair_meet();
+		for (i = PAIR_N / 2 - 1; i >= 0; i--)
+			MPI_Cancel(&pair.req[i]);
+		for (i = next = 0; i < PAIR_N / 2; i++) {
+			MPI_Wait(&pair.req[i], &st);
 			MPI_Test_cancelled(&st, &flag);
 			if (!flag)
-				is_message(in[i], &st, next++);
+				pair_check(pair.in[i], &st, next++);
 		}
-		while (next < N)
-			receive(next++, peer, TAG);
+		while (next < PAIR_N)
+			pair_receive(next++, pair.peer, TAG);
 	}
 	t_end();
 }
 
-/* The sender computes after its sends have started; the receiver wants them, this way or that. */
+/* The sender computes after its sends have started, while `take` of the receiver takes them. */
 static void sender_away(const char *name, void (*take)(int i))
 {
 	int i;
 
 	t_begin("late: the sender is away, the receiver comes with %s", name);
-	if (peer < t_size) {
+	if (pair.peer < t_size) {
 		warm(TAG);
 		start_unexpected();
-		if (sender) {
+		if (pair.sender) {
 			t_away(150);
-			MPI_Waitall(N, req, MPI_STATUSES_IGNORE);
+			MPI_Waitall(PAIR_N, pair.req, MPI_STATUSES_IGNORE);
 		} else {
-			for (i = 0; i < N; i++)
+			for (i = 0; i < PAIR_N; i++)
 				take(i);
 		}
-		seq += N;
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
@@ -285,27 +233,28 @@ static void receiver_away(void)
 	int i;
 
 	t_begin("late: the receiver is away with everything posted");
-	if (peer < t_size) {
+	if (pair.peer < t_size) {
 		warm(TAG);
-		for (i = 0; i < N; i++) {
-			bytes[i] = t_below(&rng, MAX);
-			if (!sender)
-				MPI_Irecv(in[i], MAX, MPI_BYTE, peer, TAG, MPI_COMM_WORLD, &req[i]);
+		for (i = 0; i < PAIR_N; i++) {
+			pair.bytes[i] = t_below(&pair.rng, PAIR_MAX);
+			if (!pair.sender)
+				MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, TAG,
+					  MPI_COMM_WORLD, &pair.req[i]);
 		}
-		meet();
-		if (!sender)
+		pair_meet();
+		if (!pair.sender)
 			t_away(150);
-		for (i = 0; i < N; i++) {
-			if (sender) {
-				t_fill(out[i], (size_t)bytes[i],
-				       (struct t_msg){t_rank, TAG, seq + (unsigned int)i});
-				MPI_Ssend(out[i], bytes[i], MPI_BYTE, peer, TAG, MPI_COMM_WORLD);
+		for (i = 0; i < PAIR_N; i++) {
+			if (pair.sender) {
+				pair_fill(i);
+				MPI_Ssend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
+					  MPI_COMM_WORLD);
 			} else {
-				MPI_Wait(&req[i], &st);
-				is_message(in[i], &st, i);
+				MPI_Wait(&pair.req[i], &st);
+				pair_check(pair.in[i], &st, i);
 			}
 		}
-		seq += N;
+		pair.seq += PAIR_N;
 	}
 	t_end();
 }
@@ -315,26 +264,19 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*take)(int i);
-	} way[] = {{"exact receives", by_exact},
-		   {"MPI_ANY_SOURCE", by_any_source},
-		   {"MPI_ANY_TAG", by_any_tag},
-		   {"both wildcards", by_any},
+	} way[] = {{"exact receives", pair_by_exact},
+		   {"MPI_ANY_SOURCE", pair_by_any_source},
+		   {"MPI_ANY_TAG", pair_by_any_tag},
+		   {"both wildcards", pair_by_any},
 		   {"exact receives and wildcards", by_turns},
-		   {"probes", by_probe},
+		   {"probes", pair_by_probe},
 		   {"iprobes", by_iprobe},
 		   {"matched probes", by_mprobe},
 		   {"exact receives after cancelled ones", by_exact_after_cancel}};
 	size_t i;
 
-	t_init(&argc, &argv, 2);
-	peer = t_rank ^ 1;
-	sender = t_rank % 2 == 0;
-	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), (uint64_t)t_rank / 2, 0);
-	MPI_Comm_dup(MPI_COMM_WORLD, &side);
-	for (i = 0; i < N; i++) {
-		out[i] = t_alloc(MAX);
-		in[i] = t_alloc(MAX);
-	}
+	pair_init(&argc, &argv);
+	pair.tag = TAG;
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++)
 		held(way[i].name, way[i].take);
 	cancel_posted();
@@ -342,10 +284,5 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++)
 		sender_away(way[i].name, way[i].take);
 	receiver_away();
-	for (i = 0; i < N; i++) {
-		free(out[i]);
-		free(in[i]);
-	}
-	MPI_Comm_free(&side);
-	return t_finish();
+	return pair_finish();
 }

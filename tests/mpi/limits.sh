@@ -1,59 +1,40 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Adapters with too little of something: an MPI job refuses to run, with a sentence that says what is missing, up to the first
-# value with which it works. It needs softhca in PATH, and the test programs in $TEST_BUILD/tests/mpi.
+# value with which it works.
 set -u
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-bad=0
+# shellcheck source=tests/mpi/job.sh
+. "$(dirname "$0")/job.sh"
 
-# job OPTION...: a job on adapters with these options; of $program.
+# job OPTION VALUE: runs $program on adapters with this option.
 program=(p2p 5000)
 job() {
-	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "$@" -- \
-		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
-		-n 2 --mca pml tupleq --mca pml_tupleq_promote_after 1 \
-		"$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}" >"$log" 2>&1
+	mpi_job 60 2 --memlock unlimited "$@" -- --mca pml_tupleq_promote_after 1 "$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}"
 }
 
-failed() {
-	echo "not ok $1 - $2"
-	sed 's/^/# /' "$log"
-	bad=1
-}
-
-# refused SENTENCE OPTION VALUE...: with each of the values.
+# refused SENTENCE OPTION VALUE...: the job is refused with each of the values.
 refused() {
-	local sentence=$1 option=$2 value status
+	local sentence=$1 option=$2 value
 	shift 2
 	for value in "$@"; do
-		status=0
-		job "$option" "$value" || status=$?
-		# A job that takes too long hangs; one that a signal ended has crashed.
-		if [ $status -eq 0 ] || [ $status -ge 124 ]; then
-			failed "limits: $option $value" "it is not refused: status $status"
-		elif ! grep -aqE "$sentence" "$log"; then
-			failed "limits: $option $value" "nothing says: $sentence"
-		else
-			echo "ok limits: $option $value is refused"
-		fi
+		must_refuse "limits: $option $value" -E "$sentence" job "$option" "$value"
 	done
 }
 
-# works OPTION VALUE...: with each of the values.
+# works OPTION VALUE...: the job works with each of the values.
 works() {
 	local option=$1 value
 	shift
 	for value in "$@"; do
 		if job "$option" "$value" && ! grep -aq '^not ok' "$log"; then
-			echo "ok limits: $option $value"
+			passed "limits: $option $value"
 		else
 			failed "limits: $option $value" "it should work"
 		fi
 	done
 }
 
-# ends SENTENCE OPTION VALUE...: with each of the values it works, or is refused.
+# ends SENTENCE OPTION VALUE...: the job works or is refused with each of the values.
 ends() {
 	local sentence=$1 option=$2 value status
 	shift 2
@@ -65,7 +46,7 @@ ends() {
 		elif [ $status -ne 0 ] && ! grep -aqE "$sentence" "$log"; then
 			failed "limits: $option $value, ${program[*]}" "nothing says: $sentence"
 		else
-			echo "ok limits: $option $value, ${program[*]}"
+			passed "limits: $option $value, ${program[*]}"
 		fi
 	done
 }
@@ -96,20 +77,18 @@ works --max-sge 1
 works --max-srq-sge 1
 works --max-msg-sz 4K
 
-# warns TIMES RANKS OPTION VALUE PROGRAM ARGUMENT...: it works, and so many processes of the job say that it is slow.
+# warns TIMES RANKS OPTION VALUE PROGRAM ARGUMENT...: the job works, and so many of its processes warn that messages are slow.
 warns() {
 	local times=$1 ranks=$2 option=$3 value=$4 said
 	shift 4
-	timeout -k 5 100 softhca run --nodes 2 "$option" "$value" -- \
-		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
-		-n "$ranks" --mca pml tupleq "$TEST_BUILD/tests/mpi/$1" "${@:2}" >"$log" 2>&1
+	mpi_job 100 "$ranks" "$option" "$value" -- "$TEST_BUILD/tests/mpi/$1" "${@:2}"
 	said=$(grep -ac 'messages are copied in pieces, which is slow.*ulimit -l' "$log")
 	if ! grep -aq '^ok ' "$log" || grep -aq '^not ok' "$log"; then
 		failed "limits: $option $value, $*" "it should work"
 	elif [ "$said" -ne "$times" ]; then
-		failed "limits: $option $value, $*" "the warning is there $said times, not $times"
+		failed "limits: $option $value, $*" "$said processes warn, not $times"
 	else
-		echo "ok limits: $option $value, $*: $times warnings"
+		passed "limits: $option $value, $*: $times warnings"
 	fi
 }
 
@@ -117,16 +96,16 @@ warns 1 4 --memlock 8M p2p 4194304
 warns 1 2 --memlock 6M p2p 4194304
 warns 0 2 --memlock 8M p2p 8192
 warns 0 2 --memlock unlimited p2p 4194304
-# The cache gives up what is idle.
+# The cache gives up idle registrations.
 warns 0 2 --memlock 32M p2p 4194304
 
-# From too little to enough each job is refused or works: messages go in a slower way, but none waits for ever.
+# From too little to enough: each job is refused, or works in a slower way, but no message waits for ever.
 for name in 'scarce' 'flood 1 500'; do
 	read -ra program <<<"$name"
 	ends "$memory" --max-mr 5 6 7 8 10 12 16 24 32
 	ends "$memory" --memlock 1M 1500K 2M 2500K 3M 4M 6M 8M
 done
-# A message that could be sent to a queue without a sink behind it, as it has just the right length, can't be taken off its lane.
+# A message of exactly the right length could go to a queue without a sink, so it can't be taken off its lane.
 program=(scarce exact)
 SOFTHCA_MAX_SRQ_SGE=1 refused 'no memory can be registered for a message that it holds' --max-mr 14
 exit $bad

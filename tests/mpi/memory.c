@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memory.c - buffers that come and go: what a message was sent from or received into is given back
- * to the system, and its addresses are used again by other memory. Registrations must follow. And
- * buffers that can only be read, from which messages go like others. Two ranks.
+ * memory.c - buffers that come and go: the program gives memory of finished messages back to the
+ * system, and other memory uses the addresses again. Registrations must follow. Also buffers that
+ * can only be read, from which messages go like others. Two ranks.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/mman.h>
@@ -65,7 +65,7 @@ static void mapped(void)
 	t_end();
 }
 
-/* Half of what is registered goes; new memory takes its place. */
+/* Gives half of the registered memory back; new memory takes its place. */
 static void replaced(void)
 {
 	t_begin("memory: half of a buffer replaced");
@@ -83,7 +83,7 @@ static void replaced(void)
 	t_end();
 }
 
-/* A file in memory, with the data of round 0. */
+/* Maps a file in memory that holds the data of round 0. */
 static unsigned char *map_file(int flags)
 {
 	int fd = memfd_create("memory", MFD_CLOEXEC);
@@ -100,7 +100,8 @@ static unsigned char *map_file(int flags)
 	return p;
 }
 
-/* Rank 0 sends so many bytes of it in pieces of a type, now and then before there is a receive. */
+/* Has rank 0 send so many bytes of the file in pieces of a type, sometimes before there is a
+ * receive. */
 static void send_file(const unsigned char *file, unsigned char *buf, MPI_Datatype type,
 		      size_t bytes, int round)
 {
@@ -145,7 +146,7 @@ static void read_only(const char *name, int flags)
 	free(buf);
 }
 
-/* It may be written to later. */
+/* Sends from memory that can only be read at first and may be written to later. */
 static void read_only_first(void)
 {
 	unsigned char *buf = t_rank == 0 ? map_file(MAP_PRIVATE) : t_alloc(most);

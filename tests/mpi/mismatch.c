@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks that call different collectives, or one with different lengths or roots: none waits for
- * ever, and those that can see it get an error. Where only short lengths differ the communicator's
- * later operations are right; else they return, on all ranks.
+ * Ranks that call different collectives, or one collective with different lengths or roots: no rank
+ * waits for ever, and the ranks that can see the mismatch get an error. Where only short lengths
+ * differ, the communicator's later operations are right; else they return, on all ranks.
  *
- * mismatch [CASE]: CASE is the beginning of the names of those to run. Any number of ranks from 2.
+ * mismatch [CASE]: the beginning of the names of the cases to run. Two ranks or more.
  */
 #include "check.h"
 
-/* What is above the limit of coll/tupleq goes to another component: by then eagerly, and by
+/* Lengths above the limit of coll/tupleq go to another component, which sends eagerly or by
  * rendezvous. */
 enum { SHORT = 200, ABOVE = 600, LONG = 300000, AFTER = 24 };
 
@@ -35,7 +35,7 @@ static int operate(const struct call *call, MPI_Comm comm)
 	case BARRIER:
 		return MPI_Barrier(comm);
 	case IBARRIER:
-		/* Of a nonblocking collective Open MPI gives errors to the handler of
+		/* Open MPI reports errors of a nonblocking collective to the handler of
 		 * MPI_COMM_WORLD. */
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 		rc = MPI_Ibarrier(comm, &request);
@@ -52,9 +52,9 @@ static int operate(const struct call *call, MPI_Comm comm)
 	}
 }
 
-/* ---- what comes behind ---- */
+/* ---- operations that follow the mismatch ---- */
 
-/* The i-th; `check`: what it brings is right where it succeeds. */
+/* Does the i-th following operation. With `check`, a success must have the right result. */
 static int right(MPI_Comm comm, int i, bool check)
 {
 	int v[SHORT], sum[SHORT], root = i % t_size, rc, k;
@@ -89,7 +89,7 @@ enum expect {
 	FAILS    /* or fail */
 };
 
-/* Each rank's error class; then those of what comes behind, where it fails. */
+/* The error class of each rank, then the classes of the operations that follow a failure. */
 struct result {
 	int error, later;
 };
@@ -120,14 +120,14 @@ static size_t bytes_of(const struct call *call)
 	return (size_t)call->count * (size_t)size;
 }
 
-/* Is the rank's part of a broadcast as long as the root's? */
+/* Returns true if the rank's part of a broadcast is as long as the root's. */
 static bool gets_all(const struct call *mine, const struct call *root)
 {
 	return bytes_of(mine) == bytes_of(root);
 }
 
-/* A root only gives: where another rank gives or brings, too, and nobody waits for that, nobody
- * notices. */
+/* Returns true if the mismatch goes unnoticed: a root that only gives, while another rank gives or
+ * brings, too, and nobody waits for that. */
 static bool nobody_waits(const struct call *odd_call, const struct call *call, int odd)
 {
 	const struct call *root = call_of(odd_call, call, odd, call->root);
@@ -142,7 +142,7 @@ static bool nobody_waits(const struct call *odd_call, const struct call *call, i
 static void judge(const struct result *all, const struct call *odd_call, const struct call *call,
 		  int odd, enum expect expect)
 {
-	/* Above the limit lengths are the other component's to judge: it takes what is shorter. */
+	/* Above the limit the other component judges lengths: it accepts shorter ones. */
 	bool elsewhere = odd_call->count >= ABOVE && call->count >= ABOVE;
 	bool one_kind = odd_call->kind == call->kind && odd_call->root == call->root && !elsewhere;
 	int failed = elsewhere;
@@ -155,8 +155,8 @@ static void judge(const struct result *all, const struct call *odd_call, const s
 		failed += all[rank].error || all[rank].later;
 		t_true(!all[rank].error || all[rank].error == MPI_ERR_TRUNCATE,
 		       "rank %d: error class %d", rank, all[rank].error);
-		/* MPI libraries return at once from a call with a count of 0: such a rank is in
-		 * another operation later. */
+		/* MPI libraries return at once from a call with a count of 0: such a rank is in a
+		 * later operation than the others. */
 		if (one_kind && !fits && mine->count && root->count && must_fail(mine, root, rank))
 			t_true(all[rank].error, "rank %d can see it, and got no error", rank);
 		if (expect == IN_STEP) {
@@ -169,7 +169,7 @@ static void judge(const struct result *all, const struct call *odd_call, const s
 
 static const char *only = "";
 
-/* All call `call`, but `odd` calls `odd_call`. */
+/* Has all ranks make the call `call`, but the rank `odd` makes `odd_call`. */
 static void run(const char *what, struct call call, struct call odd_call, int odd,
 		enum expect expect)
 {
@@ -190,10 +190,10 @@ static void run(const char *what, struct call call, struct call odd_call, int od
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
 	for (i = 0; i < SHORT; i++)
 		in[i] = i;
-	/* Some operations before: the communicator is set up in every second case. */
+	/* Some operations before, so that the communicator is set up in every second case. */
 	for (i = 0; i < (call.count + odd) % 2 * 3; i++)
 		t_eq(right(comm, i, true), MPI_SUCCESS);
-	/* What fails ends what ranks that are late are in. */
+	/* A failure also ends the operations in which late ranks are. */
 	MPI_Barrier(MPI_COMM_WORLD);
 	rc = operate(t_rank == odd ? &odd_call : &call, comm);
 	MPI_Error_class(rc, &mine.error);
@@ -214,7 +214,7 @@ static struct call of(enum kind kind, int count, int root)
 	return (struct call){kind, count, MPI_DATATYPE_NULL, root};
 }
 
-/* Who is different: a leader, the last one of a node, the root or another one. */
+/* Lets the mismatching rank be a leader, the last of a node, the root, and another one. */
 static void lengths(const char *what, enum kind kind, int a, int b, enum expect expect)
 {
 	int last = t_size - 1;
@@ -273,7 +273,7 @@ static void kinds(void)
 
 	for (int a = BARRIER; a <= ALLREDUCE; a++) {
 		for (int b = BARRIER; b <= ALLREDUCE; b++) {
-			/* A barrier that waits and one that doesn't are the same. */
+			/* Blocking and nonblocking barriers match each other. */
 			if (a == b || (a <= IBARRIER && b <= IBARRIER))
 				continue;
 			for (int i = 0; i < 3; i++)

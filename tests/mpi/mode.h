@@ -25,13 +25,13 @@ enum mode {
 
 extern const char *const mode_names[MODES];
 
-bool mode_ready(enum mode mode);    /* the receive must have been posted */
-bool mode_buffered(enum mode mode); /* it needs MPI_Buffer_attach */
-bool mode_blocks(enum mode mode);   /* it may wait for the receive */
-/* Starts a send; a blocking one returns MPI_REQUEST_NULL. */
+bool mode_ready(enum mode mode);    /* needs a receive that is already posted */
+bool mode_buffered(enum mode mode); /* needs MPI_Buffer_attach */
+bool mode_blocks(enum mode mode);   /* may wait for the receive */
+/* Starts a send. Returns its request, MPI_REQUEST_NULL for a blocking mode. */
 MPI_Request mode_send(enum mode mode, const void *buf, int count, MPI_Datatype type, int dest,
 		      int tag, MPI_Comm comm);
-/* Ends it, whether blocking, nonblocking or persistent. */
+/* Waits for a send of any mode: blocking, nonblocking or persistent. */
 void mode_wait(MPI_Request *req);
 
 #endif

@@ -4,15 +4,14 @@
  * ranks on two communicators, judged by MPI's matching rules.
  *
  * Every rank has a list of random receives, exact ones and wildcards, some of them cancelled at
- * once; posted early, late or in between, as chance has it. All ranks know all lists. A sender has,
- * for each (receiver, communicator, tag), as many messages as there are receives in the receiver's
- * list that could take one. So, whatever is matched with what, each receive of the list gets a
- * message: those that could match it are as many as the receives that compete for them. What is
- * left over is received with wildcards at the end. A message begins with its number from this
- * sender to this receiver.
+ * once. Chance decides whether each is posted early, late or in between. All ranks know all lists.
+ * For each (receiver, communicator, tag), a sender has as many messages as the receiver's list has
+ * receives that could take one. So each receive of the list gets a message, whichever way they
+ * match: as many messages could match it as receives compete for them. Wildcards receive the
+ * leftovers at the end. A message begins with its number from this sender to this receiver.
  *
- * Nobody waits for anything before all is sent and posted; a blocking send is used for small
- * messages only. So the program ends under every correct MPI.
+ * No rank waits for anything before all is sent and posted. Only small messages use a blocking
+ * send. So the program ends under every correct MPI.
  */
 #include "check.h"
 #include "mode.h"
@@ -21,9 +20,9 @@
 enum { TAGS = 3, COMMS = 2, BIG = 70000, SURELY_EAGER = 900 };
 
 struct receive {
-	int comm, src, tag; /* as asked for */
+	int comm, src, tag; /* as the receive asks */
 	bool cancel, cancelled;
-	int from, seq; /* what it took */
+	int from, seq; /* the message that the receive took */
 	unsigned char *buf;
 	MPI_Request req;
 };
@@ -34,7 +33,7 @@ struct message {
 	enum mode mode;
 	unsigned char *buf;
 	MPI_Request req;
-	int taken; /* at the receiver: the receive's number, or -1 */
+	int taken; /* at the receiver: the number of the receive that took the message, or -1 */
 };
 
 static uint64_t seed;
@@ -45,7 +44,7 @@ static int nposted;
 static struct message *sends; /* of this rank, in their order */
 static int nsends;
 
-/* The n-th receive in the list of a rank; every rank can tell. */
+/* Returns the n-th receive in the list of a rank. Every rank can compute all of them. */
 static struct receive spec(int rank, int n)
 {
 	struct t_rng rng = t_rng(seed, (uint64_t)rank, (uint64_t)n);
@@ -64,7 +63,8 @@ static bool matches(const struct receive *r, int comm, int src, int tag)
 	       (r->tag == MPI_ANY_TAG || r->tag == tag);
 }
 
-/* The order of the messages from src to dest, and their sizes; returns their number. */
+/* Lists the messages from src to dest in their order, with their sizes. Returns how many there
+ * are. */
 static int schedule(int src, int dest, struct message **list)
 {
 	struct t_rng rng = t_rng(seed, 1000 + (uint64_t)src, (uint64_t)dest);
@@ -98,7 +98,7 @@ static int schedule(int src, int dest, struct message **list)
 	return n;
 }
 
-/* All that this rank sends: its lists for each receiver, mixed. */
+/* Makes all that this rank sends: its lists for each receiver, mixed. */
 static void make_sends(struct t_rng *rng)
 {
 	struct message **list = t_alloc(sizeof(*list) * (size_t)t_size);
@@ -175,7 +175,7 @@ static void look(struct t_rng *rng)
 	       st.MPI_SOURCE, st.MPI_TAG, count);
 }
 
-/* Sends and receives in the order that chance gives, with the pace changing every 64 steps. */
+/* Sends and receives in a random order, with a pace that changes every 64 steps. */
 static void traffic(struct t_rng *rng)
 {
 	int sent = 0, pace = 50, step;
@@ -206,7 +206,7 @@ static int sent_to_me(int comm, struct message **from, const int *n)
 	return total;
 }
 
-/* Wildcards for what the list's receives leave over. */
+/* Posts wildcards for the messages that the list's receives leave over. */
 static void post_rest(struct message **from, const int *n)
 {
 	int comm, i, left;
@@ -249,7 +249,8 @@ static void finish_receive(int i, struct message **from, const int *n)
 		 (struct t_msg){r->from, m->tag, (unsigned int)m->seq});
 }
 
-/* Receive e, posted earlier than the one that took message i of s, could have taken it. */
+/* Fails if receive e, posted earlier than the receive that took message i of s, could have taken
+ * it. */
 static void earlier_receive(int e, int s, const struct message *m)
 {
 	const struct receive *r = &receives[e];

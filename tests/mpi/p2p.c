@@ -10,9 +10,9 @@ enum { TAG_DATA = 7, TAG_GO = 8, SLACK = 64 };
 
 static int *sizes, nsizes, max_bytes;
 static unsigned char *out, *in;
-static unsigned int seq; /* the same on all ranks */
+static unsigned int seq; /* all ranks have the same */
 
-/* Powers of two and the limits of protocols, each with its neighbours. */
+/* Makes the list of sizes: powers of two and the limits of protocols, each with its neighbours. */
 static void make_sizes(void)
 {
 	static const int more[] = {96, 192, 912, 3072, 12288, 65536 + 4096};
@@ -32,7 +32,7 @@ static void make_sizes(void)
 				sizes[nsizes++] = more[i] + d;
 }
 
-/* A receive of exactly the message's size, or of more. */
+/* Returns the length of a receive: exactly the message's size, or more. */
 static int room(int bytes)
 {
 	return seq % 2 ? bytes : bytes + SLACK;
@@ -51,25 +51,24 @@ static void check(const MPI_Status *st, int src, int bytes)
 	t_untouched(in + bytes, SLACK, 0xee);
 }
 
-/* Round the ring; each receive is posted before its send starts. */
+/* Sends round the ring; each receive is posted before its send starts. */
 static void early(enum mode mode, int bytes)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
 	MPI_Request recv, go, req;
 	MPI_Status st;
 
 	prepare(bytes);
-	MPI_Irecv(in, room(bytes), MPI_BYTE, left, TAG_DATA, MPI_COMM_WORLD, &recv);
-	MPI_Irecv(NULL, 0, MPI_BYTE, right, TAG_GO, MPI_COMM_WORLD, &go);
-	MPI_Send(NULL, 0, MPI_BYTE, left, TAG_GO, MPI_COMM_WORLD);
+	MPI_Irecv(in, room(bytes), MPI_BYTE, t_left, TAG_DATA, MPI_COMM_WORLD, &recv);
+	MPI_Irecv(NULL, 0, MPI_BYTE, t_right, TAG_GO, MPI_COMM_WORLD, &go);
+	MPI_Send(NULL, 0, MPI_BYTE, t_left, TAG_GO, MPI_COMM_WORLD);
 	MPI_Wait(&go, MPI_STATUS_IGNORE);
-	req = mode_send(mode, out, bytes, MPI_BYTE, right, TAG_DATA, MPI_COMM_WORLD);
+	req = mode_send(mode, out, bytes, MPI_BYTE, t_right, TAG_DATA, MPI_COMM_WORLD);
 	MPI_Wait(&recv, &st);
-	check(&st, left, bytes);
+	check(&st, t_left, bytes);
 	mode_wait(&req);
 }
 
-/* In pairs; each send starts before its receive is posted. */
+/* Sends in pairs; each send starts before its receive is posted. */
 static void late(enum mode mode, int bytes)
 {
 	int peer = t_rank ^ 1;
@@ -107,46 +106,47 @@ static void all_sizes(const char *when, enum mode mode, void (*exchange)(enum mo
 
 static void sendrecv(void)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i;
+	int i;
 	MPI_Status st;
 
 	t_begin("p2p sendrecv");
 	for (i = 0; i < nsizes; i++, seq++) {
 		prepare(sizes[i]);
-		MPI_Sendrecv(out, sizes[i], MPI_BYTE, right, TAG_DATA, in, room(sizes[i]), MPI_BYTE,
-			     left, TAG_DATA, MPI_COMM_WORLD, &st);
-		check(&st, left, sizes[i]);
+		MPI_Sendrecv(out, sizes[i], MPI_BYTE, t_right, TAG_DATA, in, room(sizes[i]),
+			     MPI_BYTE, t_left, TAG_DATA, MPI_COMM_WORLD, &st);
+		check(&st, t_left, sizes[i]);
 	}
 	t_end();
 	t_begin("p2p sendrecv_replace");
 	for (i = 0; i < nsizes; i++, seq++) {
 		prepare(sizes[i]);
 		memcpy(in, out, (size_t)sizes[i]);
-		MPI_Sendrecv_replace(in, sizes[i], MPI_BYTE, right, TAG_DATA, left, TAG_DATA,
+		MPI_Sendrecv_replace(in, sizes[i], MPI_BYTE, t_right, TAG_DATA, t_left, TAG_DATA,
 				     MPI_COMM_WORLD, &st);
-		check(&st, left, sizes[i]);
+		check(&st, t_left, sizes[i]);
 	}
 	t_end();
 }
 
-/* The same buffer in several sends at once, which MPI allows. */
+/* Uses one buffer in several sends at once, which MPI allows. */
 static void shared_buffer(void)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size, i, k;
+	int i, k;
 	MPI_Request req[4];
 
 	t_begin("p2p one buffer in four sends");
 	for (i = 0; i < nsizes; i++, seq++) {
 		prepare(sizes[i]);
 		for (k = 0; k < 4; k++)
-			MPI_Isend(out, sizes[i], MPI_BYTE, right, TAG_DATA, MPI_COMM_WORLD,
+			MPI_Isend(out, sizes[i], MPI_BYTE, t_right, TAG_DATA, MPI_COMM_WORLD,
 				  &req[k]);
 		for (k = 0; k < 4; k++) {
 			MPI_Status st;
 
 			memset(in, 0xee, (size_t)sizes[i] + SLACK);
-			MPI_Recv(in, room(sizes[i]), MPI_BYTE, left, TAG_DATA, MPI_COMM_WORLD, &st);
-			check(&st, left, sizes[i]);
+			MPI_Recv(in, room(sizes[i]), MPI_BYTE, t_left, TAG_DATA, MPI_COMM_WORLD,
+				 &st);
+			check(&st, t_left, sizes[i]);
 		}
 		MPI_Waitall(4, req, MPI_STATUSES_IGNORE);
 	}

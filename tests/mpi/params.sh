@@ -1,63 +1,43 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Values of MCA parameters: those that are none end MPI_Init with a sentence, and all forms of those that are one are understood. It
-# needs softhca in PATH, and the test programs in $TEST_BUILD/tests/mpi.
+# Values of MCA parameters: a wrong value ends MPI_Init with a sentence, and all forms of a right one are understood.
 set -u
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-bad=0
+# shellcheck source=tests/mpi/job.sh
+. "$(dirname "$0")/job.sh"
 
 # job RANKS PARAMETER VALUE
 job() {
-	local ranks=$1 parameter=$2 value=$3
-	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited --pkeys 0xffff,0x8001 -- \
-		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
-		-n "$ranks" --mca pml tupleq --mca "$parameter" "$value" \
-		"$TEST_BUILD/tests/mpi/variable" "$parameter" "$value" >"$log" 2>&1
+	mpi_job 60 "$1" --memlock unlimited --pkeys 0xffff,0x8001 -- --mca "$2" "$3" "$TEST_BUILD/tests/mpi/variable" "$2" "$3"
 }
 
-failed() {
-	echo "not ok $1 - $2"
-	sed 's/^/# /' "$log"
-	bad=1
-}
-
-# refused SENTENCE PARAMETER VALUE...: with each of the values.
+# refused SENTENCE PARAMETER VALUE...: the job is refused with each of the values.
 refused() {
-	local sentence=$1 parameter=$2 value status
+	local sentence=$1 parameter=$2 value
 	shift 2
 	[[ $parameter = *_tupleq_* ]] || parameter=pml_tupleq_$parameter
 	for value in "$@"; do
-		status=0
-		job 2 "$parameter" "$value" || status=$?
-		if [ $status -eq 0 ] || [ $status -ge 124 ]; then
-			failed "params: $parameter \"$value\"" "it is not refused: status $status"
-		elif ! grep -aqF "$sentence" "$log"; then
-			failed "params: $parameter \"$value\"" "nothing says: $sentence"
-		else
-			echo "ok params: $parameter \"$value\" is refused"
-		fi
+		must_refuse "params: $parameter \"$value\"" -F "$sentence" job 2 "$parameter" "$value"
 	done
 }
 
-# works PARAMETER VALUE...: with each of the values, which MPI_T then has as it was given.
+# works PARAMETER VALUE...: the job works with each of the values, and MPI_T shows the value as it was given.
 works() {
 	local parameter=pml_tupleq_$1 value
 	shift
 	for value in "$@"; do
 		if job 2 "$parameter" "$value" && grep -aq '^ok ' "$log"; then
-			echo "ok params: $parameter $value"
+			passed "params: $parameter $value"
 		else
 			failed "params: $parameter $value" "it should work"
 		fi
 	done
 }
 
-# shown PARAMETER VALUE: ompi_info has the default.
+# shown PARAMETER VALUE: ompi_info shows this default.
 shown() {
 	ompi_info --parsable --param pml tupleq --level 9 >"$log" 2>&1
 	if grep -qx "mca:pml:tupleq:param:pml_tupleq_$1:value:\"\?$2\"\?" "$log"; then
-		echo "ok params: the default of $1"
+		passed "params: the default of $1"
 	else
 		failed "params: the default of $1" "ompi_info doesn't show $2"
 	fi
@@ -66,7 +46,7 @@ shown() {
 refused 'pml_tupleq_hold_lanes: hold_lanes = "abc": it takes a whole number' hold_lanes abc
 refused 'it takes a whole number' hold_lanes "" 8K 1.5 "8 9" 99999999999999999999
 refused 'pml_tupleq_hold_lanes: hold_lanes = 0: it takes 1 to 1024' hold_lanes 0
-# Each of them would be a 0 that is a value as well.
+# A parser that stops at the first wrong character would read 0, which these parameters accept.
 refused 'it takes a whole number' promote_after many
 refused 'it takes a whole number' pkey x8001
 refused 'it takes a whole number of bytes, such as 8192, 8K or 1M' eager_limit short 4T K
@@ -86,7 +66,7 @@ refused 'it takes a whole number from 0 to 100' pml_tupleq_priority 101 high "" 
 refused 'coll_tupleq_limit = "-4": it takes a whole number from 0 to 4096' coll_tupleq_limit -4
 refused 'it takes a whole number from 0 to 4096' coll_tupleq_limit 4097 1K abc "" 4294967300
 refused 'it takes a whole number from 0 to 100' coll_tupleq_priority -1 101 high 4294967336
-# Each number of which would be a size that is wrapped or negative.
+# Sizes that would be negative, or wrap around.
 refused 'it takes 4096 to 1073741824' rdma_chunk -1M 0 4095 2G
 refused 'it takes a whole number of bytes' copy_pool 18014398509481984K
 works hold_lanes 4
@@ -104,14 +84,13 @@ shown gid_index -1
 shown protocol tupleq
 shown service_thread 1
 
-# Ranks that differ in what their collectives take: the least counts.
+# Ranks with different limits of their collectives: the least counts.
 for limits in 64:1024 0:1024 4096:0; do
 	# shellcheck disable=SC2016 # for the ranks' shell
-	if timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
-		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -n 2 --mca pml tupleq \
+	if mpi_job 60 2 --memlock unlimited -- \
 		sh -c 'limit=${0#*:}; [ "$OMPI_COMM_WORLD_RANK" = 1 ] || limit=${0%:*}; OMPI_MCA_coll_tupleq_limit=$limit exec "$@"' \
-		"$limits" "$TEST_BUILD/tests/mpi/small" 1 200 >"$log" 2>&1; then
-		echo "ok params: collectives with the limits $limits"
+		"$limits" "$TEST_BUILD/tests/mpi/small" 1 200; then
+		passed "params: collectives with the limits $limits"
 	else
 		failed "params: collectives with the limits $limits" "status $?"
 	fi
@@ -120,11 +99,10 @@ done
 # Open MPI 5 has fault tolerance, which needs more of a PML.
 case $(mpirun --version) in
 *' 5.'*)
-	# Its status is mpirun's, which may be 0 then, whatever became of the ranks.
-	timeout -k 5 60 softhca run -- mpirun --allow-run-as-root --with-ft ulfm -n 1 --mca pml tupleq \
-		"$TEST_BUILD/tests/mpi/variable" pml_tupleq_hold_lanes 8 >"$log" 2>&1
+	# The status is mpirun's, which may be 0 whatever became of the ranks.
+	mpi_job 60 1 -- --with-ft ulfm "$TEST_BUILD/tests/mpi/variable" pml_tupleq_hold_lanes 8
 	if ! grep -aq '^ok ' "$log" && grep -aq "Fault tolerance .* isn't supported" "$log"; then
-		echo "ok params: mpirun --with-ft is refused"
+		passed "params: mpirun --with-ft is refused"
 	else
 		failed "params: mpirun --with-ft" "it is not refused"
 	fi

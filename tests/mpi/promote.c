@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * promote.c - promote [SEED [MESSAGES]]: many messages on few tags, so that a transport that gives
- * a tuple resources of its own does so, and wildcards that make it take them back. Two ranks or
- * more.
+ * a tuple resources of its own does so, and wildcards that make the transport take them back. Two
+ * ranks or more.
  */
 #include "check.h"
 
-enum { WINDOW = 16, BIG = 40000, TAGS = 3, TAG_GO = 99 };
+enum { WINDOW = 16, BIG = 40000, TAGS = 3, TAG_GO = 99, PORTION = 32 * WINDOW };
 
 static struct t_rng rng;
-static int right, left, messages;
+static int messages;
 static unsigned char *out[WINDOW], *in[WINDOW];
 static MPI_Request send[WINDOW], recv[WINDOW];
 
@@ -26,7 +26,7 @@ static void send_window(int tag, unsigned int first)
 
 	for (i = 0; i < WINDOW; i++) {
 		t_fill(out[i], (size_t)length(first + i), (struct t_msg){t_rank, tag, first + i});
-		MPI_Isend(out[i], length(first + i), MPI_BYTE, right, tag, MPI_COMM_WORLD,
+		MPI_Isend(out[i], length(first + i), MPI_BYTE, t_right, tag, MPI_COMM_WORLD,
 			  &send[i]);
 	}
 }
@@ -41,8 +41,8 @@ static void finish(int i, int tag, unsigned int seq)
 	MPI_Status st;
 
 	MPI_Wait(&recv[i], &st);
-	t_status(&st, left, tag, (size_t)length(seq));
-	t_verify(in[i], (size_t)length(seq), (struct t_msg){left, tag, seq});
+	t_status(&st, t_left, tag, (size_t)length(seq));
+	t_verify(in[i], (size_t)length(seq), (struct t_msg){t_left, tag, seq});
 }
 
 static void finish_window(int tag, unsigned int first)
@@ -54,22 +54,29 @@ static void finish_window(int tag, unsigned int first)
 	MPI_Waitall(WINDOW, send, MPI_STATUSES_IGNORE);
 }
 
-/* The left neighbour may start now. */
+/* Lets the left neighbour start. */
 static void go(void)
 {
-	MPI_Sendrecv(NULL, 0, MPI_BYTE, left, TAG_GO, NULL, 0, MPI_BYTE, right, TAG_GO,
+	MPI_Sendrecv(NULL, 0, MPI_BYTE, t_left, TAG_GO, NULL, 0, MPI_BYTE, t_right, TAG_GO,
 		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* Returns true if message seq of n follows: all ranks ask, and on a slow machine fewer follow. */
+static bool follows(unsigned int seq, int n, double since)
+{
+	return seq < (unsigned int)n && (seq % PORTION || !t_enough(since));
 }
 
 static void in_time(void)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i;
 
 	t_begin("promote: receives posted in time");
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		for (i = 0; i < WINDOW; i++)
-			post(i, left, 1);
+			post(i, t_left, 1);
 		go();
 		send_window(1, seq);
 		finish_window(1, seq);
@@ -79,114 +86,126 @@ static void in_time(void)
 
 static void late(void)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i;
 
 	t_begin("promote: receives posted late");
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		send_window(1, seq);
 		go();
 		for (i = 0; i < WINDOW; i++)
-			post(i, left, 1);
+			post(i, t_left, 1);
 		finish_window(1, seq);
 	}
 	t_end();
 }
 
-/* One receive in some is a wildcard; they go in and out between the others. */
+/* Has some percent of the receives be wildcards, which go in and out between the others. */
 static void wildcards(int percent)
 {
+	double since = MPI_Wtime();
 	unsigned int seq;
 	int i, k;
 
 	t_begin("promote: %d%% wildcards come and go", percent);
-	for (seq = 0; seq < (unsigned int)messages; seq += WINDOW) {
+	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		int tag = 1 + t_below(&rng, TAGS), first = t_below(&rng, WINDOW + 1);
 
-		/* The left neighbour says on the side which tag it uses. */
-		MPI_Sendrecv(&tag, 1, MPI_INT, right, TAG_GO, &k, 1, MPI_INT, left, TAG_GO,
+		/* Tell the left neighbour on the side which tag comes. */
+		MPI_Sendrecv(&tag, 1, MPI_INT, t_right, TAG_GO, &k, 1, MPI_INT, t_left, TAG_GO,
 			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		for (i = 0; i < first; i++)
-			post(i, t_chance(&rng, percent) ? MPI_ANY_SOURCE : left, k);
+			post(i, t_chance(&rng, percent) ? MPI_ANY_SOURCE : t_left, k);
 		send_window(tag, seq);
 		for (; i < WINDOW; i++)
-			post(i, t_chance(&rng, percent) ? MPI_ANY_SOURCE : left, k);
+			post(i, t_chance(&rng, percent) ? MPI_ANY_SOURCE : t_left, k);
 		finish_window(k, seq);
 	}
 	t_end();
 }
 
-/* Both sides wait in wildcards of every kind, on a communicator with nothing else. */
+/* Has both sides wait in wildcards of every kind, on a communicator with nothing else. */
 static void all_wild(void)
 {
 	static const int mask[] = {0, 1, 2, 3, 0, 0};
 	unsigned char buf[2][64];
 	MPI_Request req[2];
 	MPI_Status st;
+	double since = MPI_Wtime();
 	MPI_Comm comm;
 	unsigned int i;
 
 	t_begin("promote: both sides in wildcards, one by one");
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-	for (i = 0; i < (unsigned int)messages; i++) {
+	for (i = 0; follows(i, messages, since); i++) {
 		int tag = (int)i % TAGS, m = mask[i % 6];
 
-		MPI_Irecv(buf[0], 64, MPI_BYTE, m & 1 ? MPI_ANY_SOURCE : left,
+		MPI_Irecv(buf[0], 64, MPI_BYTE, m & 1 ? MPI_ANY_SOURCE : t_left,
 			  m & 2 ? MPI_ANY_TAG : tag, comm, &req[0]);
 		t_fill(buf[1], i % 65, (struct t_msg){t_rank, tag, i});
-		MPI_Isend(buf[1], (int)(i % 65), MPI_BYTE, right, tag, comm, &req[1]);
+		MPI_Isend(buf[1], (int)(i % 65), MPI_BYTE, t_right, tag, comm, &req[1]);
 		MPI_Wait(&req[0], &st);
-		t_status(&st, left, tag, i % 65);
-		t_verify(buf[0], i % 65, (struct t_msg){left, tag, i});
+		t_status(&st, t_left, tag, i % 65);
+		t_verify(buf[0], i % 65, (struct t_msg){t_left, tag, i});
 		MPI_Wait(&req[1], MPI_STATUS_IGNORE);
 	}
 	MPI_Comm_free(&comm);
 	t_end();
 }
 
-/* All send to rank 0, which takes from anyone and checks each sender's order. */
-static void many_to_one(void)
+/* Receives messages of all other ranks, until each rank has sent the messages before `end`. */
+static void take_all(unsigned int *next, unsigned int first, unsigned int end)
 {
-	unsigned int per = (unsigned int)messages / 4, *next, i, n;
 	MPI_Status st;
 
-	t_begin("promote: all to one with MPI_ANY_SOURCE");
-	if (t_rank == 0) {
-		next = calloc((size_t)t_size, sizeof(*next));
-		t_true(next, "no memory");
-		for (n = per * (unsigned int)(t_size - 1); n; n--) {
-			/* Now and then somebody is asked for by name. */
-			int src = n % 7 ? MPI_ANY_SOURCE : 1 + (int)(n / 7) % (t_size - 1);
+	for (unsigned int n = (end - first) * (unsigned int)(t_size - 1); n; n--) {
+		/* Some receives name their source. */
+		int src = n % 7 ? MPI_ANY_SOURCE : 1 + (int)(n / 7) % (t_size - 1);
 
-			if (src > 0 && next[src] == per)
-				src = MPI_ANY_SOURCE;
-			MPI_Recv(in[0], BIG, MPI_BYTE, src, 5, MPI_COMM_WORLD, &st);
-			src = st.MPI_SOURCE;
-			t_true(src > 0 && src < t_size && next[src] < per, "from rank %d", src);
-			t_status(&st, src, 5, (size_t)length(next[src]));
-			t_verify(in[0], (size_t)length(next[src]),
-				 (struct t_msg){src, 5, next[src]});
-			next[src]++;
-		}
-		free(next);
-	} else {
-		for (i = 0; i < per; i++) {
+		if (src > 0 && next[src] == end)
+			src = MPI_ANY_SOURCE;
+		MPI_Recv(in[0], BIG, MPI_BYTE, src, 5, MPI_COMM_WORLD, &st);
+		src = st.MPI_SOURCE;
+		t_true(src > 0 && src < t_size && next[src] < end, "from rank %d", src);
+		t_status(&st, src, 5, (size_t)length(next[src]));
+		t_verify(in[0], (size_t)length(next[src]), (struct t_msg){src, 5, next[src]});
+		next[src]++;
+	}
+}
+
+/* Has all ranks send to rank 0, which takes from any source and checks each sender's order. */
+static void many_to_one(void)
+{
+	int per = messages / 4;
+	unsigned int *next = calloc((size_t)t_size, sizeof(*next)), first, end, i;
+	double since = MPI_Wtime();
+
+	t_begin("promote: all to one with MPI_ANY_SOURCE");
+	t_true(next, "no memory");
+	for (first = 0; follows(first, per, since); first = end) {
+		end = first + PORTION < (unsigned int)per ? first + PORTION : (unsigned int)per;
+		if (t_rank == 0)
+			take_all(next, first, end);
+		for (i = first; i < end && t_rank; i++) {
 			t_fill(out[0], (size_t)length(i), (struct t_msg){t_rank, 5, i});
 			MPI_Send(out[0], length(i), MPI_BYTE, 0, 5, MPI_COMM_WORLD);
 		}
 	}
+	free(next);
 	t_end();
 }
 
-/* The same tag to everyone: a sender's tuples at several receivers. */
+/* Sends with one tag to all ranks: a sender's tuples at several receivers. */
 static void one_to_many(void)
 {
-	unsigned int per = (unsigned int)messages / 8, i;
+	double since = MPI_Wtime();
 	MPI_Status st;
+	unsigned int i;
 	int k;
 
 	t_begin("promote: each to all with one tag");
-	for (i = 0; i < per; i++) {
+	for (i = 0; follows(i, messages / 8, since); i++) {
 		MPI_Request req[2];
 
 		for (k = 0; k < t_size; k++) {
@@ -211,8 +230,6 @@ int main(int argc, char **argv)
 	t_init(&argc, &argv, 2);
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), (uint64_t)t_rank, 0);
 	messages = (int)t_arg(argc, argv, 2, 4000);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	for (i = 0; i < WINDOW; i++) {
 		out[i] = t_alloc(BIG);
 		in[i] = t_alloc(BIG);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Traffic that is known, for the report of pml_tupleq_stats (report.sh): rank 0 sends messages to
- * rank 1.
+ * Known traffic for the report of pml_tupleq_stats (report.sh): rank 0 sends messages to rank 1.
  *
  * report MESSAGES BYTES TAG [early|any]
  *
- * Each is sent when its receive is there, as an empty message with the next tag has said. early:
- * each is there before its receive. any: the receives name no source.
+ * By default each message is sent after its receive was posted, which an empty message with the
+ * next tag has announced. early: each message comes before its receive. any: the receives name no
+ * source.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void in_time(char *buf, int bytes, int tag, int source)
 	}
 }
 
-/* The empty message overtakes one that a tuple queue holds, but nothing else. */
+/* The empty message overtakes a message that a tuple queue holds, but nothing else. */
 static void early(char *buf, int bytes, int tag)
 {
 	MPI_Request request;

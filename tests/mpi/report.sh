@@ -1,37 +1,32 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The report of pml_tupleq_stats: it is there once when it was asked for, and says what the job did. It needs softhca in PATH, and the
-# test programs in $TEST_BUILD/tests/mpi.
+# The report of pml_tupleq_stats: it appears once if it is asked for, and says what the job did.
 set -u
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-bad=0
+# shellcheck source=tests/mpi/job.sh
+. "$(dirname "$0")/job.sh"
 
-# job RANKS OPTION...: 100 messages of 10000 bytes with tag 77, and as many empty ones; as $how says.
+# job RANKS OPTION...: sends 100 messages of 10000 bytes with tag 77, and as many empty ones, in the way of $how.
 how=
 job() {
 	local ranks=$1
 	shift
-	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- mpirun --allow-run-as-root --oversubscribe \
-		--mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how >"$log" 2>&1
+	mpi_job 60 "$ranks" --memlock unlimited -- "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how
 }
 
 check() { # NAME STATUS
 	if [ "$2" -eq 0 ]; then
-		echo "ok report: $1"
+		passed "report: $1"
 	else
-		echo "not ok report: $1"
-		sed 's/^/# /' "$log"
-		bad=1
+		failed "report: $1" "the report doesn't show it"
 	fi
 }
 
-# counter NAME: 0 where the report leaves it out.
+# counter NAME: the counter in the report; 0 if the report leaves it out.
 counter() {
 	awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$log"
 }
 
-# software UNIT: what the counters say that software received.
+# software UNIT: the messages (UNIT "") or bytes (UNIT "_bytes") that software received, by the counters.
 software() {
 	echo $(($(counter "recv_eager$1") + $(counter "recv_rget$1") + $(counter "recv_rput$1") + $(counter "recv_pipelined$1")))
 }
@@ -48,7 +43,7 @@ summary() {
 		grep -qF "The HCA matched $direct of $((direct + $(software ""))) messages ($(percent "$direct" "$(software "")") %, and $(percent "$bytes" "$(software _bytes)") % of the bytes), software matched $(software ""); $(counter promotions) promotions, $(counter recalls) recalls." "$log"
 }
 
-# What was sent has been received, on each path, to the byte.
+# On each path, as many messages and bytes were received as were sent.
 balanced() {
 	local path
 	for path in direct direct_bytes eager eager_bytes; do
@@ -57,7 +52,7 @@ balanced() {
 	[ "$(counter sent_rts)" -eq $(($(counter recv_rget) + $(counter recv_rput) + $(counter recv_pipelined) + $(counter cts_direct))) ]
 }
 
-# tuple RECEIVER SOURCE TAG: "by the HCA" and "by software" of that tuple of MPI_COMM_WORLD.
+# tuple RECEIVER SOURCE TAG: the columns "by the HCA" and "by software" of that tuple of MPI_COMM_WORLD.
 tuple() {
 	awk -v want="0 $1 $2 $3" '$1 " " $2 " " $3 " " $4 == want { print $5, $6 }' "$log"
 }
@@ -79,7 +74,7 @@ job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && bala
 	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
 check "rget" $?
 
-# advice REASON: a sentence says why messages went to no queue.
+# advice REASON: the report gives this reason why messages went to no queue.
 advice() {
 	grep -qE "^[0-9.]+ % of the messages came to tuples $1" "$log"
 }

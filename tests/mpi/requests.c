@@ -5,16 +5,15 @@
  */
 #include "check.h"
 
-enum { TAG = 3, N = 24, MAX = 20000 };
+enum { TAG = 3, N = 24, MAX = 20000, TYPE_ROUNDS = 5 };
 
 static struct t_rng rng;
-static int right, left;
 static unsigned char out[N][MAX], in[N][MAX];
 static int lengths[N], order[N];
 static MPI_Request send[N], recv[N];
 static bool seen[N];
 
-/* Receive i is of tag i from the left; sends go in another order. */
+/* Starts a round: receive i has tag i from the left, and the sends go in another order. */
 static void start(unsigned int round)
 {
 	struct t_rng common = t_rng(round, 1, 1);
@@ -24,14 +23,14 @@ static void start(unsigned int round)
 		lengths[i] = t_chance(&common, 30) ? t_below(&common, MAX) : t_below(&common, 300);
 		order[i] = i;
 		seen[i] = false;
-		MPI_Irecv(in[i], MAX, MPI_BYTE, left, i, MPI_COMM_WORLD, &recv[i]);
+		MPI_Irecv(in[i], MAX, MPI_BYTE, t_left, i, MPI_COMM_WORLD, &recv[i]);
 	}
 	t_shuffle(&rng, order, N);
 	for (i = 0; i < N; i++) {
 		int k = order[i];
 
 		t_fill(out[k], (size_t)lengths[k], (struct t_msg){t_rank, k, round});
-		MPI_Isend(out[k], lengths[k], MPI_BYTE, right, k, MPI_COMM_WORLD, &send[k]);
+		MPI_Isend(out[k], lengths[k], MPI_BYTE, t_right, k, MPI_COMM_WORLD, &send[k]);
 	}
 }
 
@@ -40,8 +39,8 @@ static void done(int i, const MPI_Status *st, unsigned int round)
 	t_true(i >= 0 && i < N && !seen[i], "request %d completed twice, or is none", i);
 	seen[i] = true;
 	t_eq(recv[i] == MPI_REQUEST_NULL, true);
-	t_status(st, left, i, (size_t)lengths[i]);
-	t_verify(in[i], (size_t)lengths[i], (struct t_msg){left, i, round});
+	t_status(st, t_left, i, (size_t)lengths[i]);
+	t_verify(in[i], (size_t)lengths[i], (struct t_msg){t_left, i, round});
 }
 
 static void by_wait(unsigned int round)
@@ -127,7 +126,7 @@ static void by_get_status(unsigned int round)
 		do
 			MPI_Request_get_status(recv[i], &flag, &st);
 		while (!flag);
-		t_status(&st, left, i, (size_t)lengths[i]);
+		t_status(&st, t_left, i, (size_t)lengths[i]);
 		MPI_Wait(&recv[i], &again);
 		done(i, &again, round);
 	}
@@ -166,8 +165,9 @@ static void persistent(void)
 	t_begin("requests persistent, started a hundred times");
 	for (i = 0; i < N; i++) {
 		lengths[i] = i * 700;
-		MPI_Recv_init(in[i], MAX, MPI_BYTE, left, i, MPI_COMM_WORLD, &req[i]);
-		MPI_Send_init(out[i], lengths[i], MPI_BYTE, right, i, MPI_COMM_WORLD, &req[N + i]);
+		MPI_Recv_init(in[i], MAX, MPI_BYTE, t_left, i, MPI_COMM_WORLD, &req[i]);
+		MPI_Send_init(out[i], lengths[i], MPI_BYTE, t_right, i, MPI_COMM_WORLD,
+			      &req[N + i]);
 	}
 	for (round = 0; round < 100; round++) {
 		MPI_Status st[2 * N];
@@ -181,11 +181,11 @@ static void persistent(void)
 				MPI_Start(&req[i]);
 		MPI_Waitall(2 * N, req, st);
 		for (i = 0; i < N; i++) {
-			t_status(&st[i], left, i, (size_t)lengths[i]);
-			t_verify(in[i], (size_t)lengths[i], (struct t_msg){left, i, round});
+			t_status(&st[i], t_left, i, (size_t)lengths[i]);
+			t_verify(in[i], (size_t)lengths[i], (struct t_msg){t_left, i, round});
 		}
 	}
-	/* An inactive one is complete, with an empty status. */
+	/* An inactive request is complete, with an empty status. */
 	{
 		MPI_Status st;
 		int flag;
@@ -199,7 +199,7 @@ static void persistent(void)
 	t_end();
 }
 
-/* Freed while active: the messages arrive nevertheless. */
+/* Frees receives while they are active: their messages arrive nevertheless. */
 static void freed(void)
 {
 	unsigned int round;
@@ -211,7 +211,7 @@ static void freed(void)
 		for (i = 0; i < N; i++)
 			MPI_Request_free(&send[i]);
 		by_all(round);
-		/* Their buffers are free when all have arrived. */
+		/* The buffers are free when all messages have arrived. */
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	t_end();
@@ -301,70 +301,79 @@ static void self(void)
 	t_end();
 }
 
-static void predefined_types(void)
-{
-	static const struct {
-		MPI_Datatype type;
-		const char *name;
-	} t[] = {
-#define T(type) {type, #type}
-		T(MPI_CHAR),
-		T(MPI_SIGNED_CHAR),
-		T(MPI_UNSIGNED_CHAR),
-		T(MPI_BYTE),
-		T(MPI_PACKED),
-		T(MPI_WCHAR),
-		T(MPI_SHORT),
-		T(MPI_UNSIGNED_SHORT),
-		T(MPI_INT),
-		T(MPI_UNSIGNED),
-		T(MPI_LONG),
-		T(MPI_UNSIGNED_LONG),
-		T(MPI_LONG_LONG),
-		T(MPI_UNSIGNED_LONG_LONG),
-		T(MPI_FLOAT),
-		T(MPI_DOUBLE),
-		T(MPI_LONG_DOUBLE),
-		T(MPI_C_BOOL),
-		T(MPI_INT8_T),
-		T(MPI_INT16_T),
-		T(MPI_INT32_T),
-		T(MPI_INT64_T),
-		T(MPI_UINT8_T),
-		T(MPI_UINT16_T),
-		T(MPI_UINT32_T),
-		T(MPI_UINT64_T),
-		T(MPI_AINT),
-		T(MPI_COUNT),
-		T(MPI_OFFSET),
-		T(MPI_C_COMPLEX),
-		T(MPI_C_DOUBLE_COMPLEX),
-		T(MPI_C_LONG_DOUBLE_COMPLEX),
-		T(MPI_2INT),
-		T(MPI_FLOAT_INT)
+/* The predefined types of C. */
+static const struct named_type {
+	MPI_Datatype type;
+	const char *name;
+} named_types[] = {
+#define T(type)             \
+	{                   \
+		type, #type \
+	}
+	T(MPI_CHAR),
+	T(MPI_SIGNED_CHAR),
+	T(MPI_UNSIGNED_CHAR),
+	T(MPI_BYTE),
+	T(MPI_PACKED),
+	T(MPI_WCHAR),
+	T(MPI_SHORT),
+	T(MPI_UNSIGNED_SHORT),
+	T(MPI_INT),
+	T(MPI_UNSIGNED),
+	T(MPI_LONG),
+	T(MPI_UNSIGNED_LONG),
+	T(MPI_LONG_LONG),
+	T(MPI_UNSIGNED_LONG_LONG),
+	T(MPI_FLOAT),
+	T(MPI_DOUBLE),
+	T(MPI_LONG_DOUBLE),
+	T(MPI_C_BOOL),
+	T(MPI_INT8_T),
+	T(MPI_INT16_T),
+	T(MPI_INT32_T),
+	T(MPI_INT64_T),
+	T(MPI_UINT8_T),
+	T(MPI_UINT16_T),
+	T(MPI_UINT32_T),
+	T(MPI_UINT64_T),
+	T(MPI_AINT),
+	T(MPI_COUNT),
+	T(MPI_OFFSET),
+	T(MPI_C_COMPLEX),
+	T(MPI_C_DOUBLE_COMPLEX),
+	T(MPI_C_LONG_DOUBLE_COMPLEX),
+	T(MPI_2INT),
+	T(MPI_FLOAT_INT)
 #undef T
-	};
-	static const int counts[] = {0, 1, 3, 64, 600};
-	unsigned int i, k, round = 0;
+};
+
+static void one_type(MPI_Datatype type, unsigned int round)
+{
+	static const int counts[TYPE_ROUNDS] = {0, 1, 3, 64, 600};
 	int size, count, elements;
 	MPI_Status st;
 
-	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		t_begin("requests with %s", t[i].name);
-		MPI_Type_size(t[i].type, &size);
-		for (k = 0; k < 5; k++, round++) {
-			size_t bytes = (size_t)size * (size_t)counts[k];
+	MPI_Type_size(type, &size);
+	for (int i = 0; i < TYPE_ROUNDS; i++, round++) {
+		size_t bytes = (size_t)size * (size_t)counts[i];
 
-			t_fill(out[0], bytes, (struct t_msg){t_rank, TAG, round});
-			MPI_Sendrecv(out[0], counts[k], t[i].type, right, TAG, in[0], 601,
-				     t[i].type, left, TAG, MPI_COMM_WORLD, &st);
-			MPI_Get_count(&st, t[i].type, &count);
-			MPI_Get_elements(&st, t[i].type, &elements);
-			t_eq(count, counts[k]);
-			t_eq(elements % (counts[k] ? counts[k] : 1), 0);
-			t_eq(st.MPI_SOURCE, left);
-			t_verify(in[0], bytes, (struct t_msg){left, TAG, round});
-		}
+		t_fill(out[0], bytes, (struct t_msg){t_rank, TAG, round});
+		MPI_Sendrecv(out[0], counts[i], type, t_right, TAG, in[0], 601, type, t_left, TAG,
+			     MPI_COMM_WORLD, &st);
+		MPI_Get_count(&st, type, &count);
+		MPI_Get_elements(&st, type, &elements);
+		t_eq(count, counts[i]);
+		t_eq(elements % (counts[i] ? counts[i] : 1), 0);
+		t_eq(st.MPI_SOURCE, t_left);
+		t_verify(in[0], bytes, (struct t_msg){t_left, TAG, round});
+	}
+}
+
+static void predefined_types(void)
+{
+	for (unsigned int i = 0; i < sizeof(named_types) / sizeof(named_types[0]); i++) {
+		t_begin("requests with %s", named_types[i].name);
+		one_type(named_types[i].type, i * TYPE_ROUNDS);
 		t_end();
 	}
 }
@@ -382,11 +391,11 @@ static void tags(void)
 		int x = tag[i % 8] <= *ub ? tag[i % 8] : *ub;
 
 		t_fill(out[0], 500, (struct t_msg){t_rank, x, (unsigned int)i});
-		MPI_Sendrecv(out[0], 500, MPI_BYTE, right, x, in[0], MAX, MPI_BYTE,
-			     i % 3 ? left : MPI_ANY_SOURCE, i % 5 ? x : MPI_ANY_TAG, MPI_COMM_WORLD,
-			     &st);
-		t_status(&st, left, x, 500);
-		t_verify(in[0], 500, (struct t_msg){left, x, (unsigned int)i});
+		MPI_Sendrecv(out[0], 500, MPI_BYTE, t_right, x, in[0], MAX, MPI_BYTE,
+			     i % 3 ? t_left : MPI_ANY_SOURCE, i % 5 ? x : MPI_ANY_TAG,
+			     MPI_COMM_WORLD, &st);
+		t_status(&st, t_left, x, 500);
+		t_verify(in[0], 500, (struct t_msg){t_left, x, (unsigned int)i});
 	}
 	t_end();
 }
@@ -395,8 +404,6 @@ int main(int argc, char **argv)
 {
 	t_init(&argc, &argv, 2);
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), (uint64_t)t_rank, 0);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	completions();
 	persistent();
 	freed();

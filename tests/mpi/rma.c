@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma.c - rma [atomics]: one-sided operations, which Open MPI's osc/pt2pt makes messages of. Two
- * ranks or more. Atomics are apart because they need a send's status to have its tag, which pml/ob1
- * does and pml/ucx doesn't.
+ * rma.c - rma [atomics]: one-sided operations, which Open MPI's osc/pt2pt translates into messages.
+ * Two ranks or more. Atomics are apart because they need the tag in the status of a send, which
+ * pml/ob1 fills in and pml/ucx doesn't.
  */
 #include "check.h"
 
 enum { N = 3000 };
 
-static int right, left, *mem, *buf;
+static int *mem, *buf;
 static MPI_Win win;
 
 static int value(int rank, int i, int salt)
@@ -37,12 +37,12 @@ static void by_fence(int n, int salt)
 {
 	make(buf, n, t_rank, salt);
 	MPI_Win_fence(0, win);
-	MPI_Put(buf, n, MPI_INT, right, 0, n, MPI_INT, win);
+	MPI_Put(buf, n, MPI_INT, t_right, 0, n, MPI_INT, win);
 	MPI_Win_fence(0, win);
-	expect(mem, n, left, salt, "put");
+	expect(mem, n, t_left, salt, "put");
 	memset(buf, 0, sizeof(*buf) * (size_t)n);
 	MPI_Win_fence(0, win);
-	MPI_Get(buf, n, MPI_INT, right, 0, n, MPI_INT, win);
+	MPI_Get(buf, n, MPI_INT, t_right, 0, n, MPI_INT, win);
 	MPI_Win_fence(0, win);
 	expect(buf, n, t_rank, salt, "get");
 }
@@ -50,13 +50,13 @@ static void by_fence(int n, int salt)
 static void by_lock(int n, int salt)
 {
 	make(buf, n, t_rank, salt);
-	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, win);
-	MPI_Put(buf, n, MPI_INT, right, 0, n, MPI_INT, win);
-	MPI_Win_unlock(right, win);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, t_right, 0, win);
+	MPI_Put(buf, n, MPI_INT, t_right, 0, n, MPI_INT, win);
+	MPI_Win_unlock(t_right, win);
 	memset(buf, 0, sizeof(*buf) * (size_t)n);
-	MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win);
-	MPI_Get(buf, n, MPI_INT, right, 0, n, MPI_INT, win);
-	MPI_Win_unlock(right, win);
+	MPI_Win_lock(MPI_LOCK_SHARED, t_right, 0, win);
+	MPI_Get(buf, n, MPI_INT, t_right, 0, n, MPI_INT, win);
+	MPI_Win_unlock(t_right, win);
 	expect(buf, n, t_rank, salt, "get after put");
 	MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -66,15 +66,15 @@ static void by_post_start(int n, int salt)
 	MPI_Group world, to, from;
 
 	MPI_Comm_group(MPI_COMM_WORLD, &world);
-	MPI_Group_incl(world, 1, &right, &to);
-	MPI_Group_incl(world, 1, &left, &from);
+	MPI_Group_incl(world, 1, &t_right, &to);
+	MPI_Group_incl(world, 1, &t_left, &from);
 	make(buf, n, t_rank, salt);
 	MPI_Win_post(from, 0, win);
 	MPI_Win_start(to, 0, win);
-	MPI_Put(buf, n, MPI_INT, right, 0, n, MPI_INT, win);
+	MPI_Put(buf, n, MPI_INT, t_right, 0, n, MPI_INT, win);
 	MPI_Win_complete(win);
 	MPI_Win_wait(win);
-	expect(mem, n, left, salt, "put");
+	expect(mem, n, t_left, salt, "put");
 	MPI_Group_free(&to);
 	MPI_Group_free(&from);
 	MPI_Group_free(&world);
@@ -110,7 +110,7 @@ static void accumulate(void)
 	t_end();
 }
 
-/* A counter in rank 0's memory, and then a value that replaces it. */
+/* Counts up in rank 0's memory, then replaces the value. */
 static void atomics(void)
 {
 	int i, one = 1, old, last = -1;
@@ -126,7 +126,7 @@ static void atomics(void)
 		t_true(old > last && old < 50 * t_size, "a counter is %d after %d", old, last);
 		last = old;
 	}
-	/* Each answer has a fresh tag; of barriers there may be some. */
+	/* Each answer has a fresh tag, so only the tags of barriers may be promoted. */
 	t_true(t_counter("promotions") < 20, "answers with tags that are used once got tuples");
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -153,8 +153,6 @@ int main(int argc, char **argv)
 	int rc;
 
 	t_init(&argc, &argv, 2);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	buf = t_alloc(sizeof(*buf) * N);
 	mem = t_alloc(sizeof(*mem) * N);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * scarce.c - scarce [again|exact]: receives that wait take all the memory that can be registered;
- * long messages that their sender holds must come through nevertheless. again: some are to be sent
+ * scarce.c - scarce [again|exact]: waiting receives take all the memory that can be registered.
+ * Long messages that their sender holds must come through nevertheless. again: some have to be sent
  * again. exact: with mpi_assert_exact_length. Two ranks: 0 sends to 1.
  */
 #include "check.h"
@@ -10,8 +10,8 @@ enum { FILLERS = 24, FILLER = 512 << 10, LONG = 300000, SHORT = 100, WARM = 8, H
 
 static unsigned char *filler[FILLERS], *buf[HELD];
 static MPI_Request filling[FILLERS];
-/* Of the held messages; those of the fillers follow. Each check has its own, as a tuple that was
- * recalled has no queue for long. */
+/* The tag of the held messages; the tags of the fillers follow. Each check has its own, because a
+ * recalled tuple gets no queue for a while. */
 static int held_tag;
 
 static struct t_msg message(int tag, unsigned int seq)
@@ -19,7 +19,7 @@ static struct t_msg message(int tag, unsigned int seq)
 	return (struct t_msg){0, tag, seq};
 }
 
-/* Used in time, so that it gets its queue. */
+/* Uses the tag in time, so that it gets its queue. */
 static void warm(int tag)
 {
 	MPI_Request req[WARM];
@@ -34,7 +34,7 @@ static void warm(int tag)
 	free(in);
 }
 
-/* Receives that nothing is sent for yet. */
+/* Posts receives whose messages nobody has sent yet. */
 static void fill(void)
 {
 	t_doing("filling the memory");
@@ -83,7 +83,7 @@ static void by_probe(int i, MPI_Status *st)
 
 static MPI_Message taken[HELD];
 
-/* All are taken before the first is received. */
+/* Takes all messages before it receives the first. */
 static void by_matched_probe(int i, MPI_Status *st)
 {
 	for (int k = 0; i == 0 && k < HELD; k++)

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * semantics.c - semantics [room]: what MPI promises of single operations: sends that are cancelled,
- * receives that are freed while active, one buffer in many sends, buffered mode to the last byte,
- * messages longer than their receives whatever way they come, synchronous sends to the process
- * itself. Two ranks or more.
+ * semantics.c - semantics [room]: what MPI promises of single operations: cancelled sends, receives
+ * that are freed while active, one buffer in many sends, buffered mode to the last byte, messages
+ * longer than their receives in every way they may come, synchronous sends to the process itself.
+ * Two ranks or more.
  */
 #include "check.h"
 
 enum { TAG = 11, BUSY = 12, N = 8, MAX = 300000, WARM = 8 };
 
-static int right, left;
 static unsigned char *out, *in[N], *want;
 static unsigned int seq;
 static const int sizes[] = {0, 1, 200, 4096, 4097, 20000, MAX};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
-/* Messages whose receives are in time, so that the tag is used the fast way. */
+/* Sends messages whose receives are in time, so that the tag gets its queue. */
 static void warm(int tag, MPI_Comm comm)
 {
 	MPI_Request req;
 	int i;
 
 	for (i = 0; i < WARM; i++) {
-		MPI_Irecv(in[0], MAX, MPI_BYTE, left, tag, comm, &req);
+		MPI_Irecv(in[0], MAX, MPI_BYTE, t_left, tag, comm, &req);
 		MPI_Barrier(comm);
-		MPI_Send(out, 8, MPI_BYTE, right, tag, comm);
+		MPI_Send(out, 8, MPI_BYTE, t_right, tag, comm);
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
 	}
 }
@@ -36,7 +35,7 @@ static struct t_msg from(int rank, int i)
 
 /* ---- cancelling and freeing ---- */
 
-/* A send that is cancelled ends, whether it is delivered or not: its status says which. */
+/* A cancelled send ends, whether its message is delivered or not: the status says which. */
 static void cancelled_sends(void)
 {
 	int i, n, gone, came;
@@ -50,15 +49,15 @@ static void cancelled_sends(void)
 			warm(TAG, MPI_COMM_WORLD);
 		t_fill(out, (size_t)n, from(t_rank, 0));
 		if (i < SIZES)
-			MPI_Isend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &req[0]);
+			MPI_Isend(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD, &req[0]);
 		else
-			MPI_Issend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &req[0]);
+			MPI_Issend(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD, &req[0]);
 		MPI_Cancel(&req[0]);
 		MPI_Barrier(MPI_COMM_WORLD);
-		MPI_Irecv(in[0], MAX, MPI_BYTE, left, TAG, MPI_COMM_WORLD, &req[1]);
+		MPI_Irecv(in[0], MAX, MPI_BYTE, t_left, TAG, MPI_COMM_WORLD, &req[1]);
 		MPI_Wait(&req[0], &st[0]);
 		MPI_Test_cancelled(&st[0], &gone);
-		MPI_Sendrecv(&gone, 1, MPI_INT, right, 1, &came, 1, MPI_INT, left, 1,
+		MPI_Sendrecv(&gone, 1, MPI_INT, t_right, 1, &came, 1, MPI_INT, t_left, 1,
 			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		if (came)
 			MPI_Cancel(&req[1]);
@@ -66,14 +65,14 @@ static void cancelled_sends(void)
 		MPI_Test_cancelled(&st[1], &gone);
 		t_eq(gone, came);
 		if (!came) {
-			t_status(&st[1], left, TAG, (size_t)n);
-			t_verify(in[0], (size_t)n, from(left, 0));
+			t_status(&st[1], t_left, TAG, (size_t)n);
+			t_verify(in[0], (size_t)n, from(t_left, 0));
 		}
 	}
 	t_end();
 }
 
-/* The buffers are filled nevertheless: that is all that one hears of it. */
+/* Frees active receives. Their buffers are filled nevertheless, and nothing else tells of that. */
 static void freed_receives(void)
 {
 	int i, n, flag;
@@ -85,14 +84,14 @@ static void freed_receives(void)
 		if (i % SIZES == 0)
 			warm(TAG, MPI_COMM_WORLD);
 		t_fill(out, (size_t)n, from(t_rank, 0));
-		t_fill(in[1], (size_t)n, from(left, 0));
+		t_fill(in[1], (size_t)n, from(t_left, 0));
 		memset(in[0], 0xee, (size_t)n);
-		MPI_Irecv(in[0], n, MPI_BYTE, i % 2 ? left : MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD,
+		MPI_Irecv(in[0], n, MPI_BYTE, i % 2 ? t_left : MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD,
 			  &req);
 		MPI_Request_free(&req);
 		t_eq(req == MPI_REQUEST_NULL, true);
 		MPI_Barrier(MPI_COMM_WORLD);
-		MPI_Send(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD);
+		MPI_Send(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD);
 		t_doing("waiting for data that a freed receive gets");
 		while (memcmp(in[0], in[1], (size_t)n))
 			MPI_Iprobe(MPI_ANY_SOURCE, BUSY, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -103,7 +102,7 @@ static void freed_receives(void)
 
 /* ---- buffers ---- */
 
-/* Memory may be in several sends at a time, in whole or in part. */
+/* Uses memory in several sends at a time, in whole or in part. */
 static void overlapping_sends(void)
 {
 	int i, n, step, round;
@@ -117,19 +116,19 @@ static void overlapping_sends(void)
 		n = sizes[1 + round % (SIZES - 1)];
 		step = n / N;
 		t_fill(out, (size_t)n, from(t_rank, 0));
-		t_fill(want, (size_t)n, from(left, 0));
+		t_fill(want, (size_t)n, from(t_left, 0));
 		if (round % 2)
 			MPI_Barrier(MPI_COMM_WORLD);
 		for (i = 0; i < N; i++)
-			MPI_Isend(out + i * step, n - i * step, MPI_BYTE, right, TAG + i,
+			MPI_Isend(out + i * step, n - i * step, MPI_BYTE, t_right, TAG + i,
 				  MPI_COMM_WORLD, &req[i]);
 		if (round % 4 / 2)
 			MPI_Barrier(MPI_COMM_WORLD);
 		for (i = 0; i < N; i++)
-			MPI_Irecv(in[i], n, MPI_BYTE, left, TAG + i, MPI_COMM_WORLD, &req[N + i]);
+			MPI_Irecv(in[i], n, MPI_BYTE, t_left, TAG + i, MPI_COMM_WORLD, &req[N + i]);
 		MPI_Waitall(2 * N, req, st);
 		for (i = 0; i < N; i++) {
-			t_status(&st[N + i], left, TAG + i, (size_t)(n - i * step));
+			t_status(&st[N + i], t_left, TAG + i, (size_t)(n - i * step));
 			if (memcmp(in[i], want + i * step, (size_t)(n - i * step)))
 				t_fail("message %d of %d bytes is wrong", i, n - i * step);
 		}
@@ -137,7 +136,8 @@ static void overlapping_sends(void)
 	t_end();
 }
 
-/* Bytes of a piece where n bytes are so many; behind each there is a hole of that length. */
+/* Returns how many bytes a piece has if n bytes are so many pieces; behind each there is a hole of
+ * that length. */
 static int piece(int n, int pieces)
 {
 	return pieces && n ? (n + pieces - 1) / pieces : 1;
@@ -161,7 +161,7 @@ static MPI_Datatype holes(int n, int pieces)
 }
 
 /*
- * K messages fill the attached buffer, and one more is refused. Their receives are posted while
+ * Fills the attached buffer with K messages; one more is refused. Their receives are posted while
  * the sender waits in MPI_Buffer_detach.
  */
 static void buffered_sends(void)
@@ -190,18 +190,18 @@ static void buffered_sends(void)
 		MPI_Buffer_attach(attached, size);
 		for (i = 0; i < K; i++) {
 			t_fill(out, 2 * (size_t)n, from(t_rank, i));
-			rc = MPI_Bsend(out, round < SIZES ? n : 1, type, right, TAG,
+			rc = MPI_Bsend(out, round < SIZES ? n : 1, type, t_right, TAG,
 				       MPI_COMM_WORLD);
 			t_eq(rc, MPI_SUCCESS);
 		}
-		/* What is delivered makes room again, so one that is larger than all of it, and too
-		 * large to go without the buffer. Some libraries lose count by that. */
-		rc = MPI_Bsend(out, size + MAX, MPI_BYTE, right, TAG, refused);
+		/* Delivered messages make room again. This message is larger than the whole buffer,
+		 * and too large to go without it. Some libraries lose count by that. */
+		rc = MPI_Bsend(out, size + MAX, MPI_BYTE, t_right, TAG, refused);
 		MPI_Error_class(rc, &class);
 		t_true(class == MPI_ERR_BUFFER || class == MPI_ERR_OTHER, "class %d", class);
 		MPI_Barrier(MPI_COMM_WORLD);
 		for (i = 0; i < K; i++)
-			MPI_Irecv(in[i], MAX, MPI_BYTE, i % 2 ? left : MPI_ANY_SOURCE, TAG,
+			MPI_Irecv(in[i], MAX, MPI_BYTE, i % 2 ? t_left : MPI_ANY_SOURCE, TAG,
 				  MPI_COMM_WORLD, &req[i]);
 		MPI_Buffer_detach(&at, &detached);
 		t_eq(at == attached, true);
@@ -210,8 +210,8 @@ static void buffered_sends(void)
 		free(attached);
 		MPI_Waitall(K, req, st);
 		for (i = 0; i < K; i++) {
-			t_status(&st[i], left, TAG, (size_t)n);
-			t_fill(want, 2 * (size_t)n, from(left, i));
+			t_status(&st[i], t_left, TAG, (size_t)n);
+			t_fill(want, 2 * (size_t)n, from(t_left, i));
 			for (int k = 0; k < n; k++)
 				t_true(in[i][k] == want[round < SIZES ? k : 2 * k],
 				       "message %d: byte %d of %d is wrong", i, k, n);
@@ -223,8 +223,7 @@ static void buffered_sends(void)
 	t_end();
 }
 
-/* A send that was received makes room in the buffer, though its sender was away from the library
- * since. */
+/* A message that was received makes room in the buffer, although its sender made no call since. */
 static void room_again(void)
 {
 	const char *pml = getenv("OMPI_MCA_pml");
@@ -290,7 +289,7 @@ static const char *const way_names[] = {
 	[PIECES_LATE] = "to four pieces late",
 };
 
-/* 0: its memory has no holes. */
+/* Returns how many pieces the receive's memory has; 0: no holes. */
 static int pieces_of(enum way way, int room)
 {
 	if (way == PIECES_EARLY || way == PIECES_LATE)
@@ -298,8 +297,8 @@ static int pieces_of(enum way way, int room)
 	return way == HOLES_EARLY || way == HOLES_LATE ? room : 0;
 }
 
-/* Receives n bytes of room by `way`; the message starts before that or after it. Its error class.
- */
+/* Receives n bytes into room bytes by `way`. The message starts before that or after it. Returns
+ * the error class. */
 static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *st)
 {
 	bool early = way == EARLY || way == ANY_EARLY || way == PERSISTENT || way == HOLES_EARLY ||
@@ -311,26 +310,26 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
 	MPI_Message msg;
 
 	if (!early) {
-		MPI_Isend(out, sent, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Isend(out, sent, MPI_BYTE, t_right, TAG, comm, &req[1]);
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
 	if (way == MATCHED) {
-		MPI_Mprobe(left, TAG, comm, &msg, st);
-		t_status(st, left, TAG, (size_t)sent);
+		MPI_Mprobe(t_left, TAG, comm, &msg, st);
+		t_status(st, t_left, TAG, (size_t)sent);
 		MPI_Imrecv(in[0], count, type, &msg, &req[0]);
 	} else if (way == PERSISTENT) {
-		MPI_Recv_init(in[0], count, type, left, TAG, comm, &req[0]);
+		MPI_Recv_init(in[0], count, type, t_left, TAG, comm, &req[0]);
 		MPI_Start(&req[0]);
 	} else {
-		MPI_Irecv(in[0], count, type, any ? MPI_ANY_SOURCE : left, TAG, comm, &req[0]);
+		MPI_Irecv(in[0], count, type, any ? MPI_ANY_SOURCE : t_left, TAG, comm, &req[0]);
 	}
 	if (early) {
 		MPI_Barrier(MPI_COMM_WORLD);
-		MPI_Isend(out, sent, MPI_BYTE, right, TAG, comm, &req[1]);
+		MPI_Isend(out, sent, MPI_BYTE, t_right, TAG, comm, &req[1]);
 	}
 	rc = MPI_Wait(&req[0], st);
 	t_eq(MPI_Wait(&req[1], MPI_STATUS_IGNORE), MPI_SUCCESS);
-	/* With an error Open MPI frees it. */
+	/* Open MPI has freed the request if there was an error. */
 	if (req[0] != MPI_REQUEST_NULL)
 		MPI_Request_free(&req[0]);
 	if (type != MPI_BYTE)
@@ -340,8 +339,8 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
 }
 
 /*
- * A message that is too long, then one that fits, both the same way. While an unmatched message
- * waits on another tag, so that there may be no connection on which this one could.
+ * Receives a message that is too long, then one that fits, both the same way. Meanwhile an
+ * unmatched message waits on another tag, so there may be no connection left for this one.
  */
 static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 {
@@ -350,28 +349,28 @@ static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 	MPI_Status st;
 	int i, class;
 
-	MPI_Isend(out, 1, MPI_BYTE, right, BUSY, comm, &busy);
+	MPI_Isend(out, 1, MPI_BYTE, t_right, BUSY, comm, &busy);
 	for (i = 0; i < 3; i++, seq++) {
-		int n = i % 2 ? room : sent; /* the second one fits */
+		int n = i % 2 ? room : sent; /* the second message fits */
 
 		memset(in[0], 0xee, MAX);
 		t_fill(out, (size_t)n, from(t_rank, 0));
 		class = receive(way, comm, n, room, &st);
 		t_eq(class, n > room ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
-		t_eq(st.MPI_SOURCE, left);
+		t_eq(st.MPI_SOURCE, t_left);
 		t_eq(st.MPI_TAG, TAG);
 		if (n <= room && !pieces)
-			t_verify(in[0], (size_t)n, from(left, 0));
+			t_verify(in[0], (size_t)n, from(t_left, 0));
 		t_untouched(in[0] + (pieces ? 2 * room + p : room), 1000, 0xee);
 		for (int k = 0; pieces && k < 2 * room; k++)
 			t_true(k % (2 * p) < p || in[0][k] == 0xee, "the hole at %d was written",
 			       k);
 	}
-	MPI_Recv(in[0], 1, MPI_BYTE, left, BUSY, comm, MPI_STATUS_IGNORE);
+	MPI_Recv(in[0], 1, MPI_BYTE, t_left, BUSY, comm, MPI_STATUS_IGNORE);
 	MPI_Wait(&busy, MPI_STATUS_IGNORE);
 }
 
-/* A synchronous send to the process itself is complete when its receive is. */
+/* Checks that a synchronous send to the process itself is complete when its receive is. */
 static void synchronous_to_itself(void)
 {
 	MPI_Request send, receive;
@@ -435,8 +434,6 @@ int main(int argc, char **argv)
 	int i;
 
 	t_init(&argc, &argv, 2);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	out = t_alloc(8 * MAX);
 	want = t_alloc(2 * MAX);
 	for (i = 0; i < N; i++)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sessions.c - sessions [alone]: communicators that are made of a group, as MPI 4's sessions do,
- * several at once, and their descendants. alone: without MPI_Init. Two ranks or more.
+ * sessions.c - sessions [alone]: communicators that are made of a group, as MPI 4's sessions make
+ * them, several at once, and their descendants. alone: without MPI_Init. Two ranks or more.
  */
 #include "check.h"
 
-#ifdef MPI_SESSION_NULL /* a macro of Open MPI, which counts as MPI 3.1 */
+#ifdef MPI_SESSION_NULL /* a macro of Open MPI, whose MPI_VERSION is 3.1 */
 
 enum { TAG = 4, BYTES = 5000, COMMS = 5, MESSAGES = 12 };
 
@@ -24,8 +24,8 @@ static MPI_Comm from_group(int number)
 	return comm;
 }
 
-/* The receives of all communicators are posted before any message is sent, with the same source and
- * tag: only the communicator tells them apart. */
+/* Posts the receives of all communicators before it sends any message. All have one source and tag:
+ * only the communicator tells them apart. */
 static void crossed(MPI_Comm *comm, int n, unsigned int seq)
 {
 	int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -82,8 +82,8 @@ static void close_session(void)
 		free(in[i]);
 }
 
-/* check.h's checks need MPI_COMM_WORLD: a fault here ends the process, and what is printed is the
- * result. */
+/* Checks sessions without MPI_COMM_WORLD, which check.h needs. So a fault here ends the process,
+ * and the printed lines are the result. */
 static int alone(void)
 {
 	open_session();

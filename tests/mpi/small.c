@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MPI_Bcast and MPI_Reduce of few bytes: on communicators of many sizes, from and to each rank; and
- * in a random order with reductions to all and barriers, thousands of them one right after the
+ * MPI_Bcast and MPI_Reduce of few bytes: on communicators of many sizes, from and to each rank;
+ * then in a random order with reductions to all and barriers, thousands of them at once after each
  * other, on communicators that overlap. Some ranks are late, so that others run ahead of them: data
- * that nobody has read yet must stay.
+ * that no rank has read yet must stay.
  *
- * small [LOOPS [RANDOM [SEED [THREADS]]]]: THREADS do the latter at a time, each on a communicator
- * of its own.
+ * small [LOOPS [RANDOM [SEED [THREADS]]]]: THREADS threads do the latter at the same time, each on
+ * a communicator of its own.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@ static struct group group_of(MPI_Comm comm)
 	return g;
 }
 
-/* What rank r brings as its element i in round k. */
+/* Returns element i of rank r's contribution to round k. */
 static long long value(int r, int i, long k)
 {
 	return (long long)(r + 1) * 1000003 + (long long)i * 97 + k * 13;
@@ -95,7 +94,7 @@ static void allreduce(const struct group *g, int n, long k)
 
 /* ---- types and operations ---- */
 
-/* The same data with other gaps on each rank, some behind absolute addresses. */
+/* Sends the same data with other gaps on each rank, some behind absolute addresses. */
 static void gaps(const struct group *g, int root)
 {
 	int v[60], stride = 1 + g->rank % 4;
@@ -125,7 +124,7 @@ static void gaps(const struct group *g, int root)
 	MPI_Type_free(&type);
 }
 
-/* Odd numbers of bytes, and nothing behind them is touched. */
+/* Sends odd numbers of bytes, and checks that nothing behind them is touched. */
 static void bytes(const struct group *g, int root, int n)
 {
 	struct t_msg m = {.src = root, .tag = 1, .seq = (unsigned)n};
@@ -139,7 +138,7 @@ static void bytes(const struct group *g, int root, int n)
 	t_untouched(v + n, 8, 0x5a);
 }
 
-/* A type with gaps. */
+/* Finds the maximum and its rank, by a type with gaps. */
 static void locations(const struct group *g, int root)
 {
 	struct {
@@ -157,7 +156,7 @@ static void locations(const struct group *g, int root)
 		       "element %d: rank %d", i, least[i].rank);
 }
 
-/* Maps a * x + b, one after the other: these don't commute. */
+/* Composes maps x -> a * x + b, which don't commute. */
 static void compose(void *from, void *to, int *n, MPI_Datatype *type)
 {
 	const unsigned *f = from;
@@ -213,7 +212,7 @@ static void each_root(const struct group *g, int k)
 	static const int counts[] = {0, 1, 3, 64, 127, 128, 129, 512, MAX};
 
 	for (int root = 0; root < g->size; root++) {
-		/* Of many, all of it for some, and a little for each. */
+		/* In a large group only some roots do all of it, and the others a little. */
 		if (g->size > 6 && root % 5 != g->size % 5) {
 			bcast(g, root, 3, k);
 			reduce(g, root, 3, k);
@@ -260,7 +259,7 @@ static void delay(struct t_rng *rng)
 		sched_yield();
 }
 
-/* One operation; which, the ranks of a communicator agree on. */
+/* Does one operation; all ranks of the communicator draw the same. */
 static void one(struct group *g, struct t_rng *common, long k)
 {
 	int what = t_below(common, 100), root = t_below(common, g->size);
@@ -278,7 +277,7 @@ static void one(struct group *g, struct t_rng *common, long k)
 		MPI_Wait(&g->barrier, MPI_STATUS_IGNORE);
 		MPI_Ibarrier(g->comm, &g->barrier);
 	} else {
-		/* As fast as it goes, from and to one rank. */
+		/* As fast as possible, from and to one rank. */
 		for (int i = t_below(common, 60); i > 0; i--) {
 			if (what % 2)
 				bcast(g, root, n, k + i);
@@ -302,10 +301,10 @@ static void mixed(struct t_rng *common, struct t_rng *own, long operations)
 		g[i] = group_of(comm);
 	}
 	for (long k = 0; k < operations && (k % PORTION || !t_enough(since)); k++) {
-		/* Drawn by all, also by those whose communicator is smaller. */
+		/* All ranks draw this, also those whose communicator is smaller. */
 		struct t_rng drawn = t_rng(t_rand(common), 5, 0);
 
-		/* In turns, each rank is the late one. */
+		/* Each rank is the late one by turns. */
 		if (k / 50 % t_size == t_rank)
 			delay(own);
 		one(&g[t_below(&drawn, OVERLAPPING)], &drawn, k);
@@ -317,7 +316,7 @@ static void mixed(struct t_rng *common, struct t_rng *own, long operations)
 	t_end();
 }
 
-/* A communicator that goes while its last data are under way. */
+/* Frees a communicator while its last data are under way. */
 static void freed(void)
 {
 	MPI_Comm comm;
@@ -338,7 +337,6 @@ static void freed(void)
 }
 
 struct thread {
-	pthread_t id;
 	struct group g;
 	struct t_rng common, own;
 	long operations;
@@ -371,24 +369,18 @@ static void threads(uint64_t seed, int n, long operations)
 			.operations = operations,
 		};
 	}
+	t_threads(n, thread_main, t, sizeof(t[0]));
 	for (int i = 0; i < n; i++)
-		t_true(!pthread_create(&t[i].id, NULL, thread_main, &t[i]), "pthread_create");
-	for (int i = 0; i < n; i++) {
-		pthread_join(t[i].id, NULL);
 		MPI_Comm_free(&t[i].g.comm);
-	}
 	t_end();
 }
 
 int main(int argc, char **argv)
 {
 	struct t_rng common, own;
-	long loops, operations, seed, nthreads = t_arg(argc, argv, 4, 0);
+	long loops, operations, seed;
+	int nthreads = t_init_threads(&argc, &argv, 1, 4, THREADS_MAX);
 
-	if (!nthreads)
-		t_init(&argc, &argv, 1);
-	else if (t_init_thread(&argc, &argv, 1, MPI_THREAD_MULTIPLE) < MPI_THREAD_MULTIPLE)
-		nthreads = 0;
 	loops = t_arg(argc, argv, 1, 3);
 	operations = t_arg(argc, argv, 2, 1000);
 	seed = t_arg(argc, argv, 3, 1);
@@ -398,7 +390,6 @@ int main(int argc, char **argv)
 	mixed(&common, &own, operations);
 	freed();
 	if (nthreads)
-		threads((uint64_t)seed, nthreads < THREADS_MAX ? (int)nthreads : THREADS_MAX,
-			operations);
+		threads((uint64_t)seed, nthreads, operations);
 	return t_finish();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn.c - spawn [ROUNDS]: processes that are started, or found, while the program runs: messages
- * to and from jobs that MPI_Comm_spawn made, and by MPI_Comm_connect and MPI_Comm_accept. Two ranks
- * or more.
+ * spawn.c - spawn [ROUNDS]: processes that are started or found while the program runs: messages to
+ * and from jobs that MPI_Comm_spawn made, and by MPI_Comm_connect and MPI_Comm_accept. Two ranks or
+ * more.
  */
 #include "check.h"
 
@@ -10,7 +10,7 @@ enum { CHILDREN = 2, TAG = 9, MAX = 200000, MESSAGES = 24 };
 
 static unsigned char *out, *in;
 
-/* What a process is in messages: which job it is of, and its rank at its side. */
+/* Returns a process's name in messages: its job, and its rank on its side. */
 static int self(MPI_Comm inter, int job)
 {
 	int rank;
@@ -27,8 +27,8 @@ static int length(int i)
 }
 
 /*
- * Each rank of one side talks to each of the other: by receives that name their source, which soon
- * have a queue of their own, and by wildcards.
+ * Has each rank of one side exchange messages with each of the other: by receives that name their
+ * source, whose tuples soon have a queue, and by wildcards.
  */
 static void talk(MPI_Comm inter, int job, int other, unsigned int seq)
 {
@@ -51,7 +51,7 @@ static void talk(MPI_Comm inter, int job, int other, unsigned int seq)
 	}
 }
 
-/* Ranks of both sides in one communicator, the given side first. */
+/* Merges both sides into one communicator, the given side first. */
 static void merge(MPI_Comm inter, bool first)
 {
 	int here, there, size, one = 1, sum;
@@ -100,7 +100,7 @@ static void one_after_another(char *program, int rounds)
 	}
 }
 
-/* Rank 1 connects to rank 0; the others look on. */
+/* Connects rank 1 to rank 0; the others wait. */
 static void connect_and_accept(int rounds)
 {
 	char port[MPI_MAX_PORT_NAME] = "";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * storm.c - storm [SEED [MESSAGES [LIMIT]]]: a storm of messages up to 1 MiB that nobody has asked
- * for, of which the receiver may keep only LIMIT MiB (pml_tupleq_unexpected_limit). In pairs: even
- * ranks send, odd ranks receive.
+ * storm.c - storm [SEED [MESSAGES [LIMIT]]]: a storm of unexpected messages of up to 1 MiB. The
+ * receiver may keep only LIMIT MiB of them (pml_tupleq_unexpected_limit). In pairs: even ranks
+ * send, odd ranks receive.
  */
 #include <unistd.h>
 
@@ -10,11 +10,11 @@
 
 enum { TAGS = 50, AT_ONCE = 16, MIB = 1 << 20, RECORD = 512 };
 
-static struct t_rng rng; /* the same on both sides of a pair */
+static struct t_rng rng; /* both ranks of a pair have the same */
 static int peer, n;
 static long long limit;
 static bool sender;
-static unsigned char *data; /* what is sent: pieces of it */
+static unsigned char *data; /* messages are pieces of this */
 static const size_t data_len = (2 << 20);
 
 struct sent {
@@ -45,8 +45,8 @@ static void choose(struct sent *s)
 	s->at = (size_t)t_below(&rng, (int)(data_len - (size_t)s->bytes));
 }
 
-/* What the receiver keeps in the meantime: eager data up to the limit and what credit lets come
- * after that; of the others a record each. */
+/* Checks what the receiver keeps in the meantime: eager data up to the limit and what credit lets
+ * come after that, and a record of each other message. */
 static void check_memory(long long before)
 {
 	long long high = t_counter("unexpected_bytes_high");
@@ -59,7 +59,8 @@ static void check_memory(long long before)
 	t_true(grown <= most, "%lld bytes more are in use, not %lld", grown, most);
 }
 
-/* The next messages with this tag, in a go: on a busy machine each wait may cost a time slice. */
+/* Receives the next messages with this tag all at once: on a busy machine each wait may cost a time
+ * slice. */
 static void receive(struct sent *all, const int *which, int count)
 {
 	unsigned char *in[AT_ONCE];

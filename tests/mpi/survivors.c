@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process dies, and all others go on with each other: those of its node, too, which share its
- * connections. Between any two of them no message is lost, doubled or overtaken. As in deserted.c,
- * mpirun --enable-recovery is needed.
+ * A process dies, and all others go on with each other: also those of its node, which share its
+ * connections. Between any two of them no message is lost, doubled or overtaken. mpirun
+ * --enable-recovery is needed, as in deserted.c.
  *
  * survivors [VICTIM [ROUNDS]]: the rank that dies, half way.
  */
@@ -14,7 +14,7 @@ enum { SIZES = 4, BURST = 6, MAX_RANKS = 16 };
 
 static const int sizes[SIZES] = {8, 500, 20000, 200000};
 
-/* A burst of each size, to and from each of the others. */
+/* A burst of each size, to and from each of the other ranks. */
 static struct message {
 	unsigned char *in, *out;
 	MPI_Request recv, send;
@@ -40,7 +40,7 @@ static void allocate(void)
 	}
 }
 
-/* Only with the victim anything may fail. */
+/* Checks the start of an operation: only operations with the victim may fail. */
 static void started(int rc, int rank, MPI_Request *request)
 {
 	t_true(rc == MPI_SUCCESS || rank == victim, "an operation with rank %d was refused", rank);
@@ -91,7 +91,8 @@ static void finish(int rank, int s, int n, int round)
 	       sizes[s], n, got, m->in[0], want);
 }
 
-/* To the ranks by turns: what is for one is posted amid what is for another. */
+/* Goes over the ranks by turns, so that operations with different ranks are posted in between each
+ * other. */
 static void all(int round, void (*each)(int rank, int s, int n, int round))
 {
 	for (int s = 0; s < SIZES; s++) {
@@ -104,7 +105,8 @@ static void all(int round, void (*each)(int rank, int s, int n, int round))
 	}
 }
 
-/* Nobody ends while another still waits for something of it. What fails now shows that it has. */
+/* Keeps this process from ending while another still waits for it. A failure here shows that the
+ * other has already ended. */
 static void part(void)
 {
 	char none;

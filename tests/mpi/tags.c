@@ -7,8 +7,8 @@
 
 enum { BIG = 20000, WINDOW = 64 };
 
-static struct t_rng rng; /* the same on all ranks */
-static int ntags, rounds, right, left;
+static struct t_rng rng; /* all ranks have the same */
+static int ntags, rounds;
 static int *order;
 static MPI_Request *req; /* receives, then sends */
 
@@ -24,7 +24,7 @@ static struct t_msg message(int src, int tag, int round)
 	return (struct t_msg){src, tag, (unsigned int)round};
 }
 
-/* Tags in this order; the neighbours have another. */
+/* Shuffles the order of the tags; each rank has another. */
 static void shuffle(void)
 {
 	for (int i = 0; i < ntags; i++)
@@ -32,7 +32,7 @@ static void shuffle(void)
 	t_shuffle(&rng, order, ntags);
 }
 
-/* A receive with each of the tags is posted before or after its message is sent. */
+/* Posts a receive with each of the tags before or after its message is sent. */
 static void all_at_once(bool late)
 {
 	unsigned char **out = t_alloc(sizeof(*out) * (size_t)ntags);
@@ -53,11 +53,11 @@ static void all_at_once(bool late)
 				if (sends) {
 					out[tag] = t_alloc((size_t)n);
 					t_fill(out[tag], (size_t)n, message(t_rank, tag, round));
-					MPI_Isend(out[tag], n, MPI_BYTE, right, tag, MPI_COMM_WORLD,
-						  &req[ntags + tag]);
+					MPI_Isend(out[tag], n, MPI_BYTE, t_right, tag,
+						  MPI_COMM_WORLD, &req[ntags + tag]);
 				} else {
 					in[tag] = t_alloc((size_t)n);
-					MPI_Irecv(in[tag], n, MPI_BYTE, left, tag, MPI_COMM_WORLD,
+					MPI_Irecv(in[tag], n, MPI_BYTE, t_left, tag, MPI_COMM_WORLD,
 						  &req[tag]);
 				}
 			}
@@ -68,8 +68,8 @@ static void all_at_once(bool late)
 			int n = length(i, round);
 
 			MPI_Wait(&req[i], &st);
-			t_status(&st, left, i, (size_t)n);
-			t_verify(in[i], (size_t)n, message(left, i, round));
+			t_status(&st, t_left, i, (size_t)n);
+			t_verify(in[i], (size_t)n, message(t_left, i, round));
 			MPI_Wait(&req[ntags + i], MPI_STATUS_IGNORE);
 			free(in[i]);
 			free(out[i]);
@@ -80,7 +80,7 @@ static void all_at_once(bool late)
 	t_end();
 }
 
-/* No tag comes twice. */
+/* Uses each tag once. */
 static void one_each(void)
 {
 	unsigned char *out = t_alloc((size_t)WINDOW * BIG), *in = t_alloc((size_t)WINDOW * BIG);
@@ -91,19 +91,19 @@ static void one_each(void)
 	for (first = ntags; first < ntags + total; first += WINDOW) {
 		for (i = 0; i < WINDOW; i++)
 			MPI_Irecv(in + (size_t)i * BIG, BIG, MPI_BYTE,
-				  i % 16 == 7 ? MPI_ANY_SOURCE : left, first + i, MPI_COMM_WORLD,
+				  i % 16 == 7 ? MPI_ANY_SOURCE : t_left, first + i, MPI_COMM_WORLD,
 				  &req[i]);
 		for (i = WINDOW - 1; i >= 0; i--) {
 			t_fill(out + (size_t)i * BIG, (size_t)length(first + i, 0),
 			       message(t_rank, first + i, 0));
-			MPI_Isend(out + (size_t)i * BIG, length(first + i, 0), MPI_BYTE, right,
+			MPI_Isend(out + (size_t)i * BIG, length(first + i, 0), MPI_BYTE, t_right,
 				  first + i, MPI_COMM_WORLD, &req[WINDOW + i]);
 		}
 		for (i = 0; i < WINDOW; i++) {
 			MPI_Wait(&req[i], &st);
-			t_status(&st, left, first + i, (size_t)length(first + i, 0));
+			t_status(&st, t_left, first + i, (size_t)length(first + i, 0));
 			t_verify(in + (size_t)i * BIG, (size_t)length(first + i, 0),
-				 message(left, first + i, 0));
+				 message(t_left, first + i, 0));
 		}
 		MPI_Waitall(WINDOW, req + WINDOW, MPI_STATUSES_IGNORE);
 	}
@@ -118,8 +118,6 @@ int main(int argc, char **argv)
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
 	ntags = (int)t_arg(argc, argv, 2, 10000);
 	rounds = (int)t_arg(argc, argv, 3, 3);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	order = t_alloc(sizeof(*order) * (size_t)ntags);
 	req = t_alloc(sizeof(*req) * 2 * (size_t)(ntags > WINDOW ? ntags : WINDOW));
 	all_at_once(false);

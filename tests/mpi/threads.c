@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * threads.c - threads [MESSAGES]: MPI_THREAD_MULTIPLE; threads of each rank send and receive
- * at once, on tags and communicators of their own and on shared ones. Two ranks or more.
+ * threads.c - threads [MESSAGES]: MPI_THREAD_MULTIPLE; threads of each rank send and receive at
+ * once, on tags and communicators of their own and on shared ones. Two ranks or more.
  */
-#include <pthread.h>
-
 #include "check.h"
 
 enum { THREADS = 3, MANY = 4, BYTES = 20000, LONG = 150000 };
 
-static int right, left, messages;
+static int messages;
 static MPI_Comm comms[MANY];
 
 struct worker {
-	pthread_t thread;
 	int index;
 };
 
@@ -22,7 +19,7 @@ static int length(int seq)
 	return seq % 10 == 9 ? BYTES - seq % 100 : (seq * 37) % 600;
 }
 
-/* A tag of its own: order within it is as ever. */
+/* Uses a tag of its own, within which the order of messages holds. */
 static void *own_tag(void *arg)
 {
 	int tag = ((struct worker *)arg)->index, i;
@@ -34,19 +31,19 @@ static void *own_tag(void *arg)
 		int n = length(i);
 
 		t_fill(out, (size_t)n, (struct t_msg){t_rank, tag, (unsigned int)i});
-		MPI_Irecv(in, BYTES, MPI_BYTE, i % 9 ? left : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD,
+		MPI_Irecv(in, BYTES, MPI_BYTE, i % 9 ? t_left : MPI_ANY_SOURCE, tag, MPI_COMM_WORLD,
 			  &req[0]);
-		MPI_Isend(out, n, MPI_BYTE, right, tag, MPI_COMM_WORLD, &req[1]);
+		MPI_Isend(out, n, MPI_BYTE, t_right, tag, MPI_COMM_WORLD, &req[1]);
 		MPI_Waitall(2, req, st);
-		t_status(&st[0], left, tag, (size_t)n);
-		t_verify(in, (size_t)n, (struct t_msg){left, tag, (unsigned int)i});
+		t_status(&st[0], t_left, tag, (size_t)n);
+		t_verify(in, (size_t)n, (struct t_msg){t_left, tag, (unsigned int)i});
 	}
 	free(out);
 	free(in);
 	return NULL;
 }
 
-/* A communicator of its own, wildcards and blocking calls. */
+/* Uses a communicator of its own, wildcards and blocking calls. */
 static void *own_comm(void *arg)
 {
 	int index = ((struct worker *)arg)->index, i;
@@ -57,18 +54,18 @@ static void *own_comm(void *arg)
 		int n = length(i);
 
 		t_fill(out, (size_t)n, (struct t_msg){t_rank, index, (unsigned int)i});
-		MPI_Sendrecv(out, n, MPI_BYTE, right, i % 3, in, BYTES, MPI_BYTE,
-			     i % 2 ? left : MPI_ANY_SOURCE, i % 5 ? i % 3 : MPI_ANY_TAG,
+		MPI_Sendrecv(out, n, MPI_BYTE, t_right, i % 3, in, BYTES, MPI_BYTE,
+			     i % 2 ? t_left : MPI_ANY_SOURCE, i % 5 ? i % 3 : MPI_ANY_TAG,
 			     comms[index], &st);
-		t_status(&st, left, i % 3, (size_t)n);
-		t_verify(in, (size_t)n, (struct t_msg){left, index, (unsigned int)i});
+		t_status(&st, t_left, i % 3, (size_t)n);
+		t_verify(in, (size_t)n, (struct t_msg){t_left, index, (unsigned int)i});
 	}
 	free(out);
 	free(in);
 	return NULL;
 }
 
-/* One tag for all threads: any thread may get any message, each exactly once. */
+/* One tag for all threads: each message goes to any thread, exactly once. */
 static unsigned char *seen;
 
 static void *shared_tag(void *arg)
@@ -83,12 +80,13 @@ static void *shared_tag(void *arg)
 
 		memcpy(out, &number, 4);
 		t_fill(out + 4, (size_t)n - 4, (struct t_msg){t_rank, 50, (unsigned int)number});
-		MPI_Isend(out, n, MPI_BYTE, right, 50, MPI_COMM_WORLD, &req);
-		MPI_Recv(in, BYTES, MPI_BYTE, left, 50, MPI_COMM_WORLD, &st);
+		MPI_Isend(out, n, MPI_BYTE, t_right, 50, MPI_COMM_WORLD, &req);
+		MPI_Recv(in, BYTES, MPI_BYTE, t_left, 50, MPI_COMM_WORLD, &st);
 		memcpy(&got, in, 4);
 		t_true(got >= 0 && got < THREADS * messages, "message %d", got);
-		t_status(&st, left, 50, 4 + (size_t)length(got));
-		t_verify(in + 4, (size_t)length(got), (struct t_msg){left, 50, (unsigned int)got});
+		t_status(&st, t_left, 50, 4 + (size_t)length(got));
+		t_verify(in + 4, (size_t)length(got),
+			 (struct t_msg){t_left, 50, (unsigned int)got});
 		t_true(__atomic_fetch_add(&seen[got], 1, __ATOMIC_RELAXED) == 0,
 		       "message %d came twice", got);
 		MPI_Wait(&req, MPI_STATUS_IGNORE);
@@ -98,7 +96,7 @@ static void *shared_tag(void *arg)
 	return NULL;
 }
 
-/* One thread only receives, another one only sends, the third one probes and takes. */
+/* Plays one role: one thread only receives, another only sends, the third probes and takes. */
 static void *by_role(void *arg)
 {
 	int index = ((struct worker *)arg)->index, i;
@@ -108,29 +106,29 @@ static void *by_role(void *arg)
 
 	for (i = 0; i < messages; i++) {
 		int n = length(i);
-		struct t_msg from = {left, 60, (unsigned int)i};
+		struct t_msg from = {t_left, 60, (unsigned int)i};
 
 		if (index == 0) {
 			t_fill(buf, (size_t)n, (struct t_msg){t_rank, 60, (unsigned int)i});
-			MPI_Send(buf, n, MPI_BYTE, right, 60, MPI_COMM_WORLD);
-			MPI_Send(buf, n, MPI_BYTE, right, 61, MPI_COMM_WORLD);
+			MPI_Send(buf, n, MPI_BYTE, t_right, 60, MPI_COMM_WORLD);
+			MPI_Send(buf, n, MPI_BYTE, t_right, 61, MPI_COMM_WORLD);
 			continue;
 		}
 		if (index == 1) {
-			MPI_Recv(buf, BYTES, MPI_BYTE, left, 60, MPI_COMM_WORLD, &st);
+			MPI_Recv(buf, BYTES, MPI_BYTE, t_left, 60, MPI_COMM_WORLD, &st);
 		} else {
 			MPI_Mprobe(MPI_ANY_SOURCE, 61, MPI_COMM_WORLD, &msg, &st);
 			MPI_Mrecv(buf, BYTES, MPI_BYTE, &msg, &st);
 		}
-		t_status(&st, left, index == 1 ? 60 : 61, (size_t)n);
+		t_status(&st, t_left, index == 1 ? 60 : 61, (size_t)n);
 		t_verify(buf, (size_t)n, from);
 	}
 	free(buf);
 	return NULL;
 }
 
-/* Each thread polls for a receive after a blocking send: it must not keep the others from posting
- * theirs. */
+/* Has each thread poll for a receive after a blocking send: this must not keep the others from
+ * posting their receives. */
 static void *both_ways(void *arg)
 {
 	int index = ((struct worker *)arg)->index, i;
@@ -142,12 +140,12 @@ static void *both_ways(void *arg)
 	for (i = 0; i < messages; i++) {
 		int n = i % 5 ? length(i) : LONG;
 
-		MPI_Irecv(in, LONG, MPI_BYTE, left, 70, comms[index], &req);
-		MPI_Send(out, n, MPI_BYTE, right, 70, comms[index]);
+		MPI_Irecv(in, LONG, MPI_BYTE, t_left, 70, comms[index], &req);
+		MPI_Send(out, n, MPI_BYTE, t_right, 70, comms[index]);
 		MPI_Wait(&req, &st);
-		t_status(&st, left, 70, (size_t)n);
+		t_status(&st, t_left, 70, (size_t)n);
 	}
-	t_verify(in, (size_t)length(i - 1), (struct t_msg){left, index, 0});
+	t_verify(in, (size_t)length(i - 1), (struct t_msg){t_left, index, 0});
 	free(out);
 	free(in);
 	return NULL;
@@ -155,17 +153,12 @@ static void *both_ways(void *arg)
 
 static void together(const char *name, void *(*run)(void *arg), int threads)
 {
-	struct worker w[MANY];
-	int i;
+	struct worker workers[MANY];
 
 	t_begin("threads: %s", name);
-	for (i = 0; i < threads; i++) {
-		w[i].index = i;
-		if (pthread_create(&w[i].thread, NULL, run, &w[i]) != 0)
-			t_fail("pthread_create failed");
-	}
-	for (i = 0; i < threads; i++)
-		pthread_join(w[i].thread, NULL);
+	for (int i = 0; i < threads; i++)
+		workers[i].index = i;
+	t_threads(threads, run, workers, sizeof(workers[0]));
 	t_end();
 }
 
@@ -179,8 +172,6 @@ int main(int argc, char **argv)
 		return t_finish();
 	}
 	messages = (int)t_arg(argc, argv, 1, 300);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	for (i = 0; i < MANY; i++)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
 	seen = t_alloc((size_t)(THREADS * messages));

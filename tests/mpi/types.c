@@ -8,11 +8,10 @@
 
 enum { TAG = 6, SPACE = 1 << 20 };
 
-static int right, left;
 static unsigned char *out, *in, *packed_out, *packed_in, *expected;
 static unsigned int seq;
 
-/* The bytes of count items in their order, moved by Open MPI's own pack, which sends nothing. */
+/* Packs count items in their order, by Open MPI's own pack, which sends nothing. */
 static int pack(const void *buf, int count, MPI_Datatype type, unsigned char *to)
 {
 	int at = 0;
@@ -22,13 +21,13 @@ static int pack(const void *buf, int count, MPI_Datatype type, unsigned char *to
 }
 
 /*
- * Sends count items of a type, and receives them as count items of another one with the same
- * signature. What isn't the type's must not change.
+ * Sends count items of a type and receives them as count items of another type with the same
+ * signature. Bytes that don't belong to the type must not change.
  */
 static void exchange(MPI_Datatype stype, int scount, MPI_Datatype rtype, int rcount, bool late)
 {
 	int bytes, size, count, at = 0;
-	struct t_msg mine = {t_rank, TAG, seq}, theirs = {left, TAG, seq};
+	struct t_msg mine = {t_rank, TAG, seq}, theirs = {t_left, TAG, seq};
 	MPI_Request req, sreq;
 	MPI_Status st;
 
@@ -46,17 +45,17 @@ static void exchange(MPI_Datatype stype, int scount, MPI_Datatype rtype, int rco
 	MPI_Unpack(packed_in, bytes, &at, expected, rcount, rtype, MPI_COMM_SELF);
 
 	if (late) {
-		MPI_Isend(out, scount, stype, right, TAG, MPI_COMM_WORLD, &sreq);
+		MPI_Isend(out, scount, stype, t_right, TAG, MPI_COMM_WORLD, &sreq);
 		MPI_Barrier(MPI_COMM_WORLD);
-		MPI_Irecv(in, rcount, rtype, left, TAG, MPI_COMM_WORLD, &req);
+		MPI_Irecv(in, rcount, rtype, t_left, TAG, MPI_COMM_WORLD, &req);
 	} else {
-		MPI_Irecv(in, rcount, rtype, left, TAG, MPI_COMM_WORLD, &req);
+		MPI_Irecv(in, rcount, rtype, t_left, TAG, MPI_COMM_WORLD, &req);
 		MPI_Barrier(MPI_COMM_WORLD);
-		MPI_Isend(out, scount, stype, right, TAG, MPI_COMM_WORLD, &sreq);
+		MPI_Isend(out, scount, stype, t_right, TAG, MPI_COMM_WORLD, &sreq);
 	}
 	MPI_Wait(&req, &st);
 	MPI_Wait(&sreq, MPI_STATUS_IGNORE);
-	t_eq(st.MPI_SOURCE, left);
+	t_eq(st.MPI_SOURCE, t_left);
 	t_eq(st.MPI_TAG, TAG);
 	MPI_Get_count(&st, rtype, &count);
 	t_eq(count, bytes ? rcount : 0);
@@ -96,7 +95,7 @@ static MPI_Datatype subarray_type(void)
 	return type;
 }
 
-/* 320 ints each: contiguous, strided, scattered, a part of a matrix. */
+/* Exchanges 320 ints as each pair of types: contiguous, strided, scattered, a part of a matrix. */
 static void same_signature(void)
 {
 	static const char *const name[] = {"contiguous", "vector", "indexed", "subarray"};
@@ -174,7 +173,7 @@ static void others(void)
 	one_type("MPI_LONG_DOUBLE_INT", type, 3125);
 }
 
-/* n pieces of memory, `bytes` in all, in elements of one type. */
+/* Returns a type of n pieces of memory, `bytes` in all, in elements of one type. */
 static MPI_Datatype pieces_type(int n, int bytes)
 {
 	MPI_Datatype type;
@@ -184,7 +183,8 @@ static MPI_Datatype pieces_type(int n, int bytes)
 	return type;
 }
 
-/* Each with each, in time and late; elements that touch no other, and those that do. */
+/* Exchanges each type with each other, in time and late. Some elements touch each other and some
+ * don't. */
 static void few_pieces(int bytes)
 {
 	static const int n[] = {1, 2, 3, 6};
@@ -209,7 +209,7 @@ static void few_pieces(int bytes)
 	t_end();
 }
 
-/* More than the adapter takes, between others. */
+/* Sends more pieces than the adapter takes, between messages of fewer. */
 static void too_many_pieces(void)
 {
 	MPI_Datatype few = pieces_type(2, 24000), many = pieces_type(40, 24000);
@@ -223,7 +223,7 @@ static void too_many_pieces(void)
 	t_end();
 }
 
-/* Pieces in different allocations, the later one first. */
+/* Sends pieces in different allocations, the later one first. */
 static void absolute_addresses(void)
 {
 	enum { LONG = 30000, SHORT = 5000 };
@@ -245,8 +245,8 @@ static void absolute_addresses(void)
 
 		if (round % 2) {
 			t_fill(d, 2 * LONG + SHORT, m);
-			MPI_Sendrecv(d, 2 * LONG + SHORT, MPI_BYTE, right, TAG, MPI_BOTTOM, 1, type,
-				     left, TAG, MPI_COMM_WORLD, &st);
+			MPI_Sendrecv(d, 2 * LONG + SHORT, MPI_BYTE, t_right, TAG, MPI_BOTTOM, 1,
+				     type, t_left, TAG, MPI_COMM_WORLD, &st);
 			memcpy(d, c, LONG);
 			memcpy(d + LONG, b, SHORT);
 			memcpy(d + LONG + SHORT, a, LONG);
@@ -255,11 +255,11 @@ static void absolute_addresses(void)
 			memcpy(c, d, LONG);
 			memcpy(b, d + LONG, SHORT);
 			memcpy(a, d + LONG + SHORT, LONG);
-			MPI_Sendrecv(MPI_BOTTOM, 1, type, right, TAG, d, 2 * LONG + SHORT, MPI_BYTE,
-				     left, TAG, MPI_COMM_WORLD, &st);
+			MPI_Sendrecv(MPI_BOTTOM, 1, type, t_right, TAG, d, 2 * LONG + SHORT,
+				     MPI_BYTE, t_left, TAG, MPI_COMM_WORLD, &st);
 		}
-		t_status(&st, left, TAG, 2 * LONG + SHORT);
-		m.src = left;
+		t_status(&st, t_left, TAG, 2 * LONG + SHORT);
+		m.src = t_left;
 		t_verify(d, 2 * LONG + SHORT, m);
 	}
 	MPI_Type_free(&type);
@@ -286,7 +286,8 @@ static void pieces(void)
 	too_many_pieces();
 }
 
-/* A short receive of a long message: an error there, the first bytes, and life goes on. */
+/* Receives a long message into a short buffer: an error, the first bytes, and later messages
+ * work. */
 static void truncated(int sent, int posted, bool early, bool wild)
 {
 	MPI_Request req, sreq;
@@ -294,29 +295,29 @@ static void truncated(int sent, int posted, bool early, bool wild)
 	int rc, class, i;
 
 	for (i = 0; i < 4; i++, seq++) {
-		int n = i % 2 ? posted : sent; /* every second one fits */
+		int n = i % 2 ? posted : sent; /* every second message fits */
 
 		memset(in, 0xee, SPACE);
 		t_fill(out, (size_t)n, (struct t_msg){t_rank, TAG, seq});
 		if (!early) {
-			MPI_Isend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &sreq);
+			MPI_Isend(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD, &sreq);
 			MPI_Barrier(MPI_COMM_WORLD);
 		}
-		rc = MPI_Irecv(in, posted, MPI_BYTE, wild ? MPI_ANY_SOURCE : left, TAG,
+		rc = MPI_Irecv(in, posted, MPI_BYTE, wild ? MPI_ANY_SOURCE : t_left, TAG,
 			       MPI_COMM_WORLD, &req);
 		t_eq(rc, MPI_SUCCESS);
 		if (early) {
 			MPI_Barrier(MPI_COMM_WORLD);
-			MPI_Isend(out, n, MPI_BYTE, right, TAG, MPI_COMM_WORLD, &sreq);
+			MPI_Isend(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD, &sreq);
 		}
 		rc = MPI_Wait(&req, &st);
 		MPI_Error_class(rc, &class);
 		t_eq(class, n > posted ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 		t_eq(MPI_Wait(&sreq, MPI_STATUS_IGNORE), MPI_SUCCESS);
-		t_eq(st.MPI_SOURCE, left);
+		t_eq(st.MPI_SOURCE, t_left);
 		t_eq(st.MPI_TAG, TAG);
 		if (n <= posted)
-			t_verify(in, (size_t)n, (struct t_msg){left, TAG, seq});
+			t_verify(in, (size_t)n, (struct t_msg){t_left, TAG, seq});
 		t_untouched(in + posted, 100000, 0xee);
 	}
 }
@@ -345,8 +346,6 @@ int main(int argc, char **argv)
 
 	t_init(&argc, &argv, 2);
 	only = argc > 1 ? argv[1] : "";
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	out = t_alloc(SPACE);
 	in = t_alloc(SPACE);
 	packed_out = t_alloc(SPACE);

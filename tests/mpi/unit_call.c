@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes say of their operations to coll/tupleq: stamps, calls and announcements. */
+/* What processes tell coll/tupleq of their operations: stamps, calls and announcements. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void calls(void)
 				      TUPLEQ_REDUCE, true, 70000, 1234568)));
 }
 
-/* ---- a call that is written over while another process reads it ---- */
+/* ---- a call that its writer overwrites while another process reads it ---- */
 
 static struct mca_coll_tupleq_call shared;
 static atomic_bool enough;
@@ -83,7 +83,7 @@ static void overwritten(void)
 		check("there is a second thread", 0);
 		return;
 	}
-	/* Processes ask for numbers that belong to the place only. */
+	/* Readers ask for numbers that only this place may hold. */
 	for (int i = 0; i < READS || !whole; i++) {
 		number = atomic_load(&shared.number) / TUPLEQ_CALLS * TUPLEQ_CALLS;
 		if (!mca_coll_tupleq_call_read(&shared, number, &what))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The schedules of coll/tupleq, played for each number of nodes: they end, who has to hear of whom
- * does, no slot is written to twice, and each write is waited for.
+ * The schedules of coll/tupleq, played for each number of nodes: they end, each node hears of the
+ * nodes that it must hear of, no slot is written to twice, and each write is waited for.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@ enum { NODES = 40 };
 static struct {
 	struct mca_coll_tupleq_step steps[NODES][TUPLEQ_STEPS];
 	int nsteps[NODES], at[NODES], writes[NODES];
-	uint64_t heard[NODES];               /* of which nodes; each of itself */
-	uint64_t slots[NODES][TUPLEQ_SLOTS]; /* what the writer had heard; 0: not written */
+	uint64_t heard[NODES]; /* the nodes that each has heard of; each has heard of itself */
+	uint64_t slots[NODES][TUPLEQ_SLOTS]; /* the writer's `heard` at that time; 0: not written */
 } game;
 
 static int failed;
@@ -44,7 +44,7 @@ static int write_to(int node, const struct mca_coll_tupleq_step *step)
 	return 1;
 }
 
-/* All that a node can do now. 0: a fault. */
+/* Does all steps that a node can do now. Returns 0 if there is a fault. */
 static int advance(int node, int *moved)
 {
 	for (; game.at[node] < game.nsteps[node]; game.at[node]++, *moved = 1) {
@@ -54,7 +54,7 @@ static int advance(int node, int *moved)
 		if (step->to >= 0) {
 			if (!write_to(node, step))
 				return 0;
-			/* Once. */
+			/* This write happens once. */
 			game.steps[node][game.at[node]].to = -1;
 			*moved = 1;
 		}
@@ -63,7 +63,7 @@ static int advance(int node, int *moved)
 		slot = &game.slots[node][step->from_slot];
 		if (!*slot)
 			return 1;
-		/* From whom it is said to be, and taken. */
+		/* The slot must come from the node that the step names, and is consumed. */
 		if (!(*slot >> step->from & 1))
 			return 0;
 		game.heard[node] |= *slot;
@@ -72,7 +72,7 @@ static int advance(int node, int *moved)
 	return 1;
 }
 
-/* They end, and leave nothing. */
+/* Plays a schedule: it must end and leave nothing unread. */
 static int play(int n)
 {
 	int moved = 1, left = 0;
@@ -154,7 +154,7 @@ static int trees(int (*tree)(int, int, int, struct mca_coll_tupleq_step *), int 
 	return 1;
 }
 
-/* Recursive doubling's slots without gaps between them. */
+/* Checks that recursive doubling's slots have no gaps between them. */
 static int slots_are_dense(void)
 {
 	for (int n = 2; n <= NODES; n++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shared memory of coll/tupleq: who attaches it by its name has the same, or none. */
+/* The shared memory of coll/tupleq: a process that attaches a segment by its name gets that
+ * segment, or none. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +41,7 @@ int main(void)
 	mca_coll_tupleq_segment_detach(other);
 	check("of another shape is refused",
 	      mca_coll_tupleq_segment_attach(&larger, name, &other) == -EPERM);
-	/* As where another container has given that number. */
+	/* Another container may have given the number to another segment. */
 	check("of the same number and another name is refused",
 	      mca_coll_tupleq_segment_attach(&shape, name ^ UINT64_C(1) << 40, &other) == -ESTALE);
 	mca_coll_tupleq_segment_detach(own);

@@ -33,7 +33,7 @@ extern struct unmap_stream unmap_all;
 
 /* Returns the next message of a stream. */
 struct t_msg unmap_next_message(struct unmap_stream *s, int src, int tag);
-/* Sends part of the owner's memory to the peer, and other data back, which the part holds then. */
+/* Sends part of the owner's memory to the peer, and other data back, which the part then holds. */
 struct t_msg unmap_exchange(struct unmap_stream *s, unsigned char *part, size_t bytes);
 
 /* Operations of the owner that wait for the peer. */
@@ -49,7 +49,7 @@ struct unmap_pending {
 
 /* Starts one more operation. */
 void unmap_start(struct unmap_stream *s, struct unmap_pending *p, unsigned char *buf, size_t bytes);
-/* Ends all of them: the peer does its part. */
+/* Ends all pending operations; the peer does its part. */
 void unmap_finish(struct unmap_stream *s, struct unmap_pending *p);
 
 /* ---- registrations ---- */
@@ -66,13 +66,13 @@ void unmap_must_have_registered(struct unmap_made before);
 
 /* ---- memory ---- */
 
-/* Kinds of memory, on which the ways to give it back depend. */
+/* Kinds of memory. The ways to give memory back depend on them. */
 enum { ANONYMOUS = 1, SHARED = 2, FILE_COPY = 4, POOL = 8, ANY = 15, SMALL = ANY & ~POOL };
 
 struct unmap_memory {
 	const char *name;
 	int kind;
-	size_t unit; /* of the larger mappings, in pages */
+	size_t unit; /* pages in a unit of the larger mappings */
 	unsigned char *(*map)(size_t bytes);
 };
 
@@ -84,18 +84,18 @@ struct unmap_way {
 	bool (*give)(unsigned char *map, unsigned char *at, size_t bytes);
 };
 
-/* Each up to the first one without a name. */
+/* All end with an entry without a name. */
 extern const struct unmap_memory unmap_memories[];
 extern const struct unmap_way unmap_ways[];
 
 unsigned char *unmap_map_anonymous(size_t bytes);
-/* Attaches a new System V segment, which goes with its last attachment. */
+/* Attaches a new System V segment, which is removed with its last attachment. */
 unsigned char *unmap_attach(void *at, size_t bytes, int flags);
-/* Maps huge pages of the pool that the system keeps. Returns MAP_FAILED if that has too few. */
+/* Maps huge pages of the pool that the system keeps. Returns MAP_FAILED if the pool has too few. */
 void *unmap_try_huge(size_t bytes);
 void unmap_give(const struct unmap_way *way, unsigned char *map, unsigned char *at, size_t bytes);
 /* Returns the owner's part to be used at this address: memory that is mapped anew by a call that no
- * library hears of, or spare memory if something else in the process took the place. */
+ * library notices, or spare memory if something else in the process took the place. */
 unsigned char *unmap_renew(unsigned char *at, size_t bytes);
 
 /* ---- the parts of the program ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part "heap": an allocator gives memory back when it likes. Part "threads": one thread gives back
- * what lies beside the buffers of another.
+ * Part "heap": an allocator gives memory back whenever it likes. Part "threads": one thread gives
+ * back memory beside the buffers of another.
  */
 #define _GNU_SOURCE
 #include "unmap.h"
@@ -10,18 +10,18 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* ---- "heap": an allocator gives memory back when it likes ---- */
+/* ---- "heap": an allocator gives memory back whenever it likes ---- */
 
-/* Other allocators' functions, where one of them is preloaded. */
+/* Functions of other allocators, NULL unless one of them is preloaded. */
 int mallctl(const char *name, void *old, size_t *old_len, void *new, size_t new_len)
 	__attribute__((weak));
 void MallocExtension_ReleaseFreeMemory(void) __attribute__((weak));
 
-/* The allocator gives back what is free. */
+/* Makes the allocator give back what is free. */
 static void trim(void)
 {
 	if (mallctl)
-		mallctl("arena.4096.purge", NULL, NULL, NULL, 0); /* of all arenas */
+		mallctl("arena.4096.purge", NULL, NULL, NULL, 0); /* all arenas */
 	if (MallocExtension_ReleaseFreeMemory)
 		MallocExtension_ReleaseFreeMemory();
 	malloc_trim(0);
@@ -31,22 +31,24 @@ void unmap_check_heap(void)
 {
 	enum { ROUNDS = 60, BLOCKS = 64, USED = 4 };
 	unsigned char *block[BLOCKS] = {0};
-	struct t_rng rng = t_rng(1, 2, 3); /* the ranks' choices are alike */
+	struct t_rng rng = t_rng(1, 2, 3); /* the same choices on both ranks */
 	size_t bytes[BLOCKS];
 
 #ifdef M_TRIM_THRESHOLD
-	/* glibc's: large blocks come from the heap, of which it gives back what it can. */
+	/* glibc then takes large blocks from the heap, and gives back as much of it as it can. */
 	mallopt(M_MMAP_THRESHOLD, 32 << 20);
 	mallopt(M_TRIM_THRESHOLD, 64 << 10);
 #endif
 	t_begin("unmap: the heap");
 	for (int round = 0; round < ROUNDS; round++) {
 		struct unmap_pending pending = {.send = round % 2};
-		/* The second one keeps the first from the heap's end, which is given back soon. */
+		/* The second block keeps the first from the heap's end, which is given back
+		 * soon. */
 		unsigned char *large_block = t_alloc(8 * unmap_large), *end = t_alloc(unmap_page);
 		int order[BLOCKS], used;
 
-		/* Whole pages of it are registered as one, and then are other blocks. */
+		/* Whole pages of the block are registered as one, and later belong to other
+		 * blocks. */
 		unmap_exchange(&unmap_all,
 			       large_block + (unmap_page - (uintptr_t)large_block % unmap_page) %
 						     unmap_page,
@@ -78,7 +80,7 @@ void unmap_check_heap(void)
 	t_end();
 }
 
-/* ---- "threads": one gives back what is beside another's buffers ---- */
+/* ---- "threads": one gives back memory beside another's buffers ---- */
 
 struct thread {
 	struct unmap_stream stream;
@@ -86,7 +88,7 @@ struct thread {
 	int rounds;
 };
 
-/* Pages of the upper half, in turn. */
+/* Exchanges pages of the upper half, in turn. */
 static void *communicate(void *arg)
 {
 	struct thread *t = arg;
@@ -99,12 +101,12 @@ static void *communicate(void *arg)
 	return NULL;
 }
 
-/* Pieces of the lower half, which it transfers in between. */
+/* Gives back pieces of the lower half, and transfers them in between. */
 static void *give_and_use(void *arg)
 {
 	struct thread *t = arg;
 	const size_t piece = unmap_large / 4;
-	/* Ways by which no other mapping can take the place. */
+	/* Ways that keep the place free of other mappings. */
 	const struct unmap_way *const kinds[] = {&unmap_ways[1], &unmap_ways[4], &unmap_ways[5]};
 
 	for (int i = 0; i < t->rounds; i++) {

@@ -77,7 +77,7 @@ static unsigned char *map_huge(size_t bytes)
 	return checked(unmap_try_huge(bytes));
 }
 
-/* Maps pages that the system may join to huge ones. */
+/* Maps pages that the system may merge to huge ones. */
 static unsigned char *map_transparent(size_t bytes)
 {
 	unsigned char *p = unmap_map_anonymous(bytes + UNMAP_HUGE_PAGE);
@@ -133,7 +133,7 @@ static bool give_fixed(unsigned char *map, unsigned char *at, size_t bytes)
 		    0) == at;
 }
 
-/* Another segment takes its place. */
+/* Attaches another segment in its place. */
 static bool give_attach(unsigned char *map, unsigned char *at, size_t bytes)
 {
 	(void)map;
@@ -153,7 +153,7 @@ static bool give_moved(unsigned char *map, unsigned char *at, size_t bytes)
 	return moved;
 }
 
-/* The page in front stays, although the call names it. */
+/* Shrinks the mapping from one page in front: that page stays, although the call names it. */
 static bool give_shrunk(unsigned char *map, unsigned char *at, size_t bytes)
 {
 	if (at == map)

@@ -7,7 +7,7 @@
 
 /* ---- "coll", "rma": operations of the other kinds on a part ---- */
 
-/* A collective on the upper half waits for the peer, while the lower half goes. */
+/* Has a collective on the upper half wait for the peer while the lower half is given back. */
 void unmap_check_coll(void)
 {
 	const size_t size = 8 * unmap_large, half = size / 2, n = unmap_large / sizeof(uint32_t);
@@ -23,7 +23,7 @@ void unmap_check_coll(void)
 		unmap_exchange(&unmap_all, map, size);
 		at = map;
 		for (int late = 0; late < 2; late++) {
-			/* The owner begins. */
+			/* The owner starts first unless it is late. */
 			if (t_rank == (late ? PEER : OWNER)) {
 				for (size_t i = 0; i < n; i++)
 					in[i] = (uint32_t)(t_rank + 1) * (uint32_t)i;
@@ -69,7 +69,7 @@ void unmap_check_coll(void)
 		munmap(map, size);
 }
 
-/* The window is the upper half, and so is what the owner puts. */
+/* Makes a window of the upper half, and puts from the upper half, too. */
 void unmap_check_rma(void)
 {
 	const size_t size = 8 * unmap_large, half = size / 2, quarter = size / 4;
@@ -87,7 +87,8 @@ void unmap_check_rma(void)
 
 		there.src = !t_rank;
 		unmap_exchange(&unmap_all, t_rank == OWNER ? map : unmap_mirror, half);
-		/* Each puts its second part of the window into the first part of the other's. */
+		/* Each rank puts its second part of the window into the first part of the
+		 * other's. */
 		t_fill(map + half + quarter, bytes, here);
 		MPI_Win_fence(0, win);
 		MPI_Put(map + half + quarter, (int)bytes, MPI_BYTE, !t_rank, 0, (int)bytes,
@@ -97,7 +98,8 @@ void unmap_check_rma(void)
 		MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
 		t_verify(map + half, bytes, there);
 		unmap_exchange(&unmap_all, t_rank == OWNER ? at : unmap_mirror, half);
-		/* The peer gets and puts while the owner gives back and makes calls of others. */
+		/* The peer gets and puts while the owner gives memory back and calls other
+		 * functions. */
 		if (t_rank == PEER) {
 			MPI_Win_lock(MPI_LOCK_EXCLUSIVE, OWNER, 0, win);
 			MPI_Get(unmap_mirror, (int)bytes, MPI_BYTE, OWNER, (MPI_Aint)quarter,

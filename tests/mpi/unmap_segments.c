@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Part "segments": System V segments, which are detached as a whole. Part "shared": a registration
- * of one operation that a second operation uses, and needs for longer.
+ * Part "segments": System V segments, which are detached as a whole. Part "shared": an operation
+ * uses a registration that was made for another one, and needs it for longer.
  */
 #define _GNU_SOURCE
 #include "unmap.h"
@@ -12,7 +12,7 @@
 
 /* ---- "segments": System V segments are detached as a whole ---- */
 
-/* Two that are neighbours, and so one buffer. One goes, and another takes its place. */
+/* Joins two neighbouring segments to one buffer. One of them is replaced by another segment. */
 static void replace_segment(bool upper, bool send)
 {
 	const size_t size = 2 * unmap_large, gone = upper ? size : 0, left = upper ? 0 : size;
@@ -41,7 +41,7 @@ static void replace_segment(bool upper, bool send)
 	}
 }
 
-/* One that is attached twice is registered by both addresses. One of them goes. */
+/* Registers a segment by both of its addresses, because it is attached twice, and detaches one. */
 static void detach_one(bool send)
 {
 	const size_t size = 2 * unmap_large;
@@ -85,8 +85,7 @@ void unmap_check_segments(void)
 	t_end();
 }
 
-/* ---- "shared": what was registered for one operation serves a second one, which outlasts it ----
- */
+/* ---- "shared": a registration made for one operation serves another, which outlasts it ---- */
 
 static void share(const struct unmap_memory *memory, const struct unmap_way *way)
 {
@@ -99,7 +98,7 @@ static void share(const struct unmap_memory *memory, const struct unmap_way *way
 	t_begin("unmap: a registration of two sends, %s, %s", memory->name, way->name);
 	unmap_start(&unmap_all, &whole, map, size);
 	if (t_rank == OWNER) {
-		/* They send the same bytes, so the second doesn't fill its buffer. */
+		/* Both send the same bytes, so the second doesn't fill its buffer. */
 		MPI_Issend(map + half, (int)unmap_large, MPI_BYTE, PEER, TAG_PENDING + 1,
 			   unmap_all.comm, &second);
 	}

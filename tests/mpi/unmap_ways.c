@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts "ways" and "many": memory goes while operations on the rest are pending. */
+/* Parts "ways" and "many": memory is given back while operations on the rest are pending. */
 #define _GNU_SOURCE
 #include "unmap.h"
 
 #include <sys/mman.h>
 
-/* ---- "ways": a part goes, and new memory takes its place, while operations are pending ---- */
+/* ---- "ways": new memory replaces a part while operations are pending ---- */
 
-/* A letter for each unit: x goes, b begins with the buffer of a pending operation. */
+/* A letter for each unit: x is given back, b begins with the buffer of a pending operation. */
 static const char *const layouts[] = {
 	"xxxxb...", "...bxxxx", "b.xxxx.b", "xxxbxxxx", ".xb.xb.b", "xbbbbxxx", "bxbxbxbx",
 };
@@ -20,7 +20,8 @@ struct part {
 	struct t_msg message;
 };
 
-/* Units that go, or stay, by one call. */
+/* Returns the length of the run of x that begins at unit i, which one call gives back; 1 if there
+ * is none. */
 static size_t run_of(const char *layout, size_t i)
 {
 	size_t n = 1;
@@ -30,7 +31,7 @@ static size_t run_of(const char *layout, size_t i)
 	return n;
 }
 
-/* Transfers all parts but the buffers in use; those that went are mapped anew before. */
+/* Transfers all parts but the buffers in use. Parts that were given back are mapped anew before. */
 static void use_rest(const struct unmap_way *way, const char *layout, unsigned char *map,
 		     size_t unit, struct part *parts)
 {
@@ -79,8 +80,8 @@ static void give_parts(const struct unmap_memory *memory, const struct unmap_way
 		munmap(map, size);
 }
 
-/* Returns how much of the owner's memory is registered. The transfer before deregisters what was
- * given back. */
+/* Returns how much of the owner's memory is registered. The transfer in it deregisters memory that
+ * was given back. */
 static long long registered(void)
 {
 	unmap_exchange(&unmap_all, unmap_spare, 2 * unmap_large);
@@ -104,12 +105,13 @@ static void check_way(const struct unmap_memory *memory, const struct unmap_way 
 		for (int i = 0; i < LAYOUTS; i++) {
 			const size_t unit = memory->unit * unmap_page;
 
-			/* The first memory has all of them, the others a part, by turns. */
+			/* The first memory is tried with all layouts, the others with a part of
+			 * them, by turns. */
 			if (memory != unmap_memories && (i + (way - unmap_ways)) % 3)
 				continue;
 			give_parts(memory, way, layouts[i], unmap_page, unmap_page, send);
-			/* Rendezvous, in which a short message waits beside long ones, or a long
-			 * one. */
+			/* By rendezvous. A short message waits beside long ones, or a long one
+			 * waits. */
 			if (i < 2 || i % 2 == send)
 				give_parts(memory, way, layouts[i], unit, i % 3 ? unmap_page : unit,
 					   send);
@@ -151,7 +153,7 @@ void unmap_check_ways(void)
 	}
 }
 
-/* ---- "many": more pieces go at a time than anybody keeps a list of ---- */
+/* ---- "many": more pieces are given back at a time than any list holds ---- */
 
 void unmap_check_many(void)
 {
@@ -171,7 +173,7 @@ void unmap_check_many(void)
 		for (int i = 0; i < PIECES; i++) {
 			unmap_give(&unmap_ways[0], map, map + (size_t)(2 * i + 1) * unmap_page,
 				   unmap_page);
-			/* Memory that no operation uses goes as well, in another order. */
+			/* Memory that no operation uses is given back as well, in another order. */
 			unmap_give(&unmap_ways[0], other,
 				   other + (size_t)(2 * (i * 7 % PIECES)) * unmap_page, unmap_page);
 		}

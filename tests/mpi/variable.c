@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A control variable (MPI_T) of the module under test that is a text has the value that the user
- * gave it, and a description; and a message gets through.
+ * gave it, and a description. A message gets through, too.
  *
  * variable NAME VALUE
  */

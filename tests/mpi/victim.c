@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * victim.c - victim PHASE: rank 1 is killed there; the job has to end with an error. For
+ * victim.c - victim PHASE: rank 1 is killed in that phase. The job has to end with an error. For
  * failures.sh. Two ranks or more.
  */
 #include <signal.h>
@@ -19,31 +19,28 @@ static void at(const char *name)
 		raise(SIGKILL);
 }
 
-/* Tag 1 has a queue of its own after this. */
+/* Gets tag 1 a queue of its own. */
 static void warm_up(void)
 {
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
 
 	for (int i = 0; i < ROUNDS; i++)
-		MPI_Sendrecv(out, 64, MPI_BYTE, right, 1, in, 64, MPI_BYTE, left, 1, MPI_COMM_WORLD,
-			     MPI_STATUS_IGNORE);
+		MPI_Sendrecv(out, 64, MPI_BYTE, t_right, 1, in, 64, MPI_BYTE, t_left, 1,
+			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* What rank 1 has been sent, and what it has sent itself, is not received. */
+/* Leaves messages to and from rank 1 unreceived. */
 static void unexpected(int tag, int bytes)
 {
 	MPI_Request req[8];
 
 	for (int i = 0; i < 4; i++) {
-		MPI_Isend(out, bytes, MPI_BYTE, (t_rank + 1) % t_size, tag, MPI_COMM_WORLD,
-			  &req[i]);
-		MPI_Isend(out, bytes, MPI_BYTE, (t_rank + t_size - 1) % t_size, tag, MPI_COMM_WORLD,
-			  &req[4 + i]);
+		MPI_Isend(out, bytes, MPI_BYTE, t_right, tag, MPI_COMM_WORLD, &req[i]);
+		MPI_Isend(out, bytes, MPI_BYTE, t_left, tag, MPI_COMM_WORLD, &req[4 + i]);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Called by MPI_Finalize, first of all. */
+/* Kills rank 1 in phase "finalize". MPI_Finalize calls this first of all. */
 static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
 	(void)comm, (void)key, (void)value, (void)extra;
@@ -77,7 +74,7 @@ int main(int argc, char **argv)
 	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &key, NULL);
 	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
 	at("wildcard");
-	/* The others wait for it. */
+	/* The others wait for rank 1. */
 	if (strcmp(phase, "finalize"))
 		MPI_Recv(in, BIG, MPI_BYTE, strcmp(phase, "wildcard") ? 1 : MPI_ANY_SOURCE, 4,
 			 MPI_COMM_WORLD, MPI_STATUS_IGNORE);

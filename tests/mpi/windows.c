@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * windows.c - windows of the four flavours, and what one-sided communication promises on each: data
- * by fence and by flush, accumulates of all ranks, MPI_Fetch_and_op, MPI_Compare_and_swap, a
- * transfer that is longer than any buffer between. Two ranks or more.
+ * by fence and by flush, accumulates of all ranks, MPI_Fetch_and_op, MPI_Compare_and_swap, and a
+ * transfer that is longer than any intermediate buffer. Two ranks or more.
  */
 #include "check.h"
 
@@ -21,13 +21,11 @@ struct window {
 	const char *flavour;
 	int64_t *mem;
 	MPI_Win win;
-	MPI_Aint *base; /* by rank: displacement of its memory */
+	MPI_Aint *base; /* displacement of each rank's memory */
 	int unit;
 };
 
-static int right, left;
-
-/* The displacement of a word of that rank. */
+/* Returns the displacement of a word in that rank's memory. */
 static MPI_Aint at(const struct window *w, int rank, int word)
 {
 	return w->unit == 1 ? w->base[rank] + (MPI_Aint)sizeof(int64_t) * word : word;
@@ -102,14 +100,14 @@ static void by_fence(struct window *w)
 	t_begin("windows: %s, fence", w->flavour);
 	fill(data, n, t_rank);
 	MPI_Win_fence(0, w->win);
-	MPI_Put(data, n, MPI_INT64_T, right, at(w, right, DATA), n, MPI_INT64_T, w->win);
+	MPI_Put(data, n, MPI_INT64_T, t_right, at(w, t_right, DATA), n, MPI_INT64_T, w->win);
 	MPI_Win_fence(0, w->win);
-	expect(w->mem + DATA, n, left);
+	expect(w->mem + DATA, n, t_left);
 	memset(data, 0, sizeof(*data) * (size_t)n);
 	MPI_Win_fence(0, w->win);
-	MPI_Get(data, n, MPI_INT64_T, left, at(w, left, DATA), n, MPI_INT64_T, w->win);
+	MPI_Get(data, n, MPI_INT64_T, t_left, at(w, t_left, DATA), n, MPI_INT64_T, w->win);
 	MPI_Win_fence(0, w->win);
-	expect(data, n, (left + t_size - 1) % t_size);
+	expect(data, n, (t_left + t_size - 1) % t_size);
 	t_end();
 	free(data);
 }
@@ -122,12 +120,12 @@ static void by_flush(struct window *w)
 	MPI_Win_lock_all(0, w->win);
 	for (int i = 0; i < ROUNDS; i++) {
 		fill(data, 8, i);
-		MPI_Put(data, 8, MPI_INT64_T, right, at(w, right, DATA + 8 * i), 8, MPI_INT64_T,
+		MPI_Put(data, 8, MPI_INT64_T, t_right, at(w, t_right, DATA + 8 * i), 8, MPI_INT64_T,
 			w->win);
-		MPI_Win_flush(right, w->win);
-		MPI_Get(back, 8, MPI_INT64_T, right, at(w, right, DATA + 8 * i), 8, MPI_INT64_T,
+		MPI_Win_flush(t_right, w->win);
+		MPI_Get(back, 8, MPI_INT64_T, t_right, at(w, t_right, DATA + 8 * i), 8, MPI_INT64_T,
 			w->win);
-		MPI_Win_flush_local(right, w->win);
+		MPI_Win_flush_local(t_right, w->win);
 		expect(back, 8, i);
 	}
 	MPI_Win_unlock_all(w->win);
@@ -147,7 +145,7 @@ static void atomics(struct window *w)
 		MPI_Win_flush(0, w->win);
 		t_true(old > last, "ticket %lld after %lld", (long long)old, (long long)last);
 		last = old;
-		/* A lock of the program's, around what is read and written back. */
+		/* Take a lock by compare-and-swap, around reading and writing back. */
 		do {
 			MPI_Compare_and_swap(&mine, &zero, &old, MPI_INT64_T, 0, at(w, 0, LOCK),
 					     w->win);
@@ -208,14 +206,12 @@ static void all(const char *flavour)
 	close_window(&w);
 }
 
-/* "windows [FLAVOUR...]": those, else all. */
+/* windows [FLAVOUR...]: the flavours to test; all without an argument. */
 int main(int argc, char **argv)
 {
 	static const char *const flavours[] = {"create", "allocate", "dynamic", "shared"};
 
 	t_init(&argc, &argv, 2);
-	right = (t_rank + 1) % t_size;
-	left = (t_rank + t_size - 1) % t_size;
 	for (int i = 1; i < argc; i++)
 		all(argv[i]);
 	for (int i = 0; argc == 1 && i < 4; i++)

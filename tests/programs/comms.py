@@ -110,7 +110,7 @@ def counter():
 
 
 def spawned():
-    """Two children, who each send to every parent; then all as one communicator."""
+    """Two children that each send to every parent; then one communicator of all."""
     children = world.Spawn(sys.executable, ["-B", __file__, "child"], maxprocs=2)
     talk(children, 0)
 

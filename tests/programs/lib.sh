@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # variables are used by those who source this
-# What the scripts here share. Each is called as NAME RANKS [ARGUMENT...] -- MPIRUN OPTION..., runs a program that others wrote in
-# a directory of its own, checks its answers, and prints a line for each thing that it checked. Sourced.
+# What the scripts here share. Each is called as NAME RANKS [ARGUMENT...] -- MPIRUN OPTION..., runs a program of another project in
+# a directory of its own, checks its answers, and prints a line for each check. Sourced.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -18,24 +18,13 @@ mpirun=("$@")
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-status=0
+# shellcheck source=tests/check.sh
+. "$here/../check.sh"
 
-# The ranks are processes; they need no threads besides.
+# The ranks are processes, so they need no more threads.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-# check NAME COMMAND...: a check by its exit status.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		status=1
-	fi
-}
-
-# has COUNT PATTERN FILE: are there at least so many lines with it?
+# has COUNT PATTERN FILE: true if at least so many lines match.
 has() {
 	[ "$(grep -cE -- "$2" "$3")" -ge "$1" ]
 }

@@ -39,7 +39,7 @@ def any_source_any_tag():
 
 
 def wildcards_come_and_go():
-    """The same tuple by its name, by its tag from anybody, and with any tag from its source: in order."""
+    """Receives of one tuple by source and tag, from any source, and with any tag: messages come in order."""
     for r in range(60):
         n = SIZES[r % 9]
         sends = [world.isend(value(rank, n, 10 * r + k), right, 3) for k in range(6)]
@@ -119,7 +119,7 @@ def cancelled():
 
 
 def truncated():
-    """Of small messages: Open MPI's pml/ob1 aborts at large ones."""
+    """Small messages only, because Open MPI's pml/ob1 aborts at large ones."""
     world.Set_errhandler(MPI.ERRORS_RETURN)
     for n in SIZES[2:5]:
         for posted in True, False:

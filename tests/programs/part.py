@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scripts share: a part of a test on all ranks, and values that say whose they are."""
+"""What the scripts share: a part of a test on all ranks, and values that tell their source."""
 import random
 import sys
 import traceback
 
 import mpi4py
 
-# The default is MPI_THREAD_MULTIPLE, which not every part of Open MPI supports and which others run slower with.
+# Not the default, MPI_THREAD_MULTIPLE: some parts of Open MPI don't support it, and others are slower with it.
 if "serialized" in sys.argv:
     mpi4py.rc.thread_level = "serialized"
 from mpi4py import MPI
@@ -18,18 +18,18 @@ SIZES = [0, 1, 100, 1000, 4000, 8000, 8500, 30000, 70000, 300000, 1500000]
 
 
 def value(source, n, salt=0):
-    """An object of about n bytes that no other (source, n, salt) has."""
+    """Returns an object of about n bytes that no other (source, n, salt) has."""
     r = random.Random(f"{source} {n} {salt}")
     return {"source": source, "n": n, "salt": salt, "bytes": r.randbytes(n), "list": [source] * (n % 13)}
 
 
 def pattern(source, n, salt=0):
-    """n bytes."""
+    """Returns n bytes."""
     return bytearray(random.Random(f"{source} {n} {salt}").randbytes(n))
 
 
 def run(*parts):
-    """Each on all ranks; one that fails on any rank ends the program."""
+    """Runs each part on all ranks. A part that fails on any rank ends the program."""
     for part in parts:
         try:
             part()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What mpi4py.futures computes on its workers is what this process computes."""
+"""The results of mpi4py.futures on its workers are the results of this process."""
 from mpi4py.futures import MPIPoolExecutor
 
 

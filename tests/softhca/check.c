@@ -16,7 +16,7 @@ void t_child_begin(void)
 
 static int untidy;
 
-/* LeakSanitizer, if it is there, asks this at the end of the process. */
+/* LeakSanitizer, if it is linked in, calls this at the end of the process. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {

@@ -19,18 +19,18 @@
 
 #include "../expect.h"
 
-#define T_DEADLINE_MS 10000 /* after this a wait has failed */
-#define T_QUIET_MS    30    /* for how long "nothing happens" is watched */
+#define T_DEADLINE_MS 10000 /* a wait that takes longer has failed */
+#define T_QUIET_MS    30    /* how long tests watch that nothing happens */
 
-/* After fork() in a child: from now on a failure prints its message and ends the process with
- * status 1. */
+/* Tells that this is a forked child: from now on a failure prints its message and ends the process
+ * with status 1. */
 void t_child_begin(void);
-/* This process ends on purpose without closing what it opened, or it is a forked one that lost what
- * its parent opened: LeakSanitizer doesn't look at it. */
+/* Switches LeakSanitizer's check off: this process ends on purpose without closing what it opened,
+ * or is a fork that lost what its parent opened. */
 void t_untidy(void);
-/* Monotonic clock in ns. */
+/* Returns the monotonic clock in ns. */
 uint64_t t_now(void);
-/* Milliseconds since t0. */
+/* Returns the milliseconds since t0. */
 double t_ms_since(uint64_t t0);
 
 #endif

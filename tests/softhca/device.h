@@ -10,7 +10,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-#define T_GRH 40 /* bytes that a UD receive holds before the payload */
+#define T_GRH 40 /* bytes in front of the payload in a UD receive */
 #define T_FULL_ACCESS                                                                \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -20,8 +20,8 @@ struct t_dev {
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
-	union ibv_gid gid; /* of gid_index */
-	uint8_t gid_index; /* on Ethernet that of RoCE v2 with a link-local address */
+	union ibv_gid gid; /* the GID of gid_index */
+	uint8_t gid_index; /* on Ethernet the entry of RoCE v2 with a link-local address */
 	uint8_t port_num;
 	bool roce; /* each path needs a GRH */
 };
@@ -30,13 +30,13 @@ struct t_dev {
 struct t_dev *t_open(void);
 /* Deallocates the PD and closes the device; fails if an object was left. */
 void t_close(struct t_dev *d);
-/* cmocka group and test fixtures: *state is a struct t_dev. */
+/* Fixtures of a cmocka group or test: *state is a struct t_dev. */
 int t_setup(void **state);
 int t_teardown(void **state);
 
 /* The first device alone, for tests without a PD. */
 extern struct ibv_context *t_ctx;
-/* cmocka group fixtures: open and close t_ctx. */
+/* Fixtures of a cmocka group: open and close t_ctx. */
 int t_context_setup(void **state);
 int t_context_teardown(void **state);
 
@@ -51,10 +51,10 @@ struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access);
 /* Maps and registers memory in the device's PD, with full access. */
 struct t_buf t_buf(struct t_dev *d, size_t len);
 void t_buf_free(struct t_buf *b);
-/* len bytes at off of the buffer. */
+/* Returns the SGE of len bytes at off of the buffer. */
 struct ibv_sge t_sge(const struct t_buf *b, size_t off, size_t len);
-/* Fills with a pattern that depends on seed and position; checks it, naming the first byte that
- * differs. */
+/* Fills memory with a pattern that depends on seed and position. t_check() checks it, naming the
+ * first byte that differs. */
 void t_fill(void *p, size_t len, unsigned seed);
 void t_check(const void *p, size_t len, unsigned seed);
 /* Checks that all len bytes are c. */

@@ -35,8 +35,8 @@ void u_start_with(enum shca_opt o, int64_t value)
 	char root[64];
 
 	t_eq(shca_fabric_root(root, sizeof(root)), 0);
-	/* Beside the folder of fabrics, not in it: nobody holds this fabric's lock, and softhca
-	 * list would remove it. */
+	/* Not in the folder of fabrics, but beside it: nobody holds this fabric's lock, so "softhca
+	 * list" would remove it. */
 	snprintf(u_dir, sizeof(u_dir), "%s-unit-%d", root, (int)getpid());
 	t_eq(shca_fabric_create(u_dir, &c, "unit test", u_err, sizeof(u_err)), 0);
 	t_eq(shca_fabric_attach(u_dir, &u_fab, u_err, sizeof(u_err)), 0);

@@ -17,20 +17,20 @@
 
 extern struct shca_fabric u_fab;
 extern char u_dir[128], u_err[256];
-extern struct shca_hca *u_hca; /* the first of two */
-extern int u_slot;             /* the slot */
+extern struct shca_hca *u_hca; /* the first of the two adapters */
+extern int u_slot;             /* this process's slot */
 
-/* The default options but for one. */
+/* Returns the default options with another value for one of them. */
 struct shca_config u_config(enum shca_opt o, int64_t value);
-/* Makes the fabric and attaches to it. */
+/* Makes a fabric with that option, and attaches to it. */
 void u_start_with(enum shca_opt o, int64_t value);
 /* cmocka fixtures: two nodes. */
 int u_start(void **state);
 int u_stop(void **state);
 #define IN_FABRIC(test) cmocka_unit_test_setup_teardown(test, u_start, u_stop)
 
-/* Runs fn(arg) in a child that has a slot of its own; returns when fn has. The child then waits for
- * its end. */
+/* A child that has a slot of its own. u_fork() runs fn(arg) in it and returns after fn has; the
+ * child then waits for its end. */
 struct u_child {
 	pid_t pid;
 	unsigned slot;
@@ -38,7 +38,7 @@ struct u_child {
 struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg);
 void u_kill(struct u_child c);
 
-/* Returns a new entry of that kind, not published, or NULL if there is none. */
+/* Returns a new, unpublished entry of that kind, or NULL if there is none left. */
 void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx);
 bool u_findable(struct shca_hca *h, enum shca_kind kind, uint32_t number);
 

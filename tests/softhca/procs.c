@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * procs.c - see procs.h. What the processes share is atomics and one futex word that moves with
- * every change, so a child that is killed at any instruction leaves nothing locked.
+ * procs.c - see procs.h. The processes share only atomics and one futex word that moves with every
+ * change, so a child that is killed at any instruction leaves nothing locked.
  */
 #define _GNU_SOURCE 1
 #include "procs.h"
@@ -22,13 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_NS 10000000L /* how often a waiter looks whether the others are still well */
+#define SLICE_NS 10000000L /* how often a waiter checks the other processes */
 
 struct box {
 	_Atomic uint32_t has[PROCS_KEYS];
 	_Atomic uint64_t value[PROCS_KEYS];
 	_Atomic uint64_t phase; /* barriers reached */
-	_Atomic uint32_t gone;  /* killed: not waited for at barriers */
+	_Atomic uint32_t gone;  /* killed: barriers don't wait for it */
 };
 
 struct shared {
@@ -258,7 +258,7 @@ void procs_start(unsigned n, const unsigned *nodes, procs_fn fn, void *arg)
 {
 	pid_t parent = getpid();
 
-	if (procs.sh) { /* left by a test that failed */
+	if (procs.sh) { /* a failed test left it */
 		end_all();
 		munmap(procs.sh, sizeof(*procs.sh));
 		procs.sh = NULL;
@@ -293,7 +293,7 @@ static void wait_state(unsigned who, int what, const char *name)
 		if (si.si_pid)
 			return;
 		check_time(name, who, 0);
-		poll(NULL, 0, 1); /* no descriptor says that a child was stopped */
+		poll(NULL, 0, 1); /* no descriptor reports a stopped child */
 	}
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * procs.h - tests of several processes: children forked before a device is opened, each on a
- * virtual node, with a shared mailbox to exchange numbers and to meet at. Everything has a
- * deadline. A child that fails (the t_ checks of util.h; it prints its file and line) or dies
- * unexpectedly fails the test and ends the other children.
+ * procs.h - tests of several processes: children are forked before a device is opened, each on a
+ * virtual node, with a shared mailbox for numbers and barriers. Everything has a deadline. If a
+ * child fails (a check of expect.h prints its file and line) or dies unexpectedly, the test fails
+ * and the other children are ended.
  *
- * One group of children at a time.
+ * There is one group of children at a time.
  */
 #ifndef PROCS_H
 #define PROCS_H
@@ -19,19 +19,20 @@
 #define PROCS_MAX      16
 #define PROCS_KEYS     256
 #define PROCS_PARENT   PROCS_MAX /* the parent's mailbox */
-#define PROCS_DEADLINE 90        /* seconds that one group may take */
+#define PROCS_DEADLINE 90        /* the seconds that a group may take */
 
 typedef void (*procs_fn)(unsigned me, void *arg);
 
 /* Forks n children; child i runs fn(i, arg) on node nodes[i] (NULL: all on node 0) and exits 0. */
 void procs_start(unsigned n, const unsigned *nodes, procs_fn fn, void *arg);
-/* Waits for all; each must exit 0, but those that procs_kill() or procs_may_die() named. */
+/* Waits for all children. Each must exit 0, except those that procs_kill() or procs_may_die()
+ * named. */
 void procs_finish(void);
 /* Forks the children and waits for them. */
 void procs_run(unsigned n, const unsigned *nodes, procs_fn fn, void *arg);
 
-/* The mailbox: each process writes its own keys, once or often; a reader waits until the key was
- * written. */
+/* The mailbox: each process writes its own keys, once or more often. A reader waits until the key
+ * was written. */
 void procs_put(unsigned key, uint64_t value);
 uint64_t procs_get(unsigned who, unsigned key);
 /* Returns true if the key was written. */
@@ -41,7 +42,8 @@ void procs_wait_for(unsigned who, unsigned key, uint64_t value);
 /* Waits until all children are here; killed ones don't count. */
 void procs_barrier(void);
 
-/* Exchange data between children: an address takes the keys key..key+2, a buffer key..key+1. */
+/* Exchange data between children: an address takes the keys key to key + 2, a buffer key and key +
+ * 1. */
 void procs_put_addr(unsigned key, const struct t_qp *q);
 struct t_addr procs_get_addr(unsigned who, unsigned key);
 struct procs_buf {
@@ -51,26 +53,26 @@ struct procs_buf {
 void procs_put_buf(unsigned key, const struct t_buf *b);
 struct procs_buf procs_get_buf(unsigned who, unsigned key);
 /* Connects q with the QP that child `who` connects under the same key; p may be NULL. The
- * connection is up on this side only: meet at a barrier before sending. */
+ * connection is then up on this side only: meet at a barrier before sending. */
 void procs_connect(struct t_qp *q, unsigned who, unsigned key, const struct t_params *p);
 
-/* For the parent: act on a child and wait until the kernel has done it. A killed child stays a
- * zombie until procs_reap() or procs_finish(). */
+/* The parent acts on a child and waits until the kernel has done so. A killed child stays a zombie
+ * until procs_reap() or procs_finish(). */
 void procs_kill(unsigned who);
 void procs_stop(unsigned who);
 void procs_cont(unsigned who);
 void procs_reap(unsigned who);
 /* Waits until a child ended by itself. Returns its wait status; the child may have been killed. */
 int procs_wait_end(unsigned who);
-/* The death of that child, however it comes, is no failure. */
+/* Allows the death of that child: however it comes, it is no failure. */
 void procs_may_die(unsigned who);
 pid_t procs_pid(unsigned who);
 
-/* Lets a crash end a child that was forked in another way. cmocka's handlers would go on with
- * the next test. */
+/* Lets a crash end a child that was forked in another way. With cmocka's handlers it would go on
+ * with the next test. */
 void procs_default_signals(void);
-/* For a test whose children start threads though their parent has some: skips it where that can't
- * be. */
+/* Skips a test whose children start threads where that is impossible because the parent has
+ * threads. */
 void procs_fork_with_threads(void);
 
 #endif

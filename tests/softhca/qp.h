@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * qp.h - queue pairs, what they are made of, and their way to RTS.
+ * qp.h - queue pairs, their attributes, and their way to RTS.
  */
 #ifndef T_QP_H
 #define T_QP_H
@@ -11,31 +11,32 @@
 
 #define T_QKEY 0x1ee7a11u
 
-/* What a QP is made of; zero means the default. */
+/* The attributes of a QP; zero means the default. */
 struct t_spec {
 	enum ibv_qp_type type; /* default RC */
-	struct ibv_qp_cap cap; /* default 16 + 16 WRs, 4 + 4 SGEs, no inline data */
+	struct ibv_qp_cap cap; /* default: 16 + 16 WRs, 4 + 4 SGEs, no inline data */
 	int sq_sig_all;
-	int cq_depth;       /* of the CQs that are made; default 64 */
-	struct ibv_pd *pd;  /* default the device's */
-	struct ibv_cq *scq; /* default one of its own */
-	struct ibv_cq *rcq; /* default one of its own, separate from scq */
+	int cq_depth;       /* of CQs that t_qp() creates; default 64 */
+	struct ibv_pd *pd;  /* default: the device's */
+	struct ibv_cq *scq; /* default: a CQ of the QP's own */
+	struct ibv_cq *rcq; /* default: another CQ of the QP's own */
 	struct ibv_srq *srq;
-	struct ibv_xrcd *xrcd; /* XRC_RECV */
-	uint64_t send_ops; /* IBV_QP_EX_WITH_...: made by ibv_create_qp_ex for the ibv_wr_* calls */
+	struct ibv_xrcd *xrcd; /* for XRC_RECV */
+	uint64_t send_ops; /* IBV_QP_EX_WITH_...: uses ibv_create_qp_ex, for the ibv_wr_* calls */
 };
 
 struct t_qp {
 	struct t_dev *dev;
 	struct ibv_qp *qp;
-	struct ibv_qp_ex *qpx; /* if send_ops were asked for */
+	struct ibv_qp_ex *qpx; /* if send_ops is set */
 	struct ibv_cq *scq, *rcq;
 	bool own_scq, own_rcq;
 	enum ibv_qp_type type;
 	struct ibv_qp_cap cap; /* as granted */
 };
 
-/* What the transitions set; start from t_params() and change what the test is about. */
+/* The attributes that the transitions set. A test starts from t_params() and changes what it is
+ * about. */
 struct t_params {
 	uint8_t port_num;
 	uint16_t pkey_index;
@@ -50,7 +51,7 @@ struct t_params {
 	uint8_t sgid_index;
 };
 
-/* How a peer is reached; plain data, so that processes may exchange it. */
+/* The address of a peer: plain data, so that processes may exchange it. */
 struct t_addr {
 	union ibv_gid gid;
 	uint32_t qpn;
@@ -58,31 +59,31 @@ struct t_addr {
 	uint16_t pad;
 };
 
-/* Defaults: a GRH on Ethernet, all access, MTU of the port, 16 reads, RNR timer 12 (0.64 ms),
- * timeout 14, retries 7 and 7. */
+/* Returns the defaults: a GRH on Ethernet, all access, the port's MTU, 16 reads, RNR timer 12 (0.64
+ * ms), timeout 14, retries 7 and 7. */
 struct t_params t_params(const struct t_dev *d);
 
-/* NULL and errno, for tests of what is refused. */
+/* Creates a QP, or returns NULL with errno: for tests of refusals. */
 struct t_qp *t_qp_try(struct t_dev *d, const struct t_spec *spec);
-/* spec may be NULL. */
+/* Creates a QP; spec may be NULL. */
 struct t_qp *t_qp(struct t_dev *d, const struct t_spec *spec);
-/* Destroys the QP, then the CQs that were made for it. */
+/* Destroys the QP, then the CQs that were created for it. */
 void t_qp_free(struct t_qp *q);
 struct t_addr t_addr(const struct t_qp *q);
 
-/* Fill attr for the transition of a QP of that type, and return the mask. peer matters to RC, UC
- * and XRC. */
+/* Fill attr for the transition of a QP of that type, and return the mask. Only RC, UC and XRC use
+ * peer. */
 int t_attr_init(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr);
 int t_attr_rtr(enum ibv_qp_type type, const struct t_params *p, const struct t_addr *peer,
 	       struct ibv_qp_attr *attr);
 int t_attr_rts(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr);
-/* One transition each; p may be NULL. */
+/* Do one transition each; p may be NULL. */
 void t_to_init(struct t_qp *q, const struct t_params *p);
 void t_to_rtr(struct t_qp *q, const struct t_params *p, const struct t_addr *peer);
 void t_to_rts(struct t_qp *q, const struct t_params *p);
-/* Modifies the state and nothing else; returns what ibv_modify_qp does. */
+/* Modifies only the state. Returns the value of ibv_modify_qp(). */
 int t_to_state(struct t_qp *q, enum ibv_qp_state state);
-/* RESET to RTS. */
+/* Takes the QP from RESET to RTS. */
 void t_up(struct t_qp *q, const struct t_params *p, const struct t_addr *peer);
 /* Brings two QPs (or one with itself) to RTS, each as the other's peer. */
 void t_connect(struct t_qp *a, struct t_qp *b, const struct t_params *p);
@@ -90,18 +91,18 @@ enum ibv_qp_state t_state(struct t_qp *q);
 /* Waits until the QP is in that state. */
 void t_await_state(struct t_qp *q, enum ibv_qp_state state);
 
-/* Two connected QPs with buffers a test may use as it likes. */
+/* Two connected QPs with buffers for any use by the test. */
 struct t_pair {
 	struct t_dev *dev;
 	struct t_qp *a, *b;
 	struct t_buf ba, bb;
 };
-/* spec and p may be NULL; each buffer has size bytes. */
+/* Creates a pair; spec and p may be NULL; each buffer has size bytes. */
 struct t_pair t_pair(struct t_dev *d, const struct t_spec *spec, const struct t_params *p,
 		     size_t size);
 void t_pair_free(struct t_pair *p);
 
-/* An address handle of that peer. */
+/* Creates an address handle for that peer. */
 struct ibv_ah *t_ah(struct t_dev *d, const struct t_addr *peer, bool grh);
 
 #endif

@@ -145,7 +145,7 @@ void seg_run(procs_fn fn)
 	procs_run(2, nodes, fn, NULL);
 }
 
-/* PROCMAP_QUERY, by which the owner finds out what it registers. */
+/* Returns true if the kernel has PROCMAP_QUERY, by which the owner finds out what it registers. */
 static bool kernel_says_what_is_mapped(void)
 {
 	struct utsname u;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * segment.h - System V shared memory, and two children of a test that are connected: child 1, the
- * owner, has a region in it, and child 0, the requester, sends requests there.
+ * segment.h - System V shared memory, and two connected children of a test: child 1, the owner, has
+ * a region in shared memory, and child 0, the requester, sends requests there.
  */
 #ifndef T_SEGMENT_H
 #define T_SEGMENT_H
@@ -15,12 +15,12 @@ enum seg_key {
 	SEG_K_QP = 0,
 	SEG_K_BUF = 4,
 	SEG_K_ID = 6,
-	SEG_K_FREE /* the test's own */
+	SEG_K_FREE /* the first key for the test itself */
 };
 
 int seg_make(void);
 char *seg_attach(int id);
-/* Waits until so many have attached it. */
+/* Waits until n processes have attached the segment. */
 void seg_await_attached(int id, unsigned n);
 
 struct seg_side {
@@ -31,21 +31,23 @@ struct seg_side {
 	struct procs_buf there;
 };
 
-/* The owner, with a region that is all of a segment: of one that is removed already, or of that
- * one, attached at addr. */
+/* Return the owner's side, with a region that covers a segment: a new one that is already removed,
+ * or segment id, attached at addr. */
 struct seg_side seg_owner(void);
 struct seg_side seg_owner_with(int id, char *addr, int access);
 struct seg_side seg_requester(void);
 void seg_owner_close(struct seg_side *s);
 void seg_requester_close(struct seg_side *s);
-/* A request to that place of the region, from the start of the requester's memory, or to it. */
+/* Sends a request to that place of the region. The data come from the start of the requester's
+ * memory, or go there. */
 enum ibv_wc_status seg_request(struct seg_side *s, enum ibv_wr_opcode op, size_t off, size_t len);
 enum ibv_wc_status seg_write_word(struct seg_side *s, size_t off, uint64_t value);
 uint64_t seg_word_at(const char *p);
 
-/* The two, on two nodes. */
+/* Runs fn in the owner and the requester, on two nodes. */
 void seg_run(procs_fn fn);
-/* All is copied by system calls: as the argument "copied" says, or as the kernel is too old. */
+/* Returns true if system calls copy all data: the argument is "copied", or the kernel is too old
+ * for another way. */
 bool seg_copied(int argc, char **argv);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stat.c - see stat.h. The document is walked as a tree, so that tests don't depend on where a row
- * hangs.
+ * stat.c - see stat.h. Searches the whole tree of the document, so that tests don't depend on a
+ * row's place in it.
  */
 #define _GNU_SOURCE 1
 #include "stat.h"
@@ -18,7 +18,7 @@ json_t *stat_json(void)
 	json_t *doc;
 	FILE *f;
 
-	/* The command only looks: it needs no interposed verbs. */
+	/* The command needs no interposed verbs, because it only reads. */
 	snprintf(cmd, sizeof(cmd), "LD_PRELOAD= exec '%s' stat --json", bin ? bin : "softhca");
 	f = popen(cmd, "r");
 	t_true(f, "popen: %s", strerror(errno));
@@ -97,7 +97,7 @@ void stat_await_reaped(pid_t pid)
 	while ((n = stat_objects_of(pid)) != 0) {
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "%u rows of dead process %d are left", n,
 		       (int)pid);
-		poll(NULL, 0, 5); /* the reaping is announced nowhere */
+		poll(NULL, 0, 5); /* nothing announces the reaping */
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_behind.c [placed] - what comes behind a SEND on its QP. A message that travels with its
- * completion is in its place when that has been polled, as on an adapter that scatters small
- * messages to CQEs. Otherwise (the argument says so) it is there for whatever comes behind it (IBA
- * 9.5), and what is written there afterwards stays.
+ * test_behind.c [placed] - what follows a SEND on its QP. A message that travels with its
+ * completion is in its place after that completion was polled, as on an adapter that scatters small
+ * messages to CQEs. Otherwise (the argument "placed") the message is in its place for every request
+ * that follows it (IBA 9.5), and later writes to that place stay.
  */
 #include "util.h"
 
@@ -11,7 +11,7 @@ enum { EACH = 128, MANY = 8 };
 
 static bool placed;
 
-/* Returns how many of the `MANY` messages have to be polled before others follow them. */
+/* Returns how many of the `MANY` messages are polled before other requests follow. */
 static int polled_before(unsigned round)
 {
 	return !placed ? MANY : round % 3 == 1 ? MANY / 2 : 0;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_bounce.c - messages that travel with their completion through bounce buffers: more of them
- * than a CQ has buffers for, and buffers that are free again in whichever way a completion leaves
- * the queue.
+ * test_bounce.c - messages that travel with their completion through bounce buffers: more messages
+ * than a CQ has buffers for, and buffers that are free again however a completion leaves the queue.
  */
 #include "util.h"
 
 enum {
 	LEN = 1000,
-	MANY = 300, /* more than a CQ has bounce buffers */
+	MANY = 300, /* more than a CQ's bounce buffers */
 	POCKETS = 128,
 };
 
-/* b receives message i at i * LEN, into a CQ that holds them all. */
+/* A connection whose receiver b takes message i at i * LEN, into a CQ that holds them all. */
 struct side {
 	struct ibv_cq *cq;
 	struct t_pair p;
@@ -35,7 +34,7 @@ static void close_side(struct side *s)
 	t_ok(ibv_destroy_cq(s->cq));
 }
 
-/* Message i of a is in b's queue. */
+/* Checks that message i of a is in b's queue. */
 static void message(struct side *s, unsigned i)
 {
 	struct ibv_sge in = t_sge(&s->p.bb, i * LEN, LEN);
@@ -69,7 +68,7 @@ static unsigned waiting(const struct side *s, unsigned n)
 	return w;
 }
 
-/* Fills all buffers of the CQ with n messages, which shows that all were free. */
+/* Fills all buffers of the CQ with n messages, which proves that all were free. */
 static void all_free(struct side *s, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -124,7 +123,7 @@ static void test_resized(void **state)
 	close_side(&s);
 }
 
-/* Checks that messages are in memory that is deregistered. */
+/* Checks that messages are in place after their memory was deregistered. */
 static void test_deregistered(void **state)
 {
 	struct t_dev *d = *state;

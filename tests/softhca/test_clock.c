@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock.c - a program in virtual time, under a link of 10 us and 1 GB/s and with computing
- * that costs nothing: what it sees of time, and what that takes in real time. The verbs know of no
- * clock, so nothing here does either, but for the real time, which is asked of the kernel itself.
+ * that costs nothing: the time that it sees, and the real time that this takes. Verbs have no
+ * clock, so the test reads only the program's clocks, and asks the kernel itself for the real time.
  */
 #define _GNU_SOURCE 1
 #include <poll.h>
@@ -43,7 +43,7 @@ static uint64_t date_now(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* From `since`, at least `ns` and next to nothing more. */
+/* Checks that at least `ns` have passed since `since`, and next to nothing more. */
 static void passed(uint64_t since, uint64_t ns)
 {
 	uint64_t took = t_now() - since;
@@ -114,7 +114,8 @@ static void test_timeouts(void **state)
 	close(ends[1]);
 }
 
-/* The message is there after the latency, to the polling period; and so is the time. */
+/* Checks that a message arrives after the latency, within the polling period, and that the time
+ * agrees. */
 static void test_latency(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -132,6 +133,65 @@ static void test_latency(void **state)
 		t_done(p.a->scq, 2, IBV_WC_SEND);
 	}
 	t_pair_free(&p);
+}
+
+/* ---- threads that look at memory ---- */
+
+static struct t_pair written;
+
+/* Writes one word and then another, after a time in which the other thread is parked. */
+static void *writer(void *arg)
+{
+	struct ibv_sge from[2] = {t_sge(&written.ba, 0, 8), t_sge(&written.ba, 8, 8)};
+
+	(void)arg;
+	usleep(5000);
+	for (unsigned i = 0; i < 2; i++) {
+		struct ibv_send_wr wr = {
+			.opcode = IBV_WR_RDMA_WRITE,
+			.sg_list = &from[i],
+			.num_sge = 1,
+			.wr.rdma.remote_addr = (uintptr_t)written.bb.addr + 8 * i,
+			.wr.rdma.rkey = written.bb.mr->rkey,
+		};
+
+		t_post(written.a, &wr);
+	}
+	return NULL;
+}
+
+/* Polls a CQ in vain, and looks at a word, until that is written. */
+static void wait_for_word(const volatile uint64_t *word)
+{
+	struct ibv_wc wc;
+
+	while (!*word)
+		t_eq(ibv_poll_cq(written.b->rcq, 1, &wc), 0);
+}
+
+/* The second word is written when the thread has looked at it, and has not polled since. */
+static void test_memory(void **state)
+{
+	volatile uint64_t *word;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	written = t_pair(dev, NULL, NULL, 4096);
+	word = (volatile uint64_t *)(void *)written.bb.addr;
+	word[0] = word[1] = 0;
+	memset(written.ba.addr, 1, 16);
+	t_ok(pthread_create(&th, NULL, writer, NULL));
+	wait_for_word(&word[0]);
+	t_eq(word[1], 0);
+	since = t_now();
+	while (t_now() - since < LATENCY_NS)
+		;
+	wait_for_word(&word[1]);
+	t_true(t_now() - since < 2 * LATENCY_NS, "seen after %llu ns",
+	       (unsigned long long)(t_now() - since));
+	t_ok(pthread_join(th, NULL));
+	t_pair_free(&written);
 }
 
 /* ---- threads take turns in the order of their clocks ---- */
@@ -165,11 +225,45 @@ static void test_order(void **state)
 	for (int i = 0; i < 2; i++)
 		t_ok(pthread_join(th[i], NULL));
 	t_eq(order.n, 20);
-	/* The first of the fast one's ten sleeps end before the slow one's fourth. */
+	/* The first of the fast thread's ten sleeps end before the slow thread's fourth. */
 	for (int i = 0; i < 12; i++)
 		ones += order.who[i] == 1;
 	t_true(ones >= 8, "%u of the first 12 turns", ones);
 }
+
+/* ---- threads that take no signals ---- */
+
+static void *read_counter(void *arg)
+{
+	uint64_t *tsc = arg;
+
+	usleep(1);
+#ifdef __x86_64__
+	*tsc = __builtin_ia32_rdtsc();
+#else
+	*tsc = 1;
+#endif
+	return NULL;
+}
+
+/* A thread that blocks all signals, as threads of libraries do, reads the counter of the CPU. */
+static void test_blocked(void **state)
+{
+	sigset_t all, before;
+	uint64_t tsc = 0;
+	pthread_t th;
+
+	(void)state;
+	join_clock();
+	sigfillset(&all);
+	t_ok(pthread_sigmask(SIG_SETMASK, &all, &before));
+	t_ok(pthread_create(&th, NULL, read_counter, &tsc));
+	t_ok(pthread_sigmask(SIG_SETMASK, &before, NULL));
+	t_ok(pthread_join(th, NULL));
+	t_true(tsc, "the counter is %llu", (unsigned long long)tsc);
+}
+
+/* ---- locks ---- */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 
@@ -252,7 +346,7 @@ static void test_timed_lock(void **state)
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
 
-/* Computes without a call, for ever: it keeps neither the turn nor the time. */
+/* Computes for ever without a call. This must keep neither the turn nor the time. */
 static void hog(void)
 {
 	for (volatile unsigned i = 0;; i++)
@@ -289,12 +383,18 @@ static void die(void)
 	raise(SIGKILL);
 }
 
+/* Ends without closing anything. */
+static void leave(void)
+{
+	_exit(0);
+}
+
 static void wait_for_nothing(void)
 {
 	syscall(SYS_pause);
 }
 
-/* One process is in trouble while it has the turn: the other one goes on. */
+/* Checks that a process goes on while another one is in trouble during its turn. */
 static void trouble(void (*fn)(void))
 {
 	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
@@ -316,6 +416,26 @@ static void test_killed(void **state)
 	trouble(die);
 }
 
+static void test_left(void **state)
+{
+	(void)state;
+	trouble(leave);
+}
+
+/* A process that was stopped with the turn goes on at the time that it is then. */
+static void test_continued(void **state)
+{
+	void (*fn)(void) = stop;
+
+	(void)state;
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	t_true(!procs_has(1, KEY_ROUNDS), "it wasn't stopped");
+	procs_cont(1);
+	procs_wait_for(1, KEY_ROUNDS, 20);
+	procs_finish();
+}
+
 static void test_hog(void **state)
 {
 	(void)state;
@@ -332,13 +452,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_hog),
 		cmocka_unit_test(test_waiting),
 		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_memory, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
 	};

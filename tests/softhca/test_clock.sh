@@ -1,25 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test_clock.sh - virtual time as the launcher offers it: what it refuses and says, and whether runs repeat.
-# SOFTHCA is the program, TEST_BUILD the build.
+# test_clock.sh - virtual time by the launcher: its refusals and messages, and runs that repeat exactly. SOFTHCA is the program,
+# TEST_BUILD the build.
 softhca=${SOFTHCA:?set it to the path of softhca}
 tests=${TEST_BUILD:?set it to the build}/tests/softhca
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: one test.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		cat "$tmp/err"
-	fi
-}
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+evidence=$tmp/err
+: >"$evidence"
 
-# refused TEXT OPTION...: exit status 2, and a sentence with TEXT.
+# refused TEXT OPTION...: the launcher exits with status 2 and a sentence with TEXT.
 refused() {
 	local text=$1 status=0
 	shift
@@ -31,14 +24,38 @@ link_is_said() {
 	"$softhca" run --clock virtual -- true 2>"$tmp/err" && grep -q "no link is given: --link latency" "$tmp/err"
 }
 
-# hash SEED: of a run.
+# warned TEXT COMMAND...: it runs, and a sentence with TEXT is said.
+warned() {
+	local text=$1
+	shift
+	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null
+	[ "$(grep -c "$text" "$tmp/err")" -eq 1 ]
+}
+
+# not_warned COMMAND...
+not_warned() {
+	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
+}
+
+# build_null OPTION...: a program that does nothing, linked so.
+build_null() {
+	echo 'int main(void) { return 0; }' >"$tmp/null.c"
+	gcc "$@" -o "$tmp/null" "$tmp/null.c"
+}
+
+# Of another user, with that user's rights.
+raised() {
+	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
+}
+
+# hash SEED: the hash of a run.
 hash() {
 	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --clock-report yes --memlock unlimited --nodes 2 \
 		--link latency=1us,bandwidth=10GB/s -- "$tests/test_qp_work" 2>"$tmp/err" >/dev/null || return 1
 	sed -n 's/.*hash //p' "$tmp/err"
 }
 
-# repeats SEED N: N runs have one hash.
+# repeats SEED N: N runs have the same hash.
 repeats() {
 	local i
 	for ((i = 0; i < $2; i++)); do
@@ -74,8 +91,25 @@ check "a negative price" refused "use a time from" --clock virtual --price-post 
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
 check "a log that can't be written" refused "cannot write to" --clock virtual --clock-log /nowhere/log
 check "a link is taken and said" link_is_said
+build_null -static
+check "a static program" warned "null is linked statically" "$tmp/null"
+check "a static program behind others" warned "null is linked statically" env -- "$tmp/null"
+build_null -static-pie
+check "a static program that may be anywhere" warned "null is linked statically" "$tmp/null"
+build_null
+check "a program that loads libraries" not_warned "$tmp/null"
+check "a library among the words" not_warned true "$(ldd "$tmp/null" | awk '/libc\.so/ { print $3 }')"
+if [ "$(id -u)" -eq 0 ]; then
+	raised
+	check "a set-user-ID program" warned "raised runs with other rights" "$tmp/raised"
+	cp /bin/true "$tmp/own" && chmod u+s "$tmp/own"
+	check "a set-user-ID program of one's own" not_warned "$tmp/own"
+else
+	echo "ok a set-user-ID program # SKIP only root can make one"
+fi
 check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "the log of the events" logs
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
+exit $bad

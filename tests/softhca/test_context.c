@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_context.c - what happens to a context's objects when the context is closed, inherited by a
- * forked child, or lost by exec, and to a verb whose thread is cancelled.
+ * test_context.c - a context's objects when the context is closed, inherited by a forked child, or
+ * lost by exec, and a verb whose thread is cancelled.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void ping(struct t_pair *p, uint64_t id)
 	t_check(p->bb.addr, 100, (unsigned)id);
 }
 
-/* Makes one object of each kind, in a context of its own. */
+/* One object of each kind, in a context of its own. */
 struct set {
 	struct t_dev *d;
 	struct t_qp *q, *ud;
@@ -78,7 +78,8 @@ static struct set make_set(void)
 	return s;
 }
 
-/* Checks that nothing works and nothing crashes with objects that are gone or another process's. */
+/* Checks that nothing works and nothing crashes with objects that are gone or that belong to
+ * another process. */
 static void all_refused(struct set *s)
 {
 	struct ibv_sge sge = t_sge(&s->b, 0, 8);
@@ -150,7 +151,7 @@ static void test_close_ends_objects(void **state)
 	t_post(q, &wr);
 	t_next(q->scq, 1, IBV_WC_RETRY_EXC_ERR);
 	ping(&p, 2);
-	t_post(p.a, &wr); /* the memory can't be reached by a QP that is well either */
+	t_post(p.a, &wr); /* the memory is out of reach, also for a QP that works */
 	t_next(p.a->scq, 1, IBV_WC_REM_ACCESS_ERR);
 	all_refused(&s);
 	close(s.ch->fd);
@@ -158,7 +159,7 @@ static void test_close_ends_objects(void **state)
 	t_pair_free(&p);
 }
 
-/* Closes contexts again and again, which must not use up any limit. */
+/* Closes contexts many times, which must use up no limit. */
 static void test_close_often(void **state)
 {
 	unsigned before = stat_objects_of(getpid());
@@ -174,7 +175,7 @@ static void test_close_often(void **state)
 	t_eq(stat_objects_of(getpid()), before);
 }
 
-/* An event that the user never acknowledged doesn't keep a context from being closed. */
+/* Checks that a context can be closed although the user never acknowledged an event. */
 static void test_close_unacknowledged(void **state)
 {
 	struct set s = make_set();
@@ -202,7 +203,7 @@ static void expect_exit(pid_t pid)
 	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
 }
 
-/* Uses in a child what it inherits, before or after it opened a device of its own. */
+/* Uses the inherited objects in a child, before or after it opened a device of its own. */
 static void misuse(struct set *s, bool own)
 {
 	struct t_dev *d = NULL;
@@ -259,7 +260,7 @@ static void test_inherited(void **state)
 			misuse(&s, i);
 		expect_exit(pid);
 		t_eq(stat_objects_of(getpid()), rows);
-		/* Its channels and its objects work as before. */
+		/* The parent's channels and objects work as before. */
 		b = t_buf(*state, 100);
 		out = t_sge(&b, 0, 100);
 		t_ok(ibv_req_notify_cq(s.cq, 0));
@@ -276,7 +277,7 @@ static void test_inherited(void **state)
 	close(s.ch->fd);
 }
 
-/* Replaces the program of a process without closing anything: its peers see a process that died. */
+/* Replaces the program of a process without closing anything: its peers see that it died. */
 static void replaced(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();
@@ -296,7 +297,7 @@ static void replaced(unsigned me, void *arg)
 		execlp("sleep", "sleep", "1000", (char *)NULL);
 		_exit(127);
 	}
-	do { /* what is sent before it is noticed still finds a receive, or none */
+	do { /* a message sent before the end is noticed may still find a receive */
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a send to a replaced program succeeds");
 		t_send(q, 1, sge);
 		t_poll(q->scq, &wc, 1);
@@ -321,7 +322,7 @@ static void test_exec(void **state)
 	procs_finish();
 }
 
-/* Sends to itself with an event for each, until it is cancelled. */
+/* Sends to itself with an event for each message, until the thread is cancelled. */
 static void *busy(void *arg)
 {
 	struct t_pair *p = arg;
@@ -341,7 +342,7 @@ static void *busy(void *arg)
 		mr = ibv_reg_mr(p->dev->pd, p->ba.addr, SIZE, 0);
 		if (mr)
 			ibv_dereg_mr(mr);
-		/* Here it may end; the verbs themselves are not cancellation points. */
+		/* The thread may end here; the verbs themselves are no cancellation points. */
 		pthread_testcancel();
 	}
 	return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_cq.c - completion queues: polling, resizing, many QPs on one, and completion channels. Run
- * as "test_cq arm-new" on a device whose CQs, when armed, tell of new completions only; else arming
- * one that holds completions fires at once, as mlx5 does.
+ * test_cq.c - completion queues: polling, resizing, many QPs on one CQ, and completion channels.
+ * Run "test_cq arm-new" on a device whose armed CQs report new completions only. On others, arming
+ * a CQ that holds completions fires at once, as with mlx5.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Makes a pair whose receiver reports to a CQ on a channel. */
+/* A pair whose receiver reports to a CQ on a channel. */
 struct chan {
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
@@ -76,7 +76,7 @@ static void expect_no_event(struct chan *c, int ms)
 	t_true(!t_readable(c->ch->fd, ms), "an unexpected completion event");
 }
 
-/* Checks that there is one event per arming, and none without. */
+/* Checks that each arming gives one event, and that there is none without. */
 static void test_notify(void **state)
 {
 	struct chan c;
@@ -99,7 +99,7 @@ static void test_notify(void **state)
 	close_chan(&c);
 }
 
-/* Arming while a completion waits. */
+/* Checks arming while a completion waits. */
 static void test_arm_unpolled(void **state)
 {
 	struct chan c;
@@ -108,7 +108,7 @@ static void test_arm_unpolled(void **state)
 	open_chan(&c);
 	t_ok(ibv_req_notify_cq(c.cq, 0));
 	message(&c, 1, 0);
-	expect_event(&c); /* so it is there */
+	expect_event(&c); /* the event is already there */
 	t_ok(ibv_req_notify_cq(c.cq, 0));
 	if (arm_new)
 		expect_no_event(&c, T_QUIET_MS);
@@ -124,7 +124,8 @@ static void test_arm_unpolled(void **state)
 	close_chan(&c);
 }
 
-/* Solicited only: a plain message doesn't count, a solicited one does, and so does an error. */
+/* Checks that arming for solicited completions ignores a plain message, and reports a solicited one
+ * and an error. */
 static void test_solicited(void **state)
 {
 	struct chan c;
@@ -142,7 +143,8 @@ static void test_solicited(void **state)
 	t_next(c.cq, 3, IBV_WC_SUCCESS);
 	expect_no_event(&c, 5);
 
-	/* Arming for all and then for solicited only must not weaken the first (IBA 11.4.2.2). */
+	/* Arming for solicited completions must not weaken an earlier arming for all (IBA
+	 * 11.4.2.2). */
 	t_ok(ibv_req_notify_cq(c.cq, 0));
 	t_ok(ibv_req_notify_cq(c.cq, 1));
 	message(&c, 4, 0);
@@ -178,7 +180,7 @@ static void test_nonblock(void **state)
 	close_chan(&c);
 }
 
-/* Several CQs on a channel. */
+/* Checks several CQs on one channel. */
 static void test_shared_channel(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -230,7 +232,7 @@ static void *destroy_cq(void *cq)
 	return (void *)(intptr_t)rc;
 }
 
-/* Destroying a CQ waits for the acknowledgement of its events. */
+/* Checks that destroying a CQ waits for the acknowledgement of its events. */
 static void test_ack(void **state)
 {
 	struct ibv_cq *got;
@@ -272,7 +274,7 @@ static void *waiter(void *arg)
 	return cq;
 }
 
-/* Sleeps in ibv_get_cq_event(), as a thread. */
+/* Checks that a thread which sleeps in ibv_get_cq_event() wakes. */
 static void test_blocking(void **state)
 {
 	struct chan c;
@@ -290,8 +292,8 @@ static void test_blocking(void **state)
 	close_chan(&c);
 }
 
-/* Checks many QPs whose queues report to one CQ: each queue in order, nothing lost, whatever the
- * size of a batch. */
+/* Checks many QPs that report to one CQ: each queue in order, nothing lost, with any size of
+ * batch. */
 static void test_many_qps(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 400, NULL, NULL, 0);
@@ -340,8 +342,8 @@ static void test_many_qps(void **state)
 	t_buf_free(&b);
 }
 
-/* Checks that a QP takes its completions with it, and that those of others stay (mlx5 cleans the
- * CQ at destroy). */
+/* Checks that a QP takes its completions with it, and that the others stay (mlx5 cleans the CQ at
+ * destroy). */
 static void test_destroy_qp(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 100, NULL, NULL, 0);
@@ -374,7 +376,7 @@ static void test_destroy_qp(void **state)
 	t_buf_free(&b);
 }
 
-/* Larger and smaller with completions in it, which stay and keep their order. */
+/* Checks that completions stay, in their order, when their CQ grows and shrinks. */
 static void test_resize(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 40, NULL, NULL, 0);
@@ -402,7 +404,7 @@ static void test_resize(void **state)
 		t_send(q, i, sge);
 		t_next(q->rcq, i, IBV_WC_SUCCESS);
 	}
-	/* 80 wait to be polled: a CQ of 10 can't hold them. */
+	/* 80 completions wait: a CQ of 10 can't hold them. */
 	t_rc(ibv_resize_cq(cq, 10), EINVAL);
 	for (; next < 85; next++)
 		t_next(cq, next, IBV_WC_SUCCESS);
@@ -448,7 +450,8 @@ static void test_no_channel(void **state)
 	t_pair_free(&p);
 }
 
-/* The kernel looks a channel up among what the CQ's context has. */
+/* Checks that a channel of another context is refused: the kernel looks it up in the CQ's
+ * context. */
 static void test_foreign_channel(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_cq_ex.c - extended completion queues: the polling protocol, what can be read, timestamps.
+ * test_cq_ex.c - extended completion queues: the polling protocol, the readable fields, timestamps.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -44,8 +44,8 @@ static void start(struct ibv_cq_ex *cq)
 	t_ok(rc);
 }
 
-/* Compares every field with what was sent, and goes to the next completion, if there is one,
- * without leaving the poll. */
+/* Compares every field with the request, and goes on to the next completion, if any, without
+ * leaving the poll. */
 static void test_fields(void **state)
 {
 	struct ibv_cq_ex *cq = make(FLAGS, NULL, NULL);
@@ -124,7 +124,7 @@ static void test_all_flags(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* UD: source and GRH. */
+/* Checks the fields of a UD receive: source and GRH. */
 static void test_ud(void **state)
 {
 	struct ibv_cq_ex *cq = make(IBV_WC_STANDARD_FLAGS, NULL, NULL);
@@ -153,7 +153,7 @@ static void test_ud(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* Errors, and sends: opcode by the read function. */
+/* Checks errors and sends, with the opcode by the read function. */
 static void test_send_side(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -188,7 +188,8 @@ static void test_send_side(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* Send-queue slots come free by this way of polling too; and the plain way works on such a CQ. */
+/* Checks that this way of polling frees send-queue slots, too, and that plain polling works on an
+ * extended CQ. */
 static void test_slots(void **state)
 {
 	struct ibv_cq_ex *cq = make(IBV_WC_STANDARD_FLAGS, NULL, NULL);
@@ -218,7 +219,7 @@ static void test_slots(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* The device clock can be read, and completions lie on it. */
+/* Checks that the device clock can be read, and that completion times lie on it. */
 static void test_clock(void **state)
 {
 	struct ibv_cq_ex *cq = make(FLAGS, NULL, NULL);
@@ -238,8 +239,8 @@ static void test_clock(void **state)
 	ts = ibv_wc_read_completion_ts(cq);
 	ibv_end_poll(cq);
 	t_ok(ibv_query_rt_values_ex(dev->ctx, &after));
-	/* raw_clock is a timespec whose nanoseconds hold cycles, as mlx5 fills it, or both parts.
-	 */
+	/* raw_clock is a timespec whose nanoseconds hold cycles, as mlx5 fills it in, or both parts
+	 * are used. */
 	b = (uint64_t)before.raw_clock.tv_sec * hz + (uint64_t)before.raw_clock.tv_nsec;
 	a = (uint64_t)after.raw_clock.tv_sec * hz + (uint64_t)after.raw_clock.tv_nsec;
 	t_true(b <= ts && ts <= a, "completion at %llu, not between %llu and %llu",
@@ -248,7 +249,7 @@ static void test_clock(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* The time is that of the completion, not that of the poll. */
+/* Checks that the time is that of the completion, not that of the poll. */
 static void test_stamp(void **state)
 {
 	struct ibv_cq_ex *cq = make(FLAGS, NULL, NULL);
@@ -264,7 +265,7 @@ static void test_stamp(void **state)
 	usleep(20000);
 	start(cq);
 	t_eq(cq->wr_id, 1);
-	/* Reordering may show it later than the sender's. */
+	/* Under --reorder the receive may appear later than the sender's completion. */
 	t_true(ibv_wc_read_completion_ts(cq) < (uint64_t)now.raw_clock.tv_sec * 1000000000 +
 						       (uint64_t)now.raw_clock.tv_nsec + 10000000,
 	       "the completion bears the time of the poll");
@@ -273,7 +274,7 @@ static void test_stamp(void **state)
 	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
-/* Checks an extended CQ with a channel. */
+/* Checks an extended CQ on a channel. */
 static void test_channel(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -319,7 +320,7 @@ static void deregister(struct ibv_mr *mr)
 	free(addr);
 }
 
-/* Deregisters between start_poll and end_poll, when the other thread does so, too. */
+/* Deregisters between start_poll and end_poll, while the other thread does so, too. */
 static void *polls(void *arg)
 {
 	struct ibv_mr *mr = region();
@@ -329,7 +330,7 @@ static void *polls(void *arg)
 	polling = 1;
 	while (polling != 2)
 		sched_yield();
-	usleep(50000); /* it is in ibv_dereg_mr() by now, or through */
+	usleep(50000); /* the other thread is in ibv_dereg_mr() by now, or through */
 	deregister(mr);
 	ibv_end_poll(polled);
 	return NULL;

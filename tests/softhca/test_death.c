@@ -34,8 +34,8 @@ enum key {
 enum state {
 	IDLE,
 	RECEIVES_POSTED,
-	VICTIM_IN_RNR, /* it sends, we have no receive */
-	PEER_IN_RNR,   /* we send, it has no receive */
+	VICTIM_IN_RNR, /* the victim sends, the survivor has no receive */
+	PEER_IN_RNR,   /* the survivor sends, the victim has no receive */
 	WRITES_TO_VICTIM,
 	READS_FROM_VICTIM,
 	WRITES_BY_VICTIM,
@@ -146,7 +146,7 @@ static void victim(enum state st)
 	}
 }
 
-/* ---- the bystander: sends and atomics to child 0 until it is told to stop ---- */
+/* ---- the bystander: sends and atomics to child 0 until K_STOP is set ---- */
 
 static void bystander(void)
 {
@@ -181,8 +181,8 @@ struct survivor {
 	enum state st;
 	struct ibv_cq *cq; /* receives of both */
 	struct t_qp *v, *by;
-	struct t_buf big, in; /* [0, BIG) for the victim's RDMA, the word at BIG for the bystander's
-				 atomics */
+	struct t_buf big, in; /* big: [0, BIG) for the victim's RDMA, then a word for the
+				 bystander's atomics */
 	struct procs_buf peer;
 	unsigned posted, seq;
 	bool broken;
@@ -207,7 +207,7 @@ static void take_receive(struct survivor *s)
 		return;
 	}
 	t_eq(wc.qp_num, s->v->qp->qp_num);
-	if (wc.status == IBV_WC_SUCCESS) { /* whole, and in order */
+	if (wc.status == IBV_WC_SUCCESS) { /* complete, and in order */
 		char *at = s->in.addr + wc.wr_id * SLOT;
 		unsigned char first[4];
 		uint32_t seq;
@@ -254,8 +254,8 @@ static void post_more(struct survivor *s)
 		for (; s->posted < 4; s->posted++)
 			t_post(s->v, &wr);
 	} else if (s->posted == 0 && (s->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
-		/* Sends repeatedly: a message that is sent before the death is noticed may still
-		 * find a receive. */
+		/* Sends more than once: a message that is sent before the death is noticed may
+		 * still find a receive. */
 		t_send(s->v, 1, t_sge(&s->big, 0, 100));
 		t_send(s->v, 2, t_sge(&s->big, 0, 100));
 		s->posted += 2;
@@ -320,7 +320,7 @@ static void one_death(enum state st)
 
 	procs_start(3, NULL, cast, &st);
 	procs_get(1, K_READY);
-	poll(NULL, 0, rand() % 8); /* any instruction */
+	poll(NULL, 0, rand() % 8); /* so that the death may come at any instruction */
 	procs_kill(1);
 	procs_put(K_GO, 1);
 	procs_get(0, K_BROKEN);
@@ -371,7 +371,7 @@ static void sleeper(unsigned me, void *arg)
 	if (me)
 		pause();
 	t_ok(ibv_req_notify_cq(cq, 0));
-	t_send(q, 1, t_sge(&b, 0, 8)); /* no receive is posted: it waits in RNR */
+	t_send(q, 1, t_sge(&b, 0, 8)); /* no receive is posted, so the message waits in RNR */
 	procs_put(K_READY, 1);
 	t_ok(ibv_get_cq_event(ch, &which, &context));
 	t_true(which == cq, "the event is about another CQ");
@@ -394,7 +394,7 @@ static void test_sleeper(void **state)
 	procs_finish();
 }
 
-/* More processes than there are slots come and go, however they end. */
+/* Checks that more processes than there are slots may come and go, however they end. */
 static void passer_by(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();
@@ -430,8 +430,8 @@ static void test_slots(void **state)
 	}
 }
 
-/* Checks that a process that dies takes no objects of its parent or siblings with it, and that
- * the rows of its pid go. */
+/* Checks that a dying process takes no objects of its parent or siblings with it, and that the rows
+ * of its pid disappear. */
 static void lingerer(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();
@@ -457,7 +457,7 @@ static void test_rows(void **state)
 	procs_start(4, NULL, lingerer, NULL);
 	for (unsigned i = 0; i < 4; i++) {
 		procs_get(i, K_READY);
-		/* The process, two QPs, two memory regions, four CQs. */
+		/* The process itself, two QPs, two memory regions, four CQs. */
 		t_true(stat_objects_of(procs_pid(i)) >= 8, "stat shows too little of process %u",
 		       i);
 	}

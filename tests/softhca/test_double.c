@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_double.c - where the kernel forbids process_vm_readv and process_vm_writev (as a container's
- * seccomp profile does), messages take the double-copy path, and that is said once on stderr.
+ * test_double.c - if the kernel forbids process_vm_readv and process_vm_writev (as a container's
+ * seccomp profile does), messages take the double-copy path, and one line on stderr says so.
  */
 #define _GNU_SOURCE 1
 #include <linux/audit.h>
@@ -38,7 +38,7 @@ static void forbid_process_vm(void)
 	       "the filter is not in effect");
 }
 
-/* stderr goes to a file from here on. */
+/* Redirects stderr to a file. */
 static FILE *catch_stderr(void)
 {
 	FILE *f = tmpfile();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_engine.c [CPU] - the engine thread: there is one while a device is open, and it runs where
- * --engine-cpus says (the argument; else wherever the process may run).
+ * test_engine.c [CPU] - the engine thread exists while a device is open, and runs where
+ * --engine-cpus says: on the CPU of the argument, else wherever the process may run.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -13,7 +13,7 @@
 
 static int cpu = -1;
 
-/* The engine's thread id; 0: there is none. Fails if there are two. */
+/* Returns the engine's thread id, or 0 if there is none. Fails if there are two. */
 static pid_t engine(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -48,7 +48,7 @@ static void test_cpus(void **state)
 	pid_t tid;
 
 	(void)state;
-	/* The engine has worked, so its thread has begun and has its name. */
+	/* The engine has worked by then, so its thread has its name. */
 	t_recv(p.b, 1, &in, 1);
 	t_send(p.a, 1, t_sge(&p.ba, 0, 1u << 20));
 	t_done(p.a->scq, 1, IBV_WC_SEND);
@@ -82,8 +82,8 @@ static double cpu_ms(pid_t tid)
 	return (double)ns / 1e6;
 }
 
-/* However short the RNR timer is, a message that waits for its receive leaves the CPUs to the
- * application; and it counts the NAKs that an adapter would have got. */
+/* Checks that a message which waits for its receive leaves the CPUs to the application, however
+ * short the RNR timer is, and counts the NAKs that an adapter would have got. */
 static void test_held(void **state)
 {
 	enum { HELD_MS = 500 };
@@ -111,7 +111,7 @@ static void test_held(void **state)
 	t_recv(p.b, 2, &to, 1);
 	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
 	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
-	/* Roughly one each 10 us, and no more than fit into the time until now. */
+	/* Roughly one every 10 us, and no more than fit into the time so far. */
 	naks = stat_counter("rnr_naks") - naks;
 	t_true(naks > HELD_MS * 50 && (double)naks <= 100 * t_ms_since(t0),
 	       "%llu RNR NAKs in %.1f ms", (unsigned long long)naks, ms);

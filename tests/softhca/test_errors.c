@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_errors.c - failures as an RC requester and responder see them: statuses, the QPs that go to
- * ERR, and the flushing of the rest in order.
+ * test_errors.c - failures at an RC requester and responder: statuses, QPs that go to ERR, and the
+ * flushing of the rest in order.
  */
 #include "util.h"
 
@@ -45,7 +45,7 @@ static void expect_flushed(struct ibv_cq *cq, uint64_t first, int n)
 		t_next(cq, first + (uint64_t)i, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* A SEND that is longer than the receive. */
+/* Checks a SEND that is longer than its receive. */
 static void test_too_long(void **state)
 {
 	static const size_t n[] = {65, 192, 4096, 1 << 19};
@@ -70,8 +70,8 @@ static void test_too_long(void **state)
 	}
 }
 
-/* An error frees slots like any completion; unsignalled requests are flushed with a completion
- * each. */
+/* Checks that an error frees slots like any completion, and that each unsignalled request is
+ * flushed with a completion. */
 static void test_flush_unsignalled(void **state)
 {
 	struct t_pair p = quick_pair();
@@ -89,7 +89,7 @@ static void test_flush_unsignalled(void **state)
 	t_next(p.a->scq, 1, IBV_WC_LOC_PROT_ERR);
 	expect_flushed(p.a->scq, 2, 2);
 	t_eq(t_state(p.a), IBV_QPS_ERR);
-	/* In ERR posting goes on, to be flushed. */
+	/* In ERR posting goes on, and the requests are flushed. */
 	for (uint64_t i = 0; i < 3 * p.a->cap.max_send_wr; i++) {
 		t_send(p.a, 100 + i, good);
 		t_next(p.a->scq, 100 + i, IBV_WC_WR_FLUSH_ERR);
@@ -100,7 +100,8 @@ static void test_flush_unsignalled(void **state)
 	t_pair_free(&p);
 }
 
-/* The local key of a send: unknown, of another PD, out of bounds. The responder notices nothing. */
+/* Checks bad local keys of a send: unknown, of another PD, out of bounds. The responder notices
+ * nothing. */
 static void test_lkey_send(void **state)
 {
 	static const size_t n[] = {8, 1 << 19};
@@ -144,7 +145,8 @@ static void test_lkey_send(void **state)
 	}
 }
 
-/* READ and atomics write locally: the MR has to allow it. A send from a read-only MR is fine. */
+/* Checks that the MR of a READ or an atomic has to allow local writes, and that a send from a
+ * read-only MR works. */
 static void test_lkey_local_write(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -202,7 +204,7 @@ static void test_lkey_recv(void **state)
 	}
 }
 
-/* Errors of a remote access. */
+/* The ways in which a remote access may be wrong. */
 enum wrong { KEY, LOW, HIGH, END, WRAP, MR_ACCESS, PD, QP_ACCESS, LOCAL_ONLY };
 
 static void remote_access(enum ibv_wr_opcode op, enum wrong wrong, size_t n)
@@ -246,7 +248,7 @@ static void remote_access(enum ibv_wr_opcode op, enum wrong wrong, size_t n)
 	t_post(p.a, &wr);
 	t_send(p.a, 2, t_sge(&p.ba, 0, 8));
 	t_poll(p.a->scq, &wc, 1);
-	/* A QP without the right: IBA calls that an invalid request, adapters also say access
+	/* The QP lacks the right: IBA calls that an invalid request, adapters also report an access
 	 * error. */
 	t_true(wc.wr_id == 1 && (wc.status == IBV_WC_REM_ACCESS_ERR ||
 				 (wrong == QP_ACCESS && wc.status == IBV_WC_REM_INV_REQ_ERR)),
@@ -275,7 +277,7 @@ static void test_remote_access(void **state)
 	}
 }
 
-/* The QP's own flags matter even when no byte is moved. */
+/* Checks that the QP's own flags matter even if no byte is moved. */
 static void test_empty_access(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
@@ -296,7 +298,7 @@ static void test_empty_access(void **state)
 	}
 }
 
-/* A write with immediate whose key is wrong takes no receive. */
+/* Checks that a write with immediate whose key is wrong takes no receive. */
 static void test_write_imm_key(void **state)
 {
 	struct t_pair p = quick_pair();
@@ -312,7 +314,7 @@ static void test_write_imm_key(void **state)
 	t_pair_free(&p);
 }
 
-/* IBA 9.4.5: an atomic must be aligned to 8; the responder NAKs an invalid request. */
+/* Checks that an atomic must be aligned to 8: the responder NAKs an invalid request (IBA 9.4.5). */
 static void test_unaligned_atomic(void **state)
 {
 	(void)state;
@@ -334,7 +336,7 @@ static void test_unaligned_atomic(void **state)
 	}
 }
 
-/* max_dest_rd_atomic of 0 means that no RDMA read or atomic is accepted. */
+/* Checks that a max_dest_rd_atomic of 0 makes the responder refuse RDMA reads and atomics. */
 static void test_no_responder_resources(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
@@ -357,7 +359,7 @@ static void test_no_responder_resources(void **state)
 	}
 }
 
-/* A message longer than max_msg_sz, which is 1 MiB here. */
+/* Checks a message longer than max_msg_sz, which is 1 MiB here. */
 static void test_max_msg(void **state)
 {
 	struct t_pair p = quick_pair();

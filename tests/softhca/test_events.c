@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_events.c [arm-new] - events that another process causes: completions on an armed CQ, the
- * limit of an SRQ, errors of a QP. As in test_cq.c, the argument says what arming means. Child 0
+ * limit of an SRQ, errors of a QP. The argument says what arming means, as in test_cq.c. Child 0
  * sends, child 1 sleeps.
  */
 #include "procs.h"
@@ -19,7 +19,7 @@ struct end {
 	struct t_qp *q;
 	struct t_buf b;
 	struct ibv_sge sge;
-	uint64_t go; /* how often the sender was told to go on */
+	uint64_t go; /* how often the receiver has let the sender go on */
 };
 
 static struct end open_end(unsigned me)
@@ -55,7 +55,7 @@ static void close_end(struct end *e)
 	t_close(e->d);
 }
 
-/* Child 0: one message, when child 1 says so for the n-th time. */
+/* Has child 0 send one message after child 1's n-th request. */
 static void send_at(struct end *e, uint64_t n, unsigned flags)
 {
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, n, &e->sge, 1);
@@ -67,7 +67,7 @@ static void send_at(struct end *e, uint64_t n, unsigned flags)
 	procs_put(K_GO, n);
 }
 
-/* Child 1: lets child 0 send one, and waits until it has. */
+/* Has child 1 let child 0 send one message, and wait until that is done. */
 static void let_send(struct end *e)
 {
 	e->go++;
@@ -105,7 +105,7 @@ static void arming(unsigned me, void *arg)
 	}
 	let_send(&e); /* not armed */
 	expect_no_event(&e);
-	/* Armed with one that waits to be polled. */
+	/* Armed while a completion waits to be polled. */
 	t_ok(ibv_req_notify_cq(e.cq, 0));
 	if (!arm_new)
 		expect_event(&e);
@@ -118,13 +118,13 @@ static void arming(unsigned me, void *arg)
 		expect_no_event(&e);
 	t_next(e.cq, 1, IBV_WC_SUCCESS);
 	t_next(e.cq, 2, IBV_WC_SUCCESS);
-	/* Armed when it is empty. */
+	/* Armed while the queue is empty. */
 	t_ok(ibv_req_notify_cq(e.cq, 0));
 	expect_no_event(&e);
 	let_send(&e);
 	expect_event(&e);
 	t_next(e.cq, 3, IBV_WC_SUCCESS);
-	/* Armed for a solicited one. */
+	/* Armed for a solicited completion. */
 	t_ok(ibv_req_notify_cq(e.cq, 1));
 	let_send(&e);
 	expect_no_event(&e);
@@ -157,7 +157,7 @@ static void no_wake_lost(unsigned me, void *arg)
 		for (uint64_t i = 0; i < N; i++) {
 			t_send(e.q, i, e.sge);
 			t_done(e.q->scq, i, IBV_WC_SEND);
-			if (i % 64 == 63) /* so that it gets to sleep */
+			if (i % 64 == 63) /* so that the receiver falls asleep */
 				procs_wait_for(1, K_GO, i + 1);
 		}
 		close_end(&e);
@@ -191,8 +191,8 @@ static void test_no_wake_lost(void **state)
 	procs_run(2, NULL, no_wake_lost, NULL);
 }
 
-/* Checks that the SRQ's owner, without doing anything, gets an event when others have used the
- * SRQ up to its limit. */
+/* Checks that the SRQ's owner, without a call, gets an event when others have used the SRQ up to
+ * its limit. */
 static void srq_limit(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
@@ -237,8 +237,8 @@ static void test_srq_limit(void **state)
 	procs_run(2, two_nodes, srq_limit, NULL);
 }
 
-/* Checks that a peer's bad request takes this side's QP to ERR: its owner gets an event, and its
- * receives are flushed, although it calls no verb on the QP. */
+/* Checks a QP that a peer's bad request takes to ERR: its owner gets an event, and its receives are
+ * flushed, although the owner calls no verb on the QP. */
 static void peer_error(unsigned me, void *arg)
 {
 	struct end e = open_end(me);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_faults.c KIND - what programs see of each injected fault; the suite runs it once per kind
- * with the matching
+ * test_faults.c KIND - how programs see each injected fault. The suite runs each kind with its
  * --fault option. "trace" prints an outcome that depends on the faults alone, for the test of the
  * seed.
  */
@@ -27,7 +26,7 @@ static struct t_params quick(const struct t_dev *d)
 	return p;
 }
 
-/* Sends n numbered messages of mixed sizes over p, and checks that each arrives once, whole and
+/* Sends n numbered messages of mixed sizes over p, and checks that each arrives once, complete and
  * in order. */
 static void in_order(struct t_pair *p, unsigned n)
 {
@@ -69,7 +68,7 @@ static void test_drop(void **state)
 	t_pair_free(&p);
 }
 
-/* Every packet is lost: the retries end. */
+/* Checks that the retries end if every packet is lost. */
 static void test_drop_all(void **state)
 {
 	struct t_params params = quick(*state);
@@ -83,8 +82,8 @@ static void test_drop_all(void **state)
 	t_pair_free(&p);
 }
 
-/* Sends n numbered messages one by one on a QP that may lose them; how many arrived, which in seen.
- */
+/* Sends n numbered messages one by one on a QP that may lose them. Returns how many arrived, and in
+ * seen which. */
 static unsigned lossy(struct t_pair *p, struct ibv_ah *ah, unsigned n, char *seen)
 {
 	size_t grh = ah ? T_GRH : 0;
@@ -106,7 +105,7 @@ static unsigned lossy(struct t_pair *p, struct ibv_ah *ah, unsigned n, char *see
 		}
 		t_post(p->a, &wr);
 		t_done(p->a->scq, i, IBV_WC_SEND);
-		/* Executed by now: it is here or lost. A late one would come out of order below. */
+		/* The message has arrived or is lost: a late one would come out of order below. */
 		if (ibv_poll_cq(p->b->rcq, 1, &wc) == 0)
 			continue;
 		t_eq(wc.status, IBV_WC_SUCCESS);
@@ -133,7 +132,7 @@ static unsigned lossy_run(struct t_dev *d, enum ibv_qp_type type, unsigned n, ch
 	return got;
 }
 
-/* At 5 %, of 1000 messages 50 are lost, give or take 7 (one sigma). */
+/* Checks the rate: at 5 %, of 1000 messages 50 are lost, give or take 7 (one sigma). */
 static void test_drop_unreliable(void **state)
 {
 	char seen[1000];
@@ -144,7 +143,7 @@ static void test_drop_unreliable(void **state)
 	t_true(got > 900 && got < 990, "%u of 1000 UD messages came", got);
 }
 
-/* --fault-delay 0.2 --fault-delay-time 20ms */
+/* Checks --fault-delay 0.2 --fault-delay-time 20ms. */
 static void test_delay(void **state)
 {
 	struct t_pair p = t_pair(*state, NULL, NULL, SLOT);
@@ -160,52 +159,52 @@ static void test_delay(void **state)
 	t_pair_free(&p);
 }
 
-/* --fault-rnr 0.3: delivered all the same, unless no retry is allowed. */
+/* Sends messages with receives one by one until one fails, at most n. Returns the last completion
+ * of a send, whose wr_id is the number of the message. */
+static struct ibv_wc until_failed(struct t_pair *p, unsigned n)
+{
+	struct ibv_sge in = t_sge(&p->bb, 0, 64);
+	struct ibv_wc wc = {0};
+
+	for (unsigned i = 0; i < n && wc.status == IBV_WC_SUCCESS; i++) {
+		t_recv(p->b, i, &in, 1);
+		t_send(p->a, i, t_sge(&p->ba, 0, 8));
+		t_poll(p->a->scq, &wc, 1);
+		t_eq(wc.wr_id, i);
+		if (wc.status == IBV_WC_SUCCESS)
+			t_next(p->b->rcq, i, IBV_WC_SUCCESS);
+	}
+	return wc;
+}
+
+/* Checks --fault-rnr 0.3: messages are delivered all the same, unless no retry is allowed. */
 static void test_rnr(void **state)
 {
 	struct t_params params = quick(*state);
 	struct t_pair p = t_pair(*state, NULL, &params, SLOT);
-	struct ibv_sge in;
-	struct ibv_wc wc = {0};
+	struct ibv_wc wc;
 
 	in_order(&p, 300);
 	t_true(stat_counter("rnr_naks") > 50, "RNR NAKs are not counted");
 	t_pair_free(&p);
 	params.rnr_retry = 0;
 	p = t_pair(*state, NULL, &params, SLOT);
-	in = t_sge(&p.bb, 0, 64);
-	for (unsigned i = 0; i < 100 && wc.status == IBV_WC_SUCCESS; i++) {
-		t_recv(p.b, i, &in, 1);
-		t_send(p.a, i, t_sge(&p.ba, 0, 8));
-		t_poll(p.a->scq, &wc, 1);
-		if (wc.status == IBV_WC_SUCCESS)
-			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
-	}
+	wc = until_failed(&p, 100);
 	t_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
 	t_await_state(p.a, IBV_QPS_ERR);
 	t_pair_free(&p);
 }
 
-/* --fault-qp 0.05 */
+/* Checks --fault-qp 0.05. */
 static void test_qp(void **state)
 {
 	struct t_pair p = t_pair(*state, NULL, NULL, SLOT);
-	struct ibv_sge in = t_sge(&p.bb, 0, 64);
-	struct ibv_wc wc = {0};
-	unsigned i;
+	struct ibv_wc wc = until_failed(&p, 2000);
 
-	for (i = 0; i < 2000 && wc.status == IBV_WC_SUCCESS; i++) {
-		t_recv(p.b, i, &in, 1);
-		t_send(p.a, i, t_sge(&p.ba, 0, 8));
-		t_poll(p.a->scq, &wc, 1);
-		if (wc.status == IBV_WC_SUCCESS)
-			t_next(p.b->rcq, i, IBV_WC_SUCCESS);
-	}
 	t_eq(wc.status, IBV_WC_REM_OP_ERR);
-	t_eq(wc.wr_id, i - 1);
 	t_await_state(p.a, IBV_QPS_ERR);
 	t_await_state(p.b, IBV_QPS_ERR);
-	t_poll(p.b->rcq, &wc, 1); /* its receive fails too, whichever way */
+	t_poll(p.b->rcq, &wc, 1); /* the receive fails, too, in one of two ways */
 	t_true(wc.status != IBV_WC_SUCCESS, "a message was received that failed");
 	t_send(p.a, 7777, t_sge(&p.ba, 0, 8));
 	t_next(p.a->scq, 7777, IBV_WC_WR_FLUSH_ERR);
@@ -213,7 +212,7 @@ static void test_qp(void **state)
 	t_pair_free(&p);
 }
 
-/* --fault-memlock 0.5 */
+/* Checks --fault-memlock 0.5. */
 static void test_memlock(void **state)
 {
 	struct t_dev *d = *state;
@@ -234,11 +233,12 @@ static void test_memlock(void **state)
 	free(mem);
 }
 
-/* --fault-kill 0.02: child 0 posts until it is killed; child 1 receives, and posts nothing. */
+/* Checks --fault-kill 0.02: child 0 posts until it is killed; child 1 receives, and posts
+ * nothing. */
 static void killed(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();
-	bool *extended = arg; /* posted by the ibv_wr interface */
+	bool *extended = arg; /* uses the ibv_wr interface */
 	struct t_spec spec = {.cap = {16, 16, 4, 4, 0},
 			      .send_ops = *extended ? IBV_QP_EX_WITH_SEND : 0};
 	struct t_qp *q = t_qp(d, &spec);
@@ -297,7 +297,7 @@ static void test_kill(void **state)
 	}
 }
 
-/* Runs "trace" in a fabric of its own; its line of output. */
+/* Runs "trace" in a fabric of its own, and reads its line of output. */
 static void trace_of(unsigned seed, char *line, int len)
 {
 	const char *bin = getenv("SOFTHCA_BIN");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_fork.c - fork, exec, system, threads and several contexts: a child that opens a device is a
- * process of its own, one that doesn't leaves its parent's objects alone, however it ends.
+ * process of its own, and a child that doesn't leaves its parent's objects alone, however it ends.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
@@ -99,7 +99,7 @@ static void test_child_opens(void **state)
 	t_pair_free(&p);
 }
 
-/* Ends that run the exit handlers, that don't, and that replace the program. */
+/* Checks children that end with the exit handlers, without them, and by replacing the program. */
 static void test_child_leaves(void **state)
 {
 	struct t_pair p = t_pair(*state, NULL, NULL, SIZE);
@@ -185,7 +185,7 @@ static void test_memory_after_fork(void **state)
 	t_pair_free(&p);
 }
 
-/* Work that is under way when the process forks is done once. */
+/* Checks that work which is under way during a fork is done once. */
 static void test_fork_in_flight(void **state)
 {
 	struct t_pair p = t_pair(*state, NULL, NULL, SIZE);
@@ -221,7 +221,7 @@ static void test_contexts(void **state)
 	}
 	for (unsigned i = 0; i < 4; i++)
 		traffic(&p[i], i);
-	/* Keys and QPNs are the adapter's: QPs of two contexts reach each other. */
+	/* Keys and QPNs belong to the adapter: QPs of two contexts reach each other. */
 	struct t_qp *a = t_qp(d[0], NULL), *b = t_qp(d[3], NULL);
 	struct ibv_sge in = t_sge(&p[3].bb, 0, 100);
 
@@ -260,7 +260,7 @@ static void *objects_of_its_own(void *arg)
 	return NULL;
 }
 
-/* Posts 500 messages on a QP that other threads use at the same time; verbs are thread-safe. */
+/* Posts 500 messages on a QP that other threads use at the same time: verbs are thread-safe. */
 static void *sends_on_shared(void *arg)
 {
 	struct thread *t = arg;

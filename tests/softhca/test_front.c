@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_front.c - the objects without work queues (PDs, domains, address handles, channels), what is
- * refused and how, and fork. Run it as `softhca run -- test_front`.
+ * test_front.c - the objects without work queues (PDs, domains, address handles, channels),
+ * refusals, and fork. Run it as `softhca run -- test_front`.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 #include <infiniband/verbs.h>
 
-/* Exported by libibverbs for providers; not in a public header. */
+/* libibverbs exports this for providers, without a public header. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 
@@ -60,7 +60,7 @@ static void test_pd(void **state)
 	t_holds(a->context == ctx);
 	ah = ibv_create_ah(a, &attr);
 	t_holds(ah != NULL);
-	/* An AH is the user's memory only. */
+	/* An AH exists in user memory only. */
 	t_eq(ibv_dealloc_pd(a), 0);
 	t_eq(ibv_destroy_ah(ah), 0);
 }
@@ -110,7 +110,7 @@ static void test_ah(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	/* No port has that LID: only a send finds that out. */
+	/* No port has that LID, but only a send finds that out. */
 	ah = ibv_create_ah(pd, &attr);
 	t_holds(ah != NULL);
 	t_holds(ah->pd == pd);
@@ -166,7 +166,7 @@ static void test_ah_from_wc(void **state)
 	t_holds(ah != NULL);
 	t_eq(ibv_destroy_ah(ah), 0);
 	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 2) == NULL);
-	/* The datagram came to a GID of another port. */
+	/* The GRH names a GID of another port. */
 	grh.dgid.raw[15] ^= 1;
 	t_holds(ibv_init_ah_from_wc(ctx, 1, &wc, &grh, &attr) != 0);
 	t_holds(ibv_create_ah_from_wc(pd, &wc, &grh, 1) == NULL);
@@ -319,7 +319,7 @@ static void test_fork_api(void **state)
 	t_eq(ibv_dofork_range(&port, sizeof(port)), 0);
 }
 
-/* Exit status of a child that opens a device of its own and uses it. */
+/* Opens a device in a child and uses it. Returns its exit status. */
 static int use_device(void)
 {
 	struct ibv_context *c = open_device();
@@ -346,7 +346,7 @@ static void test_fork(void **state)
 	t_eq(waitpid(child, &status, 0), child);
 	t_holds(WIFEXITED(status));
 	t_eq(WEXITSTATUS(status), 0);
-	/* The parent is as before. */
+	/* The parent works as before. */
 	t_eq(use_device(), 0);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_grh.c - InfiniBand ports that want a global route in each path (IBV_QPF_GRH_REQUIRED), as
+ * test_grh.c - InfiniBand ports that require a global route in each path (IBV_QPF_GRH_REQUIRED), as
  * virtual functions may. Run with --grh-required yes.
  */
 #include "check.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_kill.c - a process is killed behind each instruction of ibv_post_send(). The parent steps
- * the victims through it (ptrace), one instruction further each time, and child 0 says what it
- * finds when they are reaped: each completion has its event, each limit that was disarmed and each
- * CQ that overran, too, and no receive is lost.
+ * the victims through it (ptrace), one instruction further each time, and child 0 checks what it
+ * finds after they were reaped: each completion has its event, so has each limit that fired and
+ * each CQ that overran, and no receive is lost.
  *
  * test_kill [STRIDE]: instructions from one death to the next.
  */
@@ -21,7 +21,8 @@ enum { VICTIMS = 12, RECEIVES = 4 };
 
 enum key { K_READY, K_TRACED, K_REAPED, K_BUF, K_ADDR = 8 };
 
-/* Each victim does the same on another QP first, so that what is done once is behind it. */
+/* The address keys of a victim's QPs. Each victim rehearses on another QP first, so that one-time
+ * work is done before the test. */
 #define ADDR_OF(victim, rehearsal) (K_ADDR + 3 * (2 * ((victim)-1) + (rehearsal)))
 
 enum what { SENDS, SENDS_TO_SRQ, SENDS_TO_FULL_CQ, WRITES_WITH_BAD_KEY };
@@ -59,7 +60,7 @@ static void victim(unsigned me, enum what what)
 		pause();
 }
 
-/* ---- the process that finds what is left ---- */
+/* ---- the process that checks what is left ---- */
 
 struct mate {
 	struct t_qp *q;
@@ -69,7 +70,7 @@ struct mate {
 	bool limit, failed, overrun; /* events */
 };
 
-/* The rehearsal's is there as well. */
+/* Takes all events of the mate's channel, also the rehearsal's. Returns true if its CQ had one. */
 static bool has_event(struct mate *m)
 {
 	struct ibv_cq *cq;
@@ -84,7 +85,7 @@ static bool has_event(struct mate *m)
 	return has;
 }
 
-/* A QP's receive is flushed into it. */
+/* Fills the CQ, which holds one completion, with the flushed receive of another QP. */
 static void fill_cq(struct t_dev *d, const struct t_params *p, struct mate *m, struct t_buf *b)
 {
 	struct t_spec spec = {.rcq = m->cq};
@@ -147,7 +148,7 @@ static void take_events(struct t_dev *d, struct mate *mates)
 	}
 }
 
-/* Completions of receives; fewer than `want` only if no more come. */
+/* Takes completions of receives. Returns fewer than `want` only if no more come. */
 static unsigned take(struct mate *m, unsigned want)
 {
 	unsigned n = 0;
@@ -191,7 +192,7 @@ static void look_at(struct mate *m, enum what what, unsigned me)
 	t_empty(m->cq);
 }
 
-/* There is one event, of the victim's message or, where that didn't come, of our flush. */
+/* There is one event: of the victim's message or, if that didn't come, of our flush. */
 static void overrun(struct t_dev *d, struct mate *mates, unsigned i)
 {
 	struct mate *m = &mates[i];
@@ -250,7 +251,7 @@ static void cast(unsigned me, void *arg)
 
 /* ---- the parent ---- */
 
-/* The signal that the victim stops with. */
+/* Returns the signal with which the victim stops. */
 static int stopped(pid_t pid)
 {
 	int status;
@@ -260,7 +261,7 @@ static int stopped(pid_t pid)
 	return WSTOPSIG(status);
 }
 
-/* Steps a victim through n instructions, or all that it has left. Returns how many those were. */
+/* Steps a victim through n instructions, or all that it has left. Returns how many there were. */
 static unsigned step(pid_t pid, unsigned n)
 {
 	unsigned done = 0;
@@ -274,8 +275,8 @@ static unsigned step(pid_t pid, unsigned n)
 	return done;
 }
 
-/* Kills a victim behind each of VICTIMS instructions from `first` on. False if all are behind the
- * end. */
+/* Kills a victim behind each of VICTIMS instructions from `first` on. Returns false if all are
+ * behind the end. */
 static bool kill_some(enum what what, unsigned first)
 {
 	bool more = false;

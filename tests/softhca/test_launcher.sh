@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# test_launcher.sh - the launcher as a user has it: exit statuses, signals, what it leaves however it ends, and what
-# list, stat, reset and options say. SOFTHCA is the program, LAUNCHER_CLIENT the built launcher_client.c.
-# Only this test's own fabrics are looked at: others may run beside it.
+# test_launcher.sh - the launcher from a user's view: exit statuses, signals, leftovers however the launcher ends, and the output of
+# list, stat, reset and options. SOFTHCA is the program, LAUNCHER_CLIENT the built launcher_client.c. The test looks only at its own
+# fabrics, because others may run beside it.
 
 # Job control, so that background jobs don't ignore SIGINT and SIGQUIT.
 set -m
@@ -17,42 +17,19 @@ root=/dev/shm/softhca-$(id -u)
 export HOME=$tmp XDG_CONFIG_HOME=$tmp/config
 export SOFTHCA_CONFIG=$tmp/softhca.conf
 : > "$SOFTHCA_CONFIG"
-# Who reads it waits until this test ends.
+# A process that reads from this waits until the test ends.
 mkfifo "$tmp/hold"
 exec 9<> "$tmp/hold"
-passed=0
-failed=0
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null; rm -rf "$tmp"' EXIT
-
-# check NAME COMMAND...: one test.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok - $name"
-		passed=$((passed + 1))
-	else
-		echo "not ok - $name"
-		failed=$((failed + 1))
-	fi
-}
-
-# within COMMAND...: becomes true within ten seconds.
-within() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		"$@" && return 0
-		sleep 0.025
-	done
-	return 1
-}
 
 not() { ! "$@"; }
 gone() { [ ! -e "$1" ]; }
 ended() { [ ! -e "/proc/$1" ] || state "$1" Z; }
 state() { grep -q "^State:.$2" "/proc/$1/status" 2>/dev/null; }
 says() { grep -q -- "$2" "$1"; }
-# status N COMMAND...: it exits with N; what it prints is in $tmp/out and $tmp/err.
+# status N COMMAND...: true if the command exits with N. Its output is in $tmp/out and $tmp/err.
 status() {
 	local want=$1 got
 	shift
@@ -62,11 +39,11 @@ status() {
 }
 one_sentence() { [ "$(wc -l < "$tmp/err")" = 1 ] && grep -q '\.$' "$tmp/err"; }
 
-# start COMMAND [BEFORE]: softhca run in the background; sets run, dir and cmd (its pid) when the command runs, and has done what is
-# BEFORE it.
+# start COMMAND [BEFORE]: starts "softhca run" in the background. Returns when COMMAND runs, after BEFORE has been done. Sets run, dir
+# and cmd (its pid). $limit is the soft limit of open files, if that is set.
 start() {
 	rm -f "$tmp/started"
-	"$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
+	bash -c 'ulimit -Sn "$0" && exec "$@"' "${limit:-$(ulimit -Sn)}" "$SOFTHCA" run -- bash -c "${2-}"'echo "$SOFTHCA_FABRIC $$" > "$0.new"; mv "$0.new" "$0"; '"$1" \
 		"$tmp/started" > "$tmp/bg.out" 2> "$tmp/bg.err" 9>&- &
 	run=$!
 	within test -e "$tmp/started" || return 1
@@ -82,6 +59,18 @@ child_named() {
 monitor_of() { child_named "$1" softhca-monitor; }
 new_monitor() { local m; m=$(monitor_of "$1") && [ "$m" != "$2" ]; }
 status_of() { wait "$1" 2>/dev/null; [ $? = "$2" ]; }
+
+# kill_both: kills the launcher and its monitor. Returns when they and the command have ended, and their locks are released.
+kill_both() {
+	local monitor process
+
+	monitor=$(monitor_of "$run")
+	kill -STOP "$run"
+	kill -KILL "$monitor" "$run"
+	for process in "$cmd" "$monitor" "$run"; do
+		within ended "$process"
+	done
+}
 
 exit_statuses() {
 	check "status 0" status 0 "$SOFTHCA" run -- true
@@ -174,6 +163,9 @@ signals() {
 	check "SIGTERM ends the command" status_of "$run" 143
 	check "fabric is removed after SIGTERM" gone "$dir"
 
+	timeout 1 "$SOFTHCA" run -- bash -c 'trap "echo x" TERM; for i in {1..40}; do sleep 0.05; done' > "$tmp/out" 2>/dev/null
+	check "a signal to the launcher and its group comes once" test "$(grep -c x "$tmp/out")" = 1
+
 	start 'exec sleep 60'
 	kill -TSTP "$run"
 	check "SIGTSTP stops the command" within state "$cmd" T
@@ -211,6 +203,17 @@ deaths() {
 	check "launcher killed: the fabric goes" within gone "$dir"
 	check "launcher killed: the monitor ends" within ended "$m"
 
+	# The monitor raises the soft limit of open files, without which it couldn't wait for anything.
+	limit=200
+	start 'exec sleep 60'
+	limit=
+	m=$(monitor_of "$run")
+	kill -KILL "$run"
+	check "few open files, launcher killed: the fabric goes" within gone "$dir"
+	check "few open files, launcher killed: the monitor ends" within ended "$m"
+	check "too few open files: refused" status 125 bash -c 'ulimit -n 200 && "$SOFTHCA" run -- true'
+	check "too few open files: one sentence" one_sentence
+
 	start '"$CLIENT" < "${0%/*}/hold" & exec sleep 60'
 	within says "$tmp/bg.out" attached
 	c=$(sed -n 's/attached //p' "$tmp/bg.out")
@@ -231,26 +234,14 @@ deaths() {
 	check "monitor stopped: the fabric goes" gone "$dir"
 
 	start 'exec sleep 60'
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	check "both killed: the fabric is left" test -d "$dir"
 	"$SOFTHCA" list > "$tmp/out"
 	check "both killed: it isn't listed" not says "$tmp/out" "${dir##*/}"
 	check "both killed: list removes it" gone "$dir"
 
 	start 'exec sleep 60'
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	"$SOFTHCA" run -- true
 	check "both killed: the next run removes it" gone "$dir"
 }
@@ -262,13 +253,7 @@ orphans() {
 	start '(exec setsid "$CLIENT" < "${0%/*}/hold") & exec sleep 60'
 	within says "$tmp/bg.out" attached
 	c=$(sed -n 's/attached //p' "$tmp/bg.out")
-	m=$(monitor_of "$run")
-	kill -STOP "$run"
-	kill -KILL "$m" "$run"
-	# Their locks go with them.
-	within ended "$cmd"
-	within ended "$m"
-	within ended "$run"
+	kill_both
 	"$SOFTHCA" list > "$tmp/out"
 	check "a fabric with a process left is orphaned" grep -Eq "^${dir##*/} .* orphaned " "$tmp/out"
 	check "and stays" test -d "$dir"
@@ -378,5 +363,4 @@ for t in exit_statuses usage_errors surroundings precedence signals deaths orpha
 	echo "# $t"
 	$t
 done 2> "$tmp/log"
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+exit $bad

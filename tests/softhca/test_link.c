@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its setting, which
+ * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its settings, which
  * the arguments repeat (0 = not limited): never faster, and at most 5 % slower by the median of
- * several rounds. Other work on the machine only lengthens what is measured: a process that polls
+ * several rounds. Other work on the machine only lengthens the measured times: a process that polls
  * yields its CPU, and a program that computes then keeps that CPU until the next tick, some
  * milliseconds. The test therefore runs before other programs where it may, and repeats a batch of
  * rounds until one is good. If none is, and a polling process was away for longer than those 5 %
- * most of the time, the machine can't tell, and the test is skipped. Two processes on two nodes use
- * the machine's clock.
+ * most of the time, the machine is too busy to tell, and the test is skipped. Two processes on two
+ * nodes use the machine's clock.
  */
 #include <sched.h>
 
@@ -17,9 +17,9 @@
 #define ROUNDS  7
 #define MOST_MS 20000
 
-/* K_START: when this end began to send, written before what tells of it. K_VERDICT: the number of
- * the batch, times 8, and how this end judges it; K_OVER if it is the last one. K_SKIP: whether the
- * machine can't tell. */
+/* K_START: when this end began to send, written before the message that announces it. K_VERDICT:
+ * the number of the batch, times 8, and this end's verdict; K_OVER if it is the last one. K_SKIP:
+ * whether the machine is too busy to tell. */
 enum key { K_QP = 0, K_QP2 = 4, K_BUF = 8, K_START = 10, K_VERDICT, K_SKIP };
 
 enum verdict { GOOD, DISTURBED, LATE };
@@ -33,7 +33,7 @@ struct end {
 	struct t_qp *q, *q2;
 	struct t_buf b;
 	struct procs_buf peer;
-	double away[ROUNDS]; /* the longest time between two looks at the clock while it polled */
+	double away[ROUNDS]; /* the longest time between two readings of the clock while polling */
 };
 
 static struct end open_end(unsigned me)
@@ -46,7 +46,7 @@ static struct end open_end(unsigned me)
 	spec.scq = e.q->scq;
 	e.q2 = t_qp(e.d, &spec);
 	e.b = t_buf(e.d, REGION);
-	memset(e.b.addr, 1, REGION); /* so that no page fault is timed */
+	memset(e.b.addr, 1, REGION); /* no page fault during a measurement */
 	procs_put_buf(K_BUF, &e.b);
 	e.peer = procs_get_buf(!me, K_BUF);
 	procs_connect(e.q, !me, K_QP, NULL);
@@ -121,7 +121,7 @@ static void until_good(struct end *e, unsigned me, batch_fn batch, const void *a
 	procs_put(K_SKIP, !n[GOOD]);
 }
 
-/* The time on the wire of n messages of len bytes each, queued back to back. */
+/* Returns the time on the wire of n messages of len bytes each, queued back to back. */
 static double wire(unsigned n, size_t len)
 {
 	double bytes = bandwidth ? (double)len / bandwidth : 0, msgs = rate ? 1 / rate : 0;
@@ -129,20 +129,21 @@ static double wire(unsigned n, size_t len)
 	return n * (bytes > msgs ? bytes : msgs);
 }
 
-/* The first message of a burst needn't wait for the message rate. */
+/* Returns the least time on the wire: the first message of a burst needn't wait for the message
+ * rate. */
 static double wire_least(unsigned n, size_t len)
 {
 	return rate && !bandwidth ? (n - 1) / rate : wire(n, len);
 }
 
-/* The shape of a transfer: child 0 sends n messages of len over the QPs in turn; back: child 1 does
- * so too. */
+/* The shape of a transfer: child 0 sends n messages of len over the QPs in turn. back: child 1 does
+ * so, too. */
 struct shape {
 	const char *what;
 	unsigned n;
 	size_t len;
 	bool two_qps, back;
-	bool writes; /* instead of sends; the last one says that it is there */
+	bool writes; /* instead of sends; the last write announces them */
 };
 
 static void receives(struct end *e, const struct shape *s)
@@ -167,7 +168,7 @@ static void burst(struct end *e, const struct shape *s)
 	}
 }
 
-/* Looks at the clock while polling in round i; *looked is the last time. */
+/* Reads the clock while polling in round i; *looked is the last reading. */
 static void look(struct end *e, unsigned i, uint64_t *looked)
 {
 	uint64_t now = t_now();
@@ -227,7 +228,7 @@ static enum verdict transfers(struct end *e, unsigned me, const void *arg)
 	}
 	if (gets)
 		verdict = judge(e, s->what, arrive, least, most);
-	/* The acknowledgement may take the way back, which a model may count or not. */
+	/* The acknowledgement may take the way back; a model may count that or not. */
 	if (sends && !s->back)
 		verdict = worse(verdict,
 				judge(e, "the sender's completion", done, least, latency + most));
@@ -329,7 +330,7 @@ static enum verdict helds(struct end *e, unsigned me, const void *arg)
 			t_next(e->q->scq, i, IBV_WC_SUCCESS);
 			continue;
 		}
-		/* Tried a few times by now. */
+		/* Some tries have failed by now. */
 		for (t0 = t_now(); seconds(t0, t_now()) < 5 * latency;)
 			;
 		t0 = t_now();
@@ -339,8 +340,9 @@ static enum verdict helds(struct end *e, unsigned me, const void *arg)
 	}
 	if (me == 0)
 		return GOOD;
-	/* Sent in vain, it would take the link for as long again: no need to be exact. A try that
-	 * is looked at late finds a receive that wasn't there in time, but not as a rule. */
+	/* A message that is sent in vain would take the link for as long again, so the limit need
+	 * not be exact. A try that is processed late may find a receive that wasn't there in time,
+	 * but not as a rule. */
 	verdict = judge(e, "a message that was held", t, latency, most * 1.4);
 	t_true(verdict != GOOD || t[ROUNDS / 2] >= wire(1, len) / 2, "held messages are too fast");
 	return verdict;
@@ -360,10 +362,10 @@ static void test_held(void **state)
 	run(held, NULL);
 }
 
-/* A write's data, a read's answer. */
+/* Measures a write's data and a read's answer. */
 static enum verdict rdmas(struct end *e, unsigned me, const void *arg)
 {
-	const size_t len = 1000000; /* so that the latency is felt */
+	const size_t len = 1000000; /* large, so that the latency is small against it */
 	double t[ROUNDS], want = latency + wire(1, len);
 
 	(void)arg;
@@ -372,7 +374,7 @@ static enum verdict rdmas(struct end *e, unsigned me, const void *arg)
 		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, i, &sge, 1,
 					       e->peer.addr + REGION / 2, e->peer.rkey);
 		volatile char *last = e->b.addr + REGION / 2 + len - 1;
-		char mark = ++e->b.addr[len - 1]; /* the same at both ends */
+		char mark = ++e->b.addr[len - 1]; /* the same byte at both ends */
 		uint64_t t0, looked;
 
 		procs_barrier();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_link_way.c LATENCY_US - on a link of this latency, what is done while a message is on its
- * way takes part in it. One process. A try whose second step comes late proves nothing and is
+ * test_link_way.c LATENCY_US - on a link of this latency, changes made while a message is on its
+ * way take effect on it. One process. A try whose second step comes late proves nothing and is
  * repeated.
  */
 #include <sched.h>
@@ -68,8 +68,8 @@ static void test_late_receive(void **state)
 	}
 }
 
-/* Checks that a read returns what is there when it arrives, and that an atomic has no effect
- * before. The memory changes while the adapter uses it, which ThreadSanitizer would report. */
+/* Checks that a read returns the memory at its arrival, and that an atomic has no effect before.
+ * The memory changes while the adapter uses it, which ThreadSanitizer would report. */
 __attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
 {
 	struct t_dev *d = t_open();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_memlock.c - the limit of registered memory, under --memlock 1M: a registration above it
- * fails with ENOMEM and is counted, and a message says, once, what to do.
+ * fails with ENOMEM and is counted, and one message says what to do.
  */
 #define _GNU_SOURCE 1
 #include <sys/mman.h>
@@ -52,7 +52,7 @@ static void test_limit(void **state)
 	t_true(strstr(text, "memlock") && strstr(text, "1048576"), "stderr says: %s", text);
 	t_true(strchr(text, '\n') == text + strlen(text) - 1, "not one line: %s", text);
 	t_eq(stat_counter("memlock_failures") - failures, 2);
-	/* Exactly the limit; and what is given back can be had again. */
+	/* Exactly the limit. Memory that is given back can be registered again. */
 	rest = ibv_reg_mr(d->pd, m + 512 * KIB, 512 * KIB, IBV_ACCESS_LOCAL_WRITE);
 	t_true(rest, "the whole limit: %s", strerror(errno));
 	t_ok(ibv_dereg_mr(rest));

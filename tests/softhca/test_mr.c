@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_mr.c [no-null] - memory regions: access flags, addresses, keys, re-registration, on-demand
- * paging, the null MR (or, as the argument says, that there is none).
+ * paging, the null MR (or, with the argument, its absence).
  */
 #include <sys/mman.h>
 
@@ -19,7 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The status of an RDMA operation of n bytes with that key, on a connection of its own. */
+/* Returns the status of an RDMA operation of n bytes with that key, on a connection of its own. */
 static enum ibv_wc_status try_rdma(enum ibv_wr_opcode op, uint64_t raddr, uint32_t rkey, size_t n)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, LEN);
@@ -34,7 +34,7 @@ static enum ibv_wc_status try_rdma(enum ibv_wr_opcode op, uint64_t raddr, uint32
 	return wc.status;
 }
 
-/* The status of a send whose data lies at addr under that lkey; what arrives is checked against
+/* Returns the status of a send of data at addr under that lkey. Checks the received data against
  * seed. */
 static enum ibv_wc_status try_send(uint64_t addr, uint32_t lkey, size_t n, unsigned seed)
 {
@@ -61,7 +61,7 @@ static void *map(size_t len, int prot)
 	return p;
 }
 
-/* IBA 10.6.3.2: remote writing and atomics need local writing. */
+/* Checks that remote writing and atomics need local writing (IBA 10.6.3.2). */
 static void test_access(void **state)
 {
 	void *m = map(LEN, PROT_READ | PROT_WRITE);
@@ -90,7 +90,7 @@ static void test_access(void **state)
 	t_true(!ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_LOCAL_WRITE | 1u << 15) &&
 		       (errno == EINVAL || errno == EOPNOTSUPP),
 	       "an unknown access flag: errno %d", errno);
-	/* Flags that only permit more are ignored if there is no more: windows, huge pages. */
+	/* Flags for windows and huge pages permit more, and are ignored where there is no more. */
 	for (int i = 0; i < 2; i++) {
 		unsigned a = i ? IBV_ACCESS_MW_BIND : IBV_ACCESS_HUGETLB;
 		struct ibv_mr *mr = ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_LOCAL_WRITE | a);
@@ -108,7 +108,7 @@ static void test_access(void **state)
 	munmap(m, LEN);
 }
 
-/* Work requests name addresses by iova, whatever the region's own address. */
+/* Checks that work requests name addresses by iova, whatever the region's own address. */
 static void test_iova(void **state)
 {
 	static const uint64_t at[] = {0, 0x7000, 0x123456789000u, 1ull << 62};
@@ -133,7 +133,7 @@ static void test_iova(void **state)
 		t_eq(try_send(iova + LEN - 100 - 7, mr->lkey, 8, 9), IBV_WC_LOC_PROT_ERR);
 		t_ok(ibv_dereg_mr(mr));
 	}
-	/* Pages are mapped as they are. */
+	/* A page's offset must not change. */
 	t_true(!ibv_reg_mr_iova(dev->pd, m, LEN, 0x10064, T_FULL_ACCESS) && errno == EINVAL,
 	       "another offset in a page: errno %d", errno);
 	munmap(m, LEN);
@@ -150,7 +150,7 @@ static void test_zero_based(void **state)
 	t_check(m + 500, 1000, 77);
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m, mr->rkey, 8), IBV_WC_REM_ACCESS_ERR);
 	t_ok(ibv_dereg_mr(mr));
-	/* A word is aligned by its address in the region, not in memory. */
+	/* The address in the region decides about alignment, not the one in memory. */
 	mr = ibv_reg_mr(dev->pd, m + 4, LEN - 4, T_FULL_ACCESS | IBV_ACCESS_ZERO_BASED);
 	t_true(mr, "zero-based: %s", strerror(errno));
 	memset(m, 5, 16);
@@ -197,7 +197,7 @@ static void test_rereg(void **state)
 	munmap(m, 2 * LEN);
 }
 
-/* Deregistered: neither key is good any more, nor given again at once. */
+/* Checks that neither key works after deregistration, and that none is given again at once. */
 static void test_keys(void **state)
 {
 	char *m = map(LEN, PROT_READ | PROT_WRITE);
@@ -257,8 +257,8 @@ static void test_pd_busy(void **state)
 	t_ok(ibv_dealloc_pd(pd));
 }
 
-/* One piece of memory in several regions, each with its own rights; and pieces of one allocation.
- */
+/* Checks one piece of memory in several regions, each with its own rights, and pieces of one
+ * allocation. */
 static void test_overlap(void **state)
 {
 	char *m = map(LEN, PROT_READ | PROT_WRITE);
@@ -294,8 +294,7 @@ static void test_odp(void **state)
 	}
 	t_eq(try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m, mr->rkey, 64), IBV_WC_SUCCESS);
 	t_check(m, 64, 77);
-	/* Memory that can't be had any more is an error when it is used; adapters name it either
-	 * way. */
+	/* Memory that is gone is an error at its use. Adapters name it either way. */
 	t_ok(mprotect(m, LEN, PROT_NONE));
 	st = try_rdma(IBV_WR_RDMA_WRITE, (uintptr_t)m, mr->rkey, 64);
 	t_true(st == IBV_WC_REM_ACCESS_ERR || st == IBV_WC_REM_OP_ERR, "%s", ibv_wc_status_str(st));
@@ -320,7 +319,8 @@ static void test_implicit_odp(void **state)
 	t_check(m + 8, 5000, 77);
 	t_fill(m, 300, 4);
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_SUCCESS);
-	/* Pages are brought in as the region was registered, though it is only to be read. */
+	/* On-demand paging brings pages in with the region's rights, although it is only to be
+	 * read. */
 	ro = ibv_reg_mr(dev->pd, NULL, SIZE_MAX, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
 	t_ok(mprotect(m, LEN, PROT_READ));
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_LOC_PROT_ERR);
@@ -332,7 +332,7 @@ static void test_implicit_odp(void **state)
 	munmap(m, LEN);
 }
 
-/* The null MR reads as zeros, and what is written to it is gone. */
+/* Checks that the null MR reads as zeros and drops what is written to it. */
 static void test_null_mr(void **state)
 {
 	struct ibv_mr *null = ibv_alloc_null_mr(dev->pd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_numbers.c - QP and SRQ numbers and keys say nothing about an index, and the same objects
- * made in the same order on two nodes have different ones: a program that takes one for another, or
- * that of one node for that of another, fails. Two nodes.
+ * made in the same order on two nodes have different ones: a program that confuses two objects, or
+ * two nodes, fails. Two nodes.
  */
 #include <fcntl.h>
 
@@ -63,7 +63,7 @@ static void test_numbers(void **state)
 			t_true(all[i] != all[k] || i / N != k / N, "0x%x twice", (unsigned)all[i]);
 		}
 	}
-	/* By chance one of 2^24 may be another's. */
+	/* By chance one of 2^24 numbers may be the same. */
 	t_true(same <= 1, "%u numbers are those of other objects too", same);
 	t_true(small < N / 4 && near < N / 4, "%u numbers are small, %u follow one another", small,
 	       near);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_order.c [reorder] - random mixes of operations over several QPs, against a model: what each
- * QP does to its peer's memory happens in the order of posting, its completions come in that order,
- * and so do its messages. Between QPs nothing is promised; under --reorder (the argument says so)
- * an inversion must be seen.
+ * test_order.c [reorder] - random mixes of operations over several QPs, against a model: each QP
+ * changes its peer's memory in the order of posting, its completions come in that order, and so do
+ * its messages. Between QPs nothing is promised; under --reorder (the argument) there must be an
+ * inversion.
  */
 #include "util.h"
 
@@ -13,17 +13,18 @@
 #define DEPTH  8
 #define SLOT   4096
 
-/* 9.7.5 and table 76: a later request may overtake a read unless it is fenced. */
+/* An operation. A later request may overtake a read unless it is fenced (IBA 9.7.5 and table
+ * 76). */
 struct op {
 	uint64_t order; /* over all QPs */
 	enum ibv_wr_opcode code;
 	size_t len;
-	unsigned char expect[SLOT]; /* what a read or an atomic returns */
+	unsigned char expect[SLOT]; /* the data that a read or an atomic returns */
 };
 
 struct lane {
 	struct t_pair p;             /* a posts; bb is the region, ba holds DEPTH slots */
-	unsigned char model[REGION]; /* what the region must be when all is done */
+	unsigned char model[REGION]; /* the region's contents after all operations */
 	struct op op[DEPTH];
 	unsigned posted, done;
 	unsigned sent, received;
@@ -60,7 +61,7 @@ static void model_atomic(struct lane *l, struct op *op, struct ibv_send_wr *wr, 
 	if (op->code == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr->wr.atomic.compare_add = set = (uint64_t)rand();
 		set += old;
-	} else { /* half of them match */
+	} else { /* half of the compare values match */
 		wr->wr.atomic.compare_add = old + rnd(2);
 		wr->wr.atomic.swap = (uint64_t)rand();
 		set = wr->wr.atomic.compare_add == old ? wr->wr.atomic.swap : old;
@@ -159,8 +160,8 @@ static void open_lanes(struct t_dev *d, struct lane *lanes, struct ibv_cq *scq, 
 	}
 }
 
-/* Runs the mix; the number of completions that came before one of an earlier request of another QP.
- */
+/* Runs the mix. Returns how many completions came before one of an earlier request of another
+ * QP. */
 static unsigned run_mix(struct t_dev *d, struct lane *lanes)
 {
 	struct ibv_cq *scq = ibv_create_cq(d->ctx, 256, NULL, NULL, 0);

@@ -22,7 +22,8 @@ static struct t_params quick(void)
 	return p;
 }
 
-/* Each kind of work fails with RETRY_EXC_ERR at q, and the next is flushed. */
+/* Checks that each kind of work fails with RETRY_EXC_ERR at q, and that the next request is
+ * flushed. */
 static void expect_timeout(struct t_qp *q, struct t_buf *b, enum ibv_wr_opcode op)
 {
 	struct ibv_sge sge = t_sge(b, 0, 8);
@@ -90,7 +91,8 @@ static void test_absent(void **state)
 	}
 }
 
-/* A peer in RTR answers, and a connection that was used times out when the peer goes. */
+/* Checks that a peer in RTR answers, and that a used connection times out after its peer is
+ * gone. */
 static void test_goes_later(void **state)
 {
 	struct t_params p = quick();
@@ -114,7 +116,8 @@ static void test_goes_later(void **state)
 	t_drain_events(dev->ctx);
 }
 
-/* A PSN that is not expected: nothing is executed, but a READ from behind is (IBA 9.7.5.1.2). */
+/* Checks that a request with an unexpected PSN is not executed, except a READ from behind (IBA
+ * 9.7.5.1.2). */
 static void out_of_sequence(int by, uint8_t timeout, enum ibv_wr_opcode op)
 {
 	struct t_params p = quick();
@@ -192,7 +195,7 @@ static void test_comm_est(void **state)
 	t_buf_free(&buf);
 }
 
-/* A timeout is not instant: with retry_cnt r the transport waits at least r times. */
+/* Checks that a timeout takes its time: with retry_cnt r the transport waits at least r times. */
 static void test_timeout_bound(void **state)
 {
 	struct t_params p = quick();
@@ -212,7 +215,7 @@ static void test_timeout_bound(void **state)
 	t_buf_free(&buf);
 }
 
-/* Different partitions: packets are dropped. Needs two of them, by --pkeys. */
+/* Checks that packets of another partition are dropped. Needs two partitions, by --pkeys. */
 static void test_pkey(void **state)
 {
 	struct t_params p = quick();
@@ -258,7 +261,8 @@ static void test_pkey_index(void **state)
 	t_qp_free(a);
 }
 
-/* More completions than the CQ holds: CQ_ERR, and its QPs are fatal. */
+/* Checks that a CQ that gets more completions than it holds reports CQ_ERR, and that its QPs
+ * fail. */
 static void test_cq_overrun(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 4, NULL, NULL, 0);
@@ -291,7 +295,7 @@ static void test_cq_overrun(void **state)
 	t_buf_free(&buf);
 }
 
-/* A full CQ is no overrun, and takes more once it was polled. */
+/* Checks that a full CQ is no overrun, and takes more completions after it was polled. */
 static void test_cq_full(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 4, NULL, NULL, 0);

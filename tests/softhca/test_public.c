@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_public.c [no-open-qp] - the fields of the public structs, which programs read: what
- * libibverbs and mlx5 keep there after creation, after changes, and as events come and are
- * acknowledged. With the argument the adapter has no ibv_open_qp().
+ * libibverbs and mlx5 keep there after creation and after changes. With the argument the adapter
+ * has no ibv_open_qp().
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static void usable(pthread_mutex_t *mutex, pthread_cond_t *cond)
 		t_ok(pthread_cond_signal(cond));
 }
 
-/* ---------------------------------------------------------------- objects without events */
+/* ---- objects without queues ---- */
 
 static void test_context(void **state)
 {
@@ -92,7 +92,7 @@ static void test_mr(void **state)
 	t_true(mr, "ibv_alloc_null_mr: %s", strerror(errno));
 	t_true(mr->context == dev->ctx && mr->pd == dev->pd, "context, pd of a null MR");
 	t_true(!mr->addr && mr->length == SIZE_MAX, "addr, length of a null MR");
-	/* For local use alone, and none of the kernel's objects. */
+	/* The null MR is for local use, and no object of the kernel's. */
 	t_true(mr->lkey && !mr->rkey && !mr->handle, "keys, handle of a null MR");
 	t_ok(ibv_dereg_mr(mr));
 }
@@ -110,7 +110,7 @@ static void test_ah(void **state)
 	t_qp_free(q);
 }
 
-/* ---------------------------------------------------------------- queues */
+/* ---- queues ---- */
 
 static void check_cq(struct ibv_cq *cq, struct ibv_comp_channel *ch, void *user)
 {
@@ -121,7 +121,8 @@ static void check_cq(struct ibv_cq *cq, struct ibv_comp_channel *ch, void *user)
 	usable(&cq->mutex, &cq->cond);
 }
 
-/* A capacity is a power of two less one, also after a change; the channel counts its CQs. */
+/* Checks that a CQ's capacity is a power of two less one, also after a change, and that the channel
+ * counts its CQs. */
 static void test_cq(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
@@ -234,7 +235,7 @@ static void test_qp(void **state)
 	has(qp, dev->pd, cq, cq, srq);
 	t_eq(qp->state, IBV_QPS_RESET);
 	t_ok(ibv_destroy_qp(qp));
-	/* An initiator has no use for the queue that its creator names. */
+	/* An initiator ignores the receive queue that its creator names. */
 	qp = ibv_create_qp_ex(dev->ctx, &ini);
 	t_true(qp, "XRC initiator: %s", strerror(errno));
 	check_qp(qp, IBV_QPT_XRC_SEND, NULL);
@@ -251,8 +252,8 @@ static void test_qp(void **state)
 	t_ok(ibv_close_xrcd(xrcd));
 }
 
-/* ibv_modify_qp() and ibv_query_qp() keep the state up to date when their mask has it; nothing else
- * does. */
+/* Checks that ibv_modify_qp() and ibv_query_qp() update the state if their mask has it, and that
+ * nothing else does. */
 static void test_qp_state(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -288,7 +289,7 @@ static void test_qp_state(void **state)
 	t_buf_free(&b);
 }
 
-/* Opened, a target QP has nothing but its number, and its state is not known. */
+/* Checks that an opened target QP has only its number, and an unknown state. */
 static void test_opened(void **state)
 {
 	struct ibv_xrcd *xrcd = x_open(dev, -1, O_CREAT);
@@ -320,7 +321,7 @@ static void test_opened(void **state)
 	t_eq(qp->state, IBV_QPS_UNKNOWN);
 	t_ok(ibv_query_qp(qp, &a, IBV_QP_STATE, &init));
 	t_eq(qp->state, IBV_QPS_INIT);
-	/* What one handle does, the other's struct doesn't show. */
+	/* A change by one handle doesn't show in the other's struct. */
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_ERR};
 	t_ok(ibv_modify_qp(qp, &a, IBV_QP_STATE));
 	t_eq(qp->state, IBV_QPS_ERR);
@@ -330,185 +331,14 @@ static void test_opened(void **state)
 	t_ok(ibv_close_xrcd(xrcd));
 }
 
-/* ---------------------------------------------------------------- events */
-
-static void get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq *cq)
-{
-	struct ibv_cq *got;
-	void *context;
-
-	t_true(t_readable(ch->fd, T_DEADLINE_MS), "no completion event came");
-	t_ok(ibv_get_cq_event(ch, &got, &context));
-	t_true(got == cq && context == cq->cq_context, "of another CQ");
-}
-
-/* The counter says how many events were acknowledged: it stays when an event is taken. */
-static void test_comp_events(void **state)
-{
-	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
-	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 16, dev, ch, 0);
-	struct t_spec spec = {.scq = cq};
-	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
-	struct ibv_sge sge = t_sge(&p.ba, 0, 8), to = t_sge(&p.bb, 0, 8);
-
-	(void)state;
-	t_true(ch && cq, "set-up: %s", strerror(errno));
-	for (unsigned i = 0; i < 5; i++) {
-		t_ok(ibv_req_notify_cq(cq, 0));
-		t_recv(p.b, i, &to, 1);
-		t_send(p.a, i, sge);
-		t_next(cq, i, IBV_WC_SUCCESS);
-		get_cq_event(ch, cq);
-		t_eq(cq->comp_events_completed, i < 3 ? i : 2);
-		/* The last three at once. */
-		if (i < 2)
-			ibv_ack_cq_events(cq, 1);
-	}
-	t_eq(cq->comp_events_completed, 2);
-	ibv_ack_cq_events(cq, 3);
-	t_eq(cq->comp_events_completed, 5);
-	ibv_ack_cq_events(cq, 0);
-	t_eq(cq->comp_events_completed, 5);
-	t_eq(cq->async_events_completed, 0);
-	t_pair_free(&p);
-	t_ok(ibv_destroy_cq(cq));
-	t_ok(ibv_destroy_comp_channel(ch));
-}
-
-/* The next event, not acknowledged, past those of other types. */
-static struct ibv_async_event event_of(enum ibv_event_type type)
-{
-	struct ibv_async_event ev;
-
-	for (;;) {
-		t_true(t_readable(dev->ctx->async_fd, T_DEADLINE_MS), "no event came");
-		t_ok(ibv_get_async_event(dev->ctx, &ev));
-		if (ev.event_type == type)
-			return ev;
-		ibv_ack_async_event(&ev);
-	}
-}
-
-static void test_srq_events(void **state)
-{
-	struct ibv_srq_init_attr a = {.attr = {.max_wr = 16, .max_sge = 1}};
-	struct ibv_srq *srq = ibv_create_srq(dev->pd, &a);
-	struct ibv_srq_attr limit = {.srq_limit = 1};
-	struct ibv_async_event ev;
-
-	(void)state;
-	t_true(srq, "ibv_create_srq: %s", strerror(errno));
-	for (unsigned i = 0; i < 3; i++) {
-		/* None is posted: the limit is reached at once. */
-		t_ok(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
-		ev = event_of(IBV_EVENT_SRQ_LIMIT_REACHED);
-		t_true(ev.element.srq == srq, "of another SRQ");
-		t_eq(srq->events_completed, i);
-		ibv_ack_async_event(&ev);
-		t_eq(srq->events_completed, i + 1);
-	}
-	t_ok(ibv_destroy_srq(srq));
-}
-
-static void test_qp_events(void **state)
-{
-	struct ibv_srq_init_attr a = {.attr = {.max_wr = 16, .max_sge = 1}};
-	struct ibv_srq *srq = ibv_create_srq(dev->pd, &a);
-	struct t_spec spec = {.srq = srq};
-	struct t_qp *q;
-	struct ibv_async_event ev;
-
-	(void)state;
-	t_true(srq, "ibv_create_srq: %s", strerror(errno));
-	q = t_qp(dev, &spec);
-	for (unsigned i = 0; i < 3; i++) {
-		t_connect(q, q, NULL);
-		t_ok(t_to_state(q, IBV_QPS_ERR));
-		ev = event_of(IBV_EVENT_QP_LAST_WQE_REACHED);
-		t_true(ev.element.qp == q->qp, "of another QP");
-		t_eq(q->qp->events_completed, i);
-		ibv_ack_async_event(&ev);
-		t_eq(q->qp->events_completed, i + 1);
-		t_ok(t_to_state(q, IBV_QPS_RESET));
-	}
-	t_qp_free(q);
-	t_ok(ibv_destroy_srq(srq));
-}
-
-static void test_cq_error(void **state)
-{
-	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
-	struct t_spec spec = {.scq = cq};
-	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
-	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
-	struct ibv_send_wr wr =
-		t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
-	struct ibv_async_event ev;
-
-	(void)state;
-	for (int i = 0; i <= cq->cqe; i++)
-		t_post(p.a, &wr);
-	ev = event_of(IBV_EVENT_CQ_ERR);
-	t_true(ev.element.cq == cq, "of another CQ");
-	t_eq(cq->async_events_completed, 0);
-	ibv_ack_async_event(&ev);
-	t_eq(cq->async_events_completed, 1);
-	t_eq(cq->comp_events_completed, 0);
-	t_pair_free(&p);
-	t_drain_events(dev->ctx);
-	t_ok(ibv_destroy_cq(cq));
-}
-
-/* A destroyer waits for the acknowledgement, however many events there were before. */
-struct destroying {
-	struct ibv_srq *srq;
-	bool done;
-};
-
-static void *destroy(void *arg)
-{
-	struct destroying *d = arg;
-
-	if (!ibv_destroy_srq(d->srq))
-		__atomic_store_n(&d->done, true, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void test_destroy_waits(void **state)
-{
-	struct ibv_srq_init_attr a = {.attr = {.max_wr = 16, .max_sge = 1}};
-	struct destroying d = {.srq = ibv_create_srq(dev->pd, &a)};
-	struct ibv_srq_attr limit = {.srq_limit = 1};
-	struct ibv_async_event ev = {0};
-	struct timespec quiet = {.tv_nsec = T_QUIET_MS * 1000000L};
-	pthread_t thread;
-
-	(void)state;
-	t_true(d.srq, "ibv_create_srq: %s", strerror(errno));
-	for (unsigned i = 0; i < 3; i++) {
-		t_ok(ibv_modify_srq(d.srq, &limit, IBV_SRQ_LIMIT));
-		ev = event_of(IBV_EVENT_SRQ_LIMIT_REACHED);
-		if (i < 2)
-			ibv_ack_async_event(&ev);
-	}
-	t_ok(pthread_create(&thread, NULL, destroy, &d));
-	nanosleep(&quiet, NULL);
-	t_true(!__atomic_load_n(&d.done, __ATOMIC_ACQUIRE), "destroyed with an event outstanding");
-	ibv_ack_async_event(&ev);
-	t_ok(pthread_join(thread, NULL));
-	t_true(d.done, "not destroyed");
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_context),    cmocka_unit_test(test_pd),
-		cmocka_unit_test(test_mr),         cmocka_unit_test(test_ah),
-		cmocka_unit_test(test_cq),         cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_qp),         cmocka_unit_test(test_qp_state),
-		cmocka_unit_test(test_opened),     cmocka_unit_test(test_comp_events),
-		cmocka_unit_test(test_srq_events), cmocka_unit_test(test_qp_events),
-		cmocka_unit_test(test_cq_error),   cmocka_unit_test(test_destroy_waits),
+		cmocka_unit_test(test_context), cmocka_unit_test(test_pd),
+		cmocka_unit_test(test_mr),      cmocka_unit_test(test_ah),
+		cmocka_unit_test(test_cq),      cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_qp),      cmocka_unit_test(test_qp_state),
+		cmocka_unit_test(test_opened),
 	};
 
 	no_open_qp = argc > 1 && !strcmp(argv[1], "no-open-qp");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_qp_states.c - the state machine of every QP type: which attributes each transition needs and
- * takes (IBA 11.2.5.2), what a query returns, and what ERR, RESET, SQD and SQE do to posted work.
+ * allows (IBA 11.2.5.2), what a query returns, and what ERR, RESET, SQD and SQE do to posted work.
  */
 #include <fcntl.h>
 
@@ -27,7 +27,7 @@ static int setup(void **state)
 	 IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_SQ_PSN |                         \
 	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_DEST_QPN | IBV_QP_CAP)
 
-/* The three steps to RTS: what each must have and what it may have. */
+/* The three steps to RTS: their required and optional attributes. */
 static const struct {
 	enum ibv_qp_type type;
 	int req[3], opt[3];
@@ -61,7 +61,7 @@ static bool offered(enum ibv_qp_type type)
 	       (dev->attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 }
 
-/* Makes a QP of the type; for XRC_RECV with a private domain, which is left in *xrcd. */
+/* Creates a QP of the type. XRC_RECV gets a private domain, which is left in *xrcd. */
 static struct t_qp *make(enum ibv_qp_type type, struct ibv_xrcd **xrcd)
 {
 	struct ibv_xrcd_init_attr a = {.comp_mask =
@@ -86,7 +86,8 @@ static void unmake(struct t_qp *q, struct ibv_xrcd *xrcd)
 		t_ok(ibv_close_xrcd(xrcd));
 }
 
-/* Attributes (all of them sensible) and the required mask of step 0, 1 or 2. */
+/* Fills in the attributes (all of them sensible) of step 0, 1 or 2, and returns the required
+ * mask. */
 static int step_attr(struct t_qp *q, int step, struct ibv_qp_attr *attr)
 {
 	struct t_params p = t_params(dev);
@@ -113,8 +114,8 @@ static int step_attr(struct t_qp *q, int step, struct ibv_qp_attr *attr)
 	return mask[step];
 }
 
-/* Attributes that the kernel removes from the mask of half an XRC connection, so that both
- * halves may be set up alike. */
+/* Returns the attributes that the kernel removes from the mask of half an XRC connection, so that
+ * both halves may be set up alike. */
 static int other_half(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_XRC_SEND)
@@ -124,7 +125,7 @@ static int other_half(enum ibv_qp_type type)
 	return 0;
 }
 
-/* Tries each step without one of its attributes, then with one that isn't its own, then right. */
+/* Tries each step without one of its attributes, then with a foreign one, then correctly. */
 static void test_masks(void **state)
 {
 	(void)state;
@@ -211,8 +212,8 @@ static void test_transitions(void **state)
 			}
 }
 
-/* Checks that a step which ends a QP's work takes no attribute but the state, not even the current
- * one. */
+/* Checks that a step which ends a QP's work allows no attribute but the state, not even the current
+ * state. */
 static void test_end_masks(void **state)
 {
 	static const enum ibv_qp_state ends[] = {IBV_QPS_RESET, IBV_QPS_ERR};
@@ -264,7 +265,7 @@ static void test_no_work(void **state)
 	t_pair_free(&p);
 }
 
-/* Optional changes within RTS and INIT; without a state in the mask the state stays. */
+/* Checks optional changes within RTS and INIT; without a state in the mask the state stays. */
 static void test_same_state(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -292,7 +293,7 @@ static void test_same_state(void **state)
 	t_qp_free(q);
 }
 
-/* The state that the caller believes in must be the state. */
+/* Checks that the current state in the attributes must be the QP's state. */
 static void test_cur_state(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -312,7 +313,7 @@ static void test_cur_state(void **state)
 	t_qp_free(q);
 }
 
-/* Values that no adapter takes. */
+/* Checks values that no adapter accepts. */
 static void test_values(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -348,7 +349,7 @@ static void test_values(void **state)
 	t_qp_free(q);
 }
 
-/* Checks that a query returns what was set, and how the QP was made. */
+/* Checks that a query returns the attributes that were set, and how the QP was created. */
 static void test_query(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 10, NULL, NULL, 0);
@@ -403,7 +404,7 @@ static void test_query(void **state)
 	t_ok(ibv_destroy_cq(cq));
 }
 
-/* More than the device offers. */
+/* Checks that more than the device offers is refused. */
 static void test_create_limits(void **state)
 {
 	struct ibv_device_attr *d = &dev->attr.orig_attr;
@@ -428,7 +429,7 @@ static void test_create_limits(void **state)
 	s.cap.max_recv_sge = 1;
 	s.cap.max_inline_data = 1 << 20;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_inline: %d", errno);
-	s.cap.max_inline_data = 900; /* which a ConnectX grants */
+	s.cap.max_inline_data = 900; /* a ConnectX grants this */
 	t_qp_free(t_qp(dev, &s));
 	s.cap.max_inline_data = 0;
 	s.type = (enum ibv_qp_type)77;

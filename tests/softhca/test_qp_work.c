@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_qp_work.c - what happens to posted work in each state of a QP: ERR, RESET, SQD, SQE, and too
- * early.
+ * test_qp_work.c - posted work in each state of a QP: ERR, RESET, SQD, SQE, and before RTS.
  */
 #include "util.h"
 
@@ -14,7 +13,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Sends are an immediate error before RTS, receives in RESET (IBA 10.8.2.1, 10.8.3.1). */
+/* Checks that sends fail at once before RTS, and receives in RESET (IBA 10.8.2.1, 10.8.3.1). */
 static void test_too_early(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -43,7 +42,8 @@ static void test_too_early(void **state)
 	t_buf_free(&b);
 }
 
-/* To ERR: all that is posted is flushed, each queue in its order, signalled or not. */
+/* Checks that a QP that goes to ERR flushes all posted work, each queue in its order, signalled or
+ * not. */
 static void test_flush(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
@@ -123,7 +123,7 @@ static void test_reset(void **state)
 		t_up(p.b, NULL, &a);
 		t_up(p.a, NULL, &b);
 		t_send(p.a, 9, sge);
-		t_none(p.a->scq, 5); /* receive 5 is no more */
+		t_none(p.a->scq, 5); /* receive 5 is gone */
 		t_recv(p.b, 10, &sge, 1);
 		t_next(p.b->rcq, 10, IBV_WC_SUCCESS);
 		t_next(p.a->scq, 9, IBV_WC_SUCCESS);
@@ -132,7 +132,7 @@ static void test_reset(void **state)
 	t_pair_free(&p);
 }
 
-/* SQD holds what comes later; RTS lets it go. */
+/* Checks that SQD holds later requests, and that RTS lets them go. */
 static void test_sqd(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -160,7 +160,8 @@ static void test_sqd(void **state)
 	t_pair_free(&p);
 }
 
-/* While something is under way the queue is draining; the event comes when that has ended. */
+/* Checks that the queue is draining while work is under way, and that the event comes when that has
+ * ended. */
 static void test_sqd_draining(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -186,7 +187,7 @@ static void test_sqd_draining(void **state)
 	t_pair_free(&p);
 }
 
-/* SQD may change what RTS may not. */
+/* Checks that SQD allows changes that RTS doesn't. */
 static void test_sqd_modify(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -207,7 +208,7 @@ static void test_sqd_modify(void **state)
 	t_pair_free(&p);
 }
 
-/* A local error on UC or UD stops the send queue only: SQE, and RTS recovers it. */
+/* Checks that a local error on UC or UD stops the send queue only: SQE, and RTS recovers it. */
 static void test_sqe(void **state)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
@@ -252,7 +253,7 @@ static void test_sqe(void **state)
 	}
 }
 
-/* A QP is destroyed in any state, whatever is posted. */
+/* Checks that a QP can be destroyed in any state, with any posted work. */
 static void test_destroy(void **state)
 {
 	(void)state;

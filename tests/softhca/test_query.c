@@ -25,7 +25,7 @@
 
 #include <infiniband/verbs.h>
 
-/* Functions that no public header has, but that clients call. GID type 0 is InfiniBand or RoCE
+/* Functions that no public header declares, but that clients call. GID type 0 is InfiniBand or RoCE
  * v1. */
 const char *ibv_get_sysfs_path(void);
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
@@ -48,7 +48,7 @@ static void test_list(void **state)
 	t_holds(a[1] == NULL);
 	t_holds(a[0] == b[0]);
 	ibv_free_device_list(a);
-	/* Still valid: b has it, and the context holds it. */
+	/* Still valid: b has the device, and the context holds it. */
 	t_holds(b[0] == t_ctx->device);
 	ibv_free_device_list(b);
 	t_str_eq(ibv_get_device_name(t_ctx->device), "softhca0");
@@ -150,7 +150,7 @@ static const struct {
 	INT_LIMIT(max_srq, 131072),
 	INT_LIMIT(max_srq_wr, 32767),
 	INT_LIMIT(max_srq_sge, 31),
-	/* What the device does not have. */
+	/* Features that the device lacks. */
 	INT_LIMIT(max_mw, 0),
 	INT_LIMIT(max_fmr, 0),
 	INT_LIMIT(max_ee, 0),
@@ -225,7 +225,8 @@ static void test_query_device_ex(void **state)
 	t_eq(a.max_wq_type_rq, 0);
 }
 
-/* Programs that were built with an older or a newer header give the size of their struct. */
+/* Checks programs that were built with an older or a newer header, and so give another size of
+ * their struct. */
 static void test_query_device_ex_sizes(void **state)
 {
 	const size_t old = offsetof(struct ibv_device_attr_ex, tso_caps);
@@ -307,7 +308,8 @@ static void test_query_port(void **state)
 	t_eq(ibv_query_port(t_ctx, 255, &a), EINVAL);
 }
 
-/* The symbol, unlike the inline function, fills a struct that ends before port_cap_flags2. */
+/* Checks that the symbol, unlike the inline function, fills a struct that ends before
+ * port_cap_flags2. */
 static void test_query_port_symbol(void **state)
 {
 	int (*query)(struct ibv_context *, uint8_t, void *);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_query_limits.c - what options take away is neither advertised nor given. Its line in
- * suite.list has the options.
+ * test_query_limits.c - features and resources that options take away are neither advertised nor
+ * given. The program's line in suite.list has the options.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static void test_refused(void **state)
 	t_eq(ibv_dealloc_pd(pd), 0);
 }
 
-/* Without atomics none is posted, nor is a QP made for them. */
+/* Checks that without atomics none can be posted, and no QP can be created for them. */
 static void test_no_atomics(void **state)
 {
 	struct t_dev *d = t_open();
@@ -215,7 +215,7 @@ static void test_counts(void **state)
 	t_eq(ibv_dealloc_pd(pd), 0);
 }
 
-/* Nor is an object larger than what was advertised. */
+/* Checks that no object is larger than advertised. */
 static void test_sizes(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(t_ctx);
@@ -239,7 +239,7 @@ static void test_sizes(void **state)
 	t_holds(ibv_create_cq(t_ctx, 101, NULL, NULL, 0) == NULL);
 	t_eq(errno, EINVAL);
 	t_holds((qp = ibv_create_qp(pd, &qa)) != NULL);
-	/* Rounding up ends there too. */
+	/* Rounding up ends at the limit, too. */
 	t_eq(qa.cap.max_send_wr, 60);
 	t_eq(qa.cap.max_recv_wr, 60);
 	t_eq(ibv_modify_qp(qp, &init,

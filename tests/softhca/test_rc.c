@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_rc.c - the RC data path: every opcode, size and way of posting, and what the completions
- * say.
+ * test_rc.c - the RC data path: every opcode, size and way of posting, and the fields of the
+ * completions.
  */
 #include <arpa/inet.h>
 
 #include "util.h"
 
 #define BIG (5u << 20)
-#define PAD 64 /* guard bytes before and after what is written */
+#define PAD 64 /* guard bytes before and after the target */
 
 static const size_t sizes[] = {0,   1,   2,   7,    8,    9,    24,    63,      64, 65,
 			       191, 192, 193, 4095, 4096, 4097, 65536, 1 << 20, BIG};
@@ -23,7 +23,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Source filled with a pattern, target with a guard byte. */
+/* Fills the source with a pattern, and the target with a guard byte. */
 static void arm(struct t_buf *src, struct t_buf *dst, size_t size, unsigned seed)
 {
 	t_fill(src->addr, size, seed);
@@ -37,7 +37,7 @@ static void check_guarded(const struct t_buf *dst, size_t size, unsigned seed)
 	t_check_byte(dst->addr + PAD + size, PAD, 0xa5);
 }
 
-/* SEND or SEND_IMM of every size, into a receive that fits exactly or is larger. */
+/* Sends SEND or SEND_IMM of every size, into a receive that fits exactly or is larger. */
 static void sends(enum ibv_wr_opcode op)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, BIG + 2 * PAD);
@@ -105,7 +105,8 @@ static void test_write(void **state)
 	t_pair_free(&p);
 }
 
-/* The receive is consumed, but its buffer isn't touched; byte_len is what was written. */
+/* Checks that a write with immediate consumes the receive without touching its buffer; byte_len
+ * counts the written bytes. */
 static void test_write_imm(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, BIG + 2 * PAD);
@@ -157,7 +158,7 @@ static void test_read(void **state)
 	t_pair_free(&p);
 }
 
-/* C9-88: the R_Key of an RDMA operation of length zero is not checked. */
+/* Checks that the R_Key of an RDMA operation of length zero is not checked (C9-88). */
 static void test_rdma_zero_key(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
@@ -222,8 +223,8 @@ static void cut(const struct t_buf *b, size_t off, size_t len, struct ibv_sge *s
 	}
 }
 
-/* The pieces on the two sides don't match; an SGE of length 0 on a send or receive queue is
- * nothing. */
+/* Checks lists of SGEs whose pieces differ on the two sides. On a send or receive queue an SGE of
+ * length 0 adds nothing. */
 static void test_sges(void **state)
 {
 	static const size_t n[] = {5, 100, 192, 5000, 300001};
@@ -259,8 +260,8 @@ static void test_sges(void **state)
 	t_pair_free(&p);
 }
 
-/* Inline data is taken at the post: from memory that isn't registered and is overwritten at once.
- */
+/* Checks that the post takes inline data: from memory that isn't registered and is overwritten at
+ * once. */
 static void test_inline(void **state)
 {
 	struct t_spec s = {.cap = {16, 16, 4, 4, 100}};
@@ -296,7 +297,7 @@ static void test_inline(void **state)
 	t_pair_free(&p);
 }
 
-/* A receive that is posted late still gets inline data as it was at the post. */
+/* Checks that a late receive still gets the inline data of the time of the post. */
 static void test_inline_held(void **state)
 {
 	struct t_spec s = {.cap = {16, 16, 4, 4, 64}};
@@ -317,7 +318,8 @@ static void test_inline_held(void **state)
 	t_pair_free(&p);
 }
 
-/* A fenced SEND waits for the READ before it, so it sends what that one fetched. */
+/* Checks that a fenced SEND waits for the READ before it, and so sends the data that the READ
+ * fetched. */
 static void test_fence(void **state)
 {
 	static const size_t n[] = {8, 4096, 1 << 20};
@@ -344,7 +346,7 @@ static void test_fence(void **state)
 	t_pair_free(&p);
 }
 
-/* Large and small work mixed: completions and receives come in the order of posting. */
+/* Checks that completions and receives of large and small work come in the order of posting. */
 static void test_order(void **state)
 {
 	struct t_spec s = {.cap = {64, 64, 1, 1, 0}};
@@ -394,7 +396,7 @@ static void test_sq_sig_all(void **state)
 	t_pair_free(&p);
 }
 
-/* An atomic takes the first 8 bytes of what it is given. */
+/* Checks that an atomic uses the first 8 bytes of its SGE. */
 static void test_atomic_sge(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -412,7 +414,7 @@ static void test_atomic_sge(void **state)
 	t_pair_free(&p);
 }
 
-/* A path with a GRH shows in the receives. */
+/* Checks that receives show the GRH of a path. */
 static void test_grh(void **state)
 {
 	struct t_params pr = t_params(dev);

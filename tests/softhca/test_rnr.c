@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_rnr.c [wake] - receiver not ready: waiting, the timer and the retries, and which messages
- * wait behind others. The argument expects --rnr-wake yes.
+ * wait behind others. The argument says that the device has --rnr-wake yes.
  */
 #include "util.h"
 
@@ -15,7 +15,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* IBA 9.7.5.2.8: what the codes of min_rnr_timer mean, in ms. */
+/* The codes of min_rnr_timer (IBA 9.7.5.2.8), in ms. */
 static const struct {
 	uint8_t code;
 	double ms;
@@ -30,7 +30,7 @@ static struct t_pair rnr_pair(uint8_t timer, uint8_t retry)
 	return t_pair(dev, NULL, &p, 1 << 20);
 }
 
-/* A send to an empty queue waits, and finds the receive that comes. */
+/* Checks that a send to an empty queue waits, and finds a receive that is posted later. */
 static void test_waits(void **state)
 {
 	static const size_t n[] = {0, 8, 192, 4096, 500000};
@@ -51,7 +51,8 @@ static void test_waits(void **state)
 	t_pair_free(&p);
 }
 
-/* rnr_retry attempts more, each after the timer; then the error, and the rest is flushed. */
+/* Checks that rnr_retry more attempts follow, each after the timer, then the error, and that the
+ * rest is flushed. */
 static void test_exhausted(void **state)
 {
 	static const uint8_t retries[] = {0, 1, 3, 6};
@@ -78,7 +79,7 @@ static void test_exhausted(void **state)
 	}
 }
 
-/* The responder may change its timer in RTS. */
+/* Checks that the responder may change its timer in RTS. */
 static void test_timer_modified(void **state)
 {
 	struct t_pair p = rnr_pair(1, 3);
@@ -94,7 +95,7 @@ static void test_timer_modified(void **state)
 	t_pair_free(&p);
 }
 
-/* 7 means for ever: far beyond what 6 retries would take. */
+/* Checks that 7 retries mean for ever: far longer than 6 retries would take. */
 static void test_for_ever(void **state)
 {
 	struct t_pair p = rnr_pair(1, 7);
@@ -110,8 +111,8 @@ static void test_for_ever(void **state)
 }
 
 /*
- * Many QPs that wait for receives, so that some timer is always due, hold up neither other QPs,
- * with transfers that are left to the engine, nor each other.
+ * Checks that many QPs that wait for receives, so that some timer is always due, delay neither
+ * other QPs, with transfers for the engine, nor each other.
  */
 static void test_many_waiting(void **state)
 {
@@ -146,7 +147,7 @@ static void test_many_waiting(void **state)
 
 /*
  * Checks that a receive which is posted meanwhile is found when the timer ends, not before; or at
- * once, if the device is set to that. A few messages may take longer, because the machine may be
+ * once, if the device has that setting. A few messages may take longer, because the machine may be
  * busy.
  */
 static void test_posted_meanwhile(void **state)
@@ -175,7 +176,8 @@ static void test_posted_meanwhile(void **state)
 	t_pair_free(&p);
 }
 
-/* Work of every kind waits behind the one that is held; that of another QP doesn't. */
+/* Checks that work of every kind waits behind a waiting message, and that work of another QP
+ * doesn't. */
 static void test_behind(void **state)
 {
 	struct t_pair p = rnr_pair(14, 7), q = rnr_pair(14, 7);
@@ -214,7 +216,8 @@ static void test_behind(void **state)
 	t_pair_free(&q);
 }
 
-/* A write with immediate takes a receive, so it waits for one too; plain RDMA does not. */
+/* Checks that a write with immediate, which takes a receive, waits for one, and that plain RDMA
+ * does not. */
 static void test_write_imm(void **state)
 {
 	struct t_pair p = rnr_pair(12, 7);
@@ -236,7 +239,7 @@ static void test_write_imm(void **state)
 	t_pair_free(&p);
 }
 
-/* A QP that waits can be moved to ERR, and destroyed. */
+/* Checks that a waiting QP can be moved to ERR, and destroyed. */
 static void test_leave(void **state)
 {
 	struct t_pair p = rnr_pair(20, 7);
@@ -259,7 +262,7 @@ static void test_leave(void **state)
 	t_pair_free(&p);
 }
 
-/* The responder goes away while the requester waits: that is a timeout then. */
+/* Checks that a responder that goes away while the requester waits causes a timeout. */
 static void test_responder_leaves(void **state)
 {
 	struct t_params pr = t_params(dev);

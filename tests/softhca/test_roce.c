@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_roce.c - Ethernet ports: the GID table, what an address vector needs, and the headers that
- * datagrams come with. Run with --link-layer ethernet.
+ * test_roce.c - Ethernet ports: the GID table, the needs of an address vector, and the headers of
+ * received datagrams. Run with --link-layer ethernet.
  */
 #include <arpa/inet.h>
 #include <netinet/ip.h>
@@ -10,7 +10,7 @@
 
 #define GIDS 4
 
-/* ibv_devinfo takes it from libibverbs, too. */
+/* libibverbs exports this, and ibv_devinfo uses it. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type);
 
@@ -41,7 +41,7 @@ static bool is_v2(int index)
 	return index % 2;
 }
 
-/* Each address has an entry of RoCE v1, then one of v2; no LID is anywhere. */
+/* Checks that each address has an entry of RoCE v1, then one of v2, and that there is no LID. */
 static void test_table(void **state)
 {
 	static const union ibv_gid zero;
@@ -95,7 +95,7 @@ static struct ibv_ah_attr way(int index)
 					    .traffic_class = 0x5a}};
 }
 
-/* Checks that ibv_create_ah(), and a QP on its way to RTR, give that answer. */
+/* Checks that ibv_create_ah(), and a QP on its way to RTR, return this value. */
 static void check(const char *what, struct ibv_ah_attr a, int rc)
 {
 	struct t_params p = t_params(dev);
@@ -133,7 +133,7 @@ static void test_address_vectors(void **state)
 	check("an empty entry", a, EINVAL);
 	a.grh.sgid_index = dev->port.gid_tbl_len;
 	check("an index past the table", a, EINVAL);
-	/* The MAC address is part of the GID: nobody is asked for it. */
+	/* The MAC address is part of the GID, so no lookup is needed. */
 	a = way(0);
 	a.grh.dgid.raw[13] ^= 1;
 	check("RoCE v1 to a link-local address that nobody has", a, 0);
@@ -225,7 +225,7 @@ static void test_datagrams(void **state)
 		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
 		t_true(wc.wc_flags & IBV_WC_GRH, "no GRH");
 		t_eq(wc.slid, 0);
-		/* ConnectX: the kind of packet is in the place of a service level. */
+		/* ConnectX reports the kind of packet in the place of a service level. */
 		t_eq(wc.sl, !is_v2(i) ? 0 : is_ipv4(i) ? 2 : 1);
 		if (is_v2(i) && is_ipv4(i))
 			check_ipv4((void *)(p.bb.addr + T_GRH - 20), 8);
@@ -252,7 +252,7 @@ static void test_datagrams(void **state)
 	}
 }
 
-/* Connections by each entry of the table. */
+/* Connects by each entry of the table. */
 static void test_connections(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_segment.c [copied [twice]] - regions in System V shared memory, into which small requests go
- * without a system call; or, as the argument says, with one, or through shared memory. Child 1 has
- * the memory, child 0 has a connection to it. The rules are those of any other memory.
+ * without a system call; with the arguments, by a system call, or through shared memory. Child 1
+ * has the memory, child 0 a connection to it. The rules are those of any other memory.
  */
 #define _GNU_SOURCE 1
 #include <linux/filter.h>
@@ -21,7 +21,7 @@
 
 static bool copied, twice;
 
-/* The counter grows by n; by nothing where all is copied, or where the kernel is too old. */
+/* Checks that the counter grew by n, or not at all if system calls copy all data. */
 static void grew(uint64_t before, uint64_t n)
 {
 	uint64_t now = stat_counter("direct_accesses");
@@ -66,7 +66,7 @@ static void transfers(unsigned me, void *arg)
 		t_check(s.own.addr + 8, n, seed);
 		t_check_byte(s.own.addr + 8 + n, 8, 0xee);
 	}
-	/* With 16 bytes more the largest of the small requests is no longer small. */
+	/* With 16 bytes more the largest of the small requests is not small any more. */
 	grew(before, NOFFSETS * (2 * NSMALL + 2 * (NSMALL - 1)));
 	procs_barrier();
 	seg_requester_close(&s);
@@ -114,7 +114,8 @@ static void test_atomics(void **state)
 	seg_run(atomics);
 }
 
-/* Words appear whole, and writes in their order: of two words the second is never ahead. */
+/* Checks that words appear complete, and writes in their order: of two words the second is never
+ * ahead. */
 static void order(unsigned me, void *arg)
 {
 	enum { ROUNDS = 20000, MOST_MS = 5000 };
@@ -123,8 +124,7 @@ static void order(unsigned me, void *arg)
 
 	(void)arg;
 	for (uint64_t i = 1; me == 0 && i <= ROUNDS; i++) {
-		/* Beside other programs a write may take until the next tick: the last comes
-		 * sooner. */
+		/* Beside other programs a write may take until the next tick: end sooner. */
 		if (t_ms_since(t0) > MOST_MS)
 			i = ROUNDS;
 		t_eq(seg_write_word(&s, 0, i << 32 | i), IBV_WC_SUCCESS);
@@ -154,7 +154,7 @@ static void test_order(void **state)
 	seg_run(order);
 }
 
-/* Neither bounds nor rights are those of the segment. */
+/* Checks that the bounds and rights are those of the region, not of the segment. */
 static void refused(unsigned me, void *arg)
 {
 	size_t off = *(const size_t *)arg;
@@ -235,7 +235,7 @@ static void test_forbidden(void **state)
 	seg_run(forbidden);
 }
 
-/* Memory that isn't a segment's, or isn't pinned, is copied to. */
+/* Checks that data for memory that isn't in a segment, or isn't pinned, are copied. */
 static void other_memory(unsigned me, void *arg)
 {
 	bool odp = *(const bool *)arg;
@@ -277,8 +277,8 @@ static void test_other_memory(void **state)
 	}
 }
 
-/* The requester's own memory is paged on demand, and isn't there any more: an error, no SIGSEGV, if
- * it is the kernel that copies. */
+/* Checks memory of the requester that is paged on demand and gone: an error, no SIGSEGV, if the
+ * kernel copies. */
 static void absent(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_segment_life.c [copied] - regions in System V shared memory that go while a peer uses them:
- * deregistered, registered anew, detached, and with their process. The argument is that of
+ * test_segment_life.c [copied] - regions in System V shared memory that end while a peer uses them:
+ * deregistered, registered again, detached, and with their process. The argument is that of
  * test_segment.
  */
 #define _GNU_SOURCE 1
@@ -15,8 +15,8 @@ enum key { K_STEP = SEG_K_FREE, K_DONE };
 
 static bool copied;
 
-/* Once the region is gone nothing is written, however fast a peer writes, and it lets go of the
- * segment. */
+/* Checks that nothing is written after the region is gone, however fast a peer writes, and that the
+ * peer lets go of the segment. */
 static void deregister(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();
@@ -48,7 +48,7 @@ static void test_deregister(void **state)
 	seg_run(deregister);
 }
 
-/* Checks that a region which is registered anew is found where it is then, in the segment or
+/* Checks that a region which is registered again is found at its new place, in the segment or
  * elsewhere. */
 static void reregister(unsigned me, void *arg)
 {
@@ -94,8 +94,8 @@ static void test_reregister(void **state)
 
 /*
  * Checks that registered memory is pinned: a write goes there although the owner has detached the
- * segment, and not to what is mapped at that address then; with a peer that had reached the segment
- * and one that had not.
+ * segment, and not to the memory that is mapped at that address later. One peer had reached the
+ * segment before, another had not.
  */
 static void remap(unsigned me, void *arg)
 {
@@ -157,7 +157,7 @@ static void death(unsigned me, void *arg)
 		procs_put(K_STEP, i);
 	t_eq(status, IBV_WC_RETRY_EXC_ERR);
 	procs_put(K_DONE, 1);
-	seg_await_attached(s.id, 1); /* the parent has it */
+	seg_await_attached(s.id, 1); /* the parent has it attached */
 	seg_requester_close(&s);
 }
 
@@ -181,7 +181,7 @@ static void test_death(void **state)
 	shmdt(segment);
 }
 
-/* A forked child doesn't keep what its parent has attached. */
+/* Checks that a forked child doesn't keep its parent's segments attached. */
 static void forked(unsigned me, void *arg)
 {
 	struct seg_side s = me ? seg_owner() : seg_requester();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_slots.c - queue accounting of an RC QP: when send-queue slots come free, what bad_wr points
- * to, and posting to oneself.
+ * test_slots.c - queue accounting of an RC QP: when send-queue slots come free, where bad_wr
+ * points, and posting to oneself.
  */
 #include "util.h"
 
@@ -35,7 +35,7 @@ static void write_n(struct t_pair *p, unsigned n, uint64_t id, int flags)
 	}
 }
 
-/* Fills the queue with unsignalled writes; how many it took. */
+/* Fills the queue with unsignalled writes. Returns how many it took. */
 static unsigned fill(struct t_pair *p)
 {
 	struct ibv_sge sge;
@@ -61,7 +61,8 @@ static void await_executed(const volatile char *flag)
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a write was not executed");
 }
 
-/* Executed, but neither signalled nor followed by a signalled one: the queue stays full. */
+/* Checks that executed requests keep the queue full if neither they nor a later one are
+ * signalled. */
 static void test_unsignalled(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -75,8 +76,8 @@ static void test_unsignalled(void **state)
 	t_pair_free(&p);
 }
 
-/* Checks that a signalled request frees itself and all before it when it is polled, not when it
- * is done. */
+/* Checks that a signalled request frees itself and all before it when it is polled, not when it is
+ * done. */
 static void test_freed_by_poll(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -92,7 +93,7 @@ static void test_freed_by_poll(void **state)
 		await_executed(p.bb.addr);
 		t_eq(fill(&p), 0);
 		t_done(p.a->scq, 7, IBV_WC_RDMA_WRITE);
-		/* k + 1 are free; what was behind the signalled one is not */
+		/* k + 1 slots are free; those behind the signalled one are not. */
 		write_n(&p, k, 60, 0);
 		write_n(&p, 1, 8, IBV_SEND_SIGNALED);
 		t_eq(fill(&p), 0);
@@ -104,7 +105,7 @@ static void test_freed_by_poll(void **state)
 	t_pair_free(&p);
 }
 
-/* RESET frees everything. */
+/* Checks that RESET frees everything. */
 static void test_freed_by_reset(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -121,7 +122,7 @@ static void test_freed_by_reset(void **state)
 	t_pair_free(&p);
 }
 
-/* A list is taken up to the request that doesn't fit. */
+/* Checks that a list is posted up to the request that doesn't fit. */
 static void test_list_overflow(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -144,7 +145,7 @@ static void test_list_overflow(void **state)
 	t_pair_free(&p);
 }
 
-/* The list before a request that is refused for itself is posted; that and the rest are not. */
+/* Checks that the list before a bad request is posted, and that request and the rest are not. */
 static void test_list_invalid(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -194,7 +195,7 @@ static void test_inline_too_long(void **state)
 	t_pair_free(&p);
 }
 
-/* Opcodes that don't exist on RC. */
+/* Checks opcodes that don't exist on RC. */
 static void test_bad_opcodes(void **state)
 {
 	static const int ops[] = {IBV_WR_TSO, IBV_WR_DRIVER1, -1, 14, 1000};
@@ -237,7 +238,7 @@ static void test_recv_overflow(void **state)
 		t_next(p.b->rcq, i, IBV_WC_SUCCESS);
 		t_next(p.a->scq, i, IBV_WC_SUCCESS);
 	}
-	/* All polled: there is room for as many again. */
+	/* All were polled: there is room for as many again. */
 	for (unsigned i = 0; i < n; i++)
 		t_recv(p.b, i, sge, 1);
 	t_rc(t_recv_try(p.b, 1, sge, 1), ENOMEM);
@@ -261,7 +262,7 @@ static void test_recv_too_many_sges(void **state)
 	t_pair_free(&p);
 }
 
-/* A QP that is its own peer. */
+/* Checks a QP that is its own peer. */
 static void test_self(void **state)
 {
 	struct t_qp *q = t_qp(dev, NULL);
@@ -290,7 +291,7 @@ static void test_self(void **state)
 	t_buf_free(&b);
 }
 
-/* QP numbers are 24 bits, scattered, and not given again at once. */
+/* Checks that QP numbers have 24 bits, are scattered, and are not given again at once. */
 static void test_qp_numbers(void **state)
 {
 	uint32_t n[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_space.c [full] - what queues take of the fabric's memory, and a process of addresses: the
- * most that a device offers takes little, and grows as it is used. With the argument /dev/shm is
- * small, and what comes when it is full is an error of the completion queue.
+ * test_space.c [full] - how much of the fabric's memory queues take, and how much address space a
+ * process: the largest queues of a device take little, and grow with their use. With the argument
+ * /dev/shm is small, and a full one is an error of the completion queue.
  */
 #include <pthread.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 
 #define MIB (1ll << 20)
 
-/* The memory of the fabric. */
+/* Returns how much memory the fabric takes. */
 static long long taken(void)
 {
 	const char *dir = getenv("SOFTHCA_FABRIC");
@@ -34,7 +34,7 @@ static struct ibv_cq *largest(struct t_dev *d)
 	return cq;
 }
 
-/* Does n writes, each with a completion; `lag` completions are not polled. */
+/* Does n writes, each with a completion, and leaves `lag` completions unpolled. */
 static void go_through(struct t_pair *p, unsigned n, unsigned lag)
 {
 	struct ibv_sge sge = t_sge(&p->ba, 0, 8);
@@ -91,7 +91,7 @@ static void test_cqs(void **state)
 		cqs[i] = largest(d);
 	used = taken() - before;
 	t_true(used < 8 * MIB, "four CQs of %d take %lld bytes", cqs[0]->cqe, used);
-	/* To a size that has all its memory, and back. */
+	/* To a size that needs no more memory, and back. */
 	t_ok(ibv_resize_cq(cqs[0], 100));
 	t_ok(ibv_resize_cq(cqs[0], d->attr.orig_attr.max_cqe));
 	used = taken() - before;
@@ -101,7 +101,7 @@ static void test_cqs(void **state)
 	t_close(d);
 }
 
-/* Receive queues of the most entries, and all of them posted and received. */
+/* Checks receive queues of the largest size, with all entries posted and received. */
 static void test_srq(void **state)
 {
 	struct t_dev *d = t_open();
@@ -137,7 +137,7 @@ static void test_srq(void **state)
 	t_close(d);
 }
 
-/* Producers of several processes come to the end of the memory of one CQ at a time. */
+/* Producers of several processes reach the end of the memory of one CQ at the same time. */
 enum { SENDERS = 3, MESSAGES = 8000, RECEIVES = 64 };
 
 static void one_sender(unsigned me)
@@ -213,7 +213,7 @@ static void test_producers(void **state)
 	procs_run(SENDERS + 1, NULL, share, NULL);
 }
 
-/* The addresses that this process has mapped. */
+/* Returns how much address space this process has mapped. */
 static long long mapped(void)
 {
 	FILE *statm = fopen("/proc/self/statm", "re");
@@ -224,8 +224,8 @@ static long long mapped(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* Processes of which each talks with each other one, which takes little of the address space
- * besides the tables. */
+/* Checks processes that each talk with each other, which takes little of the address space besides
+ * the tables. */
 enum { TALKERS = 6 };
 
 static void talk(unsigned me, void *arg)
@@ -269,7 +269,7 @@ static void test_addresses(void **state)
 	procs_run(TALKERS, NULL, talk, NULL);
 }
 
-/* No memory for a completion: the queue is in error, as one that overran. */
+/* Checks that a CQ without memory for a completion fails like one that overran. */
 static void test_full(void **state)
 {
 	struct t_dev *d = t_open();
@@ -305,7 +305,7 @@ static void test_full(void **state)
 	t_pair_free(&p);
 	t_drain_events(d->ctx);
 	t_ok(ibv_destroy_cq(cq));
-	/* The memory of a process that ended is free for another. */
+	/* The memory of a process that ended is free for others. */
 	cq = largest(d);
 	t_ok(ibv_destroy_cq(cq));
 	t_close(d);
@@ -313,7 +313,7 @@ static void test_full(void **state)
 
 int main(int argc, char **argv)
 {
-	/* ThreadSanitizer takes no new threads in children of a process that has had some. */
+	/* ThreadSanitizer allows no new threads in children of a process that has had some. */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_producers), cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_cq),        cmocka_unit_test(test_cqs),

@@ -25,7 +25,7 @@ static struct ibv_srq *make_srq(uint32_t wrs, uint32_t sges)
 	return srq;
 }
 
-/* Makes a pair both of whose QPs receive from the SRQ; b's completions of both kinds are apart. */
+/* Makes a pair that receives from the SRQ at both ends; b's completions of both kinds are apart. */
 static struct t_pair srq_pair(struct ibv_srq *srq)
 {
 	struct t_spec s = {.srq = srq};
@@ -42,7 +42,7 @@ static void post_n(struct ibv_srq *srq, struct t_buf *b, uint64_t first, unsigne
 	}
 }
 
-/* Three QPs take from one SRQ: every receive is used once, with the data of its message. */
+/* Checks that three QPs use every receive of one SRQ once, with the data of its message. */
 static void test_shared(void **state)
 {
 	struct ibv_srq *srq = make_srq(64, 2);
@@ -80,7 +80,7 @@ static void test_shared(void **state)
 	t_buf_free(&to);
 }
 
-/* Posting to the QP itself is refused. */
+/* Checks that posting receives to the QP itself is refused. */
 static void test_no_rq(void **state)
 {
 	struct ibv_srq *srq = make_srq(8, 1);
@@ -89,7 +89,7 @@ static void test_no_rq(void **state)
 	int rc = t_recv_try(p.b, 1, &sge, 1);
 
 	(void)state;
-	/* mlx5 finds its receive queue of no entries full. */
+	/* To mlx5 a receive queue without entries is full. */
 	t_true(rc == EINVAL || rc == ENOMEM, "returned %d", rc);
 	t_pair_free(&p);
 	t_ok(ibv_destroy_srq(srq));
@@ -155,8 +155,8 @@ static void consume(struct t_pair *p, unsigned n)
 	}
 }
 
-/* The event comes once, when fewer are left than the limit; then the limit is 0 until it is armed
- * again. */
+/* Checks that the event comes once, when fewer are left than the limit, and that the limit is 0
+ * then until it is armed again. */
 static void test_limit(void **state)
 {
 	struct ibv_srq *srq = make_srq(32, 1);
@@ -183,7 +183,7 @@ static void test_limit(void **state)
 		t_true(!t_readable(dev->ctx->async_fd, 5), "a second event");
 		post_n(srq, &p.bb, 0, 8);
 	}
-	/* An SRQ can't be resized here, as on mlx5. */
+	/* This device, like mlx5, can't resize an SRQ. */
 	a.max_wr = 64;
 	t_true(ibv_modify_srq(srq, &a, IBV_SRQ_MAX_WR) != 0, "an SRQ was resized");
 	a.srq_limit = 1 << 20;
@@ -192,7 +192,7 @@ static void test_limit(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-/* A limit above what is posted fires as soon as it is armed. */
+/* Checks that a limit above the number of posted receives fires as soon as it is armed. */
 static void test_limit_at_once(void **state)
 {
 	struct ibv_srq *srq = make_srq(15, 1);
@@ -221,7 +221,7 @@ static void test_limit_at_once(void **state)
 	t_buf_free(&b);
 }
 
-/* Receives are checked against the SRQ's PD, R_Keys against the QP's. */
+/* Checks that the SRQ's PD decides about receives, and the QP's PD about R_Keys. */
 static void test_two_pds(void **state)
 {
 	struct ibv_pd *pd2 = ibv_alloc_pd(dev->ctx);
@@ -255,8 +255,8 @@ static void test_two_pds(void **state)
 	t_ok(ibv_dealloc_pd(pd2));
 }
 
-/* An SGE of length 0 in an SRQ: harmless if the message ends before it, else a protection error
- * (mlx5). */
+/* Checks an SGE of length 0 in an SRQ: harmless if the message ends before it, else a protection
+ * error (mlx5). */
 static void test_zero_sge(void **state)
 {
 	struct ibv_srq *srq = make_srq(8, 3);
@@ -284,7 +284,8 @@ static void test_zero_sge(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-/* A message too long hits its QP, not the SRQ and not the others that use it. */
+/* Checks that a too long message fails its QP, and neither the SRQ nor the other QPs that use
+ * it. */
 static void test_too_long(void **state)
 {
 	struct ibv_srq *srq = make_srq(8, 1);
@@ -308,7 +309,8 @@ static void test_too_long(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-/* A list that ends in a null MR takes what doesn't fit, in an SRQ and in a receive queue. */
+/* Checks that a list which ends in a null MR takes the rest of a message, in an SRQ and in a
+ * receive queue. */
 static void test_sink(void **state)
 {
 	static const size_t n[] = {64, 65, 150, 5000, 300000};

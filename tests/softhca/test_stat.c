@@ -12,7 +12,7 @@
 #include "util.h"
 #include "xrc.h"
 
-/* The growth of a counter since it was last asked for. */
+/* A counter and its last value, to measure its growth. */
 struct watch {
 	const char *name;
 	uint64_t before;
@@ -106,7 +106,8 @@ static void test_rnr(void **state)
 	t_pair_free(&p);
 }
 
-/* A process that was stopped for many periods of the timer has tried no more often than it may. */
+/* Checks that a process that was stopped for many periods of the timer has tried no more often than
+ * it may. */
 static void test_late(void **state)
 {
 	struct t_params params = quick(*state);
@@ -139,7 +140,7 @@ static void test_retries(void **state)
 	t_pair_free(&p);
 }
 
-/* One failing send; the counter of that kind grows by one. */
+/* Checks that a failing send makes the counter of its kind grow by one. */
 static void one_error(struct t_dev *d, const char *counter, enum ibv_wc_status status,
 		      size_t in_len, uint32_t lkey_xor, uint32_t rkey_xor)
 {

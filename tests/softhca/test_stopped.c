@@ -20,8 +20,8 @@ static void fill_word(struct t_buf *b, size_t off, uint64_t v)
 	memcpy(b->addr + off, &v, 8);
 }
 
-/* The target's memory: [0, 4 MiB) receives, [4, 6) is written, [6, 7) is read, the word at 7 is for
- * atomics. */
+/* Offers the target's memory: [0, 4 MiB) for receives, [4, 6) for writes, [6, 7) for reads, the
+ * word at 7 for atomics. */
 static void target(unsigned me)
 {
 	struct t_dev *d = t_open();
@@ -111,7 +111,7 @@ static void requester_and_target(unsigned me, void *arg)
 	(me ? target : requester)(me);
 }
 
-/* Looks into the stopped target's memory from outside. */
+/* Checks the stopped target's memory from outside. */
 static void look(unsigned who, uint64_t addr, unsigned seed, size_t len)
 {
 	char *copy = malloc(len);
@@ -149,7 +149,7 @@ static void test_stopped_target(void **state)
 	stopped_target(two);
 }
 
-/* Work of the sender while its message travels. */
+/* The activity of the sender while its message travels. */
 enum pastime { SLEEPING, COMPUTING, STOPPED_IN_RNR };
 
 static void wait_without_verbs(enum pastime how)
@@ -205,8 +205,8 @@ static void test_absent_sender(void **state)
 		procs_run(2, NULL, absent_sender, &how);
 }
 
-/* Checks that a sender that has its completions may leave, in good order or not; its messages
- * are read afterwards. */
+/* Checks that a sender which has its completions may leave, in good order or not: its messages are
+ * read afterwards. */
 static void leaving_sender(unsigned me, void *arg)
 {
 	enum { N = 12 };
@@ -261,7 +261,7 @@ static void test_leaving_sender(void **state)
 }
 
 /*
- * Checks that a producer that is stopped, at whatever instruction, holds up no other process that
+ * Checks that a producer which is stopped, at whatever instruction, blocks no other process that
  * sends to the same CQ, nor its owner. Children 1 and 2 stream into one CQ of child 0, which counts
  * the messages of child 2; the parent stops child 1 repeatedly.
  */
@@ -311,7 +311,7 @@ static void bystanders(unsigned me, void *arg)
 			t_recv(q[i], i, &sge, 1);
 	}
 	procs_barrier();
-	/* Senders wait for receives, so these go on until both have seen the end. */
+	/* Senders wait for receives, so the receivers go on until both have seen the end. */
 	while (!procs_has(1, K_DONE) || !procs_has(2, K_DONE)) {
 		struct ibv_wc wc;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_symbols.c - every public function of the libibverbs that is loaded is ours, but for pure
- * helpers. A function that is missed would take our objects for the real library's. Run it as
- * `softhca run -- test_symbols`.
+ * test_symbols.c - softhca provides every public function of the loaded libibverbs, except pure
+ * helpers. A missed function would take our objects for the real library's. Run it as `softhca run
+ * -- test_symbols`.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1 /* dlinfo() */
@@ -26,7 +26,7 @@
 
 #include <infiniband/verbs.h>
 
-/* Helpers that know nothing of devices: the real ones serve. */
+/* Helpers that don't use devices: the real ones serve. */
 static const char *const helpers[] = {
 	"ibv_copy_ah_attr_from_kern", "ibv_copy_path_rec_from_kern",
 	"ibv_copy_path_rec_to_kern",  "ibv_copy_qp_attr_from_kern",
@@ -37,7 +37,7 @@ static const char *const helpers[] = {
 	"mbps_to_ibv_rate",           "mult_to_ibv_rate",
 };
 
-/* Private ones that applications use all the same. */
+/* Private functions that applications use all the same. */
 static const char *const privates[] = {"ibv_query_gid_type"};
 
 struct image {
@@ -57,7 +57,7 @@ static const ElfW(Shdr) * sections(const struct image *im, size_t *n)
 	return (const void *)(im->base + eh->e_shoff);
 }
 
-/* The file that the dynamic linker took for libibverbs.so.1. */
+/* Finds the file that the dynamic linker loaded as libibverbs.so.1. */
 static void load(struct image *im)
 {
 	void *handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -157,8 +157,7 @@ static void test_public(void **state)
 		}
 	}
 	t_eq(missed, 0);
-	/* libibverbs 44 has 95 such definitions of 59 names: were the walk wrong, there would be
-	 * few. */
+	/* libibverbs 44 has 95 definitions of 59 names, so a wrong walk would find fewer. */
 	t_holds(ours >= 59);
 }
 
@@ -178,7 +177,8 @@ static void test_helpers(void **state)
 	t_eq(ibv_rate_to_mult(IBV_RATE_10_GBPS), 4);
 }
 
-/* This program's own references name a version (IBVERBS_1.1); ours has none and satisfies them. */
+/* Checks that this program's references, which name a version (IBVERBS_1.1), are satisfied by our
+ * library, which has none. */
 static void test_references(void **state)
 {
 	(void)state;

@@ -35,7 +35,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The line in the file `format` below the device. */
+/* Returns the line in the file `format` below the device. */
 __attribute__((format(printf, 1, 2))) static const char *line(const char *format, ...)
 {
 	static char text[128];
@@ -189,7 +189,7 @@ static void test_directories(void **state)
 	t_ok(access(CLASS "_mad/abi_version", R_OK));
 }
 
-/* The adapters of all processes of the fabric are shown by the same files. */
+/* Checks that the same files show the adapters of all processes of the fabric, read-only. */
 static void test_read_only(void **state)
 {
 	static const int ways[] = {O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,
@@ -216,10 +216,10 @@ static void test_read_only(void **state)
 	reads(open(node_type, O_RDONLY));
 }
 
-/* Everything else goes to libc as it is, errors, modes and errno included. */
+/* Checks that everything else goes to libc unchanged, errors, modes and errno included. */
 static void test_others(void **state)
 {
-	/* Called by their addresses, as compilers and sanitizers know that both take no null. */
+	/* By their addresses, because compilers and sanitizers know that both accept no null. */
 	int (*volatile open_it)(const char *, int, ...) = open;
 	int (*volatile stat_it)(const char *, struct stat *) = stat;
 	char path[] = "/tmp/test_sysfs.XXXXXX";

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# /sys/class/infiniband as shells and the programs that scripts call see it. softhca is in the PATH.
+# test_sysfs.sh - /sys/class/infiniband in shells and in the programs that scripts call. softhca is in PATH.
 set -uo pipefail
 
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 bad=0
 
-# shows NAME WANTED COMMAND...: the command, in a fabric of two nodes with two adapters, prints that.
+# shows NAME WANTED COMMAND...: the command prints WANTED, in a fabric of two nodes with two adapters.
 shows() {
 	local name=$1 wanted=$2
 	shift 2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_threads.c - threads: many that post on one QP, many that poll one CQ, each with QPs of its
- * own, and several contexts. Verbs are thread-safe; totals and data are checked. Threads report by
- * their result, the test fails.
+ * test_threads.c - threads: many that post on one QP, many that poll one CQ, threads with QPs of
+ * their own, and several contexts. Verbs are thread-safe. Totals and data are checked. Threads
+ * report by their result, and the test fails.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ static void join(pthread_t *th)
 	}
 }
 
-/* All threads send on one QP and poll both CQs, until all messages were seen. */
+/* The state of threads that send on one QP and poll both CQs, until all messages were seen. */
 struct common {
 	struct t_pair *p;
 	unsigned id;
@@ -138,7 +138,8 @@ static void test_one_qp(void **state)
 	t_pair_free(&p);
 }
 
-/* Each thread with a pair of its own: sizes on both sides of the caller's limit, data checked. */
+/* Exchanges messages on a pair of the thread's own: sizes on both sides of the caller's limit, data
+ * checked. */
 static const char *exchange(struct t_pair *p, unsigned rounds)
 {
 	static const size_t n[] = {8, 100, 4000, 5000, 40000};
@@ -190,7 +191,7 @@ static void test_own_qps(void **state)
 		t_pair_free(&p[i]);
 }
 
-/* Objects come and go in several threads at once, each in a context of its own. */
+/* Creates and destroys objects in several threads at once, each in a context of its own. */
 static void *churn(void *arg)
 {
 	const char *err = NULL;
@@ -216,7 +217,8 @@ static void test_contexts(void **state)
 	join(th);
 }
 
-/* QPs of two contexts of one process talk to each other; their PDs and keys are apart. */
+/* Checks that QPs of two contexts of one process talk to each other, and that their PDs and keys
+ * are apart. */
 static void test_two_contexts(void **state)
 {
 	struct t_dev *d2 = t_open();
@@ -244,7 +246,8 @@ static void test_two_contexts(void **state)
 	t_close(d2);
 }
 
-/* One thread moves a QP to ERR while others post and poll: nothing is lost or comes twice. */
+/* The state of a thread that moves a QP to ERR while others post and poll: nothing is lost or comes
+ * twice. */
 struct storm {
 	struct t_pair *p;
 	_Atomic unsigned *posted, *done;

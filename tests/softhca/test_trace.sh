@@ -8,17 +8,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'umount "$tmp/small" 2>/dev/null; rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: one test.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		cat "$tmp/err"
-	fi
-}
+# shellcheck source=tests/check.sh
+. "$here/../check.sh"
+evidence=$tmp/err
 
 # trace FILE OPTION... -- COMMAND...: runs it with a trace, in one fabric of two nodes.
 trace() {
@@ -93,3 +85,4 @@ if mkdir "$tmp/small" && mount -t tmpfs -o size=256k none "$tmp/small" 2>"$tmp/e
 else
 	echo "ok a file system that is full # SKIP no right to mount one"
 fi
+exit $bad

@@ -63,7 +63,8 @@ static void test_data(void **state)
 	t_pair_free(&p);
 }
 
-/* No receive, a wrong key: lost, and the sender's completion is a success. */
+/* Checks that a message without a receive or with a wrong key is lost, while the sender's
+ * completion is a success. */
 static void test_lost(void **state)
 {
 	struct t_pair p = t_pair(dev, &uc, NULL, 1 << 16);
@@ -88,7 +89,7 @@ static void test_lost(void **state)
 	t_send(p.a, 1, one);
 	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
 	t_recv(p.b, 3, &to, 1);
-	t_none(p.b->rcq, T_QUIET_MS); /* the lost one doesn't come again */
+	t_none(p.b->rcq, T_QUIET_MS); /* the lost message doesn't come again */
 	memset(p.ba.addr, 0x23, 100);
 	t_send(p.a, 4, one);
 	t_next(p.b->rcq, 3, IBV_WC_SUCCESS);
@@ -115,7 +116,8 @@ static void test_no_peer(void **state)
 	t_buf_free(&b);
 }
 
-/* Longer than the receive: the sender succeeds, the receiver is not told of a success. */
+/* Checks that a message longer than its receive succeeds at the sender, and gives the receiver no
+ * success. */
 static void test_too_long(void **state)
 {
 	struct t_pair p = t_pair(dev, &uc, NULL, 1 << 16);
@@ -135,7 +137,7 @@ static void test_too_long(void **state)
 	t_pair_free(&p);
 }
 
-/* READ and atomics don't exist on UC. */
+/* Checks that READ and atomics don't exist on UC. */
 static void test_opcodes(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_uc_procs.c - UC between processes: a message that is lost half-way, as its receiver is
- * stopped, takes no receive with it. The next message gets that one (IBA 9.8.2.2).
+ * test_uc_procs.c - UC between processes: a message that is lost half-way, because its receiver is
+ * stopped, takes no receive with it. The next message gets that receive (IBA 9.8.2.2).
  */
 #include "procs.h"
 

@@ -1,66 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, what is dropped, and
+ * test_ud.c - UD: addressing, the 40 bytes before the payload, Q_Keys, dropped datagrams, and
  * multicast.
  */
 #include <arpa/inet.h>
 #include <sys/mman.h>
 
-#include "util.h"
+#include "ud.h"
 
 static struct t_dev *dev;
-static const struct t_spec ud = {.type = IBV_QPT_UD, .cap = {32, 32, 4, 4, 64}};
 
 static int setup(void **state)
 {
 	t_setup(state);
 	dev = *state;
 	return 0;
-}
-
-/* A pair of UD QPs and the way from a to b. */
-struct way {
-	struct t_pair p;
-	struct ibv_ah *ah;
-	struct ibv_sge to;
-};
-
-static struct way way(bool grh)
-{
-	struct way w = {.p = t_pair(dev, &ud, NULL, 1 << 16)};
-	struct t_addr ab = t_addr(w.p.b);
-
-	w.ah = t_ah(dev, &ab, grh);
-	w.to = t_sge(&w.p.bb, 0, 8192);
-	return w;
-}
-
-static void way_free(struct way *w)
-{
-	t_ok(ibv_destroy_ah(w->ah));
-	t_pair_free(&w->p);
-}
-
-static struct ibv_send_wr ud_wr(struct way *w, uint64_t id, struct ibv_sge *sge)
-{
-	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, sge, 1);
-
-	wr.wr.ud.ah = w->ah;
-	wr.wr.ud.remote_qpn = w->p.b->qp->qp_num;
-	wr.wr.ud.remote_qkey = T_QKEY;
-	return wr;
-}
-
-/* Sends a good message and expects it in that receive: what was sent before it and not received is
- * lost. */
-static void marker(struct way *w, uint64_t recv_id)
-{
-	struct ibv_sge one = t_sge(&w->p.ba, 60000, 3);
-	struct ibv_send_wr wr = ud_wr(w, 777, &one);
-
-	t_post(w->p.a, &wr);
-	t_eq(t_next(w->p.b->rcq, recv_id, IBV_WC_SUCCESS).byte_len, T_GRH + 3);
-	t_next(w->p.a->scq, 777, IBV_WC_SUCCESS);
 }
 
 static void test_data(void **state)
@@ -70,7 +24,7 @@ static void test_data(void **state)
 
 	(void)state;
 	for (int grh = dev->roce; grh < 2; grh++) {
-		struct way w = way(grh);
+		struct ud_way w = ud_way(dev, grh);
 		struct t_pair *p = &w.p;
 
 		for (unsigned i = 0; i < 16; i++) {
@@ -93,7 +47,7 @@ static void test_data(void **state)
 			t_eq(wc.qp_num, p->b->qp->qp_num);
 			t_eq(wc.src_qp, p->a->qp->qp_num);
 			t_eq(wc.slid, dev->port.lid);
-			/* On RoCE the kind of packet: v2 with an IPv6 header. */
+			/* RoCE reports the kind of packet: v2 with an IPv6 header. */
 			t_eq(wc.sl, dev->roce ? 1 : 0);
 			t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh);
 			t_eq(!!(wc.wc_flags & IBV_WC_WITH_IMM), i & 1);
@@ -110,14 +64,14 @@ static void test_data(void **state)
 			}
 			t_next(p->a->scq, i, IBV_WC_SUCCESS);
 		}
-		way_free(&w);
+		ud_way_free(&w);
 	}
 }
 
-/* The 40 bytes and the payload run over several SGEs. */
+/* Checks that the 40 bytes and the payload run over several SGEs. */
 static void test_sges(void **state)
 {
-	struct way w = way(true);
+	struct ud_way w = ud_way(dev, true);
 	struct t_pair *p = &w.p;
 	struct ibv_sge to[3] = {t_sge(&p->bb, 0, 30), t_sge(&p->bb, 1000, 30),
 				t_sge(&p->bb, 2000, 300)};
@@ -133,12 +87,12 @@ static void test_sges(void **state)
 	t_ok(memcmp(p->bb.addr + 1010, p->ba.addr, 20));
 	t_ok(memcmp(p->bb.addr + 2000, p->ba.addr + 20, 180));
 	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	way_free(&w);
+	ud_way_free(&w);
 }
 
 static void test_inline(void **state)
 {
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	char data[32];
 	struct ibv_sge from = {(uintptr_t)data, sizeof(data), 0};
 	struct ibv_send_wr wr = ud_wr(&w, 1, &from);
@@ -152,12 +106,12 @@ static void test_inline(void **state)
 	t_next(w.p.b->rcq, 2, IBV_WC_SUCCESS);
 	t_check(w.p.bb.addr + T_GRH, sizeof(data), 5);
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	way_free(&w);
+	ud_way_free(&w);
 }
 
 static void test_self(void **state)
 {
-	struct t_qp *q = t_qp(dev, &ud);
+	struct t_qp *q = t_qp(dev, &ud_spec);
 	struct t_addr self = t_addr(q);
 	struct ibv_ah *ah = t_ah(dev, &self, false);
 	struct t_buf b = t_buf(dev, 8192);
@@ -180,12 +134,12 @@ static void test_self(void **state)
 	t_buf_free(&b);
 }
 
-/* Answers by an AH made of the completion. */
+/* Checks an answer by an AH made from the completion. */
 static void test_reply(void **state)
 {
 	(void)state;
 	for (int grh = dev->roce; grh < 2; grh++) {
-		struct way w = way(grh);
+		struct ud_way w = ud_way(dev, grh);
 		struct t_pair *p = &w.p;
 		struct ibv_sge one = t_sge(&p->ba, 0, 8), to = t_sge(&p->ba, 4096, 200);
 		struct ibv_send_wr wr = ud_wr(&w, 1, &one);
@@ -207,7 +161,7 @@ static void test_reply(void **state)
 		t_next(p->a->scq, 1, IBV_WC_SUCCESS);
 		t_next(p->b->scq, 1, IBV_WC_SUCCESS);
 		t_ok(ibv_destroy_ah(back));
-		way_free(&w);
+		ud_way_free(&w);
 	}
 }
 
@@ -215,7 +169,7 @@ static void test_reply(void **state)
  * the header. */
 static void test_grh(void **state)
 {
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_ah_attr a = {.dlid = dev->port.lid,
 				.port_num = 1,
@@ -251,14 +205,14 @@ static void test_grh(void **state)
 	t_eq(back.sl, dev->roce ? wc.sl : 3);
 	t_eq(back.dlid, dev->port.lid);
 	t_ok(ibv_destroy_ah(ah));
-	way_free(&w);
+	ud_way_free(&w);
 }
 
 /* Checks that a datagram is dropped, with success at the sender, if no receive is posted, if no
  * QP is there, and if the Q_Key is wrong. */
 static void test_dropped(void **state)
 {
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
@@ -278,18 +232,18 @@ static void test_dropped(void **state)
 	wr.wr.ud.remote_qkey++;
 	t_post(p->a, &wr);
 	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	marker(&w, 2);
+	ud_marker(&w, 2);
 	t_ok(ibv_query_port(dev->ctx, 1, &after));
 	t_true(after.qkey_viol_cntr > before.qkey_viol_cntr, "no Q_Key violation was counted");
 	t_eq(t_state(p->a), IBV_QPS_RTS);
 	t_eq(t_state(p->b), IBV_QPS_RTS);
-	way_free(&w);
+	ud_way_free(&w);
 }
 
-/* IBA 10.2.5: a Q_Key with the high bit set stands for the QP's own. */
+/* Checks that a Q_Key with the high bit set stands for the QP's own (IBA 10.2.5). */
 static void test_qkey_high_bit(void **state)
 {
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
@@ -305,14 +259,15 @@ static void test_qkey_high_bit(void **state)
 	t_recv(p->b, 3, &w.to, 1);
 	t_post(p->a, &wr);
 	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	marker(&w, 3);
-	way_free(&w);
+	ud_marker(&w, 3);
+	ud_way_free(&w);
 }
 
-/* Longer than the MTU: refused at once, or LOC_LEN_ERR. Longer than the receive: not received. */
+/* Checks a datagram longer than the MTU: refused at once, or LOC_LEN_ERR. One longer than its
+ * receive is not received. */
 static void test_too_long(void **state)
 {
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct t_pair *p = &w.p;
 	struct ibv_sge one = t_sge(&p->ba, 0, (128u << dev->port.active_mtu) + 1);
 	struct ibv_sge small;
@@ -327,9 +282,9 @@ static void test_too_long(void **state)
 	if (!rc)
 		t_next(p->a->scq, 1, IBV_WC_LOC_LEN_ERR);
 	t_none(p->b->rcq, 2);
-	way_free(&w);
+	ud_way_free(&w);
 
-	w = way(dev->roce);
+	w = ud_way(dev, dev->roce);
 	small = t_sge(&p->bb, 0, T_GRH + 10);
 	one = t_sge(&p->ba, 0, 11);
 	wr = ud_wr(&w, 1, &one);
@@ -340,14 +295,14 @@ static void test_too_long(void **state)
 	t_poll(p->b->rcq, &wc, 1);
 	t_eq(wc.wr_id, 2);
 	t_true(wc.status != IBV_WC_SUCCESS, "a message that doesn't fit was received");
-	way_free(&w);
+	ud_way_free(&w);
 }
 
 static void test_opcodes(void **state)
 {
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
 						 IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD};
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct ibv_sge one = t_sge(&w.p.ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 
@@ -356,7 +311,7 @@ static void test_opcodes(void **state)
 		wr.opcode = ops[i];
 		t_rc(t_post_try(w.p.a, &wr), EINVAL);
 	}
-	way_free(&w);
+	ud_way_free(&w);
 }
 
 static void test_ah(void **state)
@@ -375,97 +330,12 @@ static void test_ah(void **state)
 	}
 }
 
-#define MLID 0xc012
-
-/* A QP of the group, with two receives. */
-static struct t_qp *member(struct way *w, const union ibv_gid *group)
-{
-	struct t_qp *q = t_qp(dev, &ud);
-	struct t_addr self = t_addr(q);
-
-	t_up(q, NULL, &self);
-	t_ok(ibv_attach_mcast(q->qp, group, MLID));
-	t_recv(q, 10, &w->to, 1);
-	t_recv(q, 11, &w->to, 1);
-	return q;
-}
-
-static void heard(struct way *w, struct t_qp *q, const union ibv_gid *group)
-{
-	struct ibv_wc wc = t_next(q->rcq, 10, IBV_WC_SUCCESS);
-
-	t_eq(wc.byte_len, T_GRH + 50);
-	t_eq(wc.src_qp, w->p.a->qp->qp_num);
-	t_true(wc.wc_flags & IBV_WC_GRH, "multicast without GRH");
-	t_check(w->p.bb.addr + T_GRH, 50, 8);
-	t_ok(memcmp(w->p.bb.addr + 24, group->raw, 16));
-}
-
-/* Checks a group: every attached QP gets a datagram once, and no other QP does. */
-static void test_multicast(void **state)
-{
-	union ibv_gid group = {
-		.raw = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}};
-	struct ibv_ah_attr a = {.dlid = MLID, .port_num = 1, .is_global = 1};
-	struct way w = way(dev->roce);
-	struct t_qp *q[3];
-	struct t_spec rc = {.type = IBV_QPT_RC};
-	struct t_qp *no = t_qp(dev, &rc);
-	struct ibv_sge one = t_sge(&w.p.ba, 0, 50);
-	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
-	struct ibv_ah *ah;
-
-	(void)state;
-	a.grh.dgid = group;
-	a.grh.hop_limit = 1;
-	a.grh.sgid_index = dev->gid_index;
-	ah = ibv_create_ah(dev->pd, &a);
-	t_true(ah, "ibv_create_ah of a group: %s", strerror(errno));
-	wr.wr.ud.ah = ah;
-	wr.wr.ud.remote_qpn = 0xffffff;
-	t_rc(ibv_attach_mcast(no->qp, &group, MLID), EINVAL);
-	t_rc(ibv_attach_mcast(w.p.b->qp, &dev->gid, MLID), EINVAL);
-	for (int i = 0; i < 3; i++)
-		q[i] = member(&w, &group);
-	t_recv(w.p.b, 12, &w.to, 1);
-	t_fill(w.p.ba.addr, 50, 8);
-	wr.wr.ud.remote_qpn = q[0]->qp->qp_num; /* no group is sent to so */
-	t_post(w.p.a, &wr);
-	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	t_none(q[0]->rcq, 2);
-	wr.wr.ud.remote_qpn = 0xffffff;
-	t_post(w.p.a, &wr);
-	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	for (int i = 0; i < 3; i++)
-		heard(&w, q[i], &group);
-	t_rc(ibv_destroy_qp(q[0]->qp), EBUSY);
-	t_ok(ibv_detach_mcast(q[0]->qp, &group, MLID));
-	t_rc(ibv_detach_mcast(q[0]->qp, &group, MLID), EINVAL);
-	t_post(w.p.a, &wr);
-	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	for (int i = 1; i < 3; i++) {
-		t_next(q[i]->rcq, 11, IBV_WC_SUCCESS);
-		t_none(q[i]->rcq, 2);
-		t_ok(ibv_detach_mcast(q[i]->qp, &group, MLID));
-	}
-	t_none(q[0]->rcq, 2);
-	t_none(w.p.b->rcq, 2);
-	t_post(w.p.a, &wr); /* the group has no member */
-	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
-	for (int i = 0; i < 3; i++)
-		t_qp_free(q[i]);
-	t_qp_free(no);
-	t_ok(ibv_destroy_ah(ah));
-	way_free(&w);
-}
-
-/* Checks a receive in memory that is paged on demand and isn't there any more: an error, no
- * SIGSEGV. */
+/* Checks a receive in memory that is paged on demand and gone: an error, no SIGSEGV. */
 static void test_absent(void **state)
 {
 	struct t_buf in = t_buf_in(dev->pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	struct ibv_sge to = t_sge(&in, 0, 8192);
-	struct way w = way(dev->roce);
+	struct ud_way w = ud_way(dev, dev->roce);
 	struct ibv_sge one = t_sge(&w.p.ba, 0, 1000);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 	struct ibv_wc wc;
@@ -481,7 +351,7 @@ static void test_absent(void **state)
 	t_next(w.p.a->scq, 1, IBV_WC_SUCCESS);
 	t_poll(w.p.b->rcq, &wc, 1);
 	t_eq(wc.status, IBV_WC_LOC_PROT_ERR);
-	way_free(&w);
+	ud_way_free(&w);
 	t_buf_free(&in);
 }
 
@@ -493,7 +363,7 @@ int main(void)
 		cmocka_unit_test(test_reply),         cmocka_unit_test(test_dropped),
 		cmocka_unit_test(test_qkey_high_bit), cmocka_unit_test(test_too_long),
 		cmocka_unit_test(test_opcodes),       cmocka_unit_test(test_ah),
-		cmocka_unit_test(test_multicast),     cmocka_unit_test(test_grh),
+		cmocka_unit_test(ud_test_multicast),  cmocka_unit_test(test_grh),
 		cmocka_unit_test(test_absent),
 	};
 

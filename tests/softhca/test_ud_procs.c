@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_ud_procs.c - UD between processes and nodes: datagrams by LID and with a GRH, an answer by
- * what the completion says, and multicast. Child 0 is on the first node, the others on the second.
+ * the completion's fields, and multicast. Child 0 is on the first node, the others on the second.
  */
 #include <arpa/inet.h>
 
@@ -15,7 +15,7 @@ static const unsigned nodes[] = {0, 1, 1};
 struct end {
 	struct t_dev *d;
 	struct t_qp *q;
-	struct t_buf b; /* what is sent, then a slot that receives */
+	struct t_buf b; /* a message to send, then a slot that receives */
 };
 
 static struct end open_end(void)
@@ -56,7 +56,7 @@ static void send_to(struct end *e, struct ibv_ah *ah, uint32_t qpn, unsigned see
 	t_done(e->q->scq, seed, IBV_WC_SEND);
 }
 
-/* The next message, which is in the n-th receive. */
+/* Takes the next message, which is in the n-th receive. */
 static struct ibv_wc take(struct end *e, uint64_t n, unsigned seed)
 {
 	struct ibv_wc wc = t_next(e->q->rcq, n, IBV_WC_SUCCESS);
@@ -101,7 +101,7 @@ static void test_unicast(void **state)
 	}
 }
 
-/* A group of both receivers; then one of them leaves, then the other one dies. */
+/* Sends to a group of both receivers; then one of them leaves, then the other one dies. */
 static void multicast(unsigned me, void *arg)
 {
 	struct end e = open_end();
@@ -125,7 +125,7 @@ static void multicast(unsigned me, void *arg)
 			if (i < 2)
 				procs_barrier();
 		}
-		t_empty(e.q->rcq); /* it is no member */
+		t_empty(e.q->rcq); /* no longer a member */
 		t_ok(ibv_destroy_ah(ah));
 		t_qp_free(e.q);
 		t_buf_free(&e.b);
@@ -143,7 +143,7 @@ static void multicast(unsigned me, void *arg)
 	procs_barrier();
 	if (me == 2) {
 		procs_put(K_STEP, 1);
-		procs_get(0, K_STEP + 1); /* it is killed here */
+		procs_get(0, K_STEP + 1); /* the parent kills it here */
 	}
 	procs_wait_for(0, K_STEP, 3);
 	t_none(e.q->rcq, 5);

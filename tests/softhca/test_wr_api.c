@@ -32,7 +32,7 @@ static void set_sge(struct t_qp *q, struct t_buf *b, size_t off, size_t n)
 	ibv_wr_set_sge(q->qpx, b->mr->lkey, (uintptr_t)b->addr + off, (uint32_t)n);
 }
 
-/* Each opcode, in one batch. */
+/* Checks each opcode, in one batch. */
 static void test_rc(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 1 << 20);
@@ -94,7 +94,16 @@ static void test_rc(void **state)
 	t_pair_free(&p);
 }
 
-/* Lists of SGEs, inline data in one and in several pieces. */
+/* Checks that receive i has the next message, of len bytes with the seed i + 1, whose send i + 1 is
+ * complete. */
+static void arrives(struct t_pair *p, uint64_t i, size_t len)
+{
+	t_eq(t_next(p->b->rcq, i, IBV_WC_SUCCESS).byte_len, len);
+	t_check(p->bb.addr, len, (unsigned)i + 1);
+	t_next(p->a->scq, i + 1, IBV_WC_SUCCESS);
+}
+
+/* Checks lists of SGEs, and inline data in one and in several pieces. */
 static void test_data(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 8192);
@@ -113,9 +122,7 @@ static void test_data(void **state)
 	ibv_wr_send(x);
 	ibv_wr_set_sge_list(x, 3, from);
 	t_ok(ibv_wr_complete(x));
-	t_eq(t_next(p.b->rcq, 0, IBV_WC_SUCCESS).byte_len, 3011);
-	t_check(p.bb.addr, 3011, 1);
-	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+	arrives(&p, 0, 3011);
 
 	t_fill(local, 90, 2);
 	ibv_wr_start(x);
@@ -124,9 +131,7 @@ static void test_data(void **state)
 	ibv_wr_set_inline_data(x, local, 90);
 	memset(local, 0, 90);
 	t_ok(ibv_wr_complete(x));
-	t_eq(t_next(p.b->rcq, 1, IBV_WC_SUCCESS).byte_len, 90);
-	t_check(p.bb.addr, 90, 2);
-	t_next(p.a->scq, 2, IBV_WC_SUCCESS);
+	arrives(&p, 1, 90);
 
 	t_fill(local, 90, 3);
 	for (int i = 0; i < 3; i++)
@@ -137,21 +142,18 @@ static void test_data(void **state)
 	ibv_wr_set_inline_data_list(x, 3, buf);
 	memset(local, 0, 90);
 	t_ok(ibv_wr_complete(x));
-	t_eq(t_next(p.b->rcq, 2, IBV_WC_SUCCESS).byte_len, 90);
-	t_check(p.bb.addr, 90, 3);
-	t_next(p.a->scq, 3, IBV_WC_SUCCESS);
+	arrives(&p, 2, 90);
 
 	ibv_wr_start(x);
 	begin(p.a, 4, IBV_SEND_SIGNALED);
 	ibv_wr_send(x);
 	ibv_wr_set_sge_list(x, 0, NULL);
 	t_ok(ibv_wr_complete(x));
-	t_eq(t_next(p.b->rcq, 3, IBV_WC_SUCCESS).byte_len, 0);
-	t_next(p.a->scq, 4, IBV_WC_SUCCESS);
+	arrives(&p, 3, 0);
 	t_pair_free(&p);
 }
 
-/* Nothing is posted before complete, nothing after abort. */
+/* Checks that nothing is posted before complete, and nothing after abort. */
 static void test_abort(void **state)
 {
 	struct t_pair p = t_pair(dev, &rc, NULL, 4096);
@@ -211,7 +213,7 @@ static void test_overflow(void **state)
 	ibv_wr_set_sge_list(x, p.a->cap.max_send_sge + 1, sge);
 	t_rc(ibv_wr_complete(x), ENOMEM);
 	t_none(p.a->scq, 2);
-	/* The next batch is not affected. */
+	/* The next batch works as before. */
 	ibv_wr_start(x);
 	begin(p.a, 9, IBV_SEND_SIGNALED);
 	ibv_wr_rdma_write(x, p.bb.mr->rkey, (uintptr_t)p.bb.addr);

@@ -2,12 +2,12 @@
 /*
  * test_xproc.c - RC and UC between two processes, on one node and on two: every opcode and sizes
  * around every limit of the implementation and of the packet. Nothing here depends on how data
- * crosses processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
+ * cross processes, so the suite runs it under every --copy, --reorder and the recoverable faults.
  */
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "procs.h"
+#include "xproc_shared.h"
 
 #define REGION (4u << 20)
 
@@ -52,7 +52,7 @@ static void side_close(struct side *s)
 	t_close(s->d);
 }
 
-/* Messages both ways at a time, each checked, in order. */
+/* Sends messages both ways at the same time, each checked, in order. */
 static void sends(unsigned me, void *arg)
 {
 	struct side s = side_open(me, IBV_QPT_RC);
@@ -173,7 +173,7 @@ static void reads(unsigned me, void *arg)
 	side_close(&s);
 }
 
-/* Atomics on the peer's word: each returns what the one before left. */
+/* Sends atomics to the peer's word: each returns the value that the one before left. */
 static void atomics(unsigned me, void *arg)
 {
 	enum { N = 200 };
@@ -221,7 +221,7 @@ static void last_byte(unsigned me, void *arg)
 	(void)arg;
 	for (unsigned i = 0; i < 4 * ROUNDS; i++) {
 		size_t len = bytes[i / ROUNDS], wrong = 0;
-		/* Elsewhere each time: what is in no cache is there last. */
+		/* Another place each time: data that no cache holds arrive last. */
 		size_t at = i * 8220ul % (REGION - len);
 		char fill = (char)(i % 127 + 1);
 		struct ibv_sge out = t_sge(&s.out, 0, len);
@@ -257,109 +257,8 @@ static void test_last_byte(void **state)
 	procs_run(2, nodes, last_byte, NULL);
 }
 
-/* Children 1 and 2 add to one word of child 0 at the same time: none is lost. */
-static void shared_word(unsigned me, void *arg)
-{
-	enum { N = 2000 };
-	struct t_dev *d = t_open();
-	struct t_buf b = t_buf(d, 4096);
-	struct t_qp *q[3];
-	uint64_t sum = 0;
-
-	(void)arg;
-	procs_put_buf(K_BUF, &b);
-	for (unsigned i = 1; i < 3; i++) {
-		if (me && me != i)
-			continue;
-		q[i] = t_qp(d, NULL);
-		procs_connect(q[i], me ? 0 : i, K_QP + 4 * i, NULL);
-	}
-	procs_barrier();
-	for (unsigned i = 0; me && i < N; i++) {
-		struct procs_buf peer = procs_get_buf(0, K_BUF);
-		struct ibv_sge to = t_sge(&b, 0, 8);
-		struct ibv_send_wr wr =
-			t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &to, 1, peer.addr, peer.rkey);
-		uint64_t before = *(uint64_t *)b.addr;
-
-		wr.wr.atomic.compare_add = 1;
-		t_post(q[me], &wr);
-		t_done(q[me]->scq, 1, IBV_WC_FETCH_ADD);
-		t_true(!i || *(uint64_t *)b.addr > before, "an old value came again");
-		sum += *(uint64_t *)b.addr;
-	}
-	procs_put(K_STEP, sum);
-	procs_barrier();
-	if (me == 0) { /* every value from 0 on was the old value of some request */
-		uint64_t all = procs_get(1, K_STEP) + procs_get(2, K_STEP);
-
-		t_eq(*(uint64_t *)b.addr, 2 * N);
-		t_eq(all, (uint64_t)2 * N * (2 * N - 1) / 2);
-	}
-	procs_barrier();
-	for (unsigned i = 1; i < 3; i++)
-		if (!me || me == i)
-			t_qp_free(q[i]);
-	t_buf_free(&b);
-	t_close(d);
-}
-
-/* Two processes register the same memory; each has a requester of its own. */
-static uint64_t *shared_page;
-
-static void alias(unsigned me, void *arg)
-{
-	enum { N = 5000 };
-	struct t_dev *d = t_open();
-	struct t_qp *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, 4096);
-	struct ibv_mr *mr = NULL;
-
-	(void)arg;
-	procs_connect(q, me ^ 2, K_QP, NULL);
-	if (me < 2) {
-		mr = ibv_reg_mr(d->pd, shared_page, 4096, T_FULL_ACCESS);
-		t_true(mr, "ibv_reg_mr: %s", strerror(errno));
-		procs_put(K_STEP, mr->rkey);
-	}
-	procs_barrier();
-	for (unsigned i = 0; me >= 2 && i < N; i++) {
-		struct ibv_sge to = t_sge(&b, 0, 8);
-		struct ibv_send_wr wr =
-			t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &to, 1, (uintptr_t)shared_page,
-			       (uint32_t)procs_get(me ^ 2, K_STEP));
-
-		wr.wr.atomic.compare_add = 1;
-		t_post(q, &wr);
-		t_done(q->scq, 1, IBV_WC_FETCH_ADD);
-	}
-	procs_barrier();
-	t_eq(*shared_page, 2 * N);
-	if (mr)
-		t_ok(ibv_dereg_mr(mr));
-	t_qp_free(q);
-	t_buf_free(&b);
-	t_close(d);
-}
-
-static void test_shared_page(void **state)
-{
-	(void)state;
-	shared_page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	t_true(shared_page != MAP_FAILED, "mmap: %s", strerror(errno));
-	procs_run(4, NULL, alias, NULL);
-	munmap(shared_page, 4096);
-}
-
-static void test_shared_word(void **state)
-{
-	static const unsigned nodes[] = {0, 0, 1};
-
-	(void)state;
-	procs_run(3, nodes, shared_word, NULL);
-}
-
-/* A list of many requests, scattered and gathered over odd pieces; only the last is signalled. */
+/* Posts a list of many requests, scattered and gathered over odd pieces; only the last is
+ * signalled. */
 static void lists(unsigned me, void *arg)
 {
 	enum { N = 12 };
@@ -396,7 +295,8 @@ static void lists(unsigned me, void *arg)
 	side_close(&s);
 }
 
-/* 1000 numbered messages of mixed sizes through 16 slots: none lost, doubled or out of order. */
+/* Sends 1000 numbered messages of mixed sizes through 16 slots: none is lost, doubled or out of
+ * order. */
 static void stream(unsigned me, void *arg)
 {
 	enum { N = 1000, SLOT = 20000, DEPTH = 8 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_xrc_life.c [open] - target QPs that are shared by processes or left by their creator, and
- * owners of SRQs that die. With the argument it expects the target's life of --tgt-lifetime open.
+ * test_xrc_life.c [open] - target QPs that processes share or that their creator left, and owners
+ * of SRQs that die. With the argument the program expects the lifetime of --tgt-lifetime open.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -16,7 +16,8 @@ static bool open_life;
 
 enum key { K_GO = X_K_FREE, K_READY, K_DONE };
 
-/* Child 1 makes a target, child 2 opens it, brings it up and sees the state that child 1 sees. */
+/* Has child 1 make a target, and child 2 open it, bring it up and see the state that child 1
+ * sees. */
 static void shared_target(unsigned me, void *arg)
 {
 	struct ibv_qp_attr attr;
@@ -30,7 +31,7 @@ static void shared_target(unsigned me, void *arg)
 		x_send_to(&s, 1, 1, X_LEN, IBV_WC_SUCCESS);
 		x_send_to(&s, 2, 2, X_LEN, IBV_WC_SUCCESS);
 		procs_barrier();
-		x_send_to(&s, 2, 3, X_LEN, IBV_WC_SUCCESS); /* child 1 has closed it */
+		x_send_to(&s, 2, 3, X_LEN, IBV_WC_SUCCESS); /* child 1 has closed the target */
 		procs_barrier();
 		x_sender_free(&s);
 		return;
@@ -81,8 +82,8 @@ static void test_shared_target(void **state)
 }
 
 /*
- * Child 1 makes the target and leaves (exits, or is killed); child 2 keeps the domain open, and if
- * arg says so the QP too. Its SRQ is then reached as long as the target lives.
+ * A target whose maker, child 1, exits or is killed. Child 2 keeps the domain open and, if `opened`
+ * is set, the QP. Its SRQ can be reached as long as the target lives.
  */
 struct leave {
 	bool opened, killed;
@@ -112,7 +113,7 @@ static void creator_leaves(unsigned me, void *arg)
 		procs_barrier();
 		procs_get(0, K_READY);
 		if (l->killed)
-			procs_get(0, K_DONE); /* the parent kills it here */
+			procs_get(0, K_DONE); /* the parent kills this child here */
 	} else {
 		struct x_receiver r = x_receiver(path);
 		struct ibv_qp *qp = NULL;
@@ -134,15 +135,15 @@ static void creator_leaves(unsigned me, void *arg)
 	}
 }
 
-/* On hardware the kernel has destroyed a dead process's objects when its parent learns of its
- * end. */
+/* Kills a child and waits until its objects are reaped. With hardware, the kernel destroys the
+ * objects before the parent learns of the death. */
 static void kill_and_reap(unsigned who)
 {
 	procs_kill(who);
 	stat_await_reaped(procs_pid(who));
 }
 
-/* Exits without closing anything. */
+/* Ends a child that closed nothing, and waits until its objects are reaped. */
 static void end_and_reap(unsigned who)
 {
 	t_eq(procs_wait_end(who), 0);
@@ -169,7 +170,7 @@ static void test_creator_leaves(void **state)
 	}
 }
 
-/* Checks that the target of a domain which no process has open any more is gone. */
+/* Checks that the target of a domain ends when no process has the domain open any more. */
 static void domain_ends(unsigned me, void *arg)
 {
 	(void)arg;

@@ -110,7 +110,7 @@ static void test_rdma(void **state)
 	procs_run(3, NULL, rdma, NULL);
 }
 
-/* The same file names different domains on different nodes. */
+/* Checks that one file names different domains on different nodes. */
 static void two_nodes(unsigned me, void *arg)
 {
 	(void)arg;
@@ -129,7 +129,7 @@ static void two_nodes(unsigned me, void *arg)
 	struct x_receiver r = x_receiver(path);
 	struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
 
-	t_null(x_open_try(r.d, fd, O_CREAT | O_EXCL), EINVAL); /* it is here already */
+	t_null(x_open_try(r.d, fd, O_CREAT | O_EXCL), EINVAL); /* the domain exists here */
 	t_srq_recv(r.srq, 1, &r.all, 1);
 	procs_barrier();
 	if (me == 1)
@@ -177,7 +177,7 @@ static void test_nodes(void **state)
 	procs_run(3, one_each, exclusive, NULL);
 }
 
-/* Two initiators of different processes have targets of their own and feed one SRQ. */
+/* Checks that two initiators of different processes, with targets of their own, feed one SRQ. */
 static void fan_in(unsigned me, void *arg)
 {
 	enum { N = 200, SENDERS = 3 };

@@ -26,13 +26,13 @@ static void *stay_inside(void *arg)
 	atomic_store(&inside, 1);
 	while (!atomic_load(&waiting))
 		sched_yield();
-	nanosleep(&while_it_waits, NULL); /* a sync that doesn't wait returns meanwhile */
+	nanosleep(&while_it_waits, NULL); /* a sync that doesn't wait would return meanwhile */
 	atomic_store(&left, 1);
 	shca_epoch_exit(shca_exec_self());
 	return NULL;
 }
 
-static void sync_waits_for_who_is_inside(void **state)
+static void sync_waits_for_threads_inside(void **state)
 {
 	pthread_t t;
 
@@ -107,7 +107,7 @@ static void death_inside_an_epoch(void **state)
 	t_eq(atomic_load(&u_fab.hdr->procs[c.slot].exec[0].seq) & 1, 1);
 	kill(c.pid, SIGKILL);
 	t_eq(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
-	shca_epoch_sync(&u_fab); /* returns, though it is a zombie */
+	shca_epoch_sync(&u_fab); /* returns, although the child is a zombie */
 	u_kill(c);
 	shca_epoch_sync(&u_fab);
 	shca_reap(&u_fab, c.slot);
@@ -118,7 +118,7 @@ static void death_inside_an_epoch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FABRIC(sync_waits_for_who_is_inside),
+		IN_FABRIC(sync_waits_for_threads_inside),
 		IN_FABRIC(more_threads_than_executors),
 		IN_FABRIC(death_inside_an_epoch),
 	};

@@ -63,7 +63,7 @@ static void events_cross_processes(void **state)
 	t_eq(got.idx, c.slot);
 	u_kill(c);
 
-	/* Full: the sender goes on, and each that doesn't fit is counted. */
+	/* The pipe is full: the sender goes on, and each lost event is counted. */
 	while (lost() == 0 && sent < 1 << 20) {
 		shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
 		sent++;
@@ -76,7 +76,7 @@ static void events_cross_processes(void **state)
 	shca_event_destroy(&u_fab, (unsigned)u_slot, id, fd);
 	shca_event_destroy(&u_fab, (unsigned)u_slot, other, fd2);
 	shca_event_reset();
-	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev); /* gone */
+	shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev); /* the channel is gone */
 	t_eq(lost(), 2);
 	shca_event_send(&u_fab, u_hca, SHCA_NO_PROC, id, &ev);
 	t_eq(lost(), 3);
@@ -112,7 +112,8 @@ static void just_live(unsigned slot, void *arg)
 	(void)arg;
 }
 
-/* Makes a CQ of this process that holds that many completions; its ring's positions start at 7. */
+/* Makes a CQ of this process that holds so many completions. The positions in its ring start at
+ * 7. */
 static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned holds)
 {
 	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);
@@ -130,7 +131,7 @@ static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned h
 	return cq;
 }
 
-static void reaping_wakes_who_may_wait_in_vain(void **state)
+static void reaping_wakes_waiters(void **state)
 {
 	struct u_child c = u_fork(just_live, NULL);
 	struct shca_cq_entry *cq[6];
@@ -165,7 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(events_cross_processes),
 		IN_FABRIC(many_channels),
-		IN_FABRIC(reaping_wakes_who_may_wait_in_vain),
+		IN_FABRIC(reaping_wakes_waiters),
 	};
 
 	alarm(120); /* a hang is a failure */

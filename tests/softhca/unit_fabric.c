@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_fabric.c - making and removing a fabric, its files, the arenas of its processes, and what
- * happens when memory is full.
+ * unit_fabric.c - making and removing a fabric, its files, the arenas of its processes, and full
+ * memory.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -58,8 +58,8 @@ static void arena_gives_zeroed_pages_apart(void **state)
 		}
 		t_eq(atomic_load(&u_fab.hdr->procs[u_slot].arena_used), 0);
 	}
-	/* Everything was given back, and so merged to big blocks and punched out, but for what
-	 * shares one with page 0. */
+	/* Everything was freed, and so merged to big blocks and punched out, except blocks that
+	 * share a page with page 0. */
 	fstat(u_fab.fd, &after);
 	t_holds(after.st_blocks - before.st_blocks <= 2 * 64 * 1024 / 512);
 	t_eq(shca_arena_alloc(&u_fab, (unsigned)u_slot, SHCA_ARENA), 0);
@@ -200,7 +200,7 @@ static void two_fabrics_and_their_ends(void **state)
 	t_holds(second.hdr->seed != u_fab.hdr->seed);
 	shca_fabric_detach(&second);
 
-	/* Another version's, and one that isn't finished. */
+	/* A fabric of another version, and an unfinished one. */
 	snprintf(path, sizeof(path), "%s/seg", dir);
 	fd = open(path, O_RDWR);
 	t_eq(pwrite(fd, &magic, sizeof(magic), 0), sizeof(magic));
@@ -211,7 +211,7 @@ static void two_fabrics_and_their_ends(void **state)
 	t_eq(shca_fabric_attach(dir, &second, u_err, sizeof(u_err)), -EINVAL);
 	close(fd);
 
-	/* Files that are not a fabric's stay. */
+	/* Files that don't belong to a fabric stay. */
 	snprintf(path, sizeof(path), "%s/notes", dir);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	t_eq(shca_fabric_remove(dir), -ENOTEMPTY);

@@ -57,7 +57,7 @@ static void choices(void **state)
 	t_eq(v, SHCA_ODP_IMPLICIT);
 	for (size_t i = 0; i < COUNT(bad); i++)
 		t_eq(shca_parse_choice(bad[i], "off|explicit|implicit", &v), -EINVAL);
-	/* The names that the code asks for by number are where the table has them. */
+	/* The options that the code names by number have their place in the table. */
 	t_eq(set(SHCA_O_CQ_ARM, "new"), 0);
 	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
 	t_eq(set(SHCA_O_TGT_LIFETIME, "open"), 0);
@@ -87,7 +87,7 @@ static void ranges(void **state)
 			snprintf(text, sizeof(text), "%lld", (long long)d->max + 1);
 			t_eq(set(o, text), -EINVAL);
 		}
-		/* A refused value changed nothing. */
+		/* The refused value changed nothing. */
 		t_eq(config.value[o], d->max);
 	}
 }
@@ -243,7 +243,7 @@ static void formats(void **state)
 	(void)state;
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		shca_config_format(&config, o, text, sizeof(text));
-		/* Every default is written in the table as the program would write it. */
+		/* The table has every default in the form in which the program would write it. */
 		t_str_eq(text, shca_opts[o].def);
 		round_trip(o);
 		if (shca_opts[o].type == SHCA_OPT_TEXT || shca_opts[o].type == SHCA_OPT_RATE ||
@@ -345,7 +345,8 @@ static void environment(void **state)
 	t_holds(strstr(err, "environment variable SOFTHCA_FAULT_DROP") != NULL);
 }
 
-/* Loaded in the order of their rank, a later source wins, and only in what it names. */
+/* Checks that, of sources loaded in the order of their rank, a later one wins, and only for the
+ * options that it names. */
 static void precedence(void **state)
 {
 	static const char file[] = "nodes = 2\ndevices = 2\nxrc = no\n";

@@ -40,14 +40,14 @@ static void slots_are_given_back(void **state)
 		t_holds(shca_exec_self() == NULL);
 		t_holds(!shca_proc_alive(&u_fab, (unsigned)u_slot));
 		u_slot = shca_proc_attach(&u_fab);
-		t_holds(u_slot != first); /* the one least used */
+		t_holds(u_slot != first); /* the one used longest ago */
 		t_eq(read(fd, &say, sizeof(say)), sizeof(say));
 		t_eq(say, u_slot);
 		t_holds(shca_exec_self() == &u_fab.hdr->procs[u_slot].exec[0]);
 		t_eq(strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15), 0);
 	}
 	close(fd);
-	/* As after exec: this pid has a slot already, with an object and a thread inside an
+	/* As after exec: this pid already has a slot, with an object and a thread inside an
 	 * epoch. */
 	first = u_slot;
 	shca_table_publish(u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL));
@@ -149,7 +149,8 @@ static void an_alive_lock_ends_with_its_process(void **state)
 	const struct shca_proc *p = &u_fab.hdr->procs[c.slot];
 
 	(void)state;
-	t_holds(!shca_proc_engine_alive(&u_fab.hdr->procs[u_slot])); /* it has no engine */
+	t_holds(!shca_proc_engine_alive(
+		&u_fab.hdr->procs[u_slot])); /* this process has no engine */
 	t_holds(shca_proc_engine_alive(p));
 	u_kill(c);
 	t_holds(shca_proc_alive(&u_fab, c.slot));
@@ -185,7 +186,7 @@ static void a_replaced_program_does_not_run(void **state)
 	t_eq(waitpid(pid, NULL, WUNTRACED), pid);
 	t_eq(kill(pid, SIGCONT), 0);
 	t_eq(read(pipefd[0], &c, 1), 0); /* the kernel closed it: exec is through */
-	while (shca_proc_running(&u_fab, (unsigned)slot)) /* a hang is a failure */
+	while (shca_proc_running(&u_fab, (unsigned)slot)) /* a hang fails the test */
 		sched_yield();
 	shca_reap_all(&u_fab);
 	t_holds(!shca_proc_alive(&u_fab, (unsigned)slot));
@@ -208,7 +209,7 @@ static void all_slots_taken(void **state)
 		p->start_time = not_inits;
 		atomic_store(&p->state, 1 << 8 | SHCA_PROC_ALIVE);
 	}
-	/* The processes have ended, whatever has their pids now: attaching makes room. */
+	/* The processes have ended, even if others have their pids now: attaching makes room. */
 	u_slot = shca_proc_attach(&u_fab);
 	t_holds(u_slot >= 0);
 	for (i = 0; i < SHCA_MAX_PROCS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_reap.c - what is left of processes that died, and of their reapers.
+ * unit_reap.c - leftovers of processes that died, and of their reapers.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -58,7 +58,7 @@ static void own_everything(unsigned slot, void *arg)
 	snprintf(o->fifo, sizeof(o->fifo), "%s/ev.%u.%u", u_dir, slot, o->event);
 	off = shca_arena_alloc(&u_fab, slot, 1 << 20);
 	memset(shca_arena(&u_fab, slot, off, 1 << 20), 1, 1 << 20);
-	shca_lock(&u_hca->ctl_lock); /* and it holds every lock */
+	shca_lock(&u_hca->ctl_lock); /* the child holds every lock */
 	shca_lock(&u_fab.hdr->ctl_lock);
 }
 
@@ -97,7 +97,7 @@ static void death_leaves_nothing(void **state)
 	t_eq(access(o->fifo, F_OK), -1);
 	t_holds(before.st_blocks - after.st_blocks >= (1 << 20) / 512);
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
-	shca_reap(&u_fab, (unsigned)u_slot); /* not one that runs */
+	shca_reap(&u_fab, (unsigned)u_slot); /* does nothing to a running process */
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
 	munmap(o, sizeof(*o));
 }

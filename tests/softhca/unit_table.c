@@ -55,13 +55,13 @@ static void numbers_are_scattered_and_go_stale(void **state)
 		t_eq(again, idx);
 		t_holds(!u_findable(u_hca, k, number ^ 1));
 		t_holds(!u_findable(u_hca, k, 0));
-		if (k != SHCA_MR) /* numbers of 24 bits: nothing above counts */
+		if (k != SHCA_MR) /* numbers have 24 bits: higher bits don't count */
 			t_holds(!u_findable(u_hca, k, number | 0x1000000));
 		t_holds(!u_findable(&u_fab.hdr->hcas[1], k, number));
 		shca_table_retire(e);
 		t_holds(!u_findable(u_hca, k, number));
 		shca_table_free(u_hca, k, e);
-		shca_table_free(u_hca, k, e); /* a second time counts nothing */
+		shca_table_free(u_hca, k, e); /* a second time changes no count */
 		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	}
 	/* Takes one entry repeatedly: it comes back zeroed, with another number. */
@@ -114,7 +114,7 @@ static void the_last_entry_of_a_table_is_used(void **state)
 		t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) != NULL);
 	t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) == NULL);
 	t_eq(atomic_load(&u_hca->tables[SHCA_XRCD].count), size);
-	/* One free among all, far from the hint. */
+	/* One entry is free, far from the hint. */
 	shca_table_free(u_hca, SHCA_XRCD, &all[size / 2]);
 	t_holds(u_make(u_hca, SHCA_XRCD, (unsigned)u_slot, NULL) == (&all[size / 2]));
 }

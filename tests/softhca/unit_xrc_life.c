@@ -62,7 +62,7 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, t->opened, &idx);
 	t_holds(qp != NULL);
 	t_eq(shca_life_proc(atomic_load(&qp->life)), SHCA_NO_PROC);
-	/* The domain is open once more than we need: nothing ends but by the last. */
+	/* The domain is open once more than needed: only the last close ends anything. */
 	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
 	t_holds(!u_findable(u_hca, SHCA_QP, t->opened));
 	shca_xrcd_close(&u_fab, u_hca, x, (unsigned)u_slot);
@@ -99,7 +99,8 @@ static void leave_many_targets(unsigned slot, void *arg)
 		make_target(slot, *xrcd);
 }
 
-/* The last process that has the domain open closes it, or dies: all target QPs go. */
+/* Checks that all target QPs go when the last process that has the domain open closes it or
+ * dies. */
 static void last_one_out_ends_the_domain(void **state)
 {
 	uint32_t *xrcd =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * util.h - what the verbs tests share. Plain public verbs and libc; nothing here knows softhca.
- * Every function that can't return a failure fails the running test itself (in a forked child: ends
- * it, with status 1).
+ * util.h - what the verbs tests share: only public verbs and libc, nothing specific to softhca.
+ * Every function that can't return a failure fails the running test itself; in a forked child it
+ * ends the child with status 1.
  */
 #ifndef T_UTIL_H
 #define T_UTIL_H

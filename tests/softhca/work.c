@@ -171,7 +171,7 @@ void t_drain_events(struct ibv_context *ctx)
 	struct ibv_async_event ev;
 
 	/* An event whose object is gone may be dropped in the call, which must then not wait for
-	 * another one. */
+	 * the next one. */
 	fcntl(ctx->async_fd, F_SETFL, flags | O_NONBLOCK);
 	while (!ibv_get_async_event(ctx, &ev))
 		ibv_ack_async_event(&ev);

@@ -9,10 +9,10 @@
 
 /* Returns a signalled send request; change the other fields as needed. */
 struct ibv_send_wr t_wr(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n);
-/* Returns a request for RDMA or an atomic (for which compare_add and swap have to be set). */
+/* Returns a request for RDMA or an atomic (set compare_add and swap for an atomic). */
 struct ibv_send_wr t_rdma(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n,
 			  uint64_t raddr, uint32_t rkey);
-/* Post one request (or a list); the _try forms return the verb's value. */
+/* Post one request or a list. The _try forms return the verb's value. */
 void t_post(struct t_qp *q, struct ibv_send_wr *wr);
 int t_post_try(struct t_qp *q, struct ibv_send_wr *wr);
 void t_send(struct t_qp *q, uint64_t wr_id, struct ibv_sge sge);
@@ -23,28 +23,29 @@ int t_srq_recv_try(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int
 
 /* ---- completions and events ---- */
 
-/* Takes exactly n completions, in the order in which they come; fails after the deadline. */
+/* Takes exactly n completions, in the order in which they come. Fails after the deadline. */
 void t_poll(struct ibv_cq *cq, struct ibv_wc *wc, int n);
-/* The next completion, which must have that wr_id and status. */
+/* Takes the next completion, which must have that wr_id and status. */
 struct ibv_wc t_next_at(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
 			const char *file, int line);
 #define t_next(cq, wr_id, status) t_next_at((cq), (wr_id), (status), __FILE__, __LINE__)
-/* The next completion, successful, with that wr_id and opcode. */
+/* Takes the next completion, which must be a success with that wr_id and opcode. */
 #define t_done(cq, wr_id, op)                                                \
 	do {                                                                 \
 		struct ibv_wc t_done_wc = t_next(cq, wr_id, IBV_WC_SUCCESS); \
 		t_eq(t_done_wc.opcode, op);                                  \
 	} while (0)
-/* No completion comes within ms milliseconds. */
+/* Checks that no completion comes within ms milliseconds. */
 void t_none(struct ibv_cq *cq, int ms);
-/* The CQ is empty now. */
+/* Checks that the CQ is empty now. */
 void t_empty(struct ibv_cq *cq);
 
-/* Waits for fd to be readable; false if ms pass first. */
+/* Waits for fd to be readable. Returns false if ms pass first. */
 bool t_readable(int fd, int ms);
-/* The next asynchronous event, acknowledged. */
+/* Returns the next asynchronous event, acknowledged. */
 struct ibv_async_event t_event(struct ibv_context *ctx);
-/* The next event about this QP, which must be one of those whose bit (1 << type) is in mask. */
+/* Returns the next event about this QP. Fails unless it is one of those whose bit (1 << type) is in
+ * mask. */
 enum ibv_event_type t_qp_event(struct t_qp *q, unsigned mask);
 /* Takes and acknowledges all events that are there now. */
 void t_drain_events(struct ibv_context *ctx);

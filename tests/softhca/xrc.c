@@ -129,7 +129,7 @@ struct x_receiver x_receiver(const char *path)
 
 	t_true(fd >= 0, "open %s: %s", path, strerror(errno));
 	r.xrcd = x_open(r.d, fd, O_CREAT);
-	close(fd); /* the domain doesn't need it any more */
+	close(fd); /* the domain doesn't need the file any more */
 	r.cq = ibv_create_cq(r.d->ctx, 64, NULL, NULL, 0);
 	r.srq = x_srq(r.d, NULL, r.xrcd, r.cq);
 	r.b = t_buf(r.d, X_LEN);

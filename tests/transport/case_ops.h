@@ -24,12 +24,12 @@
 #define ANY_SOURCE TQ_ANY_SOURCE
 #define ANY_TAG    TQ_ANY_TAG
 
-/* Bit masks of endpoints. */
+/* Bit masks of endpoints */
 #define SENDER   (1u << 0)
 #define RECEIVER (1u << 1)
 #define BOTH     (SENDER | RECEIVER)
 
-/* Bytes of a message that is eager (and inlined), and of one that is not. */
+/* Bytes of an eager (and inlined) message, and of one that is not eager */
 #define EAGER 3
 #define LONG  8
 
@@ -48,12 +48,12 @@
 #define CANCEL(...)    RECV(.kind = OP_CANCEL, __VA_ARGS__)
 #define SET_FLAGS(...) RECV(.kind = OP_FLAGS, __VA_ARGS__)
 
-/* A short message and its receive. The second operation sees all that the first one caused. */
+/* Sends a short message and receives it. The receive sees all effects of the send. */
 #define PASS(...)             SEND(.len = EAGER, __VA_ARGS__), RECV(__VA_ARGS__)
 #define PASS_TO_WILDCARD(...) RECV(.from = ANY_SOURCE, __VA_ARGS__), SEND(.len = EAGER, __VA_ARGS__)
 #define PASS_TO_PROBE(...)    SEND(.len = EAGER, __VA_ARGS__), PROBE(__VA_ARGS__)
 
-/* The value that a counter has at the end. */
+/* Names a counter and the value that it has at the end. */
 #define COUNTER(counter, value)                                                              \
 	{                                                                                    \
 		.name = #counter, .offset = offsetof(struct tq_stats, counter), .n = (value) \

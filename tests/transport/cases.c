@@ -16,7 +16,7 @@ void case_start(const struct small_case *c, struct world *w)
 
 		(op->kind == OP_SEND ? w->prog.sends : w->prog.recvs)[op->at].next++;
 		users_op(w, op);
-		/* The streams are empty so far, so this is the network alone. */
+		/* The streams are still empty, so only the network acts. */
 		world_settle(w);
 	}
 	for (int i = 0; i < CASE_OPS && c->ops[i].len; i++)

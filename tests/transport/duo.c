@@ -154,7 +154,7 @@ static void run(struct duo *d, duo_fn *fn)
 	duo_close(d);
 }
 
-/* Removes the directory, with what a process that died has left there. */
+/* Removes the directory, with the files that a dead process has left there. */
 static void remove_dir(void)
 {
 	DIR *d = opendir(dir);

@@ -15,14 +15,14 @@ struct actset {
 /* A point in the schedule where an action was chosen. */
 struct choice {
 	uint16_t act;
-	uint16_t nth; /* of the possible ones, for the choices' text */
-	bool more;    /* others are to be tried here */
+	uint16_t nth; /* its place among the possible actions, for explore_text() */
+	bool more;    /* other actions have to be tried here */
 	struct actset possible, sleep, done;
 };
 
 struct explore {
 	int depth;  /* choices of this schedule */
-	int prefix; /* of them, those made before it began */
+	int prefix; /* of these, the choices made before the schedule began */
 	struct choice choices[DEPTH];
 };
 
@@ -54,7 +54,8 @@ unsigned long explore_size(void)
 	return sizeof(struct explore);
 }
 
-/* What sleeps after the last choice: it was tried before, and the choice doesn't touch it. */
+/* Collects the actions that sleep after the last choice: those that were tried before and that the
+ * choice doesn't affect. */
 static void inherit(const struct explore *x, const struct world *w, struct actset *sleep)
 {
 	const struct choice *c;
@@ -77,7 +78,7 @@ static void inherit(const struct explore *x, const struct world *w, struct actse
 	}
 }
 
-/* Takes the first action that is awake and was not tried. */
+/* Takes the first action that is awake and was not tried. Returns false if there is none. */
 static bool choose(struct choice *c, const uint16_t *acts, int n)
 {
 	bool found = false;

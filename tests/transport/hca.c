@@ -53,7 +53,7 @@ void hca_control(struct model *m, int from, int to)
 	}
 	kept = tq_core_control(&here->core, &here->peers[from], it->msg, it->len, b);
 	t_true(data || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
-	/* One that is not kept goes at once; one that is kept may have been put already. */
+	/* A message that is not kept goes at once. A kept one may have been put already. */
 	if (data && !kept)
 		model_ops.bounce_put(here, b);
 	if (data)
@@ -72,7 +72,8 @@ static const struct model_reg *remote_reg(const struct model *m, const struct mo
 	return reg;
 }
 
-/* Is what it names there? If not, and that is allowed, it ends with an error. */
+/* Returns true if the memory or queue that the item names is there, or has to be. If not, the item
+ * ends with an error. */
 static bool reaches(const struct model *m, int from, const struct model_item *it)
 {
 	const struct tq_srq *srq;
@@ -107,7 +108,7 @@ bool hca_can_move(struct model *m, int ep, int qp)
 	return false;
 }
 
-/* Moves the item's bytes to or from `at`; reads what was posted, as it is now. */
+/* Copies the item's data to `at`: inlined data as they were at the post, others as they are now. */
 static void gather(struct model_ep *ep, const struct model_item *it, uint8_t *at)
 {
 	if (it->inlined) {
@@ -121,7 +122,7 @@ static void gather(struct model_ep *ep, const struct model_item *it, uint8_t *at
 	}
 }
 
-/* What doesn't fit goes to the sink. */
+/* Copies data to a receive. Its last piece, the sink, takes what is too long for the buffer. */
 static void scatter(struct model_ep *ep, const struct model_recv *r, const uint8_t *from,
 		    uint64_t len)
 {
@@ -136,7 +137,7 @@ static void scatter(struct model_ep *ep, const struct model_recv *r, const uint8
 	}
 }
 
-/* The first receive takes it. */
+/* Has the SRQ's first receive take a message. */
 static void deliver(struct model *m, int from, int qp, struct tq_srq *srq, const uint8_t *data,
 		    uint64_t len)
 {
@@ -269,7 +270,8 @@ void hca_delivered(struct model *m, int id, int from, int qp)
 	       "%d goes on with %d, of which a receive failed", id, from);
 }
 
-/* What is in an SRQ whose sender is lost may be filled by that to the last. */
+/* Destroys withdrawn SRQs. A sender that was lost may still have filled the first receive of
+ * one. */
 void hca_srqs_gone(struct model *m, int id)
 {
 	struct model_ep *ep = &m->ep[id];
@@ -295,7 +297,7 @@ void hca_lane_ready(struct model *m, int id, int to)
 
 /* ---- failures ---- */
 
-/* The last message that has come on a lane may have come in part only, which its receive says. */
+/* Lets the last message that came on each lane be incomplete, which is the error of its receive. */
 static void break_off(struct model *m, int from, int to)
 {
 	for (int qp = 0; qp < MODEL_QPS; qp++) {

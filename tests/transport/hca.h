@@ -13,7 +13,7 @@ bool hca_can_move(struct model *m, int ep, int qp);
 /* Moves the head of the send queue: data arrive, and both sides get completions. */
 void hca_move(struct model *m, int ep, int qp);
 
-/* Returns true if a completion of a send is there that is reported without a later one. */
+/* Returns true if there is a completion of a send that is reported without a later one. */
 bool hca_reported(const struct model *m, int ep, int qp);
 /* Has an endpoint poll the first completion of a queue. */
 void hca_sent(struct model *m, int ep, int qp);

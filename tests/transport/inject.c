@@ -37,10 +37,10 @@ static struct {
 } targets[TARGETS];
 static unsigned ntargets;
 
-static struct ibv_cq *in_error; /* an event reports it */
-static unsigned slow_srqs;      /* microseconds */
+static struct ibv_cq *in_error; /* reported by an event */
+static unsigned slow_srqs;      /* how long the destruction of an SRQ takes, in microseconds */
 
-/* Datagrams. */
+/* What happens to datagrams: how many of 100 are lost, doubled or late. */
 static struct {
 	bool on;
 	unsigned lost, doubled, late;
@@ -69,7 +69,7 @@ static void to_error(struct ibv_qp *qp)
 	next_modify()(qp, &attr, IBV_QP_STATE);
 }
 
-/* ---- what it is that is posted ---- */
+/* ---- the kind of a posted work request ---- */
 
 static bool is_control(const struct ibv_qp *qp)
 {
@@ -124,7 +124,7 @@ static unsigned below(unsigned n)
 	return (unsigned)(fate.random >> 33) % n;
 }
 
-/* A datagram that is kept until others have overtaken it, and then posted. */
+/* Keeps a datagram until others have overtaken it, and then posts it. */
 static void keep(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	unsigned i = below(LATE);
@@ -209,7 +209,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		next(event);
 }
 
-/* ---- in front of the verbs ---- */
+/* ---- wrappers of the verbs ---- */
 
 static int injecting_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -262,7 +262,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	return next(srq);
 }
 
-/* ---- for tests ---- */
+/* ---- the interface for tests ---- */
 
 void inject_slow_srqs(unsigned us)
 {

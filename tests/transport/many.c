@@ -18,7 +18,7 @@ int many_neps, many_errors;
 char many_error[512];
 time_t many_deadline = 20;
 void (*many_completed)(struct many_op *op);
-static char dir[] = "/tmp/test_many.XXXXXX"; /* the job's */
+static char dir[] = "/tmp/test_many.XXXXXX"; /* the job's directory */
 
 void t_fail_at(const char *file, int line, const char *fmt, ...)
 {
@@ -72,7 +72,7 @@ int many_open_one(int node, const char *const *params)
 	struct tq_params *p = tq_params_new();
 	char why[200];
 
-	/* A service thread would poll, but the case decides which endpoint does. */
+	/* The case decides which endpoint polls, so there is no service thread. */
 	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
@@ -145,6 +145,14 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx)
 	many_start_on(n, nodes, params, ctx);
 }
 
+void many_start_pair(const char *const *params, struct tq_ctx **ctx)
+{
+	static const char *const defaults[] = {NULL};
+
+	many_start_apart(2, params ? params : defaults, ctx);
+	many_pass(ctx[1], ctx[0], 1, 0);
+}
+
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx)
 {
 	static const int nodes[MANY_MOST];
@@ -193,7 +201,7 @@ void many_falls(int ep, const char *name, uint64_t limit)
 	many_is_within(ep, name, limit);
 }
 
-/* ---- what they do ---- */
+/* ---- operations ---- */
 
 void many_spin(int rounds)
 {

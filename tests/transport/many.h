@@ -4,8 +4,8 @@
  * case runs in a process of its own, which ends without closing the endpoints, so that held
  * messages may be left.
  *
- * A program lists its cases in many_cases, and runs those that its arguments name: the case that is
- * called so, or all cases whose names contain the words.
+ * A program lists its cases in many_cases, and runs those that its arguments name: the case of that
+ * name, or all cases whose names contain the words.
  */
 #ifndef MANY_H
 #define MANY_H
@@ -33,9 +33,9 @@ struct many_case {
 extern const struct many_case many_cases[];
 
 extern struct tq_ep *many_eps[MANY_MOST];
-extern struct tq_peer *many_peers[MANY_MOST][MANY_MOST]; /* [i][j]: j, as i knows it */
+extern struct tq_peer *many_peers[MANY_MOST][MANY_MOST]; /* [i][j]: endpoint j, as a peer of i */
 extern int many_neps;
-extern time_t many_deadline; /* seconds that anything may take; $MANY_DEADLINE sets them */
+extern time_t many_deadline; /* the seconds that a wait may take; $MANY_DEADLINE sets them */
 extern int many_errors;      /* errors that were logged */
 extern char many_error[512]; /* the last of them */
 /* Called for each request that ends, unless NULL. */
@@ -51,7 +51,11 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
 
-/* The steps of that. many_open() has a node for each endpoint, or one for all. */
+/* As many_start_apart(), for two endpoints; then the second sends a message to the first. Without
+ * params the parameters have their defaults. */
+void many_start_pair(const char *const *params, struct tq_ctx **ctx);
+/* The steps of many_start_apart() and its siblings. many_open() has a node for each endpoint, or
+ * one for all. */
 void many_open(int n, bool nodes, const char *const *params);
 void many_open_on(int n, const int *nodes, const char *const *params);
 /* Opens one more endpoint on that node, and returns its number. */
@@ -66,28 +70,28 @@ void many_context_of(uint32_t id, int n, const int *who, struct tq_ctx **ctx);
 /* Makes, at endpoint ep alone, a context of the first n endpoints. */
 void many_context_at(int ep, uint32_t id, int n, struct tq_ctx **ctx);
 uint64_t many_counter(int ep, const char *name);
-/* Returns the highest value that a level had. */
+/* Returns the highest value that a level has had. */
 uint64_t many_high(int ep, const char *name);
-/* Expects a level not to be above the limit: now, ever, or after progress. */
+/* Check that a level is not above the limit: now, at its highest, or after progress. */
 void many_is_within(int ep, const char *name, uint64_t limit);
 void many_was_within(int ep, const char *name, uint64_t limit);
 void many_falls(int ep, const char *name, uint64_t limit);
 
-/* Repeats a step until the condition holds, or for as long as anything may take. */
+/* Repeats a step until the condition holds. Fails after many_deadline seconds. */
 #define MANY_UNTIL(condition, step)                                                                \
 	for (time_t many_end = time(NULL) + many_deadline; !(condition) && time(NULL) < many_end;) \
 	step
 
 /* Makes progress at all endpoints, so many times. */
 void many_spin(int rounds);
-/* Makes progress until the operation has ended. Returns false if it doesn't end. */
+/* Makes progress until the operation has ended. Returns false if it doesn't end in time. */
 bool many_comes(const struct many_op *op);
 void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsigned flags,
 	       struct many_op *op);
 void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op);
 void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_t size,
 		    struct many_op *op);
-/* Passes a message whose receive is in time. */
+/* Passes a message whose receive is posted in time. */
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank);
 
 /* Takes all free entries of B's send completion queue, and gives them back. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model's registrations and copies: what the HCA may use has to be registered, until it is done
- * with it. */
+/* The model's registrations and copies. Memory that the HCA may use has to be registered, until the
+ * HCA is done with it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, b
 	return reg;
 }
 
-/* A registration may go only when the HCA can't use it any more. */
+/* Checks that the HCA can't use a registration any more that is given back. */
 static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 {
 	struct model *m = ep->model;

@@ -9,12 +9,12 @@
 #define MEDIUM 20000
 #define SMALL  16
 #define OPS    16
-#define ROUNDS 2000 /* far more than it takes to any of the points */
+#define ROUNDS 2000 /* far more than are needed to reach any of the points */
 
 /* ---- operations ---- */
 
 static struct op {
-	struct duo_op duo; /* first */
+	struct duo_op duo; /* first member */
 	bool wild, cancelled;
 	bool recv;
 	int32_t tag;
@@ -22,9 +22,9 @@ static struct op {
 } ops[OPS];
 static unsigned nops;
 static unsigned char memory[OPS][BIG];
-static bool dead; /* an operation ended with -EIO */
+static bool dead; /* an operation has ended with -EIO */
 
-/* Memory that can't be registered goes in pieces. */
+/* Packs data, because memory that can't be registered goes in pieces. */
 static void pack(void *arg, uint64_t offset, void *to, size_t len)
 {
 	memcpy(to, (unsigned char *)arg + offset, len);
@@ -85,7 +85,8 @@ static void in(struct duo *d, int32_t tag, size_t len)
 	in_from(d, !d->me, tag, len);
 }
 
-/* A receive from any source does not end when one of the possible senders is gone. */
+/* Waits for an operation. A receive from any source does not end when one of the possible senders
+ * is gone. */
 static void wait_for(struct duo *d, struct op *op)
 {
 	const unsigned char *data = memory[op - ops];
@@ -131,8 +132,7 @@ static bool each_way(struct duo *d)
 }
 
 /*
- * Unexpected messages, which are held if the tuples have queues, so that a wildcard finds them
- * held.
+ * Sends unexpected messages. If the tuples have queues, wildcards find these messages held.
  */
 static bool late(struct duo *d, bool wild)
 {
@@ -197,13 +197,13 @@ void mix_until_failed(struct duo *d)
 	t_true(dead, "it didn't come to the point");
 }
 
-/* ---- afterwards ---- */
+/* ---- after a failure ---- */
 
 void mix_check_failed(struct duo *d)
 {
 	t_true(d->errors == 1, "%u errors were logged", d->errors);
 	t_true(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
-	in(d, 9, SMALL); /* with other tags there may be messages that came before */
+	in(d, 9, SMALL); /* with other tags, because messages of these may have come before */
 	out(d, 9, SMALL);
 	for (unsigned i = 0; i < nops; i++)
 		t_true(ops[i].duo.ended && ops[i].duo.status.error == -EIO,

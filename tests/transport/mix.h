@@ -17,8 +17,8 @@ bool mix_receive(struct duo *d);
 /* Does rounds until an operation has ended with -EIO. */
 void mix_until_failed(struct duo *d);
 /*
- * Checks what holds then: one sentence has named the other process, nothing can be sent there any
- * more, and operations that don't concern it go on.
+ * Checks the state after a failure: one sentence has named the other process, nothing can be sent
+ * there any more, and operations that don't concern it go on.
  */
 void mix_check_failed(struct duo *d);
 

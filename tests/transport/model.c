@@ -45,10 +45,10 @@ static struct model_sent *sent_to(struct model_ep *ep, int to, uint32_t ctx, int
 	return s;
 }
 
-/* Who may ask for a tuple queue, and when. */
+/* Checks that the endpoint may request a tuple queue now. */
 static void check_asking(struct model_ep *ep, int to, const void *msg)
 {
-	const struct tq_msg_eager *m = msg; /* an RTS begins in the same way */
+	const struct tq_msg_eager *m = msg; /* an RTS begins like an EAGER */
 	struct model_sent *s;
 	int32_t tag;
 

@@ -14,7 +14,7 @@
 #include "sim.h"
 
 #define MODEL_EPS        4
-#define MODEL_LANES      3           /* hold lanes from an endpoint to a node at most */
+#define MODEL_LANES      3           /* most hold lanes from an endpoint to a node */
 #define MODEL_BULK       MODEL_LANES /* the bulk lane's number */
 #define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
 #define MODEL_SGES       TQ_MAX_PIECES
@@ -27,20 +27,20 @@ struct model;
 
 struct model_conf {
 	int neps;
-	int node[MODEL_EPS]; /* which node an endpoint is on */
+	int node[MODEL_EPS]; /* the node of each endpoint */
 	int hold_lanes;      /* from an endpoint to a node, 0 to MODEL_LANES */
-	uint32_t lane_depth; /* sends outstanding on one */
-	uint32_t eager_bufs; /* eager and DATA messages under way from an endpoint */
-	uint64_t copy_pool;  /* bytes */
-	uint32_t srqs;       /* of an endpoint */
-	bool lanes_ready;    /* lanes are there from the beginning */
-	uint32_t dry;        /* endpoints where nothing can be registered: bit mask */
-	bool gives_up;       /* of two endpoints, one may be given up because memory is missing */
+	uint32_t lane_depth; /* sends that may be outstanding on a lane */
+	uint32_t eager_bufs; /* eager and DATA messages that an endpoint may have under way */
+	uint64_t copy_pool;  /* bytes of an endpoint's pool of copies */
+	uint32_t srqs;       /* SRQs that an endpoint may have */
+	bool lanes_ready;    /* hold lanes are ready from the beginning */
+	uint32_t dry;        /* bit mask of endpoints where nothing can be registered */
+	bool gives_up;       /* one of two endpoints may be given up because memory is missing */
 	bool hostile;        /* see MODEL_HOSTILE */
 	bool exact;          /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
-	/* Chances, of 256, that a call fails that may fail. */
+	/* The chances, of 256, that a call fails that may fail. */
 	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data, no_rdma;
-	uint32_t lazy; /* ... that a lazy send is reported late */
+	uint32_t lazy; /* the chance, of 256, that a lazy send is reported late */
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
@@ -49,11 +49,11 @@ enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
 struct model_item {
 	enum model_kind kind;
 	int to;
-	/* control */
+	/* For control. */
 	uint8_t *msg;
 	uint32_t len;
 	bool eager; /* uses one of eager_bufs */
-	/* direct and RDMA */
+	/* For direct messages and RDMA. */
 	void *token;
 	uint32_t srqn;
 	struct tq_sg sg[MODEL_SGES];
@@ -101,7 +101,7 @@ struct tq_lane {
 	bool taken;
 	uint32_t confirmed; /* bit mask of the processes that hold its TGT QP open */
 	uint32_t outstanding;
-	uint32_t srqn; /* the SRQ of the sends that are outstanding */
+	uint32_t srqn; /* the SRQ of the outstanding sends */
 };
 
 struct tq_bounce {
@@ -113,15 +113,15 @@ struct tq_bounce {
 
 /* A registration. */
 struct model_reg {
-	struct tq_reg reg; /* first member, because the protocol sees only this */
+	struct tq_reg reg; /* first member: the protocol sees only this */
 	uint8_t *addr;
 	uint64_t len;
-	bool write;   /* else the HCA may only read there */
+	bool write;   /* or else the HCA may only read there */
 	bool reserve; /* made by reserve_get() */
 	struct model_reg *next, *prev;
 };
 
-/* Messages that an endpoint has sent to another with an envelope. */
+/* The messages that an endpoint has sent to another with one envelope. */
 struct model_sent {
 	int to;
 	uint32_t ctx;
@@ -150,24 +150,24 @@ struct model_ep {
 	struct model_done *scq[MODEL_QPS];            /* completions of sends */
 	struct model_done *rcq[MODEL_EPS][MODEL_QPS]; /* of receives: by sender and its QP */
 	struct tq_lane lanes[MODEL_EPS][MODEL_LANES]; /* by node */
-	struct tq_lane *making[MODEL_EPS]; /* lane that is being confirmed by a process */
+	struct tq_lane *making[MODEL_EPS]; /* the lane that a process is still to confirm */
 	struct model_reg *regs;
-	struct tq_bounce *bounces; /* kept by the protocol */
+	struct tq_bounce *bounces; /* buffers that the protocol keeps */
 	uint32_t eager_out, nsrqs, nwithdrawn;
 	uint64_t copied; /* bytes of the pool of copies in use */
 	bool reserve_used;
 	uint8_t *eager; /* between eager_buf() and eager_send() */
 	uint32_t eager_len;
-	bool data_sure;     /* data_ready() has said so */
-	bool backpressured; /* asks for no eager data */
+	bool data_sure;     /* data_ready() has promised it */
+	bool backpressured; /* the endpoint wants no eager data */
 	struct model_sent *sent;
 };
 
 struct model {
 	struct model_conf conf;
 	struct sim_rng *rng;
-	bool report_all;                 /* nothing is lazy any more: the network is flushed */
-	bool calm;                       /* nothing fails by chance any more */
+	bool report_all; /* nothing is lazy any more, because the network is flushed */
+	bool calm;       /* nothing fails by chance any more */
 	bool down[MODEL_EPS][MODEL_EPS]; /* the connection has failed for good */
 	uint32_t next_key;
 	struct model_ep ep[MODEL_EPS];
@@ -179,7 +179,7 @@ extern const struct tq_net_ops model_ops;
 
 /* Starts the endpoints. The caller has set model->conf, and each endpoint's params and limits. */
 void model_start(struct model *m, struct sim_rng *rng);
-/* Frees the model when the protocol's cores are gone. Nothing of theirs may be left. */
+/* Frees the model after the protocol's cores. None of their resources may be left. */
 void model_stop(struct model *m);
 
 static inline int model_qp(int node, int lane)
@@ -195,7 +195,7 @@ struct tq_srq *model_srq(struct model *m, uint32_t srqn);
 void model_srqs_gone(struct model_ep *ep);
 
 /*
- * Returns true if work between the two endpoints may be wrong. Wrong work ends with an error and
+ * Returns true if work between the two endpoints may be wrong: it then ends with an error and
  * breaks the connection.
  */
 static inline bool model_astray(const struct model *m, int a, int b)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Is each rule of the protocol needed, and would it be missed? Takes them out one at a time, as the files of mutants/ say, and
-# expects the check to find it: mutants.sh [NAME...]. CC, CFLAGS and RUNS (random runs) are taken from the environment.
+# mutants.sh [NAME...] - checks that each rule of the protocol is needed and tested. Takes the rules out one at a time, as the files of
+# mutants/ say, and expects the simulations to find the bug. CC, CFLAGS and RUNS (random runs) come from the environment.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -20,7 +20,7 @@ compile() {
 # shellcheck source=tests/transport/mutants_lib.sh
 . "$here/mutants_lib.sh"
 
-# link DIRECTORY: the check, with the protocol of that directory.
+# link DIRECTORY: links the simulations with the protocol of that directory.
 link() {
 	local p
 
@@ -29,7 +29,7 @@ link() {
 	done
 }
 
-# in_random_runs NAME DIRECTORY: is it seen there, in 1 % of them?
+# in_random_runs NAME DIRECTORY: true if 1 % of the random runs show the bug. Prints the line then.
 in_random_runs() {
 	local out of failed breaks why with=('' ' with failures')
 
@@ -46,7 +46,7 @@ in_random_runs() {
 	return 1
 }
 
-# look NAME DIRECTORY: prints the line, true if the mutant in the directory is found.
+# look NAME DIRECTORY: prints the line. True if the mutant in the directory is found.
 look() {
 	local out only case
 
@@ -54,7 +54,7 @@ look() {
 		echo "ok mutant $1 ($(grep -m1 '^not ok' <<<"$out"))"
 		return
 	fi
-	# A rule that random runs seldom need names the case that does.
+	# A mutant whose rule random runs seldom need names the case that needs it.
 	only=$(sed -n 's/^case: //p' "$here/mutants/$1")
 	[ "$only" ] || ! in_random_runs "$@" || return 0
 	# shellcheck disable=SC2086 # no case, or one

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Does the same as mutants.sh for the rules of net/ and ep/, which no model has: takes them out one at a time, as the files of
-# mutants_net/ say, builds libtupleq with that, and expects the test that the file names to fail, or not to end:
-# mutants_net.sh [NAME...]. The test programs in $TEST_BUILD and softhca in PATH are as they are; CC and CFLAGS are taken from the
-# environment.
+# mutants_net.sh [NAME...] - as mutants.sh, for the rules of net/ and ep/, which no model has. Takes the rules out one at a time, as the
+# files of mutants_net/ say, builds libtupleq with the bug, and expects the test that the file names to fail, or not to end. The test
+# programs are those in $TEST_BUILD, softhca is in PATH, and CC and CFLAGS come from the environment.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,9 +10,9 @@ top=$(cd "$here/../.." && pwd)
 programs=${TEST_BUILD:?the build tree, with its test programs}/tests/transport/.libs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-deadline=25            # seconds; without a mutant each test takes a few
-export MANY_DEADLINE=8 # of these, for one operation
-tries=3                # of a mutant: where two processes are to meet at a point, they may miss each other
+deadline=25            # seconds for a test, which takes a few without a mutant
+export MANY_DEADLINE=8 # seconds of these for one operation
+tries=3                # for a mutant, because two processes that are to meet at a point may miss each other
 
 # compile SOURCE OBJECT INCLUDE
 compile() {
@@ -29,7 +28,7 @@ link() {
 	${CC:-cc} -shared -Wl,-soname,libtupleq.so.0 "-Wl,--version-script=$top/src/transport/tupleq.map" "$1"/*.o -o "$2" -libverbs -pthread
 }
 
-# build DIRECTORY SOURCES FILE...: libtupleq there, of the FILEs as they are in SOURCES and else as in the original.
+# build DIRECTORY SOURCES FILE...: builds libtupleq in DIRECTORY with the FILEs in SOURCES, and the other files as in the original.
 build() {
 	local dir=$1 sources=$2 file name
 	shift 2
@@ -45,7 +44,7 @@ build() {
 	link "$dir/objects" "$dir/libtupleq.so.0"
 }
 
-# to_compile SOURCES CHANGED...: the files that are to be compiled again: all, if a header is among those that have changed.
+# to_compile SOURCES CHANGED...: the files to compile again: all files if a header has changed.
 to_compile() {
 	local sources=$1
 	shift
@@ -57,7 +56,7 @@ to_compile() {
 	fi
 }
 
-# try DIRECTORY COMMAND [OUT]: with the libtupleq there. What it says goes to OUT, DIRECTORY/out.
+# try DIRECTORY COMMAND [OUT]: runs a test with the libtupleq of DIRECTORY. Its output goes to OUT (DIRECTORY/out).
 try() {
 	local options program
 
@@ -67,12 +66,12 @@ try() {
 		"$programs/${program[0]}" "${program[@]:1}" >"${3:-$1/out}" 2>&1
 }
 
-# what_failed OUT: what is seen there first.
+# what_failed OUT: the first line that shows a failure.
 what_failed() {
 	grep -m1 '^not ok' "$1" || grep -m1 '^#' "$1" || echo "it doesn't end"
 }
 
-# judge NAME: prints the line, true if the mutant is found.
+# judge NAME: prints the line. True if the mutant is found.
 judge() {
 	local dir=$work/$1 test n changed files
 
@@ -95,7 +94,7 @@ judge() {
 	fi
 	for ((n = 1; n <= tries; n++)); do
 		try "$dir" "$test" && continue
-		# Not for want of memory, time or anything else that it has here?
+		# The test may also fail without the mutant, because this machine lacks memory or time.
 		if ! try "$work/plain" "$test" "$dir/without"; then
 			echo "not ok mutant $1 - without it, \"$test\" fails, too: $(what_failed "$dir/without")"
 			return 1
@@ -109,5 +108,5 @@ judge() {
 }
 
 build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,net,ep}/*.c
-# Most of the time they wait for something that doesn't come: several side by side.
+# Most tests only wait for something that doesn't come, so several run side by side.
 judge_all "$here/mutants_net" 8 "$@"

@@ -3,7 +3,7 @@
 #include "proto/rx_objects.h"
 #include "proto/settings.h"
 
-/* Those of a pair whose connection failed may be lost. */
+/* Returns true if messages of this pair may be lost, because its connection failed. */
 static bool lost(const struct world *w, const struct op *send)
 {
 	return w->m.down[send->at][send->peer];
@@ -15,8 +15,9 @@ static bool is_live(const struct op *recv)
 	       !recv->foreign;
 }
 
-/* A receive that ended without data to tell its message by: it can only be the first that fits, as
- * messages of one envelope are received in their order. Receives come in posting order. */
+/* Finds the message of a receive that ended without data. Only the first message that fits is
+ * possible, because messages of one envelope are received in their order. Receives come in posting
+ * order. */
 static void guess(struct world *w, struct op *recv)
 {
 	int neps = w->m.conf.neps;
@@ -36,7 +37,8 @@ static void guess(struct world *w, struct op *recv)
 	       recv->at, recv->status.source, recv->status.tag);
 }
 
-/* The receives of an endpoint in the order in which they were posted. */
+/* Lists the receives of an endpoint in the order in which they were posted. Returns how many there
+ * are. */
 static int posted(const struct world *w, int ep, struct op *list[])
 {
 	const struct stream *s = &w->prog.recvs[ep];
@@ -51,7 +53,7 @@ static int posted(const struct world *w, int ep, struct op *list[])
 	return (int)n;
 }
 
-/* r has taken send: may it? */
+/* Checks that MPI's rules allow r to have taken its message. */
 static void legal(const struct world *w, struct op *const list[], struct op *r)
 {
 	const struct op *send = r->match;
@@ -59,7 +61,7 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 
 	t_true(op_matches(r, send->at, send->tag),
 	       "receive %u at %d took message %u: wrong envelope", r->order, r->at, send->id);
-	if (lost(w, send)) /* those before it may have ended with an error */
+	if (lost(w, send)) /* earlier messages may have ended with an error */
 		return;
 	if (r->promised)
 		t_true(r->expected.source == r->status.source && r->expected.tag == r->status.tag &&
@@ -67,7 +69,7 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 		       "a probe at %d promised another message than %u", r->at, send->id);
 	if (w->prog.ctx_flags & TQ_CTX_OVERTAKING && send->tag >= 0)
 		return;
-	/* An earlier receive that could take it has been given an earlier one. */
+	/* Earlier receives that could take this message must have been given earlier ones. */
 	for (uint32_t e = 0; e < r->order; e++) {
 		const struct op *x = list[e];
 
@@ -77,7 +79,7 @@ static void legal(const struct world *w, struct op *const list[], struct op *r)
 		       "message %u: receive %u at %d overtook receive %u", send->id, r->order,
 		       r->at, x->order);
 	}
-	/* An earlier message of this sender that r could take has been taken by an earlier one. */
+	/* Earlier messages of this sender that r could take must have gone to earlier receives. */
 	for (int i = 0; i < s->n && s->ops[i] != send; i++) {
 		const struct op *x = s->ops[i];
 
@@ -107,7 +109,7 @@ static void check_recvs(struct world *w, int ep)
 	}
 }
 
-/* Could a receive that waits take it? */
+/* Checks that no waiting receive could take the message. */
 static void check_stalled(const struct world *w, const struct op *send)
 {
 	const struct stream *s = &w->prog.recvs[send->peer];
@@ -145,7 +147,7 @@ static void check_send(const struct world *w, const struct op *send)
 		       send->id, (unsigned long long)send->len);
 }
 
-/* Who was told that a peer is lost waits for nothing of it. */
+/* Checks that an endpoint that was told of a lost peer doesn't wait for it. */
 static void check_lost(const struct world *w)
 {
 	for (int i = 0; i < 2 && w->broken[0] >= 0; i++) {
@@ -175,9 +177,9 @@ void oracle_quiet(struct world *w)
 		check_send(w, w->prog.ids[i]);
 }
 
-/* ---- what is left at the end ---- */
+/* ---- leftovers ---- */
 
-/* Receives a message that is left: by its name, by a wildcard, by a probe. */
+/* Adds an operation that receives a leftover message: by its name, by a wildcard, or by a probe. */
 static struct op *taker(struct world *w, const struct op *send, unsigned how)
 {
 	struct op op = {
@@ -200,7 +202,7 @@ static void take(struct world *w, const struct op *send, unsigned how)
 {
 	struct op *op = NULL;
 
-	/* A probe may not know yet; each time it knows more. */
+	/* A probe may miss a message, but each probe finds out more. */
 	for (int tries = 0; tries < 4; tries++) {
 		if (!op || op->missed) {
 			op = taker(w, send, how);
@@ -218,7 +220,7 @@ void oracle_take_rest(struct world *w)
 	for (int i = 1; i <= w->prog.nids; i++) {
 		struct op *send = w->prog.ids[i];
 
-		/* A wildcard may take others' messages; so each in turn, as long as any is left. */
+		/* A wildcard may take other messages, so repeat until this one is taken. */
 		while (send->started && !send->match && !lost(w, send)) {
 			take(w, send, how);
 			oracle_quiet(w);

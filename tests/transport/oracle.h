@@ -12,7 +12,7 @@
  */
 void oracle_quiet(struct world *w);
 
-/* Receives the messages that are left, in one of several ways. */
+/* Receives the leftover messages, in one of several ways. */
 void oracle_take_rest(struct world *w);
 
 /* Checks that all requests have ended with the right data, and that no recall is open. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define GUARD  16   /* bytes behind each buffer */
-#define BEFORE 0xee /* what is in a receive's memory */
-#define AFTER  0xcc /* ... after it, or a send, has ended */
+#define BEFORE 0xee /* fills a receive's memory at first */
+#define AFTER  0xcc /* fills the memory of an operation that has ended */
 
 static void stream_add(struct stream *s, struct op *op)
 {
@@ -64,7 +64,7 @@ static size_t room(const struct op *op)
 	return (op->scattered ? 2 : 1) * op->len + GUARD;
 }
 
-/* Bytes of a piece, and of the hole behind it. */
+/* Returns the bytes of a piece, which a hole of the same length follows. */
 static uint64_t piece(const struct op *op)
 {
 	return op->npieces && op->len ? (op->len + op->npieces - 1) / op->npieces : 1;
@@ -75,7 +75,7 @@ static uint8_t *byte(const struct op *op, uint64_t k)
 	return op->mem + k + (op->scattered ? k / piece(op) * piece(op) : 0);
 }
 
-/* Does one of the message's first `n` bytes lie there? */
+/* Returns true if one of the message's first `n` bytes lies there. */
 static bool is_data(const struct op *op, uint64_t at, uint64_t n)
 {
 	uint64_t p = piece(op);
@@ -172,7 +172,7 @@ uint64_t op_sum(const struct op *op)
 	return sum;
 }
 
-/* Which message begins like this? */
+/* Finds the message that begins like the received data. */
 static struct op *find(struct program *prog, const struct op *recv, int neps)
 {
 	const struct tq_status *st = &recv->status;

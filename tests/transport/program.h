@@ -16,48 +16,48 @@
 enum op_kind {
 	OP_SEND,
 	OP_RECV,
-	OP_PROBE,  /* if a message is found, a receive for just that is posted */
-	OP_MPROBE, /* if a message is found, that is received, perhaps later */
+	OP_PROBE,  /* if it finds a message, a receive for just that one is posted */
+	OP_MPROBE, /* if it finds a message, that one is received, perhaps later */
 	OP_CANCEL,
-	OP_FLAGS /* the context's flags (TQ_CTX_*) change to these */
+	OP_FLAGS /* the context's flags (TQ_CTX_*) become these */
 };
 
 struct op {
 	enum op_kind kind;
 	int at, ctx; /* the endpoint, and the number of its context */
 	union {
-		int peer; /* the other endpoint, or TQ_ANY_SOURCE: */
-		int to;   /* as a send calls it, */
-		int from; /* and as a receive or probe does */
+		int peer; /* the other endpoint, or TQ_ANY_SOURCE, */
+		int to;   /* with the name for a send */
+		int from; /* and the name for a receive or probe */
 	};
 	int32_t tag;
 	uint64_t len;     /* of the message, or of the buffer */
 	unsigned flags;   /* TQ_SEND_*; TQ_CTX_* */
 	bool scattered;   /* the buffer is not contiguous: a hole follows each byte, */
-	unsigned npieces; /* or, if not 0, each of so many pieces, which are named */
+	unsigned npieces; /* or, if not 0, after each of so many pieces, which are named */
 	int receive;      /* OP_CANCEL: the index of the receive in its stream */
 
-	uint8_t id; /* OP_SEND */
+	uint8_t id; /* for OP_SEND */
 	struct tq_core *core;
 	bool started, ended;
-	bool awaited;   /* must end although others are away */
-	bool at_once;   /* ended when it was started */
+	bool awaited;   /* has to end although other endpoints are away */
+	bool at_once;   /* ended when it started */
 	bool cancelled; /* tq_core_cancel() was called, */
-	bool withdrawn; /* and had success */
+	bool withdrawn; /* successfully */
 	bool missed;    /* a probe that found nothing */
 	struct tq_req *req;
-	struct tq_msg *msg; /* mprobe: taken, not received yet */
+	struct tq_msg *msg; /* mprobe: the message, taken and not received yet */
 	struct tq_status status;
-	struct tq_status expected; /* the status that a probe promised */
-	bool promised;             /* a probe did so */
+	struct tq_status expected; /* the status that a probe promised, */
+	bool promised;             /* if this is set */
 	uint8_t *mem;
 	struct tq_piece pieces[PROGRAM_PIECES];
-	uint64_t moved;                /* pack() and unpack(): where the next piece begins */
+	uint64_t moved;                /* pack() and unpack(): the place of the next piece */
 	uint32_t order;                /* receives: the order of posting at the endpoint */
-	uint64_t started_at, ended_at; /* steps */
+	uint64_t started_at, ended_at; /* steps of the run */
 	struct op *match;              /* the receive of a send, or the send of a receive */
-	bool foreign;                  /* took a message of the hostile endpoint */
-	struct op *next;               /* mprobes to be received */
+	bool foreign;                  /* the receive took a message of the hostile endpoint */
+	struct op *next;               /* mprobes whose messages are still to be received */
 };
 
 struct stream {

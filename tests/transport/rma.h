@@ -25,7 +25,7 @@ struct rma_end {
 
 bool rma_has_atomics(const struct duo *d);
 
-/* Exposes zeroed memory in both processes, with these rights; RMA_ALL gives all that there are. */
+/* Exposes zeroed memory in both processes, with these rights; RMA_ALL gives all rights. */
 void rma_window_expose(struct duo *d, struct rma_window *w, size_t size, unsigned access);
 void rma_window_open(struct duo *d, struct rma_window *w, size_t size);
 void rma_window_close(struct duo *d, struct rma_window *w);
@@ -39,8 +39,8 @@ void rma_start(struct duo *d, int rank, struct tq_rma rma, struct rma_end *end);
 int rma_go(struct duo *d, int rank, struct tq_rma rma);
 void rma_go_well(struct duo *d, int rank, struct tq_rma rma);
 
-/* Runs the tests in which operations are refused or fail (rma_faults.c). `alone`: no thread but the
- * test's makes progress. */
+/* Runs the tests in which operations are refused or fail (rma_faults.c). `alone`: only the test's
+ * thread makes progress. */
 void rma_faults(bool alone);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Operations on memory that are refused, or whose peer dies or is removed. */
+/* RDMA that is refused, or whose peer dies or is removed. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void misuse(struct duo *d)
 	rma_window_close(d, &w);
 }
 
-/* Operations that are under way when their peer is removed end well. */
+/* Operations that are under way when their peer is removed end without an error. */
 static void removed(struct duo *d)
 {
 	unsigned char *data = calloc(1, RMA_LONG);
@@ -135,7 +135,7 @@ static void no_right(struct duo *d)
 	duo_end();
 }
 
-/* No thread but the test's makes progress. */
+/* Only the test's thread makes progress. */
 static bool is_alone;
 
 static void dead_peer(struct duo *d)

@@ -27,9 +27,9 @@ static void child(runner_fn *fn, void *arg, uint64_t from, uint64_t to, unsigned
 		  uint64_t *at, int fd)
 {
 	sim_report_to(fd);
-	/* What a failed assertion prints is its report. */
+	/* The message of a failed assertion is its report. */
 	dup2(fd, STDERR_FILENO);
-	mallopt(M_PERTURB, 0xa5); /* what is used after it was freed looks like it */
+	mallopt(M_PERTURB, 0xa5); /* fills freed memory, so that its use shows */
 	for (*at = from; *at < to; ++*at) {
 		if ((*at - from) % 256 == 0 || seconds < 5)
 			alarm(seconds);
@@ -38,7 +38,8 @@ static void child(runner_fn *fn, void *arg, uint64_t from, uint64_t to, unsigned
 	alarm(0);
 }
 
-/* The first line of what the child has said; all is read, so that it never blocks. */
+/* Reads the first line of the child's output into `why`, and the rest, so that the child never
+ * blocks. */
 static void listen_to(int fd, char *why)
 {
 	char rest[256];

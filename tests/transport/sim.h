@@ -21,7 +21,7 @@ void sim_seed(struct sim_rng *rng, uint64_t seed);
 uint32_t sim_below(struct sim_rng *rng, uint32_t n);
 /* Returns true in `of_256` of 256 cases. */
 bool sim_chance(struct sim_rng *rng, uint32_t of_256);
-/* One of the arguments, chosen at random. */
+/* Returns one of the arguments, chosen at random. */
 #define SIM_ONE_OF(rng, ...)                         \
 	(((const int64_t[]){__VA_ARGS__})[sim_below( \
 		(rng), sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))])

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Goes through every schedule of small cases. sim_exhaustive [--limit N] [--any 1] [CASE...]; with
- * --any it ends at the first failure, and a case that has too many schedules is none. To see one:
- * sim_exhaustive --trace CHOICES CASE, with the choices that a failure printed.
+ * Goes through every schedule of small cases. sim_exhaustive [--limit N] [--any 1] [CASE...]
+ *
+ * With --any the program ends at the first failure, and a case that has too many schedules is no
+ * failure. To see a schedule: sim_exhaustive --trace CHOICES CASE, with the choices that a failure
+ * printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "explore.h"
 #include "runner.h"
 
-/* What the process that explores shares with the one that reports. */
+/* The memory that the exploring process shares with the reporting one. */
 struct shared {
 	uint64_t schedules, cut, limit;
 	struct tq_stats stats;
@@ -66,7 +68,7 @@ static void explore_case(void *arg, uint64_t i)
 			shared->schedules++;
 		} else {
 			shared->cut++;
-			w->away = 0; /* others had more to do */
+			w->away = 0; /* the other endpoints had more to do */
 		}
 		finish(arg, w);
 		if (shared->schedules >= shared->limit) {
@@ -119,7 +121,7 @@ static int replay(const struct small_case *c, const char *choices)
 	return 0;
 }
 
-static const struct small_case *const *list; /* that the walk is in */
+static const struct small_case *const *list; /* the list of the current case */
 
 static const struct small_case *first_case(void)
 {

@@ -10,8 +10,8 @@
 #include "runner.h"
 #include "traffic.h"
 
-/* How often an action is taken when it is possible: some are slow for a whole run, so that others
- * get far ahead of them. */
+/* The chances that a possible action is taken. Some actions are slow for a whole run, so that
+ * others get far ahead of them. */
 struct pace {
 	uint32_t network[MODEL_EPS][4]; /* by endpoint: lanes and control, HCA, both kinds of CQ */
 	uint32_t user[8];
@@ -30,8 +30,8 @@ static void random_pace(struct sim_rng *rng, struct pace *pace, bool late)
 	}
 	for (int k = 0; k < 8; k++)
 		pace->user[k] = (uint32_t)SIM_ONE_OF(rng, 64, 64, 16, 4);
-	/* A program that sends all at once doesn't wait for an offer; one whose receives are always
-	 * there, or always late, shows only half. */
+	/* A program that sends all at once doesn't wait for an offer. A program whose receives are
+	 * always early, or always late, reaches only half of the paths. */
 	pace->user[ACT_SEND / MODEL_EPS] = (uint32_t)SIM_ONE_OF(rng, 64, 16, 4, 2, 1, 1);
 	pace->user[ACT_RECV / MODEL_EPS] = (uint32_t)SIM_ONE_OF(rng, 64, 16, 4, 2, 1);
 	pace->user[ACT_BREAK / MODEL_EPS] = 1;
@@ -87,7 +87,7 @@ static void run(void *arg, uint64_t seed)
 	random_pace(&w->rng, &pace, w->late);
 	world_start(w);
 	while ((n = world_actions(w, acts)) > 0) {
-		/* Polling when nothing is to be done must do no harm. */
+		/* Sometimes poll without need: that must do no harm. */
 		int act = sim_chance(&w->rng, w->late ? 64 : 4)
 				  ? ACT_POLL + (int)sim_below(&w->rng, (uint32_t)w->m.conf.neps)
 				  : choose(w, &pace, acts, n);
@@ -99,7 +99,7 @@ static void run(void *arg, uint64_t seed)
 	free(w);
 }
 
-/* Did the runs go everywhere? */
+/* Returns true if the runs reached all paths. */
 static bool covered(uint64_t runs)
 {
 	const struct {

@@ -97,11 +97,13 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 	t_true(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
 	t_true(!srq->flying || ep->model->conf.hostile,
 	       "srq_put() while messages to it are under way");
-	/* Only when a connection is lost: then those completions name nothing any more. */
+	/* Completions may be left only if a connection was lost: then they name nothing any
+	 * more. */
 	t_true(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
 	       "srq_put() with completions of it in the CQ");
 	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
-	/* A hostile peer may still send to it: that is not to reach the next one's receives. */
+	/* A hostile peer may still send to this SRQ, and must not reach the receives of its
+	 * successor. */
 	srq->dead = !safe || srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
 	srq->used = false;
 	ep->nsrqs--;

@@ -45,7 +45,7 @@ static void tags_twice(struct tq_ctx **ctx, int each)
 	many_spin(1000);
 }
 
-/* Tags that are used twice and never again. */
+/* Uses tags twice and never again. */
 static void used_twice(void)
 {
 	struct tq_ctx *ctx[2];
@@ -57,7 +57,7 @@ static void used_twice(void)
 	many_is_within(0, "handle_slots", 1024);
 }
 
-/* Tags that are used once, and request a queue with that message. */
+/* Uses tags once, and requests a queue with that message. */
 static void used_once(void)
 {
 	static const char *const params[] = {"promote_after=0", "tuples=64", "srq_pool=8", NULL};
@@ -77,7 +77,7 @@ static void used_once(void)
 	many_falls(0, "asked", 0);
 }
 
-/* Requests for queues are answered late, because the receiver has no context yet. */
+/* Has requests for queues answered late, because the receiver has no context yet. */
 static void asked_early(void)
 {
 	static const char *const params[] = {"promote_after=0", "unexpected_limit=64K", NULL};
@@ -111,7 +111,7 @@ static void asked_early(void)
 	many_falls(1, "unexpected_bytes", 0);
 }
 
-/* SRQs that can't be destroyed yet, because completions keep coming. */
+/* Withdraws SRQs that can't be destroyed yet, because completions keep coming. */
 static void withdrawn(void)
 {
 	static const char *const params[] = {"tuples=8", "srq_pool=0", NULL};
@@ -139,7 +139,7 @@ static void withdrawn(void)
 	tq_unlock(&many_eps[1]->lock);
 }
 
-/* More tuples have held messages than there may be lanes. */
+/* Has more tuples with held messages than there may be lanes. */
 static void lanes(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", "hold_lanes=2",
@@ -175,9 +175,9 @@ static void lanes(void)
 /* ---- messages ---- */
 
 /*
- * Sends n messages before their receives, many times what the receiver may keep. At most `most` may
- * go eagerly: as many as the limit allows, those that credits still admit when the sender is told
- * to stop, and those that waited for credit by then.
+ * Sends n messages before their receives, many times as much as the receiver may keep. At most
+ * `most` may go eagerly: as many as the limit allows, those that credits still admit when the
+ * sender is told to stop, and those that already wait for credit.
  */
 static void unexpected(size_t size, int n, uint64_t most)
 {
@@ -229,7 +229,7 @@ static void unexpected_empty(void)
 	unexpected(0, 40000, (64 << 10) / sizeof(struct tq_unexpected) + 2 * 255);
 }
 
-/* Messages wait for credit, and writes for a connection, until nothing waits any more. */
+/* Has messages wait for credit, and writes for a connection, until nothing waits any more. */
 static void waiting(void)
 {
 	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
@@ -266,7 +266,7 @@ static void waiting(void)
 	tq_mr_deregister(mr);
 }
 
-/* Writes for which no connection is made. */
+/* Starts writes for which no connection is made. */
 static void puts_without_end(void)
 {
 	enum { MOST = 65536 };
@@ -286,7 +286,7 @@ static void puts_without_end(void)
 }
 
 /*
- * Each time that the limit of unexpected data is passed all peers are told, among them one that
+ * Passes the limit of unexpected data many times. Each time all peers are told, among them one that
  * makes no progress and has used up its credits.
  */
 static void told_while_away(void)
@@ -313,8 +313,7 @@ static void told_while_away(void)
 }
 
 /*
- * Announced messages, each registered, of which there are ten times as many as operations are kept
- * for later use.
+ * Announces and registers ten times as many messages as operations are kept for later use.
  */
 static void operations(void)
 {
@@ -367,8 +366,8 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int acces
 }
 
 /*
- * A later bank has fewer buffers than the first, because no more memory can be locked. The credits
- * that it grants are no more than its buffers.
+ * Makes a later bank with fewer buffers than the first, because no more memory can be locked. It
+ * grants no more credits than it has buffers.
  */
 static void smaller_bank(void)
 {

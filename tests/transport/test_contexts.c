@@ -11,8 +11,8 @@
 #include "many.h"
 
 /*
- * Contexts are removed while their receives are pending, as communicators may be. Messages that
- * come then get no queue, which would never be recalled.
+ * Removes contexts while their receives are pending, as may happen to communicators. Messages that
+ * come later get no queue, which nobody would recall.
  */
 static void freed_early(void)
 {
@@ -43,26 +43,17 @@ static void freed_early(void)
 	       (int)many_counter(1, "tuples"));
 }
 
-/* Starts two endpoints, of which the second has sent a message to the first. */
-static void two(struct tq_ctx *ctx[2], const char *const *params)
-{
-	many_start_apart(2, params, ctx);
-	many_pass(ctx[1], ctx[0], 1, 0);
-}
-
 static int add_again(int ep, struct tq_ctx **ctx)
 {
 	return tq_ctx_add(many_eps[ep], 1, many_peers[ep], 2, ep, 0, ctx);
 }
-
-static const char *const defaults[] = {NULL};
 
 /* Makes a context that both endpoints have removed. Its last receive has ended in the last poll. */
 static void removed(struct tq_ctx *ctx[2], struct many_op *got, char data[64])
 {
 	struct many_op sent;
 
-	two(ctx, defaults);
+	many_start_pair(NULL, ctx);
 	many_recv(ctx[0], 1, MANY_TAG, data, got);
 	tq_ctx_remove(ctx[0]);
 	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
@@ -112,7 +103,7 @@ static void id_again_after_mrecv(void)
 	char data[64];
 	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
 
-	two(ctx, defaults);
+	many_start_pair(NULL, ctx);
 	many_send(ctx[1], 0, MANY_TAG, "last", 0, &sent);
 	while (tq_mprobe(ctx[0], 1, MANY_TAG, &status, &msg) != 1)
 		many_spin(1);

@@ -35,7 +35,8 @@ static void after(struct duo *d)
 static struct inject_point point;
 static unsigned seed;
 
-/* The sentence says that the process has died, because both share the file of the XRC domain. */
+/* Checks that the sentence says that the process has died: both share the file of the XRC
+ * domain. */
 static void died(struct duo *d)
 {
 	t_true(!strncmp(d->error, "the other has died", strlen("the other has died")),
@@ -56,8 +57,7 @@ static void killed(struct duo *d)
 }
 
 /*
- * A process has published its address and is gone, perhaps before the other connected to it for the
- * first time.
+ * A process has published its address and ends, perhaps before the other has connected to it.
  */
 static void killed_at_once(struct duo *d)
 {
@@ -107,7 +107,7 @@ static void killed_in_close(struct duo *d)
 static const struct {
 	const char *name;
 	struct inject_point point;
-	const char *param; /* NULL: none */
+	const char *param; /* a parameter to set, or NULL */
 	duo_fn *fn;
 } kills[] = {
 	{"with its address published", {0}, NULL, killed_at_once},
@@ -200,7 +200,7 @@ static void broken(struct duo *d)
 	mix_until_failed(d);
 	mix_check_failed(d);
 	t_true(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
-	duo_meet(d); /* the other was told so, and has not noticed that this process is gone */
+	duo_meet(d); /* the other was told so, and still believes that this process lives */
 	duo_close(d);
 }
 
@@ -265,7 +265,7 @@ static void run_breaks(const char *only)
  */
 static void broken_when_full(struct duo *d)
 {
-	enum { PASSES = 80, SENDS = 12 }; /* more than those that are timed; hold_depth is 8 */
+	enum { PASSES = 80, SENDS = 12 }; /* more than the sends that are timed; hold_depth is 8 */
 	static unsigned char data[SMALL], more[SMALL];
 	static struct duo_op ops[SENDS], last[2], waiting;
 	struct tq_buf buf = {.addr = data, .len = SMALL};

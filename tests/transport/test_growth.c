@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * More receives in tuple queues than the completion queue has room for at first. The queue grows
- * while messages come. Where it can't grow, receives wait until there is room.
+ * More receives in tuple queues than the completion queue has room for at first. The completion
+ * queue grows while messages come. If it can't grow, receives wait until there is room.
  *
  * test_growth [limited] [NAME=VALUE ...]
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits are kept, and nothing waits for ever because of that.
+ * Limits hold, and nothing waits for ever because of them.
  *
  * test_limits [NAME], under "softhca run --nodes 1"
  */
@@ -173,7 +173,7 @@ static void lanes_change(void)
 	t_true(!before, "%d messages found no lane", (int)before);
 }
 
-/* Of the queues of contexts that are gone, a few are kept for later tuples. */
+/* A few queues of removed contexts are kept for later tuples. */
 static void kept_queues(void)
 {
 	static const char *const params[] = {"promote_after=0", "srq_pool=4", NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What happens to other processes when one has died or a connection has broken. B is endpoint 0, A
- * endpoint 1 and A2 endpoint 2.
+ * Effects of a death or a broken connection on other processes. B is endpoint 0, A endpoint 1 and
+ * A2 endpoint 2.
  *
  * test_lost [NAME], under "softhca run --nodes 1"
  */
@@ -50,8 +50,8 @@ static void dies(int ep)
 }
 
 /*
- * Messages to another process of the node come in their order, although they were posted behind one
- * that is refused.
+ * Messages to another process of the node come in their order, although they were posted behind a
+ * refused one.
  */
 static void mate_dies(void)
 {
@@ -106,7 +106,7 @@ static void read_long(struct tq_ctx *const *ctx, bool alive)
 	       "the message of rank 1 wasn't read");
 }
 
-/* A read is repeated that was posted behind one that is refused. */
+/* A read that was posted behind a refused one is repeated. */
 static void mate_dies_before_read(void)
 {
 	static const char *const params[] = {"protocol=rget", NULL};
@@ -118,7 +118,7 @@ static void mate_dies_before_read(void)
 }
 
 /* A message that is held for a process that has died does not wait for ever. */
-static void held_for_who_died(void)
+static void held_for_a_dead_peer(void)
 {
 	static const char *const params[] = {"promote_after=0", "giveback_after=0", NULL};
 	struct many_op held, sent;
@@ -284,8 +284,8 @@ static void mark_unseen(void)
 	t_true(!many_errors, "it is said: %s", many_error);
 }
 
-/* How often a request for a connection was repeated, at 5 ms, then after twice as long each time.
- */
+/* Checks how often a request for a connection was repeated: at 5 ms, then each time after twice as
+ * long. */
 static void is_repeated(uint64_t times, uint64_t before, uint64_t since)
 {
 	uint64_t least = 5 * TQ_MS * ((UINT64_C(1) << (times < 7 ? times : 7)) - 1);
@@ -381,7 +381,7 @@ const struct many_case many_cases[] = {
 	{"a send waits until it is known", sends_before_it_is_known},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
-	{"held for one who died", held_for_who_died},
+	{"held for one who died", held_for_a_dead_peer},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
 	{NULL},
 };

@@ -17,18 +17,26 @@
 #include "many.h"
 #include "net/control.h"
 
+/* Sends a message of B to A, which A's queue takes without a receive. */
+static void send_held(struct tq_ctx *ctx, struct many_op *sent)
+{
+	uint64_t direct = many_counter(0, "sent_direct");
+
+	many_send(ctx, 1, MANY_TAG, "of B", 0, sent);
+	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+}
+
 /*
  * A removes B as a peer while B holds a message for A. B's lane stays, because A2 has opened its
  * TGT QP as well. The message must not come to a later tuple of A that gets the same queue.
  */
-static void held_for_who_forgot(void)
+static void held_for_a_removed_peer(void)
 {
 	static const char *const params[] = {"hold_lanes=1", "promote_after=0", "giveback_after=0",
 					     NULL};
 	static const int two[] = {3, 1};
 	struct tq_ctx *ctx[3], *later[2];
 	struct many_op sent, got;
-	uint64_t direct;
 	char data[64];
 
 	many_open(4, false, params);
@@ -41,9 +49,7 @@ static void held_for_who_forgot(void)
 		many_pass(ctx[0], ctx[2], 0, 2);
 	for (int i = 0; i < 3; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
-	direct = many_counter(0, "sent_direct");
-	many_send(ctx[0], 1, MANY_TAG, "of B", 0, &sent);
-	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	send_held(ctx[0], &sent);
 	many_spin(500);
 	tq_ctx_remove(ctx[1]);
 	many_spin(1000);
@@ -80,7 +86,7 @@ static void granted_when_full(void)
 	uint32_t taken;
 
 	many_start_apart(2, params, ctx);
-	/* The first sends are timed, and so signalled. Later one in 16 is. */
+	/* The library times the first sends, which are signalled for that. Later one in 16 is. */
 	for (int i = 0; i < 83; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	for (int i = 0; i < 2; i++)
@@ -164,7 +170,6 @@ static void maker_leaves(void)
 					     NULL};
 	struct many_op sent, got;
 	struct tq_ctx *ctx[3];
-	uint64_t direct;
 	char data[64];
 
 	many_start_together(3, params, ctx);
@@ -172,9 +177,7 @@ static void maker_leaves(void)
 		many_pass(ctx[0], ctx[2], 0, 2);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[0], ctx[1], 0, 1);
-	direct = many_counter(0, "sent_direct");
-	many_send(ctx[0], 1, MANY_TAG, "of B", 0, &sent);
-	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
+	send_held(ctx[0], &sent);
 	tq_close(many_eps[2]);
 	many_neps = 2;
 	many_spin(1000);
@@ -278,8 +281,7 @@ static struct tq_ctx *callers[2];
 static struct many_op answer;
 
 /*
- * The user's complete(), which calls the library. It would find the lock taken if it were called
- * with that.
+ * Stands for the user's complete(), which calls the library: it would hang if the lock were held.
  */
 static void answers(struct many_op *op)
 {
@@ -302,15 +304,6 @@ static void complete_calls(void)
 	t_true(many_comes(&got[1]) && !strcmp(data[1], "from complete()"), "no answer came");
 }
 
-static const char *const defaults[] = {NULL};
-
-/* Starts two endpoints, of which the second has sent a message to the first. */
-static void two(struct tq_ctx *ctx[2], const char *const *params)
-{
-	many_start_apart(2, params, ctx);
-	many_pass(ctx[1], ctx[0], 1, 0);
-}
-
 /* A message that is announced and then granted is counted once. */
 static void counts_granted(void)
 {
@@ -323,7 +316,7 @@ static void counts_granted(void)
 	char data[64];
 	int n;
 
-	two(ctx, params);
+	many_start_pair(params, ctx);
 	for (int i = 0; i < 2; i++) {
 		for (int tag = MANY_TAG; tag <= OTHER; tag++) {
 			many_recv(ctx[0], 1, tag, data, &got);
@@ -372,7 +365,7 @@ static void polls_and_calls(void)
 	time_t end;
 	int n;
 
-	two(ctx, defaults);
+	many_start_pair(NULL, ctx);
 	CPU_ZERO(&cpus);
 	CPU_SET(sched_getcpu(), &cpus);
 	t_true(!sched_setaffinity(0, sizeof(cpus), &cpus), "it can't be held on one core");
@@ -388,7 +381,7 @@ static void polls_and_calls(void)
 }
 
 const struct many_case many_cases[] = {
-	{"held for one who forgot its sender", held_for_who_forgot},
+	{"held for one who forgot its sender", held_for_a_removed_peer},
 	{"granted when the completion queue is full", granted_when_full},
 	{"a slow process on the same node", slow_mate},
 	{"waits for credit", counts_waits},

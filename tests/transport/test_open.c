@@ -87,7 +87,7 @@ static void refused(const char *name, const char *dir)
 
 static bool no_flock;
 
-/* As on a file system without file locks, such as Lustre without "-o flock". */
+/* Stands for a file system without file locks, such as Lustre without "-o flock". */
 int flock(int fd, int operation)
 {
 	if (!no_flock)
@@ -96,7 +96,7 @@ int flock(int fd, int operation)
 	return -1;
 }
 
-/* A file system on which no file can be made, seen by one process alone. */
+/* Mounts a file system on which no file can be made, for this process alone. */
 static bool mounted(const char *dir, unsigned long flags, const char *options)
 {
 	return !unshare(CLONE_NEWNS | (geteuid() ? CLONE_NEWUSER : 0)) &&
@@ -127,8 +127,8 @@ static void on_disk(const char *name, const char *dir, unsigned long flags, cons
 /* ---- limits ---- */
 
 /*
- * With less and less memory, each time in a process of its own, tq_open() succeeds or says in one
- * sentence why not.
+ * Opens an endpoint with less and less memory, each time in a process of its own: tq_open()
+ * succeeds, or says in one sentence why not.
  */
 static void limited(const char *name, int resource, rlim_t least, rlim_t step, int steps,
 		    const char *dir)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The adapter and the protocol get what the parameters say.
+ * The adapter and the protocol follow the parameters.
  *
  * test_params [NAME], under "softhca run --nodes 1"
  */

@@ -91,7 +91,7 @@ static void counted(struct duo *d)
 	t_true(now >= 65536, "%llu bytes of the library's own", (unsigned long long)now);
 }
 
-/* More writes at once than a queue takes. All of them come in the end. */
+/* Starts more writes at once than a queue takes. All of them arrive. */
 static void many(struct duo *d)
 {
 	enum { N = 3000 };

@@ -25,7 +25,8 @@ static struct tq_mr *registered(struct duo *d, void *addr, size_t len)
 	return mr;
 }
 
-/* Rank 0 writes; rank 1 sees it when it has a message that was sent after the write's end. */
+/* Has rank 0 write. Rank 1 sees the data when it has a message that was sent after the write's
+ * end. */
 static void writes(struct duo *d)
 {
 	unsigned char *data = malloc(RMA_LONG);
@@ -117,7 +118,7 @@ static struct tq_rma swap(const struct rma_window *w, uint64_t *old, uint64_t co
 			       .compare = compare};
 }
 
-/* The window of rank 0 as both see it. */
+/* Gives both ranks the window of rank 0. */
 static void common(const struct duo *d, struct rma_window *w)
 {
 	if (d->me)
@@ -126,7 +127,8 @@ static void common(const struct duo *d, struct rma_window *w)
 	w->key = tq_mr_key(w->mr);
 }
 
-/* Both add to a word of rank 0: nothing is lost, and no two find the same there. */
+/* Has both ranks add to a word of rank 0: nothing is lost, and no two additions find the same
+ * value. */
 static void adds(struct duo *d)
 {
 	enum { N = 500, STEP = 3 };
@@ -153,7 +155,8 @@ static void adds(struct duo *d)
 	rma_window_close(d, &w);
 }
 
-/* A lock of both in the memory of rank 0, and what it guards, which is read and written. */
+/* Has both ranks take a lock in the memory of rank 0, and read and write the data that it
+ * guards. */
 static void locks(struct duo *d)
 {
 	enum { N = 200 };
@@ -187,7 +190,7 @@ static void locks(struct duo *d)
 	rma_window_close(d, &w);
 }
 
-/* More than any queue takes; a flush ends all. */
+/* Starts more operations than any queue takes; a flush ends all. */
 static void many(struct duo *d)
 {
 	enum { N = 3000 };
@@ -241,7 +244,7 @@ static void next_of_chain(void *user, int error)
 	c->error = tq_rma(c->d->peers[!c->d->me], &c->rma);
 }
 
-/* Each is started by the end of the one before. */
+/* Has each operation started by the end of the one before. */
 static void chained(struct duo *d)
 {
 	uint64_t value = 77;

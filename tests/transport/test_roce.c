@@ -11,7 +11,7 @@
 #include "many.h"
 #include "net/address.h"
 
-/* Address handles that were requested, and how many of the first requests get no answer. */
+/* The address handles that were requested, and how many of the first requests get no answer. */
 static int handles, unanswered;
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -40,7 +40,7 @@ static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", peer);
 }
 
-/* The default GID is an IPv4 address. */
+/* Checks that the default GID is an IPv4 address. */
 static void addresses(void)
 {
 	static const char *const params[] = {NULL};
@@ -55,7 +55,7 @@ static void addresses(void)
 	many_know_all();
 }
 
-/* An address that no process has. */
+/* Connects to an address that no process has. */
 static void unresolved(void)
 {
 	static const char *const params[] = {"connect_timeout=1", NULL};
@@ -78,7 +78,7 @@ static void unresolved(void)
 	       "error %d, %d sentences", sent.status.error, many_errors);
 }
 
-/* An address whose owner answers late. One handle serves all processes of a node. */
+/* Connects to an address whose owner answers late. One handle serves all processes of a node. */
 static void resolved_late(void)
 {
 	static const char *const params[] = {NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the service thread does while its process computes, and what that must not change for the
- * program. B is endpoint 0 and A endpoint 1.
+ * Work of the service thread while its process computes, and the promises to the program that this
+ * work must keep. B is endpoint 0 and A endpoint 1.
  *
  * test_service [NAME], under "softhca run --nodes 1"
  */
@@ -54,7 +54,7 @@ static void tuple_to_recall(struct tq_ctx *ctx[2])
 	tuple_of(1, recallable, ctx);
 }
 
-/* Has A's service thread take in what has come: a recall of that tuple wakes it. */
+/* Has A's service thread take in messages: a recall of that tuple wakes it. */
 static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	recall(0, ctx, data, any);

@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "duo.h"
+#include "tupleq_queues.h"
 
 #define BIG (4u << 20)
 
@@ -316,143 +315,6 @@ static void ended(struct duo *d)
 	}
 }
 
-/* The HCA matches where the parameters let it. */
-static void promoted(struct duo *d)
-{
-	static char data[100000];
-	struct duo_op op;
-	uint64_t direct;
-
-	for (int i = 0; i < 200; i++) {
-		size_t len = i % 2 ? sizeof(data) : 8;
-
-		if (d->me) {
-			duo_recv(d, 0, 6, data, len, &op);
-			duo_meet(d);
-		} else {
-			duo_meet(d);
-			duo_send(d, 1, 6, data, len, 0, &op);
-		}
-		duo_wait(d, &op);
-	}
-	direct = duo_counter(d, d->me ? "recv_direct" : "sent_direct");
-	t_true(direct > 150, "only %llu of 200 messages went to the tuple's queue",
-	       (unsigned long long)direct);
-}
-
-/*
- * Receives any message of rank 0 when one of tag 71 has come, while another tag has a queue.
- * Returns the recalls that this took.
- */
-static uint64_t wild_beside_queue(struct duo *d)
-{
-	uint64_t before = duo_counter(d, "recalls");
-	struct duo_op op;
-	char data;
-
-	if (!d->me) {
-		duo_send(d, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
-		duo_wait(d, &op);
-		duo_meet(d);
-		return 0;
-	}
-	t_true(duo_counter(d, "tuples") == 1, "the tuple has no queue");
-	while (!duo_counter(d, "unexpected"))
-		tq_progress(d->ep);
-	duo_recv(d, 0, TQ_ANY_TAG, &data, 1, &op);
-	duo_wait(d, &op);
-	t_true(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
-	duo_meet(d);
-	return duo_counter(d, "recalls") - before;
-}
-
-/*
- * If messages may overtake each other, a wildcard takes what is there. Otherwise it recalls the
- * queue first.
- */
-static void overtaking(struct duo *d)
-{
-	struct duo_op op;
-	uint64_t n;
-	char data;
-
-	for (int i = 0; i < 200; i++) {
-		if (d->me)
-			duo_recv(d, 0, 70, &data, 1, &op);
-		duo_meet(d);
-		if (!d->me)
-			duo_send(d, 1, 70, "y", 1, 0, &op);
-		duo_wait(d, &op);
-	}
-	tq_ctx_set_flags(d->ctx, TQ_CTX_OVERTAKING);
-	n = wild_beside_queue(d);
-	t_true(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
-	t_true(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
-	tq_ctx_set_flags(d->ctx, 0);
-	n = wild_beside_queue(d);
-	t_true(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
-}
-
-/*
- * A sender that computes finds its completions late, and takes them in several polls. That does not
- * mean that its messages were held, because the receives were posted.
- */
-static void computing(struct duo *d)
-{
-	enum { TAG = 50, N = 24, ROUNDS = 40, ALONE = 30 };
-	static struct duo_op ops[N];
-	static char data[N];
-	struct timespec pause = {.tv_nsec = 200000};
-
-	for (int round = 0; round < ROUNDS; round++) {
-		int n = round < ALONE ? 1 : N; /* the first messages after the switch may be held */
-
-		for (int i = 0; i < n && d->me; i++)
-			duo_recv(d, 0, TAG, &data[i], 1, &ops[i]);
-		duo_meet(d);
-		for (int i = 0; i < n && !d->me; i++)
-			duo_send(d, 1, TAG, &data[i], 1, 0, &ops[i]);
-		if (!d->me)
-			nanosleep(&pause, NULL);
-		for (int i = 0; i < n; i++)
-			duo_wait(d, &ops[i]);
-	}
-	duo_meet(d);
-	t_true(!d->me || duo_counter(d, "recv_direct") > N, "the tuple had no queue");
-	t_true(!d->me || duo_counter(d, "recalls_asked") == 0, "the tuple was given back");
-}
-
-/*
- * Messages without receives have all hold lanes. A short message of another tuple can't be sent
- * direct then, but it does not go by rendezvous for ever either.
- */
-static void crowded(struct duo *d)
-{
-	enum { OTHERS = 20, TAG = 40, N = 200 };
-	static struct duo_op ops[OTHERS];
-	static char data[OTHERS];
-	uint64_t before = 0;
-	char c = 0;
-
-	for (int i = 0; i < 12 * (OTHERS + 1); i++)
-		duo_pass(d, TAG + i % (OTHERS + 1), &c, 1, 0);
-	for (int i = 0; i < OTHERS && !d->me; i++)
-		duo_send(d, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
-	for (int i = 0; i < N; i++) {
-		duo_pass(d, TAG, &c, 1, 0);
-		if (i == N / 2)
-			before = duo_counter(d, "sent_rts");
-	}
-	before = duo_counter(d, "sent_rts") - before;
-	t_true(before < N / 4, "%llu of the last %d messages went by rendezvous",
-	       (unsigned long long)before, N / 2);
-	for (int i = 0; i < OTHERS; i++) {
-		if (d->me)
-			duo_recv(d, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
-		duo_wait(d, &ops[i]);
-	}
-}
-
 /* ---- failures ---- */
 
 static void dead_peer(struct duo *d)
@@ -507,11 +369,20 @@ int main(int argc, char **argv)
 		const char *name;
 		duo_fn *fn;
 	} tests[] = {
-		{"sizes", sizes},         {"crossed tags", crossed}, {"wildcards", wildcards},
-		{"to itself", to_itself}, {"truncated", truncated},  {"synchronous", synchronous},
-		{"probes", probes},       {"cancelled", cancelled},  {"ended", ended},
-		{"crowded", crowded},     {"promoted", promoted},    {"overtaking", overtaking},
-		{"computing", computing}, {"dead peer", dead_peer},
+		{"sizes", sizes},
+		{"crossed tags", crossed},
+		{"wildcards", wildcards},
+		{"to itself", to_itself},
+		{"truncated", truncated},
+		{"synchronous", synchronous},
+		{"probes", probes},
+		{"cancelled", cancelled},
+		{"ended", ended},
+		{"crowded", queues_crowded},
+		{"promoted", queues_promoted},
+		{"overtaking", queues_overtaking},
+		{"computing", queues_computing},
+		{"dead peer", dead_peer},
 	};
 
 	for (int i = 1; i < argc; i++) {
@@ -526,12 +397,12 @@ int main(int argc, char **argv)
 			copies = false;
 	}
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-		bool queued = tests[i].fn == promoted || tests[i].fn == overtaking;
+		bool queued = tests[i].fn == queues_promoted || tests[i].fn == queues_overtaking;
 
 		/* Runs where each send is complete when it was posted. */
-		if (tests[i].fn == computing && !only)
+		if (tests[i].fn == queues_computing && !only)
 			continue;
-		if ((!copies && tests[i].fn == crowded) || (!tuples && queued) ||
+		if ((!copies && tests[i].fn == queues_crowded) || (!tuples && queued) ||
 		    (only && !strstr(tests[i].name, only)))
 			continue;
 		/* On a busy machine any message may take as long as one that is held. */

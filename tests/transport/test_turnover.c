@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contexts and peers that come and go leave nothing behind, as the counters tell: test_turnover
+ * Contexts and peers that come and go leave nothing behind, as the counters show: test_turnover
  * [NAME], under "softhca run --nodes 1".
  */
+#include <errno.h>
 #include <string.h>
 
 #include "many.h"
 
 /*
  * Returns the limit for a level that had this high value in the first rounds. A level may be higher
- * at one time than at another, but not by what each of the many rounds would leave.
+ * at one time than at another, but not by the leftovers of many rounds.
  */
 static uint64_t about(const char *name, uint64_t high)
 {
@@ -95,7 +96,7 @@ enum { OF_PEERS = sizeof(of_peers) / sizeof(of_peers[0]) };
 
 static const char *const served[] = {"promote_after=0", "service_thread=1", NULL};
 
-/* One process comes, asks endpoint 0 for a connection before that knows it, and goes. */
+/* Has one process come, ask endpoint 0 for a connection before endpoint 0 knows it, and go. */
 static void come_and_go(void)
 {
 	struct many_op sent, got;
@@ -124,7 +125,7 @@ static void come_and_go(void)
 	many_spin(100);
 }
 
-/* Processes come and go, one at a time. */
+/* Has processes come and go, one at a time. */
 static void peers(void)
 {
 	enum { ROUNDS = 60, FIRST = 10 };
@@ -147,7 +148,38 @@ static void peers(void)
 	t_true(!many_errors, "%d errors were logged", many_errors);
 }
 
+/* Checks that the rank of a removed peer in an open context is refused until another peer has it.
+ */
+static void open_context(void)
+{
+	struct tq_status status;
+	struct tq_msg *message;
+	struct tq_req *req;
+	struct tq_ctx *ctx;
+	char data[8] = "";
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	int rank;
+
+	many_open(3, true, served);
+	many_know(0, 1);
+	many_know(0, 2);
+	t_true(!tq_ctx_add(many_eps[0], 9, NULL, 0, 0, TQ_CTX_OPEN, &ctx), "no context");
+	rank = tq_ctx_join(ctx, many_peers[0][1]);
+	t_true(rank == 0, "the first peer's rank is %d", rank);
+	tq_peer_remove(many_peers[0][1]);
+	t_true(tq_send(ctx, rank, 1, &buf, 0, NULL, &req) == -EINVAL, "a send to nobody");
+	t_true(tq_recv(ctx, rank, 1, &buf, NULL, &req, &status) == -EINVAL,
+	       "a receive from nobody");
+	t_true(tq_recv(ctx, rank, TQ_ANY_TAG, &buf, NULL, &req, &status) == -EINVAL,
+	       "a wildcard receive from nobody");
+	t_true(tq_probe(ctx, rank, TQ_ANY_TAG, &status) == -EINVAL, "a probe of nobody");
+	t_true(tq_mprobe(ctx, rank, TQ_ANY_TAG, &status, &message) == -EINVAL,
+	       "a matched probe of nobody");
+	t_true(tq_ctx_join(ctx, many_peers[0][2]) == rank, "the next peer has another rank");
+}
+
 const struct many_case many_cases[] = {
+	{"a rank of an open context that nobody has", open_context},
 	{"contexts that come and go", contexts},
 	{"peers that come and go", peers},
 	{NULL},

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* What a run's operations are drawn from. */
+/* The chances and limits of a run's operations. */
 struct mix {
 	int ntags, nsizes, nflows;
 	int32_t tags[4];
@@ -12,13 +12,14 @@ struct mix {
 		int32_t tag;
 	} flows[6];
 	uint64_t sizes[6];
-	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup; /* of 256 */
-	bool pieces; /* of scattered buffers are named */
+	/* Chances, of 256. */
+	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup;
+	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
 };
 
-/* Most runs are of one of two kinds: where nothing is scarce tuples are used most; where all is,
- * all the ways out of it are. */
+/* Draws a network. Most runs are of one of two kinds: if nothing is scarce, tuples are used most;
+ * if everything is, all fallbacks are. */
 static void random_network(struct sim_rng *rng, struct model_conf *conf, bool harsh)
 {
 	conf->neps = (int)SIM_ONE_OF(rng, 2, 2, 2, 3, 4);
@@ -50,7 +51,7 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 {
 	static struct tq_params defaults;
-	bool mixed = sim_chance(rng, 8); /* each endpoint has its own protocol */
+	bool mixed = sim_chance(rng, 8); /* each endpoint has a protocol of its own */
 	struct tq_params p;
 	struct tq_net_limits limits;
 
@@ -116,7 +117,7 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 	mix->in_order = (uint32_t)SIM_ONE_OF(rng, 0, 256, 256, 240);
 }
 
-/* Tuples that messages are sent on: few, so that each sees many. */
+/* Draws the tuples of the run's messages: few, so that each has many messages. */
 static void random_flows(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
 	uint32_t neps = (uint32_t)w->m.conf.neps;
@@ -127,10 +128,10 @@ static void random_flows(struct sim_rng *rng, struct world *w, struct mix *mix)
 
 		f->from = (int)sim_below(rng, neps);
 		f->to = (int)sim_below(rng, neps);
-		/* To oneself is rare in programs. */
+		/* Programs seldom send to themselves. */
 		if (f->to == f->from && !sim_chance(rng, 40))
 			f->to = (f->from + 1) % (int)neps;
-		/* What wildcards choose from comes from several senders. */
+		/* Several senders send to one receiver, so that wildcards have a choice. */
 		if (i && sim_chance(rng, 128))
 			f->to = mix->flows[0].to;
 		f->ctx = (int)sim_below(rng, (uint32_t)w->prog.nctx);
@@ -161,7 +162,7 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 	return program_add(&w->prog, &op);
 }
 
-/* A receive that fits a message, but it may be too short, or take others. */
+/* Adds a receive that matches a message, but may be too short, or take another one. */
 static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *mix,
 			const struct op *send)
 {
@@ -180,7 +181,7 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 
 	if (sim_chance(rng, mix->probe)) {
 		other.kind = sim_chance(rng, 128) ? OP_PROBE : OP_MPROBE;
-		/* The first of a queue's tuple only recalls it. */
+		/* The first message of a tuple with a queue only recalls it. */
 		for (uint32_t i = sim_below(rng, 4); i < 4; i++)
 			program_add(&w->prog, &other);
 	}
@@ -192,7 +193,8 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 	}
 }
 
-/* A tuple whose receives are always late, and that is used long enough to be given back. */
+/* Draws a tuple whose receives are always late, and that is used long enough to give its queue
+ * back. */
 static int give_back_mix(struct world *w, struct mix *mix)
 {
 	mix->nflows = 1;
@@ -207,7 +209,7 @@ static int give_back_mix(struct world *w, struct mix *mix)
 	return 200;
 }
 
-/* Long messages are held, and there is no memory for them where they are received. */
+/* Has long messages held, without memory for them at the receiver. */
 static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
@@ -218,15 +220,15 @@ static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
 	w->late = true;
 }
 
-/* Each message has its receive, so that contexts can be removed before they meet. */
+/* Gives each message its receive, so that contexts can be removed before they meet. */
 static void remove_mix(struct world *w, struct mix *mix)
 {
 	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
 	w->removes = true;
 }
 
-/* No message is longer than its receive. What is longer than the sink goes direct, too: such a
- * message that is held needs memory, or its sender has to be given up. */
+/* Has no message longer than its receive. Messages longer than the sink go direct, too: if such a
+ * message is held, it needs memory, or its sender has to be given up. */
 static void exact_mix(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
 	w->m.conf.dry = w->m.conf.no_reg = 0;
@@ -239,7 +241,7 @@ static void exact_mix(struct sim_rng *rng, struct world *w, struct mix *mix)
 		w->m.ep[e].limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 1 << 20);
 }
 
-/* That is promised no longer, by some. */
+/* Adds operations by which all endpoints withdraw that promise. */
 static void end_exact(struct sim_rng *rng, struct world *w, struct mix *mix)
 {
 	for (int e = 0; e < w->m.conf.neps; e++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of the protocol without a network: one endpoint, which has a context with one peer. What
- * the endpoint sends is taken at once, and the handles that an answer has to name are noted. A test
- * calls the protocol as if messages had come from the peer.
+ * Tests of the protocol without a network: one endpoint, which has a context with one peer. The
+ * network takes the endpoint's messages at once, and notes the handles that an answer has to name.
+ * A test calls the protocol as if messages had come from the peer.
  */
 #ifndef TQ_UNIT_H
 #define TQ_UNIT_H
@@ -30,7 +30,7 @@ struct unit {
 	struct unit_handles asks;   /* tuples that requested a queue */
 	struct unit_handles rts;    /* sends that were announced */
 	struct unit_handles offers; /* tuples whose queue was offered */
-	uint32_t ask_after;         /* messages until a tuple that was refused last may ask again */
+	uint32_t ask_after; /* messages until the tuple that was refused last may ask again */
 };
 
 extern struct unit unit;
@@ -39,15 +39,15 @@ extern const struct tq_net_limits unit_limits;
 /* Starts the endpoint with default parameters, except the one that is named (NULL: none). */
 void unit_start(const char *name, const char *value);
 void unit_set(const char *name, const char *value);
-/* Ends the endpoint. Returns true if nothing is left, which the counters have to say too. */
+/* Ends the endpoint. Returns true if nothing is left, also according to the counters. */
 bool unit_stop(void);
 /* Ends an endpoint that gave its peer up for having too much. Returns true if nothing is left. */
 bool unit_stop_excess(void);
 
 struct tq_ctx *unit_context(uint32_t id);
-/* Sends a message in the context, and returns what tq_core_send() does. */
+/* Sends a message in the context. Returns the value of tq_core_send(). */
 int unit_send(int32_t tag, uint64_t len);
-/* Posts a receive without a buffer in the context, and returns what tq_core_recv() does. */
+/* Posts a receive without a buffer in the context. Returns the value of tq_core_recv(). */
 int unit_recv(int rank, int32_t tag, struct tq_req **req);
 /* Hands a message of the peer to the endpoint. */
 void unit_comes(const void *msg, size_t len);

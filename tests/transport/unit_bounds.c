@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Limits of what a peer may have here: messages for contexts that never come, and held messages.
- * Then the policy of early messages, and the limit of the time that a tuple waits for a queue.
+ * Limits of the memory that a peer may use here: messages for contexts that never come, and held
+ * messages. Then the policy of early messages, and the limit of the time that a tuple waits for a
+ * queue.
  */
 #include "proto/ctxs.h"
 #include "proto/msg.h"
@@ -18,7 +19,7 @@
 #define LENGTH   1000u
 #define HELD_LEN (offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one))
 
-/* ---- what a peer may have here ---- */
+/* ---- the memory that a peer may use here ---- */
 
 static bool rts_without_context(void)
 {
@@ -29,7 +30,7 @@ static bool rts_without_context(void)
 	for (uint32_t i = 0; i < RTS_MAX; i++)
 		unit_comes(&m, sizeof(m));
 	enough = !unit.given_up;
-	/* The second one comes from a peer that has failed, and is dropped. */
+	/* The second message comes from a peer that has failed, and is dropped. */
 	for (int i = 0; i < 2; i++)
 		unit_comes(&m, sizeof(m));
 	return unit_stop_excess() && enough && unit.stats.dropped == 1;
@@ -52,7 +53,8 @@ static bool eager_without_context(void)
 	return unit_stop_excess() && sent > 2 * limit;
 }
 
-/* A message of `length` bytes, which may request a queue. Returns true if that was offered. */
+/* Takes in a message of `length` bytes, which may request a queue. Returns true if the endpoint
+ * offered one. */
 static bool comes(uint64_t length, bool asking)
 {
 	const struct tq_msg_eager eager = {
@@ -111,7 +113,8 @@ static bool held(void)
 
 /* ---- early messages ---- */
 
-/* A tuple is refused a queue if its messages come before their receives: they would be held. */
+/* Checks that a tuple is refused a queue if its messages come before their receives, because they
+ * would be held. */
 static bool early(uint64_t length)
 {
 	bool ok;
@@ -122,7 +125,8 @@ static bool early(uint64_t length)
 	return unit_stop() && ok;
 }
 
-/* A tuple that requests again gets its queue, if one early message was among many in time. */
+/* Checks that a tuple that requests again gets its queue, if one early message was among many in
+ * time. */
 static bool seldom_early(void)
 {
 	bool ok;
@@ -138,7 +142,7 @@ static bool seldom_early(void)
 	return unit_stop() && ok;
 }
 
-/* Long messages may come early: they wait at their sender with a queue and without. */
+/* Checks that long messages may come early: they wait at their sender with a queue and without. */
 static bool long_early(void)
 {
 	bool ok;
@@ -148,7 +152,8 @@ static bool long_early(void)
 	return unit_stop() && ok;
 }
 
-/* Short messages may come early in the paper's mode, and where no queue is given back. */
+/* Checks that short messages may come early with this parameter: in the paper's mode, and if no
+ * queue is given back. */
 static bool not_refused(const char *parameter)
 {
 	bool ok;
@@ -158,7 +163,7 @@ static bool not_refused(const char *parameter)
 	return unit_stop() && ok;
 }
 
-/* However often a queue was given back, its tuple waits no longer for the next one. */
+/* Checks that a tuple whose queue was given back often waits no longer for the next one. */
 static bool given_back(void)
 {
 	struct tq_ctx ctx = {.core = &unit.core};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which port is taken where there are several: net/choose.c and net/device.c, with verbs and a
- * net/locality.c that are told here what adapters there are, and how near.
+ * The choice of a port among several: net/choose.c and net/device.c, with stand-ins for the verbs
+ * and for net/locality.c. The tests say which adapters there are, and how near they are.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,12 +20,12 @@
 struct port {
 	enum ibv_port_state state;
 	uint8_t link;
-	uint8_t gids; /* GIDS_... of its interface's addresses */
+	uint8_t gids; /* GIDS_...: the addresses of its interface */
 	uint16_t pkey;
-	uint8_t width, speed; /* codes */
+	uint8_t width, speed; /* codes of the verbs */
 };
 
-/* Each has a GID of RoCE v1, and then, unless it is of a v1 only, one of v2. */
+/* The GIDs of each address: one of RoCE v1 and one of v2, or only one of v1. */
 #define GIDS_V1    1
 #define GIDS_LOCAL 2
 #define GIDS_IPV6  4
@@ -35,7 +35,7 @@ struct port {
 static struct adapter {
 	int distance;
 	bool no_xrc;
-	int open_qp_error; /* ENOSYS: its provider has no ibv_open_qp() */
+	int open_qp_error; /* ENOSYS: the provider has no ibv_open_qp() */
 	int max_srq;
 	struct port ports[PORTS];
 	struct ibv_device ibv;
@@ -136,7 +136,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv
 	return 0;
 }
 
-/* The port's GID of that index, and its type; -1: there is none. */
+/* Finds the port's GID of that index, and returns its type; -1: there is none. */
 static int gid_at(const struct port *port, unsigned index, union ibv_gid *gid)
 {
 	static const union ibv_gid gids[GIDS_KINDS] = {
@@ -293,7 +293,7 @@ static void keep(void *arg, enum tq_log_level level, const char *text)
 	snprintf(said, sizeof(said), "%s", text);
 }
 
-/* Two adapters, both of which would do, by their first ports; the first one is nearer. */
+/* Begins with two adapters whose first ports would both do; the first adapter is nearer. */
 static void begin(void)
 {
 	for (int i = 0; i < DEVICES; i++) {
@@ -316,8 +316,8 @@ static void begin(void)
 	*said = '\0';
 }
 
-/* "hca0:1", on RoCE with " GID 3", or what is said where none is taken. PARAMETERS: "NAME=VALUE",
- * or NULL. */
+/* Checks which port is taken: "hca0:1", on RoCE with " GID 3", or the sentence if none is.
+ * PARAMETERS: "NAME=VALUE", or NULL. */
 static void takes(const char *name, const char *wanted, const char *parameter)
 {
 	struct tq_params *params = tq_params_new();
@@ -444,7 +444,7 @@ static void of_what_works(void)
 	takes("of two as fast, with 1 lane and with 4, the nearer", "hca0:1", NULL);
 }
 
-/* Where the kernel needs it. */
+/* Checks that fork support is initialised if the kernel needs it. */
 static void of_forks(void)
 {
 	static const struct {
@@ -452,9 +452,9 @@ static void of_forks(void)
 		enum ibv_fork_status status;
 		unsigned inits;
 	} c[] = {
-		{"pages that forks share are looked after", IBV_FORK_DISABLED, 1},
-		{"they are already", IBV_FORK_ENABLED, 0},
-		{"the kernel does it", IBV_FORK_UNNEEDED, 0},
+		{"the kernel needs fork support", IBV_FORK_DISABLED, 1},
+		{"fork support is already on", IBV_FORK_ENABLED, 0},
+		{"the kernel needs no fork support", IBV_FORK_UNNEEDED, 0},
 	};
 
 	for (unsigned i = 0; i < sizeof(c) / sizeof(c[0]); i++) {

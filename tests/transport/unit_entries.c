@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each function of the protocol that ep/ or net/ calls asserts that the core's lock is held: where
- * that is checked (--enable-debug, sanitizers), a call without the lock ends the process; elsewhere
- * the call works. With the lock it always does.
+ * Each function of the protocol that ep/ or net/ calls asserts that the core's lock is held. In
+ * builds that check this (--enable-debug, sanitizers), a call without the lock ends the process; in
+ * others the call works. With the lock each call works.
  */
 #include <errno.h>
 #include <signal.h>
@@ -214,7 +214,7 @@ static const struct {
 	ENTRY(broken),
 };
 
-/* ---- what they do ---- */
+/* ---- the child processes ---- */
 
 #ifdef TQ_LOCK_CHECKS
 #define WITHOUT SIGABRT
@@ -225,7 +225,7 @@ static const struct {
 /* Makes the call in a child, which has an endpoint and a receive of its own. */
 static void child(void (*call)(void), bool held)
 {
-	/* The message of assert() is expected, and would only confuse. */
+	/* The expected message of assert() would only confuse. */
 	if (!freopen("/dev/null", "w", stderr))
 		_exit(1);
 	unit_start(NULL, NULL);

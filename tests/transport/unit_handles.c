@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles name what they were made for, and nothing else, for as long as generations last. */
+/* Handles name the objects that they were made for, and nothing else, as long as generations
+ * last. */
 #include <stdio.h>
 
 #include "base/handles.h"
@@ -12,7 +13,7 @@ static void check(const char *name, int ok)
 	failed |= !ok;
 }
 
-/* The handle of something that is gone stays without meaning while its place is used again. */
+/* Checks that the handle of a removed object names nothing while its place is used again. */
 static int late_ones_name_nothing(struct tq_handles *h, void *what)
 {
 	uint32_t old[100];

@@ -45,7 +45,7 @@ static bool receiver_within(uint64_t needed)
 	       unit.core.nrx_tuples == unit.stats.receiver_tuples;
 }
 
-/* ---- what users do ---- */
+/* ---- actions of users ---- */
 
 /* Returns true if the send has ended for its user. */
 static bool sends(int32_t tag, uint64_t len)
@@ -59,9 +59,9 @@ static bool receives(int rank, int32_t tag, struct tq_req **req)
 	return unit_recv(rank, tag, req) == 1;
 }
 
-/* ---- what the peer does ---- */
+/* ---- actions of the peer ---- */
 
-/* An eager message without data, which may request a queue. */
+/* Takes in an eager message without data, which may request a queue. */
 static void comes(uint32_t id, int32_t tag, bool asking)
 {
 	static uint32_t cseq;
@@ -101,7 +101,7 @@ static void offer(uint32_t tx_tuple)
 	const struct tq_msg_srqn m = {
 		.hdr = {.type = TQ_MSG_SRQN},
 		.tx_tuple = tq_put32(tx_tuple),
-		.rx_tuple = tq_put32(tx_tuple), /* any */
+		.rx_tuple = tq_put32(tx_tuple), /* not examined */
 		.srqn = tq_put32(7),
 		.max_len = tq_put64(65536),
 	};
@@ -135,7 +135,8 @@ static bool tags_used_twice(void)
 	return unit_stop() && ok;
 }
 
-/* With each new tag as many others are used again as the search for an idle record passes over. */
+/* Uses tags again while new ones come: with each new tag, as many others as the search for an idle
+ * record passes over. */
 static bool tags_used_again(void)
 {
 	bool ok = true;
@@ -149,7 +150,7 @@ static bool tags_used_again(void)
 	return unit_stop() && ok;
 }
 
-/* Requests for queues are answered only after many others. Beyond the limit none is sent. */
+/* Has requests for queues answered only after many others. Beyond the limit no request is sent. */
 static bool requests_refused_late(void)
 {
 	bool ok = true;
@@ -169,7 +170,7 @@ static bool requests_refused_late(void)
 	return unit_stop() && ok;
 }
 
-/* Announced messages wait for their receives, and need their records until then. */
+/* Has announced messages wait for their receives, and so need their records. */
 static bool announced_for_long(void)
 {
 	bool ok = true;
@@ -187,7 +188,7 @@ static bool announced_for_long(void)
 	return unit_stop() && ok;
 }
 
-/* Each tuple is offered a queue. None is recalled until all are. */
+/* Has a queue offered to each tuple, and recalls none before all are offered. */
 static bool queues_kept(void)
 {
 	uint32_t answered = 0;
@@ -210,7 +211,7 @@ static bool queues_kept(void)
 	return unit_stop() && ok;
 }
 
-/* The peer fails while tuples are in every state. */
+/* Fails the peer while tuples are in every state. */
 static bool sender_fails(void)
 {
 	bool ok = true;
@@ -281,7 +282,7 @@ static bool receives_cancelled(void)
 	return unit_stop() && ok;
 }
 
-/* Wildcards by tag come before their messages, and wildcards of any tag after them. */
+/* Posts wildcards by tag before their messages, and wildcards of any tag after them. */
 static bool wildcards(void)
 {
 	struct tq_req *req;
@@ -303,7 +304,7 @@ static bool wildcards(void)
 	return unit_stop() && ok;
 }
 
-/* As many tuples as may have a queue are offered one. Then the peer fails. */
+/* Offers a queue to as many tuples as may have one, then fails the peer. */
 static bool offers_made(void)
 {
 	struct tq_req *req;
@@ -328,7 +329,8 @@ static bool offers_made(void)
 
 /* ---- messages ---- */
 
-/* Unexpected messages without data take memory too, so their senders are told to stop. */
+/* Takes in unexpected messages without data, which need memory, too, so their senders are told to
+ * stop. */
 static bool empty_unexpected(void)
 {
 	uint32_t n = 0;
@@ -344,7 +346,7 @@ static bool empty_unexpected(void)
 	return unit_stop() && ok;
 }
 
-/* A peer that is told to stop goes on to send messages with so much data. */
+/* Takes in messages with so much data from a peer that was told to stop and goes on. */
 static bool never_stops(uint64_t data)
 {
 	static struct {
@@ -368,7 +370,7 @@ static bool never_stops(uint64_t data)
 	return unit_stop_excess() && within("bytes kept", kept, most / 2 + 8192);
 }
 
-/* A peer announces more messages than it can have handles for. */
+/* Has a peer announce more messages than it can have handles for. */
 static bool announces_forever(void)
 {
 	struct tq_msg_rts m = {
@@ -388,7 +390,7 @@ static bool announces_forever(void)
 	return unit_stop_excess() && n == (1u << TQ_HANDLE_INDEX_BITS) + 1;
 }
 
-/* Messages without data come for a context that is made later. */
+/* Takes in messages without data for a context that is made later. */
 static bool empty_early(void)
 {
 	uint32_t n = 0;
@@ -407,7 +409,7 @@ static bool empty_early(void)
 	return unit_stop() && ok;
 }
 
-/* Sends without data that are announced end at once, up to a number that waits for receives. */
+/* Announces sends without data, which end at once, up to a number that waits for receives. */
 static bool empty_sends(void)
 {
 	uint32_t ended = 0;
@@ -427,7 +429,7 @@ static bool empty_sends(void)
 
 /* ---- contexts ---- */
 
-/* The peer gives back the queue of a tuple to which it sent nothing. */
+/* Has the peer give back the queue of a tuple to which it sent nothing. */
 static void give_back(uint32_t rx_tuple)
 {
 	const struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED},
@@ -436,7 +438,7 @@ static void give_back(uint32_t rx_tuple)
 	unit_comes(&m, sizeof(m));
 }
 
-/* Contexts are made and removed one after the other, each with tuples of both directions. */
+/* Makes and removes contexts one after the other, each with tuples of both directions. */
 static bool contexts_made(void)
 {
 	uint32_t offered = 0;

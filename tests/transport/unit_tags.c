@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The records that a sender keeps of its tags. A tag that is used once gets none. The record of
- * another counts messages, so that the tuple requests a queue after promote_after of them.
+ * another tag counts messages, so that the tuple requests a queue after promote_after of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,12 +49,12 @@ static bool used_once(void)
 	unit_start(NULL, NULL);
 	for (int32_t tag = 0; tag < 30000; tag++)
 		ok &= sent_without_asking(tag);
-	/* A few have got a record all the same. */
+	/* A few have a record all the same. */
 	ok &= unit.core.ntx_tuples < 3000;
 	return unit_stop() && ok;
 }
 
-/* Tags that are equal in their lower or upper bits. */
+/* Uses tags that are equal in their lower or upper bits. */
 static bool used_twice(unsigned shift)
 {
 	const int32_t n = 100;
@@ -70,7 +70,7 @@ static bool used_twice(unsigned shift)
 	return unit_stop() && ok;
 }
 
-/* However many tags take turns, each soon has a record. */
+/* Checks that each tag soon has a record, however many tags take turns. */
 static bool used_in_turn(void)
 {
 	const int32_t n = 3000;
@@ -83,7 +83,7 @@ static bool used_in_turn(void)
 	return unit_stop() && ok;
 }
 
-/* A send that fails is not counted. */
+/* Checks that a failed send is not counted. */
 static bool not_sent(void)
 {
 	bool ok = true;
@@ -97,7 +97,8 @@ static bool not_sent(void)
 	return unit_stop() && ok;
 }
 
-/* A long message counts as many, if the queue went back because it made short messages wait. */
+/* Checks that a long message counts as many, if the queue went back because it made short messages
+ * wait. */
 static bool long_counts(void)
 {
 	bool ok = true;

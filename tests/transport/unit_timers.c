@@ -11,7 +11,7 @@
 
 static struct tq_net net;
 static struct tq_timer timers[4];
-static char fired[64]; /* the owners, in order */
+static char fired[64]; /* the owners that fired, in order */
 static int failed;
 
 static void check(const char *name, int ok)
@@ -27,7 +27,7 @@ static void note(struct tq_net *of, void *owner, uint64_t now)
 	strcat(fired, owner);
 }
 
-/* Fires again, at once. */
+/* Notes the owner, and sets its timer again for now. */
 static void note_again(struct tq_net *of, void *owner, uint64_t now)
 {
 	note(of, owner, now);
@@ -40,7 +40,7 @@ static void stop_other(struct tq_net *of, void *owner, uint64_t now)
 	tq_timer_stop(of, &timers[1]);
 }
 
-/* Returns true if a poll fires those, and no others. */
+/* Returns true if a poll fires the timers of these owners, and no others. */
 static int polls(const char *wanted)
 {
 	*fired = '\0';
@@ -48,7 +48,7 @@ static int polls(const char *wanted)
 	return !strcmp(fired, wanted);
 }
 
-/* All due times are past, and later than the last poll. */
+/* Sets n timers whose due times are past, but later than the last poll. */
 static uint64_t past(unsigned n)
 {
 	return net.timers.polled + n;

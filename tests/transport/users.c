@@ -80,7 +80,7 @@ void users_collect(struct world *w, int ep)
 	}
 }
 
-/* What tq_core_send(), recv() and mrecv() said. */
+/* Notes the result of tq_core_send(), recv() or mrecv(). */
 static void started(struct world *w, struct op *op, int rc, const struct tq_status *status)
 {
 	if (rc == -EIO && users_any_broken(w)) {
@@ -99,7 +99,7 @@ static void started(struct world *w, struct op *op, int rc, const struct tq_stat
 
 /* ---- operations ---- */
 
-/* The `user` of a send whose operation the core asks for, if it needs that. */
+/* The `user` of a send for which the core asks for an operation if it needs one. */
 struct deferred {
 	struct op *op;
 	int asked;
@@ -121,7 +121,7 @@ static void do_send(struct world *w, struct op *op)
 	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc;
 	struct tq_buf buf = op_buf(op);
 
-	/* Every other user is made on demand. */
+	/* Every second user is made on demand. */
 	if (op->id % 2)
 		rc = tq_core_send(ctx, rank, op->tag, &buf, op->flags | TQ_SEND_DEFER_USER,
 				  &deferred, &op->req);
@@ -151,7 +151,7 @@ static void do_recv(struct world *w, struct op *op)
 	started(w, op, rc, &status);
 }
 
-/* A probe's answer must name a message that was sent and that it matches. */
+/* Checks that a probe's answer names a message that was sent and that the probe matches. */
 static void promise(struct world *w, struct op *op, const struct tq_status *status)
 {
 	struct op *send = NULL;
@@ -194,7 +194,7 @@ static void do_probe(struct world *w, struct op *op)
 	op->ended = false;
 	op->peer = program_rank(w->m.conf.neps, op->ctx, status.source);
 	op->tag = status.tag;
-	/* What a hostile endpoint says may be more than there is memory. */
+	/* A hostile endpoint may announce more than there is memory. */
 	op->len = status.length < MESSAGE_MAX ? status.length : MESSAGE_MAX;
 	do_recv(w, op);
 }

@@ -10,7 +10,7 @@
 #include "proto/tx_tuple_table.h"
 #include "users.h"
 
-#define MANY 200000 /* steps after which a run is taken for one without an end */
+#define MANY 200000 /* a run with so many steps is taken for endless */
 
 void world_defaults(struct tq_params *params)
 {
@@ -23,7 +23,7 @@ void world_defaults(struct tq_params *params)
 
 /* ---- actions ---- */
 
-/* The endpoint whose software acts; -1: the HCA alone. */
+/* Returns the endpoint whose software acts; -1: only the HCA acts. */
 static int actor(int act)
 {
 	if (act >= ACT_RCQ)
@@ -44,7 +44,8 @@ static bool has_ctxs(const struct world *w, int ep)
 	return w->ctx[ep][0];
 }
 
-/* All is posted. */
+/* Returns true if all operations of the endpoint are posted, so that its contexts may be
+ * removed. */
 static bool can_remove(const struct world *w, int ep)
 {
 	return w->removes && !w->removed[ep] && !w->taken[ep] &&
@@ -68,7 +69,7 @@ static bool can_break(const struct world *w, int ep)
 	return (ep == w->broken[0] || ep == w->broken[1]) && !w->told[ep];
 }
 
-/* The network's actions of an endpoint. */
+/* Lists the network's actions of an endpoint. */
 static int network_actions(struct world *w, int e, uint16_t *acts)
 {
 	struct model_ep *ep = &w->m.ep[e];
@@ -94,7 +95,7 @@ static int network_actions(struct world *w, int e, uint16_t *acts)
 	return n;
 }
 
-/* The HCAs of those that are away go on. */
+/* Leaves out the actions of endpoints that are away, except those of their HCAs. */
 static int drop_away(const struct world *w, uint16_t *acts, int n)
 {
 	int left = 0;
@@ -226,7 +227,7 @@ static void network_act(struct world *w, int act)
 	}
 }
 
-/* Sums over the buffers of receives that are under way at an endpoint. */
+/* Returns a sum over the buffers of receives that are under way at an endpoint. */
 static uint64_t sums(const struct world *w, int ep)
 {
 	const struct stream *s = &w->prog.recvs[ep];
@@ -239,7 +240,7 @@ static uint64_t sums(const struct world *w, int ep)
 	return sum;
 }
 
-/* Beyond the limit nobody may send more. */
+/* Checks that no peer may send more when the limit is passed. */
 static void check_unexpected(const struct model_ep *ep)
 {
 	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;
@@ -252,31 +253,34 @@ static void check_unexpected(const struct model_ep *ep)
 
 static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ctx *ctx)
 {
-	const struct tq_tx_tuple *t;
+	const struct tq_tx_tuple *tuple;
 
 	for (int rank = 0; rank < ctx->npeers; rank++) {
-		for (t = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL; t; t = t->hh.next)
-			t_true(!t->parked || !tq_tx_tuple_quiet(t),
+		tuple = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL;
+		for (; tuple; tuple = tuple->hh.next)
+			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
 			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-			       t->tag);
+			       tuple->tag);
 	}
 }
 
-/* Records that nothing needs are where they can be found to be forgotten. */
+/* Checks that records that nothing needs are on the lists from which they are dropped. */
 static void check_records(const struct model_ep *ep)
 {
 	const struct tq_core *core = &ep->core;
-	const struct tq_rx_tuple *k;
+	const struct tq_rx_tuple *tuple;
 	const struct tq_ctx *ctx;
 
-	DL_FOREACH2(core->rx_tuple_parked, k, record_next)
-		t_true(!tq_rx_tuple_quiet(k),
-		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id, k->tag);
+	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
+		t_true(!tq_rx_tuple_quiet(tuple),
+		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
+		       tuple->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		check_parked_tx_tuples(ep, ctx);
 }
 
-/* Who is idle may leave: its queues go then. */
+/* Checks that an idle endpoint has no work in its queues, because it may leave, and its queues go
+ * then. */
 static void check_idle(const struct model_ep *ep)
 {
 	if (!tq_core_idle(&ep->core))
@@ -337,7 +341,7 @@ void world_settle(struct world *w)
 
 	do {
 		while ((n = world_actions(w, acts)) > 0) {
-			/* Deferred work last: it may have to wait for the rest. */
+			/* Deferred work comes last, because it may have to wait for the rest. */
 			int i = 0;
 
 			while (i < n - 1 && acts[i] >= ACT_POLL && acts[i] < ACT_CTX)
@@ -457,7 +461,7 @@ static void end_cores(struct world *w)
 	model_stop(&w->m);
 }
 
-/* What needs nothing of those that are away has ended. */
+/* Checks that all operations have ended that need nothing of endpoints that are away. */
 static void end_away(struct world *w)
 {
 	for (int e = 0; e < w->m.conf.neps; e++) {

@@ -38,19 +38,19 @@ struct world {
 	bool late_ctxs; /* contexts are made during the run */
 	bool removes;   /* contexts are removed as soon as all operations are posted there */
 	bool removed[MODEL_EPS];
-	uint32_t away;         /* endpoints whose program and library do nothing: bit mask */
+	uint32_t away;         /* bit mask of endpoints whose program and library do nothing */
 	bool may_break;        /* a connection fails */
 	uint64_t break_at;     /* the first step at which a connection may fail */
 	int broken[2];         /* the two ends of the connection that has failed; -1: none has */
 	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */
 	bool told[MODEL_EPS];  /* tq_core_peer_failed() was called */
 	uint32_t nposted[MODEL_EPS];
-	struct op *taken[MODEL_EPS]; /* mprobes to be received */
+	struct op *taken[MODEL_EPS]; /* mprobes whose messages are still to be received */
 	uint64_t step;
 };
 
 /*
- * Returns true if the operation belongs to the hostile endpoint, of whose users nothing is
+ * Returns true if the operation belongs to the hostile endpoint, from whose users nothing is
  * expected.
  */
 static inline bool world_unjudged(const struct world *w, const struct op *op)

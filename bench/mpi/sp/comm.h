@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * comm.h - MPI as the solver uses it, with the time that it takes.
+ * comm.h - the MPI calls of the solver, with the time that they take.
  */
 #ifndef SP_COMM_H
 #define SP_COMM_H
@@ -8,20 +8,21 @@
 #include <mpi.h>
 #include <stddef.h>
 
-/* Each direction of each axis has a tag of its own when faces are exchanged; all sweeps share one.
- */
+/* The first of the faces' tags, one for each direction of each axis, and the tag of all sweeps. */
 enum { TAG_FACES = 1, TAG_SWEEP = 10 };
 
+/* Call the MPI functions of those names. */
 MPI_Request comm_irecv(double *buf, size_t count, int from, int tag);
 MPI_Request comm_isend(const double *buf, size_t count, int to, int tag);
 void comm_waitall(int n, MPI_Request *request);
 
-/* Seconds in these three since the last reset. */
+/* Returns the seconds in these three functions since comm_reset(). */
 double comm_seconds(void);
 void comm_reset(void);
 
-/* Zeroed memory, or the end of the program. */
+/* Returns zeroed memory for `count` doubles. Ends the program if there is none. */
 double *comm_memory(size_t count);
+/* Prints a message and ends the job. */
 _Noreturn void comm_die(const char *why);
 
 #endif

@@ -17,35 +17,36 @@ static int opposite(int face)
 	return face ^ 1;
 }
 
-/* A cell at that end of the domain has no neighbour there. */
-static bool has_neighbour(const struct grid *g, const struct cell *c, int face)
+/* Returns false if the face is on the boundary of the domain. */
+static bool has_neighbour(const struct grid *grid, const struct cell *cell, int face)
 {
-	return c->coord[face / 2] != (is_upper(face) ? g->p - 1 : 0);
+	return cell->coord[face / 2] != (is_upper(face) ? grid->p - 1 : 0);
 }
 
-/* Doubles that a cell sends, or gets, at a face of that axis. */
-static size_t face_count(const struct cell *c, enum axis a)
+/* Returns the number of doubles that a cell sends, or gets, at a face of an axis. */
+static size_t face_count(const struct cell *cell, enum axis axis)
 {
-	return VARIABLES * GHOSTS * (size_t)c->size[(a + 1) % AXES] *
-	       (size_t)c->size[(a + 2) % AXES];
+	return VARIABLES * GHOSTS * (size_t)cell->size[(axis + 1) % AXES] *
+	       (size_t)cell->size[(axis + 2) % AXES];
 }
 
-/* Copies the layers of u that begin at `layer` of an axis to a buffer, or from it. Returns where
- * the buffer goes on. */
-static double *copy_layers(const struct cell *c, enum axis a, int layer, double *buf, bool out)
+/* Copies the layers of u that begin at `layer` of an axis to a buffer, or from it. Returns the next
+ * place in the buffer. */
+static double *copy_layers(const struct cell *cell, enum axis axis, int layer, double *buf,
+			   bool out)
 {
 	int from[AXES] = {0}, to[AXES];
 	size_t bytes;
 
 	for (int d = 0; d < AXES; d++)
-		to[d] = c->size[d];
-	from[a] = layer;
-	to[a] = layer + GHOSTS;
+		to[d] = cell->size[d];
+	from[axis] = layer;
+	to[axis] = layer + GHOSTS;
 	bytes = (size_t)(to[X] - from[X]) * sizeof(double);
 	for (int m = 0; m < VARIABLES; m++)
 		for (int k = from[Z]; k < to[Z]; k++)
 			for (int j = from[Y]; j < to[Y]; j++) {
-				double *row = c->u[m] + cell_row(c, j, k) + from[X];
+				double *row = cell->u[m] + cell_row(cell, j, k) + from[X];
 
 				memcpy(out ? buf : row, out ? row : buf, bytes);
 				buf += to[X] - from[X];
@@ -53,72 +54,74 @@ static double *copy_layers(const struct cell *c, enum axis a, int layer, double 
 	return buf;
 }
 
-static void pack(const struct grid *g, int face, double *buf)
+static void pack(const struct grid *grid, int face, double *buf)
 {
-	for (int k = 0; k < g->p; k++) {
-		const struct cell *c = &g->cell[k];
-		enum axis a = face / 2;
+	for (int k = 0; k < grid->p; k++) {
+		const struct cell *cell = &grid->cell[k];
+		enum axis axis = face / 2;
 
-		if (has_neighbour(g, c, face))
-			buf = copy_layers(c, a, is_upper(face) ? c->size[a] - GHOSTS : 0, buf,
+		if (has_neighbour(grid, cell, face))
+			buf = copy_layers(cell, axis,
+					  is_upper(face) ? cell->size[axis] - GHOSTS : 0, buf,
 					  true);
 	}
 }
 
-/* Both sides go through their cells by k, in which neighbours come in the same order. */
-static void unpack(struct grid *g, int face, double *buf)
+/* Takes the cells in the order of pack() at the neighbour: both go through their cells by k. */
+static void unpack(struct grid *grid, int face, double *buf)
 {
-	for (int k = 0; k < g->p; k++) {
-		const struct cell *c = &g->cell[k];
-		enum axis a = face / 2;
+	for (int k = 0; k < grid->p; k++) {
+		const struct cell *cell = &grid->cell[k];
+		enum axis axis = face / 2;
 
-		if (has_neighbour(g, c, face))
-			buf = copy_layers(c, a, is_upper(face) ? c->size[a] : -GHOSTS, buf, false);
+		if (has_neighbour(grid, cell, face))
+			buf = copy_layers(cell, axis, is_upper(face) ? cell->size[axis] : -GHOSTS,
+					  buf, false);
 	}
 }
 
-void faces_make(struct faces *f, const struct grid *g)
+void faces_make(struct faces *faces, const struct grid *grid)
 {
-	*f = (struct faces){0};
+	*faces = (struct faces){0};
 	for (int face = 0; face < FACES; face++) {
-		for (int k = 0; k < g->p; k++)
-			if (has_neighbour(g, &g->cell[k], face))
-				f->count[face] += face_count(&g->cell[k], face / 2);
-		f->send[face] = comm_memory(f->count[face]);
-		f->recv[face] = comm_memory(f->count[face]);
+		for (int k = 0; k < grid->p; k++)
+			if (has_neighbour(grid, &grid->cell[k], face))
+				faces->count[face] += face_count(&grid->cell[k], face / 2);
+		faces->send[face] = comm_memory(faces->count[face]);
+		faces->recv[face] = comm_memory(faces->count[face]);
 	}
 }
 
-void faces_free(struct faces *f)
+void faces_free(struct faces *faces)
 {
 	for (int face = 0; face < FACES; face++) {
-		free(f->send[face]);
-		free(f->recv[face]);
+		free(faces->send[face]);
+		free(faces->recv[face]);
 	}
 }
 
-void faces_exchange(struct faces *f, struct grid *g)
+void faces_exchange(struct faces *faces, struct grid *grid)
 {
 	MPI_Request request[2 * FACES];
 
-	if (g->p == 1)
+	if (grid->p == 1)
 		return;
-	/* What a rank sends from one face comes in at the opposite one; the tag names the first. */
+	/* A message from one face arrives at the opposite face; its tag is that of the first. */
 	for (int face = 0; face < FACES; face++) {
-		int from = is_upper(face) ? g->successor[face / 2] : g->predecessor[face / 2];
+		int from = is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
 
-		request[face] =
-			comm_irecv(f->recv[face], f->count[face], from, TAG_FACES + opposite(face));
+		request[face] = comm_irecv(faces->recv[face], faces->count[face], from,
+					   TAG_FACES + opposite(face));
 	}
 	for (int face = 0; face < FACES; face++)
-		pack(g, face, f->send[face]);
+		pack(grid, face, faces->send[face]);
 	for (int face = 0; face < FACES; face++) {
-		int to = is_upper(face) ? g->successor[face / 2] : g->predecessor[face / 2];
+		int to = is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
 
 		request[FACES + face] =
-			comm_isend(f->send[face], f->count[face], to, TAG_FACES + face);
+			comm_isend(faces->send[face], faces->count[face], to, TAG_FACES + face);
 	}
 	comm_waitall(2 * FACES, request);
 	for (int face = 0; face < FACES; face++)
-		unpack(g, face, f->recv[face]);
+		unpack(grid, face, faces->recv[face]);
 }

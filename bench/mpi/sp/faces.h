@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * faces.h - the neighbours' layers of u around each cell: once a step, and nothing is computed
- * meanwhile.
+ * faces.h - the exchange of the layers of u around each cell with its neighbours, once a step.
+ * Nothing is computed meanwhile.
  */
 #ifndef SP_FACES_H
 #define SP_FACES_H
 
 #include "grid.h"
 
-/* To the successor and to the predecessor of each axis. */
+/* Each axis has a face towards the successor and one towards the predecessor. */
 enum { FACES = 2 * AXES };
 
 struct faces {
-	size_t count[FACES]; /* doubles; as many come from there */
+	size_t count[FACES]; /* doubles that are sent, and as many that are received */
 	double *send[FACES], *recv[FACES];
 };
 
-void faces_make(struct faces *f, const struct grid *g);
-void faces_free(struct faces *f);
-void faces_exchange(struct faces *f, struct grid *g);
+void faces_make(struct faces *faces, const struct grid *grid);
+void faces_free(struct faces *faces);
+void faces_exchange(struct faces *faces, struct grid *grid);
 
 #endif

@@ -5,134 +5,135 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* Calls a function for each point of this rank, with its coordinates and its index in the fields.
- */
-typedef void (*point_fn)(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg);
+/* A function of a point: its cell, its coordinates and its index in the fields. */
+typedef void (*point_fn)(const struct cell *cell, const double point[AXES], ptrdiff_t at,
+			 void *arg);
 
-static void for_points(const struct grid *g, bool inner, point_fn fn, void *arg)
+/* Calls a function for each point of this rank. */
+static void for_points(const struct grid *grid, bool inner, point_fn fn, void *arg)
 {
-	for (int s = 0; s < g->p; s++) {
-		const struct cell *c = &g->cell[s];
+	for (int s = 0; s < grid->p; s++) {
+		const struct cell *cell = &grid->cell[s];
 		int from[AXES], to[AXES];
 
-		for (int a = 0; a < AXES; a++) {
-			from[a] = inner ? c->lo[a] : 0;
-			to[a] = inner ? c->hi[a] : c->size[a];
+		for (int axis = 0; axis < AXES; axis++) {
+			from[axis] = inner ? cell->lo[axis] : 0;
+			to[axis] = inner ? cell->hi[axis] : cell->size[axis];
 		}
 		for (int k = from[Z]; k < to[Z]; k++)
 			for (int j = from[Y]; j < to[Y]; j++)
 				for (int i = from[X]; i < to[X]; i++) {
-					double point[AXES] = {(c->origin[X] + i) * g->h,
-							      (c->origin[Y] + j) * g->h,
-							      (c->origin[Z] + k) * g->h};
+					double point[AXES] = {(cell->origin[X] + i) * grid->h,
+							      (cell->origin[Y] + j) * grid->h,
+							      (cell->origin[Z] + k) * grid->h};
 
-					fn(c, point, cell_row(c, j, k) + i, arg);
+					fn(cell, point, cell_row(cell, j, k) + i, arg);
 				}
 	}
 }
 
-static void set_exact(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg)
+static void set_exact(const struct cell *cell, const double point[AXES], ptrdiff_t at, void *arg)
 {
 	double value[VARIABLES];
 
 	(void)arg;
 	problem_exact(point, value);
 	for (int m = 0; m < VARIABLES; m++)
-		c->u[m][at] = value[m];
+		cell->u[m][at] = value[m];
 }
 
-void field_exact(struct grid *g)
+void field_exact(struct grid *grid)
 {
-	for_points(g, false, set_exact, NULL);
+	for_points(grid, false, set_exact, NULL);
 }
 
-/* Between the two faces of an axis, linearly. */
-static void blend_faces(const double point[AXES], enum axis a, double value[VARIABLES])
+/* Interpolates linearly between the two faces of an axis. */
+static void blend_faces(const double point[AXES], enum axis axis, double value[VARIABLES])
 {
 	double lower[AXES] = {point[X], point[Y], point[Z]};
 	double upper[AXES] = {point[X], point[Y], point[Z]};
 	double at_lower[VARIABLES], at_upper[VARIABLES];
 
-	lower[a] = 0;
-	upper[a] = 1;
+	lower[axis] = 0;
+	upper[axis] = 1;
 	problem_exact(lower, at_lower);
 	problem_exact(upper, at_upper);
 	for (int m = 0; m < VARIABLES; m++)
-		value[m] = point[a] * at_upper[m] + (1 - point[a]) * at_lower[m];
+		value[m] = point[axis] * at_upper[m] + (1 - point[axis]) * at_lower[m];
 }
 
-static void set_blended(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg)
+static void set_blended(const struct cell *cell, const double point[AXES], ptrdiff_t at, void *arg)
 {
 	double value[AXES][VARIABLES];
 
 	(void)arg;
-	for (int a = 0; a < AXES; a++)
-		blend_faces(point, a, value[a]);
+	for (int axis = 0; axis < AXES; axis++)
+		blend_faces(point, axis, value[axis]);
 	for (int m = 0; m < VARIABLES; m++) {
 		double x = value[X][m], y = value[Y][m], z = value[Z][m];
 
-		c->u[m][at] = x + y + z - x * y - x * z - y * z + x * y * z;
+		cell->u[m][at] = x + y + z - x * y - x * z - y * z + x * y * z;
 	}
 }
 
-void field_start(struct grid *g)
+void field_start(struct grid *grid)
 {
-	field_exact(g);
-	for_points(g, true, set_blended, NULL);
+	field_exact(grid);
+	for_points(grid, true, set_blended, NULL);
 }
 
-static void set_forcing(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg)
+static void set_forcing(const struct cell *cell, const double point[AXES], ptrdiff_t at, void *arg)
 {
 	const double *dt = arg;
 
 	(void)point;
 	for (int m = 0; m < VARIABLES; m++)
-		c->forcing[m][at] = -c->rhs[m][at] / *dt;
+		cell->forcing[m][at] = -cell->rhs[m][at] / *dt;
 }
 
-void field_force(struct grid *g)
+void field_force(struct grid *grid)
 {
-	double dt = g->problem->dt;
+	double dt = grid->problem->dt;
 
-	for_points(g, true, set_forcing, &dt);
+	for_points(grid, true, set_forcing, &dt);
 }
 
-static void add_error(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg)
+static void add_error(const struct cell *cell, const double point[AXES], ptrdiff_t at, void *arg)
 {
 	double value[VARIABLES], *sum = arg;
 
 	problem_exact(point, value);
 	for (int m = 0; m < VARIABLES; m++)
-		sum[m] += (c->u[m][at] - value[m]) * (c->u[m][at] - value[m]);
+		sum[m] += (cell->u[m][at] - value[m]) * (cell->u[m][at] - value[m]);
 }
 
-static void add_residual(const struct cell *c, const double point[AXES], ptrdiff_t at, void *arg)
+static void add_residual(const struct cell *cell, const double point[AXES], ptrdiff_t at, void *arg)
 {
 	double *sum = arg;
 
 	(void)point;
 	for (int m = 0; m < VARIABLES; m++)
-		sum[m] += c->rhs[m][at] * c->rhs[m][at];
+		sum[m] += cell->rhs[m][at] * cell->rhs[m][at];
 }
 
-static void mean(const struct grid *g, point_fn add, double norm[VARIABLES])
+static void mean(const struct grid *grid, point_fn add, double norm[VARIABLES])
 {
-	double sum[VARIABLES] = {0}, points = pow(g->problem->n - 2, AXES);
+	double sum[VARIABLES] = {0}, points = pow(grid->problem->n - 2, AXES);
 
-	for_points(g, true, add, sum);
+	for_points(grid, true, add, sum);
 	MPI_Allreduce(sum, norm, VARIABLES, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 	for (int m = 0; m < VARIABLES; m++)
 		norm[m] = sqrt(norm[m] / points);
 }
 
-void field_error(const struct grid *g, double norm[VARIABLES])
+void field_error(const struct grid *grid, double norm[VARIABLES])
 {
-	mean(g, add_error, norm);
+	mean(grid, add_error, norm);
 }
 
-void field_residual(const struct grid *g, double norm[VARIABLES])
+void field_residual(const struct grid *grid, double norm[VARIABLES])
 {
-	mean(g, add_residual, norm);
+	mean(grid, add_residual, norm);
 	for (int m = 0; m < VARIABLES; m++)
-		norm[m] /= g->problem->dt;
+		norm[m] /= grid->problem->dt;
 }

@@ -7,16 +7,18 @@
 
 #include "grid.h"
 
-/* Between the faces of the domain, on which it is exact, u is blended from them. */
-void field_start(struct grid *g);
-void field_exact(struct grid *g);
+/* Sets u to the exact solution on the boundary of the domain, and blends it from there inside. */
+void field_start(struct grid *grid);
+/* Sets u to the exact solution. */
+void field_exact(struct grid *grid);
 
-/* The forcing is what makes the exact solution stationary: u has to be exact, and rhs computed from
- * it without a forcing. */
-void field_force(struct grid *g);
+/* Sets the forcing that makes the exact solution stationary. Before, u has to be exact, and rhs
+ * computed from it without a forcing. */
+void field_force(struct grid *grid);
 
-/* Root mean squares over the inner points of all ranks: of u's error, and of rhs / dt. */
-void field_error(const struct grid *g, double norm[VARIABLES]);
-void field_residual(const struct grid *g, double norm[VARIABLES]);
+/* Compute root mean squares over the inner points of all ranks: of the error of u, and of rhs / dt.
+ */
+void field_error(const struct grid *grid, double norm[VARIABLES]);
+void field_residual(const struct grid *grid, double norm[VARIABLES]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * grid.h - the multi-partition: p * p ranks have p cells each, in such a way that in each
- * direction every slice of cells has one of every rank. So no rank idles during a sweep.
+ * grid.h - the multi-partition: p * p ranks have p cells each. In each direction, every slice of
+ * cells has one cell of every rank, so no rank idles during a sweep.
  */
 #ifndef SP_GRID_H
 #define SP_GRID_H
@@ -10,28 +10,28 @@
 
 #include "problem.h"
 
-/* Layers around a cell that are its neighbours': the stencils reach two points far. */
+/* Layers around a cell that belong to its neighbours; the stencils reach two points far. */
 #define GHOSTS    2
 #define MAX_CELLS 32
 
 struct cell {
-	int coord[AXES];  /* among the cells */
+	int coord[AXES];  /* the cell's place among all cells */
 	int size[AXES];   /* points */
-	int origin[AXES]; /* the first one's index in the whole grid */
-	/* Points lo to hi - 1 are not on the boundary of the domain. */
+	int origin[AXES]; /* index of the first point in the whole grid */
+	/* The points from lo to hi - 1 are not on the boundary of the domain. */
 	int lo[AXES], hi[AXES];
 
-	/* Of every field: point (0, 0, 0) is at index 0, the next one in a direction at its
-	 * stride (1 in x); ghosts have negative indices or come after the last point. */
+	/* Fields have point (0, 0, 0) at index 0, and the next point in a direction at its stride
+	 * (1 in x). Ghosts have negative indices, or come after the last point. */
 	ptrdiff_t stride[AXES];
 	double *u[VARIABLES], *forcing[VARIABLES];
-	/* The right-hand side, and while it is solved for, the increment. It is 0 on the boundary
-	 * and beyond. */
+	/* The right-hand side, which becomes the increment during a step; 0 on the boundary and
+	 * beyond. */
 	double *rhs[VARIABLES];
-	/* What follows from u. */
+	/* Fields that are derived from u. */
 	double *velocity[AXES], *pressure, *sound;
 	double *inv_density; /* 1 / density */
-	double *half_v2;     /* half the square of the velocity's amount */
+	double *half_v2;     /* half the square of the speed */
 
 	double *memory;
 };
@@ -42,27 +42,27 @@ struct grid {
 	int rank, p;
 	int successor[AXES], predecessor[AXES]; /* ranks */
 	struct cell cell[MAX_CELLS];
-	/* The cell that is the s-th in a direction. */
+	/* The cells in the order of each direction. */
 	struct cell *slice[AXES][MAX_CELLS];
 };
 
-/* Returns what is wrong with that number of ranks, or NULL. */
+/* Returns a message about a wrong number of ranks, or NULL. */
 const char *grid_check(const struct problem *problem, int ranks);
-/* Makes this rank's cells, with fields that are all 0, but u, which is gas at rest. Ends the
- * program where there is no memory. */
-void grid_make(struct grid *g, const struct problem *problem, int rank, int ranks);
-void grid_free(struct grid *g);
+/* Makes the cells of this rank. u is gas at rest, and all other fields are 0. Ends the program if
+ * there is no memory. */
+void grid_make(struct grid *grid, const struct problem *problem, int rank, int ranks);
+void grid_free(struct grid *grid);
 
-/* Where a cell begins in the row (j, k). */
-static inline ptrdiff_t cell_row(const struct cell *c, int j, int k)
+/* Returns the index of a cell's first point in row (j, k). */
+static inline ptrdiff_t cell_row(const struct cell *cell, int j, int k)
 {
-	return j * c->stride[Y] + k * c->stride[Z];
+	return j * cell->stride[Y] + k * cell->stride[Z];
 }
 
-/* How many points there are in a direction that aren't on the boundary. */
-static inline int cell_inner(const struct cell *c, enum axis a)
+/* Returns the number of points in a direction that are not on the boundary. */
+static inline int cell_inner(const struct cell *cell, enum axis axis)
 {
-	return c->hi[a] - c->lo[a];
+	return cell->hi[axis] - cell->lo[axis];
 }
 
 #endif

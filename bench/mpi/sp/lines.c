@@ -9,17 +9,17 @@
 
 /* The matrices' velocities: v, v + c, v - c. */
 enum { SYSTEMS = 3 };
-/* Diagonals of a matrix row: the lower ones, the main one, which all systems share, the upper ones.
- * The outermost two are the same for all lines. */
+/* The diagonals of a matrix row: the lower ones, the main one, which all systems share, and the
+ * upper ones. The outermost two are not stored, because all lines have the same. */
 enum { LOWER, MAIN = LOWER + SYSTEMS, UPPER, DIAGONALS = UPPER + SYSTEMS };
-/* What elimination leaves of the upper diagonals, of each system. */
+/* The upper diagonals of each system after the elimination. */
 enum { FIRST_UPPER, SECOND_UPPER, UPPERS, FACTORS = SYSTEMS * UPPERS };
 enum { ROWS_BEFORE = 2 };
 
 /*
- * How the points of a cell are gone through: planes of lines, in them rows of points that are
- * beside each other on different lines. Points of a row are independent, so it is a row that a loop
- * runs over; its points are neighbours in memory unless the lines themselves go along x.
+ * The order in which loops visit the points of a cell: planes of lines, and in them rows, whose
+ * points are side by side on different lines. Points of a row are independent, so the inner loops
+ * run over a row. Its points are neighbours in memory unless the lines go along x.
  */
 struct view {
 	int planes, rows, lines;
@@ -27,24 +27,24 @@ struct view {
 	ptrdiff_t plane, row, line;
 };
 
-/* A row: its first point, and distances to the next row's and to the next line's. */
+/* The first point of a row, and the distances to the next row and to the next line. */
 struct row {
 	ptrdiff_t at, along, step;
 	int n;
 };
 
-static struct view view(const struct cell *c, enum axis a)
+static struct view view(const struct cell *cell, enum axis axis)
 {
-	enum axis inner = a == X ? Y : X, outer = a == Z ? Y : Z;
+	enum axis inner = axis == X ? Y : X, outer = axis == Z ? Y : Z;
 
 	return (struct view){
-		.planes = cell_inner(c, outer),
-		.rows = cell_inner(c, a),
-		.lines = cell_inner(c, inner),
-		.at = c->lo[X] + cell_row(c, c->lo[Y], c->lo[Z]),
-		.plane = c->stride[outer],
-		.row = c->stride[a],
-		.line = c->stride[inner],
+		.planes = cell_inner(cell, outer),
+		.rows = cell_inner(cell, axis),
+		.lines = cell_inner(cell, inner),
+		.at = cell->lo[X] + cell_row(cell, cell->lo[Y], cell->lo[Z]),
+		.plane = cell->stride[outer],
+		.row = cell->stride[axis],
+		.line = cell->stride[inner],
 	};
 }
 
@@ -58,77 +58,78 @@ static struct row row_at(const struct view *v, int plane, int row)
 	};
 }
 
-/* The FACTORS x lines numbers of a row; rows -2 and -1 are those of the cell before. */
-static double *factor_at(const struct lines *l, const struct cell *c, const struct view *v,
+/* Returns the FACTORS x lines numbers of a row. Rows -2 and -1 belong to the cell before. */
+static double *factor_at(const struct lines *lines, const struct cell *cell, const struct view *v,
 			 int plane, int row)
 {
 	size_t rows_before =
 		(size_t)plane * (size_t)(v->rows + ROWS_BEFORE) + (size_t)(row + ROWS_BEFORE);
 
-	return l->factor[c->coord[Z]] + rows_before * FACTORS * (size_t)v->lines;
+	return lines->factor[cell->coord[Z]] + rows_before * FACTORS * (size_t)v->lines;
 }
 
-static double *matrix_at(const struct lines *l, const struct view *v, int plane, int row)
+static double *matrix_at(const struct lines *lines, const struct view *v, int plane, int row)
 {
-	return l->matrix +
+	return lines->matrix +
 	       ((size_t)plane * (size_t)v->rows + (size_t)row) * DIAGONALS * (size_t)v->lines;
 }
 
-size_t lines_count(const struct cell *c, enum axis a)
+size_t lines_count(const struct cell *cell, enum axis axis)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
 	return (size_t)v.planes * (size_t)v.lines;
 }
 
-/* The most that a cell's factors take in any sweep. */
-static size_t factor_count(const struct cell *c)
+/* Returns the most numbers that the factors of a cell have in any sweep. */
+static size_t factor_count(const struct cell *cell)
 {
 	size_t most = 0;
 
 	for (int a = 0; a < AXES; a++) {
-		size_t rows = (size_t)cell_inner(c, a) + ROWS_BEFORE;
-		size_t count = FACTORS * rows * lines_count(c, a);
+		size_t rows = (size_t)cell_inner(cell, a) + ROWS_BEFORE;
+		size_t count = FACTORS * rows * lines_count(cell, a);
 
 		most = count > most ? count : most;
 	}
 	return most;
 }
 
-void lines_make(struct lines *l, const struct grid *g)
+void lines_make(struct lines *lines, const struct grid *grid)
 {
 	/* The first cell in a direction is the largest, or one point smaller. */
-	size_t n = (size_t)g->problem->n / (size_t)g->p + 1;
+	size_t n = (size_t)grid->problem->n / (size_t)grid->p + 1;
 
-	*l = (struct lines){.dt = g->problem->dt, .h = g->h, .n = g->problem->n};
-	l->matrix = comm_memory(DIAGONALS * n * n * n);
-	l->scratch = comm_memory(2 * n);
-	l->cells = g->p;
-	for (int k = 0; k < g->p; k++)
-		l->factor[k] = comm_memory(factor_count(&g->cell[k]));
+	*lines = (struct lines){.dt = grid->problem->dt, .h = grid->h, .n = grid->problem->n};
+	lines->matrix = comm_memory(DIAGONALS * n * n * n);
+	lines->scratch = comm_memory(2 * n);
+	lines->cells = grid->p;
+	for (int k = 0; k < grid->p; k++)
+		lines->factor[k] = comm_memory(factor_count(&grid->cell[k]));
 }
 
-void lines_free(struct lines *l)
+void lines_free(struct lines *lines)
 {
-	free(l->matrix);
-	free(l->scratch);
-	for (int k = 0; k < l->cells; k++)
-		free(l->factor[k]);
+	free(lines->matrix);
+	free(lines->scratch);
+	for (int k = 0; k < lines->cells; k++)
+		free(lines->factor[k]);
 }
 
 /* ---------------------------------------------------------------- left-hand sides */
 
 /*
- * Of the implicit Euler step: first differences of what is carried at the velocity, second ones of
- * viscosity and damping, whose coefficient is the largest of all equations'; and the fourth
- * difference. `damping` is the second difference's at density 1 / inv, but for inv.
+ * Computes a matrix row of the implicit Euler step: first differences of the transport at the
+ * velocity, second differences of viscosity and damping, with the largest coefficient of all
+ * equations, and the fourth difference. `damping` is the coefficient of the second difference
+ * without the part that depends on the density.
  */
-static void matrix_row(const struct cell *c, const double *v, struct row r, const double *weight,
+static void matrix_row(const struct cell *cell, const double *v, struct row r, const double *weight,
 		       double first, double second, double damping, double *matrix)
 {
 	double *main = matrix + MAIN * r.n;
 	double heat = second * CONDUCTIVITY;
-	const double *inv = c->inv_density, *sound = c->sound;
+	const double *inv = cell->inv_density, *sound = cell->sound;
 
 #pragma omp simd
 	for (int t = 0; t < r.n; t++) {
@@ -147,33 +148,34 @@ static void matrix_row(const struct cell *c, const double *v, struct row r, cons
 	}
 }
 
-/* The fourth difference's part of a matrix row. */
-static void damping_weights(const struct lines *l, const struct cell *c, enum axis a, int row,
-			    double weight[STENCIL])
+/* Computes the weights of the fourth difference in a matrix row. */
+static void damping_weights(const struct lines *lines, const struct cell *cell, enum axis axis,
+			    int row, double weight[STENCIL])
 {
-	const double *w = stencil_at(c->origin[a] + c->lo[a] + row, l->n);
+	const double *w = stencil_at(cell->origin[axis] + cell->lo[axis] + row, lines->n);
 
 	for (int i = 0; i < STENCIL; i++)
-		weight[i] = l->dt * DISSIPATION4 * w[i];
+		weight[i] = lines->dt * DISSIPATION4 * w[i];
 }
 
-void lines_matrix(const struct lines *l, const struct cell *c, enum axis a)
+void lines_matrix(const struct lines *lines, const struct cell *cell, enum axis axis)
 {
-	double first = l->dt / (2 * l->h), second = l->dt / (l->h * l->h);
-	struct view v = view(c, a);
+	double first = lines->dt / (2 * lines->h), second = lines->dt / (lines->h * lines->h);
+	struct view v = view(cell, axis);
 	double weight[STENCIL];
 
 	for (int row = 0; row < v.rows; row++) {
-		damping_weights(l, c, a, row, weight);
+		damping_weights(lines, cell, axis, row, weight);
 		for (int plane = 0; plane < v.planes; plane++)
-			matrix_row(c, c->velocity[a], row_at(&v, plane, row), weight, first, second,
-				   second * dissipation2[a], matrix_at(l, &v, plane, row));
+			matrix_row(cell, cell->velocity[axis], row_at(&v, plane, row), weight,
+				   first, second, second * dissipation2[axis],
+				   matrix_at(lines, &v, plane, row));
 	}
 }
 
 /* ---------------------------------------------------------------- elimination */
 
-/* One system's factors of a row: what the row before is multiplied with, and what the row is. */
+/* Computes one system's factors of a row, the multiplier of the row before and that of the row. */
 static void factor_row(int n, const double weight[STENCIL], const double *lower, const double *main,
 		       const double *upper, const double *before2, const double *before1,
 		       double *factor, double *multiplier, double *inverse)
@@ -205,24 +207,24 @@ static void reduce_row(double *f, struct row r, double a, const double *multipli
 	}
 }
 
-/* Which variables each system has in a sweep; see waves.h. */
-static int system_of(int variable, enum axis a)
+/* Returns the system of a variable in a sweep; see waves.h. */
+static int system_of(int variable, enum axis axis)
 {
-	return variable == MOMENTUM + (int)a ? 1 : variable == ENERGY ? 2 : 0;
+	return variable == MOMENTUM + (int)axis ? 1 : variable == ENERGY ? 2 : 0;
 }
 
-void lines_eliminate(const struct lines *l, const struct cell *c, enum axis a)
+void lines_eliminate(const struct lines *lines, const struct cell *cell, enum axis axis)
 {
-	struct view v = view(c, a);
-	double *multiplier = l->scratch, *inverse = l->scratch + v.lines;
+	struct view v = view(cell, axis);
+	double *multiplier = lines->scratch, *inverse = lines->scratch + v.lines;
 	double weight[STENCIL];
 
 	for (int plane = 0; plane < v.planes; plane++)
 		for (int row = 0; row < v.rows; row++) {
-			const double *matrix = matrix_at(l, &v, plane, row);
-			double *factor = factor_at(l, c, &v, plane, row);
+			const double *matrix = matrix_at(lines, &v, plane, row);
+			double *factor = factor_at(lines, cell, &v, plane, row);
 
-			damping_weights(l, c, a, row, weight);
+			damping_weights(lines, cell, axis, row, weight);
 			for (int s = 0; s < SYSTEMS; s++) {
 				int n = v.lines, of = s * UPPERS * n, row_size = FACTORS * n;
 
@@ -231,8 +233,8 @@ void lines_eliminate(const struct lines *l, const struct cell *c, enum axis a)
 					   factor + of - row_size, factor + of, multiplier,
 					   inverse);
 				for (int m = 0; m < VARIABLES; m++)
-					if (system_of(m, a) == s)
-						reduce_row(c->rhs[m], row_at(&v, plane, row),
+					if (system_of(m, axis) == s)
+						reduce_row(cell->rhs[m], row_at(&v, plane, row),
 							   weight[0], multiplier, inverse);
 			}
 		}
@@ -252,89 +254,91 @@ static void substitute_row(double *f, struct row r, const double *factor)
 	}
 }
 
-void lines_substitute(const struct lines *l, const struct cell *c, enum axis a)
+void lines_substitute(const struct lines *lines, const struct cell *cell, enum axis axis)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
 	for (int plane = 0; plane < v.planes; plane++)
 		for (int row = v.rows - 1; row >= 0; row--)
 			for (int m = 0; m < VARIABLES; m++)
-				substitute_row(c->rhs[m], row_at(&v, plane, row),
-					       factor_at(l, c, &v, plane, row) +
-						       system_of(m, a) * UPPERS * v.lines);
+				substitute_row(cell->rhs[m], row_at(&v, plane, row),
+					       factor_at(lines, cell, &v, plane, row) +
+						       system_of(m, axis) * UPPERS * v.lines);
 }
 
-/* ---------------------------------------------------------------- what cells pass on */
+/* ---------------------------------------------------------------- messages of cells */
 
-/* Copies a row of all variables to a buffer, or from it. Returns where the buffer goes on. */
-static double *copy_row(const struct cell *c, struct row r, double *buf, bool out)
+/* Copies a row of all variables to a buffer, or from it. Returns the next place in the buffer. */
+static double *copy_row(const struct cell *cell, struct row r, double *buf, bool out)
 {
 	for (int m = 0; m < VARIABLES; m++)
 		for (int t = 0; t < r.n; t++, buf++) {
-			double *f = &c->rhs[m][r.at + t * r.step];
+			double *f = &cell->rhs[m][r.at + t * r.step];
 
 			*(out ? buf : f) = *(out ? f : buf);
 		}
 	return buf;
 }
 
-/* Two rows from `row` on, of a plane. */
-static double *copy_rows(const struct cell *c, const struct view *v, int plane, int row,
+/* Copies two rows of a plane from `row` on. */
+static double *copy_rows(const struct cell *cell, const struct view *v, int plane, int row,
 			 double *buf, bool out)
 {
-	buf = copy_row(c, row_at(v, plane, row), buf, out);
-	return copy_row(c, row_at(v, plane, row + 1), buf, out);
+	buf = copy_row(cell, row_at(v, plane, row), buf, out);
+	return copy_row(cell, row_at(v, plane, row + 1), buf, out);
 }
 
-void lines_no_rows(const struct lines *l, const struct cell *c, enum axis a)
+void lines_no_rows(const struct lines *lines, const struct cell *cell, enum axis axis)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
 	for (int plane = 0; plane < v.planes; plane++)
-		memset(factor_at(l, c, &v, plane, -ROWS_BEFORE), 0,
+		memset(factor_at(lines, cell, &v, plane, -ROWS_BEFORE), 0,
 		       ROWS_BEFORE * FACTORS * (size_t)v.lines * sizeof(double));
 }
 
-/* The ROWS_BEFORE rows that begin at `row`, with their factors, to a buffer or from it. */
-static void copy_equations(const struct lines *l, const struct cell *c, const struct view *v,
+/* Copies the ROWS_BEFORE rows from `row` on, with their factors, to a buffer or from it. */
+static void copy_equations(const struct lines *lines, const struct cell *cell, const struct view *v,
 			   int row, double *buf, bool out)
 {
 	size_t factors = ROWS_BEFORE * FACTORS * (size_t)v->lines;
 
 	for (int plane = 0; plane < v->planes; plane++) {
-		double *factor = factor_at(l, c, v, plane, row);
+		double *factor = factor_at(lines, cell, v, plane, row);
 
 		memcpy(out ? buf : factor, out ? factor : buf, factors * sizeof(double));
-		buf = copy_rows(c, v, plane, row, buf + factors, out);
+		buf = copy_rows(cell, v, plane, row, buf + factors, out);
 	}
 }
 
-void lines_take_rows(const struct lines *l, const struct cell *c, enum axis a, double *buf)
+void lines_take_rows(const struct lines *lines, const struct cell *cell, enum axis axis,
+		     double *buf)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
-	copy_equations(l, c, &v, -ROWS_BEFORE, buf, false);
+	copy_equations(lines, cell, &v, -ROWS_BEFORE, buf, false);
 }
 
-void lines_give_rows(const struct lines *l, const struct cell *c, enum axis a, double *buf)
+void lines_give_rows(const struct lines *lines, const struct cell *cell, enum axis axis,
+		     double *buf)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
-	copy_equations(l, c, &v, v.rows - ROWS_BEFORE, buf, true);
+	copy_equations(lines, cell, &v, v.rows - ROWS_BEFORE, buf, true);
 }
 
-void lines_take_values(const struct cell *c, enum axis a, double *buf)
+void lines_take_values(const struct cell *cell, enum axis axis, double *buf)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
 	for (int plane = 0; plane < v.planes; plane++)
-		buf = copy_rows(c, &v, plane, v.rows, buf, false);
+		buf = copy_rows(cell, &v, plane, v.rows, buf, false);
 }
 
-void lines_give_values(const struct cell *c, enum axis a, double *buf)
+void lines_give_values(const struct cell *cell, enum axis axis, double *buf)
 {
-	struct view v = view(c, a);
+	struct view v = view(cell, axis);
 
 	for (int plane = 0; plane < v.planes; plane++)
-		buf = copy_rows(c, &v, plane, 0, buf, true);
+		buf = copy_rows(cell, &v, plane, 0, buf, true);
 }

@@ -48,8 +48,8 @@ static const struct problem problems[] = {
 	 {0.2598120500183, 0.02590888922315, 0.05132886416320, 0.04806073419454, 0.5483377491301}},
 };
 
-/* A polynomial of degree 4 in each coordinate: the constant, then the coefficients of x, y, z; of
- * their squares; of their cubes; of their fourth powers. */
+/* The coefficients of a polynomial of degree 4 in each coordinate: the constant, then those of x, y
+ * and z, of their squares, of their cubes, and of their fourth powers. */
 static const double coefficient[VARIABLES][1 + 4 * AXES] = {
 	{2, 0, 0, 4, 5, 3, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3},
 	{1, 0, 0, 0, 1, 2, 3, 0.01, 0.03, 0.02, 0.4, 0.3, 0.5},
@@ -81,7 +81,7 @@ double problem_difference(const struct problem *p, const double *residual, const
 		double r = fabs(residual[m] / p->residual[m] - 1);
 		double e = fabs(error[m] / p->error[m] - 1);
 
-		/* Not a number is no small difference. */
+		/* True for NaN too. */
 		if (!(r <= most))
 			most = r;
 		if (!(e <= most))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * problem.h - what is solved: the equations' constants, the classes with the norms that were
- * published for them, and the solution that the forcing makes stationary.
+ * problem.h - the problem: the constants of the equations, the classes with their published norms,
+ * and the solution that the forcing makes stationary.
  */
 #ifndef SP_PROBLEM_H
 #define SP_PROBLEM_H
@@ -27,17 +27,18 @@ struct problem {
 	double residual[VARIABLES], error[VARIABLES]; /* after the last step */
 };
 
-/* The class of that letter, or NULL. */
+/* Returns the class of a letter, or NULL. */
 const struct problem *problem_find(const char *class);
 
-/* Floating-point operations of all steps, by the formula with which SP's rate is always given. */
+/* Returns the floating-point operations of all steps, by the formula that is usual for SP. */
 double problem_operations(const struct problem *p);
 
-/* The largest relative difference from the published norms. */
+/* Returns the largest relative difference from the published norms. */
 double problem_difference(const struct problem *p, const double *residual, const double *error);
+/* Returns true if the difference is within NAS's tolerance. */
 bool problem_verified(double difference);
 
-/* The stationary solution at a point of the unit cube. */
+/* Computes the stationary solution at a point of the unit cube. */
 void problem_exact(const double point[AXES], double value[VARIABLES]);
 
 #endif

@@ -20,73 +20,73 @@ struct solver {
 	struct sweeps sweeps;
 };
 
-static void add_increment(struct grid *g)
+static void add_increment(struct grid *grid)
 {
-	for (int s = 0; s < g->p; s++) {
-		const struct cell *c = &g->cell[s];
+	for (int s = 0; s < grid->p; s++) {
+		const struct cell *cell = &grid->cell[s];
 
 		for (int m = 0; m < VARIABLES; m++)
-			for (int k = c->lo[Z]; k < c->hi[Z]; k++)
-				for (int j = c->lo[Y]; j < c->hi[Y]; j++) {
-					double *u = c->u[m] + cell_row(c, j, k);
-					const double *rhs = c->rhs[m] + cell_row(c, j, k);
+			for (int k = cell->lo[Z]; k < cell->hi[Z]; k++)
+				for (int j = cell->lo[Y]; j < cell->hi[Y]; j++) {
+					double *u = cell->u[m] + cell_row(cell, j, k);
+					const double *rhs = cell->rhs[m] + cell_row(cell, j, k);
 
 #pragma omp simd
-					for (int i = c->lo[X]; i < c->hi[X]; i++)
+					for (int i = cell->lo[X]; i < cell->hi[X]; i++)
 						u[i] += rhs[i];
 				}
 	}
 }
 
-static void find_rhs(struct solver *s)
+static void find_rhs(struct solver *solver)
 {
-	faces_exchange(&s->faces, &s->grid);
-	rhs_compute(&s->grid);
+	faces_exchange(&solver->faces, &solver->grid);
+	rhs_compute(&solver->grid);
 }
 
-static void step(struct solver *s)
+static void step(struct solver *solver)
 {
-	find_rhs(s);
-	waves_begin(&s->grid);
-	for (int a = 0; a < AXES; a++)
-		sweep(&s->sweeps, &s->grid, a);
-	add_increment(&s->grid);
+	find_rhs(solver);
+	waves_begin(&solver->grid);
+	for (int axis = 0; axis < AXES; axis++)
+		sweep(&solver->sweeps, &solver->grid, axis);
+	add_increment(&solver->grid);
 }
 
-static void make(struct solver *s, const struct problem *problem, int rank, int ranks)
+static void make(struct solver *solver, const struct problem *problem, int rank, int ranks)
 {
-	grid_make(&s->grid, problem, rank, ranks);
-	faces_make(&s->faces, &s->grid);
-	sweeps_make(&s->sweeps, &s->grid);
-	field_exact(&s->grid);
-	find_rhs(s);
-	field_force(&s->grid);
+	grid_make(&solver->grid, problem, rank, ranks);
+	faces_make(&solver->faces, &solver->grid);
+	sweeps_make(&solver->sweeps, &solver->grid);
+	field_exact(&solver->grid);
+	find_rhs(solver);
+	field_force(&solver->grid);
 }
 
-static void free_all(struct solver *s)
+static void free_all(struct solver *solver)
 {
-	sweeps_free(&s->sweeps);
-	faces_free(&s->faces);
-	grid_free(&s->grid);
+	sweeps_free(&solver->sweeps);
+	faces_free(&solver->faces);
+	grid_free(&solver->grid);
 }
 
-/* Returns the time. One step before touches all memory, and opens connections. */
-static double run(struct solver *s)
+/* Returns the time of all steps. One step before touches all memory and opens connections. */
+static double run(struct solver *solver)
 {
 	double start;
 
-	field_start(&s->grid);
-	step(s);
-	field_start(&s->grid);
+	field_start(&solver->grid);
+	step(solver);
+	field_start(&solver->grid);
 	MPI_Barrier(MPI_COMM_WORLD);
 	comm_reset();
 	start = MPI_Wtime();
-	for (int i = 0; i < s->grid.problem->steps; i++)
-		step(s);
+	for (int i = 0; i < solver->grid.problem->steps; i++)
+		step(solver);
 	return MPI_Wtime() - start;
 }
 
-/* What the slowest rank took, and shares of that time in MPI. */
+/* The time of the slowest rank, and the ranks' shares of their time in MPI. */
 struct timing {
 	double seconds, mpi_least, mpi_mean, mpi_most;
 };
@@ -94,14 +94,14 @@ struct timing {
 static struct timing gather(double seconds, int ranks)
 {
 	double share = comm_seconds() / seconds;
-	struct timing t;
+	struct timing timing;
 
-	MPI_Allreduce(&seconds, &t.seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	MPI_Allreduce(&share, &t.mpi_least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-	MPI_Allreduce(&share, &t.mpi_mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-	MPI_Allreduce(&share, &t.mpi_most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	t.mpi_mean /= ranks;
-	return t;
+	MPI_Allreduce(&seconds, &timing.seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	MPI_Allreduce(&share, &timing.mpi_least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+	MPI_Allreduce(&share, &timing.mpi_mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(&share, &timing.mpi_most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	timing.mpi_mean /= ranks;
+	return timing;
 }
 
 static void print_norms(const char *name, const double norm[VARIABLES])
@@ -112,28 +112,29 @@ static void print_norms(const char *name, const double norm[VARIABLES])
 	printf("]");
 }
 
-/* Returns whether the norms are those that were published. */
-static bool report(struct solver *s, double seconds, int ranks)
+/* Prints the result. Returns true if the norms are the published ones. */
+static bool report(struct solver *solver, double seconds, int ranks)
 {
-	const struct problem *p = s->grid.problem;
-	struct timing t = gather(seconds, ranks);
+	const struct problem *p = solver->grid.problem;
+	struct timing timing = gather(seconds, ranks);
 	double error[VARIABLES], residual[VARIABLES], difference;
 	bool verified;
 
-	field_error(&s->grid, error);
-	find_rhs(s);
-	field_residual(&s->grid, residual);
+	field_error(&solver->grid, error);
+	find_rhs(solver);
+	field_residual(&solver->grid, residual);
 	difference = problem_difference(p, residual, error);
 	verified = problem_verified(difference);
-	if (s->grid.rank)
+	if (solver->grid.rank)
 		return verified;
 	if (!verified)
 		fprintf(stderr, "the norms are not those of class %c\n", p->class);
 	printf("{\"test\":\"sp\",\"class\":\"%c\",\"n\":%d,\"steps\":%d,\"ranks\":%d,"
 	       "\"seconds\":%.6f,\"mop_per_s\":%.3f,\"mpi_share\":%.5f,\"mpi_share_least\":%.5f,"
 	       "\"mpi_share_most\":%.5f,\"verified\":%s,\"difference\":%.3e",
-	       p->class, p->n, p->steps, ranks, t.seconds, problem_operations(p) / t.seconds / 1e6,
-	       t.mpi_mean, t.mpi_least, t.mpi_most, verified ? "true" : "false", difference);
+	       p->class, p->n, p->steps, ranks, timing.seconds,
+	       problem_operations(p) / timing.seconds / 1e6, timing.mpi_mean, timing.mpi_least,
+	       timing.mpi_most, verified ? "true" : "false", difference);
 	print_norms("residual", residual);
 	print_norms("error", error);
 	printf("}\n");
@@ -141,7 +142,7 @@ static bool report(struct solver *s, double seconds, int ranks)
 }
 
 static const struct argp_option options[] = {
-	{"class", 'c', "S|W|A|B|C", 0, "how large: 12, 36, 64, 102 or 162 points each way; S", 0},
+	{"class", 'c', "S|W|A|B|C", 0, "the class: 12, 36, 64, 102 or 162 points each way; S", 0},
 	{0},
 };
 

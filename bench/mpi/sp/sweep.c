@@ -6,81 +6,86 @@
 #include "comm.h"
 #include "waves.h"
 
-void sweeps_make(struct sweeps *s, const struct grid *g)
+void sweeps_make(struct sweeps *sweeps, const struct grid *grid)
 {
 	size_t most = 0;
 
-	for (int k = 0; k < g->p; k++)
-		for (int a = 0; a < AXES; a++) {
-			size_t count = FORWARD_COUNT * lines_count(&g->cell[k], a);
+	for (int k = 0; k < grid->p; k++)
+		for (int axis = 0; axis < AXES; axis++) {
+			size_t count = FORWARD_COUNT * lines_count(&grid->cell[k], axis);
 
 			most = count > most ? count : most;
 		}
-	lines_make(&s->lines, g);
-	s->send = comm_memory(most);
-	s->recv = comm_memory(most);
+	lines_make(&sweeps->lines, grid);
+	sweeps->send = comm_memory(most);
+	sweeps->recv = comm_memory(most);
 }
 
-void sweeps_free(struct sweeps *s)
+void sweeps_free(struct sweeps *sweeps)
 {
-	lines_free(&s->lines);
-	free(s->send);
-	free(s->recv);
+	lines_free(&sweeps->lines);
+	free(sweeps->send);
+	free(sweeps->recv);
 }
 
-/* The message from the cell before comes in while this cell's left-hand sides are computed. */
-static void forward(struct sweeps *s, struct grid *g, enum axis a)
+/* Eliminates cell by cell. The message from the cell before arrives while this cell's left-hand
+ * sides are computed. */
+static void forward(struct sweeps *sweeps, struct grid *grid, enum axis axis)
 {
 	MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
-	for (int i = 0; i < g->p; i++) {
-		const struct cell *c = g->slice[a][i];
-		size_t count = FORWARD_COUNT * lines_count(c, a);
+	for (int i = 0; i < grid->p; i++) {
+		const struct cell *cell = grid->slice[axis][i];
+		size_t count = FORWARD_COUNT * lines_count(cell, axis);
 
 		if (i > 0)
-			request[0] = comm_irecv(s->recv, count, g->predecessor[a], TAG_SWEEP);
-		lines_matrix(&s->lines, c, a);
+			request[0] =
+				comm_irecv(sweeps->recv, count, grid->predecessor[axis], TAG_SWEEP);
+		lines_matrix(&sweeps->lines, cell, axis);
 		if (i > 0) {
 			comm_waitall(2, request);
-			lines_take_rows(&s->lines, c, a, s->recv);
+			lines_take_rows(&sweeps->lines, cell, axis, sweeps->recv);
 		} else {
-			lines_no_rows(&s->lines, c, a);
+			lines_no_rows(&sweeps->lines, cell, axis);
 		}
-		lines_eliminate(&s->lines, c, a);
-		if (i < g->p - 1) {
-			lines_give_rows(&s->lines, c, a, s->send);
-			request[1] = comm_isend(s->send, count, g->successor[a], TAG_SWEEP);
+		lines_eliminate(&sweeps->lines, cell, axis);
+		if (i < grid->p - 1) {
+			lines_give_rows(&sweeps->lines, cell, axis, sweeps->send);
+			request[1] =
+				comm_isend(sweeps->send, count, grid->successor[axis], TAG_SWEEP);
 		}
 	}
 }
 
-/* The message from the cell after comes in while that one, of this rank, is made ready for what
- * follows the sweep. */
-static void backward(struct sweeps *s, struct grid *g, enum axis a)
+/* Substitutes cell by cell. The message from the cell after arrives while the cell of the stage
+ * before is changed to the variables of the next sweep. */
+static void backward(struct sweeps *sweeps, struct grid *grid, enum axis axis)
 {
 	MPI_Request request[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 
-	for (int i = g->p - 1; i >= 0; i--) {
-		const struct cell *c = g->slice[a][i];
-		size_t count = BACKWARD_COUNT * lines_count(c, a);
+	for (int i = grid->p - 1; i >= 0; i--) {
+		const struct cell *cell = grid->slice[axis][i];
+		size_t count = BACKWARD_COUNT * lines_count(cell, axis);
 
-		if (i < g->p - 1) {
-			request[0] = comm_irecv(s->recv, count, g->successor[a], TAG_SWEEP);
-			waves_next(g->slice[a][i + 1], a);
+		if (i < grid->p - 1) {
+			request[0] =
+				comm_irecv(sweeps->recv, count, grid->successor[axis], TAG_SWEEP);
+			waves_next(grid->slice[axis][i + 1], axis);
 			comm_waitall(2, request);
-			lines_take_values(c, a, s->recv);
+			lines_take_values(cell, axis, sweeps->recv);
 		}
-		lines_substitute(&s->lines, c, a);
+		lines_substitute(&sweeps->lines, cell, axis);
 		if (i > 0) {
-			lines_give_values(c, a, s->send);
-			request[1] = comm_isend(s->send, count, g->predecessor[a], TAG_SWEEP);
+			lines_give_values(cell, axis, sweeps->send);
+			request[1] =
+				comm_isend(sweeps->send, count, grid->predecessor[axis], TAG_SWEEP);
 		}
 	}
-	waves_next(g->slice[a][0], a);
+	waves_next(grid->slice[axis][0], axis);
 }
 
-void sweep(struct sweeps *s, struct grid *g, enum axis a)
+void sweep(struct sweeps *sweeps, struct grid *grid, enum axis axis)
 {
-	forward(s, g, a);
-	backward(s, g, a);
+	forward(sweeps, grid, axis);
+	backward(sweeps, grid, axis);
 }

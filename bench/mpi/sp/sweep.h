@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sweep.h - one factor of the implicit step: pentadiagonal systems along all lines of an axis,
- * solved cell by cell. This is where communication may overlap with computation.
+ * solved cell by cell. Here communication may overlap with computation.
  */
 #ifndef SP_SWEEP_H
 #define SP_SWEEP_H
@@ -14,10 +14,10 @@ struct sweeps {
 	double *send, *recv;
 };
 
-void sweeps_make(struct sweeps *s, const struct grid *g);
-void sweeps_free(struct sweeps *s);
+void sweeps_make(struct sweeps *sweeps, const struct grid *grid);
+void sweeps_free(struct sweeps *sweeps);
 
-/* Leaves what the next sweep starts from. */
-void sweep(struct sweeps *s, struct grid *g, enum axis a);
+/* Solves along an axis, and leaves rhs in the variables of the next sweep. */
+void sweep(struct sweeps *sweeps, struct grid *grid, enum axis axis);
 
 #endif

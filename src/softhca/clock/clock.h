@@ -64,11 +64,27 @@ static inline void shca_clocked_end(const bool *clocked)
 		shca_clocked(SHCA_CALL_##what, n)
 
 /* Waits inside of a call until a time, an event of this process's channels (SHCA_ALSO_EVENTS), or,
- * after shca_clock_watch(), until what it watches may have happened. The thread's clock is then the
- * time at which it goes on. */
+ * after shca_clock_watch(), until what it watches may have happened, or, after shca_clock_listen(),
+ * until a signal handler ran. The thread's clock is then the time at which it goes on. */
 #define SHCA_ALSO_EVENTS 1u
+/* With this one the end of the wait is a deadline, and nothing that others wait for: time is paced
+ * as if the thread looked. */
+#define SHCA_TO_DEADLINE 2u
 void shca_clock_wait(uint64_t until, unsigned also);
 void shca_clock_watch(enum shca_watching what);
+/* Lets signal handlers of the program end the waits of the calling thread: those of some kinds
+ * (shca_heard), or none (0). */
+void shca_clock_listen(uint32_t kinds);
+/* Returns true if one ran since. */
+bool shca_clock_heard(void);
+/* Around a handler that the program has for a signal, in any thread. Returns what the second one
+ * takes. */
+bool shca_clock_handler_begins(uint32_t kind);
+void shca_clock_handler_ends(bool handled);
+/* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
+bool shca_clock_tells(void);
+/* Threads that wait may be about to handle signals: the real world is not quiet before. */
+void shca_clock_signalled(void);
 /* Lets the threads of this process that watch something look now. Any thread. */
 void shca_clock_wake_process(void);
 /* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
@@ -76,8 +92,8 @@ uint32_t shca_clock_actor(void);
 /* Lets a thread of this process look now, if it watches something. A thread without a clock. */
 void shca_clock_look(uint32_t actor);
 /* Waits until a channel's FIFO can be read, if reading it would block. Inside of a call, or in real
- * time. */
-void shca_clock_await_event(int fd);
+ * time. Returns -1, with EINTR in errno, if a signal handler ended the wait. */
+int shca_clock_await_event(int fd);
 /* Gives the turn away for a wait in the real world, and takes it again. Inside of a call. */
 void shca_clock_out(void);
 void shca_clock_back(void);

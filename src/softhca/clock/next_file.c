@@ -38,7 +38,6 @@
 	FN(pid_t, wait, (int *status))                                                            \
 	FN(pid_t, waitpid, (pid_t pid, int *status, int options))                                 \
 	FN(int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options))                  \
-	FN(int, kill, (pid_t pid, int signal))                                                    \
 	FN(int, eventfd_write, (int fd, eventfd_t n))
 
 #define FN NEXT_DECLARE_ONE
@@ -270,14 +269,6 @@ pid_t shca_waitpid(pid_t pid, int *status, int options)
 int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
 	AWAY(NEXT(waitid)(type, id, info, options));
-}
-
-int shca_kill(pid_t pid, int signal)
-{
-	shca_program_reaches();
-	if (shca_program_is_clocked())
-		shca_program_stirs();
-	return NEXT(kill)(pid, signal);
 }
 
 int shca_eventfd_write(int fd, eventfd_t n)

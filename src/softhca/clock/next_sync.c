@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 #include "next.h"
+#include "next_sync.h"
+#include "next_times.h"
 #include "program.h"
-
-#define SECOND 1000000000u
 
 #define FUNCTIONS                                                                                \
 	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
@@ -38,6 +38,7 @@
 	FN(int, pthread_cancel, (pthread_t t))                                                   \
 	FN(int, sem_wait, (sem_t * s))                                                           \
 	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
+	FN(int, sem_clockwait, (sem_t * s, clockid_t clock, const struct timespec *t))           \
 	FN(int, sem_post, (sem_t * s))                                                           \
 	FN(long, syscall, (long nr, ...))
 
@@ -107,97 +108,18 @@ static void wake(void)
 		shca_program_wakes();
 }
 
-static uint64_t deadline_of(clockid_t clock, const struct timespec *t)
+uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *t)
 {
-	uint64_t ns = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
-	uint64_t offset = clock == CLOCK_REALTIME ? shca_program_date() : 0;
+	uint64_t ns = shca_ns(t), offset = clock == CLOCK_REALTIME ? shca_program_date() : 0;
 
+	if (ns == SHCA_FOREVER)
+		return ns;
 	return ns > offset ? ns - offset : 0;
 }
 
-/* ---------------------------------------------------------------- mutexes */
-
-/* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
- * clock. */
-static bool is_contended(const pthread_mutex_t *m)
+bool shca_sync_is_invalid(clockid_t clock, const struct timespec *t)
 {
-	return m->__data.__lock > 1;
-}
-
-/* Waits for a mutex that another thread holds, until a time. */
-static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
-{
-	int r;
-
-	shca_program_enter_free();
-	atomic_fetch_add(&waiting, 1);
-	/* The thread that holds the mutex may be parked, or on its way without a clock. */
-	if (!shca_program_has_clock(m->__data.__owner))
-		stir_inside(is_shared_mutex(m));
-	for (;;) {
-		shca_program_watches(true);
-		r = pthread_mutex_trylock(m);
-		if (r != EBUSY)
-			break;
-		if (until != SHCA_FOREVER && shca_program_now() >= until) {
-			r = ETIMEDOUT;
-			break;
-		}
-		if (shca_program_settles())
-			continue;
-		shca_program_contends();
-		shca_program_sleep(until, false);
-	}
-	atomic_fetch_sub(&waiting, 1);
-	shca_program_leave();
-	return r;
-}
-
-int shca_pthread_mutex_lock(pthread_mutex_t *m)
-{
-	int r, error = errno;
-
-	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_lock)(m);
-	r = pthread_mutex_trylock(m);
-	if (r != EBUSY)
-		return r;
-	/* One that reports errors, or would wait for itself. */
-	if (m->__data.__owner == (int)gettid())
-		return NEXT(pthread_mutex_lock)(m);
-	r = wait_for_mutex(m, SHCA_FOREVER);
-	errno = error;
-	return r;
-}
-
-/* Returns true if the C library refuses to wait for the mutex at once, with the error to report. */
-static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
-{
-	return t->tv_nsec < 0 || t->tv_nsec >= (long)SECOND ||
-	       (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC) ||
-	       ((m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
-		m->__data.__owner == (int)gettid());
-}
-
-int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
-{
-	int r, error = errno;
-
-	if (!shca_program_is_clocked() || is_refused(m, clock, t))
-		return NEXT(pthread_mutex_clocklock)(m, clock, t);
-	r = pthread_mutex_trylock(m);
-	if (r != EBUSY)
-		return r;
-	r = wait_for_mutex(m, deadline_of(clock, t));
-	errno = error;
-	return r;
-}
-
-int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
-{
-	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_timedlock)(m, t);
-	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
+	return !shca_is_timespec(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC);
 }
 
 /* Lets a thread without a clock do what it was asked for, before the program goes on and may look
@@ -212,17 +134,116 @@ static void settle(void)
 	errno = error;
 }
 
-int shca_pthread_mutex_unlock(pthread_mutex_t *m)
+int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool shared,
+		   bool unclocked)
 {
-	bool clocked = shca_program_is_clocked(), contended = clocked && is_contended(m);
-	bool shared = is_shared_mutex(m);
-	int r = NEXT(pthread_mutex_unlock)(m);
+	int r, error = errno;
 
-	if (contended)
-		stir(shared);
+	shca_program_enter_free();
+	atomic_fetch_add(&waiting, 1);
+	/* The thread that holds the lock may be parked, or on its way without a clock. */
+	if (unclocked)
+		stir_inside(shared);
+	for (;;) {
+		shca_program_watches(true);
+		r = attempt(lock);
+		if (r != EBUSY)
+			break;
+		if (until != SHCA_FOREVER && shca_program_now() >= until) {
+			r = ETIMEDOUT;
+			break;
+		}
+		if (shca_program_settles())
+			continue;
+		shca_program_contends();
+		shca_program_sleep(until, false);
+	}
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+	errno = error;
+	return r;
+}
+
+void shca_sync_released(bool contended, bool shared)
+{
+	bool clocked = shca_program_is_clocked();
+
+	if (clocked && contended)
+		stir_inside(shared);
 	wake();
 	if (clocked && shca_program_is_stirred())
 		settle();
+}
+
+/* ---------------------------------------------------------------- mutexes */
+
+/* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
+ * clock. */
+static bool is_contended(const pthread_mutex_t *m)
+{
+	return m->__data.__lock > 1;
+}
+
+static int try_mutex(void *m)
+{
+	return pthread_mutex_trylock(m);
+}
+
+/* Waits for a mutex that another thread holds, until a time. */
+static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
+{
+	return shca_sync_wait(try_mutex, m, until, is_shared_mutex(m),
+			      !shca_program_has_clock(m->__data.__owner));
+}
+
+int shca_pthread_mutex_lock(pthread_mutex_t *m)
+{
+	int r;
+
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_mutex_lock)(m);
+	r = pthread_mutex_trylock(m);
+	if (r != EBUSY)
+		return r;
+	/* One that reports errors, or would wait for itself. */
+	if (m->__data.__owner == (int)gettid())
+		return NEXT(pthread_mutex_lock)(m);
+	return wait_for_mutex(m, SHCA_FOREVER);
+}
+
+/* Returns true if the C library refuses to wait for the mutex at once, with the error to report. */
+static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+{
+	return shca_sync_is_invalid(clock, t) ||
+	       ((m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
+		m->__data.__owner == (int)gettid());
+}
+
+int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+{
+	int r;
+
+	if (!shca_program_is_clocked() || is_refused(m, clock, t))
+		return NEXT(pthread_mutex_clocklock)(m, clock, t);
+	r = pthread_mutex_trylock(m);
+	if (r != EBUSY)
+		return r;
+	return wait_for_mutex(m, shca_sync_deadline(clock, t));
+}
+
+int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
+{
+	if (!shca_program_is_clocked())
+		return NEXT(pthread_mutex_timedlock)(m, t);
+	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
+}
+
+int shca_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	bool contended = is_contended(m), shared = is_shared_mutex(m);
+	int r = NEXT(pthread_mutex_unlock)(m);
+
+	shca_sync_released(contended, shared);
 	return r;
 }
 
@@ -271,17 +292,17 @@ int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const str
 	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
 	clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
 		return NEXT(pthread_cond_timedwait)(c, m, t);
-	return wait_for_signal(c, m, deadline_of(clock, t));
+	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
 int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 				const struct timespec *t)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
 		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
-	return wait_for_signal(c, m, deadline_of(clock, t));
+	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
 /* Returns true if a thread without a clock may wait for it, by glibc's count of those that do, or a
@@ -356,6 +377,8 @@ static int wait_for_post(sem_t *s, uint64_t until)
 
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
+	/* As the C library has it: a handler with SA_RESTART ends no such wait. */
+	shca_program_listens(SHCA_HEARD_INTERRUPT);
 	for (;;) {
 		shca_program_watches(true);
 		r = sem_trywait(s);
@@ -365,10 +388,15 @@ static int wait_for_post(sem_t *s, uint64_t until)
 			error = ETIMEDOUT;
 			break;
 		}
+		if (shca_program_heard()) {
+			error = EINTR;
+			break;
+		}
 		if (!shca_program_settles())
 			shca_program_sleep(until, false);
 	}
 	atomic_fetch_sub(&waiting, 1);
+	shca_program_listens(0);
 	shca_program_leave();
 	errno = error;
 	return r;
@@ -383,9 +411,16 @@ int shca_sem_wait(sem_t *s)
 
 int shca_sem_timedwait(sem_t *s, const struct timespec *t)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, t))
 		return NEXT(sem_timedwait)(s, t);
-	return wait_for_post(s, deadline_of(CLOCK_REALTIME, t));
+	return wait_for_post(s, shca_sync_deadline(CLOCK_REALTIME, t));
+}
+
+int shca_sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *t)
+{
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
+		return NEXT(sem_clockwait)(s, clock, t);
+	return wait_for_post(s, shca_sync_deadline(clock, t));
 }
 
 int shca_sem_post(sem_t *s)
@@ -414,9 +449,8 @@ static uint64_t futex_deadline(const struct futex *f)
 	if (!f->timeout)
 		return SHCA_FOREVER;
 	if (absolute)
-		return deadline_of(clock, f->timeout);
-	return shca_program_now() + (uint64_t)f->timeout->tv_sec * SECOND +
-	       (uint64_t)f->timeout->tv_nsec;
+		return shca_sync_deadline(clock, f->timeout);
+	return shca_after(shca_program_now(), shca_ns(f->timeout));
 }
 
 /* Waits as for a condition: woken without cause is what happens there, too. */

@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "next.h"
+#include "next_times.h"
 #include "program.h"
-
-#define SECOND 1000000000u
 
 #define FUNCTIONS                                                                         \
 	FN(int, clock_gettime, (clockid_t clock, struct timespec * t))                    \
@@ -37,19 +36,9 @@ __attribute__((constructor)) static void resolve(void)
 #undef FN
 }
 
-static struct timespec timespec_of(uint64_t ns)
-{
-	return (struct timespec){(time_t)(ns / SECOND), (long)(ns % SECOND)};
-}
-
 static bool is_valid(const struct timespec *t)
 {
-	return t && t->tv_sec >= 0 && t->tv_nsec >= 0 && t->tv_nsec < (long)SECOND;
-}
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+	return t && t->tv_sec >= 0 && shca_is_timespec(t);
 }
 
 /* Sets what is to be added to the program's time; false: a clock that is not of that kind. */
@@ -76,9 +65,9 @@ int shca_clock_gettime(clockid_t clock, struct timespec *t)
 {
 	uint64_t offset;
 
-	if (!shca_program_is_clocked() || !t || !offset_of(clock, &offset))
+	if (!shca_program_tells_time() || !t || !offset_of(clock, &offset))
 		return NEXT(clock_gettime)(clock, t);
-	*t = timespec_of(shca_program_now() + offset);
+	*t = shca_timespec(shca_program_now() + offset);
 	return 0;
 }
 
@@ -86,9 +75,9 @@ int shca_gettimeofday(struct timeval *t, void *zone)
 {
 	struct timespec now;
 
-	if (!shca_program_is_clocked() || !t)
+	if (!shca_program_tells_time() || !t)
 		return NEXT(gettimeofday)(t, zone);
-	now = timespec_of(shca_program_now() + shca_program_date());
+	now = shca_timespec(shca_program_now() + shca_program_date());
 	*t = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
 	return 0;
 }
@@ -97,9 +86,9 @@ time_t shca_time(time_t *t)
 {
 	time_t now;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_tells_time())
 		return NEXT(time)(t);
-	now = (time_t)((shca_program_now() + shca_program_date()) / SECOND);
+	now = (time_t)((shca_program_now() + shca_program_date()) / SHCA_SECOND);
 	if (t)
 		*t = now;
 	return now;
@@ -107,58 +96,86 @@ time_t shca_time(time_t *t)
 
 int shca_timespec_get(struct timespec *t, int base)
 {
-	if (!shca_program_is_clocked() || !t || base != TIME_UTC)
+	if (!shca_program_tells_time() || !t || base != TIME_UTC)
 		return NEXT(timespec_get)(t, base);
-	*t = timespec_of(shca_program_now() + shca_program_date());
+	*t = shca_timespec(shca_program_now() + shca_program_date());
 	return base;
 }
 
-static void sleep_for(uint64_t ns)
+/* Sleeps until a time. Returns the ns that are left because a signal handler ran. */
+static uint64_t sleep_until(uint64_t until)
 {
+	uint64_t now;
+	bool heard;
+
+	shca_program_listens(SHCA_HEARD_ANY);
+	shca_program_sleep(until, false);
+	heard = shca_program_heard();
+	shca_program_listens(0);
+	now = shca_program_now();
+	return heard && now < until ? until - now : 0;
+}
+
+static uint64_t sleep_for(uint64_t ns)
+{
+	uint64_t left;
+
 	shca_program_enter();
-	shca_program_sleep(shca_program_now() + ns, false);
+	left = sleep_until(shca_after(shca_program_now(), ns));
 	shca_program_leave();
+	return left;
 }
 
 int shca_nanosleep(const struct timespec *t, struct timespec *left)
 {
+	uint64_t ns;
+
 	if (!shca_program_is_clocked() || !is_valid(t))
 		return NEXT(nanosleep)(t, left);
-	sleep_for(ns_of(t));
-	return 0;
+	ns = sleep_for(shca_ns(t));
+	if (!ns)
+		return 0;
+	if (left)
+		*left = shca_timespec(ns);
+	errno = EINTR;
+	return -1;
 }
 
 int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t,
 			 struct timespec *left)
 {
-	uint64_t offset, now, until;
+	uint64_t offset, ns;
 
 	if (!shca_program_is_clocked() || !is_valid(t) || !offset_of(clock, &offset))
 		return NEXT(clock_nanosleep)(clock, flags, t, left);
-	if (!(flags & TIMER_ABSTIME)) {
-		sleep_for(ns_of(t));
-		return 0;
+	if (flags & TIMER_ABSTIME) {
+		shca_program_enter();
+		ns = sleep_until(shca_ns(t) > offset ? shca_ns(t) - offset : 0);
+		shca_program_leave();
+	} else {
+		ns = sleep_for(shca_ns(t));
+		if (ns && left)
+			*left = shca_timespec(ns);
 	}
-	now = shca_program_now();
-	until = ns_of(t) > offset ? ns_of(t) - offset : 0;
-	sleep_for(until > now ? until - now : 0);
-	return 0;
+	return ns ? EINTR : 0;
 }
 
 int shca_usleep(useconds_t us)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(usleep)(us);
-	sleep_for((uint64_t)us * 1000);
-	return 0;
+	if (!sleep_for((uint64_t)us * 1000))
+		return 0;
+	errno = EINTR;
+	return -1;
 }
 
 unsigned int shca_sleep(unsigned int seconds)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(sleep)(seconds);
-	sleep_for((uint64_t)seconds * SECOND);
-	return 0;
+	return (unsigned int)((sleep_for((uint64_t)seconds * SHCA_SECOND) + SHCA_SECOND / 2) /
+			      SHCA_SECOND);
 }
 
 int shca_sched_yield(void)

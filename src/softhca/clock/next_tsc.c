@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE 1
 #include "next.h"
+#include "next_signal.h"
 #include "program.h"
 
 #ifdef __x86_64__
@@ -23,19 +24,17 @@
 
 #define VDSO_LEN 8192u
 
-#define FUNCTIONS                                                                        \
-	FN(int, sigaction, (int nr, const struct sigaction *act, struct sigaction *old)) \
-	FN(sighandler_t, signal, (int nr, sighandler_t handler))                         \
-	FN(int, execve, (const char *path, char *const argv[], char *const env[]))       \
-	FN(int, execv, (const char *path, char *const argv[]))                           \
-	FN(int, execvp, (const char *file, char *const argv[]))                          \
-	FN(int, posix_spawn,                                                             \
-	   (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions,    \
-	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))       \
-	FN(int, posix_spawnp,                                                            \
-	   (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions,    \
-	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))       \
-	FN(int, system, (const char *command))                                           \
+#define FUNCTIONS                                                                     \
+	FN(int, execve, (const char *path, char *const argv[], char *const env[]))    \
+	FN(int, execv, (const char *path, char *const argv[]))                        \
+	FN(int, execvp, (const char *file, char *const argv[]))                       \
+	FN(int, posix_spawn,                                                          \
+	   (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions, \
+	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))    \
+	FN(int, posix_spawnp,                                                         \
+	   (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions, \
+	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))    \
+	FN(int, system, (const char *command))                                        \
 	FN(FILE *, popen, (const char *command, const char *mode))
 
 #define FN NEXT_DECLARE_ONE
@@ -78,7 +77,7 @@ static void pass_on(int nr, siginfo_t *info, void *context)
 		theirs.sa_handler(nr);
 	} else {
 		/* The instruction is executed again, and ends the process. */
-		NEXT(sigaction)(SIGSEGV, &theirs, NULL);
+		shca_kernel_sigaction(SIGSEGV, &theirs, NULL);
 		trapping = false;
 	}
 }
@@ -119,9 +118,10 @@ static void trap(void)
 
 	if (!trapping) {
 		trapping = true;
-		NEXT(sigaction)(SIGSEGV, &ours, &theirs);
+		shca_kernel_sigaction(SIGSEGV, &ours, &theirs);
 	}
-	/* A thread may have got the mask of one that blocked all (next_mask.c). */
+	/* Threads of libraries block all signals. A fault whose signal is blocked ends the process.
+	 */
 	sigemptyset(&segv);
 	sigaddset(&segv, SIGSEGV);
 	pthread_sigmask(SIG_UNBLOCK, &segv, NULL);
@@ -149,27 +149,17 @@ __attribute__((constructor)) static void resolve(void)
 	shca_program_on_tsc(trap, untrap);
 }
 
-int shca_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
+bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction was = theirs;
 
-	if (nr != SIGSEGV || !trapping)
-		return NEXT(sigaction)(nr, act, old);
+	if (!trapping)
+		return false;
 	if (act)
 		theirs = *act;
 	if (old)
 		*old = was;
-	return 0;
-}
-
-sighandler_t shca_signal(int nr, sighandler_t handler)
-{
-	struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
-
-	if (nr != SIGSEGV || !trapping)
-		return NEXT(signal)(nr, handler);
-	shca_sigaction(nr, &act, &old);
-	return old.sa_handler;
+	return true;
 }
 
 /* ---------------------------------------------------------------- other programs */

@@ -15,10 +15,9 @@
 #include <time.h>
 
 #include "next.h"
+#include "next_times.h"
 #include "next_watch.h"
 #include "program.h"
-
-#define SECOND 1000000000u
 
 #define FUNCTIONS                                                                           \
 	FN(int, poll, (struct pollfd * fds, nfds_t n, int ms))                              \
@@ -30,7 +29,10 @@
 	    const sigset_t *mask))                                                          \
 	FN(int, epoll_wait, (int fd, struct epoll_event *events, int max, int ms))          \
 	FN(int, epoll_pwait,                                                                \
-	   (int fd, struct epoll_event *events, int max, int ms, const sigset_t *mask))
+	   (int fd, struct epoll_event *events, int max, int ms, const sigset_t *mask))     \
+	FN(int, epoll_pwait2,                                                               \
+	   (int fd, struct epoll_event *events, int max, const struct timespec *t,          \
+	    const sigset_t *mask))
 
 #define FN NEXT_DECLARE_ONE
 FUNCTIONS
@@ -92,6 +94,7 @@ static int wait_in_world(const struct wait *w)
 static void wait_in_turn(const struct wait *w, uint64_t until)
 {
 	bool world = !only_channels(w);
+	sigset_t old;
 	int watch = -1;
 
 	if (world) {
@@ -100,7 +103,11 @@ static void wait_in_turn(const struct wait *w, uint64_t until)
 		if (watch < 0)
 			shca_program_watches(true);
 	}
+	if (w->mask)
+		pthread_sigmask(SIG_SETMASK, w->mask, &old);
 	shca_program_sleep(until, true);
+	if (w->mask)
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
 	shca_unwatch(watch);
 }
 
@@ -110,8 +117,9 @@ static int wait_for(struct wait *w, uint64_t timeout)
 	int r, error;
 
 	shca_program_enter();
+	shca_program_listens(SHCA_HEARD_ANY);
 	r = w->look(w);
-	until = timeout == SHCA_FOREVER ? timeout : shca_program_now() + timeout;
+	until = shca_after(shca_program_now(), timeout);
 	if (!r && !timeout)
 		shca_program_looked();
 	while (!r && timeout && (until == SHCA_FOREVER || shca_program_now() < until)) {
@@ -121,11 +129,22 @@ static int wait_for(struct wait *w, uint64_t timeout)
 			wait_in_turn(w, until);
 		if (r >= 0)
 			r = w->look(w);
+		if (!r && shca_program_heard()) {
+			errno = EINTR;
+			r = -1;
+		}
 	}
 	error = errno;
+	shca_program_listens(0);
 	shca_program_leave();
 	errno = error;
 	return r;
+}
+
+/* Returns true if the kernel takes it, which refuses negative times. */
+static bool is_timeout(const struct timespec *t)
+{
+	return !t || (t->tv_sec >= 0 && shca_is_timespec(t));
 }
 
 static uint64_t ns_of_ms(int ms)
@@ -135,7 +154,7 @@ static uint64_t ns_of_ms(int ms)
 
 static uint64_t ns_of_timespec(const struct timespec *t)
 {
-	return t ? (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec : SHCA_FOREVER;
+	return t ? shca_ns(t) : SHCA_FOREVER;
 }
 
 /* ---------------------------------------------------------------- poll */
@@ -163,7 +182,7 @@ int shca_poll(struct pollfd *fds, nfds_t n, int ms)
 
 int shca_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || !is_timeout(t))
 		return NEXT(ppoll)(fds, n, t, mask);
 	return clocked_poll(fds, n, ns_of_timespec(t), mask);
 }
@@ -213,10 +232,11 @@ int shca_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
 	struct sets s = {.n = n, .set = {r, w, e}};
 	uint64_t timeout = SHCA_FOREVER;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || (t && (t->tv_sec < 0 || t->tv_usec < 0)))
 		return NEXT(select)(n, r, w, e, t);
 	if (t)
-		timeout = (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_usec * 1000;
+		timeout = shca_after(shca_ns(&(struct timespec){t->tv_sec, 0}),
+				     (uint64_t)t->tv_usec * 1000);
 	return clocked_select(&s, timeout, NULL);
 }
 
@@ -225,7 +245,7 @@ int shca_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *
 {
 	struct sets s = {.n = n, .set = {r, w, e}};
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_is_clocked() || !is_timeout(t))
 		return NEXT(pselect)(n, r, w, e, t, mask);
 	return clocked_select(&s, ns_of_timespec(t), mask);
 }
@@ -269,4 +289,14 @@ int shca_epoll_pwait(int fd, struct epoll_event *events, int max, int ms, const 
 	if (!shca_program_is_clocked())
 		return NEXT(epoll_pwait)(fd, events, max, ms, mask);
 	return clocked_epoll(&s, ns_of_ms(ms), mask);
+}
+
+int shca_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *t,
+		      const sigset_t *mask)
+{
+	struct set s = {fd, max, events};
+
+	if (!shca_program_is_clocked() || !is_timeout(t))
+		return NEXT(epoll_pwait2)(fd, events, max, t, mask);
+	return clocked_epoll(&s, ns_of_timespec(t), mask);
 }

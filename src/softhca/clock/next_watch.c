@@ -29,6 +29,8 @@ static void *watcher_main(void *arg)
 	int all = (int)(intptr_t)arg, n;
 
 	prctl(PR_SET_NAME, "softhca-watcher");
+	/* The thread that made this one may trap the TSC. */
+	shca_program_begins();
 	do {
 		n = epoll_wait(all, e, sizeof(e) / sizeof(*e), -1);
 		for (int i = 0; i < n; i++)

@@ -12,6 +12,37 @@ bool shca_program_is_clocked(void)
 	return shca_clk && shca_clock_in_program();
 }
 
+bool shca_program_tells_time(void)
+{
+	return shca_clk && shca_clock_tells();
+}
+
+bool shca_program_handler_begins(uint32_t kind)
+{
+	return shca_clock_handler_begins(kind);
+}
+
+void shca_program_handler_ends(bool handled)
+{
+	shca_clock_handler_ends(handled);
+}
+
+void shca_program_signals(void)
+{
+	if (shca_clk)
+		shca_clock_signalled();
+}
+
+void shca_program_listens(uint32_t kinds)
+{
+	shca_clock_listen(kinds);
+}
+
+bool shca_program_heard(void)
+{
+	return shca_clock_heard();
+}
+
 uint64_t shca_program_now(void)
 {
 	return shca_clock_read();
@@ -101,6 +132,12 @@ void shca_program_sleep(uint64_t until, bool events)
 {
 	shca_spin_end();
 	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
+}
+
+void shca_program_sleep_to_deadline(uint64_t until)
+{
+	shca_spin_end();
+	shca_clock_wait(until, SHCA_TO_DEADLINE);
 }
 
 void shca_program_watches(bool world)

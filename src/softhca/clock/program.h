@@ -15,9 +15,23 @@
 #define SHCA_PROGRAM __attribute__((visibility("default")))
 #define SHCA_FOREVER UINT64_MAX
 
+/* Kinds of signal handlers. */
+enum shca_heard {
+	SHCA_HEARD_RESTART = 1,   /* with SA_RESTART */
+	SHCA_HEARD_INTERRUPT = 2, /* without */
+	SHCA_HEARD_ANY = 3,
+};
+
 /* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
  * others may be called, and time is real. */
 SHCA_PROGRAM bool shca_program_is_clocked(void);
+/* Returns true if the calling thread reads virtual time: also in a signal handler. */
+SHCA_PROGRAM bool shca_program_tells_time(void);
+/* Around a handler that the program has for a signal, in any thread. */
+SHCA_PROGRAM bool shca_program_handler_begins(uint32_t kind);
+SHCA_PROGRAM void shca_program_handler_ends(bool handled);
+/* Any thread did, or is about to do, something that sends a signal. */
+SHCA_PROGRAM void shca_program_signals(void);
 /* Returns the time, and takes what reading it costs. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
 /* Returns true if computing takes no time, so that runs can be repeated; and a number that looks
@@ -35,9 +49,15 @@ SHCA_PROGRAM void shca_program_leave(void);
 SHCA_PROGRAM void shca_program_enter_free(void);
 /* Between these two: waits until the real world is quiet, and keeps the turn. False: it was. */
 SHCA_PROGRAM bool shca_program_settles(void);
+/* ... lets signal handlers of these kinds (shca_heard) end the sleeps that follow, until it is
+ * called with 0. The second one returns true if a handler ran since. */
+SHCA_PROGRAM void shca_program_listens(uint32_t kinds);
+SHCA_PROGRAM bool shca_program_heard(void);
 /* ... sleeps until a time, or until an event of a completion channel comes
  * (`events`). */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* ... sleeps until a deadline of the program: time is paced as if the thread only looked. */
+SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* ... before it looks for something that a thread of this process may do, or also anybody else in
  * the real world (`world`): the sleep that follows ends then, too. */
 SHCA_PROGRAM void shca_program_watches(bool world);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include "turn.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include "fabric/cycles.h"
 #include "fabric/options_parse.h"
 #include "fabric/trace.h"
+#include "program.h"
 
 /* Samples, and reads of the TSC in each, that measure the cost of a trap. */
 #define TRAP_SAMPLES 4
@@ -41,8 +43,8 @@ static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
 	shca_actor_sooner(shca_clk, actor, when);
 }
 
-/* Makes a thread due again from which the monitor took the turn, because the thread was stopped or
- * asleep when the turn came (watch.c). */
+/* Makes a thread due now from which the monitor took the turn, because the thread was stopped or
+ * asleep when the turn came (watch.c), or whose wait a signal has ended. */
 static void want_again(uint32_t actor)
 {
 	uint64_t now;
@@ -59,7 +61,11 @@ static void await(uint32_t actor)
 	struct shca_actor *a = &shca_clk->actors[actor];
 	int cancel = shca_cancel_hold();
 
-	while (!shca_turn_step(actor)) {
+	for (;;) {
+		if (shca_turn_self.heard && atomic_load(&a->state) == SHCA_ACTOR_WAITS)
+			want_again(actor);
+		if (shca_turn_step(actor))
+			break;
 		if (atomic_load(&a->state) == SHCA_ACTOR_OUT) {
 			want_again(actor);
 			continue;
@@ -260,9 +266,11 @@ void shca_clock_wait(uint64_t until, unsigned also)
 	if (!shca_turn_joined())
 		return;
 	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
+	atomic_store(&a->looks, !!(also & SHCA_TO_DEADLINE));
 	want(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
 	atomic_store(&a->on_event, 0);
+	atomic_store(&a->looks, 0);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
 }
@@ -300,14 +308,22 @@ void shca_clock_wake_process(void)
 	shca_turn_self.depth--;
 }
 
-void shca_clock_await_event(int fd)
+int shca_clock_await_event(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int r;
 
 	if (!shca_clk || !shca_turn_joined() || (fcntl(fd, F_GETFL) & O_NONBLOCK))
-		return;
-	while (poll(&p, 1, 0) == 0)
+		return 0;
+	/* As read() has it: a handler with SA_RESTART ends no such wait. */
+	shca_clock_listen(SHCA_HEARD_INTERRUPT);
+	while ((r = poll(&p, 1, 0)) == 0 && !shca_clock_heard())
 		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
+	shca_clock_listen(0);
+	if (r)
+		return 0;
+	errno = EINTR;
+	return -1;
 }
 
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
@@ -316,7 +332,8 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 	struct shca_actor *a = &shca_clk->actors[actor];
 	bool looked;
 
-	if (!shca_turn_joined())
+	/* A thread may have looked at memory just before that was written. */
+	if (!shca_turn_joined() || atomic_exchange(&a->touched, 0))
 		return false;
 	atomic_store(&a->spins_since, shca_turn_self.clock);
 	atomic_store(&a->period, period);
@@ -415,8 +432,12 @@ static void let_others(void)
 
 uint64_t shca_clock_read(void)
 {
-	if (shca_turn_self.depth)
-		return shca_turn_self.clock;
+	if (shca_turn_self.depth) {
+		uint64_t now = atomic_load(&shca_clk->now);
+
+		return shca_turn_self.handles && now > shca_turn_self.clock ? now
+									    : shca_turn_self.clock;
+	}
 	if (!shca_turn_joined()) {
 		shca_clock_enter(SHCA_CALL_TIME, 1);
 		shca_clock_leave();

@@ -25,6 +25,9 @@ extern struct shca_turn_here shca_turn_here;
 struct shca_turn_self {
 	uint32_t actor;   /* + 1 */
 	unsigned life;    /* shca_turn_here.life when the thread joined */
+	uint32_t listens; /* shca_heard: kinds of signal handlers that end its wait */
+	bool heard;       /* one ran */
+	bool handles;     /* in a handler of the program that came inside of a call */
 	bool heir;        /* made by a thread with a clock: joins with the first call of any kind */
 	uint32_t depth;   /* of calls */
 	uint32_t draws;   /* of jitter */

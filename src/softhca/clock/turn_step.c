@@ -136,6 +136,8 @@ static void settle(void)
 	shca_clock_settle(shca_clk);
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->idle, 0);
+	if (all)
+		atomic_store(&shca_clk->signalled, 0);
 	if (all && !atomic_load(&shca_clk->stirred)) {
 		shca_clk->quiet_at = atomic_load(&shca_clk->now);
 		shca_clk->quiet_since = shca_real_now();

@@ -91,11 +91,13 @@ static bool reap(struct shca_child *c, int *status)
 	}
 }
 
-/* The terminal signals the whole foreground process group, hence the command too, unless it left
- * the group. */
+/* The terminal signals the whole foreground process group, and others may: hence the command too,
+ * unless it left the group. A command that counts signals, as mpirun does, must not get two for
+ * one. */
 static bool had_it(const struct shca_child *c, const siginfo_t *si)
 {
-	return si->si_code == SI_KERNEL && getpgid(c->pid) == getpgrp();
+	return getpgid(c->pid) == getpgrp() &&
+	       (si->si_code == SI_KERNEL || shca_witness_saw(c->witness, si));
 }
 
 /*

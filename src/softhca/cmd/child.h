@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "witness.h"
+
 /* Signal state that the launcher was started with, for the command. */
 struct shca_signals {
 	sigset_t handled; /* signals that shca_child_wait() takes */
@@ -23,6 +25,7 @@ struct shca_child {
 	/* Called for every other child that ended; may be NULL. */
 	void (*other)(void *arg, pid_t pid, bool killed);
 	void *arg;
+	const struct shca_witness *witness;
 };
 
 /* Blocks the signals that are passed on, from now until shca_child_wait() takes them. */

@@ -16,10 +16,12 @@
 #include "cmd.h"
 #include "fabrics.h"
 #include "library.h"
+#include "loads.h"
 #include "monitor.h"
 #include "openmpi.h"
 #include "settings.h"
 #include "traces.h"
+#include "watch.h"
 
 /* A link of today, for virtual time. */
 #define DEFAULT_LINK     "latency=600ns,bandwidth=25GB/s"
@@ -39,6 +41,7 @@ struct run {
 	struct shca_fabric fabric;
 	struct shca_traces traces;
 	struct shca_signals signals;
+	struct shca_witness witness;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -95,6 +98,8 @@ static void other_child(void *arg, pid_t pid, bool killed)
 {
 	struct run *r = arg;
 
+	if (pid == r->witness.pid)
+		r->witness.pid = 0;
 	if (pid != r->monitor)
 		return;
 	r->monitor = 0;
@@ -146,12 +151,26 @@ static void report_clock(const struct run *r)
 			taken);
 }
 
+/* Ends the processes that the command has left in virtual time. */
+static void end_leftovers(const struct run *r)
+{
+	unsigned n = shca_watch_end(&r->fabric);
+
+	if (n)
+		fprintf(stderr,
+			"softhca: %s ended before %u of its processes, which were in virtual time "
+			"and "
+			"have been killed.\n",
+			r->command[0], n);
+}
+
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
 static void tear_down(struct run *r)
 {
 	char err[512];
 	int rc;
 
+	end_leftovers(r);
 	if (shca_traces_end(&r->traces, err, sizeof(err)))
 		shca_fail(0, "%s", err);
 	rc = shca_fabric_remove(r->dir);
@@ -167,7 +186,7 @@ static void tear_down(struct run *r)
 
 static int run_in_fabric(struct run *r)
 {
-	struct shca_child child = {.other = other_child, .arg = r};
+	struct shca_child child = {.other = other_child, .arg = r, .witness = &r->witness};
 	char err[512];
 	int rc, status;
 
@@ -217,12 +236,25 @@ static int make_log(struct shca_config *c, char *err, size_t errlen)
 /* In virtual time a message that takes no time is of no use. */
 static int take_link(struct shca_config *c, char *err, size_t errlen)
 {
+	if (c->link_on)
+		return 0;
 	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
 	    shca_config_finish(c, err, errlen))
 		return -EINVAL;
 	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
 			" is taken.\n");
 	return 0;
+}
+
+/* Checks what virtual time needs. */
+static int prepare_clock(struct run *r, char *err, size_t errlen)
+{
+	struct shca_config *c = &r->settings.config;
+
+	if (c->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
+		return 0;
+	shca_loads_warn(r->command);
+	return take_link(c, err, errlen);
 }
 
 int shca_cmd_run(int argc, char **argv)
@@ -241,29 +273,35 @@ int shca_cmd_run(int argc, char **argv)
 	static struct run r = {.lock = -1, .fifo = -1, .alive = {-1, -1}};
 	struct shca_listings left;
 	char err[1024], text[128];
+	int status;
 
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (r.settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL &&
-	    !r.settings.config.link_on && take_link(&r.settings.config, err, sizeof(err)))
+	if (prepare_clock(&r, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (make_log(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
+	if (!shca_monitor_can_watch())
+		return shca_fail(SHCA_EXIT_LAUNCHER,
+				 "The limit of open files is too low to watch the processes of a "
+				 "fabric: raise it (ulimit -n) to %u at least.",
+				 SHCA_MONITOR_FILES);
 	if (r.settings.config.text[SHCA_O_TRACE][0] &&
 	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&r.signals);
+	shca_witness_start(&r.witness, &r.signals.handled);
 	/* Memory of dead fabrics may be needed for this one. */
 	if (shca_fabrics_list(&left) == 0)
 		shca_fabrics_free(&left);
 	command_text(r.command, text, sizeof(text));
 	r.lock = shca_fabrics_create(&r.settings.config, text, r.dir, sizeof(r.dir), err,
 				     sizeof(err));
-	if (r.lock < 0)
-		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
-	return run_in_fabric(&r);
+	status = r.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&r);
+	shca_witness_end(&r.witness);
+	return status;
 }

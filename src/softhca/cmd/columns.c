@@ -58,13 +58,16 @@ static const struct shca_column clock_columns[] = {
 	 "those of adapters that a thread of their process took, without a switch"},
 	{"WORLD", "world", SHCA_COLUMN_NUMBER, "how often time stood still for the real world"},
 	{"ALL", "all", SHCA_COLUMN_NUMBER,
-	 "looks into the real world for all processes, not only for that of the thread that "
-	 "waited"},
+	 "how often that was for all processes of the job, not only for the one of the thread that "
+	 "waited and those without a clock; it takes as long as there are processes"},
 	{"UNQUIET", "unquiet", SHCA_COLUMN_NUMBER,
 	 "how often it went on though the real world was busy"},
 	{"PACED", "paced", SHCA_COLUMN_NUMBER,
 	 "how often it went no faster than real time, because threads only looked"},
 	{"TAKEN", "taken", SHCA_COLUMN_NUMBER, "turns that were taken away"},
+	{"TSC", "tsc", SHCA_COLUMN_NUMBER,
+	 "the rate (per second) of the counter that rdtsc reads where it is trapped: that of this "
+	 "machine, or a fixed one if computing costs nothing"},
 	{"HASH", "hash", SHCA_COLUMN_TEXT, "a number made of all events so far"},
 };
 static const struct shca_column qp_columns[] = {

@@ -14,10 +14,12 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fabric/proc.h"
 #include "fabric/reap.h"
+#include "stall.h"
 #include "watch.h"
 #include "world.h"
 
@@ -28,6 +30,7 @@ enum { AT_ALIVE, AT_FIFO, AT_PROCS };
 
 struct monitor {
 	struct shca_fabric *fabric;
+	int err; /* the launcher's standard error output, in virtual time */
 	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* poll() ignores a negative descriptor */
 };
 
@@ -74,7 +77,7 @@ static void read_slots(struct monitor *m)
 
 /* Makes a session of its own, without a terminal, a folder or a stream that anybody would wait
  * for. */
-static void deliver_payload(void)
+static void detach(void)
 {
 	static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGUSR1,
 				      SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
@@ -90,6 +93,26 @@ static void deliver_payload(void)
 	if (chdir("/"))
 		_exit(1);
 	prctl(PR_SET_NAME, "softhca-monitor");
+}
+
+bool shca_monitor_can_watch(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= SHCA_MONITOR_FILES;
+}
+
+/* Lets this process have as many descriptors as the kernel allows: one for each process of the
+ * fabric, and in virtual time one for each thread of the job. poll() refuses more than the limit.
+ */
+static void raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static bool any_watched(const struct monitor *m)
@@ -118,6 +141,7 @@ static void look_at_all(struct monitor *m)
 static void run(struct monitor *m)
 {
 	struct shca_watch watch_turn = {0};
+	struct shca_stall stall = {.err = m->err};
 	bool answers = false;
 	uint64_t looked = shca_real_now();
 
@@ -132,7 +156,11 @@ static void run(struct monitor *m)
 			 * once it has joined. */
 			answers = answers || !shca_world_start(m->fabric);
 			shca_watch_look(m->fabric, &watch_turn);
+			shca_stall_look(m->fabric, &stall);
 		}
+		/* Without poll() nobody would notice the end of anything: the fabric ends. */
+		if (n < 0 && errno != EINTR)
+			return;
 		if (n < 0)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
@@ -158,12 +186,16 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
-	deliver_payload();
+	/* Nobody waits for the monitor to close it: the monitor ends with the launcher. */
+	m.err = shca_clock_of(f) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
+	detach();
+	raise_descriptors();
 	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
 	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
 	run(&m);
+	shca_watch_end(f);
 	shca_fabric_remove(f->hdr->dir);
 	_exit(0);
 }

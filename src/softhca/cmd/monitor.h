@@ -6,9 +6,15 @@
 #ifndef SHCA_MONITOR_H
 #define SHCA_MONITOR_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "fabric/fabric.h"
+
+/* Open files that a monitor needs: one for each process slot, and some more. */
+#define SHCA_MONITOR_FILES (SHCA_MAX_PROCS + 64u)
+/* Returns true if the limit of open files lets a monitor watch all processes of a fabric. */
+bool shca_monitor_can_watch(void);
 
 /*
  * Starts the monitor of f as a child. The monitor reads the slots of attaching processes from

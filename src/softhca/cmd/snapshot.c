@@ -380,6 +380,7 @@ json_t *shca_snapshot_clock(const struct shca_fabric *f)
 	set_int(o, "unquiet", atomic_load(&c->unquiet));
 	set_int(o, "paced", atomic_load(&c->paced));
 	set_int(o, "taken", atomic_load(&c->taken));
+	set_int(o, "tsc", c->tsc_per_s);
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)atomic_load(&c->hash));
 	json_object_set_new(o, "hash", json_string(hash));
 	return o;

@@ -9,11 +9,15 @@
 #include "watch.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "fabric/actors.h"
+#include "fabric/proc.h"
 #include "world.h"
 
 /* Number of looks at which a thread has to sleep: it may be between two system calls. */
@@ -22,6 +26,8 @@
 #define FOREVER 2000
 /* Looks at the turn between two looks at the real world, while nothing is due. */
 #define LOOK_AROUND 5
+/* Time (ms) that the kernel may take to end a process that was killed. */
+#define DEATH_MS 2000
 /* The quantum, and where computing takes no time. */
 #define QUANTUM_NS      10000000u
 #define QUANTUM_FREE_NS 500000000u
@@ -146,4 +152,33 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 		take_away(f, w, SHCA_ACTOR_OUT);
 	else if (cpu - w->cpu > quantum(f))
 		take_away(f, w, SHCA_ACTOR_COMPUTES);
+}
+
+/* Kills the process of a slot, and waits for its end. Returns true if there was one. */
+static bool end_process(const struct shca_fabric *f, unsigned slot)
+{
+	struct pollfd end = {.events = POLLIN};
+	bool runs;
+
+	if (!shca_proc_alive(f, slot))
+		return false;
+	end.fd = pidfd_open(atomic_load(&f->hdr->procs[slot].pid), 0);
+	if (end.fd < 0)
+		return false;
+	/* If the process still runs now, the descriptor is its own and not that of a later process
+	 * with its pid. */
+	runs = shca_proc_running(f, slot) && !pidfd_send_signal(end.fd, SIGKILL, NULL, 0);
+	if (runs)
+		poll(&end, 1, DEATH_MS);
+	close(end.fd);
+	return runs;
+}
+
+unsigned shca_watch_end(const struct shca_fabric *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; shca_clock_of(f) && i < SHCA_MAX_PROCS; i++)
+		n += end_process(f, i);
+	return n;
 }

@@ -23,4 +23,9 @@ struct shca_watch {
 /* Looks at the actor with the turn. */
 void shca_watch_look(struct shca_fabric *f, struct shca_watch *w);
 
+/* Kills the processes that are still in virtual time when the launcher ends: without a monitor time
+ * stands still for them, and they would wait for ever. Returns their number. With a real clock,
+ * does nothing. */
+unsigned shca_watch_end(const struct shca_fabric *f);
+
 #endif

@@ -314,11 +314,13 @@ static bool is_apart(const struct world *w, unsigned i)
 	if (actor == SHCA_NO_ACTOR || atomic_load(&c->actors[actor].tid) != w->threads[i].tid)
 		return false;
 	switch (atomic_load(&c->actors[actor].state)) {
+	case SHCA_ACTOR_COMPUTES:
+		return true;
 	case SHCA_ACTOR_READY:
 	case SHCA_ACTOR_SPINS:
 	case SHCA_ACTOR_WAITS:
-	case SHCA_ACTOR_COMPUTES:
-		return true;
+		/* But for the handler of a signal that somebody has sent. */
+		return !atomic_load(&c->signalled);
 	default:
 		return false;
 	}

@@ -225,6 +225,15 @@ void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when)
 	}
 }
 
+void shca_actors_touch(struct shca_clock *c, unsigned proc)
+{
+	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+
+	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
+		atomic_store_explicit(&c->actors[i - 1].touched, 1, memory_order_relaxed);
+	shca_actors_stir(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
+}
+
 void shca_actors_event(struct shca_clock *c, unsigned proc)
 {
 	uint64_t now = atomic_load_explicit(&c->now, memory_order_relaxed);
@@ -274,6 +283,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->granted, 0);
 	atomic_store(&a->tid, tid);
 	atomic_store(&a->looks, 0);
+	atomic_store(&a->touched, 0);
 	atomic_store(&a->on_event, 0);
 	atomic_store(&a->watches, SHCA_WATCHES_NOTHING);
 	atomic_store(&a->clock, atomic_load(&c->now));

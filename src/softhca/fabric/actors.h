@@ -45,6 +45,9 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 /* Brings the due times of a process's spinning threads forward, because at that time there is
  * something for them. The caller has the turn. */
 void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when);
+/* Tells the threads of a process that its memory was written: those that spin are due now, and
+ * others look once more before they are parked. The caller has the turn. */
+void shca_actors_touch(struct shca_clock *c, unsigned proc);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. */
 void shca_actors_event(struct shca_clock *c, unsigned proc);
 /* Makes threads that watch that much, or more, look again: those of one process, or all

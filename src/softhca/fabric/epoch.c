@@ -126,8 +126,8 @@ static inline void relax(void)
 #endif
 }
 
-/* Returns true if the thread that was inside is still there. Its process may have ended, or
- * replaced its image. */
+/* Returns true if the thread that was inside is gone: it ended, or its process ended or replaced
+ * its program. */
 static bool executor_gone(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e)
 {
 	pid_t pid = atomic_load(&f->hdr->procs[proc].pid);
@@ -146,7 +146,7 @@ static bool may_hold(unsigned proc, const struct shca_exec *e, unsigned owner)
 	       holds == owner;
 }
 
-/* Looks once at an executor that is inside, and pauses, longer as it takes longer. */
+/* Pauses before look `n`, longer as `n` grows, and serves copies for other processes meanwhile. */
 static void pause_a_while(unsigned n)
 {
 	const struct timespec nap = {0, NAP_NS};

@@ -122,7 +122,6 @@ static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 			oldest = i;
 	}
 	fifo_path(f, proc, id, path, sizeof(path));
-	/* Open for reading too, so that no write is ever a SIGPIPE. */
 	i = oldest;
 	if (cache.at[i].used) {
 		/* In this order: a child that is forked in between must not close another's
@@ -130,6 +129,7 @@ static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 		cache.at[i].used = 0;
 		close(cache.at[i].fd);
 	}
+	/* Open for reading too, so that no write is ever a SIGPIPE. */
 	cache.at[i].fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (cache.at[i].fd < 0)
 		return -1;

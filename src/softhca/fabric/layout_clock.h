@@ -46,6 +46,7 @@ struct shca_actor {
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
 	uint32_t order;            /* who comes first among actors that are due at the same time */
 	_Atomic uint32_t looks;    /* 1: due only to look; nothing is known to be there */
+	_Atomic uint32_t touched;  /* 1: memory was written since it last began a round of looks */
 	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
 	_Atomic uint32_t where;    /* shca_call of its current or last call */
@@ -70,6 +71,7 @@ struct shca_clock {
 	_Atomic uint32_t idle;    /* 1: the holder sleeps on behalf of all */
 	_Atomic uint32_t stirred; /* 1: the real world may be busy with this job */
 	_Atomic uint32_t reached; /* 1: and not only the process whose thread has the turn */
+	_Atomic uint32_t signalled; /* 1: and threads that wait may be about to handle signals */
 	uint32_t world_asker;     /* process slot of the thread that asks */
 	uint64_t quiet_at;    /* time at which the real world was quiet, and nobody stirred it */
 	uint64_t quiet_since; /* the real time then */

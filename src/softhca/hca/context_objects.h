@@ -30,7 +30,7 @@ struct shca_context_object {
 	enum shca_object_kind kind;
 };
 
-/* Adds a context that was just opened. It is this process's until it is closed or the process
+/* Adds a context that was just opened, which is this process's until it is closed or the process
  * forks. */
 void shca_context_objects_open(struct shca_context *ctx);
 /* Removes a context: shca_ours() is false for it from here on. Its objects can still be taken. */

@@ -101,7 +101,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		return -1;
 	}
 	do {
-		shca_clock_await_event(context->async_fd);
+		if (shca_clock_await_event(context->async_fd))
+			return -1;
 		if (read(context->async_fd, &ev, sizeof(ev)) != (ssize_t)sizeof(ev))
 			return -1;
 	} while (!hand_out(shca_ctx(context), &ev, event));

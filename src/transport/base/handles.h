@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Handles are names for things here that peers are given: an index, and the generation of what is
- * there, so that a late message about something that is gone names nothing. 0 is no handle. */
+/* A handle names an object of this process to a peer: an index and a generation, so that a late
+ * message doesn't name the slot's next object. 0 is no handle. */
 #ifndef TQ_BASE_HANDLES_H
 #define TQ_BASE_HANDLES_H
 

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Tags and context ids are mostly small and dense: a multiplication spreads them well enough, at a
@@ -23,6 +25,12 @@ static inline unsigned tq_hash(const void *key, size_t len)
 		h = (h ^ *k++) * 0x9e3779b1u;
 	return h;
 }
+/* uthash would end the process with exit(), and with it run the handlers of MPI and of the user. */
+#define uthash_fatal(text)                                                       \
+	do {                                                                     \
+		fputs("TupleQ: there is no memory for a hash table.\n", stderr); \
+		abort();                                                         \
+	} while (0)
 #define HASH_FUNCTION(key, len, value) ((value) = tq_hash((key), (len)))
 #include <uthash.h>
 #include <utlist.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The endpoint's lock. It is held for about a microsecond mostly (longer where memory is
+ * The endpoint's lock, which is held for about a microsecond mostly (longer where memory is
  * registered, a queue made, or a user's data copied) and is seldom contended, but each call and
  * each poll takes it. So taking it is one locked instruction, and releasing it is none, where a
  * mutex needs one to see who sleeps. A thread that finds it taken spins, then yields its CPU.

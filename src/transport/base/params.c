@@ -237,5 +237,6 @@ int tq_param_set(struct tq_params *params, const char *name, const char *value, 
 	for (i = 0; i < ELEMENTS(descs); i++)
 		if (!strcmp(descs[i].name, name))
 			return set(params, i, value, why, size);
+	refuse(why, size, "%s: there is no such parameter", name);
 	return -ENOENT;
 }

@@ -31,7 +31,7 @@ static inline void tq_stat_level(_Atomic uint64_t *v, _Atomic uint64_t *high, in
 		atomic_store_explicit(high, now, memory_order_relaxed);
 }
 
-/* Changes a level without the lock. Such a level must always be changed in this way. */
+/* Changes a level without the lock. A level that is changed so once must always be. */
 static inline void tq_stat_level_shared(_Atomic uint64_t *v, _Atomic uint64_t *high, int64_t change)
 {
 	uint64_t now = atomic_fetch_add_explicit(v, (uint64_t)change, memory_order_relaxed) +

@@ -17,8 +17,8 @@
 
 struct tq_ep {
 	struct tq_lock lock;
-	/* Polls since all work was looked at, more or less. */
-	unsigned quiet;
+	/* Polls since other work than completions was last done; TQ_EP_QUIET forces the next. */
+	unsigned polls_since_work;
 	struct tq_core core;
 	struct tq_net net;
 	/* Requests whose complete() has been called; they are freed when the lock is taken
@@ -45,8 +45,8 @@ struct tq_ep {
 
 /*
  * Copies data that the service thread took in, which came before what is polled or received now
- * and must not be seen after it. MPI allows that, but osc/pt2pt doesn't look whether the answer
- * has come when it has the acknowledgement that was sent after it.
+ * and must not be seen after it: messages of one sender become visible in the order in which they
+ * were sent. MPI asks for less, but users rely on it.
  */
 static inline int tq_ep_copy(struct tq_ep *ep)
 {

@@ -65,11 +65,12 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 	       tq_link_is_logged(ctx->peers[rank]->link);
 }
 
-static int started(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
+/* Returns rc, the result of starting an operation. If it is -EIO, waits until the log has said what
+ * failed. */
+static int report_failure(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
-	/* The failure and its cause are in the log before the user is told. */
 	tq_connections_report(&ep->net);
 	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
 		tq_ep_progress(ep);
@@ -104,13 +105,13 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	/* A caller that only posts never polls: finished sends are reaped here, or the queue
 	 * looks full. */
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
-		ep->quiet = TQ_EP_QUIET;
+		ep->polls_since_work = TQ_EP_QUIET;
 	/* The caller would not see the credit that comes back, either. */
 	if (tq_control_waits(&ep->net))
 		tq_ep_poll(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
 		wait_to_start(ep, ctx, rank, tag, buf->len);
-	rc = started(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	rc = report_failure(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -126,7 +127,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);
-	rc = started(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	rc = report_failure(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -157,7 +158,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep); /* the service thread may have had the lock just now */
-	rc = started(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
+	rc = report_failure(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -171,7 +172,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = started(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
+	rc = report_failure(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -184,7 +185,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = started(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
+	rc = report_failure(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }

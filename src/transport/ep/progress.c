@@ -45,22 +45,22 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 
 /*
  * Other work than completions is done after each poll that found some, and now and then. But when
- * a request has ended its owner is told first, who is likely to wait for just that.
+ * a request has ended its owner comes first, because the owner is likely to wait for just that.
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
 	int events = tq_ep_copy(ep);
 
 	events += tq_cq_poll(&ep->net, TQ_EP_BUDGET);
-	if (++ep->quiet < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
+	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
 		if (tq_core_has_ended(&ep->core)) {
-			ep->quiet += TQ_EP_QUIET / 4;
+			ep->polls_since_work += TQ_EP_QUIET / 4;
 			return events;
 		}
 	}
-	ep->quiet = 0;
+	ep->polls_since_work = 0;
 	tq_ep_release_completed(ep);
 	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
 }
@@ -77,7 +77,7 @@ static int progress_unlock(struct tq_ep *ep)
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
 	if (tq_core_has_ended(&ep->core)) {
-		/* The log says what failed, and why, before the user is told. */
+		/* The log says what failed, and why, before the user's request ends. */
 		tq_connections_report(&ep->net);
 		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
 							 : tq_core_ended_unfailed(&ep->core);
@@ -92,8 +92,11 @@ int tq_progress(struct tq_ep *ep)
 {
 	int events;
 
-	if (!tq_trylock(&ep->lock))
+	if (!tq_trylock(&ep->lock)) {
+		/* The holder makes progress, and may be waiting for this core. */
+		sched_yield();
 		return 0;
+	}
 	events = progress_unlock(ep);
 	tq_lock_let_pass(&ep->lock);
 	return events;

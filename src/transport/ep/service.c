@@ -94,8 +94,8 @@ static bool wait_for(struct tq_ep *ep, bool woken, uint64_t ns)
 	return atomic_load(&service->stop);
 }
 
-/* Returns true if the application has called tq_progress() since the last call. */
-static bool is_busy(struct tq_ep *ep)
+/* Returns true if the application has called tq_progress() since this was asked last. */
+static bool made_progress(struct tq_ep *ep)
 {
 	uint64_t now = atomic_load_explicit(&ep->progress, memory_order_relaxed);
 	bool busy = now != ep->service->seen;
@@ -108,11 +108,11 @@ static bool is_busy(struct tq_ep *ep)
  * to stop. */
 static bool let_go_first(struct tq_ep *ep)
 {
-	if (!is_busy(ep))
+	if (!made_progress(ep))
 		return false;
 	if (wait_for(ep, false, BUSY_PROBE))
 		return true;
-	return is_busy(ep) && wait_for(ep, false, BUSY_PAUSE);
+	return made_progress(ep) && wait_for(ep, false, BUSY_PAUSE);
 }
 
 static void *run(void *arg)
@@ -169,7 +169,11 @@ close_wake:
 free_service:
 	free(service);
 	ep->service = NULL;
-	tq_log(&ep->job, TQ_LOG_ERROR, "The service thread can't be started: %s.", strerror(error));
+	tq_log(&ep->job, TQ_LOG_ERROR,
+	       "The service thread can't be started: %s. Raise the limit of processes (ulimit -u), "
+	       "or set service_thread to 0: then recalls are answered only while the program is in "
+	       "the library.",
+	       strerror(error));
 	return -error;
 }
 

@@ -261,11 +261,17 @@ static void use_again(struct tq_net *net, struct tq_bounce *bounce, struct tq_li
 	net->banks->nused++;
 }
 
-/* Logs that posting failed. That happens on a device that is gone, where nothing else works,
+/* Logs, once, that posting failed. That happens on a device that is gone, where nothing else works,
  * either. */
 static void not_posted(struct tq_net *net)
 {
-	tq_log(net->job, TQ_LOG_ERROR, "a control buffer can't be posted again");
+	if (!net->banks->not_posted)
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "receives can't be posted to %s any more: the device has probably failed, "
+		       "so "
+		       "no more messages arrive here",
+		       net->dev.text);
+	net->banks->not_posted = true;
 }
 
 /* Owes the buffer's sender a credit, as the buffer is posted. */

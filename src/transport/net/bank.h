@@ -29,6 +29,7 @@ struct tq_banks {
 	uint32_t nspare[TQ_CLASSES];         /* that were made */
 	uint32_t nused;                      /* buffers to be posted again, of all banks */
 	uint32_t skipped;                    /* polls that left them */
+	bool not_posted;                     /* true if a failure to post was logged */
 };
 
 int tq_banks_open(struct tq_net *net);

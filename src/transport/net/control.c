@@ -295,7 +295,7 @@ static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 	return lane->awaited == 0; /* no process is left there that needs them */
 }
 
-/* Does that with the node's lanes. Returns true if nothing is in the control lane's queue; the
+/* Drains the node's lanes. Returns true if nothing is in the control lane's queue; the
  * protocol knows when the sends on hold lanes have arrived. */
 static bool drain_node(struct tq_net *net, struct tq_node *node)
 {

@@ -22,7 +22,7 @@ enum tq_lane_state {
 /* Handles the completion of what was posted on a lane. */
 typedef void tq_lane_done(struct tq_net *net, struct tq_posted *posted, const struct ibv_wc *wc);
 
-/* Queues what was posted once more, in front of what waits. */
+/* Queues a posted WQE once more, in front of those that wait. */
 typedef void tq_lane_again(struct tq_net *net, struct tq_posted *posted);
 
 /*
@@ -35,16 +35,16 @@ struct tq_posted {
 	tq_lane_done *done;   /* NULL: nobody wants to know of the completion */
 	uint32_t covers;      /* WQEs of the lane that its completion stands for */
 	bool awaited;         /* its completion is looked for at each poll */
-	struct tq_link *link; /* towards whom; may be gone by now */
+	struct tq_link *link; /* the link that it is for; may be gone by now */
 	void *token;   /* of done(). Direct: the protocol's, NULL: a drain; rdma.c: the operation */
 	uint64_t size; /* rdma.c: of the chunk; lazy, from a copy: what that takes of the pool */
 	/*
-	 * What queues it once more if it was not executed, as the target refused what was posted
-	 * before it, while its link is still there. NULL: it need not be repeated. tq_lane_keep()
-	 * fills in what that needs.
+	 * Queues the WQE once more if it was not executed, because the target refused one before
+	 * it, while its link is still there. NULL: the WQE need not be repeated. tq_lane_keep()
+	 * sets this and the fields below.
 	 */
 	tq_lane_again *again;
-	struct tq_sg copy; /* that it is sent from, and that goes back when it is complete */
+	struct tq_sg copy; /* the source of its data; goes back when the WQE is complete */
 	const void *bytes; /* of inline data */
 	uint32_t len;
 	unsigned flags;
@@ -122,18 +122,20 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
  * flags: TQ_DIRECT_INLINE, TQ_DIRECT_LAZY. */
 int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
 		 const struct tq_sg *sg, int nsg, unsigned flags, tq_lane_done *done);
-/* Has what was posted last repeated by again(), should it not be executed. `len` bytes of inline
- * data are kept for that; NULL: none are needed. */
+/* Registers again() to repeat the last WQE if it isn't executed, and keeps its `len` bytes of
+ * inline data (NULL: there are none) for that. */
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
 			       const void *bytes, uint32_t len);
-/* Returns true if a send from this copy is to be signalled, as the pool wants it back soon. */
+/* Returns true if a send from this copy should be signalled, because the pool wants it back soon.
+ */
 bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy);
-/* Posts a send from a copy, as tq_lane_post() and tq_lane_keep() do. The copy is taken over unless
- * that fails: it goes back with the completion of this WQE or of a later one. */
+/* Posts a send from a copy, as tq_lane_post() and tq_lane_keep() do. Unless posting fails the lane
+ * owns the copy, which goes back with the completion of this WQE or of a later one. */
 int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		      struct ibv_send_wr *wr, const struct tq_sg *copy, tq_lane_again *again,
 		      struct tq_posted **posted);
-/* Takes the copy from what was posted, as that is sent again; reg NULL: there is none. */
+/* Takes the copy from a posted WQE that is sent again. Returns one without a registration if the
+ * WQE has no copy. */
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
 /* Makes the completions of unsignalled sends of a control or bulk lane come, by an empty RDMA write
  * that names a control SRQ of the link's. Returns what tq_lane_post() does. */
@@ -146,7 +148,7 @@ static inline void tq_lane_await(struct tq_net *net, struct tq_lane *lane, struc
 	lane->awaited++;
 	net->scq.awaited++;
 }
-/* Counts one less. */
+/* Counts one outstanding WQE less. */
 static inline void tq_lane_unawait(struct tq_net *net, struct tq_lane *lane)
 {
 	lane->awaited--;

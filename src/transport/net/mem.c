@@ -248,22 +248,24 @@ static size_t trash_size(const struct tq_net *net)
 static void trash_open(struct tq_net *net)
 {
 	struct tq_mem *mem = net->mem;
+	int error = 0;
 	size_t len;
 
 	for (len = trash_size(net); len >= TQ_PAGE; len /= 2) {
-		if (trash_map(mem, len))
+		error = -trash_map(mem, len);
+		if (error)
 			break;
 		mem->sink = ibv_reg_mr(net->dev.pd, mem->trash, len, IBV_ACCESS_LOCAL_WRITE);
 		if (mem->sink)
-			break;
+			return;
+		error = errno;
 		munmap(mem->trash, len);
 		mem->trash = NULL;
 	}
-	if (!mem->sink)
-		tq_log(net->job, TQ_LOG_WARN,
-		       "no memory can be registered to take the end of messages that are too long, "
-		       "so no message goes to a "
-		       "tuple queue (is the limit of locked memory, ulimit -l, too low?)");
+	tq_log(net->job, TQ_LOG_WARN,
+	       "no message goes to a tuple queue, because no memory can be registered to take the "
+	       "end of messages that are too long: %s%s",
+	       strerror(error), tq_limit_hint(error));
 }
 
 static void sink_open(struct tq_net *net)

@@ -52,7 +52,7 @@ static int limits_open(struct tq_net *net)
 	limits->eager_max =
 		least(limits->eager_max, limits->max_send - (uint32_t)sizeof(struct tq_msg_eager));
 	limits->max_sge = pieces(params, attr->max_sge);
-	/* Not every driver fills max_sge_rd in. It holds for XRC reads, too. */
+	/* Not every driver fills in max_sge_rd, which holds for XRC reads, too. */
 	limits->max_sge_rd = least(limits->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
 	/* A receive needs one SGE for the sink. */
 	limits->max_srq_sge = pieces(params, attr->max_srq_sge - 1);

@@ -237,6 +237,7 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);
 	if (!oob->memory)
 		goto free_oob;
+	error = -ENOSPC;
 	if (!tq_cq_reserve(&net->rcq, oob->nrecvs))
 		goto free_memory;
 	if (!tq_cq_reserve(&net->scq, oob->nsends))

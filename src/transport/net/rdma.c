@@ -31,7 +31,7 @@ struct tq_rdma_op {
 	struct tq_atomic atomic;
 	unsigned flags;
 	void *token;
-	void *copy;      /* the inline data, until they are posted */
+	void *copy; /* inline data; kept until the operation ends, because it may be repeated */
 	uint32_t chunks; /* under way */
 	int status;
 	bool again; /* a chunk was not executed: the operation starts again when its last chunk has

@@ -61,7 +61,7 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		tq_peer_fail(peer, "it offered a tuple queue that can't be");
 		return;
 	}
-	tq_tx_tuple_offered(tuple, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
+	tq_tx_tuple_offer(tuple, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
 }
 
 void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
@@ -75,7 +75,7 @@ void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 		return;
 	}
 	tuple->long_counts = false;
-	tq_tx_tuple_refused(tuple, tq_get32(m->after));
+	tq_tx_tuple_refuse(tuple, tq_get32(m->after));
 }
 
 void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)

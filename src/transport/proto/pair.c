@@ -28,7 +28,12 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	return pair;
 }
 
-/* Takes the rank of a peer that was removed, or a new one. -ENOMEM. */
+int tq_pair_error(const struct tq_ctx *ctx, int rank)
+{
+	return rank < 0 || rank >= ctx->npeers || !ctx->peers[rank] ? -EINVAL : -ENOMEM;
+}
+
+/* Returns the rank of a peer that was removed, or a new one; or -ENOMEM. */
 static int vacant_rank(struct tq_ctx *ctx)
 {
 	size_t n = (size_t)ctx->npeers + 1;

@@ -5,10 +5,13 @@
 
 #include "proto/objects.h"
 
-/* Makes the pair of a rank; NULL: no memory, or the peer of that rank is gone. */
+/* Makes the pair of a rank. Returns NULL without memory, or if the peer of that rank is gone. */
 struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank);
-/* Returns the pair of a rank, made on first use; NULL: no memory, or there is no such rank. Inline,
- * as each message and each receive comes through here. */
+/* Returns why tq_pair_get() has returned NULL: -EINVAL (the context has no such rank, or the peer
+ * of that rank was removed) or -ENOMEM. */
+int tq_pair_error(const struct tq_ctx *ctx, int rank);
+/* Returns the pair of a rank, made on first use, or NULL. Inline, because each message and each
+ * receive comes through here. */
 static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
 {
 	if (rank < 0 || rank >= ctx->npeers)

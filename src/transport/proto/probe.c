@@ -43,7 +43,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 		return rc;
 	if (tq_is_wild(rank, tag)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
-			return -ENOMEM;
+			return tq_pair_error(ctx, rank);
 		tq_rx_policy_wild(ctx, rank, tag);
 		tq_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
 	} else {

@@ -91,7 +91,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (rank != TQ_ANY_SOURCE) {
 		pair = tq_pair_get(ctx, rank);
 		if (!pair)
-			return -ENOMEM;
+			return tq_pair_error(ctx, rank);
 	}
 	recv = tq_recv_req_new(ctx, rank, tag, buf, user);
 	if (!recv)

@@ -30,10 +30,10 @@ struct tq_recv_req {
 	struct tq_sg sg;
 	void *cookie;
 	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
-	bool bounced;             /* sg is memory of the library: to be unpacked */
-	bool pooled;              /* and from the pool of copies */
-	int cancelling;           /* not 0: the error to end with when a recall brings it back */
-	bool again;               /* HELD: CTS_HELD sent; its lane's copy is not wanted */
+	bool bounced;             /* true if sg is the library's memory, to be unpacked */
+	bool pooled;              /* true if that memory is from the pool of copies */
+	int cancelling;           /* the error to end with when a recall brings it back; 0: none */
+	bool again;               /* HELD: CTS_HELD was sent; its lane's copy is not wanted */
 	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
 	struct tq_pair *pair;         /* of the message that it matched */
 	uint32_t handle;              /* CTS, CTS_PIECES: the sender's name for the receive */

@@ -62,7 +62,8 @@ static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
 	return (uint32_t)tuple->pair->ctx->core->params->wild_backoff;
 }
 
-static void disturbed(struct tq_rx_tuple *tuple)
+/* Notes that a wildcard or a probe came to a tuple with a queue. */
+static void note_disturbance(struct tq_rx_tuple *tuple)
 {
 	tuple->quiet = 0;
 	tuple->gave_back = false;
@@ -72,7 +73,7 @@ static void disturbed(struct tq_rx_tuple *tuple)
 
 void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 {
-	disturbed(tuple);
+	note_disturbance(tuple);
 }
 
 static bool wild_since(const struct tq_rx_tuple *tuple)
@@ -95,7 +96,7 @@ void tq_rx_policy_message(struct tq_rx_tuple *tuple)
 	if (tuple->seen == ctx->wild_at)
 		return;
 	if (wild_since(tuple))
-		disturbed(tuple);
+		note_disturbance(tuple);
 	tuple->seen = ctx->wild_at;
 }
 

@@ -79,7 +79,7 @@ static bool ends_now(const struct tq_send_req *send, bool is_direct)
 
 /*
  * Gets the user of a send that is about to be posted, if that was deferred and posting does not
- * end the send. The last step that may fail for want of memory. -ENOMEM.
+ * end the send. This is the last step that may fail for lack of memory. Returns 0 or -ENOMEM.
  */
 static int need_user(struct tq_send_req *send)
 {
@@ -134,7 +134,7 @@ static int send_direct(struct tq_send_req *send)
 	rc = tq_send_req_post(send, lane);
 	if (rc)
 		return rc;
-	tq_tx_tuple_posted(tuple, send, lane);
+	tq_tx_tuple_note_post(tuple, send, lane);
 	if (has_notice)
 		tq_tx_policy_notice(tuple, send->seq);
 	return 0;
@@ -163,7 +163,8 @@ static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
 	};
 }
 
-static uint32_t asks(const struct sending *sending)
+/* Returns the handle by which the message asks for a queue; 0: it doesn't ask. */
+static uint32_t ask_handle(const struct sending *sending)
 {
 	return sending->tx_tuple && suits_direct(sending) ? tq_tx_tuple_ask(sending->tx_tuple) : 0;
 }
@@ -179,7 +180,7 @@ static int send_eager(const struct sending *sending)
 
 	if (!m)
 		return -EAGAIN;
-	ask = asks(sending);
+	ask = ask_handle(sending);
 	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
 	m->env = envelope(sending, ask);
 	tq_buf_pack(sending->buf, 0, m + 1, sending->buf->len);
@@ -231,7 +232,7 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
 	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
-	uint32_t ask = asks(sending);
+	uint32_t ask = ask_handle(sending);
 	struct tq_msg_rts m;
 	int rc;
 
@@ -269,7 +270,7 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 /* ---- start ---- */
 
 /* Consumes the message's sequence numbers. */
-static void numbers_used(const struct sending *sending)
+static void consume_numbers(const struct sending *sending)
 {
 	struct tq_tx_tuple *tuple = sending->tx_tuple;
 
@@ -299,7 +300,7 @@ static int start(const struct sending *sending, struct tq_req **req)
 		rc = send_eager(sending);
 		if (rc != -EAGAIN) {
 			if (rc == 0)
-				numbers_used(sending);
+				consume_numbers(sending);
 			return rc == 0 ? 1 : rc;
 		}
 	}
@@ -313,7 +314,7 @@ static int start(const struct sending *sending, struct tq_req **req)
 		rc = send_rts(sending, send);
 	if (rc < 0)
 		return give_up(send, rc);
-	numbers_used(sending);
+	consume_numbers(sending);
 	send->req.detached = ends_now(send, send->state == TQ_SEND_REQ_DIRECT);
 	assert(send->req.detached || !(send->flags & TQ_SEND_DEFER_USER));
 	send->empty = send->req.detached && send->state == TQ_SEND_REQ_RTS && !send->copied;
@@ -338,7 +339,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	tq_assert_held(core->lock);
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
-		return rank < 0 || rank >= ctx->npeers ? -EINVAL : -ENOMEM;
+		return tq_pair_error(ctx, rank);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
 		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
 		if (rc)

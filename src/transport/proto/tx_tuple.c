@@ -84,15 +84,15 @@ void tq_tx_tuple_mark_asked(struct tq_tx_tuple *tuple)
 	set_state(tuple, TQ_TX_TUPLE_ASKED);
 }
 
-void tq_tx_tuple_refused(struct tq_tx_tuple *tuple, uint32_t after)
+void tq_tx_tuple_refuse(struct tq_tx_tuple *tuple, uint32_t after)
 {
 	tuple->sent = 0;
 	tuple->ask_at = after;
 	set_state(tuple, TQ_TX_TUPLE_CONTROL);
 }
 
-void tq_tx_tuple_offered(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
-			 uint64_t max_len)
+void tq_tx_tuple_offer(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
+		       uint64_t max_len)
 {
 	assert(!tuple->direct && !tuple->lane);
 	tuple->rx_tuple = rx_tuple;
@@ -151,7 +151,8 @@ void tq_tx_tuple_resolved(struct tq_send_req *send)
 	send->tx_tuple = NULL;
 }
 
-void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, struct tq_lane *lane)
+void tq_tx_tuple_note_post(struct tq_tx_tuple *tuple, struct tq_send_req *send,
+			   struct tq_lane *lane)
 {
 	assert(!tuple->direct || tq_seq_before(tuple->direct->prev->seq, send->seq));
 	assert(!tuple->direct || tuple->on_bulk == !lane);
@@ -190,7 +191,7 @@ static void run_granted(struct tq_tx_tuple *tuple)
 				     "a message to a tuple queue could not be sent");
 			return;
 		}
-		tq_tx_tuple_posted(tuple, send, lane);
+		tq_tx_tuple_note_post(tuple, send, lane);
 	}
 }
 

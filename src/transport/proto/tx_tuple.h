@@ -13,31 +13,33 @@ static inline bool tq_tx_tuple_direct_open(const struct tq_tx_tuple *tuple)
 	       !tuple->on_bulk;
 }
 
-/* Returns the handle by which a message asks for the queue; 0: the message doesn't ask. When one
- * that does is sent, tq_tx_tuple_mark_asked() is to be called. */
+/* Returns the handle by which a message asks for the queue; 0: the message doesn't ask. After a
+ * message that asks was sent, the caller calls tq_tx_tuple_mark_asked(). */
 uint32_t tq_tx_tuple_ask(struct tq_tx_tuple *tuple);
 void tq_tx_tuple_mark_asked(struct tq_tx_tuple *tuple);
-/* OFFERED: goes over to DIRECT if the tuple can have a lane, or has waited long enough for one. */
+/* Takes a tuple from OFFERED to DIRECT if it can have a lane, or has waited long enough for one. */
 void tq_tx_tuple_switch(struct tq_tx_tuple *tuple);
-/* A lane may be free for the peer's tuples: switches one that waits. */
+/* Switches one of the peer's tuples that waits for a lane, if one may be free. */
 void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer);
 /* Notes that the receive of an RTS is known: the send no longer stands before its tuple's direct
  * sends. */
 void tq_tx_tuple_resolved(struct tq_send_req *send);
 /* Notes that a send was posted to `lane` (NULL: the bulk lane). */
-void tq_tx_tuple_posted(struct tq_tx_tuple *tuple, struct tq_send_req *send, struct tq_lane *lane);
+void tq_tx_tuple_note_post(struct tq_tx_tuple *tuple, struct tq_send_req *send,
+			   struct tq_lane *lane);
 /* Ends a direct send that is complete, and goes on with sends and answers that waited for that. */
 void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status);
-/* CTS-DIRECT: the send's receive lies in the SRQ. Posts the send, or keeps it until there is room.
- */
+/* Handles CTS-DIRECT: the send's receive lies in the SRQ. Posts the send, or keeps it until there
+ * is room. */
 void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send);
-/* RECALL of the tuple's present queue. */
+/* Handles the RECALL of the tuple's present queue. */
 void tq_tx_tuple_recall(struct tq_tx_tuple *tuple, uint32_t position, uint32_t after);
-/* SRQN, REFUSE: the answers to a tuple that has asked. */
-void tq_tx_tuple_offered(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
-			 uint64_t max_len);
-void tq_tx_tuple_refused(struct tq_tx_tuple *tuple, uint32_t after);
-/* The tuple's peer has failed. */
+/* Handles SRQN, the answer with a queue to a tuple that has asked. */
+void tq_tx_tuple_offer(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,
+		       uint64_t max_len);
+/* Handles REFUSE, the answer without one. */
+void tq_tx_tuple_refuse(struct tq_tx_tuple *tuple, uint32_t after);
+/* Ends the sends of a tuple whose peer has failed. */
 void tq_tx_tuple_failed(struct tq_tx_tuple *tuple);
 
 #endif

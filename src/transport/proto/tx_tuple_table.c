@@ -120,7 +120,8 @@ static bool had_first(struct tq_pair *pair, int32_t tag)
 	return line[0] == name || line[1] == name;
 }
 
-static bool guesses(struct tq_core *core)
+/* Returns true once in TQ_GUESS calls, at random. */
+static bool roll_guess(struct tq_core *core)
 {
 	core->dice = core->dice * 1664525 + 1013904223;
 	return core->dice >> 16 < 0x10000 / TQ_GUESS;
@@ -170,7 +171,7 @@ int tq_tx_tuple_get(struct tq_pair *pair, int32_t tag, struct tq_tx_tuple **tx_t
 		bool had = core->params->promote_after && had_first(pair, tag);
 
 		*tx_tuple = NULL;
-		if (core->params->promote_after && !had && !guesses(core))
+		if (core->params->promote_after && !had && !roll_guess(core))
 			return 0;
 		tuple = tx_tuple_new(pair, tag);
 		if (!tuple)

@@ -45,10 +45,9 @@ static enum shca_step done(struct shca_req *req)
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
 	/* Threads that poll that memory may see the change now. */
 	if (shca_clk && changes_memory(req->wqe))
-		shca_actors_stir(shca_clk,
-				 req->wqe->opcode == IBV_WR_RDMA_READ ? shca_self.slot
-								      : req->target.owner,
-				 shca_now());
+		shca_actors_touch(shca_clk, req->wqe->opcode == IBV_WR_RDMA_READ
+						    ? shca_self.slot
+						    : req->target.owner);
 	shca_add(&req->target.qp->rx_packets, packets);
 	shca_add(&req->target.qp->rx_bytes, len);
 	if (shca_tracing())

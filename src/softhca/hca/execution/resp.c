@@ -70,7 +70,7 @@ static bool pkeys_match(uint16_t a, uint16_t b)
 
 /* Sends the event of the first message to a QP that its owner has not put into RTS yet (IBA
  * 11.6.3.1). */
-static void established(struct shca_target *t)
+static void establish(struct shca_target *t)
 {
 	uint32_t number = shca_table_number(t->qp);
 
@@ -104,7 +104,7 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *w,
 	}
 	t->qp = e;
 	if (__builtin_expect(shca_qp_state(e) == IBV_QPS_RTR, 0))
-		established(t);
+		establish(t);
 	if (type == IBV_QPT_XRC_RECV)
 		return find_srq(t, w->srqn);
 	shca_resp_bind(t);

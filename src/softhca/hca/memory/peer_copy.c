@@ -32,20 +32,27 @@ void shca_peer_copy_reset(void)
 		atomic_store(&bounce[i], 0);
 }
 
+/* Returns true if that byte of this process can be read. */
+static bool can_read(const char *byte)
+{
+	char copy;
+	struct iovec to = {&copy, 1}, from = {(void *)(uintptr_t)byte, 1};
+
+	return process_vm_readv(shca_self.proc->pid, &to, 1, &from, 1, 0) == 1;
+}
+
+/* Returns true if each page of these pieces of own memory can be read. */
 static bool own_memory_there(const struct iovec *v, unsigned n)
 {
-	char byte;
-
 	for (unsigned i = 0; i < n; i++) {
 		const char *p = v[i].iov_base;
-		struct iovec to = {&byte, 1};
 
-		for (size_t at = 0; at < v[i].iov_len; at += 4096) {
-			struct iovec from = {(void *)(uintptr_t)(p + at), 1};
-
-			if (process_vm_readv(shca_self.proc->pid, &to, 1, &from, 1, 0) != 1)
+		for (size_t at = 0; at < v[i].iov_len; at += 4096)
+			if (!can_read(p + at))
 				return false;
-		}
+		/* The pieces need not begin at a page. */
+		if (v[i].iov_len && !can_read(p + v[i].iov_len - 1))
+			return false;
 	}
 	return true;
 }
@@ -299,7 +306,8 @@ bool shca_peer_copy_serve(void)
 			struct shca_exec *e = &shca_self.fabric.hdr->procs[p].exec[i];
 			uint32_t asked = shca_self.tag << 8 | SHCA_COPY_ASKED;
 
-			/* One word says of whom it is asked too: what is taken is what was seen. */
+			/* The word also names the target, so the exchange takes only the request
+			 * that was seen. */
 			if (atomic_compare_exchange_strong(&e->copy, &asked,
 							   shca_self.tag << 8 | SHCA_COPY_TAKEN)) {
 				serve(p, e);

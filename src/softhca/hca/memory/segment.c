@@ -162,8 +162,9 @@ static bool ask(int maps, uint64_t addr, struct map_query *q)
 	       !strncmp(name, "/SYSV", 5);
 }
 
-/* Returns the highest index of segments. SHM_INFO costs more, because the kernel goes through
- * all segments; but the index may be 0 although there is one. */
+/* Returns true if this IPC namespace has a segment. IPC_INFO is tried first, because SHM_INFO goes
+ * through all of them. But the highest index, which IPC_INFO returns, may be 0 although there is
+ * one. */
 static bool any_segment(void)
 {
 	struct shminfo limits;

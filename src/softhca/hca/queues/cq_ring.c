@@ -115,7 +115,7 @@ static void look_at_holes(struct shca_cq *cq)
 
 /* Handles a slot at cq->next that is being written: waits a little if there is something behind
  * it, then leaves a hole. */
-static bool leave_hole(struct shca_cq *cq, const struct shca_cqe *s)
+static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *s)
 {
 	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&behind->word, memory_order_acquire);
@@ -139,7 +139,7 @@ static bool leave_hole(struct shca_cq *cq, const struct shca_cqe *s)
  * such a position. If the slot was freed for this very position since, whoever claims it first
  * wins.
  */
-static bool passed_by(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
+static bool step_over_hole(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
 {
 	if ((int64_t)(ring_tail(cq) - cq->next) <= 0)
 		return false;
@@ -162,7 +162,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
-			if (!cq->holed || !passed_by(cq, s, w))
+			if (!cq->holed || !step_over_hole(cq, s, w))
 				return NULL;
 			continue;
 		}
@@ -173,7 +173,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			return s;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
-			if (!leave_hole(cq, s))
+			if (!resolve_claimed(cq, s))
 				return NULL;
 			continue;
 		}

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Virtual time: which parts have figures in it, and how much they repeat there."""
+
+# These parts have a virtual form. The others count objects, or measure the machine itself.
+PARTS = ("overlap", "latency", "rate", "halo", "sp", "patterns", "barrier")
+ROUNDS = 3
+TIMEOUT = 900
+
+# Columns and cases that wait in shared memory.
+NOT_MODELLED = "virtual time doesn't model shared memory, where ranks wait without a call"
+
+
+def is_exact(settings):
+    """Returns true if CPU time doesn't count, so that repeats are alike."""
+    return settings.virtual and settings.cpu == 0
+
+
+def effort(settings, real, virtual, exact=None):
+    """Returns a program's options for its repeats: in real time, in virtual time, and in exact virtual time."""
+    if not settings.virtual:
+        return list(real)
+    return list(exact if exact and is_exact(settings) else virtual)
+
+
+def work(settings):
+    """Returns a program's option for its work: work that computes would take no time if CPU time doesn't count."""
+    return ["--sleep"] if is_exact(settings) else []
+
+
+def describe(settings):
+    """Returns a sentence about the time of the figures."""
+    if not is_exact(settings):
+        return f"Virtual time: programs take their CPU time on this machine x {settings.cpu:g}, as if each rank had a CPU."
+    computing = "computing takes no time" if settings.part == "sp" else "the programs' work is a sleep"
+    return f"Virtual time without CPU time: only links, verbs and sleeps take time, and {computing}."

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The list of actions of an operation. */
+#include <stdlib.h>
+
+#include "coll.h"
+
+/* A piece of memory, in the operation's list. */
+struct mca_coll_tupleq_round_memory {
+	struct mca_coll_tupleq_round_memory *next;
+	_Alignas(max_align_t) unsigned char bytes[];
+};
+
+static void record_error(struct mca_coll_tupleq_round *round, int rc)
+{
+	if (rc != OMPI_SUCCESS && round->rc == OMPI_SUCCESS)
+		round->rc = ompi_errcode_get_mpi_code(rc);
+}
+
+/* ---- adding ---- */
+
+void *mca_coll_tupleq_round_alloc(struct mca_coll_tupleq_round *round, size_t bytes)
+{
+	struct mca_coll_tupleq_round_memory *memory = malloc(sizeof(*memory) + bytes);
+
+	if (!memory) {
+		record_error(round, OMPI_ERR_OUT_OF_RESOURCE);
+		return NULL;
+	}
+	memory->next = round->memory;
+	round->memory = memory;
+	return memory->bytes;
+}
+
+/* Returns true if there is room for one more action. The array grows at each power of two. */
+static bool make_room(struct mca_coll_tupleq_round *round)
+{
+	size_t n = (size_t)round->nactions;
+	struct mca_coll_tupleq_action *actions;
+
+	if (n & (n - 1))
+		return true;
+	actions = realloc(round->actions, (n ? 2 * n : 1) * sizeof(*actions));
+	if (!actions) {
+		record_error(round, OMPI_ERR_OUT_OF_RESOURCE);
+		return false;
+	}
+	round->actions = actions;
+	return true;
+}
+
+/* Returns the index of the action, or -1. */
+static int add(struct mca_coll_tupleq_round *round, struct mca_coll_tupleq_action action)
+{
+	if (round->rc != OMPI_SUCCESS || !make_room(round))
+		return -1;
+	/* The user may free a type before the operation ends. */
+	if (action.from.type)
+		OMPI_DATATYPE_RETAIN(action.from.type);
+	if (action.to.type)
+		OMPI_DATATYPE_RETAIN(action.to.type);
+	round->actions[round->nactions] = action;
+	return round->nactions++;
+}
+
+static bool is_empty(const struct mca_coll_tupleq_transfer *transfer)
+{
+	size_t size;
+
+	ompi_datatype_type_size(transfer->type, &size);
+	return !size || !transfer->count;
+}
+
+int mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
+				  struct mca_coll_tupleq_transfer message)
+{
+	if (is_empty(&message) || message.peer == MPI_PROC_NULL)
+		return -1;
+	return add(round, (struct mca_coll_tupleq_action){.kind = TUPLEQ_RECEIVE, .to = message});
+}
+
+void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
+				struct mca_coll_tupleq_transfer message)
+{
+	if (!is_empty(&message) && message.peer != MPI_PROC_NULL)
+		add(round, (struct mca_coll_tupleq_action){.kind = TUPLEQ_SEND, .from = message});
+}
+
+void mca_coll_tupleq_round_await(struct mca_coll_tupleq_round *round, int receive)
+{
+	if (receive >= 0)
+		add(round,
+		    (struct mca_coll_tupleq_action){.kind = TUPLEQ_AWAIT, .awaited = receive});
+}
+
+void mca_coll_tupleq_round_copy(struct mca_coll_tupleq_round *round,
+				struct mca_coll_tupleq_transfer from,
+				struct mca_coll_tupleq_transfer to)
+{
+	if (!is_empty(&from) && !is_empty(&to))
+		add(round,
+		    (struct mca_coll_tupleq_action){.kind = TUPLEQ_COPY, .from = from, .to = to});
+}
+
+void mca_coll_tupleq_round_combine(struct mca_coll_tupleq_round *round,
+				   struct mca_coll_tupleq_transfer from,
+				   struct mca_coll_tupleq_transfer to)
+{
+	if (!is_empty(&to))
+		add(round, (struct mca_coll_tupleq_action){
+				   .kind = TUPLEQ_COMBINE, .from = from, .to = to});
+}
+
+/* ---- doing ---- */
+
+/* Starts a message. One that can't be started is an error of the operation; the others are started
+ * nevertheless, because other ranks wait for them. */
+static void start_message(struct mca_coll_tupleq_round *round,
+			  struct mca_coll_tupleq_action *action)
+{
+	const struct mca_coll_tupleq_transfer *to = &action->to, *from = &action->from;
+	/* A message without bytes tells the peer that there are no data. */
+	size_t count = round->corrupt ? 0 : from->count;
+	int rc;
+
+	if (action->kind == TUPLEQ_RECEIVE)
+		rc = MCA_PML_CALL(irecv(to->addr, to->count, to->type, to->peer, round->tag,
+					round->comm, &action->request));
+	else
+		rc = MCA_PML_CALL(isend(from->addr, count, from->type, from->peer, round->tag,
+					MCA_PML_BASE_SEND_STANDARD, round->comm, &action->request));
+	if (rc != OMPI_SUCCESS)
+		action->request = &ompi_request_empty;
+	record_error(round, rc);
+}
+
+static int copy(const struct mca_coll_tupleq_transfer *from,
+		const struct mca_coll_tupleq_transfer *to)
+{
+	const ompi_datatype_t *byte = &ompi_mpi_byte.dt;
+
+	if (to->type == byte && from->type != byte)
+		return series_pack(from->addr, from->count, from->type, to->addr, to->count);
+	if (from->type == byte && to->type != byte)
+		return series_unpack(to->addr, to->count, to->type, from->addr, from->count);
+	if (from->type == to->type && from->addr == to->addr)
+		return OMPI_SUCCESS;
+	return ompi_datatype_sndrcv(from->addr, (int32_t)from->count, from->type, to->addr,
+				    (int32_t)to->count, to->type);
+}
+
+/* Returns true if the message has ended. */
+static bool is_complete(ompi_request_t *request)
+{
+	if (!REQUEST_COMPLETE(request))
+		return false;
+	/* Orders the read of the flag before the reads of the status and of the message. */
+	opal_atomic_rmb();
+	series_taken_over(request);
+	return true;
+}
+
+/* Returns the error of a message that has ended. A receive without bytes is a refusal, because
+ * messages without bytes are left out otherwise. */
+static int error_of(const struct mca_coll_tupleq_action *action)
+{
+	const ompi_status_public_t *status = &action->request->req_status;
+
+	if (status->MPI_ERROR != MPI_SUCCESS)
+		return status->MPI_ERROR;
+	return action->kind == TUPLEQ_RECEIVE && !status->_ucount ? series_peer_error()
+								  : MPI_SUCCESS;
+}
+
+/* Does the action. Returns false if it has to wait. */
+static bool act(struct mca_coll_tupleq_round *round, struct mca_coll_tupleq_action *action)
+{
+	switch (action->kind) {
+	case TUPLEQ_RECEIVE:
+	case TUPLEQ_SEND:
+		start_message(round, action);
+		break;
+	case TUPLEQ_AWAIT:
+		action = &round->actions[action->awaited];
+		if (!is_complete(action->request))
+			return false;
+		round->corrupt |= error_of(action) != MPI_SUCCESS;
+		break;
+	case TUPLEQ_COPY:
+		if (!round->corrupt)
+			record_error(round, copy(&action->from, &action->to));
+		break;
+	case TUPLEQ_COMBINE:
+		if (!round->corrupt)
+			series_reduce(round->comm, action->from.addr, action->to.addr,
+				      (int)action->to.count, action->to.type, round->op);
+		break;
+	}
+	return true;
+}
+
+void mca_coll_tupleq_round_run(struct mca_coll_tupleq_round *round)
+{
+	while (round->next < round->nactions && act(round, &round->actions[round->next]))
+		round->next++;
+}
+
+bool mca_coll_tupleq_round_has_ended(struct mca_coll_tupleq_round *round)
+{
+	while (round->completed < round->next) {
+		ompi_request_t *request = round->actions[round->completed].request;
+
+		if (request && !is_complete(request))
+			return false;
+		round->completed++;
+	}
+	return round->completed == round->nactions;
+}
+
+bool mca_coll_tupleq_round_can_advance(struct mca_coll_tupleq_round *round)
+{
+	const struct mca_coll_tupleq_action *action;
+
+	if (round->next == round->nactions)
+		return mca_coll_tupleq_round_has_ended(round);
+	/* Only an await stops the list. */
+	action = &round->actions[round->next];
+	return REQUEST_COMPLETE(round->actions[action->awaited].request);
+}
+
+/* ---- ending ---- */
+
+void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round)
+{
+	for (int i = 0; i < round->nactions; i++) {
+		struct mca_coll_tupleq_action *action = &round->actions[i];
+
+		if (!action->request)
+			continue;
+		record_error(round, error_of(action));
+		ompi_request_free(&action->request);
+		action->request = NULL;
+	}
+}
+
+void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round)
+{
+	struct mca_coll_tupleq_round_memory *memory;
+
+	for (int i = 0; i < round->nactions; i++) {
+		struct mca_coll_tupleq_action *action = &round->actions[i];
+
+		if (action->from.type)
+			OMPI_DATATYPE_RELEASE(action->from.type);
+		if (action->to.type)
+			OMPI_DATATYPE_RELEASE(action->to.type);
+	}
+	free(round->actions);
+	round->actions = NULL;
+	round->nactions = 0;
+	while ((memory = round->memory)) {
+		round->memory = memory->next;
+		free(memory);
+	}
+}

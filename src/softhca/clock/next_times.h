@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * next_times.h - times of the C library as ns, and back.
+ */
+#ifndef SHCA_NEXT_TIMES_H
+#define SHCA_NEXT_TIMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "program.h"
+
+#define SHCA_SECOND 1000000000u
+/* Seconds that are as good as never: 285 years. */
+#define SHCA_AGES 9000000000ll
+
+static inline struct timespec shca_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / SHCA_SECOND), (long)(ns % SHCA_SECOND)};
+}
+
+static inline bool shca_is_timespec(const struct timespec *t)
+{
+	return t->tv_nsec >= 0 && t->tv_nsec < (long)SHCA_SECOND;
+}
+
+/* Returns 0 for what lies before the beginning. */
+static inline uint64_t shca_ns(const struct timespec *t)
+{
+	if (t->tv_sec < 0)
+		return 0;
+	if (t->tv_sec > SHCA_AGES)
+		return SHCA_FOREVER;
+	return (uint64_t)t->tv_sec * SHCA_SECOND + (uint64_t)t->tv_nsec;
+}
+
+/* Returns the sum, which may be never. */
+static inline uint64_t shca_after(uint64_t since, uint64_t ns)
+{
+	return ns > SHCA_FOREVER - since ? SHCA_FOREVER : since + ns;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * turn_signal.c - signals and a thread's clock: handlers end waits, and see virtual time.
+ */
+#include "turn.h"
+
+void shca_clock_listen(uint32_t kinds)
+{
+	shca_turn_self.heard = false;
+	shca_turn_self.listens = kinds;
+}
+
+bool shca_clock_heard(void)
+{
+	return shca_turn_self.heard;
+}
+
+bool shca_clock_handler_begins(uint32_t kind)
+{
+	bool handled = shca_turn_self.handles;
+
+	if (shca_clk && shca_turn_joined() && (shca_turn_self.listens & kind)) {
+		shca_turn_self.heard = true;
+		/* Ends the thread's sleep; await() finds out that the turn wasn't granted. */
+		atomic_store(&shca_clk->actors[shca_turn_self.actor - 1].granted, 1);
+	}
+	/* Outside of calls there is nothing that would have to be told from the handler. */
+	shca_turn_self.handles = shca_turn_self.depth;
+	return handled;
+}
+
+void shca_clock_handler_ends(bool handled)
+{
+	shca_turn_self.handles = handled;
+}
+
+bool shca_clock_tells(void)
+{
+	return shca_clock_in_program() || (shca_turn_joined() && shca_turn_self.handles);
+}
+
+void shca_clock_signalled(void)
+{
+	atomic_store(&shca_clk->signalled, 1);
+	shca_clock_disturb(shca_clk, true);
+}

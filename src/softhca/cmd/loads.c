@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * loads.c - finds programs that load no library of LD_PRELOAD: they would run in real time, and
+ * find no adapter, without a word. The command may be a launcher, so all its words are looked at.
+ */
+#define _GNU_SOURCE 1
+#include "loads.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Tells a static program that may be loaded anywhere from a shared library. */
+static bool is_pie(int fd, const ElfW(Phdr) * dynamic)
+{
+	ElfW(Dyn) d;
+
+	for (size_t at = 0; at + sizeof(d) <= dynamic->p_filesz; at += sizeof(d)) {
+		if (pread(fd, &d, sizeof(d), (off_t)(dynamic->p_offset + at)) != sizeof(d))
+			return false;
+		if (d.d_tag == DT_FLAGS_1)
+			return d.d_un.d_val & DF_1_PIE;
+	}
+	return false;
+}
+
+static bool is_static(int fd)
+{
+	ElfW(Ehdr) head;
+	ElfW(Phdr) p;
+	bool pie = false;
+
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_phentsize != sizeof(p))
+		return false;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		if (pread(fd, &p, sizeof(p), (off_t)(head.e_phoff + i * sizeof(p))) != sizeof(p) ||
+		    p.p_type == PT_INTERP)
+			return false;
+		pie |= p.p_type == PT_DYNAMIC && is_pie(fd, &p);
+	}
+	return head.e_type == ET_EXEC || pie;
+}
+
+/* Returns true if the loader distrusts its environment, because the program has rights that its
+ * caller hasn't. */
+static bool is_raised(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) &&
+	       (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+		((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
+		(geteuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0));
+}
+
+static void warn(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	/* A program need not be readable; its rights are seen all the same. */
+	if (fd < 0)
+		fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 0111)) {
+		if (is_raised(fd))
+			fprintf(stderr,
+				"softhca: %s runs with other rights than yours, so it loads no "
+				"library: it finds no virtual adapter and sees real time. Take its "
+				"set-user-ID and set-group-ID bits and its capabilities away.\n",
+				path);
+		else if (is_static(fd))
+			fprintf(stderr,
+				"softhca: %s is linked statically, so it loads no library: it "
+				"finds "
+				"no virtual adapter and sees real time. Link it dynamically.\n",
+				path);
+	}
+	close(fd);
+}
+
+/* Stores where a shell would find that name. */
+static bool find(const char *name, char *path, size_t len)
+{
+	const char *dirs = getenv("PATH");
+
+	while (dirs && *dirs) {
+		int n = (int)strcspn(dirs, ":");
+
+		if (snprintf(path, len, "%.*s/%s", n, dirs, name) < (int)len && !access(path, X_OK))
+			return true;
+		dirs += n + (dirs[n] == ':');
+	}
+	return false;
+}
+
+void shca_loads_warn(char *const argv[])
+{
+	char path[PATH_MAX];
+
+	for (; *argv; argv++) {
+		if (strchr(*argv, '/'))
+			warn(*argv);
+		else if (**argv && **argv != '-' && find(*argv, path, sizeof(path)))
+			warn(path);
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stall.h - says what holds a virtual clock up.
+ */
+#ifndef SHCA_STALL_H
+#define SHCA_STALL_H
+
+#include "fabric/fabric.h"
+
+/* State of the last look. */
+struct shca_stall {
+	int err;                    /* descriptor of the stream for what is said */
+	uint64_t looked;            /* ns of real time */
+	uint64_t since;             /* when what holds the clock up began to */
+	uint64_t now, paced, given; /* of the clock: the time, and its counters */
+	uint32_t actor;             /* that holds the clock up */
+	uint64_t turns;             /* that it has had */
+	bool said;
+};
+
+/* Looks whether a thread has held the clock up for long, and says so, once. */
+void shca_stall_look(const struct shca_fabric *f, struct shca_stall *s);
+
+#endif

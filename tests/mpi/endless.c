@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * endless.c - endless DOING: ranks that never end by themselves, for what ends or stops them from
+ * outside. Rank 0 prints "ready" when all of them are about to begin. For virtual_life.sh.
+ */
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* Messages go round for ever. */
+static void ring(void)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
+	char out = 0, in;
+
+	for (;;)
+		MPI_Sendrecv(&out, 1, MPI_BYTE, right, 1, &in, 1, MPI_BYTE, left, 1, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+}
+
+static void sleep_on(void)
+{
+	for (;;)
+		sleep(1000);
+}
+
+static void compute(void)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+}
+
+/* A message that nobody sends. */
+static void wait_for_message(void)
+{
+	char in;
+
+	MPI_Recv(&in, 1, MPI_BYTE, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+/* A condition that nobody signals. */
+static void wait_for_signal(void)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+	pthread_mutex_lock(&m);
+	for (;;)
+		pthread_cond_wait(&c, &m);
+}
+
+/* Rank 0 is out in the real world; the others wait for it. */
+static void wait_for_world(void)
+{
+	if (!t_rank)
+		pause();
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 0 leaves without a word. */
+static void leave(void)
+{
+	if (!t_rank)
+		_exit(3);
+	wait_for_message();
+}
+
+/* Messages go round for some rounds. */
+static void rounds(void)
+{
+	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
+	char out = 0, in;
+
+	for (int i = 0; i < 100; i++) {
+		usleep(10000);
+		MPI_Sendrecv(&out, 1, MPI_BYTE, right, 1, &in, 1, MPI_BYTE, left, 1, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} doings[] = {
+	{"ring", ring},
+	{"sleep", sleep_on},
+	{"compute", compute},
+	{"message", wait_for_message},
+	{"condition", wait_for_signal},
+	{"world", wait_for_world},
+	{"leave", leave},
+	{"rounds", rounds},
+};
+
+int main(int argc, char **argv)
+{
+	t_init(&argc, &argv, 2);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!t_rank) {
+		puts("ready");
+		fflush(stdout);
+	}
+	for (size_t i = 0; argc > 1 && i < sizeof(doings) / sizeof(*doings); i++)
+		if (!strcmp(doings[i].name, argv[1]))
+			doings[i].fn();
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# virtual_life.sh - how jobs in virtual time end, and go on, when somebody outside of them interferes: signals to the launcher, to
+# mpirun, to both; ranks that are stopped, killed, or leave. BUILD is the build tree; softhca is in PATH.
+endless=${BUILD:?set it to the build tree}/tests/mpi/endless
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+jobs=0
+
+# start DOING [BEFORE...]: a job of three ranks, with BEFORE in front of softhca; sets run, its pid. All its processes have a
+# variable that tells them.
+start() {
+	local doing=$1
+	shift
+	jobs=$((jobs + 1))
+	export TMPDIR=$tmp/session.$jobs VIRTUAL_LIFE=$tmp.$jobs
+	mkdir "$TMPDIR"
+	: >"$tmp/out"
+	# shellcheck disable=SC2016 # for the job's shell
+	"$@" softhca run --clock virtual --clock-cpu 0 --link latency=1us,bandwidth=10GB/s --memlock unlimited --nodes 2 -- \
+		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh mpirun --oversubscribe -n 3 --mca pml tupleq "$endless" "$doing" >"$tmp/out" 2>&1 &
+	run=$!
+}
+
+# within COMMAND...: becomes true within 30 s.
+within() {
+	local i
+	for ((i = 0; i < 600; i++)); do
+		"$@" && return 0
+		sleep 0.05
+	done
+	return 1
+}
+
+is_ready() { grep -q ready "$tmp/out"; }
+has_ended() { ! kill -0 "$run" 2>/dev/null; }
+# processes [NAME]: those of the job, or those with that name.
+processes() {
+	local p
+	grep -lzsx "VIRTUAL_LIFE=$tmp.$jobs" /proc/[0-9]*/environ | cut -d/ -f3 | while read -r p; do
+		[ -z "${1-}" ] || [ "$(cat "/proc/$p/comm" 2>/dev/null)" = "$1" ] || continue
+		# This script's own children have the variable, too.
+		case $(cat "/proc/$p/comm" 2>/dev/null) in endless | mpirun | orted | softhca*) echo "$p" ;; esac
+	done
+}
+rank() { processes endless | sed -n 1p; }
+left_nothing() { [ -z "$(processes)" ]; }
+
+# over NAME STATUSES [PATTERN]: the job ends with one of these statuses, says what PATTERN looks for, and leaves nothing.
+over() {
+	local why='' status
+	if within has_ended; then
+		wait "$run"
+		status=$?
+		[[ " $2 " == *" $status "* ]] || why="status $status"
+	else
+		why="no end in time"
+	fi
+	within left_nothing || why=${why:-"left: $(processes | tr '\n' ' ')"}
+	[ -z "$(ls "$TMPDIR")" ] || why=${why:-"left: $(ls "$TMPDIR")"}
+	[ ! -e "$(sed -n 's/^fabric //p' "$tmp/out")" ] || why=${why:-"its fabric is left"}
+	grep -Eq "${3-.}" "$tmp/out" || why=${why:-"it doesn't say $3"}
+	if [ -z "$why" ]; then
+		echo "ok $1"
+	else
+		echo "not ok $1 - $why"
+		sed 's/^/# /' "$tmp/out"
+		# shellcheck disable=SC2046 # some words
+		kill -KILL $(processes) 2>/dev/null
+	fi
+}
+
+# signalled DOING SIGNAL WHOM: once the ranks are at it, the launcher (run) or mpirun gets the signal.
+signalled() {
+	start "$1"
+	within is_ready
+	case $3 in
+	run) kill -"$2" "$run" ;;
+	mpirun) kill -"$2" "$(processes mpirun)" ;;
+	esac
+	over "SIG$2 to $3: $1" "1 130 143"
+}
+
+# held_up DOING SENTENCE: what holds the clock up is said; and a signal ends the job all the same.
+held_up() {
+	start "$1"
+	within grep -Eq "$2" "$tmp/out"
+	kill -TERM "$run"
+	over "held up: $1" "1 143" "$2"
+}
+
+for doing in ring sleep message; do
+	signalled $doing TERM run
+	signalled $doing INT mpirun
+done
+held_up compute 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) computes; its last call was of kind '
+held_up world 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) waits in the kernel .*; its last call was of kind '
+held_up condition 'stands still at .* all threads wait, and nothing is due'
+signalled ring HUP run
+
+for doing in ring message; do
+	start $doing timeout 4
+	over "timeout: $doing" 124
+done
+
+# mpirun has no time to end its ranks.
+start ring
+within is_ready
+kill -KILL "$(processes mpirun)"
+within has_ended
+rm -rf "${TMPDIR:?}"/*
+over "mpirun is killed" 137 "sh ended before 3 of its processes, which were in virtual time and have been killed"
+
+start rounds
+within is_ready
+stopped=$(rank)
+kill -STOP "$stopped"
+within grep -q '^State:.T' "/proc/$stopped/status"
+kill -CONT "$stopped"
+over "a rank is stopped and goes on" 0
+
+start message
+within is_ready
+kill -KILL "$(rank)"
+over "a rank is killed" 137 "exited on signal 9"
+
+start leave
+over "a rank leaves without a word" 3

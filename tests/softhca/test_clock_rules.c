@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock_rules.c - test_clock_rules [FACTOR]: what a thread's clock counts, that one thread at
+ * a time runs, and that adapters work in virtual time, on a link of 10 us and 1 GB/s. With FACTOR,
+ * that of --clock-cpu: the CPU time that it counts. Without, computing costs nothing.
+ */
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define SECOND     1000000000ull
+#define BYTES_NS   1     /* a byte takes so long on the link */
+#define LATENCY_NS 10000 /* of the link */
+#define RECV_NS    40    /* prices, as they are by default */
+#define POLL_NS    15
+#define TIME_NS    25
+
+static struct t_dev *dev;
+static double factor;
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	t_qp_free(t_qp(dev, NULL));
+	return 0;
+}
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
+}
+
+static uint64_t real_now(void)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return ns_of(&t);
+}
+
+static uint64_t cpu_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return ns_of(&t);
+}
+
+/* Uses that much CPU time, without a call that has to do with virtual time. */
+static void compute(uint64_t ns)
+{
+	uint64_t until = cpu_now() + ns;
+
+	while (cpu_now() < until)
+		;
+}
+
+/* ---- a thread's clock ---- */
+
+/* The clock counts CPU time times the factor, in stretches of any length. */
+static void counts(uint64_t stretch, unsigned n)
+{
+	uint64_t since = t_now(), cpu = cpu_now(), took, used;
+
+	for (unsigned i = 0; i < n; i++) {
+		compute(stretch);
+		took = t_now() - since;
+	}
+	used = cpu_now() - cpu;
+	t_true((double)took > (double)used * factor * 0.9 &&
+		       (double)took < (double)used * factor * 1.1 + 50000,
+	       "%llu ns for %llu ns of CPU time", (unsigned long long)took,
+	       (unsigned long long)used);
+}
+
+static void test_cpu_time(void **state)
+{
+	(void)state;
+	counts(5000, 1000);
+	counts(200000, 20);
+	counts(5000000, 2);
+	/* More than a quantum: the thread loses its turn, but no time. */
+	counts(50000000, 2);
+}
+
+/* The clock counts the price of each call, and nothing else. */
+static void test_prices(void **state)
+{
+	struct t_qp *q = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, 64);
+	struct ibv_sge sge = t_sge(&b, 0, 64);
+	struct ibv_wc wc;
+	uint64_t since;
+
+	(void)state;
+	t_to_init(q, NULL);
+	since = t_now();
+	for (int i = 0; i < 10; i++)
+		t_recv(q, 1, &sge, 1);
+	t_eq(t_now() - since, 10 * RECV_NS + TIME_NS);
+	compute(3000000);
+	since = t_now();
+	/* One more in a row, and the thread would seem to spin. */
+	for (int i = 0; i < 3; i++)
+		t_eq(ibv_poll_cq(q->rcq, 1, &wc), 0);
+	t_eq(t_now() - since, 3 * POLL_NS + TIME_NS);
+	t_qp_free(q);
+	t_buf_free(&b);
+}
+
+/* ---- one thread at a time ---- */
+
+enum { THREADS = 4, ROUNDS = 200 };
+static volatile unsigned counter;
+
+/* Adds to a number as no program may: what another thread adds meanwhile is lost. */
+static void *add(void *arg)
+{
+	(void)arg;
+	/* A new thread has a clock from its first call on. */
+	usleep(1);
+	for (int i = 0; i < ROUNDS; i++) {
+		unsigned was = counter;
+
+		compute(20000);
+		counter = was + 1;
+		usleep(1);
+	}
+	return NULL;
+}
+
+static void test_one_at_a_time(void **state)
+{
+	pthread_t th[THREADS];
+
+	(void)state;
+	counter = 0;
+	for (int i = 0; i < THREADS; i++)
+		t_ok(pthread_create(&th[i], NULL, add, NULL));
+	for (int i = 0; i < THREADS; i++)
+		t_ok(pthread_join(th[i], NULL));
+	t_eq(counter, THREADS * ROUNDS);
+}
+
+/* ---- adapters ---- */
+
+/* The adapter moves a message while its thread sleeps, and takes as long as the link. */
+static void test_overlap(void **state)
+{
+	const uint32_t len = 10000000;
+	struct t_pair p = t_pair(dev, NULL, NULL, len);
+	struct ibv_sge from = t_sge(&p.ba, 0, len);
+	struct ibv_send_wr wr =
+		t_rdma(IBV_WR_RDMA_WRITE, 1, &from, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
+	struct ibv_wc wc;
+
+	(void)state;
+	t_post(p.a, &wr);
+	usleep(len * BYTES_NS / 1000 - 100);
+	t_eq(ibv_poll_cq(p.a->scq, 1, &wc), 0);
+	usleep(100 + 3 * LATENCY_NS / 1000);
+	t_eq(ibv_poll_cq(p.a->scq, 1, &wc), 1);
+	t_eq(wc.status, IBV_WC_SUCCESS);
+	t_pair_free(&p);
+}
+
+/* A receiver that isn't ready is asked again by a timer, which takes no real time. */
+static void test_rnr_timer(void **state)
+{
+	struct t_params params = t_params(dev);
+	uint64_t real = real_now(), since, took;
+	struct ibv_sge from, to;
+	struct t_pair p;
+
+	(void)state;
+	params.rnr_retry = 7;
+	params.min_rnr_timer = 31; /* 491.52 ms */
+	p = t_pair(dev, NULL, &params, 4096);
+	from = t_sge(&p.ba, 0, 64);
+	to = t_sge(&p.bb, 0, 64);
+	since = t_now();
+	t_send(p.a, 1, from);
+	sleep(10);
+	t_recv(p.b, 2, &to, 1);
+	t_done(p.b->rcq, 2, IBV_WC_RECV);
+	took = t_now() - since;
+	t_true(took > 10 * SECOND && took < 10 * SECOND + SECOND / 2, "%llu ns",
+	       (unsigned long long)took);
+	t_done(p.a->scq, 1, IBV_WC_SEND);
+	t_true(real_now() - real < 5 * SECOND, "it took the real time");
+	t_pair_free(&p);
+}
+
+/* A peer that is gone is given up after the timeouts, which take no real time. */
+static void test_retry_timer(void **state)
+{
+	struct t_params params = t_params(dev);
+	uint64_t real = real_now(), since, took, timeout;
+	struct ibv_sge from;
+	struct t_pair p;
+
+	(void)state;
+	params.timeout = 18; /* 4.096 us * 2^18: 1.07 s */
+	params.retry_cnt = 3;
+	timeout = 4096ull << params.timeout;
+	p = t_pair(dev, NULL, &params, 4096);
+	from = t_sge(&p.ba, 0, 64);
+	t_to_state(p.b, IBV_QPS_RESET);
+	since = t_now();
+	t_send(p.a, 1, from);
+	t_next(p.a->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	took = t_now() - since;
+	t_true(took >= 3 * timeout && took <= 5 * timeout, "%llu ns", (unsigned long long)took);
+	t_true(real_now() - real < 3 * SECOND, "it took the real time");
+	t_pair_free(&p);
+}
+
+/* ---- the real world ---- */
+
+static _Atomic bool computed;
+
+static void *compute_long(void *arg)
+{
+	(void)arg;
+	usleep(1);
+	compute(300000000);
+	atomic_store(&computed, true);
+	return NULL;
+}
+
+/* A thread that polls for a flag looks less and less often, and each time at a later time. While
+ * another thread computes, which may set that flag, time passes no faster than in reality. */
+static void test_paced(void **state)
+{
+	struct t_qp *q = t_qp(dev, NULL);
+	uint64_t real, since, took;
+	struct ibv_wc wc;
+	pthread_t th;
+
+	(void)state;
+	atomic_store(&computed, false);
+	t_ok(pthread_create(&th, NULL, compute_long, NULL));
+	real = real_now();
+	since = t_now();
+	while (!atomic_load(&computed))
+		t_eq(ibv_poll_cq(q->rcq, 1, &wc), 0);
+	took = t_now() - since;
+	real = real_now() - real;
+	t_true(took < real + 20000000, "%llu ns passed in %llu ns of real time",
+	       (unsigned long long)took, (unsigned long long)real);
+	t_true(took > 1000000, "no time passed");
+	t_ok(pthread_join(th, NULL));
+	t_qp_free(q);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest counting[] = {
+		cmocka_unit_test_setup_teardown(test_cpu_time, setup, t_teardown),
+	};
+	const struct CMUnitTest rules[] = {
+		cmocka_unit_test_setup_teardown(test_prices, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_overlap, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_rnr_timer, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_retry_timer, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_paced, setup, t_teardown),
+	};
+
+	if (argc < 2)
+		return cmocka_run_group_tests(rules, NULL, NULL);
+	factor = strtod(argv[1], NULL);
+	return cmocka_run_group_tests(counting, NULL, NULL);
+}

@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock_waits.c - waits in virtual time: locks with timeouts, timeouts that lie in the past or
+ * are none, signals that end waits. None takes real time, but for a moment.
+ */
+#define _GNU_SOURCE 1
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "util.h"
+
+#define SECOND 1000000000ull
+
+static struct t_dev *dev;
+static uint64_t real_start;
+
+static uint64_t real_now(void)
+{
+	struct timespec t;
+
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
+}
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	t_qp_free(t_qp(dev, NULL));
+	real_start = real_now();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	t_true(real_now() - real_start < 20 * SECOND, "it took the real time");
+	return t_teardown(state);
+}
+
+/* From `since`, at least `ns` and next to nothing more. */
+static void passed(uint64_t since, uint64_t ns)
+{
+	uint64_t took = t_now() - since;
+
+	t_true(took >= ns && took < ns + ns / 20 + 200000, "%llu ns instead of %llu",
+	       (unsigned long long)took, (unsigned long long)ns);
+}
+
+static struct timespec from_now(clockid_t clock, time_t seconds)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	t.tv_sec += seconds;
+	return t;
+}
+
+/* ---- read-write locks ---- */
+
+static struct {
+	pthread_rwlock_t lock;
+	pthread_barrier_t held;
+	bool writes;
+} rw = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+/* Holds the lock for a minute. */
+static void *rw_holder(void *arg)
+{
+	(void)arg;
+	if (rw.writes)
+		pthread_rwlock_wrlock(&rw.lock);
+	else
+		pthread_rwlock_rdlock(&rw.lock);
+	pthread_barrier_wait(&rw.held);
+	sleep(60);
+	pthread_rwlock_unlock(&rw.lock);
+	return NULL;
+}
+
+static void start_rw_holder(pthread_t *th, bool writes)
+{
+	rw.writes = writes;
+	t_ok(pthread_barrier_init(&rw.held, NULL, 2));
+	t_ok(pthread_create(th, NULL, rw_holder, NULL));
+	pthread_barrier_wait(&rw.held);
+}
+
+static void test_rwlock_written(void **state)
+{
+	struct timespec until;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	start_rw_holder(&th, true);
+	since = t_now();
+	until = from_now(CLOCK_REALTIME, 20);
+	t_eq(pthread_rwlock_timedrdlock(&rw.lock, &until), ETIMEDOUT);
+	passed(since, 20 * SECOND);
+	until = from_now(CLOCK_MONOTONIC, 20);
+	t_eq(pthread_rwlock_clockwrlock(&rw.lock, CLOCK_MONOTONIC, &until), ETIMEDOUT);
+	passed(since, 40 * SECOND);
+	t_ok(pthread_rwlock_rdlock(&rw.lock));
+	passed(since, 60 * SECOND);
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	t_ok(pthread_join(th, NULL));
+}
+
+static void test_rwlock_read(void **state)
+{
+	struct timespec until;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	start_rw_holder(&th, false);
+	since = t_now();
+	until = from_now(CLOCK_MONOTONIC, 20);
+	t_ok(pthread_rwlock_clockrdlock(&rw.lock, CLOCK_MONOTONIC, &until));
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	until = from_now(CLOCK_REALTIME, 20);
+	t_eq(pthread_rwlock_timedwrlock(&rw.lock, &until), ETIMEDOUT);
+	passed(since, 20 * SECOND);
+	t_ok(pthread_rwlock_wrlock(&rw.lock));
+	passed(since, 60 * SECOND);
+	t_eq(pthread_rwlock_wrlock(&rw.lock), EDEADLK);
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	t_ok(pthread_join(th, NULL));
+}
+
+/* ---- timeouts ---- */
+
+static void test_semaphore(void **state)
+{
+	struct timespec until = from_now(CLOCK_MONOTONIC, 30);
+	uint64_t since = t_now();
+	sem_t s;
+
+	(void)state;
+	t_ok(sem_init(&s, 0, 0));
+	t_eq(sem_clockwait(&s, CLOCK_MONOTONIC, &until), -1);
+	t_eq(errno, ETIMEDOUT);
+	passed(since, 30 * SECOND);
+	until = from_now(CLOCK_REALTIME, 30);
+	t_eq(sem_clockwait(&s, CLOCK_REALTIME, &until), -1);
+	passed(since, 60 * SECOND);
+	t_ok(sem_post(&s));
+	t_ok(sem_clockwait(&s, CLOCK_MONOTONIC, &until));
+	sem_destroy(&s);
+}
+
+/* Times before the epoch, and what is no time. */
+static void test_past(void **state)
+{
+	static const struct timespec past = {-1, 0}, none = {0, -1};
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+	pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;
+	uint64_t since = t_now();
+	sem_t s;
+
+	(void)state;
+	t_ok(sem_init(&s, 0, 0));
+	t_ok(pthread_mutex_lock(&m));
+	t_eq(pthread_cond_timedwait(&c, &m, &past), ETIMEDOUT);
+	t_eq(pthread_cond_clockwait(&c, &m, CLOCK_MONOTONIC, &past), ETIMEDOUT);
+	t_eq(pthread_cond_timedwait(&c, &m, &none), EINVAL);
+	t_eq(pthread_cond_clockwait(&c, &m, CLOCK_MONOTONIC, &none), EINVAL);
+	t_eq(pthread_mutex_timedlock(&m, &past), ETIMEDOUT);
+	t_eq(sem_timedwait(&s, &past), -1);
+	t_eq(errno, ETIMEDOUT);
+	t_eq(sem_timedwait(&s, &none), -1);
+	t_eq(errno, EINVAL);
+	t_ok(pthread_rwlock_rdlock(&l));
+	t_eq(pthread_rwlock_timedwrlock(&l, &past), ETIMEDOUT);
+	t_eq(pthread_rwlock_timedwrlock(&l, &none), EINVAL);
+	t_eq(nanosleep(&past, NULL), -1);
+	t_eq(errno, EINVAL);
+	t_eq(ppoll(NULL, 0, &past, NULL), -1);
+	t_eq(errno, EINVAL);
+	t_eq(select(0, NULL, NULL, NULL, &(struct timeval){-1, 0}), -1);
+	t_eq(errno, EINVAL);
+	passed(since, 0);
+	t_ok(pthread_mutex_unlock(&m));
+	t_ok(pthread_rwlock_unlock(&l));
+	sem_destroy(&s);
+}
+
+/* ---- signals ---- */
+
+static struct {
+	pthread_t target;
+	uint64_t sent, handled; /* times */
+	_Atomic unsigned n;
+} signals;
+
+static void on_signal(int nr)
+{
+	(void)nr;
+	signals.handled = t_now();
+	atomic_fetch_add(&signals.n, 1);
+}
+
+/* Ten seconds later. */
+static void *sender(void *arg)
+{
+	(void)arg;
+	sleep(10);
+	signals.sent = t_now();
+	pthread_kill(signals.target, SIGUSR1);
+	return NULL;
+}
+
+static void handle(int flags)
+{
+	struct sigaction act = {.sa_handler = on_signal, .sa_flags = flags}, was;
+
+	t_ok(sigaction(SIGUSR1, &act, NULL));
+	t_ok(sigaction(SIGUSR1, NULL, &was));
+	t_true(was.sa_handler == on_signal, "another handler is reported");
+	t_true((was.sa_flags & (SA_SIGINFO | SA_RESTART)) == flags, "flags %x", was.sa_flags);
+}
+
+/* Waits that a signal ends after ten seconds. */
+static int wait_nanosleep(void)
+{
+	struct timespec left = {0};
+	int r = nanosleep(&(struct timespec){100, 0}, &left), error = errno;
+
+	t_true(left.tv_sec == 89 || left.tv_sec == 90, "%lld s are left", (long long)left.tv_sec);
+	errno = error;
+	return r;
+}
+
+static int wait_clock_nanosleep(void)
+{
+	struct timespec until = from_now(CLOCK_MONOTONIC, 100);
+
+	errno = clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+	return errno ? -1 : 0;
+}
+
+static int wait_sleep(void)
+{
+	unsigned left = sleep(100);
+
+	errno = EINTR;
+	return left == 90 ? -1 : (int)left;
+}
+
+static int wait_poll(void)
+{
+	return poll(NULL, 0, 100000);
+}
+
+static int wait_select(void)
+{
+	return select(0, NULL, NULL, NULL, &(struct timeval){100, 0});
+}
+
+/* The signal is blocked but for the wait. */
+static int wait_ppoll(void)
+{
+	sigset_t usr1, old;
+	int r, error;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, &old);
+	r = ppoll(NULL, 0, &(struct timespec){100, 0}, &old);
+	error = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = error;
+	return r;
+}
+
+static int wait_epoll(void)
+{
+	int fd = epoll_create1(0), r, error;
+	struct epoll_event e;
+
+	r = epoll_wait(fd, &e, 1, 100000);
+	error = errno;
+	close(fd);
+	errno = error;
+	return r;
+}
+
+static int wait_semaphore(void)
+{
+	struct timespec until = from_now(CLOCK_REALTIME, 100);
+	sem_t s;
+	int r, error;
+
+	sem_init(&s, 0, 0);
+	r = sem_timedwait(&s, &until);
+	error = errno;
+	sem_destroy(&s);
+	errno = error;
+	return r;
+}
+
+/* Nothing is posted. */
+static int wait_event(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
+	struct ibv_cq *cq;
+	void *arg;
+	int r, error;
+
+	r = ibv_get_cq_event(channel, &cq, &arg);
+	error = errno;
+	ibv_destroy_comp_channel(channel);
+	errno = error;
+	return r;
+}
+
+static int interrupted(int (*wait)(void))
+{
+	pthread_t th;
+	int r;
+
+	signals.target = pthread_self();
+	atomic_store(&signals.n, 0);
+	t_ok(pthread_create(&th, NULL, sender, NULL));
+	errno = 0;
+	r = wait();
+	if (r < 0)
+		r = -errno;
+	t_ok(pthread_join(th, NULL));
+	t_eq(atomic_load(&signals.n), 1);
+	t_true(signals.handled >= signals.sent && signals.handled < signals.sent + SECOND,
+	       "the handler saw another time");
+	return r;
+}
+
+static void test_signals(void **state)
+{
+	static int (*const waits[])(void) = {wait_nanosleep, wait_clock_nanosleep, wait_sleep,
+					     wait_poll,      wait_select,          wait_ppoll,
+					     wait_epoll};
+
+	(void)state;
+	for (unsigned flags = 0; flags < 2; flags++) {
+		handle(flags ? SA_RESTART : 0);
+		for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+			uint64_t since = t_now();
+			int r = interrupted(waits[i]);
+
+			t_true(r == -EINTR, "wait %zu: %d", i, r);
+			passed(since, 10 * SECOND);
+		}
+	}
+}
+
+/* Waits that go on if the handler has SA_RESTART. */
+static void test_restart(void **state)
+{
+	uint64_t since = t_now();
+
+	(void)state;
+	handle(0);
+	t_eq(interrupted(wait_semaphore), -EINTR);
+	passed(since, 10 * SECOND);
+	t_eq(interrupted(wait_event), -EINTR);
+	passed(since, 20 * SECOND);
+	handle(SA_RESTART);
+	t_eq(interrupted(wait_semaphore), -ETIMEDOUT);
+	passed(since, 120 * SECOND);
+}
+
+/* A handler of signal(), and none. */
+static void test_handlers(void **state)
+{
+	struct sigaction was;
+
+	(void)state;
+	t_true(signal(SIGUSR2, on_signal) == SIG_DFL, "it wasn't the default");
+	t_ok(sigaction(SIGUSR2, NULL, &was));
+	t_true(was.sa_handler == on_signal && !(was.sa_flags & SA_SIGINFO), "another handler");
+	atomic_store(&signals.n, 0);
+	t_ok(raise(SIGUSR2));
+	t_eq(atomic_load(&signals.n), 1);
+	t_true(signal(SIGUSR2, SIG_IGN) == on_signal, "another handler");
+	t_true(signal(SIGUSR2, SIG_DFL) == SIG_IGN, "it wasn't ignored");
+	t_true(signal(SIGKILL, SIG_IGN) == SIG_ERR, "SIGKILL can be ignored");
+	t_eq(sigaction(1000, NULL, &was), -1);
+}
+
+/* ---- alarms ---- */
+
+static _Atomic unsigned rings;
+
+static void on_alarm(int nr)
+{
+	(void)nr;
+	atomic_fetch_add(&rings, 1);
+}
+
+/* Sets the next one. */
+static void on_alarm_again(int nr)
+{
+	on_alarm(nr);
+	alarm(10);
+}
+
+static void test_alarm(void **state)
+{
+	uint64_t since = t_now();
+	struct itimerval left;
+
+	(void)state;
+	signal(SIGALRM, on_alarm);
+	atomic_store(&rings, 0);
+	t_eq(alarm(30), 0);
+	t_eq(sleep(100), 70);
+	passed(since, 30 * SECOND);
+	t_eq(atomic_load(&rings), 1);
+	t_eq(alarm(50), 0);
+	t_eq(sleep(10), 0);
+	t_ok(getitimer(ITIMER_REAL, &left));
+	t_true(left.it_value.tv_sec == 39 || left.it_value.tv_sec == 40, "%lld s are left",
+	       (long long)left.it_value.tv_sec);
+	t_eq(alarm(0), 40);
+	t_eq(sleep(100), 0);
+	t_eq(atomic_load(&rings), 1);
+	passed(since, 140 * SECOND);
+}
+
+static void test_interval(void **state)
+{
+	struct itimerval each = {{10, 0}, {5, 0}}, none = {0}, was;
+	uint64_t since = t_now();
+
+	(void)state;
+	signal(SIGALRM, on_alarm);
+	atomic_store(&rings, 0);
+	t_ok(setitimer(ITIMER_REAL, &each, NULL));
+	for (unsigned i = 0; i < 5; i++) {
+		t_eq(poll(NULL, 0, 100000), -1);
+		t_eq(errno, EINTR);
+		t_eq(atomic_load(&rings), i + 1);
+		passed(since, (5 + i * 10) * SECOND);
+	}
+	t_ok(setitimer(ITIMER_REAL, &none, &was));
+	t_eq(was.it_interval.tv_sec, 10);
+	t_eq(poll(NULL, 0, 100000), 0);
+	passed(since, 145 * SECOND);
+	each.it_value.tv_usec = -1;
+	t_eq(setitimer(ITIMER_REAL, &each, NULL), -1);
+	t_eq(errno, EINVAL);
+}
+
+static void test_alarm_in_handler(void **state)
+{
+	uint64_t since = t_now();
+
+	(void)state;
+	signal(SIGALRM, on_alarm_again);
+	atomic_store(&rings, 0);
+	alarm(10);
+	for (unsigned i = 0; i < 5; i++)
+		sleep(100);
+	t_eq(atomic_load(&rings), 5);
+	passed(since, 50 * SECOND);
+	alarm(0);
+}
+
+/* Nobody gets an alarm that its process has set no more. */
+static void test_alarm_of_parent(void **state)
+{
+	int status;
+	pid_t pid;
+
+	(void)state;
+	signal(SIGALRM, SIG_DFL);
+	alarm(1000);
+	pid = fork();
+	if (!pid)
+		_exit((int)alarm(0));
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(status, 0);
+	t_true(alarm(0) >= 999, "the parent's alarm is gone");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_semaphore, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_past, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_signals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_handlers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm_in_handler, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alarm_of_parent, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

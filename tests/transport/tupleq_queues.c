@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tupleq_queues.c - see tupleq_queues.h. */
+#include <time.h>
+
+#include "tupleq_queues.h"
+
+void queues_promoted(struct duo *d)
+{
+	static char data[100000];
+	struct duo_op op;
+	uint64_t direct;
+
+	for (int i = 0; i < 200; i++) {
+		size_t len = i % 2 ? sizeof(data) : 8;
+
+		if (d->me) {
+			duo_recv(d, 0, 6, data, len, &op);
+			duo_meet(d);
+		} else {
+			duo_meet(d);
+			duo_send(d, 1, 6, data, len, 0, &op);
+		}
+		duo_wait(d, &op);
+	}
+	direct = duo_counter(d, d->me ? "recv_direct" : "sent_direct");
+	t_true(direct > 150, "only %llu of 200 messages went to the tuple's queue",
+	       (unsigned long long)direct);
+}
+
+/*
+ * Receives any message of rank 0 when one of tag 71 has come, while another tag has a queue.
+ * Returns the recalls that this took.
+ */
+static uint64_t wild_beside_queue(struct duo *d)
+{
+	uint64_t before = duo_counter(d, "recalls");
+	struct duo_op op;
+	char data;
+
+	if (!d->me) {
+		duo_send(d, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
+		duo_wait(d, &op);
+		duo_meet(d);
+		return 0;
+	}
+	t_true(duo_counter(d, "tuples") == 1, "the tuple has no queue");
+	while (!duo_counter(d, "unexpected"))
+		tq_progress(d->ep);
+	duo_recv(d, 0, TQ_ANY_TAG, &data, 1, &op);
+	duo_wait(d, &op);
+	t_true(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
+	duo_meet(d);
+	return duo_counter(d, "recalls") - before;
+}
+
+void queues_overtaking(struct duo *d)
+{
+	struct duo_op op;
+	uint64_t n;
+	char data;
+
+	for (int i = 0; i < 200; i++) {
+		if (d->me)
+			duo_recv(d, 0, 70, &data, 1, &op);
+		duo_meet(d);
+		if (!d->me)
+			duo_send(d, 1, 70, "y", 1, 0, &op);
+		duo_wait(d, &op);
+	}
+	tq_ctx_set_flags(d->ctx, TQ_CTX_OVERTAKING);
+	n = wild_beside_queue(d);
+	t_true(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
+	t_true(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
+	tq_ctx_set_flags(d->ctx, 0);
+	n = wild_beside_queue(d);
+	t_true(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
+}
+
+void queues_computing(struct duo *d)
+{
+	enum { TAG = 50, N = 24, ROUNDS = 40, ALONE = 30 };
+	static struct duo_op ops[N];
+	static char data[N];
+	struct timespec pause = {.tv_nsec = 200000};
+
+	for (int round = 0; round < ROUNDS; round++) {
+		int n = round < ALONE ? 1 : N; /* the first messages after the switch may be held */
+
+		for (int i = 0; i < n && d->me; i++)
+			duo_recv(d, 0, TAG, &data[i], 1, &ops[i]);
+		duo_meet(d);
+		for (int i = 0; i < n && !d->me; i++)
+			duo_send(d, 1, TAG, &data[i], 1, 0, &ops[i]);
+		if (!d->me)
+			nanosleep(&pause, NULL);
+		for (int i = 0; i < n; i++)
+			duo_wait(d, &ops[i]);
+	}
+	duo_meet(d);
+	t_true(!d->me || duo_counter(d, "recv_direct") > N, "the tuple had no queue");
+	t_true(!d->me || duo_counter(d, "recalls_asked") == 0, "the tuple was given back");
+}
+
+void queues_crowded(struct duo *d)
+{
+	enum { OTHERS = 20, TAG = 40, N = 200 };
+	static struct duo_op ops[OTHERS];
+	static char data[OTHERS];
+	uint64_t before = 0;
+	char c = 0;
+
+	for (int i = 0; i < 12 * (OTHERS + 1); i++)
+		duo_pass(d, TAG + i % (OTHERS + 1), &c, 1, 0);
+	for (int i = 0; i < OTHERS && !d->me; i++)
+		duo_send(d, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
+	for (int i = 0; i < N; i++) {
+		duo_pass(d, TAG, &c, 1, 0);
+		if (i == N / 2)
+			before = duo_counter(d, "sent_rts");
+	}
+	before = duo_counter(d, "sent_rts") - before;
+	t_true(before < N / 4, "%llu of the last %d messages went by rendezvous",
+	       (unsigned long long)before, N / 2);
+	for (int i = 0; i < OTHERS; i++) {
+		if (d->me)
+			duo_recv(d, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
+		duo_wait(d, &ops[i]);
+	}
+}
