@@ -28,9 +28,9 @@
 #define DEPTH          32
 #define MAX_THREADS    8192
 #define MAX_PROCS      1024
-/* New ids on this machine since the last look beyond which the lists are made anew. */
+/* New ids since the last look beyond which the lists are made anew. */
 #define MANY_IDS 1024
-/* Time (ns) in which one that has got its id can be looked at, or has ended. */
+/* Time (ns) after which one with a new id can be looked at, or has ended. */
 #define BIRTH_NS 50000000u
 
 /* The threads of the job, each with its file in /proc, and its processes. */
@@ -54,7 +54,7 @@ struct world {
 		bool clocked; /* has threads with clocks */
 	} procs[MAX_PROCS];
 	unsigned nunborn;
-	struct {
+	struct unborn {
 		pid_t id;
 		uint64_t since; /* real time at which the id was new */
 	} unborn[MANY_IDS];
@@ -218,10 +218,8 @@ static void list_unborn(struct world *w)
 
 static void note_unborn(struct world *w, pid_t id)
 {
-	if (w->nunborn == MANY_IDS)
-		return;
-	w->unborn[w->nunborn].since = shca_real_now();
-	w->unborn[w->nunborn++].id = id;
+	if (w->nunborn < MANY_IDS)
+		w->unborn[w->nunborn++] = (struct unborn){id, shca_real_now()};
 }
 
 /* Lists the threads and processes that are new since the last look. */
