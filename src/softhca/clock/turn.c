@@ -204,7 +204,9 @@ uint64_t shca_clock_random(void)
 	uint32_t order =
 		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
 
-	return mix(mix(~shca_turn_here.seed) ^ (uint64_t)order << 32 ^ shca_turn_self.randoms++);
+	/* The time tells a process from one of its rank in a job that is spawned later. */
+	return mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ (uint64_t)order << 32 ^
+		   shca_turn_self.randoms++);
 }
 
 void shca_clock_pay(enum shca_call what, uint64_t n)
