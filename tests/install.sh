@@ -18,8 +18,8 @@ files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so sha
 	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
 frameworks=() # of Open MPI, for which there are components
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
-	frameworks=(pml coll)
-	files+=(lib/openmpi/mca_pml_tupleq.so lib/openmpi/mca_coll_tupleq.so)
+	frameworks=(pml coll btl)
+	files+=(lib/openmpi/mca_pml_tupleq.so lib/openmpi/mca_coll_tupleq.so lib/openmpi/mca_btl_tupleq.so)
 fi
 
 fail() {

@@ -24,7 +24,7 @@ names() {
 }
 
 diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|SIZE|ENUM|BOOL|STRING' "$base/params.def") \
-	<(items "$tupleq" Cm | grep -vE '^(pml|coll)_tupleq_') || status=1
+	<(items "$tupleq" Cm | grep -vE '^(pml|coll|btl)_tupleq_') || status=1
 diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "$base/counters.def") <(items "$tupleq" Va | grep -v '^coll_tupleq_') || status=1
 
 # The parameters in Open MPI: pml_tupleq_NAME and coll_tupleq_NAME, including the components' own.
@@ -34,6 +34,11 @@ if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	[ -n "$known" ] || say "ompi_info shows no parameter; source build/env.sh first"
 	for name in $known; do
 		grep -qxE "\.It Cm ($name|${name#pml_tupleq_})" "$tupleq" || say "tupleq(7) doesn't explain $name"
+	done
+	# All of btl/tupleq's are Open MPI's or the library's: the page explains a few.
+	known=$(ompi_info --parsable --param btl tupleq --level 9)
+	for name in $(items "$tupleq" Cm | grep '^btl_tupleq_'); do
+		[[ $known == *:param:$name:value:* ]] || say "tupleq(7) explains $name, which ompi_info doesn't know"
 	done
 fi
 

@@ -48,6 +48,9 @@ lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 components=$(echo "$lib"/openmpi/lib/openmpi*)
 # Open MPI's folder has the name of its package.
 depends openmpi-tupleq "lib$(basename "$components")"
+for framework in pml coll btl; do
+	[ -e "$components/mca_${framework}_tupleq.so" ] || fail "openmpi-tupleq lacks mca_${framework}_tupleq.so"
+done
 "$usr/bin/softhca" --version | grep -qx "softhca $version"
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
 for page in man1/softhca.1 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do

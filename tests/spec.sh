@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# spec.sh: checks that rpm understands the spec file, with and without Open MPI, and that rpmlint finds no error in it.
+# spec.sh: checks that rpm understands the spec file, with and without Open MPI, that its package has all components, and that rpmlint
+# finds no error in it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
@@ -14,6 +15,10 @@ for with in without with; do
 	done
 done
 grep -qx "openmpi-tupleq $version" "$dir/with"
+for component in $(sed -n 's/^ompicomponent_LTLIBRARIES = //p' ompi-btl/Makefile.inc); do
+	file=$(basename "$component" .la).so
+	grep -q "^%{ompi_home}/.*/$file$" tupleq.spec.in || { echo "openmpi-tupleq lacks $file" && exit 1; }
+done
 # A rule of one distribution, which has another name for the library's package.
 echo 'addFilter("lib-package-without-%mklibname")' >"$dir/rpmlintrc"
 rpmlint -r "$dir/rpmlintrc" "$dir/tupleq.spec" >"$dir/said" 2>&1 || { cat "$dir/said" && exit 1; }

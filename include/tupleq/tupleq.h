@@ -240,8 +240,8 @@ int tq_address_node(const void *address, size_t len, struct tq_node_id *node);
  * failure (parameter keepalive) even if it sends the peer nothing.
  */
 void tq_peer_connect(struct tq_peer *peer);
-/* Returns 0, or -EIO if the connection has failed (the log says how) or the peer has closed its
- * endpoint. */
+/* Returns 0, -EIO if the connection has failed (the log says how), or -ESHUTDOWN if the peer has
+ * closed its endpoint. */
 int tq_peer_error(struct tq_peer *peer);
 
 /* ---- writing into a peer's memory ---- */

@@ -23,12 +23,17 @@ struct mca_btl_tupleq {
 	bool opening;   /* until tq_open() has returned, errors go to open_error */
 	char open_error[1024];
 	opal_free_list_t operations; /* rma.c */
+	unsigned under_way;          /* operations */
+	unsigned unregistered;       /* attempts to register memory that failed in a row */
 	struct tq_mr *sink_mr;       /* of memory for results that nobody wants */
 	struct tq_peer *self;        /* this process; NULL: it isn't added yet */
 	/* The owner's, for active messages: */
 	struct tq_ctx *ctx;
+	struct mca_btl_base_endpoint_t *endpoints; /* list: all */
+	opal_mutex_t endpoints_lock;
 	opal_free_list_t frags; /* frag.c */
 	bool closing;           /* nobody receives any more */
+	unsigned idle_polls;    /* that found nothing to do */
 };
 
 extern struct mca_btl_tupleq mca_btl_tupleq;
@@ -40,6 +45,9 @@ extern mca_btl_base_module_t mca_btl_tupleq_module;
 void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text);
 /* Returns the endpoint; NULL: that of pml/tupleq isn't there (yet). */
 struct tq_ep *mca_btl_tupleq_ep(void);
+/* Takes back from the module's flags the operations that the adapter lacks. Called when there is an
+ * endpoint, before Open MPI looks at the flags for a peer. */
+void mca_btl_tupleq_take_limits(void);
 /* An OPAL error for a negative errno; 0 for 0. */
 int mca_btl_tupleq_error(int rc);
 

@@ -6,12 +6,17 @@
 #include <stdlib.h>
 
 #include "endpoint.h"
+#include "failure.h"
 #include "frag.h"
 #include "pml/params.h"
 #include "rma.h"
+#include "windows.h"
 
 /* The number of the context of active messages; those of communicators are below. */
 #define ACTIVE_MESSAGES UINT32_MAX
+
+/* Polls without success between two looks at a process for its failure. */
+#define IDLE_POLLS 64
 
 struct mca_btl_tupleq mca_btl_tupleq;
 
@@ -49,12 +54,18 @@ int mca_btl_tupleq_error(int rc)
 	case -EIO:
 		return OPAL_ERR_UNREACH;
 	case -EOPNOTSUPP:
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	case -EINVAL:
 		return OPAL_ERR_BAD_PARAM;
 	default:
 		return OPAL_ERROR;
 	}
+}
+
+/* Returns true if pml/tupleq is the one that the user wants: its endpoint is used then. */
+static bool is_guest(void)
+{
+	return mca_pml_tupleq_is_named("ompi", "pml", true);
 }
 
 static int component_register(void)
@@ -63,8 +74,11 @@ static int component_register(void)
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 	int rc;
 
+	series_btl_know_pml();
 	m->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
-	m->btl_latency = 3;
+	/* osc/rdma takes the BTL with the least latency. With pml/tupleq that is this one, also
+	 * within a host: over Open MPI's own BTLs 4.1 loses updates there, and crashes. */
+	m->btl_latency = is_guest() ? 0 : 3;
 	m->btl_bandwidth = 40000;
 	m->btl_eager_limit = 8192;
 	m->btl_rndv_eager_limit = 8192;
@@ -95,12 +109,11 @@ struct tq_ep *mca_btl_tupleq_ep(void)
 	return mca_btl_tupleq.ep;
 }
 
-/* Takes back from the module's flags the operations that the adapter lacks. */
-static void take_limits(void)
+void mca_btl_tupleq_take_limits(void)
 {
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 
-	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE) {
+	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE && m->btl_atomic_flags) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_INFO,
 				   "the adapter has no atomic operations, so none are offered.");
 		m->btl_flags &= ~(MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
@@ -206,6 +219,7 @@ static int open_own(void)
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
 
 	mca_btl_tupleq.is_owner = true;
+	OBJ_CONSTRUCT(&mca_btl_tupleq.endpoints_lock, opal_mutex_t);
 	/* The address comes first: what is published needs no undoing. */
 	if (open_endpoint() || !publish_address() || !open_messages()) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
@@ -221,35 +235,32 @@ static int open_own(void)
 }
 
 /*
- * Offers nothing unless --mca btl names the component: a component that is merely installed changes
- * nothing, neither for programs without pml/tupleq nor for those with it, whose windows could get
- * atomic operations that are not atomic (README.md). With pml/tupleq the endpoint is that one's,
- * and carries no active messages, which nobody needs then. Otherwise this component opens one.
+ * Offers nothing unless --mca pml or --mca btl names tupleq: a component that is merely installed
+ * changes nothing for other programs. With pml/tupleq the endpoint is that one's, and carries no
+ * active messages, which nobody needs then. Otherwise this component opens one.
  */
 static mca_btl_base_module_t **component_init(int *n, bool progress_threads, bool mpi_threads)
 {
 	mca_btl_base_module_t **modules;
-	bool is_guest;
 
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
 	*n = 0;
-	series_btl_know_pml();
-	if (!mca_pml_tupleq_is_named("opal", "btl", false))
+	if (!is_guest() && !mca_pml_tupleq_is_named("opal", "btl", false))
 		return NULL;
-	is_guest = mca_pml_tupleq_is_named("ompi", "pml", true);
-	snprintf(mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name), "rank %u on host %s",
-		 series_rank(ompi_proc_local()), opal_get_proc_hostname(&ompi_proc_local()->super));
+	mca_btl_tupleq_proc_name(ompi_proc_local(), mca_btl_tupleq.name,
+				 sizeof(mca_btl_tupleq.name));
 	modules = malloc(sizeof(*modules));
-	if (!modules || mca_btl_tupleq_rma_open() || (!is_guest && open_own() != OPAL_SUCCESS)) {
+	if (!modules || mca_btl_tupleq_rma_open() || mca_btl_tupleq_windows_open() ||
+	    (!is_guest() && open_own() != OPAL_SUCCESS)) {
 		free(modules);
 		return NULL;
 	}
-	if (is_guest)
+	if (is_guest())
 		mca_btl_tupleq_module.btl_flags &=
 			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
 	if (mca_btl_tupleq_ep())
-		take_limits();
+		mca_btl_tupleq_take_limits();
 	modules[0] = &mca_btl_tupleq_module;
 	*n = 1;
 	return modules;
@@ -257,8 +268,15 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 
 static int component_progress(void)
 {
+	int n;
+
 	/* pml/tupleq makes progress itself. */
-	return mca_btl_tupleq.is_owner ? tq_progress(mca_btl_tupleq.ep) : 0;
+	if (!mca_btl_tupleq.is_owner)
+		return 0;
+	n = tq_progress(mca_btl_tupleq.ep);
+	if (!n && ++mca_btl_tupleq.idle_polls % IDLE_POLLS == 0)
+		mca_btl_tupleq_look_for_failures();
+	return n;
 }
 
 static int module_finalize(mca_btl_base_module_t *module)
@@ -271,6 +289,7 @@ static int module_finalize(mca_btl_base_module_t *module)
 		mca_btl_tupleq_frags_close();
 	}
 	mca_btl_tupleq.ep = NULL;
+	mca_btl_tupleq_windows_close();
 	mca_btl_tupleq_rma_close();
 	return OPAL_SUCCESS;
 }
@@ -298,6 +317,7 @@ mca_btl_base_module_t mca_btl_tupleq_module = {
 	.btl_register_mem = mca_btl_tupleq_register_mem,
 	.btl_deregister_mem = mca_btl_tupleq_deregister_mem,
 	.btl_flush = mca_btl_tupleq_flush,
+	.btl_register_error = mca_btl_tupleq_register_error,
 	.btl_dump = mca_btl_base_dump,
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 /* Under whose name pml/tupleq has published its address. */
 static const mca_base_component_t pml = {
@@ -12,6 +13,12 @@ static const mca_base_component_t pml = {
 	.mca_component_minor_version = TUPLEQ_MINOR,
 	.mca_component_release_version = TUPLEQ_RELEASE,
 };
+
+void mca_btl_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
+{
+	snprintf(name, size, "rank %u on host %s", series_rank(proc),
+		 opal_get_proc_hostname(&proc->super));
+}
 
 static void say(const char *name, const char *what)
 {
@@ -39,11 +46,14 @@ static int add_own_peer(const char *name, const void *address, size_t len,
 		return rc;
 	}
 	endpoint->rank = rc;
+	opal_mutex_lock(&mca_btl_tupleq.endpoints_lock);
+	DL_APPEND(mca_btl_tupleq.endpoints, endpoint);
+	opal_mutex_unlock(&mca_btl_tupleq.endpoints_lock);
 	return 0;
 }
 
 /* Adds a process. Returns its endpoint, or NULL if the process can't be reached. */
-static mca_btl_base_endpoint_t *add(const ompi_proc_t *proc)
+static mca_btl_base_endpoint_t *add(ompi_proc_t *proc)
 {
 	bool is_owner = mca_btl_tupleq.is_owner;
 	mca_btl_base_endpoint_t *endpoint = calloc(1, sizeof(*endpoint));
@@ -53,8 +63,8 @@ static mca_btl_base_endpoint_t *add(const ompi_proc_t *proc)
 
 	if (!endpoint)
 		return NULL;
-	snprintf(name, sizeof(name), "rank %u on host %s", series_rank(proc),
-		 opal_get_proc_hostname(&proc->super));
+	mca_btl_tupleq_proc_name(proc, name, sizeof(name));
+	endpoint->proc = proc;
 	if (proc->super.proc_arch != opal_local_arch ||
 	    series_modex_recv(is_owner ? &mca_btl_tupleq_component.btl_version : &pml, proc,
 			      &address, &len) != OPAL_SUCCESS ||
@@ -83,6 +93,7 @@ int mca_btl_tupleq_add_procs(mca_btl_base_module_t *module, size_t n, opal_proc_
 	(void)module;
 	if (!mca_btl_tupleq_ep())
 		return OPAL_ERR_UNREACH;
+	mca_btl_tupleq_take_limits();
 	for (size_t i = 0; i < n; i++) {
 		endpoints[i] = add((ompi_proc_t *)procs[i]);
 		if (endpoints[i] && (ompi_proc_t *)procs[i] == ompi_proc_local())
@@ -91,6 +102,13 @@ int mca_btl_tupleq_add_procs(mca_btl_base_module_t *module, size_t n, opal_proc_
 			opal_bitmap_set_bit(reachable, (int)i);
 	}
 	return OPAL_SUCCESS;
+}
+
+static void forget(mca_btl_base_endpoint_t *endpoint)
+{
+	opal_mutex_lock(&mca_btl_tupleq.endpoints_lock);
+	DL_DELETE(mca_btl_tupleq.endpoints, endpoint);
+	opal_mutex_unlock(&mca_btl_tupleq.endpoints_lock);
 }
 
 int mca_btl_tupleq_del_procs(mca_btl_base_module_t *module, size_t n, opal_proc_t **procs,
@@ -102,11 +120,16 @@ int mca_btl_tupleq_del_procs(mca_btl_base_module_t *module, size_t n, opal_proc_
 	(void)module;
 	(void)procs;
 	for (size_t i = 0; i < n; i++) {
+		if (!endpoints[i])
+			continue;
 		/* Those of pml/tupleq are that one's, and may be gone. */
-		if (endpoints[i] && mca_btl_tupleq.is_owner && peers)
-			peers[npeers++] = endpoints[i]->peer;
-		else if (endpoints[i] && mca_btl_tupleq.is_owner)
-			tq_peer_remove(endpoints[i]->peer);
+		if (mca_btl_tupleq.is_owner) {
+			forget(endpoints[i]);
+			if (peers)
+				peers[npeers++] = endpoints[i]->peer;
+			else
+				tq_peer_remove(endpoints[i]->peer);
+		}
 		free(endpoints[i]);
 	}
 	tq_peers_remove(peers, npeers);

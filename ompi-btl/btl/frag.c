@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failure.h"
+
 /* Receives that are posted: messages that find none are copied once more. */
 #define RECEIVES 64
 
@@ -245,6 +247,8 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 	}
 	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, TQ_SEND_NOTUP, &frag->user,
 		     &frag->req);
+	if (rc == -EIO)
+		mca_btl_tupleq_failed(endpoint);
 	return rc < 0 ? mca_btl_tupleq_error(rc) : rc;
 }
 
@@ -270,6 +274,8 @@ void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status)
 		return;
 	}
 	frag = (mca_btl_tupleq_frag_t *)((char *)u - offsetof(mca_btl_tupleq_frag_t, user));
+	if (status->error)
+		mca_btl_tupleq_failed(frag->endpoint);
 	end(frag, true, mca_btl_tupleq_error(status->error));
 }
 

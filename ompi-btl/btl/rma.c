@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "failure.h"
+
 /* The callback of an operation, and its arguments. */
 struct end {
 	mca_btl_base_endpoint_t *endpoint;
@@ -18,10 +20,12 @@ struct end {
 typedef struct mca_btl_tupleq_operation {
 	opal_free_list_item_t super;
 	struct end end;
-	struct tq_mr *own; /* of memory of this process that the adapter changes; NULL: none */
 } mca_btl_tupleq_operation_t;
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
+
+/* Attempts to register memory that may fail in a row. */
+#define REGISTRATION_TRIES 10000
 
 /* Takes results that no caller wants. Each operation may overwrite those of others. */
 static uint64_t sink;
@@ -59,13 +63,30 @@ static unsigned rights(uint32_t flags)
 	return access;
 }
 
+/*
+ * Reports that memory can't be registered: once, until that succeeds again. osc/rdma tries again
+ * for ever in most places, and doesn't say in which, so many failures in a row end the job.
+ */
+static void say_unregistered(const void *base, size_t size, int rc)
+{
+	unsigned failures = __atomic_add_fetch(&mca_btl_tupleq.unregistered, 1, __ATOMIC_RELAXED);
+	char text[200];
+
+	snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size, base,
+		 strerror(-rc),
+		 rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)" : "");
+	if (failures == 1)
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+	if (failures == REGISTRATION_TRIES)
+		mca_btl_tupleq_end_job(MPI_ERR_NO_MEM, "the registration of memory");
+}
+
 mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_module_t *module,
 								mca_btl_base_endpoint_t *endpoint,
 								void *base, size_t size,
 								uint32_t flags)
 {
 	mca_btl_base_registration_handle_t *handle;
-	char text[160];
 	int rc;
 
 	(void)module;
@@ -77,13 +98,11 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 		return NULL;
 	rc = tq_mr_expose(mca_btl_tupleq.ep, base, size, rights(flags), &handle->mr);
 	if (rc) {
-		snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size,
-			 base, strerror(-rc),
-			 rc == -ENOMEM ? " (raise the limit of locked memory, ulimit -l)" : "");
-		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+		say_unregistered(base, size, rc);
 		free(handle);
 		return NULL;
 	}
+	__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
 	handle->key = tq_mr_key(handle->mr);
 	handle->base = base;
 	handle->size = size;
@@ -105,19 +124,18 @@ int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
 	return OPAL_SUCCESS;
 }
 
-static bool is_registered(const uint64_t *word)
+/* Returns the registration of the address. NULL: there is none. */
+static const mca_btl_base_registration_handle_t *find_handle(uint64_t addr)
 {
 	const mca_btl_base_registration_handle_t *handle;
-	uintptr_t at = (uintptr_t)word, base;
-	bool found = false;
 
 	opal_mutex_lock(&handles_lock);
 	DL_FOREACH(handles, handle) {
-		base = (uintptr_t)handle->base;
-		found |= at >= base && at - base < handle->size;
+		if (addr - (uintptr_t)handle->base < handle->size)
+			break;
 	}
 	opal_mutex_unlock(&handles_lock);
-	return found;
+	return handle;
 }
 
 /* Returns the registration of the sink; NULL: it can't be registered. */
@@ -139,10 +157,11 @@ static void done(void *user, int error)
 	mca_btl_tupleq_operation_t *operation = user;
 	const struct end end = operation->end;
 
-	if (operation->own)
-		tq_mr_deregister(operation->own);
+	__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
 	/* First, as the callback may start the next operation. */
 	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
+	if (error)
+		mca_btl_tupleq_failed(end.endpoint);
 	if (end.cbfunc)
 		end.cbfunc(&mca_btl_tupleq_module, end.endpoint, end.local_address,
 			   end.local_handle, end.cbcontext, end.cbdata,
@@ -150,43 +169,42 @@ static void done(void *user, int error)
 }
 
 /*
- * Takes an operation without a handle, whose memory is this host's: osc/rdma of Open MPI 4.1 has no
- * handle of windows' memory that it reaches by the CPU, but for atomic operations asks here first.
- * Memory of a window that is registered here may be changed by others' adapter operations, so the
- * adapter does this one as well. Other memory is shared by the processes of this host, which all
- * come without a handle: the CPU does it. Returns 0 if the adapter is to do the operation, 1 if it
- * is done, or a negative errno.
+ * Finds the key for an atomic operation without a handle, which osc/rdma of Open MPI 4.1 starts on
+ * memory that it otherwise changes by the CPU. In a window of one host from MPI_Win_create that is
+ * this process's memory, on which the others start their operations with a handle. So the adapter
+ * has to do this one as well. Returns 0 or -EOPNOTSUPP, after which osc/rdma takes the window's
+ * lock and does the operation by the CPU.
  */
-static int take_own(mca_btl_tupleq_operation_t *operation, struct tq_rma *rma,
-		    struct tq_peer **peer)
+static int find_own_key(const struct end *end, struct tq_rma *rma)
 {
-	uint64_t *word = (uint64_t *)(uintptr_t)rma->addr, old = rma->compare;
-	int rc;
+	const mca_btl_base_registration_handle_t *handle;
 
-	if (rma->kind != TQ_RMA_FETCH_ADD && rma->kind != TQ_RMA_COMPARE_SWAP)
-		return -EINVAL;
-	if (mca_btl_tupleq.self && is_registered(word)) {
-		*peer = mca_btl_tupleq.self;
-		rc = tq_mr_expose(mca_btl_tupleq.ep, word, sizeof(*word),
-				  TQ_ACCESS_READ | TQ_ACCESS_WRITE | TQ_ACCESS_ATOMIC,
-				  &operation->own);
-		if (!rc)
-			rma->key = tq_mr_key(operation->own);
-		return rc;
-	}
-	if (rma->kind == TQ_RMA_FETCH_ADD)
-		old = __atomic_fetch_add(word, rma->operand, __ATOMIC_ACQ_REL);
-	else
-		__atomic_compare_exchange_n(word, &old, rma->operand, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE);
-	*(uint64_t *)rma->local = old;
-	return 1;
+	if (!end->endpoint || end->endpoint->peer != mca_btl_tupleq.self)
+		return -EOPNOTSUPP;
+	handle = find_handle(rma->addr);
+	if (!handle)
+		return -EOPNOTSUPP;
+	rma->key = handle->key;
+	return 0;
+}
+
+/*
+ * Returns the OPAL error of an operation that can't be started. osc/rdma tries again for ever with
+ * all errors but OPAL_ERR_NOT_SUPPORTED. That is of use only while other operations are under way,
+ * whose ends give memory back. Otherwise the job ends.
+ */
+static int refuse(const struct end *end, const struct tq_rma *rma, int rc)
+{
+	if (rc == -EIO)
+		mca_btl_tupleq_failed(end->endpoint);
+	if (rc == -ENOMEM && !__atomic_load_n(&mca_btl_tupleq.under_way, __ATOMIC_RELAXED))
+		say_unregistered(rma->local, rma->len, rc);
+	return mca_btl_tupleq_error(rc);
 }
 
 static int start(const struct end *end, struct tq_rma *rma,
 		 const mca_btl_base_registration_handle_t *remote_handle)
 {
-	struct tq_peer *peer = end->endpoint ? end->endpoint->peer : NULL;
 	mca_btl_tupleq_operation_t *operation =
 		(mca_btl_tupleq_operation_t *)opal_free_list_get(&mca_btl_tupleq.operations);
 	int rc = 0;
@@ -194,20 +212,21 @@ static int start(const struct end *end, struct tq_rma *rma,
 	if (!operation)
 		return OPAL_ERR_OUT_OF_RESOURCE;
 	operation->end = *end;
-	operation->own = NULL;
 	rma->done = done;
 	rma->user = operation;
 	if (remote_handle)
 		rma->key = remote_handle->key;
 	else
-		rc = take_own(operation, rma, &peer);
-	if (!rc)
-		rc = tq_rma(peer, rma);
-	if (rc < 0 && operation->own)
-		tq_mr_deregister(operation->own);
-	if (rc)
-		opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
-	return rc == 1 ? 1 : mca_btl_tupleq_error(rc);
+		rc = find_own_key(end, rma);
+	if (!rc) {
+		__atomic_add_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
+		rc = tq_rma(end->endpoint->peer, rma);
+		if (!rc)
+			return OPAL_SUCCESS;
+		__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
+	}
+	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
+	return refuse(end, rma, rc);
 }
 
 static struct tq_mr *mr_of(const mca_btl_base_registration_handle_t *handle)
@@ -288,7 +307,7 @@ int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoi
 	(void)module;
 	(void)order;
 	if (!is_add(op, flags))
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	return start(&end, &rma, remote_handle);
 }
 
@@ -311,7 +330,7 @@ int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoin
 	(void)module;
 	(void)order;
 	if (!is_add(op, flags))
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	return rma.mr ? start(&end, &rma, remote_handle) : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
@@ -336,7 +355,7 @@ int mca_btl_tupleq_atomic_cswap(mca_btl_base_module_t *module, mca_btl_base_endp
 	(void)module;
 	(void)order;
 	if (flags & MCA_BTL_ATOMIC_FLAG_32BIT)
-		return OPAL_ERR_NOT_AVAILABLE;
+		return OPAL_ERR_NOT_SUPPORTED;
 	return start(&end, &rma, remote_handle);
 }
 

@@ -8,10 +8,21 @@
 
 #include "pml/series.h"
 
+#include "ompi/errhandler/errhandler_predefined.h"
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+#include "ompi/runtime/mpiruntime.h"
+#include "ompi/win/win.h"
 #include "opal/class/opal_bitmap.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/btl/base/btl_base_error.h"
 #include "opal/mca/btl/btl.h"
+
+/* Why osc/rdma must not be used for a window, and the module that is used instead. */
+struct series_btl_fault {
+	const char *reason;
+	const char *instead;
+};
 
 #if OMPI_MAJOR_VERSION == 4
 #include "series_4_1.h"

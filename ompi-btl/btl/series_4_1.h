@@ -18,6 +18,46 @@ static inline void series_btl_know_pml(void)
 /* Flags of the module that other series don't have. */
 #define SERIES_BTL_FLAGS 0
 
+#define SERIES_BTL_HAS_WINDOW_FAULTS true
+
+/* Returns the last number of Open MPI's version: of the one that runs, which is of this series. */
+static inline unsigned series_btl_release(void)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING];
+	unsigned release = OMPI_RELEASE_VERSION;
+	int len;
+
+	if (PMPI_Get_library_version(text, &len) == MPI_SUCCESS)
+		sscanf(text, "Open MPI v4.1.%u", &release);
+	return release;
+}
+
+/*
+ * Returns why osc/rdma must not be used for a window of this flavour (MPI_WIN_FLAVOR_*), or NULL.
+ * 4.1.1 to 4.1.4 take the lock of a process's attached memory, and then wait for that lock, unless
+ * it is in this host's memory. In a window of one host from MPI_Win_allocate all processes use the
+ * memory by their CPUs, but ask the BTL for MPI_Compare_and_swap, without a registration and
+ * without the window's lock.
+ */
+static inline const struct series_btl_fault *
+series_btl_window_fault(int flavor, bool is_on_one_host, bool has_faster_btl)
+{
+	static const struct series_btl_fault dynamic = {
+		"in Open MPI 4.1.1 to 4.1.4 it waits for ever in a dynamic window of several hosts",
+		"pt2pt"};
+	static const struct series_btl_fault allocate = {
+		"in Open MPI 4.1 MPI_Compare_and_swap would not be atomic in a window of one host "
+		"from MPI_Win_allocate",
+		"sm"};
+	const unsigned release = series_btl_release();
+
+	if (flavor == MPI_WIN_FLAVOR_DYNAMIC && !is_on_one_host && release >= 1 && release <= 4)
+		return &dynamic;
+	if (flavor == MPI_WIN_FLAVOR_ALLOCATE && is_on_one_host && !has_faster_btl)
+		return &allocate;
+	return NULL;
+}
+
 static inline void series_btl_call(const mca_btl_active_message_callback_t *receiver,
 				   mca_btl_base_module_t *module, mca_btl_base_tag_t tag,
 				   struct mca_btl_base_endpoint_t *endpoint,

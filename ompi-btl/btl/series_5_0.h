@@ -11,6 +11,17 @@ static inline void series_btl_know_pml(void)
 /* Flags of the module that other series don't have. */
 #define SERIES_BTL_FLAGS MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
 
+/* Returns why osc/rdma must not be used for a window: never. */
+#define SERIES_BTL_HAS_WINDOW_FAULTS false
+static inline const struct series_btl_fault *
+series_btl_window_fault(int flavor, bool is_on_one_host, bool has_faster_btl)
+{
+	(void)flavor;
+	(void)is_on_one_host;
+	(void)has_faster_btl;
+	return NULL;
+}
+
 static inline void series_btl_call(const mca_btl_active_message_callback_t *receiver,
 				   mca_btl_base_module_t *module, mca_btl_base_tag_t tag,
 				   struct mca_btl_base_endpoint_t *endpoint,

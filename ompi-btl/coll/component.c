@@ -92,8 +92,6 @@ static int component_register(void)
 		&ring_text);
 	if (rc < 0)
 		return rc;
-	if (rc < 0)
-		return rc;
 	rc = register_text(
 		version, "queues",
 		"The most queues that these operations take at each process for a communicator, "

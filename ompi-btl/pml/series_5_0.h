@@ -28,7 +28,7 @@ static inline const char *series_obstacle(void)
 {
 	return ompi_ftmpi_enabled
 		       ? "Fault tolerance (mpirun --with-ft) isn't supported: leave it out, or use "
-			 "--mca pml ob1."
+			 "--mca pml ob1 --mca btl tupleq,self."
 		       : NULL;
 }
 
@@ -36,10 +36,12 @@ static inline const char *series_obstacle(void)
 static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
 {
 	(void)coll_only;
-	opal_output(0,
-		    "pml tupleq, %s: MPIX_Comm_revoke doesn't end operations that are under way "
-		    "with this PML; a program that recovers from failures needs --mca pml ob1.",
-		    comm->c_name);
+	opal_output(
+		0,
+		"pml tupleq, %s: MPIX_Comm_revoke doesn't end operations that are under way "
+		"with this PML; a program that recovers from failures needs --mca pml ob1 --mca "
+		"btl tupleq,self.",
+		comm->c_name);
 	return OMPI_ERR_NOT_SUPPORTED;
 }
 

@@ -35,6 +35,13 @@ static void say(const char *fmt, ...)
 		_exit(1);
 }
 
+static unsigned deadline(void)
+{
+	const char *s = getenv("TEST_DEADLINE");
+
+	return s && atoi(s) > 0 ? (unsigned)atoi(s) : T_DEADLINE_S;
+}
+
 /* Says where this rank hangs. All ranks get here at about the same time, so rank 0 waits a second
  * for the others' lines. */
 static void on_alarm(int sig)
@@ -46,7 +53,7 @@ static void on_alarm(int sig)
 		_exit(1);
 	said = 1;
 	say("%s %s - rank %d: no end after %d s%s%s", t_rank == 0 ? "not ok" : "#", name, t_rank,
-	    T_DEADLINE_S, *doing ? ", in: " : "", doing);
+	    (int)deadline(), *doing ? ", in: " : "", doing);
 	alarm(1);
 }
 
@@ -55,7 +62,7 @@ int t_init_thread(int *argc, char ***argv, int ranks, int level)
 	int provided;
 
 	signal(SIGALRM, on_alarm);
-	alarm(T_DEADLINE_S);
+	alarm(deadline());
 	MPI_Init_thread(argc, argv, level, &provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &t_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &t_size);
@@ -101,7 +108,7 @@ void t_begin(const char *fmt, ...)
 	vsnprintf(name, sizeof(name), fmt, ap);
 	va_end(ap);
 	doing = "";
-	alarm(T_DEADLINE_S);
+	alarm(deadline());
 }
 
 void t_end(void)

@@ -22,7 +22,7 @@
 
 #include "../expect.h"
 
-#define T_DEADLINE_S 50
+#define T_DEADLINE_S 50 /* TEST_DEADLINE in the environment is another number */
 #define T_ENOUGH_S   10
 
 extern int t_rank, t_size;  /* in MPI_COMM_WORLD */

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,16 +69,23 @@ static void leave(void)
 	wait_for_message();
 }
 
-/* Messages go round for some rounds. */
-static void rounds(void)
-{
-	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
-	char out = 0, in;
+static volatile sig_atomic_t continued;
 
-	for (int i = 0; i < 100; i++) {
+static void on_cont(int nr)
+{
+	(void)nr;
+	continued = 1;
+}
+
+/* Goes on until a rank has been stopped and continued. */
+static void until_continued(void)
+{
+	int mine, any = 0;
+
+	while (!any) {
 		usleep(10000);
-		MPI_Sendrecv(&out, 1, MPI_BYTE, right, 1, &in, 1, MPI_BYTE, left, 1, MPI_COMM_WORLD,
-			     MPI_STATUS_IGNORE);
+		mine = continued;
+		MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 	}
 }
 
@@ -92,12 +100,13 @@ static const struct {
 	{"condition", wait_for_signal},
 	{"world", wait_for_world},
 	{"leave", leave},
-	{"rounds", rounds},
+	{"until-continued", until_continued},
 };
 
 int main(int argc, char **argv)
 {
 	t_init(&argc, &argv, 2);
+	signal(SIGCONT, on_cont);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!t_rank) {
 		puts("ready");

@@ -4,6 +4,7 @@
 # failures.sh - a rank of a job is killed, in each phase and at random, or its connections break: the job ends with a status and
 # a message, and leaves no files. BUILD is the build tree; softhca is in PATH.
 build=${BUILD:?set it to the build tree}
+pml=(--mca pml tupleq)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
@@ -15,7 +16,7 @@ job() {
 	TMPDIR=$tmp/session timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "${softhca[@]}" -- \
 		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh \
 		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
-		-n "$2" --mca pml tupleq "${@:3}" >"$tmp/out" 2>&1
+		-n "$2" "${pml[@]}" "${@:3}" >"$tmp/out" 2>&1
 	status=$?
 }
 
@@ -94,3 +95,27 @@ for seed in 1 2 3; do
 	job "--fault-qp 0.003 --fault-seed $seed" 4 "$build/tests/mpi/order" "$seed"
 	verdict "a queue pair fails, seed $seed" "tupleq, rank [0-3] on host .* $failed"
 done
+# Windows: osc/rdma ignores errors, so btl/tupleq ends the job.
+widow=$build/tests/mpi/widow
+for operation in put get accumulate fetch compare "put noticed" "fetch noticed"; do
+	read -ra words <<<"$operation"
+	job "" 3 --enable-recovery --mca pml_tupleq_keepalive 100 "$widow" "${words[@]}"
+	judge "window's target is killed: $operation" "One-sided communication with rank 1 on host .* has failed" ""
+done
+job "--memlock 6M" 2 "$widow" memory 16000000
+judge "a window that can't be registered" "MPI_Win_create failed" ""
+job "--memlock 6M" 2 "$widow" memory 2500000
+verdict "a put that can't be registered" "btl tupleq, rank 0 on host .*: 2500000 bytes at .* can't be registered"
+pml=(--mca pml ob1 --mca btl "tupleq,self")
+for operation in put fetch receive; do
+	job "" 3 --enable-recovery --mca btl_tupleq_keepalive 100 "$widow" "$operation"
+	judge "ob1 over btl/tupleq: $operation" "The communication with rank 1 on host .* has failed" ""
+done
+# Open MPI 5 has fault tolerance, with which the other ranks go on.
+if [[ $(ompi_info --version) == *" v5."* ]]; then
+	pml=(--with-ft ulfm --mca pml ob1 --mca btl "tupleq,self")
+	job "" 4 "$build/tests/mpi/shrink"
+	why=''
+	[ "$(grep -c '^ok rank' "$tmp/out")" -eq 3 ] || why="not all others go on"
+	judge "ob1 over btl/tupleq: the others revoke, agree and shrink" "rank 1 on host .* has died" "$why"
+fi

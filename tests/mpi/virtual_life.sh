@@ -113,11 +113,11 @@ within has_ended
 rm -rf "${TMPDIR:?}"/*
 over "mpirun is killed" 137 "sh ended before 3 of its processes, which were in virtual time and have been killed"
 
-start rounds
+start until-continued
 within is_ready
 stopped=$(rank)
 kill -STOP "$stopped"
-within grep -q '^State:.T' "/proc/$stopped/status"
+within grep -qs '^State:.T' "/proc/$stopped/status"
 kill -CONT "$stopped"
 over "a rank is stopped and goes on" 0
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * windows.c - windows of the four flavours, and what one-sided communication promises on each: data
- * by fence and by flush, accumulates of all ranks, MPI_Fetch_and_op, MPI_Compare_and_swap, and a
- * transfer that is longer than any intermediate buffer. Two ranks or more.
+ * by fence and by flush, accumulates of all ranks with many operations and types,
+ * MPI_Fetch_and_op, MPI_Compare_and_swap, and a transfer that is longer than any intermediate
+ * buffer. Two ranks or more.
  */
 #include "check.h"
 
@@ -14,6 +15,11 @@ enum {
 	TICKET = 1,
 	LOCK = 2,
 	GUARDED = 3,
+	MAXIMUM = 4,
+	BITS = 5,
+	LAST = 6,
+	REAL = 7,
+	HALVES = 8, /* two of 32 bits */
 	DATA = 16
 };
 
@@ -172,6 +178,43 @@ static void atomics(struct window *w)
 	t_end();
 }
 
+/* Operations and types that no adapter has, of all ranks on the memory of rank 0. */
+static void operations(struct window *w)
+{
+	int64_t mine = t_rank + 1, bit = (int64_t)1 << (t_rank % 60), old;
+	int32_t half = t_rank + 1, old_half;
+	double real = 0.5;
+
+	t_begin("windows: %s, operations that are not the adapter's", w->flavour);
+	MPI_Win_lock_all(0, w->win);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(w, 0, MAXIMUM), MPI_MAX, w->win);
+		MPI_Accumulate(&bit, 1, MPI_INT64_T, 0, at(w, 0, BITS), 1, MPI_INT64_T, MPI_BOR,
+			       w->win);
+		MPI_Accumulate(&real, 1, MPI_DOUBLE, 0, at(w, 0, REAL), 1, MPI_DOUBLE, MPI_SUM,
+			       w->win);
+		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(w, 0, LAST), MPI_REPLACE, w->win);
+		MPI_Fetch_and_op(&half, &old_half, MPI_INT32_T, 0, at(w, 0, HALVES), MPI_SUM,
+				 w->win);
+		MPI_Win_flush(0, w->win);
+		t_true(old >= 0 && old <= t_size, "a rank left %lld", (long long)old);
+	}
+	MPI_Win_unlock_all(w->win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (t_rank == 0) {
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
+		t_eq(w->mem[MAXIMUM], t_size);
+		t_eq(w->mem[BITS], ((int64_t)1 << t_size) - 1);
+		t_true(w->mem[LAST] > 0 && w->mem[LAST] <= t_size, "the last one left %lld",
+		       (long long)w->mem[LAST]);
+		memcpy(&real, &w->mem[REAL], sizeof(real));
+		t_true(real == 0.5 * ROUNDS * t_size, "the sum is %f", real);
+		t_eq(((int32_t *)w->mem)[2 * HALVES], ROUNDS * t_size * (t_size + 1) / 2);
+		MPI_Win_unlock(0, w->win);
+	}
+	t_end();
+}
+
 static void exclusive(struct window *w)
 {
 	int64_t n;
@@ -203,6 +246,7 @@ static void all(const char *flavour)
 	by_fence(&w);
 	by_flush(&w);
 	atomics(&w);
+	operations(&w);
 	close_window(&w);
 }
 

@@ -68,6 +68,18 @@ differ() {
 	[ "$(hash 1)" != "$(hash 2)" ]
 }
 
+# logs: as many lines as there are sync points, and more for completions; and two logs are the same.
+logs() {
+	local i
+
+	for i in 1 2; do
+		"$softhca" run --clock virtual --clock-cpu 0 --clock-report yes --memlock unlimited --nodes 2 --clock-log "$tmp/log.$i" \
+			--link latency=1us,bandwidth=10GB/s -- "$tests/test_qp_work" 2>"$tmp/err" >/dev/null || return 1
+	done
+	[ "$(grep -cv completion "$tmp/log.1")" -eq "$(sed -n 's/.* time, \([0-9]*\) sync.*/\1/p' "$tmp/err")" ] &&
+		grep -q 'completion: opcode' "$tmp/log.1" && cmp "$tmp/log.1" "$tmp/log.2" >"$tmp/err"
+}
+
 stat_shows() {
 	"$softhca" run --clock virtual --link latency=1us -- "$softhca" stat --json >"$tmp/err" &&
 		grep -q '"hash"' "$tmp/err" && grep -q '"actors"' "$tmp/err"
@@ -77,6 +89,7 @@ check "a clock that there isn't" refused "use one of real|virtual" --clock other
 check "a factor that is no number" refused "use a number from 0" --clock virtual --clock-cpu fast
 check "a negative price" refused "use a time from" --clock virtual --price-post -1
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
+check "a log that can't be written" refused "cannot write to" --clock virtual --clock-log /nowhere/log
 check "a link is taken and said" link_is_said
 build_null -static
 check "a static program" warned "null is linked statically" "$tmp/null"
@@ -96,6 +109,7 @@ else
 fi
 check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
+check "the log of the events" logs
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
 exit $bad

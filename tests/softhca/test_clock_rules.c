@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock_rules.c - test_clock_rules [FACTOR]: what a thread's clock counts, that one thread at
- * a time runs, and that adapters work in virtual time, on a link of 10 us and 1 GB/s. With FACTOR,
- * that of --clock-cpu: the CPU time that it counts. Without, computing costs nothing.
+ * a time runs and waits for locks, and that adapters work in virtual time, on a link of 10 us and 1
+ * GB/s. With FACTOR, that of --clock-cpu: the CPU time that it counts. Without, computing costs
+ * nothing.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
@@ -67,7 +68,7 @@ static void compute(uint64_t ns)
 /* The clock counts CPU time times the factor, in stretches of any length. */
 static void counts(uint64_t stretch, unsigned n)
 {
-	uint64_t since = t_now(), cpu = cpu_now(), took, used;
+	uint64_t since = t_now(), cpu = cpu_now(), took = 0, used;
 
 	for (unsigned i = 0; i < n; i++) {
 		compute(stretch);
@@ -147,6 +148,97 @@ static void test_one_at_a_time(void **state)
 	for (int i = 0; i < THREADS; i++)
 		t_ok(pthread_join(th[i], NULL));
 	t_eq(counter, THREADS * ROUNDS);
+}
+
+/* From `since`, at least `ns` and next to nothing more. */
+static void passed(uint64_t since, uint64_t ns)
+{
+	uint64_t took = t_now() - since;
+
+	t_true(took >= ns && took < ns + ns / 20 + 200000, "%llu ns instead of %llu",
+	       (unsigned long long)took, (unsigned long long)ns);
+}
+
+static struct timespec from_now(clockid_t clock, time_t seconds)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	t.tv_sec += seconds;
+	return t;
+}
+
+/* ---- read-write locks ---- */
+
+static struct {
+	pthread_rwlock_t lock;
+	pthread_barrier_t held;
+	bool writes;
+} rw = {.lock = PTHREAD_RWLOCK_INITIALIZER};
+
+/* Holds the lock for a minute. */
+static void *rw_holder(void *arg)
+{
+	(void)arg;
+	if (rw.writes)
+		pthread_rwlock_wrlock(&rw.lock);
+	else
+		pthread_rwlock_rdlock(&rw.lock);
+	pthread_barrier_wait(&rw.held);
+	sleep(60);
+	pthread_rwlock_unlock(&rw.lock);
+	return NULL;
+}
+
+static void start_rw_holder(pthread_t *th, bool writes)
+{
+	rw.writes = writes;
+	t_ok(pthread_barrier_init(&rw.held, NULL, 2));
+	t_ok(pthread_create(th, NULL, rw_holder, NULL));
+	pthread_barrier_wait(&rw.held);
+}
+
+static void test_rwlock_written(void **state)
+{
+	struct timespec until;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	start_rw_holder(&th, true);
+	since = t_now();
+	until = from_now(CLOCK_REALTIME, 20);
+	t_eq(pthread_rwlock_timedrdlock(&rw.lock, &until), ETIMEDOUT);
+	passed(since, 20 * SECOND);
+	until = from_now(CLOCK_MONOTONIC, 20);
+	t_eq(pthread_rwlock_clockwrlock(&rw.lock, CLOCK_MONOTONIC, &until), ETIMEDOUT);
+	passed(since, 40 * SECOND);
+	t_ok(pthread_rwlock_rdlock(&rw.lock));
+	passed(since, 60 * SECOND);
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	t_ok(pthread_join(th, NULL));
+}
+
+static void test_rwlock_read(void **state)
+{
+	struct timespec until;
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	start_rw_holder(&th, false);
+	since = t_now();
+	until = from_now(CLOCK_MONOTONIC, 20);
+	t_ok(pthread_rwlock_clockrdlock(&rw.lock, CLOCK_MONOTONIC, &until));
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	until = from_now(CLOCK_REALTIME, 20);
+	t_eq(pthread_rwlock_timedwrlock(&rw.lock, &until), ETIMEDOUT);
+	passed(since, 20 * SECOND);
+	t_ok(pthread_rwlock_wrlock(&rw.lock));
+	passed(since, 60 * SECOND);
+	t_eq(pthread_rwlock_wrlock(&rw.lock), EDEADLK);
+	t_ok(pthread_rwlock_unlock(&rw.lock));
+	t_ok(pthread_join(th, NULL));
 }
 
 /* ---- adapters ---- */
@@ -268,6 +360,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest rules[] = {
 		cmocka_unit_test_setup_teardown(test_prices, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_overlap, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_rnr_timer, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_retry_timer, setup, t_teardown),

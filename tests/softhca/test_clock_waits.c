@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock_waits.c - waits in virtual time: locks with timeouts, timeouts that lie in the past or
+ * test_clock_waits.c - waits in virtual time: semaphores, timeouts that lie in the past or
  * are none, signals that end waits. None takes real time, but for a moment.
  */
 #define _GNU_SOURCE 1
@@ -63,79 +63,6 @@ static struct timespec from_now(clockid_t clock, time_t seconds)
 	clock_gettime(clock, &t);
 	t.tv_sec += seconds;
 	return t;
-}
-
-/* ---- read-write locks ---- */
-
-static struct {
-	pthread_rwlock_t lock;
-	pthread_barrier_t held;
-	bool writes;
-} rw = {.lock = PTHREAD_RWLOCK_INITIALIZER};
-
-/* Holds the lock for a minute. */
-static void *rw_holder(void *arg)
-{
-	(void)arg;
-	if (rw.writes)
-		pthread_rwlock_wrlock(&rw.lock);
-	else
-		pthread_rwlock_rdlock(&rw.lock);
-	pthread_barrier_wait(&rw.held);
-	sleep(60);
-	pthread_rwlock_unlock(&rw.lock);
-	return NULL;
-}
-
-static void start_rw_holder(pthread_t *th, bool writes)
-{
-	rw.writes = writes;
-	t_ok(pthread_barrier_init(&rw.held, NULL, 2));
-	t_ok(pthread_create(th, NULL, rw_holder, NULL));
-	pthread_barrier_wait(&rw.held);
-}
-
-static void test_rwlock_written(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	start_rw_holder(&th, true);
-	since = t_now();
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedrdlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_eq(pthread_rwlock_clockwrlock(&rw.lock, CLOCK_MONOTONIC, &until), ETIMEDOUT);
-	passed(since, 40 * SECOND);
-	t_ok(pthread_rwlock_rdlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
-}
-
-static void test_rwlock_read(void **state)
-{
-	struct timespec until;
-	uint64_t since;
-	pthread_t th;
-
-	(void)state;
-	start_rw_holder(&th, false);
-	since = t_now();
-	until = from_now(CLOCK_MONOTONIC, 20);
-	t_ok(pthread_rwlock_clockrdlock(&rw.lock, CLOCK_MONOTONIC, &until));
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	until = from_now(CLOCK_REALTIME, 20);
-	t_eq(pthread_rwlock_timedwrlock(&rw.lock, &until), ETIMEDOUT);
-	passed(since, 20 * SECOND);
-	t_ok(pthread_rwlock_wrlock(&rw.lock));
-	passed(since, 60 * SECOND);
-	t_eq(pthread_rwlock_wrlock(&rw.lock), EDEADLK);
-	t_ok(pthread_rwlock_unlock(&rw.lock));
-	t_ok(pthread_join(th, NULL));
 }
 
 /* ---- timeouts ---- */
@@ -496,8 +423,6 @@ static void test_alarm_of_parent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_semaphore, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_past, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signals, setup, teardown),

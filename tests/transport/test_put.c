@@ -245,6 +245,7 @@ static void closed_peer(struct duo *d)
 	}
 	while (!tq_peer_error(d->peers[1]))
 		tq_progress(d->ep);
+	t_true(tq_peer_error(d->peers[1]) == -ESHUTDOWN, "a peer that has closed has failed");
 	duo_end();
 }
 

@@ -17,6 +17,15 @@ extern struct shca_clock *shca_clk;
 void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node);
 /* Ends virtual time in this process. */
 void shca_clock_detach(void);
+/* Does the former before the first verbs call, if the process is one of a job whose launcher
+ * numbers it, and joins the calling thread: what such a process does before its first verbs call is
+ * then the same in each run. */
+void shca_clock_attach_early(void);
+/* Takes a process slot and attaches; verbs/process.c sets it. */
+extern void (*shca_clock_take_slot)(void);
+/* The process has opened a device: threads that it makes from now on may use it, and have clocks.
+ */
+void shca_clock_has_device(void);
 /* In a forked child: its threads have no clocks yet. */
 void shca_clock_reset(void);
 
@@ -32,6 +41,8 @@ void shca_clock_leave(void);
 void shca_clock_enter_free(void);
 /* Waits until the real world is quiet, and keeps the turn. Inside of a call. False: it was. */
 bool shca_clock_settle_first(void);
+/* Returns a number that looks random, and is the same in each run with one seed. */
+uint64_t shca_clock_random(void);
 /* Adds a price to the calling thread's clock, inside of these two. */
 void shca_clock_pay(enum shca_call what, uint64_t n);
 
@@ -90,7 +101,9 @@ void shca_clock_back(void);
 void shca_clock_contend(void);
 /* The calling thread is softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
-/* The calling thread was made by one with a clock. */
+/* Returns true if a thread that the calling thread makes has a clock; and the new thread says so.
+ */
+bool shca_clock_has_heirs(void);
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */
 bool shca_clock_in_program(void);
@@ -136,6 +149,16 @@ bool shca_clock_traps(void);
 uint64_t shca_clock_tsc(void);
 /* The counter of the CPU can't be read without a trap: charge.c asks the kernel instead. */
 void shca_charge_without_tsc(void);
+
+/* --- log.c --- */
+/* Opens the file that --clock-log names. */
+void shca_log_open(const struct shca_config *config);
+/* Notes a call that is an event of the calling thread's program: the same in each run. */
+void shca_log_call(enum shca_call what);
+/* Notes a completion that the process with that slot may see from a time on. The caller has the
+ * turn. */
+void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
+			 uint32_t bytes);
 
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */

@@ -200,7 +200,7 @@ static struct itimerval exchange(const struct itimerval *to)
 /* Sets the timer, which may have been set in real time before the process had a clock. */
 static void set(const struct itimerval *to, struct itimerval *old)
 {
-	struct itimerval none = {0}, real, was = exchange(to);
+	struct itimerval none = {0}, real = {0}, was = exchange(to);
 	int error = errno;
 
 	NEXT(setitimer)(ITIMER_REAL, &none, &real);

@@ -116,6 +116,7 @@ struct start {
 	void *(*fn)(void *arg);
 	void *arg;
 	cpu_set_t cpus;
+	bool heir; /* has a clock */
 };
 
 static void *start(void *arg)
@@ -125,7 +126,8 @@ static void *start(void *arg)
 	free(arg);
 	shca_program_begins();
 	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
-	shca_program_inherits();
+	if (s.heir)
+		shca_program_inherits();
 	return s.fn(s.arg);
 }
 
@@ -134,6 +136,7 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 	struct start *s;
 	int r;
 
+	shca_program_makes_thread();
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_create)(t, a, fn, arg);
 	shca_program_stirs();
@@ -142,6 +145,7 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 		return EAGAIN;
 	if (!shca_program_cpus(&s->cpus))
 		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
+	s->heir = shca_program_has_heirs();
 	s->fn = fn;
 	s->arg = arg;
 	r = NEXT(pthread_create)(t, a, start, s);

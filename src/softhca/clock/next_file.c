@@ -91,6 +91,15 @@ static void looked(ssize_t r)
 	errno = error;
 }
 
+/* Returns true if a descriptor is a file on a disk, or of the kernel: reading and writing it waits
+ * for nobody, and wakes nobody. */
+static bool is_file(int fd)
+{
+	struct stat s;
+
+	return !fstat(fd, &s) && (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode));
+}
+
 /* ppoll() above is ours, and inside of a call it is the kernel's. */
 static bool leaves(int fd, short events, int flags)
 {
@@ -105,18 +114,18 @@ static bool leaves(int fd, short events, int flags)
 	return blocks;
 }
 
-#define READING(fd, flags, call)          \
-	ssize_t r;                        \
-	bool away;                        \
-                                          \
-	if (!shca_program_is_clocked())   \
-		return call;              \
-	away = leaves(fd, POLLIN, flags); \
-	r = call;                         \
-	if (away)                         \
-		back();                   \
-	else                              \
-		looked(r);                \
+#define READING(fd, flags, call)                       \
+	ssize_t r;                                     \
+	bool away;                                     \
+                                                       \
+	if (!shca_program_is_clocked() || is_file(fd)) \
+		return call;                           \
+	away = leaves(fd, POLLIN, flags);              \
+	r = call;                                      \
+	if (away)                                      \
+		back();                                \
+	else                                           \
+		looked(r);                             \
 	return r
 
 ssize_t shca_read(int fd, void *buf, size_t len)
@@ -177,6 +186,8 @@ static bool stays_inside(int fd, size_t len)
 	ssize_t r;                         \
 	bool away;                         \
                                            \
+	if (is_file(fd))                   \
+		return call;               \
 	if (!stays_inside(fd, len))        \
 		shca_program_reaches();    \
 	if (!shca_program_is_clocked())    \
@@ -225,8 +236,22 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
 	back();                         \
 	return r
 
+/* To a socket of this machine it takes place at once, or fails. */
+static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
+{
+	int r = NEXT(connect)(fd, to, len);
+
+	if (!r) {
+		shca_program_reaches();
+		shca_program_stirs();
+	}
+	return r;
+}
+
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
+	if (shca_program_is_clocked() && to->sa_family == AF_UNIX)
+		return connect_here(fd, to, len);
 	shca_program_reaches();
 	AWAY(NEXT(connect)(fd, to, len));
 }

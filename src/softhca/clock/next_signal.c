@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "next.h"
+#include "next_tsc.h"
 #include "program.h"
 
 #define FUNCTIONS                                                                        \
@@ -76,7 +77,7 @@ static void reveal(struct sigaction *act, handler_fn *handler, bool has_info)
 
 static int change(int nr, const struct sigaction *act, struct sigaction *old)
 {
-	struct sigaction ours, was;
+	struct sigaction ours, was = {0};
 	handler_fn *handler = atomic_load(&theirs[nr].handler);
 	bool has_info = atomic_load(&theirs[nr].has_info);
 	int r;

@@ -96,11 +96,6 @@ static bool is_shared_mutex(const pthread_mutex_t *m)
 	return m->__data.__kind & 128;
 }
 
-static bool is_shared_cond(const pthread_cond_t *c)
-{
-	return c->__data.__wrefs & 1;
-}
-
 /* Something was released or signalled, by any thread of a process in virtual time. */
 static void wake(void)
 {
@@ -305,22 +300,25 @@ int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t
 	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
-int shca_pthread_cond_signal(pthread_cond_t *c)
+static int signal_by(int (*next)(pthread_cond_t *c), pthread_cond_t *c)
 {
-	int r = NEXT(pthread_cond_signal)(c);
+	bool awaited = may_be_awaited(c), shared = is_shared_cond(c);
+	int r = next(c);
 
-	stir(is_shared_cond(c));
+	if (awaited)
+		stir(shared);
 	wake();
 	return r;
 }
 
+int shca_pthread_cond_signal(pthread_cond_t *c)
+{
+	return signal_by(NEXT(pthread_cond_signal), c);
+}
+
 int shca_pthread_cond_broadcast(pthread_cond_t *c)
 {
-	int r = NEXT(pthread_cond_broadcast)(c);
-
-	stir(is_shared_cond(c));
-	wake();
-	return r;
+	return signal_by(NEXT(pthread_cond_broadcast), c);
 }
 
 /* ---------------------------------------------------------------- threads */

@@ -5,6 +5,7 @@
 #ifndef SHCA_NEXT_SYNC_H
 #define SHCA_NEXT_SYNC_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -20,5 +21,18 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 		   bool unclocked);
 /* After a lock was released, for which a thread sleeps in the kernel (`contended`). */
 void shca_sync_released(bool contended, bool shared);
+
+/* glibc keeps there whether other processes may use a condition. */
+static inline bool is_shared_cond(const pthread_cond_t *c)
+{
+	return c->__data.__wrefs & 1;
+}
+
+/* Returns true if a thread without a clock may wait for a condition, by glibc's count of those that
+ * do, or a thread of another process. */
+static inline bool may_be_awaited(const pthread_cond_t *c)
+{
+	return is_shared_cond(c) || c->__data.__wrefs >> 3;
+}
 
 #endif

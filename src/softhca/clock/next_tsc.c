@@ -7,6 +7,7 @@
 #define _GNU_SOURCE 1
 #include "next.h"
 #include "next_signal.h"
+#include "next_tsc.h"
 #include "program.h"
 
 #ifdef __x86_64__

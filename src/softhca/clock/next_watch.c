@@ -98,7 +98,11 @@ int shca_watch(const struct pollfd *fds, nfds_t n)
 		/* The bits of poll() are those of epoll. */
 		struct epoll_event e = {.events = (uint32_t)(unsigned short)fds[i].events};
 
-		ok = fds[i].fd < 0 || !epoll_ctl(set, EPOLL_CTL_ADD, fds[i].fd, &e);
+		/* Events of channels make the thread due at their time, and a late look at the
+		 * descriptor would at another. */
+		if (fds[i].fd < 0 || shca_program_is_channel(fds[i].fd))
+			continue;
+		ok = !epoll_ctl(set, EPOLL_CTL_ADD, fds[i].fd, &e);
 	}
 	if (ok && !epoll_ctl(all, EPOLL_CTL_ADD, set, &mine))
 		return set;

@@ -4,7 +4,7 @@
  */
 #include "program.h"
 
-#include "clock.h"
+#include "turn.h"
 #include "fabric/event.h"
 
 bool shca_program_is_clocked(void)
@@ -48,6 +48,16 @@ uint64_t shca_program_now(void)
 	return shca_clock_read();
 }
 
+bool shca_program_is_repeatable(void)
+{
+	return !shca_turn_here.factor;
+}
+
+uint64_t shca_program_random(void)
+{
+	return shca_clock_random();
+}
+
 uint64_t shca_program_date(void)
 {
 	return shca_clk->real_zero - shca_clk->zero;
@@ -66,10 +76,25 @@ uint64_t shca_program_tsc(void)
 	return shca_clock_tsc();
 }
 
+bool shca_program_traps(void)
+{
+	return shca_clk && shca_clock_traps();
+}
+
 void shca_program_begins(void)
 {
 	if (untrap)
 		untrap();
+}
+
+void shca_program_makes_thread(void)
+{
+	shca_clock_attach_early();
+}
+
+bool shca_program_has_heirs(void)
+{
+	return shca_clock_has_heirs();
 }
 
 void shca_program_inherits(void)

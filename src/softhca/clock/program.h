@@ -34,6 +34,10 @@ SHCA_PROGRAM void shca_program_handler_ends(bool handled);
 SHCA_PROGRAM void shca_program_signals(void);
 /* Returns the time, and takes what reading it costs. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
+/* Returns true if computing takes no time, so that runs can be repeated; and a number that looks
+ * random, and is then the same in each. */
+SHCA_PROGRAM bool shca_program_is_repeatable(void);
+SHCA_PROGRAM uint64_t shca_program_random(void);
 /* CLOCK_REALTIME less CLOCK_MONOTONIC. */
 SHCA_PROGRAM uint64_t shca_program_date(void);
 
@@ -76,11 +80,17 @@ SHCA_PROGRAM void shca_program_wakes(void);
  * is undone; and what it would read. */
 SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
 SHCA_PROGRAM uint64_t shca_program_tsc(void);
+/* Returns true if threads of this process trap. */
+SHCA_PROGRAM bool shca_program_traps(void);
 /* The calling thread has no clock yet, or is about to become another program; it is as it was. */
 SHCA_PROGRAM void shca_program_begins(void);
 SHCA_PROGRAM void shca_program_again(void);
-/* The calling thread was made by one with a clock: it has one, too, from the first call that it
- * makes. */
+/* A thread without a clock is about to make another: it may get one, if its process is one of a job
+ * that has not called verbs yet. */
+SHCA_PROGRAM void shca_program_makes_thread(void);
+/* Returns true if the thread that one with a clock makes has one, too, from the first call that it
+ * makes; and that thread says so. */
+SHCA_PROGRAM bool shca_program_has_heirs(void);
 SHCA_PROGRAM void shca_program_inherits(void);
 /* The CPUs on which the calling thread may run, as its program knows; false: as the kernel knows. A
  * new thread may run there by right. */

@@ -12,14 +12,24 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "turn.h"
 
-/* A monitor that doesn't answer for so long was killed, and the launcher with it. */
+/* Time after which the asker looks whether there is still a launcher, which starts a monitor again
+ * that was killed; and how often it does. */
 #define NO_ANSWER_S 5
+#define NO_ANSWERS  120
+
+static bool is_launcher_gone(void)
+{
+	pid_t launcher = atomic_load(&shca_turn_here.fabric->hdr->owner_pid);
+
+	return syscall(SYS_kill, launcher, 0) && errno == ESRCH;
+}
 
 void shca_clock_settle(struct shca_clock *c)
 {
 	const struct timespec patience = {NO_ANSWER_S, 0};
+	unsigned none = 0;
 	uint32_t asked;
 
 	asked = atomic_fetch_add(&c->world_asked, 1) + 1;
@@ -30,7 +40,7 @@ void shca_clock_settle(struct shca_clock *c)
 		if ((int32_t)(done - asked) >= 0)
 			return;
 		if (syscall(SYS_futex, &c->world_done, FUTEX_WAIT, done, &patience, NULL, 0) &&
-		    errno == ETIMEDOUT)
+		    errno == ETIMEDOUT && (++none == NO_ANSWERS || is_launcher_gone()))
 			break;
 	}
 	atomic_fetch_add(&c->unquiet, 1);

@@ -21,6 +21,8 @@
 /* Samples, and reads of the TSC in each, that measure the cost of a trap. */
 #define TRAP_SAMPLES 4
 #define TRAPS        16
+/* Reads of the time in a row, without any other call, after which a thread lets others go on. */
+#define READS 64
 
 void (*shca_clock_trap)(void);
 _Thread_local __attribute__((tls_model("initial-exec"))) struct shca_turn_self shca_turn_self;
@@ -148,7 +150,7 @@ static void join(void)
 		return;
 	shca_turn_self.actor = actor + 1;
 	shca_turn_self.life = shca_turn_here.life;
-	shca_turn_self.draws = 0;
+	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
@@ -175,14 +177,6 @@ static void sync_here(void)
 	}
 }
 
-/* One that is an event of the program: the same in each run. */
-static void note_sync(void)
-{
-	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
-	shca_clock_hash(shca_clk, (shca_turn_self.clock - shca_clk->zero) << 8 ^
-					  shca_clk->actors[shca_turn_self.actor - 1].order);
-}
-
 /* ---------------------------------------------------------------- calls */
 
 static uint64_t mix(uint64_t x)
@@ -205,6 +199,16 @@ static uint64_t jitter(uint64_t price)
 	return (d >> 10) % 64 ? price : price * (2 + (d >> 16) % 64);
 }
 
+uint64_t shca_clock_random(void)
+{
+	uint32_t order =
+		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
+
+	/* The time tells a process from one of its rank in a job that is spawned later. */
+	return mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ (uint64_t)order << 32 ^
+		   shca_turn_self.randoms++);
+}
+
 void shca_clock_pay(enum shca_call what, uint64_t n)
 {
 	uint64_t price = shca_turn_here.price[what] * n;
@@ -218,6 +222,7 @@ static bool begin(enum shca_call what)
 {
 	if (shca_turn_self.depth++)
 		return false;
+	shca_turn_self.reads = 0;
 	if (shca_turn_joined())
 		charge();
 	else
@@ -237,7 +242,7 @@ void shca_clock_enter(enum shca_call what, uint64_t n)
 		return;
 	shca_clock_pay(what, n);
 	sync_here();
-	note_sync();
+	shca_log_call(what);
 }
 
 void shca_clock_enter_free(void)
@@ -394,6 +399,11 @@ uint64_t shca_clock_tsc(void)
 			  shca_clk->tsc_per_s / 1000000000u);
 }
 
+bool shca_clock_has_heirs(void)
+{
+	return shca_turn_here.has_device;
+}
+
 void shca_clock_inherit(void)
 {
 	shca_turn_self.heir = true;
@@ -413,6 +423,15 @@ bool shca_clock_is_joined(pid_t tid)
 	return i;
 }
 
+/* A thread that does nothing but read the time waits for something: it lets the others go on. */
+static void let_others(void)
+{
+	if (++shca_turn_self.reads % READS)
+		return;
+	shca_clock_enter_free();
+	shca_clock_leave();
+}
+
 uint64_t shca_clock_read(void)
 {
 	if (shca_turn_self.depth) {
@@ -426,6 +445,7 @@ uint64_t shca_clock_read(void)
 		shca_clock_leave();
 		return shca_turn_self.clock;
 	}
+	let_others();
 	/* A lock that is taken here is none of the program's. */
 	shca_turn_self.depth++;
 	charge();

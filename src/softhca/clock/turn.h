@@ -16,8 +16,9 @@ struct shca_turn_here {
 	unsigned life;            /* counts attaches: which threads are joined to this one */
 	uint64_t seed;
 	uint64_t price[SHCA_CALLS];
-	bool trap;      /* rdtsc is to be virtual */
-	int64_t factor; /* parts of SHCA_FACTOR_ONE */
+	bool has_device; /* the process has opened one */
+	bool trap;       /* rdtsc is to be virtual */
+	int64_t factor;  /* parts of SHCA_FACTOR_ONE */
 };
 extern struct shca_turn_here shca_turn_here;
 
@@ -30,6 +31,8 @@ struct shca_turn_self {
 	bool heir;        /* made by a thread with a clock: joins with the first call of any kind */
 	uint32_t depth;   /* of calls */
 	uint32_t draws;   /* of jitter */
+	uint32_t randoms; /* numbers that the program drew */
+	uint32_t reads;   /* of the time, since the last other call */
 	uint64_t clock;   /* ns */
 	uint64_t trap_ns; /* counted for a trap of rdtsc by itself */
 };

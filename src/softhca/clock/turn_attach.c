@@ -2,12 +2,18 @@
 /*
  * turn_attach.c - a process enters virtual time with its fabric, and leaves it.
  */
+#define _GNU_SOURCE 1
+#include <link.h>
+#include <string.h>
+
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
 #include "turn.h"
 
 struct shca_clock *shca_clk;
 struct shca_turn_here shca_turn_here = {.life = 1};
+
+void (*shca_clock_take_slot)(void);
 
 /* Returns the process's place among those that are due at the same time: its rank, which is the
  * same in each run, or a number made of node and slot. */
@@ -16,6 +22,16 @@ static uint32_t order_of(unsigned node, unsigned slot)
 	int32_t rank = shca_proc_rank();
 
 	return (rank >= 0 ? (uint32_t)rank : node << 8 | slot) << 8;
+}
+
+static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *slash = strrchr(info->dlpi_name, '/'),
+		   *name = slash ? slash + 1 : info->dlpi_name;
+
+	(void)size;
+	(void)arg;
+	return !strncmp(name, "libpmi", 6) || !strncmp(name, "libmpi", 6);
 }
 
 static void read_options(const struct shca_fabric *f)
@@ -43,11 +59,35 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 	shca_turn_here.fabric = f;
 	shca_turn_here.slot = slot;
 	shca_turn_here.order = order_of(node, slot);
+	shca_turn_here.has_device = false;
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
+	shca_log_open(&f->hdr->config);
 	shca_actor_adapter(f, slot, shca_turn_here.order);
 	shca_clock_follow(&f->hdr->clock);
 	shca_clk = &f->hdr->clock;
+}
+
+/* A shell or debugger that starts a process of the job has the number, too, but not the library. */
+void shca_clock_attach_early(void)
+{
+	static bool asked;
+
+	if (shca_clk || asked || !shca_clock_take_slot)
+		return;
+	asked = true;
+	if (shca_proc_rank() < 0 || !dl_iterate_phdr(is_client_library, NULL))
+		return;
+	shca_clock_take_slot();
+	if (!shca_clk)
+		return;
+	shca_clock_enter_free();
+	shca_clock_leave();
+}
+
+void shca_clock_has_device(void)
+{
+	shca_turn_here.has_device = true;
 }
 
 void shca_clock_detach(void)

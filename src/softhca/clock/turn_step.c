@@ -13,6 +13,9 @@
 
 /* Real time (ns) in one step of the holder's pace, while all others only look. */
 #define PACE_NS 10000000u
+/* Real time (ns) after which the real world is looked at again although nobody is known to have
+ * disturbed it. */
+#define QUIET_NS 1000000u
 
 void (*shca_clock_adapter)(void);
 
@@ -56,6 +59,13 @@ static uint64_t to_pace(uint64_t due)
 							: 0;
 }
 
+/* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
+static bool is_still_quiet(void)
+{
+	return shca_clk->quiet_since && !atomic_load(&shca_clk->reached) &&
+	       shca_real_now() - shca_clk->quiet_since < QUIET_NS;
+}
+
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
  * look may wait for the real world, for a thread that is out in it, or for one that computes. */
 static enum verdict may_pass(uint64_t due, uint64_t *ns)
@@ -64,7 +74,7 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 
 	if (due <= atomic_load(&shca_clk->now) || !only_looks(&awaited))
 		return MINE;
-	if (shca_clk->quiet_at != atomic_load(&shca_clk->now)) {
+	if (shca_clk->quiet_at != atomic_load(&shca_clk->now) && !is_still_quiet()) {
 		atomic_store(&shca_clk->reached, 1);
 		return WORLD;
 	}
@@ -128,8 +138,10 @@ static void settle(void)
 	atomic_store(&shca_clk->idle, 0);
 	if (all)
 		atomic_store(&shca_clk->signalled, 0);
-	if (all && !atomic_load(&shca_clk->stirred))
+	if (all && !atomic_load(&shca_clk->stirred)) {
 		shca_clk->quiet_at = atomic_load(&shca_clk->now);
+		shca_clk->quiet_since = shca_real_now();
+	}
 	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }
 

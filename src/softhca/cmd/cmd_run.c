@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,18 +120,35 @@ static int set_environment(const struct run *r)
 				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
+/* Gives the command the same addresses in each run, if runs can be repeated: addresses decide in a
+ * hash table, and how many pages a buffer touches. A container may forbid that. */
+static void fix_addresses(const struct run *r)
+{
+	const int64_t *v = r->settings.config.value;
+
+	if (v[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL && !v[SHCA_O_CLOCK_CPU])
+		personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+}
+
 static void report_clock(const struct run *r)
 {
 	const struct shca_clock *c = shca_clock_of(&r->fabric);
+	unsigned long long taken;
 
-	if (c && shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+	if (!c || !shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+		return;
+	fprintf(stderr,
+		"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash %016llx\n",
+		(double)(atomic_load(&c->now) - c->zero) / 1e9,
+		(unsigned long long)atomic_load(&c->syncs),
+		(unsigned long long)atomic_load(&c->turns),
+		(unsigned long long)atomic_load(&c->hash));
+	taken = (unsigned long long)atomic_load(&c->taken);
+	if (taken)
 		fprintf(stderr,
-			"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash "
-			"%016llx\n",
-			(double)(atomic_load(&c->now) - c->zero) / 1e9,
-			(unsigned long long)atomic_load(&c->syncs),
-			(unsigned long long)atomic_load(&c->turns),
-			(unsigned long long)atomic_load(&c->hash));
+			"softhca: %llu turns were taken away from threads that computed for longer "
+			"than --clock-quantum or slept in the kernel: another run may differ\n",
+			taken);
 }
 
 /* Ends the processes that the command has left in virtual time. */
@@ -183,6 +201,7 @@ static int run_in_fabric(struct run *r)
 		rc = start_monitor(r);
 	if (rc == 0)
 		rc = set_environment(r);
+	fix_addresses(r);
 	if (rc == 0)
 		rc = shca_child_start(&child, &r->signals, r->command);
 	if (rc)
@@ -192,6 +211,26 @@ static int run_in_fabric(struct run *r)
 		status = shca_child_wait(&child, &r->signals);
 	tear_down(r);
 	return status;
+}
+
+/* Makes the file of --clock-log, whose name is to mean the same file wherever processes run. */
+static int make_log(struct shca_config *c, char *err, size_t errlen)
+{
+	char *name = c->text[SHCA_O_CLOCK_LOG], path[PATH_MAX];
+	int fd;
+
+	if (!*name)
+		return 0;
+	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0 || !realpath(name, path)) {
+		snprintf(err, errlen, "--clock-log: cannot write to %s: %s.", name,
+			 strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -EINVAL;
+	}
+	close(fd);
+	return shca_config_set(c, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
 }
 
 /* In virtual time a message that takes no time is of no use. */
@@ -240,6 +279,8 @@ int shca_cmd_run(int argc, char **argv)
 	if (shca_settings_load(&r.settings, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (prepare_clock(&r, err, sizeof(err)))
+		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
+	if (make_log(&r.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);

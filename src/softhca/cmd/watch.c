@@ -18,13 +18,19 @@
 
 #include "fabric/actors.h"
 #include "fabric/proc.h"
+#include "world.h"
 
 /* Number of looks at which a thread has to sleep: it may be between two system calls. */
 #define ASLEEP 3
+/* Number of looks after which that is believed although others of the job never sleep. */
+#define FOREVER 2000
 /* Looks at the turn between two looks at the real world, while nothing is due. */
 #define LOOK_AROUND 5
 /* Time (ms) that the kernel may take to end a process that was killed. */
 #define DEATH_MS 2000
+/* The quantum, and where computing takes no time. */
+#define QUANTUM_NS      10000000u
+#define QUANTUM_FREE_NS 500000000u
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
 {
@@ -62,13 +68,24 @@ static void take_away(struct shca_fabric *f, const struct shca_watch *w,
 	uint32_t actor = w->holder - 1;
 
 	shca_clock_lock(f);
-	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns) {
+	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns &&
+	    !atomic_load(&c->idle)) {
 		atomic_store(&c->due[actor], SHCA_NEVER);
 		atomic_store(&c->actors[actor].state, state);
 		atomic_fetch_add(&c->taken, 1);
 		shca_actors_pass(f);
 	}
 	shca_clock_unlock(f);
+}
+
+/* Returns the CPU time (ns) that a thread may use without a sync point. */
+static uint64_t quantum(const struct shca_fabric *f)
+{
+	uint64_t ns = (uint64_t)shca_opt(f, SHCA_O_CLOCK_QUANTUM);
+
+	if (ns)
+		return ns;
+	return shca_opt(f, SHCA_O_CLOCK_CPU) ? QUANTUM_NS : QUANTUM_FREE_NS;
 }
 
 /* Begins to watch a turn. Returns true if it is the turn of the last look. */
@@ -98,6 +115,13 @@ static void look_around(struct shca_fabric *f, struct shca_watch *w)
 	shca_clock_unlock(f);
 }
 
+/* Returns true if the thread sleeps, and nobody is about to wake it: while others of the job run,
+ * one of them may hold a lock that the thread waits for. */
+static bool is_asleep(struct shca_fabric *f, const struct shca_watch *w)
+{
+	return w->asleep >= FOREVER || (w->asleep >= ASLEEP && shca_world_sleeps(f));
+}
+
 void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 {
 	struct shca_clock *c = &f->hdr->clock;
@@ -118,12 +142,15 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 		w->cpu = cpu;
 		return;
 	}
-	w->asleep = state == 'R' ? 0 : w->asleep + 1;
-	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't'))
+	/* One that waits for a disk waits for no other thread. */
+	w->asleep = state == 'R' || state == 'D' ? 0 : w->asleep + 1;
+	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't')) {
+		w->asleep = 0;
 		return;
-	if (w->asleep >= ASLEEP)
+	}
+	if (is_asleep(f, w))
 		take_away(f, w, SHCA_ACTOR_OUT);
-	else if (cpu - w->cpu > (uint64_t)shca_opt(f, SHCA_O_CLOCK_QUANTUM))
+	else if (cpu - w->cpu > quantum(f))
 		take_away(f, w, SHCA_ACTOR_COMPUTES);
 }
 

@@ -17,14 +17,21 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAP_NS      20000u /* between looks, at first */
-#define NAP_MAX_NS  1000000u
-#define PATIENCE_NS 2000000000u /* for a world that is never quiet; then longer and longer */
-#define DEPTH       32
-#define MAX_THREADS 8192
-#define MAX_PROCS   1024
-/* New ids on this machine since the last look beyond which the lists are made anew. */
+#define NAP_NS     20000u /* between looks, at first */
+#define NAP_MAX_NS 1000000u
+/* A world that is never quiet, after which a wait ends: CPU time (s) of one thread, and looks at
+ * which nobody ran, but somebody had, or waited for a disk. Real time would tell nothing: a busy
+ * machine may give the job no CPU. */
+#define PATIENCE_S     2
+#define PATIENCE_LOOKS 4096u
+#define WORN           12 /* halvings of these at most, in a row */
+#define DEPTH          32
+#define MAX_THREADS    8192
+#define MAX_PROCS      1024
+/* New ids since the last look beyond which the lists are made anew. */
 #define MANY_IDS 1024
+/* Time (ns) after which one with a new id can be looked at, or has ended. */
+#define BIRTH_NS 50000000u
 
 /* The threads of the job, each with its file in /proc, and its processes. */
 struct world {
@@ -32,6 +39,7 @@ struct world {
 	unsigned long newest; /* last id that the kernel had given away when the lists were made */
 	unsigned nthreads, nprocs;
 	unsigned from;   /* thread at which the next look begins: the one that was busy last */
+	char busy;       /* its state then; 0: none was busy */
 	uint32_t joins;  /* number of joins for which the threads' actors are known */
 	pid_t of;        /* process that is looked at, beside those that are not clocked; 0: all */
 	uint64_t around; /* CPU time of the processes that are not clocked, when all were quiet */
@@ -45,6 +53,11 @@ struct world {
 		pid_t pid;
 		bool clocked; /* has threads with clocks */
 	} procs[MAX_PROCS];
+	unsigned nunborn;
+	struct unborn {
+		pid_t id;
+		uint64_t since; /* real time at which the id was new */
+	} unborn[MANY_IDS];
 };
 
 static ssize_t read_file(const char *path, char *buf, size_t len)
@@ -148,7 +161,7 @@ static void list_all(struct world *w)
 {
 	while (w->nthreads)
 		forget_thread(w, w->nthreads - 1);
-	w->nprocs = 0;
+	w->nprocs = w->nunborn = 0;
 	w->joins = 0;
 	add_process(w, atomic_load(&w->fabric->hdr->owner_pid), 0);
 }
@@ -168,15 +181,18 @@ static pid_t number_after(const char *text, const char *name)
 	return p ? (pid_t)strtol(p + strlen(name), NULL, 10) : 0;
 }
 
-/* Lists a thread or process that is new on this machine, if it is the job's. */
-static void list_new(struct world *w, pid_t id)
+/* Lists a thread or process that is new on this machine, if it is the job's. Returns false if it
+ * has ended, or has only got its id by now. */
+static bool list_new(struct world *w, pid_t id)
 {
 	char path[64], text[1024];
 	pid_t pid, parent;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
-	if (id == getpid() || read_file(path, text, sizeof(text)) <= 0)
-		return;
+	if (id == getpid())
+		return true;
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return false;
 	pid = number_after(text, "\nTgid:");
 	parent = number_after(text, "\nPPid:");
 	if (id == pid && !is_listed(w, pid) &&
@@ -184,6 +200,26 @@ static void list_new(struct world *w, pid_t id)
 		note_process(w, pid);
 	if (is_listed(w, pid))
 		add_thread(w, pid, id);
+	return true;
+}
+
+/* Lists those that had only got their ids at earlier looks. */
+static void list_unborn(struct world *w)
+{
+	uint64_t now = shca_real_now();
+
+	for (unsigned i = 0; i < w->nunborn;) {
+		if (list_new(w, w->unborn[i].id) || now - w->unborn[i].since > BIRTH_NS)
+			w->unborn[i] = w->unborn[--w->nunborn];
+		else
+			i++;
+	}
+}
+
+static void note_unborn(struct world *w, pid_t id)
+{
+	if (w->nunborn < MANY_IDS)
+		w->unborn[w->nunborn++] = (struct unborn){id, shca_real_now()};
 }
 
 /* Lists the threads and processes that are new since the last look. */
@@ -197,13 +233,15 @@ static void refresh(struct world *w)
 	p = strrchr(text, ' ');
 	newest = p ? strtoul(p, NULL, 10) : 0;
 	w->newest = newest;
+	list_unborn(w);
 	/* Ids begin anew at some time. */
 	if (!was || newest < was || newest - was > MANY_IDS) {
 		list_all(w);
 		return;
 	}
 	for (unsigned long id = was + 1; id <= newest; id++)
-		list_new(w, (pid_t)id);
+		if (!list_new(w, (pid_t)id))
+			note_unborn(w, (pid_t)id);
 }
 
 /* ---------------------------------------------------------------- looking */
@@ -301,11 +339,15 @@ static enum look look_at(struct world *w, unsigned i)
 		return GONE;
 	text[n] = '\0';
 	p = strrchr(text, ')');
-	return p && (p[2] == 'R' || p[2] == 'D') && !is_apart(w, i) ? BUSY : SLEEPS;
+	if (!p || (p[2] != 'R' && p[2] != 'D') || is_apart(w, i))
+		return SLEEPS;
+	w->busy = p[2];
+	return BUSY;
 }
 
 static bool all_sleep(struct world *w)
 {
+	w->busy = 0;
 	for (unsigned k = 0; k < w->nthreads;) {
 		unsigned i = (w->from + k) % w->nthreads;
 
@@ -335,11 +377,60 @@ static bool is_quiet(struct world *w)
 	return all_sleep(w) && cpu_time(w, w->of) == cpu;
 }
 
+bool shca_world_sleeps(struct shca_fabric *f)
+{
+	static struct world w;
+
+	w.fabric = f;
+	return is_quiet(&w);
+}
+
+/* Returns the CPU time (ticks) of the thread that was busy last. */
+static unsigned long ticks_of_busy(const struct world *w)
+{
+	unsigned long user = 0, kernel = 0;
+	char text[512];
+	const char *p;
+	ssize_t n = pread(w->threads[w->from].stat, text, sizeof(text) - 1, 0);
+
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')');
+	if (p)
+		sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+		       &kernel);
+	return user + kernel;
+}
+
+/* What was seen in a wait for quiet. */
+struct patience {
+	pid_t tid; /* the thread that was busy at the last look, and its CPU time when first seen so
+		    */
+	unsigned long ticks;
+	unsigned looks; /* at which no thread ran */
+};
+
+/* Returns true if it is in vain to wait on. `worn`: so many waits before this one were. */
+static bool is_in_vain(const struct world *w, struct patience *p, unsigned worn)
+{
+	unsigned long ticks;
+
+	if (w->busy != 'R')
+		return ++p->looks > PATIENCE_LOOKS >> worn;
+	ticks = ticks_of_busy(w);
+	if (p->tid != w->threads[w->from].tid) {
+		p->tid = w->threads[w->from].tid;
+		p->ticks = ticks;
+	}
+	return ticks > p->ticks &&
+	       ticks - p->ticks > (unsigned long)sysconf(_SC_CLK_TCK) * PATIENCE_S >> worn;
+}
+
 static void wait_for_quiet(struct world *w)
 {
-	static uint64_t patience = PATIENCE_NS;
+	static unsigned worn;
 	struct shca_clock *c = &w->fabric->hdr->clock;
-	uint64_t start = shca_real_now(), nap = NAP_NS;
+	struct patience p = {0};
+	uint64_t nap = NAP_NS;
 
 	for (;;) {
 		struct timespec t = {0, (long)nap};
@@ -348,15 +439,15 @@ static void wait_for_quiet(struct world *w)
 			atomic_store(&c->reached, 0);
 		if (is_quiet(w))
 			break;
-		if (shca_real_now() - start > patience) {
+		if (is_in_vain(w, &p, worn)) {
 			atomic_fetch_add(&c->unquiet, 1);
-			patience = patience / 2 + NAP_MAX_NS;
+			worn = worn < WORN ? worn + 1 : WORN;
 			return;
 		}
 		nanosleep(&t, NULL);
 		nap = nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
 	}
-	patience = PATIENCE_NS;
+	worn = 0;
 }
 
 /*

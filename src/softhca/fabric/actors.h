@@ -59,15 +59,6 @@ void shca_actor_look(struct shca_clock *c, uint32_t actor);
  * (`all`): time stands still until they are not. */
 void shca_clock_disturb(struct shca_clock *c, bool all);
 
-/* Mixes a number into the hash over all events. The caller has the turn. */
-static inline void shca_clock_hash(struct shca_clock *c, uint64_t what)
-{
-	uint64_t h = atomic_load_explicit(&c->hash, memory_order_relaxed);
-
-	h = (h ^ what) * 0x9e3779b97f4a7c15ULL;
-	atomic_store_explicit(&c->hash, h ^ h >> 29, memory_order_relaxed);
-}
-
 /* Kinds of calls, by their price; softhca stat shows them. */
 enum shca_call {
 	SHCA_CALL_PROGRAM,

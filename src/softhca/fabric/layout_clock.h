@@ -68,12 +68,13 @@ struct shca_clock {
 	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
 	/* While threads only look: the time that stands still, and the real time since when. */
 	uint64_t paced_time, paced_since;
-	_Atomic uint32_t idle;    /* 1: the holder sleeps on behalf of all */
-	_Atomic uint32_t stirred; /* 1: the real world may be busy with this job */
-	_Atomic uint32_t reached; /* 1: and not only the process whose thread has the turn */
+	_Atomic uint32_t idle;      /* 1: the holder sleeps on behalf of all */
+	_Atomic uint32_t stirred;   /* 1: the real world may be busy with this job */
+	_Atomic uint32_t reached;   /* 1: and not only the process whose thread has the turn */
 	_Atomic uint32_t signalled; /* 1: and threads that wait may be about to handle signals */
-	uint32_t world_asker;     /* process slot of the thread that asks */
-	uint64_t quiet_at; /* time at which the real world was quiet, and nobody stirred it */
+	uint32_t world_asker;       /* process slot of the thread that asks */
+	uint64_t quiet_at;    /* time at which the real world was quiet, and nobody stirred it */
+	uint64_t quiet_since; /* the real time then */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */

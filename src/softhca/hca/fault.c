@@ -17,7 +17,7 @@ static uint64_t draw(uint64_t seed, enum shca_opt purpose)
 	static _Atomic uint64_t draws[SHCA_O_COUNT];
 	uint64_t n = atomic_fetch_add_explicit(&draws[purpose], 1, memory_order_relaxed);
 
-	return mix(mix(seed) ^ mix((uint64_t)purpose << 32 | shca_self.slot) ^ n);
+	return mix(mix(seed) ^ mix((uint64_t)purpose << 32 | shca_self.number) ^ n);
 }
 
 bool shca_fault_hits_slow(enum shca_opt rate, struct shca_hca *hca)

@@ -15,6 +15,7 @@ struct shca_process {
 	unsigned slot; /* index in the process table; SHCA_NO_PROC until a device is opened */
 	struct shca_proc *proc; /* entry of that slot; NULL until a device is opened */
 	unsigned tag;           /* slot and generation: tells successive owners of a slot apart */
+	unsigned number;        /* rank in its job, which is the same in each run, or the slot */
 	unsigned node;          /* virtual node */
 	unsigned life;          /* number of forks: tells own contexts from inherited ones */
 };

@@ -69,9 +69,7 @@ static bool read_event(int fd, struct shca_event *ev)
 	uint64_t since = shca_tracing() && !shca_clk ? shca_now() : 0;
 	ssize_t n;
 
-	if (shca_clock_await_event(fd))
-		return false;
-	n = read(fd, ev, sizeof(*ev));
+	n = shca_clock_await_event(fd) ? -1 : read(fd, ev, sizeof(*ev));
 	if (since)
 		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_now());
 	return n == (ssize_t)sizeof(*ev);

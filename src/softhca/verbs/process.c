@@ -179,6 +179,7 @@ static int take_slot(void)
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));
 	shca_self.proc->node = shca_self.node;
+	shca_self.number = shca_proc_rank() >= 0 ? (unsigned)shca_proc_rank() : shca_self.slot;
 	shca_trace_start(&shca_self.fabric, shca_self.slot);
 	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
@@ -199,25 +200,53 @@ static void give_slot(void)
 	shca_proc_detach(&shca_self.fabric, slot);
 }
 
+/* Takes a slot, and starts the engine. Needs the lock. */
+static int begin(void)
+{
+	int ret;
+
+	if (shca_self.slot != SHCA_NO_PROC)
+		return 0;
+	ret = take_slot();
+	if (ret)
+		return ret;
+	ret = shca_engine_start();
+	if (ret)
+		give_slot();
+	return ret;
+}
+
 int shca_process_enter(void)
 {
-	int ret = 0;
+	int ret;
 
 	pthread_mutex_lock(&lock);
-	if (shca_self.slot == SHCA_NO_PROC) {
-		ret = take_slot();
-		if (ret)
-			goto out;
-		ret = shca_engine_start();
-		if (ret) {
-			give_slot();
-			goto out;
-		}
+	ret = begin();
+	if (!ret) {
+		contexts++;
+		shca_clock_has_device();
 	}
-	contexts++;
-out:
 	pthread_mutex_unlock(&lock);
 	return ret;
+}
+
+/* Enters virtual time without a device. A failure is reported again when one is opened. */
+static void enter_time(void)
+{
+	int cancel;
+
+	if (shca_process_attach() <= 0 || !shca_clock_of(&shca_self.fabric))
+		return;
+	cancel = shca_cancel_hold();
+	pthread_mutex_lock(&lock);
+	begin();
+	pthread_mutex_unlock(&lock);
+	shca_cancel_restore(cancel);
+}
+
+__attribute__((constructor)) static void at_start(void)
+{
+	shca_clock_take_slot = enter_time;
 }
 
 void shca_process_leave(void)

@@ -89,12 +89,15 @@ int tq_peer_error(struct tq_peer *peer)
 {
 	struct tq_ep *ep = tq_ep_of(peer->core);
 	const struct tq_link *link = peer->link;
-	bool gone;
+	int error = 0;
 
 	tq_lock(&ep->lock);
-	gone = tq_link_is_logged(link) || tq_link_is_closing(link, TQ_THERE);
+	if (tq_link_is_logged(link))
+		error = -EIO;
+	else if (tq_link_is_closing(link, TQ_THERE))
+		error = -ESHUTDOWN;
 	tq_unlock(&ep->lock);
-	return gone ? -EIO : 0;
+	return error;
 }
 
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key)

@@ -210,8 +210,7 @@ static void tell_clock(const struct shca_cq_entry *e, const struct shca_cqe *c, 
 {
 	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
 
-	shca_clock_hash(shca_clk, (at - shca_clk->zero) << 8 ^ c->byte_len ^
-					  (uint64_t)(c->status << 4 | (c->opcode & 15)) << 48);
+	shca_log_completion(owner_of(e), at, c->opcode, c->status, c->byte_len);
 	shca_actors_stir(shca_clk, owner_of(e), at);
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "failure.h"
+
+#include <errno.h>
+#include <utlist.h>
+
+static mca_btl_base_module_error_cb_fn_t error_function; /* the PML's; NULL: it has none */
+
+int mca_btl_tupleq_register_error(mca_btl_base_module_t *module,
+				  mca_btl_base_module_error_cb_fn_t function)
+{
+	(void)module;
+	error_function = function;
+	return OPAL_SUCCESS;
+}
+
+void mca_btl_tupleq_end_job(int code, const char *during)
+{
+	ompi_mpi_errors_are_fatal_win_handler(NULL, &code, during);
+}
+
+void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
+{
+	char name[300], text[400];
+
+	/* Others may be gone when this process is about to go, too. */
+	if (mca_btl_tupleq.closing || ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED ||
+	    __atomic_exchange_n(&endpoint->has_failed, true, __ATOMIC_RELAXED))
+		return;
+	mca_btl_tupleq_proc_name(endpoint->proc, name, sizeof(name));
+	if (!error_function) {
+		/* Also by this way, because mpirun sometimes loses what MPI says of its error. */
+		snprintf(text, sizeof(text),
+			 "One-sided communication with %s has failed, which ends the job.", name);
+		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, text);
+		snprintf(text, sizeof(text), "one-sided communication with %s", name);
+		mca_btl_tupleq_end_job(series_peer_error(), text);
+		return;
+	}
+	snprintf(text, sizeof(text), "The communication with %s has failed.", name);
+	error_function(&mca_btl_tupleq_module, MCA_BTL_ERROR_FLAGS_FATAL, &endpoint->proc->super,
+		       text);
+}
+
+void mca_btl_tupleq_look_for_failures(void)
+{
+	mca_btl_base_endpoint_t *endpoint;
+	bool has_failed = false;
+
+	opal_mutex_lock(&mca_btl_tupleq.endpoints_lock);
+	endpoint = mca_btl_tupleq.endpoints;
+	if (endpoint) {
+		DL_DELETE(mca_btl_tupleq.endpoints, endpoint);
+		DL_APPEND(mca_btl_tupleq.endpoints, endpoint);
+		has_failed = tq_peer_error(endpoint->peer) == -EIO;
+	}
+	opal_mutex_unlock(&mca_btl_tupleq.endpoints_lock);
+	if (has_failed)
+		mca_btl_tupleq_failed(endpoint);
+}

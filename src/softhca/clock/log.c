@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log.c - the events of virtual time: each enters the hash, and with --clock-log becomes a line
+ * of a file. Runs with one hash have one log; where two logs part is what differed first.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "turn.h"
+
+/* Longest line. */
+#define LINE 96
+
+static int file = -1; /* the file; -1: there is none */
+
+void shca_log_open(const struct shca_config *config)
+{
+	const char *path = config->text[SHCA_O_CLOCK_LOG];
+
+	if (*path && file < 0)
+		file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+}
+
+static void hash(uint64_t what)
+{
+	uint64_t h = atomic_load_explicit(&shca_clk->hash, memory_order_relaxed);
+
+	h = (h ^ what) * 0x9e3779b97f4a7c15ULL;
+	atomic_store_explicit(&shca_clk->hash, h ^ h >> 29, memory_order_relaxed);
+}
+
+/* Appends a line. Whoever has the turn writes, so the lines of all processes are in order. */
+static void write_line(const char *line, int n)
+{
+	/* Not by write(), before which libsofthca-clock.so stands. */
+	if (n > 0 && n < LINE)
+		syscall(SYS_write, file, line, (size_t)n);
+}
+
+void shca_log_call(enum shca_call what)
+{
+	uint64_t time = shca_turn_self.clock - shca_clk->zero;
+	uint32_t order = shca_clk->actors[shca_turn_self.actor - 1].order;
+	char line[LINE];
+
+	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
+	hash(time << 8 ^ order);
+	if (__builtin_expect(file >= 0, 0))
+		write_line(line,
+			   snprintf(line, sizeof(line), "%llu %u.%u %s\n", (unsigned long long)time,
+				    order >> 8, order & 0xff, shca_call_names[what]));
+}
+
+void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
+			 uint32_t bytes)
+{
+	uint64_t time = at - shca_clk->zero;
+	char line[LINE];
+
+	hash(time << 8 ^ bytes ^ (uint64_t)(status << 4 | (opcode & 15)) << 48);
+	if (__builtin_expect(file >= 0, 0))
+		write_line(line,
+			   snprintf(line, sizeof(line),
+				    "%llu %u completion: opcode %u, status %u, %u bytes\n",
+				    (unsigned long long)time, shca_clk->actors[slot].order >> 8,
+				    opcode, status, bytes));
+}

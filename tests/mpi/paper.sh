@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# The papers' figures in virtual time, a few points of each: they can be made, and their files are well-formed. No figure is judged.
+# This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+export BENCH_TOP=$top BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$tmp/results PYTHONDONTWRITEBYTECODE=1
+# shellcheck source=tests/check.sh
+. "$top/tests/check.sh"
+evidence=$tmp/err
+
+# figure NAME PYTHON: a figure is made, and the expression holds of `rounds`, the results of tupleq.
+figure() {
+	timeout -k 5 120 python3 "$top/bench/paper" --quick --cpu 0 --columns tupleq "$1" >"$tmp/err" 2>&1 || return 1
+	python3 - "$1" "$2" 2>>"$tmp/err" <<-'END'
+		import glob, json, os, sys
+		path, = glob.glob(f"{os.environ['BENCH_RESULTS']}/paper-{sys.argv[1]}-*.json")
+		run, = json.load(open(path))["runs"]
+		rounds = run["rounds"][0]
+		if not eval(sys.argv[2]):
+		    sys.exit(f"this doesn't hold: {sys.argv[2]}")
+	END
+}
+
+# refused TEXT [ARGUMENT...]: status 2, and a message with the text.
+refused() {
+	local text=$1 status=0
+	shift
+	python3 "$top/bench/paper" "$@" >"$tmp/err" 2>&1 || status=$?
+	[ "$status" -eq 2 ] && grep -qF -- "$text" "$tmp/err"
+}
+
+check "paper overlap" figure overlap "{one['side'] for one in rounds} == {'send', 'recv'}"
+check "paper sp" figure sp "all(one['verified'] for one in rounds)"
+check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
+check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
+check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
+check "a figure that there isn't" refused "there is no figure nothing" nothing
+check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
+check "a factor that is too large" refused "--cpu wants a factor" --cpu 2000
+exit $bad

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * widow.c - widow OPERATION [noticed]: rank 1 is killed, and rank 0 goes on with that operation on
+ * its window (put, get, accumulate, fetch, compare, lock), or waits for its message (receive). With
+ * "noticed" a receive has failed before. The job has to end with an error, for failures.sh.
+ *
+ * widow memory SIZE: a window of SIZE bytes can't be registered; or it can, but not the buffer of a
+ * put of that size beside it. Rank 0 says which call failed, and the program ends. Two ranks or
+ * more.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { WORDS = 1000 };
+
+static int64_t *mem, data[WORDS];
+static MPI_Win win;
+
+static void operate(const char *name)
+{
+	int64_t one = 1, zero = 0, old;
+
+	if (!strcmp(name, "put"))
+		MPI_Put(data, WORDS, MPI_INT64_T, 1, 0, WORDS, MPI_INT64_T, win);
+	else if (!strcmp(name, "get"))
+		MPI_Get(data, WORDS, MPI_INT64_T, 1, 0, WORDS, MPI_INT64_T, win);
+	else if (!strcmp(name, "accumulate"))
+		MPI_Accumulate(data, WORDS, MPI_INT64_T, 1, 0, WORDS, MPI_INT64_T, MPI_SUM, win);
+	else if (!strcmp(name, "fetch"))
+		MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 1, 0, MPI_SUM, win);
+	else if (!strcmp(name, "compare"))
+		MPI_Compare_and_swap(&one, &zero, &old, MPI_INT64_T, 1, 0, win);
+}
+
+/* One round: what all have done before rank 1 is killed. */
+static void epoch(const char *name)
+{
+	MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+	operate(name);
+	MPI_Win_unlock(1, win);
+}
+
+static void go_on(const char *name, bool noticed)
+{
+	char none;
+
+	if (noticed)
+		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (noticed || !strcmp(name, "receive"))
+		MPI_Recv(&none, 1, MPI_CHAR, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	for (;;)
+		epoch(name);
+}
+
+static int killed(const char *name, bool noticed)
+{
+	char none = 0;
+
+	MPI_Win_create(mem, sizeof(*mem) * WORDS, sizeof(*mem), MPI_INFO_NULL, MPI_COMM_WORLD,
+		       &win);
+	epoch(name);
+	if (t_rank == 1)
+		MPI_Send(&none, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (t_rank == 1)
+		raise(SIGKILL);
+	if (t_rank == 0) {
+		MPI_Recv(&none, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		go_on(name, noticed);
+	}
+	/* The others only wait for the end. */
+	MPI_Recv(&none, 1, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return 0;
+}
+
+static int out_of_memory(MPI_Aint size)
+{
+	char *window = t_alloc((size_t)size), *buffer = t_alloc((size_t)size);
+	int rc;
+
+	memset(window, 0, (size_t)size);
+	memset(buffer, 0, (size_t)size);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	rc = MPI_Win_create(window, size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	if (rc != MPI_SUCCESS) {
+		if (t_rank == 0)
+			printf("MPI_Win_create failed\n");
+		return t_finish();
+	}
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+	rc = MPI_Put(buffer, (int)size, MPI_CHAR, 1, 0, (int)size, MPI_CHAR, win);
+	MPI_Win_unlock(1, win);
+	if (t_rank == 0 && rc != MPI_SUCCESS)
+		printf("MPI_Put failed\n");
+	MPI_Win_free(&win);
+	return t_finish();
+}
+
+int main(int argc, char **argv)
+{
+	t_init(&argc, &argv, 2);
+	mem = t_alloc(sizeof(*mem) * WORDS);
+	memset(mem, 0, sizeof(*mem) * WORDS);
+	if (argc > 2 && !strcmp(argv[1], "memory"))
+		return out_of_memory(t_arg(argc, argv, 2, 0));
+	return killed(argc > 1 ? argv[1] : "put", argc > 2 && !strcmp(argv[2], "noticed"));
+}
