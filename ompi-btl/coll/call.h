@@ -19,12 +19,12 @@ enum { TUPLEQ_CALLS = 32 };
  */
 struct mca_coll_tupleq_call {
 	_Atomic uint64_t number;
-	_Atomic uint64_t what;
+	_Atomic uint64_t summary;
 };
 
 /* Returns a description of an operation; `is_delegated`: the next component does it. */
-static inline uint64_t mca_coll_tupleq_call_what(enum mca_coll_tupleq_kind kind, bool is_delegated,
-						 int root, uint64_t bytes)
+static inline uint64_t mca_coll_tupleq_call_summary(enum mca_coll_tupleq_kind kind,
+						    bool is_delegated, int root, uint64_t bytes)
 {
 	return (uint64_t)kind << 62 | (uint64_t)is_delegated << 61 |
 	       (uint64_t)((uint32_t)root & 0x1fffffff) << 32 | (uint32_t)bytes;
@@ -63,7 +63,7 @@ static inline void mca_coll_tupleq_call_write(struct mca_coll_tupleq_call *call,
 {
 	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
 	/* release: a reader that sees the new description sees this number, or a later one. */
-	atomic_store_explicit(&call->what, what, memory_order_release);
+	atomic_store_explicit(&call->summary, what, memory_order_release);
 	/* release: a reader that sees the number sees the description. */
 	atomic_store_explicit(&call->number, number, memory_order_release);
 }
@@ -74,7 +74,7 @@ static inline bool mca_coll_tupleq_call_read(const struct mca_coll_tupleq_call *
 {
 	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
 		return false;
-	*what = atomic_load_explicit(&call->what, memory_order_acquire);
+	*what = atomic_load_explicit(&call->summary, memory_order_acquire);
 	/* The entry may have been overwritten meanwhile. */
 	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }

@@ -250,7 +250,7 @@ struct tq_peer *mca_coll_tupleq_op_awaited(const struct mca_coll_tupleq_module *
 void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why);
 /* Fails the communicator if another process has announced its failure. Returns true if it has
  * failed. Called with the lock held, in state READY. */
-bool mca_coll_tupleq_check_failed(struct mca_coll_tupleq_module *module);
+bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module);
 /* Returns MPI's error class for 0 or a negative errno. */
 int mca_coll_tupleq_error(int rc);
 /* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.

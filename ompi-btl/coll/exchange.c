@@ -117,7 +117,7 @@ static int fail(struct mca_coll_tupleq_exchange *exchange)
 }
 
 /* Returns 1 if a request has ended, 0 if it hasn't yet, or -EIO if it failed. */
-static int has_ended(ompi_request_t *request)
+static int poll_request(ompi_request_t *request)
 {
 	if (!REQUEST_COMPLETE(request))
 		return 0;
@@ -132,7 +132,7 @@ static int has_ended(ompi_request_t *request)
 static int received(struct mca_coll_tupleq_exchange *exchange)
 {
 	for (;;) {
-		int rc = has_ended(exchange->requests[0]);
+		int rc = poll_request(exchange->requests[0]);
 
 		/* A message that is left over may be longer than the receive. */
 		if (!rc ||
@@ -154,7 +154,7 @@ int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *exchange)
 		if (!exchange->posted && !post(exchange))
 			return fail(exchange);
 		in = received(exchange);
-		out = has_ended(exchange->requests[1]);
+		out = poll_request(exchange->requests[1]);
 		if (in < 0 || out < 0)
 			return fail(exchange);
 		if (!in || !out)

@@ -191,7 +191,7 @@ static void check(struct mca_coll_tupleq_module *module)
 	struct mca_coll_tupleq_group *group = &module->group;
 	struct next next = {.any = false};
 
-	if (module->failed || mca_coll_tupleq_check_failed(module))
+	if (module->failed || mca_coll_tupleq_poll_failure(module))
 		return;
 	take_announcements(module, &next);
 	check_duration(module, &module->last_op, module->ops, module->ops ? module->ops->number : 0,

@@ -134,8 +134,8 @@ static uint64_t what_of(const struct mca_coll_tupleq_op *op)
 {
 	const struct mca_coll_tupleq_data *data = op->data;
 
-	return data ? mca_coll_tupleq_call_what(data->kind, false, data->root, data->bytes)
-		    : mca_coll_tupleq_call_what(TUPLEQ_BARRIER, false, 0, 0);
+	return data ? mca_coll_tupleq_call_summary(data->kind, false, data->root, data->bytes)
+		    : mca_coll_tupleq_call_summary(TUPLEQ_BARRIER, false, 0, 0);
 }
 
 /* Records the operations that were started before the segment was there. */
@@ -188,7 +188,7 @@ static void advance(struct mca_coll_tupleq_module *module, struct mca_coll_tuple
 
 /* Forwards the failure once, because the process that has reported it may fail before it has
  * informed all. */
-bool mca_coll_tupleq_check_failed(struct mca_coll_tupleq_module *module)
+bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module)
 {
 	uint64_t word =
 		atomic_load_explicit(&module->group.segment->failed.word, memory_order_relaxed);
@@ -208,7 +208,7 @@ static void check_awaited(struct mca_coll_tupleq_module *module, struct mca_coll
 	struct tq_peer *awaited;
 
 	if (!op || module->failed || mca_coll_tupleq_state(module) != TUPLEQ_READY ||
-	    mca_coll_tupleq_check_failed(module))
+	    mca_coll_tupleq_poll_failure(module))
 		return;
 	awaited = mca_coll_tupleq_op_awaited(module, op);
 	if (!tq_peer_error(awaited))
@@ -365,8 +365,8 @@ int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
 	*outer = (struct mca_coll_tupleq_delegated){module->is_delegated, module->delegated_number};
 	module->number++;
 	mca_coll_tupleq_record_call(module, module->number,
-				    mca_coll_tupleq_call_what(kind, true, root, bytes));
-	if (module->failed || mca_coll_tupleq_check_failed(module)) {
+				    mca_coll_tupleq_call_summary(kind, true, root, bytes));
+	if (module->failed || mca_coll_tupleq_poll_failure(module)) {
 		rc = module->failed;
 	} else {
 		module->is_delegated = true;

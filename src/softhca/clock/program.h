@@ -27,66 +27,80 @@ enum shca_heard {
 SHCA_PROGRAM bool shca_program_is_clocked(void);
 /* Returns true if the calling thread reads virtual time: also in a signal handler. */
 SHCA_PROGRAM bool shca_program_tells_time(void);
-/* Around a handler that the program has for a signal, in any thread. */
+/* Begins and ends the run of a signal handler of the program, in any thread. The second function
+ * takes the result of the first. */
 SHCA_PROGRAM bool shca_program_handler_begins(uint32_t kind);
 SHCA_PROGRAM void shca_program_handler_ends(bool handled);
-/* Any thread did, or is about to do, something that sends a signal. */
+/* Notes that a thread sends a signal, or is about to. */
 SHCA_PROGRAM void shca_program_signals(void);
-/* Returns the time, and takes what reading it costs. */
+/* Returns the time, and adds the price of reading it. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
-/* Returns true if computing takes no time, so that runs can be repeated; and a number that looks
- * random, and is then the same in each. */
+/* Returns true if computing takes no time, so that runs can be repeated. */
 SHCA_PROGRAM bool shca_program_is_repeatable(void);
+/* Returns a number that looks random, and is the same in runs that are repeated. */
 SHCA_PROGRAM uint64_t shca_program_random(void);
-/* CLOCK_REALTIME less CLOCK_MONOTONIC. */
+/* Returns CLOCK_REALTIME less CLOCK_MONOTONIC (ns). */
 SHCA_PROGRAM uint64_t shca_program_date(void);
 
-/* Begins and ends a call that may wait: a sync point. */
+/* Begins a call that may wait, which is a sync point. */
 SHCA_PROGRAM void shca_program_enter(void);
-SHCA_PROGRAM void shca_program_leave(void);
-/* Begins one that takes place or not as the real world likes: costs nothing, and is no event of the
- * program. */
+/* Begins a call whose occurrence depends on the real world: the call costs nothing, and is no event
+ * of the program. */
 SHCA_PROGRAM void shca_program_enter_free(void);
-/* Between these two: waits until the real world is quiet, and keeps the turn. False: it was. */
+/* Ends the call. */
+SHCA_PROGRAM void shca_program_leave(void);
+
+/* ---- inside of a call ---- */
+
+/* Waits until the real world is quiet, and keeps the turn. Returns false if the real world was
+ * quiet already. */
 SHCA_PROGRAM bool shca_program_settles(void);
-/* ... lets signal handlers of these kinds (shca_heard) end the sleeps that follow, until it is
- * called with 0. The second one returns true if a handler ran since. */
+/* Lets signal handlers of these kinds (shca_heard; 0: none) end the sleeps that follow. */
 SHCA_PROGRAM void shca_program_listens(uint32_t kinds);
+/* Returns true if such a handler ran since. */
 SHCA_PROGRAM bool shca_program_heard(void);
-/* ... sleeps until a time, or until an event of a completion channel comes
- * (`events`). */
+/* Sleeps until a time, or with `events` until an event of a completion channel comes. */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
-/* ... sleeps until a deadline of the program: time is paced as if the thread only looked. */
+/* Sleeps until a deadline of the program: time is paced as if the thread only looked. */
 SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
-/* ... before it looks for something that a thread of this process may do, or also anybody else in
- * the real world (`world`): the sleep that follows ends then, too. */
+/* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
+ * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watches(bool world);
-/* Returns a number of the calling thread, and ends the sleep of the thread with that number, if it
- * watches anything. The latter is for threads without a clock. */
+/* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
-SHCA_PROGRAM void shca_program_look(uint32_t actor);
-/* ... looked for something in vain and will again: parks the thread if it spins. */
+/* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
-/* ... gives the turn away for a wait in the real world, and takes it again. */
+/* Gives the turn away for a wait in the real world. */
 SHCA_PROGRAM void shca_program_out(void);
+/* Takes the turn again. */
 SHCA_PROGRAM void shca_program_back(void);
-/* ... waits for something that a thread of this process keeps, which goes on now if it is parked.
- */
+/* Lets parked threads of this process go on, because the calling one waits for something that one
+ * of them keeps. */
 SHCA_PROGRAM void shca_program_contends(void);
-/* Some thread of this process did something that those which watch may have waited for. */
+
+/* ---- any thread ---- */
+
+/* Ends the sleep of the thread with that actor, if it watches anything. Called by a thread without
+ * a clock. */
+SHCA_PROGRAM void shca_program_look(uint32_t actor);
+/* Returns true if this process is in virtual time. */
 SHCA_PROGRAM bool shca_program_is_virtual(void);
+/* Ends the sleeps of the threads of this process that watch, because the caller did something that
+ * they may wait for. */
 SHCA_PROGRAM void shca_program_wakes(void);
-/* Says what a thread that joins the clock does so that it doesn't read the TSC itself, and how that
- * is undone; and what it would read. */
+/* Sets the functions that make a thread that joins the clock trap when it reads the TSC, and that
+ * undo this. */
 SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
+/* Returns the value that a trapped thread reads. */
 SHCA_PROGRAM uint64_t shca_program_tsc(void);
 /* Returns true if threads of this process trap. */
 SHCA_PROGRAM bool shca_program_traps(void);
-/* The calling thread has no clock yet, or is about to become another program; it is as it was. */
+/* Prepares the calling thread for having no clock: it is new, or about to replace its program. */
 SHCA_PROGRAM void shca_program_begins(void);
+/* Undoes that, because the program wasn't replaced. */
 SHCA_PROGRAM void shca_program_again(void);
-/* A thread without a clock is about to make another: it may get one, if its process is one of a job
- * that has not called verbs yet. */
+/* Prepares for a new thread that a thread without a clock makes: the caller may get a clock, if its
+ * process is a rank that has not called verbs yet. */
 SHCA_PROGRAM void shca_program_makes_thread(void);
 /* Returns true if the thread that one with a clock makes has one, too, from the first call that it
  * makes; and that thread says so. */

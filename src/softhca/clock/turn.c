@@ -55,7 +55,7 @@ static void want_again(uint32_t actor)
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
-/* Gives the turn to whoever is first; comes back with it, when that is this thread again. */
+/* Passes the turn to the first actor, and returns when this thread has it again. */
 static void await(uint32_t actor)
 {
 	struct shca_actor *a = &shca_clk->actors[actor];
@@ -187,8 +187,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Half to one and a half times the price, and one in 64 times much more: a thread that is held up.
- */
+/* Returns 0.5 to 1.5 times the price; every 64th time, as for a thread that is held up, up to 65
+ * times more. */
 static uint64_t jitter(uint64_t price)
 {
 	uint64_t d = mix(mix(shca_turn_here.seed) ^
@@ -391,7 +391,7 @@ uint64_t shca_clock_tsc(void)
 
 	shca_clock_read();
 	took = shca_turn_self.clock - before;
-	/* Not what the trap took, as far as that is known. */
+	/* Subtract the cost of the trap, as begin_to_trap() has measured it. */
 	shca_turn_self.clock -= took - shca_turn_here.price[SHCA_CALL_TIME] < shca_turn_self.trap_ns
 					? took - shca_turn_here.price[SHCA_CALL_TIME]
 					: shca_turn_self.trap_ns;

@@ -18,6 +18,7 @@
 
 #include "fabric/actors.h"
 #include "fabric/proc.h"
+#include "procfs.h"
 #include "world.h"
 
 /* Number of looks at which a thread has to sleep: it may be between two system calls. */
@@ -32,17 +33,6 @@
 #define QUANTUM_NS      10000000u
 #define QUANTUM_FREE_NS 500000000u
 
-static ssize_t read_file(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
-
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 /* Stores the state of a thread, as /proc shows it, and its CPU time; 0 = there is no such
  * thread. */
 static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
@@ -51,10 +41,10 @@ static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
 	const char *p;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-	if (read_file(path, text, sizeof(text)) > 0)
+	if (shca_procfs_read(path, text, sizeof(text)) > 0)
 		*cpu = strtoull(text, NULL, 10);
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (read_file(path, text, sizeof(text)) <= 0)
+	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
 		return 0;
 	p = strrchr(text, ')');
 	return p ? p[2] : 0;

@@ -8,6 +8,7 @@
 #include "world.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -16,6 +17,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "procfs.h"
 
 #define NAP_NS     20000u /* between looks, at first */
 #define NAP_MAX_NS 1000000u
@@ -38,6 +41,7 @@ struct world {
 	struct shca_fabric *fabric;
 	unsigned long newest; /* last id that the kernel had given away when the lists were made */
 	unsigned nthreads, nprocs;
+	bool incomplete; /* there was no room, or no descriptor, for one */
 	unsigned from;   /* thread at which the next look begins: the one that was busy last */
 	char busy;       /* its state then; 0: none was busy */
 	uint32_t joins;  /* number of joins for which the threads' actors are known */
@@ -60,17 +64,6 @@ struct world {
 	} unborn[MANY_IDS];
 };
 
-static ssize_t read_file(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
-
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
-}
-
 static uint32_t actor_of(const struct shca_clock *c, pid_t tid)
 {
 	uint32_t high = atomic_load(&c->high);
@@ -87,10 +80,10 @@ static void add_process(struct world *w, pid_t pid, unsigned depth);
 
 static void add_children(struct world *w, pid_t pid, pid_t tid, unsigned depth)
 {
-	char path[64], text[8192], *end;
+	char path[64], text[MAX_PROCS * sizeof("4194304")], *end;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
-	if (read_file(path, text, sizeof(text)) <= 0)
+	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
 		return;
 	for (char *p = text;; p = end) {
 		long child = strtol(p, &end, 10);
@@ -104,6 +97,7 @@ static void add_children(struct world *w, pid_t pid, pid_t tid, unsigned depth)
 
 static void note_process(struct world *w, pid_t pid)
 {
+	w->incomplete |= w->nprocs == MAX_PROCS;
 	if (w->nprocs == MAX_PROCS)
 		return;
 	w->procs[w->nprocs].clocked = false;
@@ -116,7 +110,9 @@ static void add_thread(struct world *w, pid_t pid, pid_t tid)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	errno = EMFILE;
 	fd = w->nthreads < MAX_THREADS ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	w->incomplete |= fd < 0 && (errno == EMFILE || errno == ENFILE);
 	if (fd < 0)
 		return;
 	w->threads[w->nthreads].actor = actor_of(&w->fabric->hdr->clock, tid);
@@ -162,6 +158,7 @@ static void list_all(struct world *w)
 	while (w->nthreads)
 		forget_thread(w, w->nthreads - 1);
 	w->nprocs = w->nunborn = 0;
+	w->incomplete = false;
 	w->joins = 0;
 	add_process(w, atomic_load(&w->fabric->hdr->owner_pid), 0);
 }
@@ -191,7 +188,7 @@ static bool list_new(struct world *w, pid_t id)
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)id);
 	if (id == getpid())
 		return true;
-	if (read_file(path, text, sizeof(text)) <= 0)
+	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
 		return false;
 	pid = number_after(text, "\nTgid:");
 	parent = number_after(text, "\nPPid:");
@@ -228,7 +225,7 @@ static void refresh(struct world *w)
 	char text[128], *p;
 	unsigned long newest, was = w->newest;
 
-	if (read_file("/proc/loadavg", text, sizeof(text)) <= 0)
+	if (shca_procfs_read("/proc/loadavg", text, sizeof(text)) <= 0)
 		return;
 	p = strrchr(text, ' ');
 	newest = p ? strtoul(p, NULL, 10) : 0;
@@ -448,6 +445,9 @@ static void wait_for_quiet(struct world *w)
 		nap = nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
 	}
 	worn = 0;
+	/* Nobody knows of those that aren't listed. */
+	if (w->incomplete)
+		atomic_fetch_add(&c->unquiet, 1);
 }
 
 /*

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * procfs.h - reading files of /proc.
+ */
+#ifndef SHCA_PROCFS_H
+#define SHCA_PROCFS_H
+
+#include <sys/types.h>
+
+/* Stores the beginning of a file as a string of at most len - 1 bytes. Returns its length, or -1.
+ */
+ssize_t shca_procfs_read(const char *path, char *buf, size_t len);
+
+#endif
