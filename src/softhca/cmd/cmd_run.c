@@ -105,6 +105,9 @@ static void other_child(void *arg, pid_t pid, bool killed)
 	r->monitor = 0;
 	if (killed && r->restarts++ < MONITOR_RESTARTS && start_monitor(r))
 		r->monitor = 0;
+	if (killed && !r->monitor)
+		shca_fail(0, "The fabric's monitor was killed too often: what processes leave "
+			     "behind is only freed when others need it.");
 }
 
 static int set_environment(const struct run *r)

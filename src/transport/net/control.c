@@ -228,10 +228,10 @@ int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_contro
 			send_backpressure(net, link, true);
 	}
 	tq_link_up(net, link, TQ_THERE);
-	for (int class = 0; class < TQ_CLASSES; class ++) {
-		terms->srqn[class] = link->bank->srqn[class];
-		terms->size[class] = link->bank->size[class];
-		terms->credits[class] = link->granted[class];
+	for (int cls = 0; cls < TQ_CLASSES; cls++) {
+		terms->srqn[cls] = link->bank->srqn[cls];
+		terms->size[cls] = link->bank->size[cls];
+		terms->credits[cls] = link->granted[cls];
 	}
 	return 0;
 }

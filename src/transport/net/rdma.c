@@ -308,18 +308,21 @@ static void set_memory(struct tq_rdma_op *op, const struct tq_sg *sg, int nsg)
 	}
 }
 
-int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
-		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
+/* Starts an operation, with `atomic` if it is one. */
+static int start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
+		 const struct tq_atomic *atomic, const struct tq_sg *sg, int nsg, uint64_t addr,
+		 uint32_t rkey, void *token)
 {
 	struct tq_rdma_op *op;
 
-	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return -EIO;
 	op = op_get(net, link, token);
 	if (!op)
 		return -ENOMEM;
 	op->opcode = opcode;
+	if (atomic)
+		op->atomic = *atomic;
 	set_memory(op, sg, nsg);
 	op->addr = addr;
 	op->rkey = rkey;
@@ -328,24 +331,20 @@ int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode o
 	return 0;
 }
 
+int tq_rdma_start(struct tq_net *net, struct tq_link *link, enum ibv_wr_opcode opcode,
+		  const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
+{
+	tq_assert_held(net->lock);
+	return start(net, link, opcode, NULL, sg, nsg, addr, rkey, token);
+}
+
 int tq_rdma_atomic(struct tq_net *net, struct tq_link *link, const struct tq_atomic *atomic,
 		   const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token)
 {
-	struct tq_rdma_op *op;
-
-	if (tq_link_has_failed(link))
-		return -EIO;
-	op = op_get(net, link, token);
-	if (!op)
-		return -ENOMEM;
-	op->opcode = atomic->is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD;
-	op->atomic = *atomic;
-	set_memory(op, sg, 1);
-	op->addr = addr;
-	op->rkey = rkey;
-	enqueue(net, op, false);
-	pump(net, op->node);
-	return 0;
+	tq_assert_held(net->lock);
+	return start(net, link,
+		     atomic->is_swap ? IBV_WR_ATOMIC_CMP_AND_SWP : IBV_WR_ATOMIC_FETCH_AND_ADD,
+		     atomic, sg, 1, addr, rkey, token);
 }
 
 /* Copies inline data, which are the caller's again when tq_rdma_direct() returns, as the operation

@@ -118,6 +118,21 @@ static void init_locks(struct shca_cq *cq)
 	pthread_mutex_init(&cq->polling, NULL);
 }
 
+/* Returns 0, or an errno if a CQ can't be made with these. */
+static int check(struct ibv_context *ibctx, uint32_t cqe, const struct ibv_comp_channel *channel,
+		 uint32_t vector)
+{
+	if (!shca_ours(ibctx))
+		return EIO;
+	/* The kernel looks the channel up among the context's own descriptors. */
+	if (channel && channel->context != ibctx)
+		return EBADF;
+	if (!cqe || cqe > (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE) ||
+	    vector >= (uint32_t)ibctx->num_comp_vectors)
+		return EINVAL;
+	return 0;
+}
+
 static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *user,
 			       struct ibv_comp_channel *channel, uint32_t vector)
 {
@@ -126,20 +141,9 @@ static struct shca_cq *cq_make(struct ibv_context *ibctx, uint32_t cqe, void *us
 	struct shca_cq *cq;
 	int64_t idx;
 
-	if (!shca_ours(ibctx)) {
-		errno = EIO;
+	errno = check(ibctx, cqe, channel, vector);
+	if (errno)
 		return NULL;
-	}
-	/* The kernel looks the channel up among the context's own descriptors. */
-	if (channel && channel->context != ibctx) {
-		errno = EBADF;
-		return NULL;
-	}
-	if (!cqe || cqe > (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_CQE) ||
-	    vector >= (uint32_t)ibctx->num_comp_vectors) {
-		errno = EINVAL;
-		return NULL;
-	}
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
