@@ -34,7 +34,7 @@ group_lint() {
 	wanted clang-format && pass_or_fail clang-format 300 clang-format --dry-run -Werror "${c[@]}"
 	wanted cppcheck && cppcheck_all
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
-	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver tests/lint tests/programs tests/transport
+	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver bench/paper tests/lint tests/softhca tests/programs tests/transport
 	wanted layers && pass_or_fail layers 60 python3 -B tests/lint/layers.py
 	wanted unit_layers && pass_or_fail unit_layers 60 python3 -B tests/lint/unit_layers.py
 	wanted unit_mutate && pass_or_fail unit_mutate 60 python3 -B tests/transport/unit_mutate.py
