@@ -251,11 +251,13 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	mca_btl_tupleq_proc_name(ompi_proc_local(), mca_btl_tupleq.name,
 				 sizeof(mca_btl_tupleq.name));
 	modules = malloc(sizeof(*modules));
-	if (!modules || mca_btl_tupleq_rma_open() || mca_btl_tupleq_windows_open() ||
-	    (!is_guest() && open_own() != OPAL_SUCCESS)) {
-		free(modules);
-		return NULL;
-	}
+	if (!modules || mca_btl_tupleq_rma_open())
+		goto free_modules;
+	if (!is_guest() && open_own() != OPAL_SUCCESS)
+		goto close_rma;
+	/* Last: Open MPI unloads a component that offers nothing, and would still call the hook. */
+	if (mca_btl_tupleq_windows_open())
+		goto close_rma;
 	if (is_guest())
 		mca_btl_tupleq_module.btl_flags &=
 			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
@@ -264,6 +266,11 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	modules[0] = &mca_btl_tupleq_module;
 	*n = 1;
 	return modules;
+close_rma:
+	mca_btl_tupleq_rma_close();
+free_modules:
+	free(modules);
+	return NULL;
 }
 
 static int component_progress(void)

@@ -85,13 +85,27 @@ static void add_messages(struct mca_coll_tupleq_round *round,
 					   mca_coll_tupleq_block(in, rank, rank));
 }
 
+/* Returns how long a message is, alike on all ranks. Between two groups each way has a length of
+ * its own. */
+static size_t longest(const struct mca_coll_tupleq_invocation *invocation,
+		      const struct mca_coll_tupleq_blocks *out,
+		      const struct mca_coll_tupleq_blocks *in)
+{
+	size_t received = mca_coll_tupleq_length(in), sent;
+
+	if (!OMPI_COMM_IS_INTER(invocation->comm))
+		return received;
+	sent = mca_coll_tupleq_length(out);
+	return sent > received ? sent : received;
+}
+
 static int all_to_all(const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in,
 		      const struct mca_coll_tupleq_invocation *invocation)
 {
 	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(invocation->comm);
 	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, mca_coll_tupleq_length(in));
+		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, longest(invocation, out, in));
 
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;

@@ -59,10 +59,10 @@ int shca_kernel_sigaction(int nr, const struct sigaction *act, struct sigaction 
 	return NEXT(sigaction)(nr, act, old);
 }
 
+/* Returns true if that is a function. As in the kernel SA_SIGINFO changes nothing about that. */
 static bool is_handler(const struct sigaction *act)
 {
-	return (act->sa_flags & SA_SIGINFO) ||
-	       (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN);
+	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
 }
 
 /* Puts the program's handler in the place of ours. */

@@ -72,14 +72,14 @@ static bool is_in_vdso(uintptr_t at)
 
 static void pass_on(int nr, siginfo_t *info, void *context)
 {
-	if (theirs.sa_flags & SA_SIGINFO) {
-		theirs.sa_sigaction(nr, info, context);
-	} else if (theirs.sa_handler != SIG_DFL && theirs.sa_handler != SIG_IGN) {
-		theirs.sa_handler(nr);
-	} else {
+	if (theirs.sa_handler == SIG_DFL || theirs.sa_handler == SIG_IGN) {
 		/* The instruction is executed again, and ends the process. */
 		shca_kernel_sigaction(SIGSEGV, &theirs, NULL);
 		trapping = false;
+	} else if (theirs.sa_flags & SA_SIGINFO) {
+		theirs.sa_sigaction(nr, info, context);
+	} else {
+		theirs.sa_handler(nr);
 	}
 }
 

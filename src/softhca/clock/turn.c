@@ -126,12 +126,15 @@ static void begin_to_trap(void)
 	shca_turn_self.depth = 0;
 	shca_turn_self.trap_ns = 0;
 	for (int i = 0; shca_turn_here.factor && i < TRAP_SAMPLES; i++) {
+		uint64_t took;
+
 		shca_charge_begin();
-		shca_turn_self.clock = 0;
+		shca_turn_self.clock = clock;
 		for (int k = 0; k < TRAPS; k++)
 			(void)shca_cycles();
 		charge();
-		least = shca_turn_self.clock / TRAPS < least ? shca_turn_self.clock / TRAPS : least;
+		took = (shca_turn_self.clock - clock) / TRAPS;
+		least = took < least ? took : least;
 	}
 	if (least != SHCA_NEVER && least > shca_turn_here.price[SHCA_CALL_TIME])
 		shca_turn_self.trap_ns = least - shca_turn_here.price[SHCA_CALL_TIME];
@@ -153,9 +156,11 @@ static void join(void)
 	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
+	shca_clock_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
 	shca_clock_disturb(shca_clk, true);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
 	if (shca_turn_here.trap)
 		begin_to_trap();
@@ -167,14 +172,20 @@ static void sync_here(void)
 	uint32_t actor = shca_turn_self.actor - 1;
 	struct shca_actor *a = &shca_clk->actors[actor];
 
+	bool is_holder = atomic_load_explicit(&shca_clk->holder, memory_order_relaxed) == actor + 1;
+
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
-	if (atomic_load_explicit(&shca_clk->holder, memory_order_relaxed) == actor + 1 &&
-	    shca_turn_self.clock < atomic_load(&shca_clk->next)) {
+	if (is_holder && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
 		atomic_store_explicit(&shca_clk->now, shca_turn_self.clock, memory_order_relaxed);
-	} else {
-		want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
-		await(actor);
+		return;
 	}
+	/* The monitor may have taken the turn away. */
+	if (!is_holder)
+		shca_clock_lock(shca_turn_here.fabric);
+	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	if (!is_holder)
+		shca_clock_unlock(shca_turn_here.fabric);
+	await(actor);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -290,20 +301,25 @@ uint32_t shca_clock_actor(void)
 
 void shca_clock_look(uint32_t actor)
 {
+	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
+	struct shca_clock *c = &shca_turn_here.fabric->hdr->clock;
+
 	shca_clock_lock(shca_turn_here.fabric);
-	shca_actor_look(shca_clk, actor);
-	if (!atomic_load(&shca_clk->holder))
+	shca_actor_look(c, actor);
+	if (!atomic_load(&c->holder))
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
 void shca_clock_wake_process(void)
 {
+	struct shca_clock *c = &shca_turn_here.fabric->hdr->clock;
+
 	/* The locks below are taken and released here, which is nobody's business. */
 	if (shca_turn_self.depth++ == 0) {
 		shca_clock_lock(shca_turn_here.fabric);
-		shca_actors_look(shca_clk, shca_turn_here.slot, SHCA_WATCHES_PROCESS);
-		if (!atomic_load(&shca_clk->holder))
+		shca_actors_look(c, shca_turn_here.slot, SHCA_WATCHES_PROCESS);
+		if (!atomic_load(&c->holder))
 			shca_actors_pass(shca_turn_here.fabric);
 		shca_clock_unlock(shca_turn_here.fabric);
 	}

@@ -195,6 +195,7 @@ static int run_in_fabric(struct run *r)
 
 	if (shca_fabric_attach(r->dir, &r->fabric, err, sizeof(err))) {
 		shca_fabric_remove(r->dir);
+		shca_traces_drop(&r->traces);
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
 	rc = open_fifo(r);
@@ -304,6 +305,8 @@ int shca_cmd_run(int argc, char **argv)
 	command_text(r.command, text, sizeof(text));
 	r.lock = shca_fabrics_create(&r.settings.config, text, r.dir, sizeof(r.dir), err,
 				     sizeof(err));
+	if (r.lock < 0)
+		shca_traces_drop(&r.traces);
 	status = r.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&r);
 	shca_witness_end(&r.witness);
 	return status;

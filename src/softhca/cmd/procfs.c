@@ -7,10 +7,15 @@
 ssize_t shca_procfs_read(const char *path, char *buf, size_t len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, buf, len - 1);
+	ssize_t n = 0, all = 0;
 
-	if (fd >= 0)
-		close(fd);
-	buf[n > 0 ? n : 0] = '\0';
-	return n;
+	buf[0] = '\0';
+	if (fd < 0)
+		return -1;
+	/* Some files give a page at a time. */
+	while ((size_t)all < len - 1 && (n = read(fd, buf + all, len - 1 - (size_t)all)) > 0)
+		all += n;
+	close(fd);
+	buf[all] = '\0';
+	return n < 0 && !all ? -1 : all;
 }

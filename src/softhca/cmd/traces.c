@@ -48,31 +48,53 @@ static int fail(int rc, char *err, size_t errlen, const char *format, ...)
 	return rc;
 }
 
+static void remove_parts(const char *folder)
+{
+	struct dirent *e;
+	DIR *d = opendir(folder);
+
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
 int shca_traces_begin(struct shca_traces *t, const char *file, char *err, size_t errlen)
 {
-	char path[PATH_MAX];
+	char *folder = NULL;
 	int rc;
 
-	t->out = fopen(file, "we");
-	if (!t->out || !realpath(file, path))
-		return fail(-errno, err, errlen, "Can't write the trace to %s (%s).", file,
-			    strerror(errno));
-	if ((size_t)snprintf(t->parts, sizeof(t->parts), "%s.parts", path) >= sizeof(t->parts))
-		return fail(-ENAMETOOLONG, err, errlen,
-			    "The name %s is too long for a trace: use a shorter one.", path);
-	if (mkdir(t->parts, 0700) == 0)
-		return 0;
-	rc = -errno;
+	/* The folder comes first: the file of another run that is under way must stay. */
+	if (asprintf(&folder, "%s.parts", file) < 0)
+		return fail(-ENOMEM, err, errlen, "There is no memory for a trace.");
+	rc = mkdir(folder, 0700) ? -errno : 0;
 	if (rc == -EEXIST)
 		fail(rc, err, errlen,
 		     "%s is there already: another run may be writing its trace there, or one was "
 		     "killed. Name another file, or remove that folder.",
-		     t->parts);
-	else
-		fail(rc, err, errlen, "Can't make the folder %s for a trace (%s).", t->parts,
+		     folder);
+	else if (rc)
+		fail(rc, err, errlen, "Can't make the folder %s for a trace (%s).", folder,
 		     strerror(-rc));
-	t->parts[0] = '\0';
+	if (!rc && (!realpath(folder, t->parts) || !(t->out = fopen(file, "we")))) {
+		rc = fail(-errno, err, errlen, "Can't write the trace to %s (%s).", file,
+			  strerror(errno));
+		rmdir(folder);
+		t->parts[0] = '\0';
+	}
+	free(folder);
 	return rc;
+}
+
+void shca_traces_drop(struct shca_traces *t)
+{
+	if (!t->parts[0])
+		return;
+	fclose(t->out);
+	remove_parts(t->parts);
+	t->parts[0] = '\0';
 }
 
 int shca_traces_link(const struct shca_traces *t, const char *dir)
@@ -325,23 +347,10 @@ static void write_part(struct writing *w, size_t part)
 	}
 }
 
-static void remove_parts(const char *folder)
-{
-	struct dirent *e;
-	DIR *d = opendir(folder);
-
-	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		closedir(d);
-	rmdir(folder);
-}
-
 int shca_traces_end(struct shca_traces *t, char *err, size_t errlen)
 {
 	struct writing w = {.out = t->out};
-	int rc = 0;
+	int rc = 0, failed;
 
 	if (!t->parts[0])
 		return 0;
@@ -354,7 +363,8 @@ int shca_traces_end(struct shca_traces *t, char *err, size_t errlen)
 	for (size_t p = 0; p < w.n; p++)
 		munmap((void *)(uintptr_t)w.parts[p].head, w.parts[p].len);
 	free(w.parts);
-	if (ferror(t->out) | fclose(t->out) && !rc)
+	failed = ferror(t->out);
+	if ((fclose(t->out) || failed) && !rc)
 		rc = -EIO;
 	if (!rc)
 		remove_parts(t->parts);

@@ -19,6 +19,8 @@ struct shca_traces {
 int shca_traces_begin(struct shca_traces *t, const char *file, char *err, size_t errlen);
 /* Links to the folder from a fabric's directory. Returns 0 or -errno. */
 int shca_traces_link(const struct shca_traces *t, const char *dir);
+/* Removes the folder of a run that doesn't take place. */
+void shca_traces_drop(struct shca_traces *t);
 /* Writes the user's file, and removes the folder. Returns 0, or -errno with a sentence in err. */
 int shca_traces_end(struct shca_traces *t, char *err, size_t errlen);
 

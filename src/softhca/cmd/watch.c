@@ -33,8 +33,8 @@
 #define QUANTUM_NS      10000000u
 #define QUANTUM_FREE_NS 500000000u
 
-/* Stores the state of a thread, as /proc shows it, and its CPU time; 0 = there is no such
- * thread. */
+/* Returns the state letter of a thread as in /proc, or 0 if there is no such thread. Stores its CPU
+ * time (ns). */
 static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
 {
 	char path[64], text[512];

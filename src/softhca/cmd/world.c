@@ -104,6 +104,14 @@ static void note_process(struct world *w, pid_t pid)
 	w->procs[w->nprocs++].pid = pid;
 }
 
+static bool is_clocked(const struct world *w, pid_t pid)
+{
+	for (unsigned i = 0; i < w->nprocs; i++)
+		if (w->procs[i].pid == pid)
+			return w->procs[i].clocked;
+	return false;
+}
+
 static void add_thread(struct world *w, pid_t pid, pid_t tid)
 {
 	char path[64];
@@ -116,7 +124,7 @@ static void add_thread(struct world *w, pid_t pid, pid_t tid)
 	if (fd < 0)
 		return;
 	w->threads[w->nthreads].actor = actor_of(&w->fabric->hdr->clock, tid);
-	w->threads[w->nthreads].clocked = false;
+	w->threads[w->nthreads].clocked = is_clocked(w, pid);
 	w->threads[w->nthreads].tid = tid;
 	w->threads[w->nthreads].pid = pid;
 	w->threads[w->nthreads++].stat = fd;
@@ -270,14 +278,6 @@ static uint64_t cpu_time(struct world *w, pid_t of)
 			sum += t;
 	}
 	return sum;
-}
-
-static bool is_clocked(const struct world *w, pid_t pid)
-{
-	for (unsigned i = 0; i < w->nprocs; i++)
-		if (w->procs[i].pid == pid)
-			return w->procs[i].clocked;
-	return false;
 }
 
 /* Finds the actors of all threads again if some have joined the clock since. */

@@ -154,6 +154,9 @@ void shca_actor_take(struct shca_clock *c, uint32_t actor)
 	atomic_store(&c->next, atomic_load(&c->stirred) ? 0
 			       : next == SHCA_NO_ACTOR  ? SHCA_NEVER
 							: atomic_load(&c->due[next]));
+	/* A thread that disturbs takes no lock: what it stored between is not to be lost. */
+	if (atomic_load(&c->stirred))
+		atomic_store(&c->next, 0);
 }
 
 void shca_actor_grant(struct shca_fabric *f, uint32_t actor)

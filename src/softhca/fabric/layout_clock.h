@@ -85,7 +85,7 @@ struct shca_clock {
 	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
 	/* Set when the fabric is made. */
 	uint64_t zero;      /* first value of `now` */
-	uint64_t real_zero; /* CPU on which all threads run; -1: any */
+	uint64_t real_zero; /* CLOCK_REALTIME (ns) when `now` was `zero` */
 	uint64_t tsc_per_s;
 	int32_t cpu; /* on which all threads run; -1: wherever they like */
 	_Atomic uint32_t threads[SHCA_MAX_ADAPTERS]; /* first thread of each process slot, + 1 */

@@ -21,7 +21,7 @@
 
 static_assert(sizeof(struct shca_trace_record) == sizeof(struct shca_trace_head),
 	      "the head takes the place of a record, so chunks begin at whole pages");
-static_assert(sizeof(struct shca_trace_record) == 64, "files are read by cmd/trace.c");
+static_assert(sizeof(struct shca_trace_record) == 64, "files are read by cmd/traces.c");
 
 bool shca_trace_on;
 

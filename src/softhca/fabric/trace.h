@@ -3,7 +3,7 @@
  * trace.h - what the threads and adapters of a process do, as records in a file of its own.
  *
  * With the option "trace" the launcher makes a folder for these files, and links to it from the
- * fabric's directory; when the command has ended it makes one trace of them (cmd/trace.c). A file
+ * fabric's directory; when the command has ended it makes one trace of them (cmd/traces.c). A file
  * is a shared mapping, so the records of a killed process are there, too.
  */
 #ifndef SHCA_TRACE_H
