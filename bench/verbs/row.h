@@ -76,8 +76,8 @@ struct summary {
 void group_run(struct bench *b, struct group *g, unsigned round_ms);
 void group_free(struct group *g);
 
-/* Of the values of a row, or (ratio) of their ratios to the row it is compared with; false: there
- * are none. */
+/* Summarises the values of a row, or with `ratio` their ratios to the row it is compared with.
+ * Returns false if there are none. */
 bool row_summary(const struct group *g, const struct row *row, unsigned rounds, bool ratio,
 		 struct summary *s);
 

@@ -29,7 +29,7 @@ void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
 		return;
 	mca_btl_tupleq_proc_name(endpoint->proc, name, sizeof(name));
 	if (!error_function) {
-		/* Also by this way, because mpirun sometimes loses what MPI says of its error. */
+		/* Logged as well, because mpirun sometimes loses what MPI prints of an error. */
 		snprintf(text, sizeof(text),
 			 "One-sided communication with %s has failed, which ends the job.", name);
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, text);

@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	t_count("coll_tupleq_rounds");
 	for (long round = 0; round < rounds; round++)
 		many_at_once(round);
-	/* All but MPI_Ibarrier. */
+	/* coll/tupleq does all of these but MPI_Ibarrier. */
 	t_true(t_counted() != 0, "coll/tupleq has done none");
 	t_end();
 	MPI_Comm_free(&inter);

@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-/* Messages go round for ever. */
+/* Sends messages round for ever. */
 static void ring(void)
 {
 	int right = (t_rank + 1) % t_size, left = (t_rank + t_size - 1) % t_size;
@@ -34,7 +34,7 @@ static void compute(void)
 		;
 }
 
-/* A message that nobody sends. */
+/* Waits for a message that nobody sends. */
 static void wait_for_message(void)
 {
 	char in;
@@ -42,7 +42,7 @@ static void wait_for_message(void)
 	MPI_Recv(&in, 1, MPI_BYTE, MPI_ANY_SOURCE, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* A condition that nobody signals. */
+/* Waits for a condition that nobody signals. */
 static void wait_for_signal(void)
 {
 	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
@@ -53,7 +53,7 @@ static void wait_for_signal(void)
 		pthread_cond_wait(&c, &m);
 }
 
-/* Rank 0 is out in the real world; the others wait for it. */
+/* Lets rank 0 wait in the real world, and the others for rank 0. */
 static void wait_for_world(void)
 {
 	if (!t_rank)

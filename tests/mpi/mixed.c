@@ -107,7 +107,7 @@ static struct group group_of(MPI_Comm comm)
 	return group;
 }
 
-/* All; halves with their ranks reversed; all but the last. */
+/* Makes three groups: all ranks; halves in reverse order; all but the last. */
 static void make_groups(void)
 {
 	MPI_Comm comm;
@@ -120,7 +120,7 @@ static void make_groups(void)
 	groups[2] = group_of(comm);
 }
 
-/* Keeps all that are left until all have come so far. */
+/* Blocks until every rank but the victim has called it. */
 static void meet(void)
 {
 	int first = victim ? 0 : 1, word = 0;

@@ -99,7 +99,7 @@ static void mark(void)
 	*m = (uintptr_t)&marker;
 }
 
-/* Returns whether the thread has been on its CPU all the time since mark(). */
+/* Returns true if the thread has been on its CPU all the time since mark(). */
 static bool unbroken(void)
 {
 	volatile uint64_t *m = marked();

@@ -53,7 +53,7 @@ static bool is_self(pid_t pid)
 	return !pid || pid == gettid();
 }
 
-/* Inside of a call it is softhca that asks. */
+/* Returns true if the program asks, and not softhca inside of a call. */
 static bool is_asked(void)
 {
 	return shca_program_is_clocked();

@@ -100,7 +100,7 @@ static bool is_file(int fd)
 	return !fstat(fd, &s) && (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode));
 }
 
-/* ppoll() above is ours, and inside of a call it is the kernel's. */
+/* Returns true if the call would block, after giving the turn away; otherwise ends the call. */
 static bool leaves(int fd, short events, int flags)
 {
 	bool blocks;
@@ -236,7 +236,7 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
 	back();                         \
 	return r
 
-/* To a socket of this machine it takes place at once, or fails. */
+/* Connects to a socket of this machine, which succeeds or fails at once. */
 static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 {
 	int r = NEXT(connect)(fd, to, len);

@@ -58,7 +58,7 @@ static bool is_own(const pthread_rwlock_t *l)
 	return l->__data.__cur_writer == (int)gettid();
 }
 
-/* Nobody knows who holds a lock for reading: a thread without a clock, perhaps. */
+/* Takes a lock. Its readers aren't known, so one may have no clock. */
 static int take(int (*attempt)(void *l), pthread_rwlock_t *l, uint64_t until)
 {
 	int r = attempt(l);

@@ -81,7 +81,7 @@ static void stir_inside(bool shared)
 	shca_program_stirs();
 }
 
-/* Notes it for any thread, in its program. */
+/* Does what stir_inside() does, for a thread in its program. */
 static void stir(bool shared)
 {
 	if (shca_program_is_clocked())
@@ -90,13 +90,13 @@ static void stir(bool shared)
 		shca_program_reaches();
 }
 
-/* glibc keeps there whether other processes may use it. */
+/* Returns true if other processes may use the mutex, as glibc notes there. */
 static bool is_shared_mutex(const pthread_mutex_t *m)
 {
 	return m->__data.__kind & 128;
 }
 
-/* Something was released or signalled, by any thread of a process in virtual time. */
+/* Wakes the waiting threads of this process after a release or signal by any thread. */
 static void wake(void)
 {
 	if (atomic_load_explicit(&waiting, memory_order_relaxed) && shca_program_is_virtual())
@@ -463,7 +463,7 @@ static long futex_wait(const struct futex *f)
 	return r;
 }
 
-/* Programs that have locks of their own call it for SYS_futex. */
+/* Makes SYS_futex of programs that have locks of their own virtual. */
 long shca_syscall(long nr, ...)
 {
 	long a[6], r;

@@ -183,7 +183,7 @@ int shca_sched_yield(void)
 	if (!shca_program_is_clocked())
 		return NEXT(sched_yield)();
 	shca_program_enter();
-	/* A lock that it wants may be kept by a thread that is parked. */
+	/* A parked thread may hold a lock that the caller wants. */
 	shca_program_contends();
 	shca_program_looked();
 	shca_program_leave();

@@ -71,7 +71,7 @@ static bool any_channel(const struct wait *w)
 	return w->nested;
 }
 
-/* In the kernel, until something is there or a signal comes. */
+/* Waits in the kernel until a descriptor has something or a signal comes. */
 static int wait_in_world(const struct wait *w)
 {
 	struct pollfd *fds = malloc((w->n + 1) * sizeof(*fds));
@@ -90,7 +90,7 @@ static int wait_in_world(const struct wait *w)
 	return r;
 }
 
-/* In virtual time, until then, or something is there. */
+/* Waits in virtual time until `until`, or until a descriptor has something. */
 static void wait_in_turn(const struct wait *w, uint64_t until)
 {
 	bool world = !only_channels(w);

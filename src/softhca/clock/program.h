@@ -102,19 +102,20 @@ SHCA_PROGRAM void shca_program_again(void);
 /* Prepares for a new thread that a thread without a clock makes: the caller may get a clock, if its
  * process is a rank that has not called verbs yet. */
 SHCA_PROGRAM void shca_program_makes_thread(void);
-/* Returns true if the thread that one with a clock makes has one, too, from the first call that it
- * makes; and that thread says so. */
+/* Returns true if a thread that the calling thread makes gets a clock with its first call. */
 SHCA_PROGRAM bool shca_program_has_heirs(void);
+/* Marks the calling thread, which is new, as one of those. */
 SHCA_PROGRAM void shca_program_inherits(void);
-/* The CPUs on which the calling thread may run, as its program knows; false: as the kernel knows. A
- * new thread may run there by right. */
+/* Stores the CPUs on which the program believes the calling thread may run. Returns false if the
+ * kernel knows them, because the thread isn't pinned. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
+/* Sets them for a new thread. */
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
-/* The program did something that may wake other threads of its process in the real world. */
+/* Notes that the calling thread may have woken other threads of its process in the real world. */
 SHCA_PROGRAM void shca_program_stirs(void);
-/* Any thread did, or is about to do, something that may wake other processes. */
+/* Notes that a thread has done, or is about to do, what may wake other processes. */
 SHCA_PROGRAM void shca_program_reaches(void);
-/* Returns true if something did, and nobody has waited for that yet. */
+/* Returns true if the real world was disturbed, and nobody has waited until it was quiet since. */
 SHCA_PROGRAM bool shca_program_is_stirred(void);
 /* Returns true if that thread of this process has a clock. */
 SHCA_PROGRAM bool shca_program_has_clock(pid_t tid);

@@ -60,7 +60,9 @@ void shca_spin_forget(void)
 	atomic_fetch_add(&forgotten, 1);
 }
 
-/* When something will be at one of the places, of what is known. */
+/* Returns the earliest time at which one of the places will have something, as far as that is
+ * known.
+ */
 static uint64_t earliest(void)
 {
 	uint64_t least = SHCA_NEVER;
@@ -74,7 +76,7 @@ static uint64_t earliest(void)
 	return least;
 }
 
-/* A thread may look at many places before it comes round: it is parked at one of them. */
+/* Returns true once in each round of places: a thread is parked at one of them only. */
 static bool is_round(const void *place)
 {
 	if (place != self.parked && self.vain > VAIN && ++self.elsewhere < PLACES)

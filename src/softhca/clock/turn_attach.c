@@ -68,7 +68,7 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 	shca_clk = &f->hdr->clock;
 }
 
-/* A shell or debugger that starts a process of the job has the number, too, but not the library. */
+/* Only a process with an MPI or PMI library is a rank: a shell or debugger inherits the number. */
 void shca_clock_attach_early(void)
 {
 	static bool asked;

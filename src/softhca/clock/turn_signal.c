@@ -24,7 +24,8 @@ bool shca_clock_handler_begins(uint32_t kind)
 		/* Ends the thread's sleep; await() finds out that the turn wasn't granted. */
 		atomic_store(&shca_clk->actors[shca_turn_self.actor - 1].granted, 1);
 	}
-	/* Outside of calls there is nothing that would have to be told from the handler. */
+	/* Outside of a call the thread sees virtual time anyway; only a handler that interrupts a
+	 * call needs this. */
 	shca_turn_self.handles = shca_turn_self.depth;
 	return handled;
 }

@@ -65,7 +65,7 @@ static void read_line(char *text, size_t len, const char *file, pid_t pid, pid_t
 	text[strcspn(text, "\n")] = '\0';
 }
 
-/* Stores what the kernel says that a thread does. */
+/* Stores what a thread does, as the kernel shows it. */
 static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 {
 	char stat[512], wchan[64], *state;

@@ -406,7 +406,7 @@ struct patience {
 	unsigned looks; /* at which no thread ran */
 };
 
-/* Returns true if it is in vain to wait on. `worn`: so many waits before this one were. */
+/* Returns true if the wait should be given up. `worn`: how many earlier waits in a row were. */
 static bool is_in_vain(const struct world *w, struct patience *p, unsigned worn)
 {
 	unsigned long ticks;

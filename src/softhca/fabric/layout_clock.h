@@ -66,12 +66,13 @@ struct shca_clock {
 		next; /* earliest time in due[]: the actor with the turn goes on before it */
 	_Atomic uint32_t holder; /* actor + 1; 0 = none has the turn */
 	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
-	/* While threads only look: the time that stands still, and the real time since when. */
+	/* Pace, while threads only look: the virtual time that waits, and the real time since
+	 * when. */
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle;      /* 1: the holder sleeps on behalf of all */
 	_Atomic uint32_t stirred;   /* 1: the real world may be busy with this job */
-	_Atomic uint32_t reached;   /* 1: and not only the process whose thread has the turn */
-	_Atomic uint32_t signalled; /* 1: and threads that wait may be about to handle signals */
+	_Atomic uint32_t reached;   /* 1: also processes whose threads don't have the turn may be */
+	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
 	uint32_t world_asker;       /* process slot of the thread that asks */
 	uint64_t quiet_at;    /* time at which the real world was quiet, and nobody stirred it */
 	uint64_t quiet_since; /* the real time then */
