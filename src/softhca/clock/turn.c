@@ -39,8 +39,8 @@ uint64_t shca_clock_mine(void)
 
 static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
 {
-	atomic_store(&shca_clk->actors[actor].state, state);
-	shca_actor_sooner(shca_clk, actor, when);
+	atomic_store(&shca_turn_clock()->actors[actor].state, state);
+	shca_actor_sooner(shca_turn_clock(), actor, when);
 }
 
 /* Makes a thread due now from which the monitor took the turn, because the thread was stopped or
@@ -50,7 +50,7 @@ static void want_again(uint32_t actor)
 	uint64_t now;
 
 	shca_clock_lock(shca_turn_here.fabric);
-	now = atomic_load(&shca_clk->now);
+	now = atomic_load(&shca_turn_clock()->now);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 }
@@ -58,10 +58,13 @@ static void want_again(uint32_t actor)
 /* Passes the turn to the first actor, and returns when this thread has it again. */
 static void await(uint32_t actor)
 {
-	struct shca_actor *a = &shca_clk->actors[actor];
+	struct shca_actor *a = &shca_turn_clock()->actors[actor];
 	int cancel = shca_cancel_hold();
 
 	for (;;) {
+		/* The process has left virtual time: it ends, and another may have the actor. */
+		while (!shca_turn_joined())
+			pause();
 		if (shca_turn_self.heard && atomic_load(&a->state) == SHCA_ACTOR_WAITS)
 			want_again(actor);
 		if (shca_turn_step(actor))
@@ -75,7 +78,7 @@ static void await(uint32_t actor)
 		atomic_store(&a->granted, 0);
 	}
 	shca_cancel_restore(cancel);
-	shca_turn_self.clock = atomic_load(&shca_clk->now);
+	shca_turn_self.clock = atomic_load(&shca_turn_clock()->now);
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
 	shca_charge_stale();
 }

@@ -41,6 +41,13 @@ struct shca_turn_self {
 extern _Thread_local
 	__attribute__((tls_model("initial-exec"))) struct shca_turn_self shca_turn_self;
 
+/* Returns the clock of this process's fabric, also for a thread that waits while the process leaves
+ * virtual time, as when it ends: shca_clk is NULL then. */
+static inline struct shca_clock *shca_turn_clock(void)
+{
+	return &shca_turn_here.fabric->hdr->clock;
+}
+
 /* Returns true if the calling thread has a clock. */
 static inline bool shca_turn_joined(void)
 {

@@ -31,15 +31,17 @@ enum verdict {
 /* Returns true if nothing is due but looks of spinning threads. */
 static bool only_looks(bool *awaited)
 {
-	uint32_t high = atomic_load(&shca_clk->high);
+	uint32_t high = atomic_load(&shca_turn_clock()->high);
 
 	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
-		uint32_t state =
-			atomic_load_explicit(&shca_clk->actors[i].state, memory_order_relaxed);
+		uint32_t state = atomic_load_explicit(&shca_turn_clock()->actors[i].state,
+						      memory_order_relaxed);
 
-		if (atomic_load_explicit(&shca_clk->due[i], memory_order_relaxed) != SHCA_NEVER &&
-		    !atomic_load_explicit(&shca_clk->actors[i].looks, memory_order_relaxed))
+		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
+			    SHCA_NEVER &&
+		    !atomic_load_explicit(&shca_turn_clock()->actors[i].looks,
+					  memory_order_relaxed))
 			return false;
 		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
 	}
@@ -49,21 +51,22 @@ static bool only_looks(bool *awaited)
 /* Returns how much real time has to go by before the time may be `due`. */
 static uint64_t to_pace(uint64_t due)
 {
-	uint64_t now = atomic_load(&shca_clk->now), real = shca_real_now();
+	uint64_t now = atomic_load(&shca_turn_clock()->now), real = shca_real_now();
 
-	if (shca_clk->paced_time != now) {
-		shca_clk->paced_time = now;
-		shca_clk->paced_since = real;
+	if (shca_turn_clock()->paced_time != now) {
+		shca_turn_clock()->paced_time = now;
+		shca_turn_clock()->paced_since = real;
 	}
-	return due - now > real - shca_clk->paced_since ? due - now - (real - shca_clk->paced_since)
-							: 0;
+	return due - now > real - shca_turn_clock()->paced_since
+		       ? due - now - (real - shca_turn_clock()->paced_since)
+		       : 0;
 }
 
 /* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
 static bool is_still_quiet(void)
 {
-	return shca_clk->quiet_since && !atomic_load(&shca_clk->reached) &&
-	       shca_real_now() - shca_clk->quiet_since < QUIET_NS;
+	return shca_turn_clock()->quiet_since && !atomic_load(&shca_turn_clock()->reached) &&
+	       shca_real_now() - shca_turn_clock()->quiet_since < QUIET_NS;
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
@@ -72,10 +75,11 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
 
-	if (due <= atomic_load(&shca_clk->now) || !only_looks(&awaited))
+	if (due <= atomic_load(&shca_turn_clock()->now) || !only_looks(&awaited))
 		return MINE;
-	if (shca_clk->quiet_at != atomic_load(&shca_clk->now) && !is_still_quiet()) {
-		atomic_store(&shca_clk->reached, 1);
+	if (shca_turn_clock()->quiet_at != atomic_load(&shca_turn_clock()->now) &&
+	    !is_still_quiet()) {
+		atomic_store(&shca_turn_clock()->reached, 1);
 		return WORLD;
 	}
 	*ns = awaited ? to_pace(due) : 0;
@@ -85,15 +89,15 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 /* Holding the lock, and the turn. */
 static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
-	uint32_t first = shca_actors_first(shca_clk);
+	uint32_t first = shca_actors_first(shca_turn_clock());
 	enum verdict v;
 
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
-	if (atomic_load(&shca_clk->stirred))
+	if (atomic_load(&shca_turn_clock()->stirred))
 		return WORLD;
-	v = may_pass(atomic_load(&shca_clk->due[first]), ns);
+	v = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
 	return v == MINE && first != actor ? ADAPTER : v;
 }
 
@@ -102,8 +106,8 @@ static void run_adapter(void)
 {
 	uint32_t granted = shca_turn_here.slot;
 
-	shca_actor_take(shca_clk, granted);
-	atomic_fetch_add_explicit(&shca_clk->own, 1, memory_order_relaxed);
+	shca_actor_take(shca_turn_clock(), granted);
+	atomic_fetch_add_explicit(&shca_turn_clock()->own, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
 	shca_clock_adapter();
 	shca_clock_lock(shca_turn_here.fabric);
@@ -114,35 +118,35 @@ static void pace(uint64_t ns)
 {
 	struct timespec t = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
 
-	atomic_store(&shca_clk->pacing, 1);
-	atomic_store(&shca_clk->idle, 1);
-	atomic_fetch_add_explicit(&shca_clk->paced, 1, memory_order_relaxed);
+	atomic_store(&shca_turn_clock()->pacing, 1);
+	atomic_store(&shca_turn_clock()->idle, 1);
+	atomic_fetch_add_explicit(&shca_turn_clock()->paced, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
-	syscall(SYS_futex, &shca_clk->pacing, FUTEX_WAIT, 1, &t, NULL, 0);
+	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &t, NULL, 0);
 	shca_clock_lock(shca_turn_here.fabric);
-	atomic_store(&shca_clk->pacing, 0);
-	atomic_store(&shca_clk->idle, 0);
+	atomic_store(&shca_turn_clock()->pacing, 0);
+	atomic_store(&shca_turn_clock()->idle, 0);
 }
 
 static void settle(void)
 {
-	bool all = atomic_load(&shca_clk->reached);
+	bool all = atomic_load(&shca_turn_clock()->reached);
 
-	atomic_store(&shca_clk->stirred, 0);
-	shca_clk->world_asker = shca_turn_here.slot;
-	atomic_store(&shca_clk->idle, 1);
-	atomic_fetch_add_explicit(&shca_clk->waits_for_world, 1, memory_order_relaxed);
+	atomic_store(&shca_turn_clock()->stirred, 0);
+	shca_turn_clock()->world_asker = shca_turn_here.slot;
+	atomic_store(&shca_turn_clock()->idle, 1);
+	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
-	shca_clock_settle(shca_clk);
+	shca_clock_settle(shca_turn_clock());
 	shca_clock_lock(shca_turn_here.fabric);
-	atomic_store(&shca_clk->idle, 0);
+	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
-		atomic_store(&shca_clk->signalled, 0);
-	if (all && !atomic_load(&shca_clk->stirred)) {
-		shca_clk->quiet_at = atomic_load(&shca_clk->now);
-		shca_clk->quiet_since = shca_real_now();
+		atomic_store(&shca_turn_clock()->signalled, 0);
+	if (all && !atomic_load(&shca_turn_clock()->stirred)) {
+		shca_turn_clock()->quiet_at = atomic_load(&shca_turn_clock()->now);
+		shca_turn_clock()->quiet_since = shca_real_now();
 	}
-	shca_actors_look(shca_clk, SHCA_NO_PROC, SHCA_WATCHES_WORLD);
+	shca_actors_look(shca_turn_clock(), SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }
 
 bool shca_clock_settle_first(void)
@@ -152,11 +156,11 @@ bool shca_clock_settle_first(void)
 	if (!shca_turn_joined())
 		return false;
 	shca_clock_lock(shca_turn_here.fabric);
-	stirred = atomic_load(&shca_clk->stirred) &&
-		  atomic_load(&shca_clk->holder) == shca_turn_self.actor;
+	stirred = atomic_load(&shca_turn_clock()->stirred) &&
+		  atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
 	if (stirred) {
 		/* This thread looks anyway, and is not to be due while it has the turn. */
-		atomic_store(&shca_clk->actors[shca_turn_self.actor - 1].watches,
+		atomic_store(&shca_turn_clock()->actors[shca_turn_self.actor - 1].watches,
 			     SHCA_WATCHES_NOTHING);
 		settle();
 	}
@@ -170,12 +174,13 @@ bool shca_turn_step(uint32_t actor)
 	bool mine = false;
 
 	shca_clock_lock(shca_turn_here.fabric);
-	if (!atomic_load(&shca_clk->holder) && atomic_load(&shca_clk->due[actor]) != SHCA_NEVER)
-		atomic_store(&shca_clk->holder, actor + 1);
-	while (!mine && atomic_load(&shca_clk->holder) == actor + 1) {
+	if (!atomic_load(&shca_turn_clock()->holder) &&
+	    atomic_load(&shca_turn_clock()->due[actor]) != SHCA_NEVER)
+		atomic_store(&shca_turn_clock()->holder, actor + 1);
+	while (!mine && atomic_load(&shca_turn_clock()->holder) == actor + 1) {
 		switch (decide(actor, &ns)) {
 		case MINE:
-			shca_actor_take(shca_clk, actor);
+			shca_actor_take(shca_turn_clock(), actor);
 			mine = true;
 			break;
 		case ADAPTER:
