@@ -262,14 +262,29 @@ static uint64_t cpu_time_of(pid_t pid)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Returns true if a thread of that process computes beside the others. */
+static bool computes(const struct world *w, pid_t pid)
+{
+	const struct shca_fabric_header *hdr = w->fabric->hdr;
+	uint32_t high = atomic_load(&hdr->clock.high);
+
+	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
+		if (atomic_load(&hdr->clock.actors[i].state) == SHCA_ACTOR_COMPUTES &&
+		    atomic_load(&hdr->procs[hdr->clock.actors[i].proc].pid) == pid)
+			return true;
+	return false;
+}
+
 /* Returns the CPU time of the processes that are not clocked and of one other (-1: of none), or of
- * all if that is 0. */
+ * all if that is 0. Leaves out those that compute, because their CPU time grows meanwhile. */
 static uint64_t cpu_time(struct world *w, pid_t of)
 {
 	uint64_t sum = 0, t;
 
 	for (unsigned i = 0; i < w->nprocs; i++) {
 		if (w->procs[i].clocked && of && w->procs[i].pid != of)
+			continue;
+		if (w->procs[i].clocked && computes(w, w->procs[i].pid))
 			continue;
 		t = cpu_time_of(w->procs[i].pid);
 		if (t == UINT64_MAX)
