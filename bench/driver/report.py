@@ -175,6 +175,23 @@ def error_lines(names, by_place):
     return script
 
 
+def bars(stem, title, by_column):
+    """Draws a bar with its spread per column. `by_column`: {column: [seconds]}."""
+    if not by_column:
+        return
+    tics = ", ".join(f"'{name}' {place}" for place, name in enumerate(by_column))
+    script = [
+        "set terminal pngcairo size 900,500 font 'sans,11'",
+        f"set output '{stem}.png'",
+        f"set title '{title}' noenhanced; set ylabel 'time (s)'; set yrange [0:*]; set grid y; unset key",
+        f"set xtics ({tics}) noenhanced; set xrange [-0.6:{len(by_column) - 0.4}]",
+        "set boxwidth 0.6; set style fill solid 0.5",
+        "plot '-' using 1:2:3 with boxerrorbars lw 2",
+    ]
+    script += [f"{place} {median(values)} {spread(values)}" for place, values in enumerate(by_column.values())]
+    draw(stem, [*script, "e"])
+
+
 def draw(stem, lines):
     """Draws a plot beside the JSON file, by a script of these lines."""
     failure = gnuplot("\n".join([*lines, ""]))

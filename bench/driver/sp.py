@@ -69,26 +69,6 @@ def _print_table(title, tasks):
     report.table(title, ["", "time (s)", f"ratio to {BASE}", "Mop/s", "in MPI (%)"], rows)
 
 
-def _plot(stem, title, tasks):
-    """Draws a bar per column."""
-    ran = [task for task in tasks if task.results]
-    if not ran:
-        return
-    tics = ", ".join(f"'{task.name}' {place}" for place, task in enumerate(ran))
-    script = [
-        "set terminal pngcairo size 900,500 font 'sans,11'",
-        f"set output '{stem}.png'",
-        f"set title '{title}' noenhanced; set ylabel 'time (s)'; set yrange [0:*]; set grid y; unset key",
-        f"set xtics ({tics}) noenhanced; set xrange [-0.6:{len(ran) - 0.4}]",
-        "set boxwidth 0.6; set style fill solid 0.5",
-        "plot '-' using 1:2:3 with boxerrorbars lw 2",
-    ]
-    for place, task in enumerate(ran):
-        seconds = _per_round(task, "seconds")
-        script.append(f"{place} {report.median(seconds)} {report.spread(seconds)}")
-    report.draw(stem, [*script, "e"])
-
-
 def main(settings):
     """Measures, prints and writes all figures. Returns the tasks."""
     settings.problem = settings.problem or ("S" if settings.quick else "W")
@@ -100,5 +80,5 @@ def main(settings):
     _print_table(title, tasks)
     report.print_skipped(tasks)
     stem = report.write_json(settings, "sp", tasks)
-    _plot(stem, title, tasks)
+    report.bars(stem, title, {task.name: _per_round(task, "seconds") for task in tasks if task.results})
     return tasks

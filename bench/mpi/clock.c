@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "pair.h"
 #include "sample.h"
 
 #define TRIALS     15
@@ -48,6 +49,11 @@ double work_calibrate(bool by_sleep)
 		ns[i] = (double)(clock_ns() - start) / ITERATIONS;
 	}
 	return sample_summarise(ns, TRIALS).median;
+}
+
+uint64_t work_agree(bool by_sleep)
+{
+	return (uint64_t)pair_agree((long)(1e3 / work_calibrate(by_sleep)));
 }
 
 void let_pass(uint64_t ns)

@@ -31,6 +31,10 @@ void work(uint64_t iterations);
  */
 double work_calibrate(bool by_sleep);
 
+/* Calibrates work() once for both ranks, because they have to work as long. Returns the iterations
+ * of a us. */
+uint64_t work_agree(bool by_sleep);
+
 /*
  * Waits by the clock, outside of MPI, and yields the core. So a core that is shared with the
  * engines of an adapter doesn't make the delay longer.

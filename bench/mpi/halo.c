@@ -91,12 +91,11 @@ static void run(const void *input, size_t bytes)
 		run_work(settings, bytes, settings->work_us[i]);
 }
 
-/* Calibrates the work once for both ranks, because they have to work as long. */
 static void begin(void *input)
 {
 	struct settings *settings = input;
 
-	settings->work_per_us = (uint64_t)pair_agree((long)(1e3 / work_calibrate(settings->sleep)));
+	settings->work_per_us = work_agree(settings->sleep);
 }
 
 /* ---------------------------------------------------------------- options */

@@ -2,6 +2,7 @@
 """RDMA barrier: its time from 2 to 64 processes, one on each node, and the adapters' operations; small collectives as well. Two
 processes of a node would meet in shared memory, which virtual time doesn't model."""
 
+import by_size
 import cluster
 import columns
 import figure
@@ -50,7 +51,7 @@ def _label(ranks):
 
 
 def _values(tasks, field, name="barrier", size=0):
-    return figure.by_place(
+    return by_size.collect(
         tasks, lambda results: ((one["ranks"], one[field]) for one in results if (one["name"], one["bytes"]) == (name, size))
     )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Portals 3.0, figure 6: the time that is left to wait, by the work between posting and waiting."""
 
+import by_size
 import cluster
 import columns
 import figure
@@ -26,7 +27,7 @@ def main(settings):
     tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
     panels = []
     for tests in TESTS:
-        values = figure.by_place(
+        values = by_size.collect(
             tasks, lambda results: ((one["asked_us"], one["wait_us"]) for one in results if one["tests"] == tests)
         )
         title = f"{tests or 'no'} calls of MPI_Test in the work"

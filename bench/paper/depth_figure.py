@@ -2,6 +2,7 @@
 """SeaStar, figure 7: half a round trip by the number of posted receives to traverse. A library that walks a list needs CPU time,
 which --cpu 0 doesn't count."""
 
+import by_size
 import cluster
 import columns
 import figure
@@ -23,7 +24,7 @@ def _run(settings, column, show):
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
     tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
-    values = figure.by_place(tasks, lambda results: ((one["depth"], report.median(one["with_us"])) for one in results))
+    values = by_size.collect(tasks, lambda results: ((one["depth"], report.median(one["with_us"])) for one in results))
     first = [report.median(by["tupleq"]) for place, by in values.items() if place == 0 and "tupleq" in by]
     base = first[0] if first else 0
     paper = {depth: f"+{depth * NS_PER_ENTRY / 1000:.1f}" for depth in values}

@@ -12,16 +12,6 @@ def measure(settings, columns, function):
     return tasks
 
 
-def by_place(tasks, pick):
-    """Returns {place: {column: [value per round]}}; `pick` returns pairs of place and value from the results of a round."""
-    found = {}
-    for task in tasks:
-        for results in task.results:
-            for place, value in pick(results):
-                found.setdefault(place, {}).setdefault(task.name, []).append(value)
-    return dict(sorted(found.items()))
-
-
 def print_table(title, tasks, values, label=str, paper=None):
     """Prints a line per place and a column per task; `paper`: {place: text} of the paper's number, a last column."""
     names = [task.name for task in tasks if task.results]

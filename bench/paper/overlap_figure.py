@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TupleQ, figures 5 (a) and 5 (b): availability and overhead by size, two ranks."""
 
+import by_size
 import cluster
 import columns
 import figure
@@ -37,7 +38,7 @@ def main(settings):
     panels = []
     for side, title in SIDES.items():
         for field, factor, what in (("availability", 100, "availability (%)"), ("overhead_us", 1, "overhead (us)")):
-            values = figure.by_place(
+            values = by_size.collect(
                 tasks, lambda results: ((one["bytes"], factor * one[field]) for one in results if one["side"] == side)
             )
             figure.print_table(f"{title}: {what}", tasks, values, report.size_text, PAPER if field == "availability" else None)

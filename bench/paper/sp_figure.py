@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """TupleQ, figure 6: NAS SP, its time by protocol, on 64 ranks of 8 nodes; smaller, and on a link of today, too."""
 
+import by_size
 import cluster
 import columns
 import figure
@@ -45,8 +46,8 @@ def _run(settings, column, show):
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
     tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
-    seconds = figure.by_place(tasks, lambda results: ((tuple(one["case"]), one["seconds"]) for one in results))
-    share = figure.by_place(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
+    seconds = by_size.collect(tasks, lambda results: ((tuple(one["case"]), one["seconds"]) for one in results))
+    share = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
     figure.print_table("Time (s)", tasks, seconds, _label)
     rows = []
     for case, by_column in seconds.items():
@@ -58,21 +59,5 @@ def main(settings):
     figure.print_table("Share of the time in MPI (%)", tasks, share, _label)
     stem = report.write_json(settings, "paper-sp", tasks)
     for case, by_column in seconds.items():
-        _draw(f"{stem}-{case[0]}{case[1]}-{case[2]}", _label(case), by_column)
+        report.bars(f"{stem}-{case[0]}{case[1]}-{case[2]}", f"SP, {_label(case)}", by_column)
     return tasks
-
-
-def _draw(stem, title, by_column):
-    """Draws a bar per column."""
-    tics = ", ".join(f"'{name}' {place}" for place, name in enumerate(by_column))
-    script = [
-        "set terminal pngcairo size 900,500 font 'sans,11'",
-        f"set output '{stem}.png'",
-        f"set title 'SP, {title}' noenhanced; set ylabel 'time (s)'; set yrange [0:*]; set grid y; unset key",
-        f"set xtics ({tics}) noenhanced; set xrange [-0.6:{len(by_column) - 0.4}]",
-        "set boxwidth 0.6; set style fill solid 0.5",
-        "plot '-' using 1:2:3 with boxerrorbars lw 2",
-    ]
-    for place, values in enumerate(by_column.values()):
-        script.append(f"{place} {report.median(values)} {report.spread(values)}")
-    report.draw(stem, [*script, "e"])

@@ -290,6 +290,16 @@ static MPI_T_pvar_handle counter_handle(const char *counter)
 	return MPI_T_PVAR_HANDLE_NULL;
 }
 
+long long t_resident(void)
+{
+	long long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	t_true(f && fscanf(f, "%*d %lld", &pages) == 1, "/proc/self/statm can't be read");
+	fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
 long long t_counter(const char *counter)
 {
 	static struct {

@@ -91,6 +91,8 @@ void t_away(long ms);
 /* Runs `body` in n threads, each with one of the n arguments of `size` bytes, and waits for them.
  */
 void t_threads(int n, void *(*body)(void *arg), void *args, size_t size);
+/* Returns how much memory (bytes) this process has in use. */
+long long t_resident(void);
 /* Returns a counter of pml/tupleq since the first call for it, or a level; -1 with another MPI. The
  * string must stay valid. */
 long long t_counter(const char *name);

@@ -7,17 +7,9 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-# check NAME COMMAND...: one test.
-check() {
-	local name=$1
-	shift
-	if "$@"; then
-		echo "ok $name"
-	else
-		echo "not ok $name"
-		sed 's/^/# /' "$tmp/out"
-	fi
-}
+# shellcheck source=tests/check.sh
+. "$top/tests/check.sh"
+evidence=$tmp/out
 
 # passes: without a seed.
 passes() {

@@ -3,22 +3,9 @@
  * steady.c - steady [MESSAGES]: short messages to and fro between pairs of ranks. However long that
  * goes on, a process needs no more memory than after the first ones.
  */
-#include <unistd.h>
-
 #include "check.h"
 
 enum { WARM_UP = 2000, PORTION = 1000, MOST = 4 << 20 };
-
-/* Returns how many bytes of this process are in memory. */
-static long long resident(void)
-{
-	long long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	t_true(f && fscanf(f, "%*d %lld", &pages) == 1, "/proc/self/statm can't be read");
-	fclose(f);
-	return pages * sysconf(_SC_PAGESIZE);
-}
 
 /* Exchanges so many messages, or fewer on a slow machine. */
 static void to_and_fro(int messages)
@@ -48,9 +35,9 @@ int main(int argc, char **argv)
 	messages = (int)t_arg(argc, argv, 1, 20000);
 	t_begin("steady: up to %d short messages to and fro", messages);
 	to_and_fro(WARM_UP);
-	before = resident();
+	before = t_resident();
 	to_and_fro(messages);
-	grown = resident() - before;
+	grown = t_resident() - before;
 	t_true(grown <= MOST, "%lld bytes more are in use, not %d", grown, MOST);
 	t_end();
 	return t_finish();

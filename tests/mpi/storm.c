@@ -4,8 +4,6 @@
  * receiver may keep only LIMIT MiB of them (pml_tupleq_unexpected_limit). In pairs: even ranks
  * send, odd ranks receive.
  */
-#include <unistd.h>
-
 #include "check.h"
 
 enum { TAGS = 50, AT_ONCE = 16, MIB = 1 << 20, RECORD = 512 };
@@ -22,16 +20,6 @@ struct sent {
 	size_t at;
 	MPI_Request req;
 };
-
-static long long resident(void)
-{
-	long long pages = 0;
-	FILE *f = fopen("/proc/self/statm", "r");
-
-	t_true(f && fscanf(f, "%*d %lld", &pages) == 1, "/proc/self/statm can't be read");
-	fclose(f);
-	return pages * sysconf(_SC_PAGESIZE);
-}
 
 static void choose(struct sent *s)
 {
@@ -50,7 +38,7 @@ static void choose(struct sent *s)
 static void check_memory(long long before)
 {
 	long long high = t_counter("unexpected_bytes_high");
-	long long grown = resident() - before, most = limit + 8 * MIB + (long long)n * RECORD;
+	long long grown = t_resident() - before, most = limit + 8 * MIB + (long long)n * RECORD;
 
 	if (high < 0)
 		return; /* not pml/tupleq */
@@ -103,7 +91,7 @@ static void receive_all(struct sent *all)
 
 static void storm(struct sent *all)
 {
-	long long before = resident();
+	long long before = t_resident();
 	int i;
 
 	t_begin("storm: %d unexpected messages of 1 to %d bytes", n, MIB);

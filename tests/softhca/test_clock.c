@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock_time.h"
 #include "procs.h"
 
 #define LATENCY_NS 10000
-#define SECOND     1000000000ull
 
 static struct t_dev *dev;
 
@@ -27,14 +27,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static uint64_t real_now(void)
-{
-	struct timespec t;
-
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t date_now(void)
 {
 	struct timespec t;
@@ -43,13 +35,9 @@ static uint64_t date_now(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Checks that at least `ns` have passed since `since`, and next to nothing more. */
 static void passed(uint64_t since, uint64_t ns)
 {
-	uint64_t took = t_now() - since;
-
-	t_true(took >= ns && took < ns + ns / 20 + 20000, "%llu ns instead of %llu",
-	       (unsigned long long)took, (unsigned long long)ns);
+	passed_within(since, ns, 20000);
 }
 
 static void join_clock(void)

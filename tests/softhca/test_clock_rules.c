@@ -13,9 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util.h"
+#include "clock_time.h"
 
-#define SECOND     1000000000ull
 #define BYTES_NS   1     /* a byte takes so long on the link */
 #define LATENCY_NS 10000 /* of the link */
 #define RECV_NS    40    /* prices, as they are by default */
@@ -31,19 +30,6 @@ static int setup(void **state)
 	dev = *state;
 	t_qp_free(t_qp(dev, NULL));
 	return 0;
-}
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
-}
-
-static uint64_t real_now(void)
-{
-	struct timespec t;
-
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return ns_of(&t);
 }
 
 static uint64_t cpu_now(void)
@@ -150,22 +136,9 @@ static void test_one_at_a_time(void **state)
 	t_eq(counter, THREADS * ROUNDS);
 }
 
-/* From `since`, at least `ns` and next to nothing more. */
 static void passed(uint64_t since, uint64_t ns)
 {
-	uint64_t took = t_now() - since;
-
-	t_true(took >= ns && took < ns + ns / 20 + 200000, "%llu ns instead of %llu",
-	       (unsigned long long)took, (unsigned long long)ns);
-}
-
-static struct timespec from_now(clockid_t clock, time_t seconds)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_sec += seconds;
-	return t;
+	passed_within(since, ns, 200000);
 }
 
 /* ---- read-write locks ---- */

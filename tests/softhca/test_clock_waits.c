@@ -17,20 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "util.h"
-
-#define SECOND 1000000000ull
+#include "clock_time.h"
 
 static struct t_dev *dev;
 static uint64_t real_start;
-
-static uint64_t real_now(void)
-{
-	struct timespec t;
-
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
-}
 
 static int setup(void **state)
 {
@@ -47,22 +37,9 @@ static int teardown(void **state)
 	return t_teardown(state);
 }
 
-/* From `since`, at least `ns` and next to nothing more. */
 static void passed(uint64_t since, uint64_t ns)
 {
-	uint64_t took = t_now() - since;
-
-	t_true(took >= ns && took < ns + ns / 20 + 200000, "%llu ns instead of %llu",
-	       (unsigned long long)took, (unsigned long long)ns);
-}
-
-static struct timespec from_now(clockid_t clock, time_t seconds)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	t.tv_sec += seconds;
-	return t;
+	passed_within(since, ns, 200000);
 }
 
 /* ---- timeouts ---- */

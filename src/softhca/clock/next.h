@@ -2,9 +2,10 @@
 /*
  * next.h - for functions that stand in front of the C library's of the same name.
  *
- * A file lists those that it has as FUNCTIONS, FN(return type, symbol, parameters), and expands
- * NEXT_DECLARE and NEXT_RESOLVE. Each becomes shca_symbol, with the public name, and next_symbol(),
- * the one behind it. The asm label keeps the system's attributes off the definitions.
+ * A file lists those that it has as FUNCTIONS(FN), with FN(return type, symbol, parameters) for
+ * each, and expands NEXT_FUNCTIONS(FUNCTIONS). Each becomes shca_symbol, with the public name, and
+ * next_symbol(), the one behind it. The asm label keeps the system's attributes off the
+ * definitions.
  */
 #ifndef SHCA_NEXT_H
 #define SHCA_NEXT_H
@@ -19,14 +20,20 @@ static inline void *shca_next(const char *symbol)
 	return p ? p : dlsym(RTLD_NEXT, symbol);
 }
 
-#define NEXT_DECLARE_ONE(ret, symbol, parameters)                                          \
+#define NEXT_DECLARE(ret, symbol, parameters)                                              \
 	typedef ret symbol##_fn parameters;                                                \
 	__attribute__((visibility("default"))) symbol##_fn shca_##symbol __asm__(#symbol); \
 	static symbol##_fn *next_##symbol;
-#define NEXT_RESOLVE_ONE(ret, symbol, parameters) *(void **)&next_##symbol = shca_next(#symbol);
+#define NEXT_RESOLVE(ret, symbol, parameters) *(void **)&next_##symbol = shca_next(#symbol);
 
-/* Finds those behind. Constructors of other libraries may come before ours. */
-static void resolve(void);
+/* resolve() finds those behind. Constructors of other libraries may come before it, so NEXT() calls
+ * it, too. */
+#define NEXT_FUNCTIONS(FUNCTIONS)                              \
+	FUNCTIONS(NEXT_DECLARE)                                \
+	__attribute__((constructor)) static void resolve(void) \
+	{                                                      \
+		FUNCTIONS(NEXT_RESOLVE)                        \
+	}
 #define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
 
 #endif

@@ -19,16 +19,14 @@
 #include "next_watch.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                       \
+#define FUNCTIONS(FN)                                                                   \
 	FN(unsigned int, alarm, (unsigned int seconds))                                 \
 	FN(useconds_t, ualarm, (useconds_t us, useconds_t interval))                    \
 	FN(int, setitimer,                                                              \
 	   (__itimer_which_t which, const struct itimerval *to, struct itimerval *old)) \
 	FN(int, getitimer, (__itimer_which_t which, struct itimerval * now))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
+NEXT_FUNCTIONS(FUNCTIONS)
 
 struct timer {
 	uint64_t due, interval; /* ns; due SHCA_FOREVER: it is not set */
@@ -50,16 +48,9 @@ static void forget(void)
 	here.timer = (struct timer){SHCA_FOREVER, 0};
 }
 
-__attribute__((constructor)) static void resolve(void)
+__attribute__((constructor)) static void prepare(void)
 {
-	static bool done;
-
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-	if (!done)
-		pthread_atfork(NULL, NULL, forget);
-	done = true;
+	pthread_atfork(NULL, NULL, forget);
 }
 
 static void lock(sigset_t *old)

@@ -14,7 +14,7 @@
 #include "next.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                         \
+#define FUNCTIONS(FN)                                                                     \
 	FN(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t * set))             \
 	FN(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set))        \
 	FN(int, pthread_getaffinity_np, (pthread_t t, size_t size, cpu_set_t * set))      \
@@ -22,9 +22,7 @@
 	FN(int, pthread_create,                                                           \
 	   (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* A child of a thread that is pinned has its CPU; the program that it executes may go where it
  * likes. */
@@ -36,16 +34,9 @@ static void unpin(void)
 		next_sched_setaffinity(0, sizeof(set), &set);
 }
 
-__attribute__((constructor)) static void resolve(void)
+__attribute__((constructor)) static void prepare(void)
 {
-	static bool done;
-
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-	if (!done)
-		pthread_atfork(NULL, NULL, unpin);
-	done = true;
+	pthread_atfork(NULL, NULL, unpin);
 }
 
 static bool is_self(pid_t pid)

@@ -18,7 +18,7 @@
 #include "next.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                                 \
+#define FUNCTIONS(FN)                                                                             \
 	FN(ssize_t, read, (int fd, void *buf, size_t len))                                        \
 	FN(ssize_t, readv, (int fd, const struct iovec *v, int n))                                \
 	FN(ssize_t, recv, (int fd, void *buf, size_t len, int flags))                             \
@@ -40,16 +40,7 @@
 	FN(int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options))                  \
 	FN(int, eventfd_write, (int fd, eventfd_t n))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 static bool would_block(int fd, short events, int flags)
 {
@@ -61,21 +52,6 @@ static bool would_block(int fd, short events, int flags)
 		return false;
 	mode = fcntl(fd, F_GETFL);
 	return mode >= 0 && !(mode & O_NONBLOCK);
-}
-
-static void out(void)
-{
-	shca_program_enter_free();
-	shca_program_out();
-}
-
-static void back(void)
-{
-	int error = errno;
-
-	shca_program_back();
-	shca_program_leave();
-	errno = error;
 }
 
 /* A program that reads a descriptor which has nothing, again and again, spins. */
@@ -123,7 +99,7 @@ static bool leaves(int fd, short events, int flags)
 	away = leaves(fd, POLLIN, flags);              \
 	r = call;                                      \
 	if (away)                                      \
-		back();                                \
+		shca_program_come_back();              \
 	else                                           \
 		looked(r);                             \
 	return r
@@ -160,7 +136,7 @@ int shca_accept(int fd, struct sockaddr *from, socklen_t *len)
 	int r = NEXT(accept)(fd, from, len);
 
 	if (away)
-		back();
+		shca_program_come_back();
 	return r;
 }
 
@@ -170,7 +146,7 @@ int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 	int r = NEXT(accept4)(fd, from, len, flags);
 
 	if (away)
-		back();
+		shca_program_come_back();
 	return r;
 }
 
@@ -195,7 +171,7 @@ static bool stays_inside(int fd, size_t len)
 	away = leaves(fd, POLLOUT, flags); \
 	r = call;                          \
 	if (away)                          \
-		back();                    \
+		shca_program_come_back();  \
 	else                               \
 		shca_program_stirs();      \
 	return r
@@ -231,9 +207,9 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
                                         \
 	if (!shca_program_is_clocked()) \
 		return call;            \
-	out();                          \
+	shca_program_go_out();          \
 	r = call;                       \
-	back();                         \
+	shca_program_come_back();       \
 	return r
 
 /* Connects to a socket of this machine, which succeeds or fails at once. */

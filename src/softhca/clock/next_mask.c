@@ -11,20 +11,11 @@
 #include "next.h"
 #include "program.h"
 
-#define FUNCTIONS                                                               \
+#define FUNCTIONS(FN)                                                           \
 	FN(int, pthread_sigmask, (int how, const sigset_t *set, sigset_t *old)) \
 	FN(int, sigprocmask, (int how, const sigset_t *set, sigset_t *old))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* Returns the set that is blocked in place of the program's. */
 static const sigset_t *allowed(int how, const sigset_t *set, sigset_t *copy)

@@ -12,20 +12,11 @@
 #include "next.h"
 #include "program.h"
 
-#define FUNCTIONS                                                       \
+#define FUNCTIONS(FN)                                                   \
 	FN(ssize_t, getrandom, (void *buf, size_t len, unsigned flags)) \
 	FN(int, getentropy, (void *buf, size_t len))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 static void fill(void *buf, size_t len)
 {

@@ -12,7 +12,7 @@
 #include "next_sync.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                             \
+#define FUNCTIONS(FN)                                                                         \
 	FN(int, pthread_rwlock_rdlock, (pthread_rwlock_t * l))                                \
 	FN(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * l, const struct timespec *t)) \
 	FN(int, pthread_rwlock_clockrdlock,                                                   \
@@ -23,16 +23,7 @@
 	   (pthread_rwlock_t * l, clockid_t clock, const struct timespec *t))                 \
 	FN(int, pthread_rwlock_unlock, (pthread_rwlock_t * l))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* A thread sleeps in the kernel for one of glibc's words if this bit is in it. */
 #define FUTEX_USED 2u

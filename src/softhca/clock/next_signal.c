@@ -15,7 +15,7 @@
 #include "next_tsc.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                        \
+#define FUNCTIONS(FN)                                                                    \
 	FN(int, sigaction, (int nr, const struct sigaction *act, struct sigaction *old)) \
 	FN(sighandler_t, signal, (int nr, sighandler_t handler))                         \
 	FN(int, kill, (pid_t pid, int nr))                                               \
@@ -23,16 +23,7 @@
 	FN(int, sigqueue, (pid_t pid, int nr, union sigval value))                       \
 	FN(int, pthread_kill, (pthread_t thread, int nr))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 typedef void handler_fn(int nr, siginfo_t *info, void *context);
 

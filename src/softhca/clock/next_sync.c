@@ -20,7 +20,7 @@
 #include "next_times.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                                \
+#define FUNCTIONS(FN)                                                                            \
 	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
 	FN(int, pthread_mutex_timedlock, (pthread_mutex_t * m, const struct timespec *t))        \
 	FN(int, pthread_mutex_clocklock,                                                         \
@@ -42,35 +42,10 @@
 	FN(int, sem_post, (sem_t * s))                                                           \
 	FN(long, syscall, (long nr, ...))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* Threads of this process that wait for mutexes, conditions and semaphores. */
 static _Atomic unsigned waiting;
-
-/* Gives the turn away for a call that waits. */
-static void out(void)
-{
-	shca_program_enter_free();
-	shca_program_out();
-}
-
-static void back(void)
-{
-	int error = errno;
-
-	shca_program_back();
-	shca_program_leave();
-	errno = error;
-}
 
 /* Notes that a thread with a clock, inside of a call, may have woken threads of its process, or
  * also of other processes (`shared`). */
@@ -329,9 +304,9 @@ int shca_pthread_barrier_wait(pthread_barrier_t *b)
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_barrier_wait)(b);
-	out();
+	shca_program_go_out();
 	r = NEXT(pthread_barrier_wait)(b);
-	back();
+	shca_program_come_back();
 	return r;
 }
 
@@ -341,9 +316,9 @@ int shca_pthread_join(pthread_t t, void **value)
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_join)(t, value);
-	out();
+	shca_program_go_out();
 	r = NEXT(pthread_join)(t, value);
-	back();
+	shca_program_come_back();
 	return r;
 }
 

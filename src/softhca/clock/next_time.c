@@ -13,7 +13,7 @@
 #include "next_times.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                         \
+#define FUNCTIONS(FN)                                                                     \
 	FN(int, clock_gettime, (clockid_t clock, struct timespec * t))                    \
 	FN(int, gettimeofday, (struct timeval * t, void *zone))                           \
 	FN(time_t, time, (time_t * t))                                                    \
@@ -25,16 +25,7 @@
 	FN(unsigned int, sleep, (unsigned int seconds))                                   \
 	FN(int, sched_yield, (void))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 static bool is_valid(const struct timespec *t)
 {

@@ -25,7 +25,7 @@
 
 #define VDSO_LEN 8192u
 
-#define FUNCTIONS                                                                     \
+#define FUNCTIONS(FN)                                                                 \
 	FN(int, execve, (const char *path, char *const argv[], char *const env[]))    \
 	FN(int, execv, (const char *path, char *const argv[]))                        \
 	FN(int, execvp, (const char *file, char *const argv[]))                       \
@@ -38,9 +38,7 @@
 	FN(int, system, (const char *command))                                        \
 	FN(FILE *, popen, (const char *command, const char *mode))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
+NEXT_FUNCTIONS(FUNCTIONS)
 
 static struct sigaction theirs; /* what the program has asked for */
 static bool trapping;           /* our handler is in place */
@@ -135,16 +133,8 @@ static void untrap(void)
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
 }
 
-__attribute__((constructor)) static void resolve(void)
+__attribute__((constructor)) static void prepare(void)
 {
-	static bool done;
-
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-	if (done)
-		return;
-	done = true;
 	untrap();
 	pthread_atfork(NULL, NULL, untrap);
 	shca_program_on_tsc(trap, untrap);

@@ -19,7 +19,7 @@
 #include "next_watch.h"
 #include "program.h"
 
-#define FUNCTIONS                                                                           \
+#define FUNCTIONS(FN)                                                                       \
 	FN(int, poll, (struct pollfd * fds, nfds_t n, int ms))                              \
 	FN(int, ppoll,                                                                      \
 	   (struct pollfd * fds, nfds_t n, const struct timespec *t, const sigset_t *mask)) \
@@ -34,16 +34,7 @@
 	   (int fd, struct epoll_event *events, int max, const struct timespec *t,          \
 	    const sigset_t *mask))
 
-#define FN NEXT_DECLARE_ONE
-FUNCTIONS
-#undef FN
-
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN NEXT_RESOLVE_ONE
-	FUNCTIONS
-#undef FN
-}
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* One wait. `look` looks at once: as the function that was called would return. */
 struct wait {

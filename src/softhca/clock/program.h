@@ -7,6 +7,7 @@
 #ifndef SHCA_PROGRAM_H
 #define SHCA_PROGRAM_H
 
+#include <errno.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,6 +75,21 @@ SHCA_PROGRAM void shca_program_looked(void);
 SHCA_PROGRAM void shca_program_out(void);
 /* Takes the turn again. */
 SHCA_PROGRAM void shca_program_back(void);
+/* Gives the turn away for a whole call of the program, which may wait in the real world. */
+static inline void shca_program_go_out(void)
+{
+	shca_program_enter_free();
+	shca_program_out();
+}
+/* Takes the turn again after that call, whose errno stays. */
+static inline void shca_program_come_back(void)
+{
+	int error = errno;
+
+	shca_program_back();
+	shca_program_leave();
+	errno = error;
+}
 /* Lets parked threads of this process go on, because the calling one waits for something that one
  * of them keeps. */
 SHCA_PROGRAM void shca_program_contends(void);

@@ -6,12 +6,11 @@
 #define _GNU_SOURCE 1
 #include "stall.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "fabric/actors.h"
+#include "procfs.h"
 
 #define LOOK_EACH_NS 1000000000u
 #define LONG_NS      10000000000u
@@ -53,15 +52,9 @@ static bool any_thread(const struct shca_clock *c)
 static void read_line(char *text, size_t len, const char *file, pid_t pid, pid_t tid)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, len - 1);
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	shca_procfs_read(path, text, len);
 	text[strcspn(text, "\n")] = '\0';
 }
 
