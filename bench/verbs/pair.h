@@ -17,14 +17,14 @@
 
 enum lane_kind { LANE_RC, LANE_XRC, LANE_UD, LANE_KINDS };
 
-/* What the peer has to know of a lane before it can connect to it. */
+/* The facts of a lane that the peer needs to connect to it. */
 struct lane_info {
 	uint32_t qpn;     /* where sends of the peer arrive: QP, or XRC target QP */
 	uint32_t ini_qpn; /* XRC: the initiator QP that the target QP answers to */
 	uint32_t srqn;    /* XRC */
 };
 
-/* What the peer has to know of a process. */
+/* The facts of a process that the peer needs. */
 struct process_info {
 	pid_t pid;
 	uint16_t lid;

@@ -7,7 +7,7 @@
 
 #include "row.h"
 
-/* What was run, on what, how. */
+/* The run: its programs, its device and its settings. */
 void report_head(const struct bench *b);
 
 /* A table with a line per row. */

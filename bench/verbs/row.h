@@ -84,7 +84,7 @@ bool row_summary(const struct group *g, const struct row *row, unsigned rounds, 
 /* Whether the target is met; only for a row that has one and was run. */
 bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio);
 
-/* What can be measured: half round trips in microseconds. */
+/* The quantities that are measured: half round trips in microseconds. */
 row_fn run_bare_pingpong, run_send_pingpong, run_write_pingpong;
 /* GB/s (10^9 bytes). */
 row_fn run_vm_writev, run_bandwidth;

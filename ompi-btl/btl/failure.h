@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What happens when a process fails that this one communicates with. */
+/* Handles the failure of a process that this one communicates with. */
 #ifndef TUPLEQ_BTL_FAILURE_H
 #define TUPLEQ_BTL_FAILURE_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the nonblocking reductions share. Operands are combined in the order of their ranks, so
- * operations that don't commute are done like all others, and all processes get the same bits.
+ * The part that all nonblocking reductions share. Operands are combined in the order of their
+ * ranks, so operations that don't commute are done like all others, and all processes get the same
+ * bits.
  */
 #ifndef TUPLEQ_COLL_REDUCTION_H
 #define TUPLEQ_COLL_REDUCTION_H

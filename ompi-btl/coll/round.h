@@ -159,7 +159,7 @@ void mca_coll_tupleq_round_combine(struct mca_coll_tupleq_round *round,
 				   struct mca_coll_tupleq_transfer from,
 				   struct mca_coll_tupleq_transfer to);
 
-/* Does actions up to one that has to wait. */
+/* Executes actions up to one that has to wait. */
 void mca_coll_tupleq_round_run(struct mca_coll_tupleq_round *round);
 /* Returns true if the next action can be done, or if there is none and all messages have ended. */
 bool mca_coll_tupleq_round_can_advance(struct mca_coll_tupleq_round *round);

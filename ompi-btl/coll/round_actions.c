@@ -171,7 +171,7 @@ static int error_of(const struct mca_coll_tupleq_action *action)
 								  : MPI_SUCCESS;
 }
 
-/* Does the action. Returns false if it has to wait. */
+/* Executes an action. Returns false if the action has to wait. */
 static bool act(struct mca_coll_tupleq_round *round, struct mca_coll_tupleq_action *action)
 {
 	switch (action->kind) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the device (verbs.h) share: verbs.c moves data, verbs_objects.c makes the
- * objects. */
+/* The state that the files of the device (verbs.h) share: verbs.c moves data, verbs_objects.c makes
+ * the objects. */
 #ifndef FUZZ_VERBS_STATE_H
 #define FUZZ_VERBS_STATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes tell coll/tupleq of their operations: stamps, calls and announcements. */
+/* The records by which processes announce their operations to coll/tupleq: stamps and calls. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -40,7 +40,7 @@ static unsigned ntargets;
 static struct ibv_cq *in_error; /* reported by an event */
 static unsigned slow_srqs;      /* how long the destruction of an SRQ takes, in microseconds */
 
-/* What happens to datagrams: how many of 100 are lost, doubled or late. */
+/* The fate of datagrams: how many of 100 are lost, doubled or late. */
 static struct {
 	bool on;
 	unsigned lost, doubled, late;

@@ -141,7 +141,8 @@ static void force(const struct cell *cell, ptrdiff_t at, int n, double dt,
 	}
 }
 
-/* Does so for a row. In x the weights change within the row, in y and z from row to row. */
+/* Computes the forcing of a row. In x the weights change within the row, in y and z from row to
+ * row. */
 static void force_row(const struct grid *grid, const struct cell *cell, int j, int k)
 {
 	int n = grid->problem->n;

@@ -248,7 +248,7 @@ unsigned int shca_alarm(unsigned int seconds)
 
 	if (!is_virtual() || shca_setitimer(ITIMER_REAL, &to, &old))
 		return NEXT(alarm)(seconds);
-	/* What is less than a second is not nothing. */
+	/* Returns 1 rather than 0 while the alarm is set. */
 	if (old.it_value.tv_usec >= 500000 || (!old.it_value.tv_sec && old.it_value.tv_usec))
 		old.it_value.tv_sec++;
 	return (unsigned int)old.it_value.tv_sec;

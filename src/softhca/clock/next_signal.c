@@ -27,7 +27,7 @@ NEXT_FUNCTIONS(FUNCTIONS)
 
 typedef void handler_fn(int nr, siginfo_t *info, void *context);
 
-/* What the program has asked for: its handler, and whether that wants one argument or three. */
+/* The program's handlers, and whether each takes one argument or three. */
 static struct {
 	handler_fn *_Atomic handler;
 	_Atomic bool has_info;

@@ -56,7 +56,7 @@ static void stir_inside(bool shared)
 	shca_program_stirs();
 }
 
-/* Does what stir_inside() does, for a thread in its program. */
+/* Calls stir_inside() for a thread in its program. */
 static void stir(bool shared)
 {
 	if (shca_program_is_clocked())

@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Does what sigaction() does for SIGSEGV, if the handler in place is that of trapped instructions.
- */
+/* Sets and returns the program's action for SIGSEGV, as sigaction() would. Returns false if the
+ * handler of trapped instructions isn't in place: then the kernel is to be asked. */
 bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old);
 
 #endif

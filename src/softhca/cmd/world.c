@@ -413,7 +413,7 @@ static unsigned long ticks_of_busy(const struct world *w)
 	return user + kernel;
 }
 
-/* What was seen in a wait for quiet. */
+/* The observations of a wait for quiet. */
 struct patience {
 	pid_t tid; /* the thread that was busy at the last look, and its CPU time when first seen so
 		    */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process publishes so that others can reach it, and how to get there. */
+/* The address that a process publishes so that others can reach it, and how to get there. */
 #ifndef TQ_NET_ADDRESS_H
 #define TQ_NET_ADDRESS_H
 

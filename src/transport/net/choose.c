@@ -22,7 +22,7 @@ struct merit {
 	int distance;
 };
 
-/* What was found among the devices, for the sentence when none will do. */
+/* The devices that were found, for the sentence when none will do. */
 struct choice {
 	struct ibv_device *device;
 	uint8_t port;

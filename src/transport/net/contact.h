@@ -6,7 +6,7 @@
 #include "net/datagram.h"
 #include "net/lane.h"
 
-/* What is known of the process of a link that has failed; fate.c. */
+/* Facts about the process of a link that has failed; fate.c. */
 enum tq_fate {
 	TQ_FATE_UNASKED, /* the cause isn't there */
 	TQ_FATE_INQUIRED,

@@ -9,7 +9,7 @@
 
 #define BATCH 16 /* completions taken from the device at a time, at most */
 
-/* What the control queues, connection requests, and a few messages need. */
+/* Entries that the control queues, connection requests, and a few messages need. */
 #define LEAST_ENTRIES 64
 
 /* Entries of the receive queue at first. Completions go round in a queue: one that is larger than

@@ -18,7 +18,7 @@ struct tq_work;
 /* Handles a completion. Gives the slot back, or posts again in it. */
 typedef void tq_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc);
 
-/* What a completion's wr_id points to: each kind of work request embeds one. */
+/* The object to which a completion's wr_id points: each kind of work request embeds one. */
 struct tq_work {
 	tq_done *done;
 };

@@ -60,7 +60,7 @@ struct tq_oob_rep {
 	uint8_t rd_atomic; /* RDMA reads that the TGT QP takes */
 	uint8_t zero[3];
 	tq_le32 error; /* errno, with TQ_OOB_ERROR */
-	/* Of control lanes: */
+	/* Fields of control lanes: */
 	tq_le32 conn; /* the requester's number */
 	tq_le32 srqn[TQ_CLASSES];
 	tq_le32 size[TQ_CLASSES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of links that have failed: tearing down, and the report. */
+/* The end of links that have failed: tearing down, and the report. */
 #ifndef TQ_NET_LINK_END_H
 #define TQ_NET_LINK_END_H
 

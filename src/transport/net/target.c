@@ -257,7 +257,7 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 	if (!link->peer) {
 		struct tq_oob_rep rep = {.hdr = tq_oob_hdr(net, link, TQ_OOB_REP, key.txid)};
 
-		/* What the process sends can't be delivered before it is a peer, so it waits there
+		/* The process's messages can't be delivered before it is a peer, so they wait there
 		 * meanwhile. */
 		keep(net, link, req);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);

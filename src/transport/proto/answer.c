@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sender does for the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), to
+/* The sender's reactions to the receiver's answers: to RTS (FIN, CTS, CTS_PIECES, CTS_DIRECT), to
  * HELD (CTS_HELD), and to a request for a tuple queue. */
 #include "proto/answer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the sender does for the receiver's answers. The messages are checked. */
+/* The sender's reactions to the receiver's answers. The messages are checked. */
 #ifndef TQ_PROTO_ANSWER_H
 #define TQ_PROTO_ANSWER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the HCA has placed: messages of DIRECT tuples, and held ones. */
+/* Messages that the HCA has placed: those of DIRECT tuples, and held ones. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

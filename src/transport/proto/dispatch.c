@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the network reports, each to the file whose matter it is. */
+/* Passes each report of the network to the file that handles it. */
 #include <assert.h>
 
 #include "proto/answer.h"

@@ -44,7 +44,7 @@ struct tq_sg {
 #define TQ_DIRECT_LAZY 4u
 #define TQ_DIRECT_COPY 8u /* from the pool of copies: one piece */
 
-/* What the network can do; constant. */
+/* Limits of the network; constant. */
 struct tq_net_limits {
 	uint32_t max_inline; /* bytes that can be posted without a registration; at most any
 				peer's eager_max */

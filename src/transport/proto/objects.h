@@ -77,7 +77,7 @@ struct tq_peer {
 	int failed;  /* -errno */
 	bool self;   /* is this process */
 	bool probed; /* by its rank, in vain, since tq_core_awaits() was asked */
-	/* What the peer has here; a correct peer has only so much of each: */
+	/* Objects that the peer has here; a correct peer has only so many of each: */
 	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What every file may do with a peer: send a control message, and fail the peer. */
+/* Operations on a peer that every file may call: sending a control message, and failing the peer.
+ */
 #ifndef TQ_PROTO_PEER_H
 #define TQ_PROTO_PEER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is under way to a peer in a context, when that ends. */
+/* The end of sends that are under way to a peer in a context. */
 #include "proto/send_pair.h"
 
 #include <stdlib.h>

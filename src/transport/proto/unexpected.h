@@ -24,7 +24,7 @@ void tq_unexpected_ctx_free(struct tq_ctx *ctx);
 /* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
  * no memory. */
 bool tq_unexpected_keep(struct tq_unexpected *message);
-/* Does so by keeping the control buffer, if there is one. */
+/* Keeps the message in its control buffer, if there is one. */
 bool tq_unexpected_hold(struct tq_unexpected *message);
 
 #endif
