@@ -99,12 +99,17 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 		tq_request_end(net, request);
 		return;
 	}
-	if (lane->kind != TQ_LANE_HOLD) {
+	if (lane->kind != TQ_LANE_HOLD && tq_is_limit(error)) {
 		tq_link_fail(
 			net, link, TQ_FAIL_KNOWN,
-			"%s can't take part in a %s connection: %s (a limit of its adapter, or "
-			"of the memory that it may lock).",
+			"%s can't take part in a %s connection: its adapter gives no more queue "
+			"pairs, or it may not lock more memory (%s). " TQ_LANES_ADVICE,
 			tq_link_name(link), tq_lane_name(lane), strerror(error));
+		return;
+	}
+	if (lane->kind != TQ_LANE_HOLD) {
+		tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s can't take part in a %s connection: %s.",
+			     tq_link_name(link), tq_lane_name(lane), strerror(error));
 		return;
 	}
 	link->contact->no_hold = true;

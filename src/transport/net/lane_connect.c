@@ -142,8 +142,7 @@ static struct tq_lane *lane_new(struct tq_net *net, struct tq_link *link, enum t
 		net, link, TQ_FAIL_KNOWN,
 		"No connection to %s can be made: the adapter gives no more queue pairs (%s; "
 		"its limit is %d, and this one takes memory that may be locked, nearly 1 KiB for "
-		"each of its control_depth). "
-		"Fewer hold_lanes or processes, or less control_depth, would leave more.",
+		"each of its control_depth). " TQ_LANES_ADVICE,
 		tq_link_name(link), strerror(-error), net->dev.attr.max_qp);
 	return NULL;
 }

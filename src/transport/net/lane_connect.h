@@ -11,6 +11,9 @@
 
 #include "net/lane.h"
 
+/* The sentence that follows the report that a queue pair can't be made, here or by the peer. */
+#define TQ_LANES_ADVICE "Fewer hold_lanes or processes, or less control_depth, would leave more."
+
 /*
  * Returns the node's control or bulk lane if it is usable towards the link's process. NULL: not
  * yet. Then the lane is asked for, and it is in tq_link.ready when it is there. A connection that
