@@ -37,7 +37,7 @@ void shca_clock_handler_ends(bool handled)
 
 bool shca_clock_tells(void)
 {
-	return shca_clock_in_program() || (shca_turn_joined() && shca_turn_self.handles);
+	return !shca_turn_self.depth || (shca_turn_joined() && shca_turn_self.handles);
 }
 
 void shca_clock_signalled(void)
