@@ -211,7 +211,7 @@ static void tell_clock(const struct shca_cq_entry *e, const struct shca_cqe *c, 
 	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
 
 	shca_log_completion(owner_of(e), at, c->opcode, c->status, c->byte_len);
-	shca_actors_stir(shca_clk, owner_of(e), at);
+	shca_actors_wake_spinning(shca_clk, owner_of(e), at);
 }
 
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
