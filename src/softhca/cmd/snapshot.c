@@ -41,15 +41,15 @@ static void set_number(json_t *o, const char *key, const struct shca_fabric *f,
 		       const struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
 {
 	const struct shca_table *t = &hca->tables[kind];
-	const _Atomic uint64_t *life;
+	const _Atomic uint64_t *word;
 	uint64_t w = 0;
 
 	if (idx < atomic_load(&t->high)) {
-		life = shca_table_entry(f, t, idx);
-		w = atomic_load(life);
+		word = shca_table_entry(f, t, idx);
+		w = atomic_load(word);
 	}
-	if (shca_life_state(w) == SHCA_LIVE)
-		set_int(o, key, shca_life_number(w));
+	if (shca_word_state(w) == SHCA_LIVE)
+		set_int(o, key, shca_word_number(w));
 	else
 		json_object_set_new(o, key, json_null());
 }
@@ -97,7 +97,7 @@ static unsigned waiters(const struct shca_rq *rq)
  */
 static uint64_t unpolled(const struct shca_fabric *f, const struct shca_cq_entry *e)
 {
-	unsigned proc = shca_life_proc(atomic_load(&e->life));
+	unsigned proc = shca_word_owner(atomic_load(&e->state_word));
 	uint64_t ring = atomic_load(&e->ring) >> 8, polled = atomic_load(&e->polled), tail;
 
 	if (proc >= SHCA_MAX_PROCS || ring >= SHCA_ARENA)
@@ -246,15 +246,15 @@ static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hc
 		[SHCA_MR] = add_mr, [SHCA_XRCD] = add_xrcd,
 	};
 	const void *entry = shca_table_entry(f, &hca->tables[kind], idx);
-	const _Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load_explicit(life, memory_order_acquire);
-	unsigned proc = shca_life_proc(w);
+	const _Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load_explicit(word, memory_order_acquire);
+	unsigned proc = shca_word_owner(w);
 	json_t *o;
 
-	if (shca_life_state(w) != SHCA_LIVE)
+	if (shca_word_state(w) != SHCA_LIVE)
 		return NULL;
 	o = json_object();
-	set_int(o, "number", shca_life_number(w));
+	set_int(o, "number", shca_word_number(w));
 	if (proc < SHCA_MAX_PROCS) {
 		set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->procs[proc].pid));
 		json_object_set_new(o, "comm", shca_json_text(f->hdr->procs[proc].comm));
@@ -263,10 +263,10 @@ static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hc
 		json_object_set_new(o, "comm", json_null());
 	}
 	add[kind](o, f, hca, entry);
-	/* Everything that was read above belongs to one object if the life word still is the
+	/* Everything that was read above belongs to one object if the state word still is the
 	 * same; its owner may have changed. */
-	w ^= atomic_load(life);
-	if (shca_life_number(w) || shca_life_state(w)) {
+	w ^= atomic_load(word);
+	if (shca_word_number(w) || shca_word_state(w)) {
 		json_decref(o);
 		return NULL;
 	}

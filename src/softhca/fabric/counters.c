@@ -32,7 +32,7 @@ static void total(const struct shca_fabric *f, const struct shca_hca *hca, uint6
 	for (uint32_t q = 0; q < high; q++) {
 		const struct shca_qp_entry *e = shca_table_entry(f, t, q);
 
-		if (shca_life_state(atomic_load(&e->life)) == SHCA_FREE)
+		if (shca_word_state(atomic_load(&e->state_word)) == SHCA_FREE)
 			continue;
 		for (unsigned i = 0; i < SHCA_C_PER_QP; i++)
 			c[i] += atomic_load_explicit(&e->counters[i], memory_order_relaxed);

@@ -218,7 +218,7 @@ static void send_about_qp(struct shca_fabric *f, struct shca_hca *hca,
 void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
 			enum ibv_event_type type)
 {
-	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
+	unsigned idx = shca_hca_index(f, hca), owner = shca_word_owner(atomic_load(&e->state_word));
 
 	if (e->type != IBV_QPT_XRC_RECV) {
 		send_about_qp(f, hca, e, owner, e->async_channel, type);

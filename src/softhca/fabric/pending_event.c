@@ -39,7 +39,7 @@ void shca_pending_event_clear(void)
 /* Has the owner flush a QP that was put into ERR. A target QP has no queue to flush. */
 static void request_flush(struct shca_fabric *f, const struct shca_qp_entry *e)
 {
-	unsigned proc = shca_life_proc(atomic_load(&e->life));
+	unsigned proc = shca_word_owner(atomic_load(&e->state_word));
 
 	if (proc >= SHCA_MAX_PROCS || e->type == IBV_QPT_XRC_RECV)
 		return;
@@ -75,8 +75,8 @@ static void send_for_srq(struct shca_fabric *f, struct shca_hca *hca, uint32_t n
 	const struct shca_srq_entry *s = shca_table_find(f, hca, SHCA_SRQ, number, &ev.idx);
 
 	if (s && !(inherited && atomic_load(&s->rq.limit)))
-		shca_event_send(f, hca, shca_life_proc(atomic_load(&s->life)), s->async_channel,
-				&ev);
+		shca_event_send(f, hca, shca_word_owner(atomic_load(&s->state_word)),
+				s->async_channel, &ev);
 }
 
 static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t number,
@@ -86,8 +86,8 @@ static void send_for_cq(struct shca_fabric *f, struct shca_hca *hca, uint32_t nu
 	const struct shca_cq_entry *c = shca_table_find(f, hca, SHCA_CQ, number, &ev.idx);
 
 	if (c && !(inherited && !atomic_load(&c->overrun)))
-		shca_event_send(f, hca, shca_life_proc(atomic_load(&c->life)), c->async_channel,
-				&ev);
+		shca_event_send(f, hca, shca_word_owner(atomic_load(&c->state_word)),
+				c->async_channel, &ev);
 }
 
 static void send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,

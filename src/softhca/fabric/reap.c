@@ -41,24 +41,24 @@ static void each(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kin
 static void retire_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
 		       uint32_t idx, void *entry, unsigned proc)
 {
-	uint64_t life = shca_table_life(entry);
+	uint64_t word = shca_table_state_word(entry);
 
 	(void)f;
 	(void)hca;
 	(void)kind;
 	(void)idx;
-	if (shca_life_proc(life) == proc && shca_life_state(life) != SHCA_FREE)
+	if (shca_word_owner(word) == proc && shca_word_state(word) != SHCA_FREE)
 		shca_table_retire_as(entry, proc);
 }
 
 static void free_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
 		     void *entry, unsigned proc)
 {
-	uint64_t life = shca_table_life(entry);
+	uint64_t word = shca_table_state_word(entry);
 
 	(void)f;
 	(void)idx;
-	if (shca_life_proc(life) == proc && shca_life_state(life) == SHCA_DYING)
+	if (shca_word_owner(word) == proc && shca_word_state(word) == SHCA_DYING)
 		shca_table_free(hca, kind, entry);
 }
 
@@ -126,15 +126,15 @@ static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 {
 	const uint64_t firing = (uint64_t)proc << 8 | SHCA_ARM_FIRING;
 	struct shca_cq_entry *cq = entry;
-	uint64_t life = atomic_load(&cq->life), arm = atomic_load(&cq->arm);
-	struct shca_event ev = {SHCA_EVENT_COMP, idx, shca_life_number(life)};
+	uint64_t word = atomic_load(&cq->state_word), arm = atomic_load(&cq->arm);
+	struct shca_event ev = {SHCA_EVENT_COMP, idx, shca_word_number(word)};
 
 	(void)kind;
-	if (shca_life_state(life) != SHCA_LIVE || shca_life_proc(life) == proc)
+	if (shca_word_state(word) != SHCA_LIVE || shca_word_owner(word) == proc)
 		return;
 	if (arm != firing) {
 		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
-		    !has_unpolled(f, shca_life_proc(life), cq))
+		    !has_unpolled(f, shca_word_owner(word), cq))
 			return;
 		/* In the name of the dead process: if this reaper dies too, the next one goes on
 		 * from here. */
@@ -143,7 +143,7 @@ static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 	}
 	if (cq->channel) {
 		atomic_fetch_add(&cq->events, 1);
-		shca_event_send(f, hca, shca_life_proc(life), cq->channel - 1, &ev);
+		shca_event_send(f, hca, shca_word_owner(word), cq->channel - 1, &ev);
 	}
 	arm = firing;
 	atomic_compare_exchange_strong(&cq->arm, &arm, (uint64_t)SHCA_ARM_NONE);

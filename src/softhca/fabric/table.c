@@ -71,19 +71,19 @@ static int64_t take(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 	uint32_t i, idx = start % high;
 
 	for (i = 0; i < n; i++, idx = idx + 1 < high ? idx + 1 : 0) {
-		_Atomic uint64_t *life = shca_table_entry(f, t, idx);
-		uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+		_Atomic uint64_t *word = shca_table_entry(f, t, idx);
+		uint64_t w = atomic_load_explicit(word, memory_order_relaxed);
 		uint32_t number;
 
-		if (shca_life_state(w) != SHCA_FREE)
+		if (shca_word_state(w) != SHCA_FREE)
 			continue;
-		number = next_number(shca_table_seed(f, hca, kind), kind, idx, shca_life_number(w));
+		number = next_number(shca_table_seed(f, hca, kind), kind, idx, shca_word_number(w));
 		/* acquire: the clearing below comes after everything that the last owner wrote. */
 		if (!atomic_compare_exchange_strong_explicit(
-			    life, &w, shca_life_make(number, proc, SHCA_ALLOCATED),
+			    word, &w, shca_word_make(number, proc, SHCA_ALLOCATED),
 			    memory_order_acq_rel, memory_order_relaxed))
 			continue;
-		memset(life + 1, 0, t->entry_size - sizeof(*life));
+		memset(word + 1, 0, t->entry_size - sizeof(*word));
 		atomic_store_explicit(&t->hint, idx + 1, memory_order_relaxed);
 		return idx;
 	}
@@ -124,60 +124,60 @@ int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_
 
 void shca_table_publish(void *entry)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load_explicit(word, memory_order_relaxed);
 
 	/* release: pairs with the acquire in shca_table_find(). */
-	atomic_store_explicit(life,
-			      shca_life_make(shca_life_number(w), shca_life_proc(w), SHCA_LIVE),
+	atomic_store_explicit(word,
+			      shca_word_make(shca_word_number(w), shca_word_owner(w), SHCA_LIVE),
 			      memory_order_release);
 }
 
 bool shca_table_retire_as(void *entry, unsigned proc)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
 	do {
-		if (shca_life_state(w) != SHCA_LIVE && shca_life_state(w) != SHCA_ALLOCATED)
+		if (shca_word_state(w) != SHCA_LIVE && shca_word_state(w) != SHCA_ALLOCATED)
 			return false;
 		/* seq_cst: a thread that enters an epoch from here on sees it, and sync() sees
 		 * threads that are inside. */
 	} while (!atomic_compare_exchange_weak(
-		life, &w, shca_life_make(shca_life_number(w), proc, SHCA_DYING)));
+		word, &w, shca_word_make(shca_word_number(w), proc, SHCA_DYING)));
 	return true;
 }
 
 void shca_table_retire(void *entry)
 {
-	shca_table_retire_as(entry, shca_life_proc(shca_table_life(entry)));
+	shca_table_retire_as(entry, shca_word_owner(shca_table_state_word(entry)));
 }
 
 void shca_table_disown(void *entry, unsigned proc)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
-	while (shca_life_proc(w) == proc && shca_life_state(w) == SHCA_LIVE)
+	while (shca_word_owner(w) == proc && shca_word_state(w) == SHCA_LIVE)
 		if (atomic_compare_exchange_weak(
-			    life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_LIVE)))
+			    word, &w, shca_word_make(shca_word_number(w), SHCA_NO_PROC, SHCA_LIVE)))
 			break;
 }
 
 void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
-	if (kind == SHCA_QP && shca_life_state(w) != SHCA_FREE)
+	if (kind == SHCA_QP && shca_word_state(w) != SHCA_FREE)
 		shca_counters_fold(hca, entry);
 	do {
-		if (shca_life_state(w) == SHCA_FREE)
+		if (shca_word_state(w) == SHCA_FREE)
 			return;
 		/* release: pairs with the acquire of the next owner. The number stays, because
 		 * it is the generation. */
 	} while (!atomic_compare_exchange_weak(
-		life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_FREE)));
+		word, &w, shca_word_make(shca_word_number(w), SHCA_NO_PROC, SHCA_FREE)));
 	/* In this order: a death in between leaves the count too high, never below zero. */
 	atomic_fetch_sub(&hca->tables[kind].count, 1);
 }

@@ -36,7 +36,7 @@ bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc)
 
 static bool is_live(const void *entry)
 {
-	return shca_life_state(shca_table_life(entry)) == SHCA_LIVE;
+	return shca_word_state(shca_table_state_word(entry)) == SHCA_LIVE;
 }
 
 static uint32_t high(const struct shca_hca *hca, enum shca_kind kind)
@@ -222,9 +222,9 @@ static void leave_domain(struct shca_fabric *f, struct shca_hca *hca, struct shc
 {
 	struct shca_qp_entry *which[BATCH];
 	uint32_t idx = shca_table_index(f, &hca->tables[SHCA_XRCD], x);
-	uint64_t life = shca_table_life(x);
+	uint64_t word = shca_table_state_word(x);
 
-	if (shca_life_state(life) == SHCA_LIVE) {
+	if (shca_word_state(word) == SHCA_LIVE) {
 		if (!shca_opened_by(x->openers, proc))
 			return;
 		if (shca_opened_by_others(x->openers, proc)) {
@@ -233,7 +233,7 @@ static void leave_domain(struct shca_fabric *f, struct shca_hca *hca, struct shc
 			return;
 		}
 		shca_table_retire_as(x, proc);
-	} else if (shca_life_state(life) != SHCA_DYING || shca_life_proc(life) != proc) {
+	} else if (shca_word_state(word) != SHCA_DYING || shca_word_owner(word) != proc) {
 		return;
 	}
 	while (retire_targets(f, hca, idx, proc, which, BATCH) == BATCH)
@@ -250,7 +250,7 @@ void shca_xrc_leave(struct shca_fabric *f, struct shca_hca *hca, unsigned proc)
 
 		if (is_live(qp) && qp->type == IBV_QPT_XRC_RECV &&
 		    (shca_opened_by(qp->openers, proc) ||
-		     shca_life_proc(shca_table_life(qp)) == proc))
+		     shca_word_owner(shca_table_state_word(qp)) == proc))
 			leave_target(f, hca, qp, proc);
 	}
 	end = high(hca, SHCA_XRCD);

@@ -29,7 +29,7 @@ struct shca_context {
 	struct shca_hca *hca;
 	unsigned hca_idx;
 	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
-	unsigned life;          /* shca_self.life when it was opened, or SHCA_CLOSED */
+	unsigned fork_count;    /* shca_self.fork_count when it was opened, or SHCA_CLOSED */
 	struct shca_context_object *objects; /* everything that was made in it */
 	struct shca_context *next;
 };
@@ -46,7 +46,7 @@ static inline struct shca_context *shca_ctx(struct ibv_context *c)
  */
 static inline bool shca_ours(struct ibv_context *c)
 {
-	return shca_ctx(c)->life == shca_self.life;
+	return shca_ctx(c)->fork_count == shca_self.fork_count;
 }
 
 #endif

@@ -10,7 +10,7 @@ static struct shca_context *contexts;
 void shca_context_objects_open(struct shca_context *ctx)
 {
 	pthread_mutex_lock(&lock);
-	ctx->life = shca_self.life;
+	ctx->fork_count = shca_self.fork_count;
 	ctx->next = contexts;
 	contexts = ctx;
 	pthread_mutex_unlock(&lock);
@@ -25,7 +25,7 @@ void shca_context_objects_close(struct shca_context *ctx)
 		p = &(*p)->next;
 	if (*p)
 		*p = ctx->next;
-	ctx->life = SHCA_CLOSED;
+	ctx->fork_count = SHCA_CLOSED;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -108,7 +108,7 @@ void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx))
 
 	pthread_mutex_init(&lock, NULL);
 	contexts = NULL;
-	shca_self.life++;
+	shca_self.fork_count++;
 	for (; inherited; inherited = inherited->next)
 		fn(inherited);
 }

@@ -25,7 +25,7 @@ static enum shca_answer find_srq(struct shca_target *t, uint32_t srqn)
 	t->srq = s;
 	t->rq = &s->rq;
 	t->pdn = t->rkey_pdn = s->pdn;
-	t->owner = shca_life_proc(atomic_load_explicit(&s->life, memory_order_relaxed));
+	t->owner = shca_word_owner(atomic_load_explicit(&s->state_word, memory_order_relaxed));
 	t->cq = shca_table_entry(f, &t->hca->tables[SHCA_CQ], s->cq);
 	return SHCA_ACK;
 }
@@ -35,7 +35,7 @@ void shca_resp_bind(struct shca_target *t)
 	struct shca_fabric *f = &shca_self.fabric;
 	struct shca_qp_entry *e = t->qp;
 
-	t->owner = shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
+	t->owner = shca_word_owner(atomic_load_explicit(&e->state_word, memory_order_relaxed));
 	t->pdn = t->rkey_pdn = e->pdn;
 	t->cq = shca_table_entry(f, &t->hca->tables[SHCA_CQ], e->recv_cq);
 	t->srq = NULL;
@@ -228,8 +228,8 @@ static uint64_t visible_at(struct shca_target *t, const struct shca_qp *qp)
  */
 static bool ended(const struct shca_target *t)
 {
-	return shca_life_state(atomic_load(&t->qp->life)) != SHCA_LIVE ||
-	       (t->srq && shca_life_state(atomic_load(&t->srq->life)) != SHCA_LIVE);
+	return shca_word_state(atomic_load(&t->qp->state_word)) != SHCA_LIVE ||
+	       (t->srq && shca_word_state(atomic_load(&t->srq->state_word)) != SHCA_LIVE);
 }
 
 enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,

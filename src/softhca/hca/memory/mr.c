@@ -47,7 +47,7 @@ int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t add
 
 	if (!e || e->pdn != pdn || (e->access & access) != access)
 		return -EACCES;
-	*proc = shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
+	*proc = shca_word_owner(atomic_load_explicit(&e->state_word, memory_order_relaxed));
 	return translate(e, addr, len, run);
 }
 

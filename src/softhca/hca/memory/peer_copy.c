@@ -135,9 +135,9 @@ static uint64_t own_bounce(struct shca_exec *e)
 static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, uint64_t len)
 {
 	struct shca_proc *p = &shca_self.fabric.hdr->procs[other];
-	uint64_t life =
+	uint64_t state =
 		atomic_load(&p->state); /* with its generation, because a slot may be used again */
-	uint32_t to = SHCA_TAG(other, life) << 8, asked = to | SHCA_COPY_ASKED;
+	uint32_t to = SHCA_TAG(other, state) << 8, asked = to | SHCA_COPY_ASKED;
 	uint64_t start = shca_real_now();
 
 	e->copy_write = write;
@@ -159,7 +159,7 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 			sched_yield();
 		if (spins % 256)
 			continue;
-		if (atomic_load(&p->state) != life || !shca_proc_running(&shca_self.fabric, other))
+		if (atomic_load(&p->state) != state || !shca_proc_running(&shca_self.fabric, other))
 			return -ESRCH;
 		/* A stopped target does not answer; a target that has begun has to finish. */
 		if (shca_real_now() - start > ANSWER_NS &&

@@ -42,7 +42,7 @@ struct attachment {
 	size_t size;
 	unsigned pins;                  /* number of regions of this process in it */
 	const struct shca_mr_entry *mr; /* region of a peer through which it was used last */
-	uint32_t number;                /* life word of that region */
+	uint32_t number;                /* number of that region */
 };
 
 /* The lock is also held during an access, which therefore never meets a detaching. */
@@ -70,12 +70,12 @@ static bool is(const struct attachment *a, uint64_t ns, int id)
 
 static bool needed(const struct attachment *a)
 {
-	uint64_t life;
+	uint64_t word;
 
 	if (a->pins || !a->mr)
 		return a->pins;
-	life = shca_table_life(a->mr);
-	return shca_life_number(life) == a->number && shca_life_state(life) == SHCA_LIVE;
+	word = shca_table_state_word(a->mr);
+	return shca_word_number(word) == a->number && shca_word_state(word) == SHCA_LIVE;
 }
 
 /* Calls the kernel directly, because a program may have hooks in shmdt(): they don't know this

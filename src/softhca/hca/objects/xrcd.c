@@ -14,20 +14,20 @@
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 
-/* Guards `handles`. A process counts once in a domain, however many handles it has. */
+/* Guards `handle_counts`. A process counts once in a domain, however many handles it has. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *handles[SHCA_MAX_HCAS]; /* number of handles, by table index */
+static uint32_t *handle_counts[SHCA_MAX_HCAS]; /* number of handles, by table index */
 
 void shca_xrcd_reset(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned i = 0; i < SHCA_MAX_HCAS; i++)
-		handles[i] = NULL; /* these were the parent's; the child has opened none */
+		handle_counts[i] = NULL; /* these were the parent's; the child has opened none */
 }
 
 static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 {
-	uint32_t **h = &handles[ctx->hca_idx];
+	uint32_t **h = &handle_counts[ctx->hca_idx];
 
 	if (!*h)
 		*h = calloc(ctx->hca->tables[SHCA_XRCD].size, sizeof(**h));

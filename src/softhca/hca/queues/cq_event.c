@@ -74,7 +74,7 @@ bool shca_cq_event_fire(uint64_t now)
 {
 	struct shca_exec *x = shca_exec_self();
 	struct due_event *event;
-	uint64_t life;
+	uint64_t word;
 
 	pthread_mutex_lock(&due.lock);
 	event = (struct due_event *)shca_timers_pop(&due.timers, now);
@@ -83,10 +83,10 @@ bool shca_cq_event_fire(uint64_t now)
 	if (!event)
 		return false;
 	shca_epoch_enter(x);
-	life = atomic_load(&event->cq->life);
+	word = atomic_load(&event->cq->state_word);
 	/* This may be late: completions that were polled since, perhaps before the queue was armed,
 	 * are no event. */
-	if (shca_life_state(life) == SHCA_LIVE && shca_life_number(life) == event->number &&
+	if (shca_word_state(word) == SHCA_LIVE && shca_word_number(word) == event->number &&
 	    shca_cq_holds(event->cq))
 		shca_cq_fire(event->hca, event->cq, event->solicited);
 	shca_epoch_exit(x);

@@ -47,7 +47,7 @@ static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint6
 
 static unsigned owner_of(const struct shca_cq_entry *e)
 {
-	return shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
+	return shca_word_owner(atomic_load_explicit(&e->state_word, memory_order_relaxed));
 }
 
 /* Returns the ring, or NULL if this process can't map it. */
@@ -155,8 +155,8 @@ static bool fires(uint64_t arm, bool solicited)
 void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 {
 	uint64_t arm = atomic_load(&e->arm);
-	uint64_t life = atomic_load(&e->life);
-	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_life_number(life)};
+	uint64_t word = atomic_load(&e->state_word);
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_word_number(word)};
 
 	if (!fires(arm, solicited))
 		return;
@@ -167,7 +167,7 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
 		return;
 	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
 	atomic_fetch_add_explicit(&e->events, 1, memory_order_relaxed);
-	shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->channel - 1, &ev);
+	shca_event_send(&shca_self.fabric, hca, shca_word_owner(word), e->channel - 1, &ev);
 	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
 	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
 }
