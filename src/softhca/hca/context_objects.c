@@ -46,17 +46,17 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 }
 
 /* Takes a node out of its list. Needs the lock. */
-static void take_out(struct shca_context_object *o)
+static void take_out(struct shca_context_object *object)
 {
-	*o->link = o->next;
-	if (o->next)
-		o->next->link = o->link;
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
 }
 
-void shca_context_objects_remove(struct shca_context_object *o)
+void shca_context_objects_remove(struct shca_context_object *object)
 {
 	pthread_mutex_lock(&lock);
-	take_out(o);
+	take_out(object);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -72,15 +72,15 @@ bool shca_context_objects_any(struct shca_context *ctx)
 
 void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind)
 {
-	struct shca_context_object *o;
+	struct shca_context_object *object;
 
 	pthread_mutex_lock(&lock);
-	for (o = ctx->objects; o && o->kind != kind; o = o->next)
+	for (object = ctx->objects; object && object->kind != kind; object = object->next)
 		;
-	if (o)
-		take_out(o);
+	if (object)
+		take_out(object);
 	pthread_mutex_unlock(&lock);
-	return o ? o->object : NULL;
+	return object ? object->object : NULL;
 }
 
 void shca_context_objects_each(struct shca_context *ctx,
