@@ -45,7 +45,7 @@ execute(const struct shca_signals *signals, pid_t launcher, char **argv)
 	sigprocmask(SIG_SETMASK, &signals->old_mask, NULL);
 	execvp(argv[0], argv);
 	error = errno;
-	shca_fail(0, "Cannot run %s: %s.", argv[0], strerror(error));
+	shca_fail(0, "The command %s can't be run: %s.", argv[0], strerror(error));
 	_exit(error == ENOENT ? SHCA_EXIT_NOT_FOUND : SHCA_EXIT_NOT_EXECUTABLE);
 }
 

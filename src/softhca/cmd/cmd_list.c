@@ -67,7 +67,7 @@ int shca_cmd_list(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &json);
 	rc = shca_fabrics_list(&listings);
 	if (rc)
-		return shca_fail(SHCA_EXIT_FAILURE, "Cannot read the folder of the fabrics: %s.",
+		return shca_fail(SHCA_EXIT_FAILURE, "The folder of the fabrics can't be read: %s.",
 				 strerror(-rc));
 	rows = json_array();
 	for (size_t i = 0; i < listings.n; i++) {

@@ -125,8 +125,7 @@ int shca_cmd_options(int argc, char **argv)
 	const struct argp argp = {.options = options,
 				  .parser = parse,
 				  .doc = "Shows every option, the value that softhca run would "
-					 "give it now, and where "
-					 "that value comes from.",
+					 "give it now, and where that value comes from.",
 				  .children = children};
 	static struct options_args a;
 	char err[1024];

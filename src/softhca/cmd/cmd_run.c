@@ -162,8 +162,7 @@ static void end_leftovers(const struct run *run)
 	if (n)
 		fprintf(stderr,
 			"softhca: %s ended before %u of its processes, which were in virtual time "
-			"and "
-			"have been killed.\n",
+			"and have been killed.\n",
 			run->command[0], n);
 }
 
@@ -179,7 +178,7 @@ static void tear_down(struct run *run)
 	rc = shca_fabric_remove(run->dir);
 	report_clock(run);
 	if (rc && rc != -ENOENT)
-		shca_fail(0, "Cannot remove %s: %s.", run->dir, strerror(-rc));
+		shca_fail(0, "The fabric %s can't be removed: %s.", run->dir, strerror(-rc));
 	if (run->monitor > 0) {
 		kill(run->monitor, SIGKILL);
 		waitpid(run->monitor, NULL, 0);
@@ -209,7 +208,8 @@ static int run_in_fabric(struct run *run)
 	if (rc == 0)
 		rc = shca_child_start(&child, &run->signals, run->command);
 	if (rc)
-		status = shca_fail(SHCA_EXIT_LAUNCHER, "Cannot start %s in a fabric: %s.",
+		status = shca_fail(SHCA_EXIT_LAUNCHER,
+				   "The command %s can't be started in a fabric: %s.",
 				   run->command[0], strerror(-rc));
 	else
 		status = shca_child_wait(&child, &run->signals);
@@ -227,7 +227,7 @@ static int make_log(struct shca_config *config, char *err, size_t errlen)
 		return 0;
 	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0 || !realpath(name, path)) {
-		snprintf(err, errlen, "--clock-log: cannot write to %s: %s.", name,
+		snprintf(err, errlen, "--clock-log: %s can't be written: %s.", name,
 			 strerror(errno));
 		if (fd >= 0)
 			close(fd);
@@ -245,7 +245,7 @@ static int take_link(struct shca_config *config, char *err, size_t errlen)
 	if (shca_config_set(config, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
 	    shca_config_finish(config, err, errlen))
 		return -EINVAL;
-	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
+	fprintf(stderr, "softhca: The clock is virtual and no link is given: --link " DEFAULT_LINK
 			" is taken.\n");
 	return 0;
 }
@@ -264,13 +264,11 @@ static int prepare_clock(struct run *run, char *err, size_t errlen)
 int shca_cmd_run(int argc, char **argv)
 {
 	static const char doc[] =
-		"Runs CMD in a fabric of virtual InfiniBand adapters of its own.\v"
-		"Each option is also an environment variable (--cq-arm is SOFTHCA_CQ_ARM) and a "
-		"line of "
-		"the configuration file (cq-arm = new). The command line comes before the "
+		"Runs CMD in a fabric of virtual InfiniBand adapters of its own.\vEach option is "
+		"also an environment variable (--cq-arm is SOFTHCA_CQ_ARM) and a line of the "
+		"configuration file (cq-arm = new). The command line comes before the "
 		"environment, that before the file. The file is FILE, else $SOFTHCA_CONFIG, else "
-		"~/.config/softhca.conf, else /etc/softhca.conf. The exit status is that of "
-		"CMD.";
+		"~/.config/softhca.conf, else /etc/softhca.conf. The exit status is that of CMD.";
 	struct argp_child children[] = {{shca_settings_argp(), 0, NULL, 0}, {0}};
 	const struct argp argp = {
 		.parser = parse, .args_doc = "-- CMD [ARG...]", .doc = doc, .children = children};

@@ -37,8 +37,8 @@ static const struct shca_column actor_columns[] = {
 	 "the thread; none: the adapters, as this process uses them"},
 	{"STATE", "state", SHCA_COLUMN_TEXT,
 	 "runs, ready (wants the turn), spins (polls in vain, and is parked), waits (sleeps, or "
-	 "waits "
-	 "for an event), out (waits in the real world) or computes (had its turn for too long, and "
+	 "waits for an event), out (waits in the real world) or computes (had its turn for too "
+	 "long, and "
 	 "goes on beside the others)"},
 	{"TURN", "turn", SHCA_COLUMN_TEXT, "yes: it has the turn"},
 	{"IN", "in", SHCA_COLUMN_TEXT, "the kind of call that it is in, or was in last"},

@@ -84,13 +84,14 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 
 	*err = '\0';
 	if (rc) {
-		snprintf(err, errlen, "Cannot make the folder of the fabrics in /dev/shm: %s.",
+		snprintf(err, errlen, "The folder of the fabrics in /dev/shm can't be made: %s.",
 			 strerror(-rc));
 		return rc;
 	}
 	root_lock = lock_dir(root, LOCK_EX);
 	if (root_lock < 0) {
-		snprintf(err, errlen, "Cannot lock %s: %s.", root, strerror(-root_lock));
+		snprintf(err, errlen, "The folder %s can't be locked: %s.", root,
+			 strerror(-root_lock));
 		return root_lock;
 	}
 	rc = create_named(root, config, command, dir, len, err, errlen);
@@ -103,7 +104,7 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 		rc = lock;
 	}
 	if (rc < 0 && !*err)
-		snprintf(err, errlen, "Cannot make a fabric in %s: %s.", root, strerror(-rc));
+		snprintf(err, errlen, "A fabric can't be made in %s: %s.", root, strerror(-rc));
 	close(root_lock);
 	return rc;
 }
@@ -256,7 +257,8 @@ int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_
 	int rc = shca_fabrics_list(&listings);
 
 	if (rc) {
-		snprintf(err, errlen, "Cannot read the folder of the fabrics: %s.", strerror(-rc));
+		snprintf(err, errlen, "The folder of the fabrics can't be read: %s.",
+			 strerror(-rc));
 		return rc;
 	}
 	list_names(&listings, names, sizeof(names));

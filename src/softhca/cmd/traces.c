@@ -76,10 +76,10 @@ int shca_traces_begin(struct shca_traces *traces, const char *file, char *err, s
 		     "killed. Name another file, or remove that folder.",
 		     folder);
 	else if (rc)
-		fail(rc, err, errlen, "Can't make the folder %s for a trace (%s).", folder,
+		fail(rc, err, errlen, "The folder %s for a trace can't be made (%s).", folder,
 		     strerror(-rc));
 	if (!rc && (!realpath(folder, traces->parts) || !(traces->out = fopen(file, "we")))) {
-		rc = fail(-errno, err, errlen, "Can't write the trace to %s (%s).", file,
+		rc = fail(-errno, err, errlen, "The trace can't be written to %s (%s).", file,
 			  strerror(errno));
 		rmdir(folder);
 		traces->parts[0] = '\0';
@@ -375,7 +375,8 @@ int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
 		remove_parts(traces->parts);
 	else
 		fail(rc, err, errlen,
-		     "Can't write the whole trace (%s). The records of the processes stay in %s.",
+		     "The whole trace can't be written (%s). The records of the processes stay in "
+		     "%s.",
 		     strerror(-rc), traces->parts);
 	return rc;
 }

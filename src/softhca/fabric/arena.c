@@ -166,8 +166,8 @@ static void say_full(uint64_t len)
 
 	if (!atomic_exchange(&said, true))
 		fprintf(stderr,
-			"softhca: the queues of this process take more than %llu GiB of addresses "
-			"together, with another of %llu MiB; make them smaller.\n",
+			"softhca: The queues of this process take more than %llu GiB of addresses "
+			"together, with another of %llu MiB: make them smaller.\n",
 			SHCA_ARENA >> 30, (unsigned long long)len >> 20);
 }
 

@@ -178,25 +178,26 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	snprintf(path, sizeof(path), "%s/seg", dir);
 	fabric.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fabric.fd < 0)
-		return fail(-errno, err, errlen, "Can't make the file %s (%s).", path,
+		return fail(-errno, err, errlen, "The file %s can't be made (%s).", path,
 			    strerror(errno));
 	rc = set_size(fabric.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
 	if (rc) {
 		fail(rc, err, errlen,
-		     "Can't make %s as large as a fabric needs (%s): raise the file size limit "
-		     "(ulimit -f).",
+		     "The file %s can't grow to the size of a fabric (%s): raise the file size "
+		     "limit (ulimit -f).",
 		     path, strerror(-rc));
 		goto close;
 	}
 	rc = shca_space_back(fabric.fd, 0, len);
 	if (rc) {
 		shca_space_text(dir, len, text, sizeof(text));
-		fail(rc, err, errlen, "A fabric can't be made, there is %s.", text);
+		fail(rc, err, errlen, "A fabric can't be made: there is %s.", text);
 		goto close;
 	}
 	hdr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fabric.fd, 0);
 	if (hdr == MAP_FAILED) {
-		rc = fail(-errno, err, errlen, "Can't map %s (%s).", path, strerror(errno));
+		rc = fail(-errno, err, errlen, "The file %s can't be mapped (%s).", path,
+			  strerror(errno));
 		goto close;
 	}
 	rc = fill_header(hdr, dir, config, command);
@@ -206,7 +207,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	if (!rc)
 		rc = shca_sysfs_make(hdr);
 	if (rc)
-		fail(rc, err, errlen, "Can't make the files of a fabric in %s (%s).", dir,
+		fail(rc, err, errlen, "The files of a fabric can't be made in %s (%s).", dir,
 		     strerror(-rc));
 	else
 		atomic_store_explicit(&hdr->ready, 1, memory_order_release);
@@ -228,10 +229,11 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 			    "A fabric has 1 to %d HCAs, not %lld: ask for fewer nodes or devices.",
 			    SHCA_MAX_HCAS, (long long)nhcas);
 	if (mkdir(dir, 0700))
-		return fail(-errno, err, errlen, "Can't make the directory %s (%s).", dir,
+		return fail(-errno, err, errlen, "The directory %s can't be made (%s).", dir,
 			    strerror(errno));
 	if (!realpath(dir, path)) {
-		rc = fail(-errno, err, errlen, "Can't find %s again (%s).", dir, strerror(errno));
+		rc = fail(-errno, err, errlen, "The directory %s can't be found again (%s).", dir,
+			  strerror(errno));
 		goto remove;
 	}
 	if (strlen(path) >= sizeof(((struct shca_fabric_header *)0)->dir)) {
@@ -294,7 +296,8 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, s
 			return fail(rc, err, errlen,
 				    "The fabric %s belongs to another user: start one of your own.",
 				    dir);
-		return fail(rc, err, errlen, "Can't open %s (%s).", path, strerror(-rc));
+		return fail(rc, err, errlen, "The file %s can't be opened (%s).", path,
+			    strerror(-rc));
 	}
 	rc = check(fabric->fd, dir, &size, err, errlen);
 	if (rc)
@@ -305,9 +308,8 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, s
 		rc = -errno;
 		shca_space_addresses_text(size, errno, text, sizeof(text));
 		fail(rc, err, errlen,
-		     "Can't map the fabric %s: %s; lower limits of its adapters (--max-mr, "
-		     "--max-qp, "
-		     "--max-srq, --max-cq) or fewer nodes make it smaller.",
+		     "The fabric %s can't be mapped: %s; lower limits of its adapters (--max-mr, "
+		     "--max-qp, --max-srq, --max-cq) or fewer nodes make it smaller.",
 		     dir, text);
 		goto close;
 	}
@@ -404,7 +406,7 @@ int shca_fabric_back(const struct shca_fabric *fabric, uint64_t off, uint64_t le
 	if (rc && !atomic_exchange(&said, true)) {
 		shca_space_text(fabric->hdr->dir, len, text, sizeof(text));
 		fprintf(stderr,
-			"softhca: there is %s. The program may take it for too low a limit of "
+			"softhca: There is %s. The program may take it for too low a limit of "
 			"locked memory, which it isn't.\n",
 			text);
 	}
@@ -430,7 +432,8 @@ char *shca_fabric_map_view(struct shca_fabric *fabric, unsigned proc, unsigned v
 	if (p == MAP_FAILED) {
 		if (!atomic_exchange(&said, true)) {
 			shca_space_addresses_text(len, errno, text, sizeof(text));
-			fprintf(stderr, "softhca: can't map queues of a process: %s.\n", text);
+			fprintf(stderr, "softhca: The queues of a process can't be mapped: %s.\n",
+				text);
 		}
 		return NULL;
 	}

@@ -189,8 +189,7 @@ static void describe(enum shca_opt opt, char *buf, size_t len)
 			snprintf(buf, len, "CPU numbers below %d, as 0,2-3", CPU_SETSIZE);
 		else if (opt == SHCA_O_LINK)
 			snprintf(buf, len,
-				 "off, or some of "
-				 "latency=1.3us,bandwidth=1.5GB/s,rate=5M");
+				 "off, or some of latency=1.3us,bandwidth=1.5GB/s,rate=5M");
 		else
 			snprintf(buf, len, "one of %s", desc->unit);
 		break;
@@ -364,7 +363,7 @@ int shca_config_load_file(struct shca_config *config, const char *path, char *er
 	int rc = 0;
 
 	if (!file) {
-		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
 			 strerror(errno));
 		return -EINVAL;
 	}
@@ -382,7 +381,7 @@ int shca_config_load_file(struct shca_config *config, const char *path, char *er
 		free(source);
 	}
 	if (!rc && ferror(file)) {
-		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
 			 strerror(errno));
 		rc = -EINVAL;
 	}

@@ -90,7 +90,7 @@ static struct shca_trace_record *place(void)
 	if (!rc)
 		return &file.chunk[file.used++];
 	fprintf(stderr,
-		"softhca: the trace of process %d ends early, because its file can't grow (%s): "
+		"softhca: The trace of process %d ends early, because its file can't grow (%s): "
 		"free some space, or trace a shorter run.\n",
 		(int)getpid(), strerror(-rc));
 	end();
@@ -127,7 +127,8 @@ void shca_trace_start(const struct shca_fabric *fabric, unsigned slot)
 	pthread_mutex_lock(&file.lock);
 	file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file.fd < 0)
-		fprintf(stderr, "softhca: process %d is not traced: can't make %s (%s).\n",
+		fprintf(stderr,
+			"softhca: Process %d isn't traced, because %s can't be made (%s).\n",
 			(int)getpid(), path, strerror(errno));
 	else
 		write_head(fabric, slot);

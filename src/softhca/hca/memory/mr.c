@@ -106,9 +106,9 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	shca_count(ctx->hca, SHCA_C_MEMLOCK_FAILURES, 1);
 	if (!fault && !atomic_exchange(&said, true))
 		fprintf(stderr,
-			"softhca: cannot register %" PRIu64 " bytes beside %" PRIu64
-			" that are registered: the memlock limit is %" PRIu64
-			" bytes; raise it (ulimit -l) or run with --memlock unlimited.\n",
+			"softhca: %" PRIu64 " bytes can't be registered beside %" PRIu64
+			" that are, because the memlock limit is %" PRIu64
+			" bytes: raise it (ulimit -l) or run with --memlock unlimited.\n",
 			len, before, limit);
 	return -ENOMEM;
 }

@@ -204,12 +204,10 @@ static void say_refused(int err)
 {
 	if (!atomic_exchange(&refused, true))
 		fprintf(stderr,
-			"softhca: the kernel does not let processes of this fabric reach each "
-			"other's "
-			"memory (process_vm_writev: %s); data is copied twice through shared "
-			"memory "
-			"instead. Allow ptrace among them (kernel.yama.ptrace_scope, container "
-			"seccomp) for full speed.\n",
+			"softhca: The kernel doesn't let processes of this fabric reach each "
+			"other's memory (process_vm_writev: %s), so data are copied twice, "
+			"through shared memory: allow ptrace among them "
+			"(kernel.yama.ptrace_scope, container seccomp) for full speed.\n",
 			strerror(err));
 }
 
