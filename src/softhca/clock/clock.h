@@ -80,7 +80,7 @@ bool shca_clock_heard(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
 bool shca_clock_handler_begins(uint32_t kind);
-void shca_clock_handler_ends(bool handled);
+void shca_clock_handler_ends(bool was_in_handler);
 /* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
 bool shca_clock_tells(void);
 /* Notes that waiting threads may be about to handle signals: until then the real world isn't quiet.
@@ -105,7 +105,7 @@ void shca_clock_contend(void);
 /* Marks the calling thread as softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
 /* Returns true if a thread that the calling thread makes has a clock. */
-bool shca_clock_has_heirs(void);
+bool shca_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one of those. */
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */

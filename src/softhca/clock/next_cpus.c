@@ -107,7 +107,7 @@ struct start {
 	void *(*fn)(void *arg);
 	void *arg;
 	cpu_set_t cpus;
-	bool heir; /* has a clock */
+	bool clocked;
 };
 
 static void *start(void *arg)
@@ -117,7 +117,7 @@ static void *start(void *arg)
 	free(arg);
 	shca_program_begins();
 	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
-	if (s.heir)
+	if (s.clocked)
 		shca_program_inherits();
 	return s.fn(s.arg);
 }
@@ -130,13 +130,13 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 	shca_program_makes_thread();
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_create)(t, a, fn, arg);
-	shca_program_stirs();
+	shca_program_disturbs();
 	s = malloc(sizeof(*s));
 	if (!s)
 		return EAGAIN;
 	if (!shca_program_cpus(&s->cpus))
 		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
-	s->heir = shca_program_has_heirs();
+	s->clocked = shca_program_clock_is_inherited();
 	s->fn = fn;
 	s->arg = arg;
 	r = NEXT(pthread_create)(t, a, start, s);

@@ -49,20 +49,20 @@ static _Atomic unsigned waiting;
 
 /* Notes that a thread with a clock, inside of a call, may have woken threads of its process, or
  * also of other processes (`shared`). */
-static void stir_inside(bool shared)
+static void disturb_inside(bool shared)
 {
 	if (shared)
-		shca_program_reaches();
-	shca_program_stirs();
+		shca_program_disturbs_others();
+	shca_program_disturbs();
 }
 
-/* Calls stir_inside() for a thread in its program. */
-static void stir(bool shared)
+/* Calls disturb_inside() for a thread in its program. */
+static void disturb(bool shared)
 {
 	if (shca_program_is_clocked())
-		stir_inside(shared);
+		disturb_inside(shared);
 	else if (shared)
-		shca_program_reaches();
+		shca_program_disturbs_others();
 }
 
 /* Returns true if other processes may use the mutex, as glibc notes there. */
@@ -113,7 +113,7 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 	atomic_fetch_add(&waiting, 1);
 	/* The thread that holds the lock may be parked, or on its way without a clock. */
 	if (unclocked)
-		stir_inside(shared);
+		disturb_inside(shared);
 	for (;;) {
 		shca_program_watches(true);
 		r = attempt(lock);
@@ -139,9 +139,9 @@ void shca_sync_released(bool contended, bool shared)
 	bool clocked = shca_program_is_clocked();
 
 	if (clocked && contended)
-		stir_inside(shared);
+		disturb_inside(shared);
 	wake();
-	if (clocked && shca_program_is_stirred())
+	if (clocked && shca_program_is_disturbed())
 		settle();
 }
 
@@ -236,7 +236,7 @@ static int wait_for_signal(const pthread_cond_t *c, pthread_mutex_t *m, uint64_t
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches(is_shared_cond(c));
 	if (is_contended(m))
-		stir_inside(is_shared_mutex(m));
+		disturb_inside(is_shared_mutex(m));
 	r = NEXT(pthread_mutex_unlock)(m);
 	if (r) {
 		atomic_fetch_sub(&waiting, 1);
@@ -287,7 +287,7 @@ static int signal_by(int (*next)(pthread_cond_t *c), pthread_cond_t *c)
 	int r = next(c);
 
 	if (awaited)
-		stir(shared);
+		disturb(shared);
 	wake();
 	return r;
 }
@@ -332,7 +332,7 @@ int shca_pthread_cancel(pthread_t t)
 {
 	int r = NEXT(pthread_cancel)(t);
 
-	stir(false);
+	disturb(false);
 	wake();
 	return r;
 }
@@ -397,7 +397,7 @@ int shca_sem_post(sem_t *s)
 {
 	int r = NEXT(sem_post)(s);
 
-	stir(true);
+	disturb(true);
 	wake();
 	return r;
 }
@@ -477,7 +477,7 @@ long shca_syscall(long nr, ...)
 		/* softhca's own calls come here, too: inside of a call, or in threads without a
 		 * clock. */
 		if (shca_program_is_clocked())
-			stir_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
+			disturb_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
 		wake();
 		errno = error;
 	}

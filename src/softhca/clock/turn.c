@@ -88,7 +88,8 @@ static void thread_ends(void *arg)
 	(void)arg;
 	/* The rest of the thread's life is inside softhca. */
 	shca_turn_self.depth++;
-	if (shca_turn_self.actor && shca_turn_self.life == shca_turn_here.life && shca_clk)
+	if (shca_turn_self.actor && shca_turn_self.attach_count == shca_turn_here.attach_count &&
+	    shca_clk)
 		shca_actor_end(shca_turn_here.fabric, shca_turn_self.actor - 1);
 	shca_turn_self.actor = 0;
 }
@@ -155,7 +156,7 @@ static void join(void)
 	if (actor == SHCA_NO_ACTOR)
 		return;
 	shca_turn_self.actor = actor + 1;
-	shca_turn_self.life = shca_turn_here.life;
+	shca_turn_self.attach_count = shca_turn_here.attach_count;
 	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
@@ -391,7 +392,7 @@ void shca_clock_out(void)
 
 void shca_clock_contend(void)
 {
-	shca_actors_stir(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
+	shca_actors_wake_spinning(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
 }
 
 void shca_clock_exclude(void)
@@ -418,19 +419,19 @@ uint64_t shca_clock_tsc(void)
 			  shca_clk->tsc_per_s / 1000000000u);
 }
 
-bool shca_clock_has_heirs(void)
+bool shca_clock_is_inherited(void)
 {
 	return shca_turn_here.has_device;
 }
 
 void shca_clock_inherit(void)
 {
-	shca_turn_self.heir = true;
+	shca_turn_self.inherits_clock = true;
 }
 
 bool shca_clock_in_program(void)
 {
-	return (shca_turn_joined() || shca_turn_self.heir) && !shca_turn_self.depth;
+	return (shca_turn_joined() || shca_turn_self.inherits_clock) && !shca_turn_self.depth;
 }
 
 bool shca_clock_is_joined(pid_t tid)
@@ -464,8 +465,9 @@ uint64_t shca_clock_read(void)
 	if (shca_turn_self.depth) {
 		uint64_t now = atomic_load(&shca_clk->now);
 
-		return shca_turn_self.handles && now > shca_turn_self.clock ? now
-									    : shca_turn_self.clock;
+		return shca_turn_self.in_handler && now > shca_turn_self.clock
+			       ? now
+			       : shca_turn_self.clock;
 	}
 	if (!shca_turn_joined()) {
 		if (!shca_turn_self.heir)

@@ -11,7 +11,7 @@
 #include "turn.h"
 
 struct shca_clock *shca_clk;
-struct shca_turn_here shca_turn_here = {.life = 1};
+struct shca_turn_here shca_turn_here = {.attach_count = 1};
 
 void (*shca_clock_take_slot)(void);
 
@@ -96,7 +96,7 @@ void shca_clock_detach(void)
 
 	if (!shca_clk)
 		return;
-	shca_turn_here.life++;
+	shca_turn_here.attach_count++;
 	shca_turn_self.actor = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);
@@ -105,7 +105,7 @@ void shca_clock_detach(void)
 
 void shca_clock_reset(void)
 {
-	shca_turn_here.life++;
+	shca_turn_here.attach_count++;
 	shca_turn_self.actor = shca_turn_self.depth = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);

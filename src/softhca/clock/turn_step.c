@@ -65,7 +65,8 @@ static uint64_t to_pace(uint64_t due)
 /* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
 static bool is_still_quiet(void)
 {
-	return shca_turn_clock()->quiet_since && !atomic_load(&shca_turn_clock()->reached) &&
+	return shca_turn_clock()->quiet_since &&
+	       !atomic_load(&shca_turn_clock()->others_disturbed) &&
 	       shca_real_now() - shca_turn_clock()->quiet_since < QUIET_NS;
 }
 
@@ -79,7 +80,7 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 		return MINE;
 	if (shca_turn_clock()->quiet_at != atomic_load(&shca_turn_clock()->now) &&
 	    !is_still_quiet()) {
-		atomic_store(&shca_turn_clock()->reached, 1);
+		atomic_store(&shca_turn_clock()->others_disturbed, 1);
 		return WORLD;
 	}
 	*ns = awaited ? to_pace(due) : 0;
@@ -95,7 +96,7 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
-	if (atomic_load(&shca_turn_clock()->stirred))
+	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
 	v = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
 	return v == MINE && first != actor ? ADAPTER : v;
@@ -130,9 +131,9 @@ static void pace(uint64_t ns)
 
 static void settle(void)
 {
-	bool all = atomic_load(&shca_turn_clock()->reached);
+	bool all = atomic_load(&shca_turn_clock()->others_disturbed);
 
-	atomic_store(&shca_turn_clock()->stirred, 0);
+	atomic_store(&shca_turn_clock()->disturbed, 0);
 	shca_turn_clock()->world_asker = shca_turn_here.slot;
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
@@ -142,7 +143,7 @@ static void settle(void)
 	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
 		atomic_store(&shca_turn_clock()->signalled, 0);
-	if (all && !atomic_load(&shca_turn_clock()->stirred)) {
+	if (all && !atomic_load(&shca_turn_clock()->disturbed)) {
 		shca_turn_clock()->quiet_at = atomic_load(&shca_turn_clock()->now);
 		shca_turn_clock()->quiet_since = shca_real_now();
 	}
@@ -151,21 +152,21 @@ static void settle(void)
 
 bool shca_clock_settle_first(void)
 {
-	bool stirred;
+	bool disturbed;
 
 	if (!shca_turn_joined())
 		return false;
 	shca_clock_lock(shca_turn_here.fabric);
-	stirred = atomic_load(&shca_turn_clock()->stirred) &&
-		  atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
-	if (stirred) {
+	disturbed = atomic_load(&shca_turn_clock()->disturbed) &&
+		    atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
+	if (disturbed) {
 		/* This thread looks anyway, and is not to be due while it has the turn. */
 		atomic_store(&shca_turn_clock()->actors[shca_turn_self.actor - 1].watches,
 			     SHCA_WATCHES_NOTHING);
 		settle();
 	}
 	shca_clock_unlock(shca_turn_here.fabric);
-	return stirred;
+	return disturbed;
 }
 
 bool shca_turn_step(uint32_t actor)

@@ -94,7 +94,7 @@ static void report(const struct shca_fabric *f, const struct shca_stall *s)
 
 	if (s->actor == SHCA_NO_ACTOR) {
 		dprintf(s->err,
-			"softhca: virtual time stands still at %.9f s: all threads wait, and "
+			"softhca: Virtual time stands still at %.9f s: all threads wait, and "
 			"nothing is due. Look at them with softhca stat.\n",
 			at);
 		return;
@@ -105,7 +105,7 @@ static void report(const struct shca_fabric *f, const struct shca_stall *s)
 	describe(what, sizeof(what), pid, tid);
 	read_line(comm, sizeof(comm), "comm", pid, tid);
 	dprintf(s->err,
-		"softhca: virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
+		"softhca: Virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
 		"last call was of kind %s. Look at all threads with softhca stat.\n",
 		at, (int)tid, (int)pid, comm, what,
 		shca_call_names[atomic_load(&a->where) % SHCA_CALLS]);

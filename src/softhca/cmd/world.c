@@ -216,7 +216,7 @@ static void wait_for_quiet(struct world *w)
 		struct timespec t = {0, (long)nap};
 
 		if (!w->only)
-			atomic_store(&c->reached, 0);
+			atomic_store(&c->others_disturbed, 0);
 		if (is_quiet(w))
 			break;
 		if (is_in_vain(w, &p, failed_waits)) {
@@ -235,9 +235,9 @@ static void wait_for_quiet(struct world *w)
 }
 
 /*
- * Most of what a thread stirs are other threads of its process. The other processes in virtual time
- * are only looked at if a thread has written to a descriptor since they were quiet, or a process
- * without a clock has done something: mpirun, a shell, or one that is about to join.
+ * Most of what a thread disturbs are other threads of its process. The other processes in virtual
+ * time are only looked at if a thread has written to a descriptor since they were quiet, or a
+ * process without a clock has done something: mpirun, a shell, or one that is about to join.
  */
 static void settle(struct world *w, pid_t of)
 {
@@ -246,7 +246,7 @@ static void settle(struct world *w, pid_t of)
 	w->only = of;
 	if (of) {
 		wait_for_quiet(w);
-		if (!atomic_load(&c->reached) && cpu_time(w, -1) == w->unclocked_cpu)
+		if (!atomic_load(&c->others_disturbed) && cpu_time(w, -1) == w->unclocked_cpu)
 			return;
 	}
 	w->only = 0;

@@ -64,7 +64,7 @@ int shca_clock_init(struct shca_clock *c, const struct shca_config *config)
 	c->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
 	atomic_store(&c->now, c->zero);
 	atomic_store(&c->next, 0);
-	atomic_store(&c->stirred, 1);
+	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->high, SHCA_MAX_ADAPTERS);
 	for (unsigned i = 0; i < SHCA_MAX_ACTORS; i++)
 		atomic_store(&c->due[i], SHCA_NEVER);
@@ -151,11 +151,11 @@ void shca_actor_take(struct shca_clock *c, uint32_t actor)
 	atomic_fetch_add_explicit(&c->actors[actor].turns, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed);
 	next = shca_actors_first(c);
-	atomic_store(&c->next, atomic_load(&c->stirred) ? 0
-			       : next == SHCA_NO_ACTOR  ? SHCA_NEVER
-							: atomic_load(&c->due[next]));
+	atomic_store(&c->next, atomic_load(&c->disturbed) ? 0
+			       : next == SHCA_NO_ACTOR    ? SHCA_NEVER
+							  : atomic_load(&c->due[next]));
 	/* A thread that disturbs takes no lock: what it stored between is not to be lost. */
-	if (atomic_load(&c->stirred))
+	if (atomic_load(&c->disturbed))
 		atomic_store(&c->next, 0);
 }
 
@@ -217,7 +217,7 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 	shca_actor_sooner(c, actor, at);
 }
 
-void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when)
+void shca_actors_wake_spinning(struct shca_clock *c, unsigned proc, uint64_t when)
 {
 	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
 
@@ -234,7 +234,7 @@ void shca_actors_touch(struct shca_clock *c, unsigned proc)
 
 	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
 		atomic_store_explicit(&c->actors[i - 1].touched, 1, memory_order_relaxed);
-	shca_actors_stir(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
+	shca_actors_wake_spinning(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
 }
 
 void shca_actors_event(struct shca_clock *c, unsigned proc)
@@ -246,7 +246,7 @@ void shca_actors_event(struct shca_clock *c, unsigned proc)
 		if (atomic_load_explicit(&c->actors[i - 1].on_event, memory_order_relaxed))
 			shca_actor_sooner(c, i - 1, now);
 	}
-	shca_actors_stir(c, proc, now);
+	shca_actors_wake_spinning(c, proc, now);
 }
 
 void shca_actor_look(struct shca_clock *c, uint32_t actor)
@@ -269,8 +269,8 @@ void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching le
 void shca_clock_disturb(struct shca_clock *c, bool all)
 {
 	if (all)
-		atomic_store(&c->reached, 1);
-	atomic_store(&c->stirred, 1);
+		atomic_store(&c->others_disturbed, 1);
+	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->next, 0);
 }
 

@@ -70,12 +70,13 @@ struct shca_clock {
 	 * when. */
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle;      /* 1: the holder sleeps on behalf of all */
-	_Atomic uint32_t stirred;   /* 1: the real world may be busy with this job */
-	_Atomic uint32_t reached;   /* 1: also processes whose threads don't have the turn may be */
+	_Atomic uint32_t disturbed; /* 1: the real world may be busy with this job */
+	/* 1: so may processes be whose threads don't have the turn */
+	_Atomic uint32_t others_disturbed;
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
 	uint32_t world_asker;       /* process slot of the thread that asks */
-	uint64_t quiet_at;    /* time at which the real world was quiet, and nobody stirred it */
-	uint64_t quiet_since; /* the real time then */
+	uint64_t quiet_at;          /* time at which the real world was last found quiet */
+	uint64_t quiet_since;       /* the real time then */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */
