@@ -192,7 +192,7 @@ void shca_program_contends(void)
 
 void shca_program_disturbs(void)
 {
-	shca_clock_disturb(shca_clk, false);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 }
 
 void shca_program_disturbs_others(void)

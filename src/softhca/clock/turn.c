@@ -162,7 +162,7 @@ static void join(void)
 	shca_affinity_pin(shca_clk->cpu);
 	shca_clock_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
@@ -383,7 +383,7 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -470,7 +470,7 @@ uint64_t shca_clock_read(void)
 			       : shca_turn_self.clock;
 	}
 	if (!shca_turn_joined()) {
-		if (!shca_turn_self.heir)
+		if (!shca_turn_self.inherits_clock)
 			return time_of_others();
 		shca_clock_enter(SHCA_CALL_TIME, 1);
 		shca_clock_leave();
@@ -496,7 +496,7 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);

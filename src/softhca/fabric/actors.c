@@ -266,9 +266,12 @@ void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching le
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *c, bool all)
+void shca_clock_disturb(struct shca_clock *c, unsigned proc)
 {
-	if (all)
+	uint32_t was = 0;
+
+	if (proc == SHCA_NO_PROC ||
+	    (!atomic_compare_exchange_strong(&c->disturber, &was, proc + 1) && was != proc + 1))
 		atomic_store(&c->others_disturbed, 1);
 	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->next, 0);
@@ -336,7 +339,7 @@ static void end(struct shca_fabric *f, uint32_t actor)
 		unlink_thread(c, actor);
 	atomic_store(&c->due[actor], SHCA_NEVER);
 	atomic_store(&c->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(c, true);
+	shca_clock_disturb(c, SHCA_NO_PROC);
 	if (atomic_load(&c->holder) == actor + 1)
 		shca_actors_pass(f);
 }

@@ -55,9 +55,9 @@ void shca_actors_event(struct shca_clock *c, unsigned proc);
 void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching least);
 /* Makes one thread look again, if it watches anything. The caller holds the lock. */
 void shca_actor_look(struct shca_clock *c, uint32_t actor);
-/* Notes that threads of the calling process may be busy in the real world, or any of this job
- * (`all`): time stands still until they are not. */
-void shca_clock_disturb(struct shca_clock *c, bool all);
+/* Notes that threads without a clock may be busy in the real world, those of one process or of all
+ * (SHCA_NO_PROC): time stands still until they are not. */
+void shca_clock_disturb(struct shca_clock *c, unsigned proc);
 
 /* Kinds of calls, by their price; softhca stat shows them. */
 enum shca_call {

@@ -74,7 +74,8 @@ struct shca_clock {
 	/* 1: so may processes be whose threads don't have the turn */
 	_Atomic uint32_t others_disturbed;
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
-	uint32_t world_asker;       /* process slot of the thread that asks */
+	_Atomic uint32_t disturber; /* process slot + 1 of the thread that did so; 0: none */
+	uint32_t world_process;     /* slot of the process that is asked about */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
 	uint64_t quiet_since;       /* the real time then */
 	_Atomic uint32_t
