@@ -37,6 +37,15 @@ not_warned() {
 	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
 }
 
+# As a container refuses to switch off random addresses.
+addresses_stay_random() {
+	echo 'int *__errno_location(void); int personality(unsigned long p) { *__errno_location() = 1; return p == 0xffffffff ? 0 : -1; }' |
+		gcc -shared -fPIC -x c -o "$tmp/refuse.so" - || return 1
+	LD_PRELOAD=$tmp/refuse.so "$softhca" run --clock virtual --clock-cpu 0 --link latency=1us -- true 2>"$tmp/err"
+	[ "$(grep -c 'Addresses stay random.*Operation not permitted' "$tmp/err")" -eq 1 ] &&
+		LD_PRELOAD=$tmp/refuse.so not_warned true
+}
+
 # build_null OPTION...: a program that does nothing, linked so.
 build_null() {
 	echo 'int main(void) { return 0; }' >"$tmp/null.c"
@@ -107,6 +116,7 @@ if [ "$(id -u)" -eq 0 ]; then
 else
 	echo "ok a set-user-ID program # SKIP only root can make one"
 fi
+check "random addresses that can't be switched off" addresses_stay_random
 check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "the log of the events" logs
