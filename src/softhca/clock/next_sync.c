@@ -191,10 +191,11 @@ static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct t
 
 int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
 	int r;
 
 	if (!shca_program_is_clocked() || is_refused(m, clock, t))
-		return NEXT(pthread_mutex_clocklock)(m, clock, t);
+		return NEXT(pthread_mutex_clocklock)(m, clock, shca_real_deadline(clock, t, &real));
 	r = pthread_mutex_trylock(m);
 	if (r != EBUSY)
 		return r;
@@ -203,8 +204,10 @@ int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const stru
 
 int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_timedlock)(m, t);
+		return NEXT(pthread_mutex_timedlock)(m,
+						     shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
 }
 
@@ -259,19 +262,22 @@ int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 
 int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
 {
+	struct timespec real;
 	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
 	clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_timedwait)(c, m, t);
+		return NEXT(pthread_cond_timedwait)(c, m, shca_real_deadline(clock, t, &real));
 	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
 int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 				const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
+		return NEXT(pthread_cond_clockwait)(c, m, clock,
+						    shca_real_deadline(clock, t, &real));
 	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
@@ -373,15 +379,17 @@ int shca_sem_wait(sem_t *s)
 
 int shca_sem_timedwait(sem_t *s, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, t))
-		return NEXT(sem_timedwait)(s, t);
+		return NEXT(sem_timedwait)(s, shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return wait_for_post(s, shca_sync_deadline(CLOCK_REALTIME, t));
 }
 
 int shca_sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(sem_clockwait)(s, clock, t);
+		return NEXT(sem_clockwait)(s, clock, shca_real_deadline(clock, t, &real));
 	return wait_for_post(s, shca_sync_deadline(clock, t));
 }
 
@@ -403,15 +411,19 @@ struct futex {
 	const struct timespec *timeout;
 };
 
+static clockid_t futex_clock(int op)
+{
+	return op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+}
+
 static uint64_t futex_deadline(const struct futex *f)
 {
 	bool absolute = (f->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-	clockid_t clock = f->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 
 	if (!f->timeout)
 		return SHCA_FOREVER;
 	if (absolute)
-		return shca_sync_deadline(clock, f->timeout);
+		return shca_sync_deadline(futex_clock(f->op), f->timeout);
 	return shca_after(shca_program_now(), shca_ns(f->timeout));
 }
 
@@ -441,6 +453,7 @@ static long futex_wait(const struct futex *f)
 /* Makes SYS_futex of programs that have locks of their own virtual. */
 long shca_syscall(long nr, ...)
 {
+	struct timespec real;
 	long a[6], r;
 	va_list ap;
 	int cmd;
@@ -454,6 +467,9 @@ long shca_syscall(long nr, ...)
 	    shca_program_is_clocked())
 		return futex_wait(&(struct futex){(uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
 						  (const struct timespec *)a[3]});
+	if (nr == SYS_futex && cmd == FUTEX_WAIT_BITSET)
+		a[3] = (long)shca_real_deadline(futex_clock((int)a[1]),
+						(const struct timespec *)a[3], &real);
 	r = NEXT(syscall)(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
 		int error = errno;

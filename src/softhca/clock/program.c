@@ -60,7 +60,9 @@ uint64_t shca_program_random(void)
 
 uint64_t shca_program_date(void)
 {
-	return shca_clk->real_zero - shca_clk->zero;
+	struct shca_clock *clk = shca_clk;
+
+	return clk ? clk->real_zero - clk->zero : 0;
 }
 
 static void (*untrap)(void);

@@ -26,7 +26,8 @@ enum shca_heard {
 /* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
  * others may be called, and time is real. */
 SHCA_PROGRAM bool shca_program_is_clocked(void);
-/* Returns true if the calling thread reads virtual time: also in a signal handler. */
+/* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
+ * clock. */
 SHCA_PROGRAM bool shca_program_tells_time(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */

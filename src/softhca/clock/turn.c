@@ -452,6 +452,14 @@ static void let_others(void)
 	shca_clock_leave();
 }
 
+/* Returns the time for a thread without a clock, while the process may be leaving virtual time. */
+static uint64_t time_of_others(void)
+{
+	struct shca_clock *clk = shca_clk;
+
+	return clk ? atomic_load(&clk->now) : shca_real_now();
+}
+
 uint64_t shca_clock_read(void)
 {
 	if (shca_turn_self.depth) {
@@ -462,6 +470,8 @@ uint64_t shca_clock_read(void)
 			       : shca_turn_self.clock;
 	}
 	if (!shca_turn_joined()) {
+		if (!shca_turn_self.heir)
+			return time_of_others();
 		shca_clock_enter(SHCA_CALL_TIME, 1);
 		shca_clock_leave();
 		return shca_turn_self.clock;

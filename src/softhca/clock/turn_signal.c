@@ -37,7 +37,7 @@ void shca_clock_handler_ends(bool was_in_handler)
 
 bool shca_clock_tells(void)
 {
-	return shca_clock_in_program() || (shca_turn_joined() && shca_turn_self.in_handler);
+	return !shca_turn_self.depth || (shca_turn_joined() && shca_turn_self.in_handler);
 }
 
 void shca_clock_signalled(void)
