@@ -470,7 +470,7 @@ uint64_t shca_clock_read(void)
 			       : shca_turn_self.clock;
 	}
 	if (!shca_turn_joined()) {
-		if (!shca_turn_self.heir)
+		if (!shca_turn_self.inherits_clock)
 			return time_of_others();
 		shca_clock_enter(SHCA_CALL_TIME, 1);
 		shca_clock_leave();
