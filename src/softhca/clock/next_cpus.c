@@ -4,6 +4,8 @@
  * without virtual time, and so is what a new thread or process gets.
  */
 #define _GNU_SOURCE 1
+#include "next_cpus.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,14 +26,26 @@
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
+bool shca_cpus_unpin(cpu_set_t *pinned)
+{
+	cpu_set_t set;
+
+	return shca_program_cpus(&set) && !NEXT(sched_getaffinity)(0, sizeof(*pinned), pinned) &&
+	       !NEXT(sched_setaffinity)(0, sizeof(set), &set);
+}
+
+void shca_cpus_pin(const cpu_set_t *pinned)
+{
+	NEXT(sched_setaffinity)(0, sizeof(*pinned), pinned);
+}
+
 /* A child of a thread that is pinned has its CPU; the program that it executes may go where it
  * likes. */
 static void unpin(void)
 {
-	cpu_set_t set;
+	cpu_set_t pinned;
 
-	if (shca_program_cpus(&set))
-		next_sched_setaffinity(0, sizeof(set), &set);
+	shca_cpus_unpin(&pinned);
 }
 
 __attribute__((constructor)) static void prepare(void)
