@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -100,6 +101,51 @@ static void test_prices(void **state)
 	t_eq(t_now() - since, 3 * POLL_NS + TIME_NS);
 	t_qp_free(q);
 	t_buf_free(&b);
+}
+
+/* ---- CPUs ---- */
+
+static void *count_cpus(void *arg)
+{
+	cpu_set_t set;
+
+	/* The thread joins the clock with this. */
+	usleep(1);
+	t_ok(sched_getaffinity(0, sizeof(set), &set));
+	*(int *)arg = CPU_COUNT(&set);
+	return NULL;
+}
+
+/* Starts a thread, and checks on how many CPUs it believes that it may run. */
+static void thread_has(const pthread_attr_t *attr, int cpus)
+{
+	pthread_t th;
+	int n = 0;
+
+	t_ok(pthread_create(&th, attr, count_cpus, &n));
+	t_ok(pthread_join(th, NULL));
+	t_eq(n, cpus);
+}
+
+/* A thread has the CPUs of the thread that makes it, or those of its attributes. */
+static void test_cpus(void **state)
+{
+	pthread_attr_t attr;
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	(void)state;
+	t_ok(sched_getaffinity(0, sizeof(all), &all));
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	t_ok(pthread_attr_init(&attr));
+	thread_has(NULL, CPU_COUNT(&all));
+	thread_has(&attr, CPU_COUNT(&all));
+	t_ok(pthread_attr_setaffinity_np(&attr, sizeof(one), &one));
+	thread_has(&attr, 1);
+	t_ok(pthread_attr_destroy(&attr));
 }
 
 /* ---- one thread at a time ---- */
@@ -332,6 +378,7 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest rules[] = {
 		cmocka_unit_test_setup_teardown(test_prices, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_cpus, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, t_teardown),
