@@ -77,6 +77,18 @@ differ() {
 	[ "$(hash 1)" != "$(hash 2)" ]
 }
 
+# randoms SEED FILE: stores the random numbers that a program gets.
+randoms() {
+	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --memlock unlimited --link latency=1us -- "$tests/randoms" \
+		>"$2" 2>"$tmp/err"
+}
+
+# randoms_repeat: by each function they are the same in two runs, and others with another seed.
+randoms_repeat() {
+	randoms 5 "$tmp/randoms" && randoms 5 "$tmp/again" && randoms 6 "$tmp/others" && [ -s "$tmp/randoms" ] &&
+		diff "$tmp/randoms" "$tmp/again" >"$tmp/err" && ! grep -Fxf "$tmp/randoms" "$tmp/others" >"$tmp/err"
+}
+
 # logs: as many lines as there are sync points, and more for completions; and two logs are the same.
 logs() {
 	local i
@@ -122,4 +134,5 @@ check "ten runs, one hash" repeats 0 10
 check "the log of the events" logs
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
+check "random numbers come from the seed" randoms_repeat
 exit $bad
