@@ -85,6 +85,7 @@ struct shca_clock {
 	_Atomic uint32_t others_disturbed;
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
 	uint32_t world_asker;       /* process slot of the thread that asks */
+	_Atomic int32_t world_busy; /* the thread that is waited for */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
 	uint64_t quiet_since;       /* the real time then */
 	_Atomic uint32_t
