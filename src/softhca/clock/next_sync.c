@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -450,7 +451,8 @@ static long futex_wait(const struct futex *f)
 	return r;
 }
 
-/* Makes SYS_futex of programs that have locks of their own virtual. */
+/* Makes SYS_futex of programs that have locks of their own virtual, and SYS_getrandom what
+ * getrandom() is. */
 long shca_syscall(long nr, ...)
 {
 	struct timespec real;
@@ -462,6 +464,8 @@ long shca_syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
+	if (nr == SYS_getrandom)
+		return getrandom((void *)a[0], (size_t)a[1], (unsigned)a[2]);
 	cmd = (int)a[1] & FUTEX_CMD_MASK;
 	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
 	    shca_program_is_clocked())

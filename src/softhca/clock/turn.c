@@ -148,11 +148,11 @@ static void begin_to_trap(void)
 
 static void join(void)
 {
-	uint32_t nr = atomic_fetch_add(&shca_turn_here.threads, 1) & 0xff, actor;
+	uint32_t nr = atomic_fetch_add(&shca_turn_here.threads, 1), actor;
 
 	pthread_once(&key_once, make_key);
 	actor = shca_actor_make(shca_turn_here.fabric, shca_turn_here.slot,
-				(pid_t)syscall(SYS_gettid), shca_turn_here.order | nr);
+				(pid_t)syscall(SYS_gettid), SHCA_ORDER(shca_turn_here.order, nr));
 	if (actor == SHCA_NO_ACTOR)
 		return;
 	shca_turn_self.actor = actor + 1;
@@ -206,9 +206,9 @@ static uint64_t mix(uint64_t x)
  * times more. */
 static uint64_t jitter(uint64_t price)
 {
-	uint64_t d = mix(mix(shca_turn_here.seed) ^
-			 (uint64_t)shca_clk->actors[shca_turn_self.actor - 1].order << 32 ^
-			 shca_turn_self.draws++);
+	uint64_t d = mix(
+		mix(mix(shca_turn_here.seed) ^ shca_clk->actors[shca_turn_self.actor - 1].order) ^
+		shca_turn_self.draws++);
 
 	price = price / 2 + price * (d & 1023) / 1024;
 	return (d >> 10) % 64 ? price : price * (2 + (d >> 16) % 64);
@@ -216,11 +216,11 @@ static uint64_t jitter(uint64_t price)
 
 uint64_t shca_clock_random(void)
 {
-	uint32_t order =
+	uint64_t order =
 		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
 
-	/* The time tells a process from one of its rank in a job that is spawned later. */
-	return mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ (uint64_t)order << 32 ^
+	/* The time tells a process from a later one with its rank, as the next mpirun starts it. */
+	return mix(mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ order) ^
 		   shca_turn_self.randoms++);
 }
 

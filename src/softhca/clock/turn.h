@@ -11,7 +11,7 @@
 struct shca_turn_here {
 	struct shca_fabric *fabric;
 	unsigned slot;
-	uint32_t order;           /* of the process's adapters and threads */
+	uint32_t order;           /* of the process, as in SHCA_ORDER */
 	_Atomic uint32_t threads; /* that ever joined */
 	unsigned attach_count;    /* counts attaches: which threads are joined to this one */
 	uint64_t seed;

@@ -18,6 +18,7 @@
 #include "library.h"
 #include "loads.h"
 #include "monitor.h"
+#include "procfs.h"
 #include "openmpi.h"
 #include "settings.h"
 #include "traces.h"
@@ -124,13 +125,28 @@ static int set_environment(const struct run *run)
 }
 
 /* Gives the command the same addresses in each run, if runs can be repeated: addresses decide in a
- * hash table, and how many pages a buffer touches. A container may forbid that. */
+ * hash table, and how many pages a buffer touches. */
 static void fix_addresses(const struct run *run)
 {
 	const int64_t *v = run->settings.config.value;
+	int now = personality(0xffffffff), error;
+	char randomize[16];
 
-	if (v[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL && !v[SHCA_O_CLOCK_CPU])
-		personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+	if (v[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL || v[SHCA_O_CLOCK_CPU])
+		return;
+	if (now >= 0 && personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0)
+		return;
+	error = errno;
+	if (shca_procfs_read("/proc/sys/kernel/randomize_va_space", randomize, sizeof(randomize)) >
+		    0 &&
+	    *randomize == '0')
+		return;
+	fprintf(stderr,
+		"softhca: Addresses stay random, because personality() is refused (%s), so two "
+		"runs "
+		"may differ: allow it (container seccomp), or set kernel.randomize_va_space to "
+		"0.\n",
+		strerror(error));
 }
 
 static void report_clock(const struct run *run)

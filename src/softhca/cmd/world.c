@@ -219,6 +219,8 @@ static void wait_for_quiet(struct world *w)
 			atomic_store(&c->others_disturbed, 0);
 		if (is_quiet(w))
 			break;
+		if (w->busy)
+			atomic_store(&c->world_busy, w->job.threads[w->from].tid);
 		if (is_in_vain(w, &p, failed_waits)) {
 			atomic_fetch_add(&c->unquiet, 1);
 			failed_waits =

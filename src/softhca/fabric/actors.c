@@ -279,7 +279,7 @@ void shca_clock_disturb(struct shca_clock *c, unsigned proc)
 
 /* ---------------------------------------------------------------- coming and going */
 
-static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uint32_t order)
+static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uint64_t order)
 {
 	struct shca_actor *a = &c->actors[i];
 
@@ -300,7 +300,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->state, tid ? SHCA_ACTOR_OUT : SHCA_ACTOR_WAITS);
 }
 
-uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order)
+uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint64_t order)
 {
 	struct shca_clock *c = &f->hdr->clock;
 	uint32_t i = SHCA_MAX_ADAPTERS;
@@ -351,7 +351,7 @@ void shca_actor_end(struct shca_fabric *f, uint32_t actor)
 	shca_clock_unlock(f);
 }
 
-void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint32_t order)
+void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint64_t order)
 {
 	shca_clock_lock(f);
 	fill(&f->hdr->clock, proc, proc, 0, order);

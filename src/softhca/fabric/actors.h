@@ -18,11 +18,11 @@ void shca_clock_unlock(struct shca_fabric *f);
 /* Takes an entry for a thread of process slot `proc`. Returns its index, or SHCA_NO_ACTOR if all
  * are taken. `order` decides among threads that are due at the same time: the lower one comes
  * first. */
-uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order);
+uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint64_t order);
 /* Gives an entry back; if it had the turn, the next actor gets the turn. */
 void shca_actor_end(struct shca_fabric *f, uint32_t actor);
 /* Makes the adapters of a process an actor. */
-void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint32_t order);
+void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint64_t order);
 /* Ends all actors of a process that is gone. */
 void shca_actors_gone(struct shca_fabric *f, unsigned proc);
 

@@ -28,6 +28,16 @@ enum shca_actor_state {
 	SHCA_ACTOR_STATES,
 };
 
+/*
+ * The order of actors that are due at the same time: process (32) | number of the thread in its
+ * process (32). A process is SHCA_ORDER_RANK: job (11) | rank (20), or without a rank
+ * SHCA_ORDER_PLACE: node (23) | slot (8).
+ */
+#define SHCA_ORDER(process, thread)  ((uint64_t)(process) << 32 | (thread))
+#define SHCA_ORDER_PROCESS(order)    ((uint32_t)((order) >> 32))
+#define SHCA_ORDER_RANK(job, rank)   (((job)&0x7ffu) << 20 | ((rank)&0xfffffu))
+#define SHCA_ORDER_PLACE(node, slot) (0x80000000u | (node) << 8 | (slot))
+
 /* Events at which a thread that waits looks again. */
 enum shca_watching {
 	SHCA_WATCHES_NOTHING,
@@ -44,8 +54,8 @@ struct shca_actor {
 	_Atomic int32_t tid;                  /* 0: an adapter */
 	uint32_t proc;                        /* process slot */
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
-	uint32_t order;            /* who comes first among actors that are due at the same time */
-	_Atomic uint32_t looks;    /* 1: due only to look; nothing is known to be there */
+	uint64_t order;         /* SHCA_ORDER: decides among actors that are due at the same time */
+	_Atomic uint32_t looks; /* 1: due only to look; nothing is known to be there */
 	_Atomic uint32_t touched;  /* 1: memory was written since it last began a round of looks */
 	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
@@ -76,6 +86,7 @@ struct shca_clock {
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
 	_Atomic uint32_t disturber; /* process slot + 1 of the thread that did so; 0: none */
 	uint32_t world_process;     /* slot of the process that is asked about */
+	_Atomic int32_t world_busy; /* the thread that is waited for */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
 	uint64_t quiet_since;       /* the real time then */
 	_Atomic uint32_t

@@ -241,6 +241,20 @@ int32_t shca_proc_rank(void)
 	return -1;
 }
 
+unsigned shca_proc_job(void)
+{
+	const char *name = getenv("PMIX_NAMESPACE"), *at = name ? strrchr(name, '@') : NULL;
+	unsigned long number;
+	char *end;
+
+	if (!name)
+		return 0;
+	/* PRRTE's names end in "@1", "@2" and so on. Those of Open MPI 4 are numbers, of which the
+	 * lower half counts. */
+	number = strtoul(at ? at + 1 : name, &end, 10);
+	return *end || !number ? 0 : (unsigned)(number & UINT16_MAX) - 1;
+}
+
 int shca_proc_attach(struct shca_fabric *fabric)
 {
 	struct pid_stat me;

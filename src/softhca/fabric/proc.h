@@ -22,6 +22,8 @@ void shca_proc_detach(struct shca_fabric *fabric, unsigned proc);
 
 /* Returns the number that a launcher gave to this process in its job, or -1 if there is none. */
 int32_t shca_proc_rank(void);
+/* Returns the number of that job among those of one mpirun: 0, or more if the job was spawned. */
+unsigned shca_proc_job(void);
 
 static inline bool shca_proc_alive(const struct shca_fabric *fabric, unsigned proc)
 {
