@@ -9,9 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -25,25 +25,36 @@
 
 #define LOOK_EACH_MS \
 	500 /* between looks whether running processes still are the ones that attached */
+#define EVENTS 64 /* taken at once */
 
 enum { AT_ALIVE, AT_FIFO, AT_PROCS };
 
 struct monitor {
 	struct shca_fabric *fabric;
 	int err; /* the launcher's standard error output, in virtual time */
-	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* poll() ignores a negative descriptor */
+	int set; /* epoll: the price of a look doesn't grow with the number of processes */
+	int fds[AT_PROCS + SHCA_MAX_PROCS]; /* in the set; -1: none */
 };
 
-static void forget(struct pollfd *p)
+static int add(struct monitor *m, unsigned at, int fd)
 {
-	if (p->fd >= 0)
-		close(p->fd);
-	p->fd = -1;
+	struct epoll_event e = {.events = EPOLLIN, .data.u32 = at};
+
+	m->fds[at] = fd;
+	return epoll_ctl(m->set, EPOLL_CTL_ADD, fd, &e);
+}
+
+/* Takes a descriptor out of the set, too: there is no copy of it. */
+static void forget(struct monitor *m, unsigned at)
+{
+	if (m->fds[at] >= 0)
+		close(m->fds[at]);
+	m->fds[at] = -1;
 }
 
 static void ended(struct monitor *m, unsigned slot)
 {
-	forget(&m->fds[AT_PROCS + slot]);
+	forget(m, AT_PROCS + slot);
 	if (shca_proc_alive(m->fabric, slot) && !shca_proc_running(m->fabric, slot))
 		shca_reap(m->fabric, slot);
 	/* Its reaper may have died while it reaped another. */
@@ -52,12 +63,14 @@ static void ended(struct monitor *m, unsigned slot)
 
 static void watch(struct monitor *m, unsigned slot)
 {
-	struct pollfd *p = &m->fds[AT_PROCS + slot];
+	int fd;
 
-	forget(p);
+	forget(m, AT_PROCS + slot);
 	if (!shca_proc_alive(m->fabric, slot))
 		return;
-	p->fd = pidfd_open(atomic_load(&m->fabric->hdr->procs[slot].pid), 0);
+	fd = pidfd_open(atomic_load(&m->fabric->hdr->procs[slot].pid), 0);
+	if (fd >= 0)
+		add(m, AT_PROCS + slot, fd);
 	/* If the process still runs now, the descriptor is its own and not that of a later
 	 * process with its pid. */
 	if (!shca_proc_running(m->fabric, slot))
@@ -67,7 +80,7 @@ static void watch(struct monitor *m, unsigned slot)
 static void read_slots(struct monitor *m)
 {
 	uint32_t slots[64];
-	ssize_t n = read(m->fds[AT_FIFO].fd, slots, sizeof(slots));
+	ssize_t n = read(m->fds[AT_FIFO], slots, sizeof(slots));
 
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(slots[0]); i++) {
 		if (slots[i] < SHCA_MAX_PROCS)
@@ -118,7 +131,7 @@ static void raise_descriptors(void)
 static bool any_watched(const struct monitor *m)
 {
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		if (m->fds[AT_PROCS + i].fd >= 0)
+		if (m->fds[AT_PROCS + i] >= 0)
 			return true;
 	return false;
 }
@@ -135,7 +148,22 @@ static void look_at_all(struct monitor *m)
 	shca_reap_all(m->fabric);
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		if (!shca_proc_alive(m->fabric, i))
-			forget(&m->fds[AT_PROCS + i]);
+			forget(m, AT_PROCS + i);
+}
+
+/* Does what the descriptors tell. Returns false if the launcher has ended. */
+static bool handle(struct monitor *m, const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 == AT_ALIVE)
+			return false;
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 >= AT_PROCS)
+			ended(m, events[i].data.u32 - AT_PROCS);
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 == AT_FIFO)
+			read_slots(m);
+	return true;
 }
 
 static void run(struct monitor *m)
@@ -149,7 +177,8 @@ static void run(struct monitor *m)
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
 		watch(m, i);
 	for (;;) {
-		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
+		struct epoll_event events[EVENTS];
+		int n = epoll_wait(m->set, events, EVENTS, patience(m));
 
 		if (any_watched(m) && shca_clock_of(m->fabric)) {
 			/* Started before it is needed: a thread waits for the real world only
@@ -158,7 +187,7 @@ static void run(struct monitor *m)
 			shca_watch_look(m->fabric, &watch_turn);
 			shca_stall_look(m->fabric, &stall);
 		}
-		/* Without poll() nobody would notice the end of anything: the fabric ends. */
+		/* Without the set nobody would notice the end of anything: the fabric ends. */
 		if (n < 0 && errno != EINTR)
 			return;
 		if (n < 0)
@@ -167,14 +196,8 @@ static void run(struct monitor *m)
 			look_at_all(m);
 			looked = shca_real_now();
 		}
-		if (m->fds[AT_ALIVE].revents)
+		if (!handle(m, events, n))
 			return;
-		for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-			if (m->fds[AT_PROCS + i].fd >= 0 && m->fds[AT_PROCS + i].revents)
-				ended(m, i);
-		}
-		if (m->fds[AT_FIFO].revents)
-			read_slots(m);
 	}
 }
 
@@ -190,11 +213,11 @@ pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
 	m.err = shca_clock_of(f) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
 	detach();
 	raise_descriptors();
-	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
-	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
-	run(&m);
+		m.fds[AT_PROCS + i] = -1;
+	m.set = epoll_create1(EPOLL_CLOEXEC);
+	if (m.set >= 0 && !add(&m, AT_ALIVE, alive[0]) && !add(&m, AT_FIFO, fifo))
+		run(&m);
 	shca_watch_end(f);
 	shca_fabric_remove(f->hdr->dir);
 	_exit(0);
