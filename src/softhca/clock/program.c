@@ -174,6 +174,11 @@ void shca_program_looked(void)
 	shca_spin_in_vain(NULL, NULL);
 }
 
+bool shca_program_yields_free(void)
+{
+	return shca_clock_yields_free();
+}
+
 void shca_program_out(void)
 {
 	shca_spin_end();

@@ -32,8 +32,10 @@ uint32_t shca_actors_first(struct shca_clock *c);
  * caller holds the lock. */
 void shca_actor_take(struct shca_clock *c, uint32_t actor);
 /* Gives the turn to an actor, which decides itself whether it is first. The caller holds the
- * lock. */
+ * lock, whose release wakes the actor. */
 void shca_actor_grant(struct shca_fabric *f, uint32_t actor);
+/* Wakes an actor that was granted the turn. */
+void shca_actor_wake(struct shca_fabric *f, uint32_t actor);
 /* Gives the turn to the first actor, or to none. The caller holds the lock. */
 void shca_actors_pass(struct shca_fabric *f);
 

@@ -75,6 +75,8 @@ struct shca_clock {
 	_Atomic uint64_t
 		next; /* earliest time in due[]: the actor with the turn goes on before it */
 	_Atomic uint32_t holder; /* actor + 1; 0 = none has the turn */
+	uint32_t to_wake;        /* actor + 1 that was granted the turn: whoever releases the lock
+				    wakes it */
 	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
 	/* Pace, while threads only look: the virtual time that waits, and the real time since
 	 * when. */
