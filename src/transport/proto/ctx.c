@@ -35,7 +35,10 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 
 bool tq_ctx_deserted(struct tq_ctx *ctx)
 {
+	/* Another peer may join an open context. */
+	if (ctx->core->broken || ctx->flags & TQ_CTX_OPEN)
+		return ctx->core->broken;
 	while (ctx->nfailed < ctx->npeers && has_failed(ctx, ctx->nfailed))
 		ctx->nfailed++;
-	return ctx->core->broken || (ctx->npeers && ctx->nfailed == ctx->npeers);
+	return ctx->npeers && ctx->nfailed == ctx->npeers;
 }
