@@ -124,8 +124,8 @@ int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
 	return OPAL_SUCCESS;
 }
 
-/* Returns the registration of the address. NULL: there is none. */
-static const mca_btl_base_registration_handle_t *find_handle(uint64_t addr)
+/* Finds the key of the address's registration. Returns false if there is none. */
+static bool find_key(uint64_t addr, uint32_t *key)
 {
 	const mca_btl_base_registration_handle_t *handle;
 
@@ -134,20 +134,25 @@ static const mca_btl_base_registration_handle_t *find_handle(uint64_t addr)
 		if (addr - (uintptr_t)handle->base < handle->size)
 			break;
 	}
+	if (handle)
+		*key = handle->key;
 	opal_mutex_unlock(&handles_lock);
-	return handle;
+	return handle != NULL;
 }
 
 /* Returns the registration of the sink; NULL: it can't be registered. */
 static struct tq_mr *sink_mr(void)
 {
+	struct tq_mr *mr;
+
 	opal_mutex_lock(&sink_lock);
 	/* The registration ends with the endpoint, which may be that of pml/tupleq. */
 	if (!mca_btl_tupleq.sink_mr &&
 	    !tq_mr_register(mca_btl_tupleq.ep, &sink, sizeof(sink), true, &mca_btl_tupleq.sink_mr))
 		tq_mr_abandon(mca_btl_tupleq.ep, mca_btl_tupleq.sink_mr);
+	mr = mca_btl_tupleq.sink_mr;
 	opal_mutex_unlock(&sink_lock);
-	return mca_btl_tupleq.sink_mr;
+	return mr;
 }
 
 /* ---- operations ---- */
@@ -177,15 +182,9 @@ static void done(void *user, int error)
  */
 static int find_own_key(const struct end *end, struct tq_rma *rma)
 {
-	const mca_btl_base_registration_handle_t *handle;
-
 	if (!end->endpoint || end->endpoint->peer != mca_btl_tupleq.self)
 		return -EOPNOTSUPP;
-	handle = find_handle(rma->addr);
-	if (!handle)
-		return -EOPNOTSUPP;
-	rma->key = handle->key;
-	return 0;
+	return find_key(rma->addr, &rma->key) ? 0 : -EOPNOTSUPP;
 }
 
 /*
