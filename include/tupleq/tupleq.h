@@ -284,6 +284,20 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 #define TQ_ACCESS_ATOMIC 4u
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr);
 
+/* A registration by which peers may read memory, and write it if that was asked for. */
+struct tq_key {
+	uint32_t key; /* for tq_rma() of peers */
+	void *registration, *cookie;
+};
+
+/*
+ * Returns in *key a registration of the buffer of one message, by the cache if there is one. The
+ * memory must stay mapped until tq_key_put(). Returns 0; -ENOMEM if the memory can't be
+ * registered; or -EINVAL if `len` is 0.
+ */
+int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_key *key);
+void tq_key_put(struct tq_ep *ep, const struct tq_key *key);
+
 /* The accesses with which the adapter's atomic operations are atomic (atomic_cap of
  * ibv_query_device(3)). */
 enum tq_atomics {

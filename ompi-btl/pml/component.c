@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cache.h"
+#include "gpu.h"
 #include "log.h"
 #include "params.h"
 #include "pml.h"
@@ -71,6 +72,11 @@ static void explain(const char *why, bool no_device)
  * -ENODEV: no adapter is suitable. */
 static int open_endpoint(void)
 {
+	static const struct mca_pml_tupleq_cache_owner cache_owner = {
+		.ep = &mca_pml_tupleq.ep,
+		.log = mca_pml_tupleq_log,
+		.invalidated = mca_pml_tupleq_gpu_invalidate,
+	};
 	struct tq_job job = {
 		.key = series_job_key(),
 		.dir = series_job_dir(),
@@ -80,6 +86,7 @@ static int open_endpoint(void)
 		.send_pending = mca_pml_tupleq_isend_pending,
 	};
 	const char *obstacle = series_obstacle();
+	const struct tq_mr_cache *cache;
 	struct tq_params *params;
 	int rc;
 
@@ -97,8 +104,11 @@ static int open_endpoint(void)
 				      mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
 	if (!params)
 		return -1;
+	cache = mca_pml_tupleq_cache_open(&cache_owner);
+	if (cache)
+		mca_pml_tupleq_gpu_cache_pages();
 	mca_pml_tupleq.opening = true;
-	rc = tq_open(params, &job, mca_pml_tupleq_cache_open(), &mca_pml_tupleq.ep);
+	rc = tq_open(params, &job, cache, &mca_pml_tupleq.ep);
 	mca_pml_tupleq.opening = false;
 	tq_params_free(params);
 	if (!rc)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions for other parts of a process than the one that opened an endpoint: finding the
- * endpoint, its peers' nodes and connections, and writing into peers' memory. */
+ * endpoint, its peers' nodes and connections, registrations, and writing into peers' memory. */
 #include "ep/share.h"
 
 #include <errno.h>
@@ -73,6 +73,29 @@ void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr)
 {
 	tq_lock(&ep->lock);
 	tq_mem_abandon(&ep->net, mr);
+	tq_unlock(&ep->lock);
+}
+
+int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_key *key)
+{
+	struct tq_reg *reg;
+
+	if (!len)
+		return -EINVAL;
+	tq_lock(&ep->lock);
+	reg = tq_mem_reg(&ep->net, addr, len, write, &key->cookie);
+	tq_unlock(&ep->lock);
+	if (!reg)
+		return -ENOMEM;
+	key->key = reg->rkey;
+	key->registration = reg;
+	return 0;
+}
+
+void tq_key_put(struct tq_ep *ep, const struct tq_key *key)
+{
+	tq_lock(&ep->lock);
+	tq_mem_unreg(&ep->net, key->registration, key->cookie);
 	tq_unlock(&ep->lock);
 }
 
