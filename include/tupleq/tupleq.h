@@ -240,6 +240,12 @@ int tq_address_node(const void *address, size_t len, struct tq_node_id *node);
  * failure (parameter keepalive) even if it sends the peer nothing.
  */
 void tq_peer_connect(struct tq_peer *peer);
+/*
+ * Ends the communication with a process of which the caller knows that it has failed, before the
+ * connection shows it: operations that are under way end with -EIO, after the log has said why.
+ * Doesn't wait.
+ */
+void tq_peer_give_up(struct tq_peer *peer, const char *why);
 /* Returns 0, -EIO if the connection has failed (the log says how), or -ESHUTDOWN if the peer has
  * closed its endpoint. */
 int tq_peer_error(struct tq_peer *peer);
@@ -411,6 +417,18 @@ void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 
 /* Removes a context. Operations under way still end; the context is freed after them. */
 void tq_ctx_remove(struct tq_ctx *ctx);
+
+/*
+ * Revokes a context, as MPIX_Comm_revoke() does, or with `only_negative` its negative tags:
+ * receives that haven't matched end with `error`, and receives, probes and sends that are started
+ * later return it. `error` is a negative errno other than -EIO. Messages that have come or that
+ * come later are dropped; for their senders they are received. So if each process of the context
+ * revokes it, unless it has failed, no operation there waits for ever.
+ *
+ * A context that was revoked may be removed before all messages have come, but keeps its id until
+ * the endpoint is closed.
+ */
+void tq_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error);
 
 /* ---- messages ---- */
 

@@ -15,6 +15,7 @@
 #include "net/link_peer.h"
 #include "net/mem.h"
 #include "net/put.h"
+#include "proto/peer.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -105,6 +106,15 @@ void tq_peer_connect(struct tq_peer *peer)
 
 	tq_lock(&ep->lock);
 	tq_lane_request(&ep->net, peer->link, TQ_LANE_CONTROL);
+	tq_ep_unlock(ep);
+}
+
+void tq_peer_give_up(struct tq_peer *peer, const char *why)
+{
+	struct tq_ep *ep = tq_ep_of(peer->core);
+
+	tq_lock(&ep->lock);
+	tq_peer_fail(peer, why);
 	tq_ep_unlock(ep);
 }
 

@@ -18,7 +18,7 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 	if (!ctx || ctx->id != id)
 		HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
 	/* The last receive of a removed context has ended; tq_ctxs_reap() has yet to see that. */
-	if (ctx && ctx->removed && !ctx->nrecvs) {
+	if (ctx && ctx->removed && !tq_ctx_keeps_id(ctx)) {
 		tq_ctx_unname(ctx);
 		return NULL;
 	}
