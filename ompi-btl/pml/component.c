@@ -85,16 +85,10 @@ static int open_endpoint(void)
 		.complete = mca_pml_tupleq_complete,
 		.send_pending = mca_pml_tupleq_isend_pending,
 	};
-	const char *obstacle = series_obstacle();
 	const struct tq_mr_cache *cache;
 	struct tq_params *params;
 	int rc;
 
-	if (obstacle) {
-		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s",
-			 obstacle);
-		return -1;
-	}
 	if (!mca_pml_tupleq_value("pml_tupleq_priority", priority_text, 100,
 				  &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
 				  sizeof(mca_pml_tupleq.open_error)))
@@ -123,7 +117,11 @@ static int open_endpoint(void)
 
 static int progress(void)
 {
-	return tq_progress(mca_pml_tupleq.ep);
+	int n = tq_progress(mca_pml_tupleq.ep);
+
+	if (OPAL_UNLIKELY(series_has_fault_tolerance()) && !n)
+		mca_pml_tupleq_procs_look();
+	return n;
 }
 
 static int publish_address(void)
@@ -168,6 +166,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 		return NULL;
 	}
 	series_open_btls(mpi_threads);
+	if (series_has_fault_tolerance())
+		mca_pml_tupleq_module.pml_max_contextid = SERIES_MAX_INDEX;
 	return &mca_pml_tupleq_module;
 }
 
