@@ -45,7 +45,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 
 	if (!pair)
 		return NULL;
-	tuple = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
+	tuple = tq_rx_tuple_get(pair, tq_get32(env->tag));
 	if (!tuple) {
 		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return NULL;

@@ -30,6 +30,16 @@ struct tq_req {
 	struct tq_req *next; /* in the list of ended requests, or core->free_reqs */
 };
 
+/*
+ * Tags are 64 bits wide here. MPI's are their 32 bits, of which the highest is set in tags that
+ * TQ_ANY_TAG does not match. What a receive or probe is for: messages of a rank or of
+ * TQ_ANY_SOURCE, with this tag but for the bits in `ignore`.
+ */
+struct tq_want {
+	int rank;
+	uint64_t tag, ignore;
+};
+
 /* Registered memory that is several pieces. */
 struct tq_pieces {
 	int n;

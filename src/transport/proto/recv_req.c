@@ -39,7 +39,7 @@ void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
 
 /* ---- begin, end ---- */
 
-struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *want,
 				    const struct tq_buf *buf, void *user)
 {
 	struct tq_core *core = ctx->core;
@@ -51,8 +51,7 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
 		.state = TQ_RECV_REQ_POSTED,
 		.ctx = ctx,
-		.rank = rank,
-		.tag = tag,
+		.want = *want,
 		.buf = *buf,
 		.starting = true,
 	};

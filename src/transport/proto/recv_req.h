@@ -6,7 +6,7 @@
 #include "proto/rx_objects.h"
 
 /* Returns a receive, in no queue; NULL: no memory. */
-struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *want,
 				    const struct tq_buf *buf, void *user);
 /* Changes the state; the one place that does. */
 void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);

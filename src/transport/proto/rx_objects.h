@@ -23,8 +23,7 @@ struct tq_recv_req {
 	struct tq_req req;
 	enum tq_recv_req_state state;
 	struct tq_ctx *ctx;
-	int rank;       /* or TQ_ANY_SOURCE */
-	int32_t tag;    /* or TQ_ANY_TAG */
+	struct tq_want want;
 	uint64_t order; /* of posting, in its context */
 	struct tq_buf buf;
 	struct tq_sg sg;
@@ -63,7 +62,7 @@ struct tq_unexpected {
 	enum tq_unexpected_kind kind;
 	struct tq_pair *pair;
 	struct tq_rx_tuple *rx_tuple;
-	int32_t tag;
+	uint64_t tag;
 	uint32_t cseq, seq;
 	uint64_t length;
 	/* RTS */
@@ -86,7 +85,7 @@ struct tq_unexpected {
 
 /* Unexpected messages of a context with one tag. */
 struct tq_unexpected_tag {
-	int32_t tag;
+	uint64_t tag;
 	struct tq_unexpected *first; /* queue by arrival (tag_next) */
 	UT_hash_handle hh;           /* ctx->unexpected_tags */
 };
@@ -113,7 +112,7 @@ enum tq_no_queue {
  * forgotten at any time. */
 struct tq_rx_tuple {
 	struct tq_pair *pair;
-	int32_t tag;
+	uint64_t tag;
 	enum tq_rx_tuple_state state;
 	struct tq_recv_req *posted; /* queue, in posting order: receives that are not in the SRQ */
 	struct tq_unexpected *unexpected; /* queue, in cseq order (tuple_next) */

@@ -25,7 +25,7 @@ struct sending {
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
 	bool first;                   /* the first of its tuple, which has no record yet */
-	int32_t tag;
+	uint64_t tag;
 	const struct tq_buf *buf;
 	unsigned flags;
 	void *user;
@@ -45,7 +45,7 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
 			.core = core,
 			.user = sending->user,
 			.status = {.source = sending->pair->rank,
-				   .tag = sending->tag,
+				   .tag = (int32_t)sending->tag,
 				   .length = sending->buf->len}},
 		.state = TQ_SEND_REQ_NEW,
 		.pair = sending->pair,
@@ -329,7 +329,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	struct tq_core *core = ctx->core;
 	struct sending sending = {
 		.core = core,
-		.tag = tag,
+		.tag = (uint32_t)tag,
 		.buf = buf,
 		.flags = flags,
 		.user = user,
@@ -341,7 +341,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
+		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
 		sending.first = !sending.tx_tuple;
@@ -357,7 +357,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 
 static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], (uint32_t)tag) : NULL;
 }
 
 bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)

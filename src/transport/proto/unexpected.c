@@ -163,7 +163,7 @@ bool tq_unexpected_keep(struct tq_unexpected *message)
 
 /* ---- the queues ---- */
 
-static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
+static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag)
 {
 	struct tq_unexpected_tag *same;
 
@@ -197,13 +197,13 @@ static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *same)
 	free(same);
 }
 
-struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag)
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want)
 {
 	const struct tq_unexpected_tag *same;
 
-	if (tag == TQ_ANY_TAG)
+	if (want->ignore)
 		return ctx->unexpected;
-	same = find_tag(ctx, tag);
+	same = find_tag(ctx, want->tag);
 	return same ? same->first : NULL;
 }
 
