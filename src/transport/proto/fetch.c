@@ -26,7 +26,7 @@ void tq_fetch_complete(struct tq_recv_req *recv)
 {
 	bool truncated = recv->req.status.length > recv->wanted;
 
-	if (truncated)
+	if (truncated && recv->req.kind == TQ_REQ_RECV) /* else the user wants no more */
 		TQ_COUNT(recv->req.core->stats, recv_truncated);
 	if (recv->pieces)
 		TQ_COUNT(recv->req.core->stats, recv_scattered);
@@ -342,6 +342,10 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 		break;
 	case TQ_UNEXPECTED_HELD:
 		tq_held_fetch(recv, message);
+		break;
+	case TQ_UNEXPECTED_STORED:
+		tq_unexpected_free(message);
+		complete_in_turn(recv);
 		break;
 	}
 }

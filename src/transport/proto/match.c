@@ -18,6 +18,7 @@
 
 #include <assert.h>
 
+#include "proto/decide.h"
 #include "proto/fetch.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
@@ -215,6 +216,10 @@ void tq_match_pair(struct tq_pair *pair)
 	struct tq_unexpected *message, *next;
 	struct tq_recv_req *recv;
 
+	if (pair->ctx->flags & TQ_CTX_BITS) {
+		tq_decide_pair(pair);
+		return;
+	}
 	DL_FOREACH_SAFE(pair->unexpected, message, next) {
 		if (message->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 			continue;

@@ -105,6 +105,7 @@ static void hand_over(struct tq_msg *msg, struct tq_recv_req *recv)
 	drain->sg = (struct tq_sg){0};
 	drain->bounced = drain->pooled = false;
 	drain->msg = NULL;
+	drain->at_end = NULL;
 	drain->starting = true; /* nobody waits for it */
 	tq_recv_req_end(drain, 0);
 	tq_core_release(&drain->req);
@@ -150,7 +151,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 			return -ENOMEM;
 		}
 		msg->drain->msg = msg;
-		msg->drain->drained = drained;
+		msg->drain->at_end = drained;
 	} else {
 		msg->message = message;
 		ctx->nrecvs++;
