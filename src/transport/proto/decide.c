@@ -218,6 +218,10 @@ static enum outcome decide(struct tq_unexpected *message)
 
 	if (ctx->flags & TQ_CTX_CLOSED || ctx->removed)
 		return offer(message) ? LEFT : WAITS;
+	/* Receives that are in the tuple's queue may come back. */
+	with_bits->blocked = message->rx_tuple->state == TQ_RX_TUPLE_RECALLING;
+	if (with_bits->blocked)
+		return WAITS;
 	for (;;) {
 		wild = next_wild(wild, message);
 		exact = next_exact(exact, message);
