@@ -20,6 +20,7 @@
 
 #include "ep/ep.h"
 #include "net/connections.h"
+#include "net/inbox.h"
 #include "net/net.h"
 
 #define US UINT64_C(1000)
@@ -56,12 +57,13 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	ep->service->timed = *next != UINT64_MAX;
 }
 
-/* Makes completions that come from now on make the channel readable. Returns 0, or -errno.
- * Called with the lock. */
+/* Makes completions that come from now on make the channel readable, and senders to rings send a
+ * datagram. Returns 0, or -errno. Called with the lock. */
 static int arm(struct tq_ep *ep)
 {
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, 1);
 
+	tq_inbox_sleep(&ep->net);
 	if (!error && tq_ep_awaits_sends(ep))
 		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
 	return -error;
