@@ -87,8 +87,7 @@ int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size)
 {
 	struct tq_outbox *outbox = link->outbox;
 
-	if (!outbox || number >= TQ_RINGS_MAX ||
-	    tq_rings_len(number + 1, size) > outbox->len)
+	if (!outbox || number >= TQ_RINGS_MAX || tq_rings_len(number + 1, size) > outbox->len)
 		return -EPROTO;
 	outbox->number = number;
 	outbox->out = (struct tq_ring_out){
@@ -204,6 +203,13 @@ static void await_room(struct tq_net *net, struct tq_link *link)
 	arm(net, link, tq_now());
 }
 
+static void trace(const struct tq_net *net, const struct tq_link *link, const void *msg,
+		  const char *from, const char *to)
+{
+	if (net->trace)
+		net->trace(tq_msg_name(((const struct tq_msg_hdr *)msg)->type), link, from, to);
+}
+
 int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		   unsigned flags)
 {
@@ -227,12 +233,14 @@ int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	outbox->waits = false;
 	if (room != msg)
 		memcpy(room, msg, len);
+	trace(net, link, room, "WRITTEN", "SENDING");
 	tq_ring_send(&outbox->out, len);
 	/* Release: a reader that sees the bit sees the message. */
 	atomic_fetch_or_explicit(&outbox->rings->ready[outbox->number / 64],
 				 UINT64_C(1) << outbox->number % 64, memory_order_release);
 	TQ_COUNT(net->stats, sent_ring);
 	TQ_COUNT_N(net->stats, sent_ring_bytes, len);
+	trace(net, link, room, "SENDING", "SENT");
 	if (flags & TQ_CONTROL_SOLICITED)
 		wake(net, link);
 	return 0;
