@@ -52,6 +52,10 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
 
+/* Ends a case that is about control lanes, or about two nodes, as with $TEST_INTRANODE there are
+ * neither. */
+void many_needs_lanes(void);
+
 /* As many_start_apart(), for two endpoints; then the second sends a message to the first. Without
  * params the parameters have their defaults. */
 void many_start_pair(const char *const *params, struct tq_ctx **ctx);

@@ -66,6 +66,9 @@ void *tq_ring_room(struct tq_ring_out *out, uint32_t len)
 	uint32_t skip = skipped(out, len), need = skip + record(len) + ALIGN;
 	uint32_t offset = skip ? 0 : (uint32_t)(out->sent & (out->size - 1));
 
+	if (out->broken)
+		return NULL;
+
 	if (need > out->size - (out->sent - out->read)) {
 		look(out);
 		if (out->broken || need > out->size - (out->sent - out->read))
