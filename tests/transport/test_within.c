@@ -156,6 +156,27 @@ static void full_while_computing(void)
 	receive_texts(ctx[1], MESSAGES, LEN);
 }
 
+/* A's service thread answers a recall that comes through its ring while its program computes. */
+static void recalled_while_computing(void)
+{
+	static const char *const params[] = {"intranode=shm",   "service_thread=1",
+					     "promote_after=0", "giveback_after=0",
+					     "keepalive=0",     NULL};
+	struct tq_ctx *ctx[2];
+	struct many_op got;
+	char data[64];
+
+	many_start_together(2, params, ctx);
+	for (int i = 0; i < 10; i++)
+		many_pass(ctx[1], ctx[0], 1, 0);
+	t_true(many_counter(0, "tuples") == 1, "the tuple has no queue");
+	usleep(50000); /* by now the threads sleep */
+	many_recv(ctx[0], TQ_ANY_SOURCE, MANY_TAG, data, &got);
+	MANY_UNTIL(!many_counter(0, "tuples"), usleep(1000));
+	t_true(!many_counter(0, "tuples"), "the recall isn't answered");
+	t_true(many_counter(0, "ring_wakeups"), "nobody was woken");
+}
+
 /* A process gives no more rings than it has; others use the adapter, as both ways are right. */
 static void too_few_rings(void)
 {
@@ -371,7 +392,8 @@ static void before_goodbye(void)
 		many_send(ctx[0], 1, MANY_TAG, "before", 0, &sent[i]);
 	many_neps = 1;
 	tq_close(many_eps[0]);
-	usleep(400000); /* longer than the goodbye is repeated */
+	tq_progress(many_eps[1]); /* finds the goodbye */
+	usleep(400000);           /* longer than that is repeated */
 	for (int i = 0; i < MESSAGES; i++)
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
 	for (int i = 0; i < MESSAGES; i++) {
@@ -380,9 +402,22 @@ static void before_goodbye(void)
 	}
 }
 
+/* Passes a message from A2 to B, while A makes no progress. */
+static void pass_beside(struct tq_ctx *const *ctx)
+{
+	struct many_op sent, got;
+	char data[64];
+
+	many_recv(ctx[0], 2, MANY_TAG, data, &got);
+	many_send(ctx[2], 0, MANY_TAG, "beside A", 0, &sent);
+	MANY_UNTIL(got.ended, (tq_progress(many_eps[0]), tq_progress(many_eps[2])));
+	t_true(got.ended && !got.status.error && !strcmp(data, "beside A"), "A2's message is lost");
+}
+
 /* The ring of a process that may still write goes to nobody else. */
 static void writes_after_removal(void)
 {
+	struct many_op late;
 	struct tq_ctx *ctx[3];
 
 	many_open(3, false, shm);
@@ -393,7 +428,7 @@ static void writes_after_removal(void)
 	many_pass(ctx[1], ctx[0], 1, 0);
 	t_true(many_peers[0][1]->link->ring, "there is no ring");
 	tq_ctx_remove(ctx[0]);
-	/* A makes no progress, so it promises nothing. */
+	/* A makes no progress from here on, so it promises nothing, and doesn't know. */
 	tq_peer_remove(many_peers[0][1]);
 	many_know(0, 0);
 	many_know(0, 2);
@@ -403,7 +438,9 @@ static void writes_after_removal(void)
 	many_peers[2][1] = many_peers[2][2];
 	many_context_at(0, 2, 3, ctx);
 	many_context_at(2, 2, 3, ctx);
-	many_pass(ctx[2], ctx[0], 2, 0);
+	pass_beside(ctx);
+	many_send(ctx[1], 0, MANY_TAG, "to one who doesn't know A any more", 0, &late);
+	pass_beside(ctx);
 	t_true(many_counter(0, "rings") == 1, "there are %d rings", (int)many_counter(0, "rings"));
 	t_true(!many_errors, "an error is said: %s", many_error);
 }
@@ -434,22 +471,25 @@ static void nothing_left(void)
 		t_true(tq_segment_attach(names[i], &len, &mem), "a segment is left");
 }
 
-const struct many_case many_cases[] = {{"through rings", through_rings},
-				       {"through the adapter", through_adapter},
-				       {"between nodes", between_nodes},
-				       {"more than there is room", more_than_there_is_room},
-				       {"the longest", longest},
-				       {"full while computing", full_while_computing},
-				       {"too few rings", too_few_rings},
-				       {"written by anybody", written_by_anybody},
-				       {"of an unknown type", unknown_type},
-				       {"of the wrong length", wrong_length},
-				       {"of another sender", wrong_sender},
-				       {"a length beyond the ring", length_beyond},
-				       {"an impossible position", impossible_position},
-				       {"in another namespace", other_namespace},
-				       {"without shared memory", no_memory},
-				       {"before a goodbye", before_goodbye},
-				       {"writes after its removal", writes_after_removal},
-				       {"nothing is left", nothing_left},
-				       {NULL, NULL}};
+const struct many_case many_cases[] = {
+	{"through rings", through_rings},
+	{"through the adapter", through_adapter},
+	{"between nodes", between_nodes},
+	{"more than there is room", more_than_there_is_room},
+	{"the longest", longest},
+	{"full while computing", full_while_computing},
+	{"recalled while computing", recalled_while_computing},
+	{"too few rings", too_few_rings},
+	{"written by anybody", written_by_anybody},
+	{"of an unknown type", unknown_type},
+	{"of the wrong length", wrong_length},
+	{"of another sender", wrong_sender},
+	{"a length beyond the ring", length_beyond},
+	{"an impossible position", impossible_position},
+	{"in another namespace", other_namespace},
+	{"without shared memory", no_memory},
+	{"before a goodbye", before_goodbye},
+	{"writes after its removal", writes_after_removal},
+	{"nothing is left", nothing_left},
+	{NULL, NULL},
+};
