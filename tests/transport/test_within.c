@@ -402,16 +402,16 @@ static void before_goodbye(void)
 	}
 }
 
-/* Passes a message from A2 to B, while A makes no progress. */
+/* Passes a message from A2 to B, as long as that of many_pass(), while A makes no progress. */
 static void pass_beside(struct tq_ctx *const *ctx)
 {
 	struct many_op sent, got;
 	char data[64];
 
 	many_recv(ctx[0], 2, MANY_TAG, data, &got);
-	many_send(ctx[2], 0, MANY_TAG, "beside A", 0, &sent);
+	many_send(ctx[2], 0, MANY_TAG, "in time", 0, &sent);
 	MANY_UNTIL(got.ended, (tq_progress(many_eps[0]), tq_progress(many_eps[2])));
-	t_true(got.ended && !got.status.error && !strcmp(data, "beside A"), "A2's message is lost");
+	t_true(got.ended && !got.status.error && !strcmp(data, "in time"), "A2's message is lost");
 }
 
 /* The ring of a process that may still write goes to nobody else. */

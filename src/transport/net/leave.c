@@ -97,7 +97,8 @@ static void say_bye(struct tq_net *net, void *owner, uint64_t now)
 	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
 	bool sent;
 
-	if (tq_link_has_failed(link) || !(contact->owes_bye || is_awaited(link)))
+	if (tq_link_has_failed(link) ||
+	    !(contact->owes_bye || (is_awaited(link) && now < contact->leave_until)))
 		return;
 	sent = tq_oob_send(net, link, &bye, sizeof(bye));
 	if (sent && contact->owes_bye) {
