@@ -12,8 +12,8 @@
 /* Attaches the inbox of the link's process, if that is on this node and shares it. Returns true if
  * this process can use a ring there. */
 bool tq_outbox_attach(struct tq_net *net, struct tq_link *link);
-/* Takes the ring that the process has given to this one, of a size that there can be. -EPROTO: there
- * is no such ring. */
+/* Takes the ring that the process has given to this one, of a size that there can be. -EPROTO:
+ * there is no such ring. */
 int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size);
 /* Gives up the inbox, with the ring. */
 void tq_outbox_close(struct tq_net *net, struct tq_link *link);
