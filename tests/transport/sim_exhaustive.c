@@ -81,13 +81,19 @@ static void explore_case(void *arg, uint64_t i)
 	} while (explore_next(explore));
 }
 
+/* Returns --rings, unless the case counts messages that ask for a queue. */
+static unsigned rings_of(const struct small_case *c)
+{
+	return c->promote_after ? 0 : rings;
+}
+
 static bool check(const struct small_case *c)
 {
 	struct runner_result res;
 	char choices[1000];
 	struct small_case copy = *c;
 
-	copy.rings = rings;
+	copy.rings |= rings_of(c);
 	memset(explore, 0, explore_size());
 	memset(shared, 0, offsetof(struct shared, limit));
 	memset(&shared->stats, 0, sizeof(shared->stats));
@@ -118,7 +124,7 @@ static int replay(const struct small_case *c, const char *choices)
 	struct small_case copy = *c;
 	struct world *w;
 
-	copy.rings = rings;
+	copy.rings |= rings_of(c);
 	w = case_world(&copy);
 	sim_tracing = true;
 	case_start(&copy, w);

@@ -117,7 +117,14 @@ static void peer_fail(void *net, struct tq_link *to, const char *why)
 	unit.given_up = why;
 }
 
+static bool is_near(void *net, struct tq_link *to)
+{
+	(void)net, (void)to;
+	return false;
+}
+
 static const struct tq_net_ops network = {
+	.is_near = is_near,
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
 	.control = control,

@@ -18,6 +18,11 @@ int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size);
 /* Gives up the inbox, with the ring. */
 void tq_outbox_close(struct tq_net *net, struct tq_link *link);
 
+/* Returns true if messages to the link's process will probably go through a ring. */
+static inline bool tq_outbox_is_attached(const struct tq_link *link)
+{
+	return link->outbox;
+}
 /* Returns true if messages to the link's process go through a ring. */
 bool tq_outbox_is_open(const struct tq_link *link);
 /* Returns the place for a message of `len` bytes, which the next tq_outbox_send() doesn't copy if
