@@ -8,6 +8,7 @@ import sys
 
 import bandwidth
 import barrier
+import columns
 import depth
 import halo
 import latency
@@ -37,6 +38,8 @@ PARTS = {
 }
 # Parts whose runs are short have more rounds.
 ROUNDS = {"patterns": 15, "picture": 7}
+# Parts with a form for ranks of one node.
+ONE_NODE_PARTS = ("bandwidth", "rate", "overlap")
 # Parts with one program, which may get options of its own.
 TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns")
 
@@ -72,6 +75,9 @@ def parse():
         "--link", action=argparse.BooleanOptionalAction, help="with the link model, or without it; each part has its default"
     )
     parser.add_argument(
+        "--one-node", dest="within", action="store_true", help="bandwidth, rate, overlap: all ranks on one node, with the columns for that"
+    )
+    parser.add_argument(
         "--virtual", action="store_true", help=f"in softhca's virtual time, with a link model ({', '.join(virtual.PARTS)})"
     )
     parser.add_argument(
@@ -94,6 +100,10 @@ def parse():
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
         parser.error(f"options of a program are for {', '.join(TAKES_ARGUMENTS)} alone")
     _check_virtual(parser, settings)
+    if settings.within and (settings.part not in ONE_NODE_PARTS or settings.virtual):
+        parser.error(f"--one-node is for {', '.join(ONE_NODE_PARTS)} in real time")
+    if settings.within and not settings.columns:
+        settings.columns = ",".join(columns.ONE_NODE)
     if settings.part != "overlap" and settings.variants:
         parser.error("--variants is for overlap alone")
     if settings.part != "sp" and (settings.problem or settings.npb):

@@ -83,7 +83,16 @@ _COLLECTIVES = [
     ),
 ]
 
-COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES}
+# tupleq with the control channel in shared memory, for --one-node.
+_SHARED_CONTROL = Column(
+    "tupleq-auto",
+    mca(pml="tupleq", pml_tupleq_intranode="auto"),
+    own=True,
+    what="tuple queues, and shared memory for short messages",
+    local=True,
+)
+
+COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES + [_SHARED_CONTROL]}
 
 # Columns without an adapter, those that use it, those of one-sided operations and of
 # collectives, and those that run any MPI program.
@@ -91,6 +100,7 @@ SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
 DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
 ONE_SIDED = ["tupleq", "ob1-btl", "ob1-openib", "ucx-rc_v"]
 COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
+ONE_NODE = ["tupleq-auto", "tupleq", *SHARED_MEMORY]
 MPI = [name for name, column in COLUMNS.items() if not column.suffix]
 
 

@@ -99,9 +99,10 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     if settings.virtual and column.local:
         raise Failed(virtual.NOT_MODELLED)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
+    within = settings.one_node if settings.within else ()
     if not settings.hostfile:
-        extra = (*column.softhca_options, *extra)
-    elif column.local:
+        extra = (*column.softhca_options, *within, *extra)
+    elif column.local or settings.within:
         extra = settings.one_node
     return [
         *("mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),

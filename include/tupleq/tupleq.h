@@ -274,6 +274,23 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
+/* ---- memory that processes of a host share ---- */
+
+/*
+ * A segment: memory of `len` bytes or a little more, at the start of a page, zero at first. Other
+ * processes of this user attach it by its name, which is never 0, as long as one process has it.
+ * The kernel frees a segment with its last process, however that ends, so none is ever left. A
+ * forked child doesn't have its parent's segments.
+ */
+/* Creates a segment. Returns 0, or -errno: -ENOSPC or -ENOMEM at a limit of the host. */
+int tq_segment_create(size_t len, uint64_t *name, void **mem);
+/* Attaches a segment, and returns its bytes in *len. Returns 0, or -errno: -EINVAL if there is no
+ * such segment, -EPERM if it is another user's, and -ESTALE if another segment has its number here,
+ * for instance in a container that doesn't share the creator's IPC namespace. */
+int tq_segment_attach(uint64_t name, size_t *len, void **mem);
+/* Gives up a segment that this process created or attached. */
+void tq_segment_detach(void *mem);
+
 /* ---- reading, writing and changing a peer's memory ---- */
 
 /*

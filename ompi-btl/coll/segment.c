@@ -1,69 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The segment is System V shared memory. Unlike a file, it can be removed as soon as it is created
- * and still be attached by its number, can't be truncated while processes use it, and doesn't
- * depend on the size of /dev/shm.
- */
 #include "segment.h"
 
 #include <errno.h>
-#include <sys/ipc.h>
-#include <sys/random.h>
-#include <sys/shm.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <tupleq/tupleq.h>
 
 size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t bytes = mca_coll_tupleq_calls_offset(shape, shape->nlocal);
-
-	return (bytes + page - 1) / page * page;
-}
-
-/* Stores a name: the segment's number in the lower half, and random bits in the upper half, because
- * each IPC namespace has numbers of its own. Returns 0 or -errno. */
-static int make_name(int id, uint64_t *name)
-{
-	uint32_t random;
-
-	while (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		if (errno != EINTR)
-			return -errno;
-	*name = (uint64_t)random << 32 | (uint32_t)id;
-	return 0;
-}
-
-static int attach(int id, struct mca_coll_tupleq_segment **segment)
-{
-	void *mem = shmat(id, NULL, 0);
-
-	if (mem == (void *)-1)
-		return -errno;
-	*segment = mem;
-	return 0;
+	return mca_coll_tupleq_calls_offset(shape, shape->nlocal);
 }
 
 int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
 				   uint64_t *name, struct mca_coll_tupleq_segment **segment)
 {
-	int id = shmget(IPC_PRIVATE, mca_coll_tupleq_segment_size(shape), IPC_CREAT | 0600);
-	struct mca_coll_tupleq_segment *created = NULL;
+	struct mca_coll_tupleq_segment *created;
 	uint64_t call;
+	void *mem;
 	int rc, i;
 
-	if (id < 0)
-		return -errno;
-	rc = attach(id, &created);
-	/* The kernel frees the segment with its last process, however that ends. */
-	shmctl(id, IPC_RMID, NULL);
+	rc = tq_segment_create(mca_coll_tupleq_segment_size(shape), name, &mem);
 	if (rc)
 		return rc;
-	rc = make_name(id, name);
-	if (rc) {
-		mca_coll_tupleq_segment_detach(created);
-		return rc;
-	}
+	created = mem;
 	atomic_init(&created->release.word, number);
 	for (i = 0; i < TUPLEQ_SLOTS; i++)
 		atomic_init(&created->slots[i].word, number);
@@ -73,7 +30,6 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 			atomic_init(&mca_coll_tupleq_call_of(created, shape, i, call)->number,
 				    number);
 	}
-	created->name = *name;
 	*segment = created;
 	return 0;
 }
@@ -81,28 +37,21 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
 				   struct mca_coll_tupleq_segment **segment)
 {
-	struct shmid_ds ds;
-	int id = (int)(uint32_t)name, rc;
+	size_t len;
+	void *mem;
+	int rc = tq_segment_attach(name, &len, &mem);
 
-	if (shmctl(id, IPC_STAT, &ds))
-		return -errno;
-	if (ds.shm_perm.cuid != geteuid() || ds.shm_segsz != mca_coll_tupleq_segment_size(shape))
-		return -EPERM;
-	rc = attach(id, segment);
-	if (rc || (*segment)->name == name)
+	if (rc)
 		return rc;
-	mca_coll_tupleq_segment_detach(*segment);
-	*segment = NULL;
-	return -ESTALE;
+	if (len < mca_coll_tupleq_segment_size(shape)) {
+		tq_segment_detach(mem);
+		return -EPERM;
+	}
+	*segment = mem;
+	return 0;
 }
 
-/* Calls the kernel directly: Open MPI's hook in shmdt() would read all mappings of the process, and
- * no cache has a registration of this segment. */
 void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment)
 {
-#ifdef SYS_shmdt
-	syscall(SYS_shmdt, segment);
-#else
-	shmdt(segment);
-#endif
+	tq_segment_detach(segment);
 }

@@ -40,8 +40,6 @@ struct mca_coll_tupleq_segment {
 	struct mca_coll_tupleq_line failed;
 	/* The number of the last operation that the leader has ended. */
 	struct mca_coll_tupleq_line release;
-	/* The name that it was created with. */
-	_Alignas(TUPLEQ_LINE) uint64_t name;
 	/* Announcements of the node's processes for the leader to forward. */
 	struct mca_coll_tupleq_mailbox mailbox;
 	/* The numbers of the operations that other nodes have entered. */
@@ -148,17 +146,17 @@ mca_coll_tupleq_call_of(struct mca_coll_tupleq_segment *segment,
 	return &calls[number % TUPLEQ_CALLS];
 }
 
-/* Creates a segment with `number` in each call and in each line but `failed`. Others attach it by
- * *name while a process has it. Returns 0 or -errno. */
+/* Creates a segment (tq_segment_create()) with `number` in each call and in each line but `failed`.
+ * Returns 0 or -errno. */
 int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
 				   uint64_t *name, struct mca_coll_tupleq_segment **segment);
-/* Returns 0, or -errno; -ESTALE if another segment has that number here, for instance in a
- * container that doesn't share the creator's IPC namespace. */
+/* Returns what tq_segment_attach() returns, and -EPERM if the segment is too small for the shape.
+ */
 int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
 				   struct mca_coll_tupleq_segment **segment);
 void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment);
 
-/* Returns how many bytes are mapped and registered. */
+/* Returns how many bytes are registered. */
 size_t mca_coll_tupleq_segment_size(const struct mca_coll_tupleq_shape *shape);
 
 #endif

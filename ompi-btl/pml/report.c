@@ -184,6 +184,25 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 	}
 }
 
+/* Says what went through shared memory, and where it could have and didn't. */
+static void print_within_nodes(FILE *out, const struct totals *sum)
+{
+	uint64_t messages = counted(sum, "sent_ring"), missed = counted(sum, "rings_missed");
+
+	if (messages)
+		fprintf(out,
+			"%" PRIu64 " eager and control messages (%" PRIu64
+			" bytes) went through shared memory within nodes.\n",
+			messages, counted(sum, "sent_ring_bytes"));
+	if (missed)
+		fprintf(out,
+			"Within nodes %" PRIu64
+			" pairs of processes use the adapter, one way at least, although shared "
+			"memory was asked for: they have no IPC namespace in common (containers), "
+			"or not enough rings (--mca pml_tupleq_rings).\n",
+			missed);
+}
+
 static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)
 {
 	uint64_t direct = counted(sum, "recv_direct");
@@ -207,6 +226,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	if (all)
 		print_tuples(out, tuples, nprocs * TUPLES);
 	print_advice(out, sum, all);
+	print_within_nodes(out, sum);
 	print_counters(out, sum->counter, high);
 	fclose(out);
 	/* One call, so that other output doesn't get in between. */

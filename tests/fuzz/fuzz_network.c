@@ -48,6 +48,7 @@ static struct run {
 	bool failed;         /* a request has ended with an error */
 	struct tq_mr *mrs[MRS];
 	unsigned nmrs;
+	bool rings; /* the peers share memory with the endpoint */
 } run;
 
 /* ---- callbacks ---- */
@@ -253,6 +254,13 @@ static void step(struct input *in)
 		case 5:
 			peers_direct(in);
 			break;
+		case 6:
+			if (run.rings) {
+				peers_scribble(in);
+				break;
+			}
+			do_probe(in, input_byte(in) & 31);
+			break;
 		default:
 			do_probe(in, input_byte(in) & 31);
 		}
@@ -291,9 +299,13 @@ static void open_endpoint(struct input *in)
 	p->rendezvous = b / 32 % 2;
 	p->eager_limit = p->eager_max = b & 64 ? 128 : 4096;
 	p->copy_pool = 262144;
+	run.rings = b & 128;
+	p->intranode = run.rings ? TQ_INTRANODE_SHM : TQ_INTRANODE_HCA;
+	p->rings = NAMED;
+	p->ring_size = 4096;
 	t_true(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
 	tq_params_free(p);
-	peers_start(tq_address(run.ep, &len));
+	peers_start(tq_address(run.ep, &len), run.rings);
 	for (unsigned i = 0; i < NAMED; i++) {
 		struct tq_address a = peers_address(i);
 
@@ -339,6 +351,7 @@ static void close_endpoint(void)
 	for (unsigned i = 0; i < run.nmrs; i++)
 		tq_mr_deregister(run.mrs[i]);
 	tq_close(run.ep);
+	peers_end();
 	for (unsigned i = 0; i < run.nops; i++) {
 		t_true(run.ops[i].ended || run.ops[i].is_recv, "a send has not ended");
 		free(run.ops[i].mem);

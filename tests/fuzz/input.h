@@ -3,6 +3,7 @@
 #ifndef FUZZ_INPUT_H
 #define FUZZ_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -5,27 +5,52 @@
 #include <stdlib.h>
 
 #include "net/datagram.h"
+#include "net/ring.h"
 #include "verbs.h"
 
 #define PEERS     3
 #define NONCE     UINT64_C(0x1000)
 #define REQUESTS  8
 #define SMALL_BUF 256
+#define RING      32768u /* bytes of a ring, which carries the longest messages */
+#define LARGE_BUF 8192u
 
 static struct {
 	struct tq_address own; /* the endpoint's address */
 	struct {
-		uint32_t conn; /* the peer's number at the endpoint */
-		uint64_t txid; /* the id of the peer's last request */
+		uint32_t conn;          /* the peer's number at the endpoint */
+		uint64_t txid;          /* the id of the peer's last request */
+		struct tq_ring_out out; /* its ring in the endpoint's inbox; ring NULL: none */
+		uint32_t number;        /* of that ring */
 	} from[PEERS];
 	struct tq_oob_req asked[REQUESTS]; /* requests of the endpoint */
 	unsigned nasked;
+	/* Shared memory: the endpoint's inbox, NULL: none; and one inbox for all peers. */
+	struct tq_rings *rings[2];
+	size_t len[2];
+	uint64_t inbox; /* the name of the latter */
 } peers;
 
-void peers_start(const void *own)
+void peers_start(const void *own, bool rings)
 {
+	void *mem[2];
+
 	memset(&peers, 0, sizeof(peers));
 	memcpy(&peers.own, own, sizeof(peers.own));
+	if (!rings)
+		return;
+	peers.len[1] = tq_rings_len(PEERS, RING);
+	if (tq_segment_attach(tq_get64(peers.own.inbox), &peers.len[0], &mem[0]) ||
+	    tq_segment_create(peers.len[1], &peers.inbox, &mem[1]))
+		abort();
+	peers.rings[0] = mem[0];
+	peers.rings[1] = mem[1];
+}
+
+void peers_end(void)
+{
+	for (int i = 0; i < 2 && peers.rings[i]; i++)
+		tq_segment_detach(peers.rings[i]);
 }
 
 static int index_of(tq_le64 nonce)
@@ -33,6 +58,23 @@ static int index_of(tq_le64 nonce)
 	uint64_t i = tq_get64(nonce) - NONCE;
 
 	return i < PEERS ? (int)i : -1;
+}
+
+/* Takes the ring that the endpoint has given to a peer. */
+static void hear_reply(int peer, const struct tq_oob_rep *rep)
+{
+	uint32_t number = tq_get32(rep->ring) - 1, size = tq_get32(rep->ring_size);
+
+	peers.from[peer].conn = tq_get32(rep->conn);
+	if (!tq_get32(rep->ring) || peers.from[peer].out.ring)
+		return;
+	if (!peers.rings[0] || tq_rings_len(number + 1, size) > peers.len[0])
+		abort();
+	peers.from[peer].number = number;
+	peers.from[peer].out = (struct tq_ring_out){
+		.ring = tq_rings_at(peers.rings[0], number, size),
+		.size = size,
+	};
 }
 
 void peers_hear(const uint8_t *bytes, uint32_t len)
@@ -43,7 +85,7 @@ void peers_hear(const uint8_t *bytes, uint32_t len)
 	if (h->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
 		memcpy(&peers.asked[peers.nasked++ % REQUESTS], bytes, len);
 	else if (h->type == TQ_OOB_REP && to >= 0)
-		peers.from[to].conn = tq_get32(((const struct tq_oob_rep *)bytes)->conn);
+		hear_reply(to, (const void *)bytes);
 }
 
 /* ---- the connection exchange ---- */
@@ -54,6 +96,9 @@ struct tq_address peers_address(unsigned peer)
 
 	a.nonce = tq_put64(NONCE + peer);
 	a.ud_qpn = tq_put32(0x200 + peer);
+	a.inbox = tq_put64(peers.inbox);
+	if (peers.rings[0])
+		return a;
 	a.gid[15] = 2;
 	a.lid = tq_put16(2);
 	return a;
@@ -96,6 +141,7 @@ void peers_request(struct input *in, unsigned how)
 		.kind = (uint8_t)(how / 8 % 3),
 		.mtu = IBV_MTU_1024,
 		.rd_atomic = 4,
+		.ring = peers.rings[0] != NULL,
 		.ini_qpn = tq_put32(0x300 + peer),
 		.psn = tq_put32(17),
 		.tgt_qpn = tq_put32(input_byte(in) % 4 ? 0 : 0x400 + input_byte(in)),
@@ -123,9 +169,14 @@ void peers_reply(struct input *in, unsigned how)
 		.rd_atomic = 4,
 		.conn = tq_put32(1u << 20),
 		.srqn = {tq_put32(0x600), tq_put32(0x601)},
-		.size = {tq_put32(SMALL_BUF), tq_put32(8192)},
+		.size = {tq_put32(SMALL_BUF), tq_put32(LARGE_BUF)},
 		.credits = {tq_put32(8), tq_put32(4)},
 	};
+	if (peers.rings[1]) {
+		rep.credits[0] = rep.credits[1] = tq_put32(0);
+		rep.ring = tq_put32((uint32_t)peer + 1);
+		rep.ring_size = tq_put32(RING);
+	}
 	rep.hdr.status = how % 4 ? TQ_OOB_OK : input_byte(in) % 8;
 	if (rep.hdr.status == TQ_OOB_ERROR)
 		rep.error = tq_put32(input_number(in));
@@ -148,6 +199,36 @@ void peers_any(struct input *in)
 }
 
 /* ---- the control channel ---- */
+
+/* Writes a message of a peer to its ring. */
+static void write_to_ring(unsigned peer, const void *msg, uint32_t len)
+{
+	struct tq_ring_out *out = &peers.from[peer].out;
+	void *room = tq_ring_room(out, len);
+
+	if (!room)
+		return;
+	memcpy(room, msg, len);
+	tq_ring_send(out, len);
+	atomic_fetch_or(&peers.rings[0]->ready[peers.from[peer].number / 64],
+			UINT64_C(1) << peers.from[peer].number % 64);
+}
+
+void peers_scribble(struct input *in)
+{
+	unsigned inbox = input_byte(in) % 2;
+	uint8_t where = input_byte(in);
+	uint32_t at, value = input_number(in);
+
+	if (!peers.rings[inbox])
+		return;
+	/* The first words of the inbox or of a ring, or a place where messages are. */
+	at = where < 64 ? where : where * 97u;
+	if (where % 4 == 3)
+		at = (uint32_t)(2 * TQ_LINE + where / 64 * (2 * TQ_LINE + RING)) / 4;
+	if (4 * (size_t)at + 4 <= peers.len[inbox])
+		memcpy((char *)peers.rings[inbox] + 4 * (size_t)at, &value, sizeof(value));
+}
 
 /* Returns a handle in the form that the endpoint gives out, or any number. */
 static tq_le32 word(struct input *in)
@@ -216,8 +297,13 @@ void peers_message(struct input *in, unsigned how)
 		len += input_number(in) % 1024;
 	if (shape & 8)
 		len = input_byte(in);
-	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--)
-		fake_message(shape & 32 || len > SMALL_BUF, &m, len < sizeof(m) ? len : sizeof(m));
+	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--) {
+		if (peers.from[peer].out.ring && !(shape & 64))
+			write_to_ring(peer, &m, len < sizeof(m) ? len : sizeof(m));
+		else
+			fake_message(shape & 32 || len > SMALL_BUF, &m,
+				     len < sizeof(m) ? len : sizeof(m));
+	}
 }
 
 void peers_direct(struct input *in)

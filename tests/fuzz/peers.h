@@ -12,8 +12,11 @@
 
 #define PEERS_CTX 7 /* the context of their messages */
 
-/* Starts the peers with the endpoint's address, before any datagram. */
-void peers_start(const void *own);
+/* Starts the peers with the endpoint's address, before any datagram. With `rings` they are on its
+ * node, and share memory with it. */
+void peers_start(const void *own, bool rings);
+/* Ends them. */
+void peers_end(void);
 struct tq_address peers_address(unsigned peer);
 /* Takes a datagram that the endpoint has sent. */
 void peers_hear(const uint8_t *bytes, uint32_t len);
@@ -27,5 +30,7 @@ void peers_any(struct input *in);
 /* Send a control message, and a direct message to any tuple's queue. */
 void peers_message(struct input *in, unsigned how);
 void peers_direct(struct input *in);
+/* Writes a number somewhere into the memory that the endpoint shares. */
+void peers_scribble(struct input *in);
 
 #endif

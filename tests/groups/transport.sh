@@ -14,7 +14,9 @@ run_sims() {
 		run "${prefix}sim_random --break 1" 600 env "$@" "$build/tests/transport/sim_random" --runs "$((runs / 4))" --break 1
 	wanted sim_exhaustive &&
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
-	for name in unit_handles unit_lock unit_timers unit_bounds unit_tags unit_limits unit_deserted unit_entries unit_device; do
+	wanted "sim_exhaustive --rings 1" &&
+		run "${prefix}sim_exhaustive --rings 1" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any" --rings 1
+	for name in unit_handles unit_lock unit_timers unit_ring unit_bounds unit_tags unit_limits unit_deserted unit_entries unit_device; do
 		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
 	done
 	return 0
@@ -27,4 +29,5 @@ group_transport() {
 	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&
 		run mutants_net 900 env TEST_BUILD="$build" "$top/tests/transport/mutants_net.sh"
 	run_list transport "[ps]*.list" "" # not virtual.list
+	run_list transport within.list "within: " TEST_INTRANODE=shm
 }

@@ -108,6 +108,8 @@ program patterns 2 "[o['pattern'] for o in objects] == ['halo', 'late'] and all(
 
 part "len(runs['tupleq']['rounds'][0]) == 4 and '--link' not in file['settings']['softhca_options']" \
 	rate --rounds 1 --columns tupleq -- --sizes 8,256 --ms 1 "${short[@]}"
+part "all(len(runs[name]['rounds'][0]) == 4 for name in ('tupleq-auto', 'tupleq', 'ob1-vader', 'ucx-sm'))" \
+	rate --one-node --rounds 1 -- --sizes 8,256 --ms 1 "${short[@]}"
 part "'--link latency=' in file['settings']['softhca_options'] and len(runs['rget']['rounds'][0]['both ways']) == 7" \
 	bandwidth --quick --rounds 1 --columns rget --link
 part "{o['side'] for o in runs['tupleq']['rounds'][0]} == {'late-recv', 'both'} and

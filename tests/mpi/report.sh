@@ -74,6 +74,18 @@ job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && bala
 	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
 check "rget" $?
 
+# within OPTION...: four ranks of one node.
+within() {
+	mpi_job 60 4 --nodes 1 --memlock unlimited -- --mca pml_tupleq_stats 1 --mca pml_tupleq_intranode auto "$@" \
+		"$TEST_BUILD/tests/mpi/report" 100 10000 77
+}
+
+within && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
+	! grep -qF 'use the adapter' "$log"
+check "within nodes" $?
+within --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
+check "too few rings within nodes" $?
+
 # advice REASON: the report gives this reason why messages went to no queue.
 advice() {
 	grep -qE "^[0-9.]+ % of the messages came to tuples $1" "$log"

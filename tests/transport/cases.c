@@ -63,6 +63,8 @@ struct world *case_world(const struct small_case *c)
 	for (int e = 0; e < conf->neps; e++) {
 		struct model_ep *ep = &w->m.ep[e];
 
+		conf->rings[e] = c->rings & 1u << e ? UINT8_MAX : 0;
+
 		world_defaults(&ep->params);
 		ep->params.promote_after = c->promote_after;
 		ep->params.wild_backoff = c->wild_backoff;

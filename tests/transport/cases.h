@@ -29,6 +29,7 @@ struct small_case {
 	/* Limits of the network. */
 	int lane_depth;           /* sends on a hold lane; 0: 8 */
 	int srq_depth;            /* receives in a tuple's queue; 0: many */
+	unsigned rings;           /* bit mask of endpoints that send through rings */
 	int max_direct;           /* bytes of a message that a queue takes; 0: any */
 	unsigned no_registration; /* bit mask of endpoints that can register no memory */
 	bool no_copies;           /* no endpoint has memory for copies */

@@ -105,6 +105,12 @@ const struct small_case cases_rules[] = {
 	 .before = {SEND(.len = EAGER), SEND(.len = EAGER), SEND(.len = EAGER), SEND(.len = EAGER),
 		    RECV(), RECV(), RECV(), RECV()},
 	 .counts = {COUNTER(promotions, 0), COUNTER(refused_early, 1)}},
+	/* Short messages that go through a ring ask for no queue, long ones do. */
+	{.name = "near",
+	 .promote_after = 2,
+	 .rings = 1,
+	 .before = {PASS(), PASS(), PASS(), PASS(), PASS(), SEND(.len = LONG), RECV(), PASS()},
+	 .counts = {COUNTER(promotions, 1), COUNTER(sent_eager, 5), COUNTER(recv_direct, 1)}},
 	/* A tuple gets its queue only once as long as wildcards go on. */
 	{.name = "wildcards-go-on",
 	 .wild_backoff = 4,

@@ -90,8 +90,11 @@ static void complete(void *user, const struct tq_status *status)
 static struct tq_params *make_params(void)
 {
 	struct tq_params *p = tq_params_new();
+	const char *intranode = getenv("TEST_INTRANODE");
 	char name[64], text[256];
 
+	if (intranode)
+		t_true(!tq_param_set(p, "intranode", intranode, text, sizeof(text)), "%s", text);
 	for (int i = 0; i < nparams; i++) {
 		const char *value = strchr(params[i], '=');
 
@@ -216,7 +219,7 @@ static void run_both(const char *name, duo_fn *fn, bool killed)
 			struct duo d = {.me = i, .socket = sockets[i]};
 
 			close(sockets[!i]);
-			setenv("SOFTHCA_NODE", i ? "1" : "0", 1);
+			setenv("SOFTHCA_NODE", i && !getenv("TEST_INTRANODE") ? "1" : "0", 1);
 			alarm(DUO_DEADLINE);
 			run(&d, fn);
 		}

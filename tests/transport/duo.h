@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of libtupleq with two processes on two nodes. Each test forks the processes anew. They
+ * Tests of libtupleq with two processes on two nodes; on one with $TEST_INTRANODE, a value of the
+ * parameter intranode. Each test forks the processes anew. They
  * exchange addresses through a socket. Prints "ok NAME" or "not ok NAME - why". All waits have a
  * deadline.
  */

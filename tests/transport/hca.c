@@ -46,17 +46,17 @@ void hca_control(struct model *m, int from, int to)
 		item_free(it);
 		return;
 	}
-	if (data) {
+	if (data && !(m->conf.rings[from] & 1u << to)) {
 		b = malloc(sizeof(*b));
 		*b = (struct tq_bounce){.ep = to, .len = it->len, .msg = it->msg};
 		DL_APPEND(here->bounces, b);
 	}
 	kept = tq_core_control(&here->core, &here->peers[from], it->msg, it->len, b);
-	t_true(data || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
+	t_true(b || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
 	/* A message that is not kept goes at once. A kept one may have been put already. */
-	if (data && !kept)
+	if (b && !kept)
 		model_ops.bounce_put(here, b);
-	if (data)
+	if (b)
 		it->msg = NULL;
 	item_free(it);
 }

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
 #include "net/datagram.h"
 #include "net/lane.h"
 #include "proto/msg.h"
@@ -237,6 +238,20 @@ static int injecting_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	return rc;
 }
 
+/* Sees the messages to rings: before each is sent, and after that. */
+static void injecting_trace(const char *what, const void *object, const char *from, const char *to)
+{
+	bool before = !strcmp(to, "SENDING"), after = !strcmp(to, "SENT");
+
+	(void)object, (void)from;
+	if ((!before && !after) || !atomic_load(&armed) || point.what != INJECT_CONTROL ||
+	    strcmp(what, tq_msg_name((uint8_t)point.type)) ||
+	    before != (point.how == INJECT_KILL_BEFORE))
+		return;
+	if (atomic_fetch_add(&seen, 1) + 1 == point.n)
+		kill(getpid(), SIGKILL);
+}
+
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	post_fn **ops = &qp->context->ops.post_send;
@@ -263,6 +278,11 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 }
 
 /* ---- the interface for tests ---- */
+
+void inject_rings(struct tq_ep *ep)
+{
+	ep->net.trace = injecting_trace;
+}
 
 void inject_slow_srqs(unsigned us)
 {

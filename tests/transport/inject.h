@@ -3,18 +3,21 @@
  * Failures at a chosen point of a test of libtupleq: this process is killed, or one of its
  * connections breaks, when it posts work of a certain kind for the n-th time. inject.c stands
  * between the library and its verbs: in front of ibv_modify_qp() and of events, and in the
- * context's post_send and poll_cq. So it works with any adapter.
+ * context's post_send and poll_cq. So it works with any adapter. Messages through rings are seen by
+ * the library's trace; only a kill can meet those.
  */
 #ifndef INJECT_H
 #define INJECT_H
 
 #include <stdbool.h>
 
+struct tq_ep;
+
 /* Kinds of work that is posted. */
 enum inject_what {
 	INJECT_POST,     /* anything */
 	INJECT_DATAGRAM, /* by UD, of type `type`: enum tq_oob_type */
-	INJECT_CONTROL,  /* a message of that enum tq_msg_type on the control lane */
+	INJECT_CONTROL,  /* a message of that enum tq_msg_type on the control lane, or to a ring */
 	INJECT_DIRECT,   /* a message to a tuple queue, on a lane of that enum tq_lane_kind */
 	INJECT_READ,     /* an RDMA read */
 	INJECT_WRITE     /* an RDMA write that has data */
@@ -43,6 +46,8 @@ struct inject_point {
 void inject_init(void);
 /* Sets the point and the failure, in one of a test's processes. */
 void inject_set(const struct inject_point *point);
+/* Has the messages of the endpoint through rings count as INJECT_CONTROL, too. */
+void inject_rings(struct tq_ep *ep);
 /* Returns true if the point was reached. */
 bool inject_reached(void);
 

@@ -63,7 +63,8 @@ void many_know(int i, int j)
 
 int many_open_one(int node, const char *const *params)
 {
-	struct tq_job job = {.key = 77 + (uint64_t)node,
+	const char *intranode = getenv("TEST_INTRANODE");
+	struct tq_job job = {.key = 77 + (uint64_t)(intranode ? 0 : node),
 			     .dir = dir,
 			     .name = names[many_neps],
 			     .log = log_line,
@@ -74,6 +75,8 @@ int many_open_one(int node, const char *const *params)
 
 	/* The case decides which endpoint polls, so there is no service thread. */
 	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
+	if (intranode)
+		t_true(!tq_param_set(p, "intranode", intranode, why, sizeof(why)), "%s", why);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
 		const char *value = strchr(params[i], '=');
@@ -158,6 +161,12 @@ void many_start_together(int n, const char *const *params, struct tq_ctx **ctx)
 	static const int nodes[MANY_MOST];
 
 	many_start_on(n, nodes, params, ctx);
+}
+
+void many_needs_lanes(void)
+{
+	if (getenv("TEST_INTRANODE"))
+		_exit(0);
 }
 
 static unsigned counter_number(const char *name)

@@ -45,11 +45,16 @@ extern void (*many_completed)(struct many_op *op);
  * Most cases begin with n endpoints that know one another, and a context of all of them: each on a
  * node of its own (that is, in a job of its own), all on one node, or on the nodes that are named.
  * The parameters are "NAME=VALUE"s, up to NULL. An endpoint has no service thread unless a
- * parameter says so.
+ * parameter says so. With $TEST_INTRANODE, a value of the parameter intranode, all endpoints are on
+ * one node.
  */
 void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
+
+/* Ends a case that is about control lanes, or about two nodes, as with $TEST_INTRANODE there are
+ * neither. */
+void many_needs_lanes(void);
 
 /* As many_start_apart(), for two endpoints; then the second sends a message to the first. Without
  * params the parameters have their defaults. */

@@ -62,6 +62,9 @@ static void check_asking(struct model_ep *ep, int to, const void *msg)
 		t_true(tag > MODEL_ONCE_TAG, "a tag that is used once asks for a tuple queue");
 		t_true(s->n >= ep->params.promote_after,
 		       "a tuple asks for its queue with message %lld", (long long)s->n + 1);
+		t_true(m->hdr.type == TQ_MSG_RTS || !ep->params.promote_after ||
+			       !(ep->model->conf.rings[ep->id] & 1u << to),
+		       "a message that goes through a ring asks for a tuple queue");
 	}
 	s->n++;
 }
@@ -126,6 +129,13 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	it->eager = true;
 	ep->eager_out++;
 	return 0;
+}
+
+static bool op_is_near(void *net, struct tq_link *link)
+{
+	struct model_ep *ep = net;
+
+	return ep->model->conf.rings[ep->id] & 1u << addressee(ep, link);
 }
 
 static bool op_data_ready(void *net, struct tq_link *link)
@@ -347,6 +357,7 @@ const struct tq_net_ops model_ops = {
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
+	.is_near = op_is_near,
 	.copy_get = model_op_copy_get,
 	.reserve_get = model_op_reserve_get,
 	.copy_put = model_op_copy_put,

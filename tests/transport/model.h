@@ -41,6 +41,9 @@ struct model_conf {
 	/* The chances, of 256, that a call fails that may fail. */
 	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data, no_rdma;
 	uint32_t lazy; /* the chance, of 256, that a lazy send is reported late */
+	/* By sender, a bit mask of receivers: the control messages go through a ring, so that their
+	 * buffer can't be kept. */
+	uint8_t rings[MODEL_EPS];
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };

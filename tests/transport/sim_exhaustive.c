@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Goes through every schedule of small cases. sim_exhaustive [--limit N] [--any 1] [CASE...]
+ * Goes through every schedule of small cases. sim_exhaustive [--limit N] [--any 1] [--rings MASK]
+ * [CASE...]
  *
+ * With --rings the endpoints in that bit mask send their control messages through rings.
  * With --any the program ends at the first failure, and a case that has too many schedules is no
  * failure. To see a schedule: sim_exhaustive --trace CHOICES CASE, with the choices that a failure
  * printed.
@@ -22,6 +24,7 @@ struct shared {
 };
 
 static bool any_failure; /* --any */
+static unsigned rings;   /* --rings */
 static struct shared *shared;
 static struct explore *explore;
 
@@ -78,12 +81,19 @@ static void explore_case(void *arg, uint64_t i)
 	} while (explore_next(explore));
 }
 
+/* Returns --rings, unless the case counts messages that ask for a queue. */
+static unsigned rings_of(const struct small_case *c)
+{
+	return c->promote_after ? 0 : rings;
+}
+
 static bool check(const struct small_case *c)
 {
 	struct runner_result res;
 	char choices[1000];
 	struct small_case copy = *c;
 
+	copy.rings |= rings_of(c);
 	memset(explore, 0, explore_size());
 	memset(shared, 0, offsetof(struct shared, limit));
 	memset(&shared->stats, 0, sizeof(shared->stats));
@@ -111,8 +121,10 @@ static bool check(const struct small_case *c)
 static int replay(const struct small_case *c, const char *choices)
 {
 	struct small_case copy = *c;
-	struct world *w = case_world(&copy);
+	struct world *w;
 
+	copy.rings |= rings_of(c);
+	w = case_world(&copy);
 	sim_tracing = true;
 	case_start(&copy, w);
 	explore_replay(w, choices);
@@ -147,6 +159,8 @@ int main(int argc, char **argv)
 	for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
 		if (!strcmp(argv[i], "--trace"))
 			choices = argv[i + 1];
+		else if (!strcmp(argv[i], "--rings"))
+			rings = (unsigned)atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--limit"))
 			shared->limit = strtoull(argv[i + 1], NULL, 10);
 		else if (!strcmp(argv[i], "--any"))

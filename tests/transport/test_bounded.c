@@ -377,6 +377,7 @@ static void smaller_bank(void)
 	struct tq_ctx *ctx[6];
 	int n = 0;
 
+	many_needs_lanes();
 	many_start_apart(6, params, ctx);
 	for (int i = 1; i < 6; i++) {
 		/* Three peers have all credits of the first bank that are meant for new peers. */

@@ -35,6 +35,13 @@ static void after(struct duo *d)
 static struct inject_point point;
 static unsigned seed;
 
+/* Has this process fail at the point. */
+static void set_point(struct duo *d)
+{
+	inject_rings(d->ep);
+	inject_set(&point);
+}
+
 /* Checks that the sentence says that the process has died: both share the file of the XRC
  * domain. */
 static void died(struct duo *d)
@@ -48,7 +55,7 @@ static void killed(struct duo *d)
 {
 	duo_meet(d); /* each has added the other as a peer */
 	if (d->me)
-		inject_set(&point);
+		set_point(d);
 	mix_until_failed(d);
 	/* On a busy machine the process may have been given up before. It dies all the same. */
 	if (d->me)
@@ -86,7 +93,7 @@ static void killed_in_close(struct duo *d)
 	tq_flush(d->ep);
 	duo_meet(d);
 	if (d->me) {
-		inject_set(&point);
+		set_point(d);
 		tq_ctx_remove(d->ctx);
 		tq_close(d->ep);
 		/*
@@ -149,10 +156,20 @@ static const struct {
 	{"between HELD and RECALLED", {CONTROL(HELD), 1, AFTER, 0}, NULL, killed},
 	{"before RECALLED, at the fence", {CONTROL(RECALLED), 1, BEFORE, 0}, NULL, killed},
 	{"after RECALLED", {CONTROL(RECALLED), 2, AFTER, 0}, NULL, killed},
+	{"before it wakes the other", {DATAGRAM(WAKE), 1, BEFORE, 0}, NULL, killed},
+	{"when it has woken the other", {DATAGRAM(WAKE), 1, AFTER, 0}, NULL, killed},
 	{"before its goodbye", {DATAGRAM(BYE), 1, BEFORE, 0}, NULL, killed_in_close},
 	{"after its goodbye", {DATAGRAM(BYE), 1, AFTER, 0}, NULL, killed_in_close},
 	{"before it answers a goodbye", {DATAGRAM(BYE_ACK), 1, BEFORE, 0}, NULL, killed_in_close},
 };
+
+/* Returns true if there is such a point in a job whose messages go through rings, or don't. */
+static bool occurs(const struct inject_point *at, bool rings)
+{
+	if (at->what == INJECT_CONTROL && at->type == TQ_MSG_CREDIT)
+		return !rings;
+	return at->what != INJECT_DATAGRAM || at->type != TQ_OOB_WAKE || rings;
+}
 
 static void run_kills(const char *only)
 {
@@ -163,7 +180,8 @@ static void run_kills(const char *only)
 	n = duo_param("connect_timeout=2");
 	for (unsigned i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
 		snprintf(name, sizeof(name), "killed %s", kills[i].name);
-		if (only && !strstr(name, only))
+		if ((only && !strstr(name, only)) ||
+		    !occurs(&kills[i].point, getenv("TEST_INTRANODE")))
 			continue;
 		point = kills[i].point;
 		if (kills[i].param)
@@ -196,7 +214,7 @@ static void broken(struct duo *d)
 	bool mine = point.how == INJECT_BREAK ? d->me == 0 : d->me == 1;
 
 	if (mine)
-		inject_set(&point);
+		set_point(d);
 	mix_until_failed(d);
 	mix_check_failed(d);
 	t_true(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
@@ -286,7 +304,7 @@ static void broken_when_full(struct duo *d)
 	t_true(d->me || direct >= SENDS / 2, "%llu messages went direct",
 	       (unsigned long long)direct);
 	if (!d->me)
-		inject_set(&point);
+		set_point(d);
 	/* The second send finds the queue pair in the error state. */
 	for (int i = 0; i < 2 && !d->me; i++) {
 		rc = tq_send(d->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
@@ -338,7 +356,7 @@ static void queue_broken(struct duo *d)
 
 	if (!d->me) {
 		duo_recv(d, TQ_ANY_SOURCE, 10, anything, SMALL, &waiting);
-		inject_set(&point);
+		set_point(d);
 	}
 	mix_until_failed(d);
 	if (d->me)

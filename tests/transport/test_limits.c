@@ -48,6 +48,7 @@ static void full_queue(void)
 	uint32_t taken;
 	char data[64];
 
+	many_needs_lanes();
 	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_recv(ctx[1], 0, MANY_TAG, data, &got);
@@ -227,6 +228,7 @@ static void control_queues(void)
 	struct tq_bank *bank;
 	int banks = 0;
 
+	many_needs_lanes();
 	many_start_apart(4, params, ctx);
 	for (int i = 0; i < 4; i++) {
 		for (int k = 0; k < 100; k++)

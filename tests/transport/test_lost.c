@@ -172,6 +172,7 @@ static void nobody_knows(void)
 	struct tq_ctx *ctx[2];
 	char data[64];
 
+	many_needs_lanes();
 	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
@@ -305,6 +306,7 @@ static void never_answers(void)
 	struct tq_link *link;
 	struct many_op sent;
 
+	many_needs_lanes();
 	many_start_apart(2, params, ctx);
 	many_neps = 1;
 	link = many_peers[0][1]->link;
@@ -351,6 +353,7 @@ static void sends_to_destroyed(void)
 	const struct tq_link *broken;
 	static char data[4][64];
 
+	many_needs_lanes();
 	many_start_apart(3, params, ctxs);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctxs[0], ctxs[1], 0, 1);

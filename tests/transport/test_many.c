@@ -146,6 +146,7 @@ static void counts_waits(void)
 	uint64_t before;
 	char data[64];
 
+	many_needs_lanes();
 	many_start_apart(2, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	before = many_counter(0, "no_credit");

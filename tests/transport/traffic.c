@@ -36,6 +36,8 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->srqs = 100;
 	conf->lanes_ready = sim_chance(rng, 160);
 	conf->lazy = (uint32_t)SIM_ONE_OF(rng, 0, 128, 256);
+	for (int e = 0; e < conf->neps; e++)
+		conf->rings[e] = (uint8_t)SIM_ONE_OF(rng, 0, 0, 15, sim_below(rng, 16));
 	if (!harsh)
 		return;
 	conf->eager_bufs = (uint32_t)SIM_ONE_OF(rng, 2, 1000, 1000);

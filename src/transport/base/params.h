@@ -7,6 +7,7 @@
 
 /* In the order of the choices in params.def. */
 enum tq_protocol { TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET };
+enum tq_intranode { TQ_INTRANODE_AUTO, TQ_INTRANODE_HCA, TQ_INTRANODE_SHM };
 enum tq_rendezvous { TQ_RENDEZVOUS_RGET, TQ_RENDEZVOUS_RPUT };
 
 struct tq_params {

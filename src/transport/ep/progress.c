@@ -7,7 +7,6 @@
 
 #include "ep/ep.h"
 #include "net/connections.h"
-#include "net/cq.h"
 #include "net/net.h"
 #include "net/srq.h"
 #include "proto/entry.h"
@@ -54,7 +53,7 @@ int tq_ep_poll(struct tq_ep *ep)
 {
 	int events = tq_ep_copy(ep);
 
-	events += tq_cq_poll(&ep->net, TQ_EP_BUDGET);
+	events += tq_net_events(&ep->net, TQ_EP_BUDGET);
 	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;

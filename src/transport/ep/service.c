@@ -24,6 +24,7 @@
 #include "ep/ep.h"
 #include "ep/progress.h"
 #include "net/connections.h"
+#include "net/inbox.h"
 #include "net/net.h"
 #include "proto/req.h"
 
@@ -61,13 +62,14 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	ep->service->timed = *next != UINT64_MAX;
 }
 
-/* Makes completions that come from now on make the channel readable. Returns 0, or -errno.
- * Called with the lock. */
+/* Makes completions that come from now on make the channel readable, and senders to rings send a
+ * datagram. Returns 0, or -errno. Called with the lock. */
 static int arm(struct tq_ep *ep)
 {
 	bool all = ep->service->completes;
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, !all);
 
+	tq_inbox_sleep(&ep->net);
 	if (!error && (all || tq_ep_awaits_sends(ep)))
 		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
 	return -error;

@@ -30,7 +30,7 @@ int tq_gid_reach(const union ibv_gid *gid)
 }
 
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
-		     struct tq_address *address)
+		     uint64_t inbox, struct tq_address *address)
 {
 	const struct tq_device *dev = &net->dev;
 
@@ -45,6 +45,7 @@ void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey
 		.domain = tq_put64(net->domain),
 		.nonce = tq_put64(nonce),
 		.ud_qkey = tq_put32(ud_qkey),
+		.inbox = tq_put64(inbox),
 	};
 	memcpy(address->gid, dev->gid.raw, sizeof(address->gid));
 }

@@ -14,7 +14,7 @@
 struct tq_net;
 
 #define TQ_ADDRESS_MAGIC   0x41517554u /* "TuQA" */
-#define TQ_ADDRESS_VERSION 1u          /* of the address and of all that goes over the wire */
+#define TQ_ADDRESS_VERSION 2u          /* of the address and of all that goes over the wire */
 
 struct tq_address {
 	tq_le32 magic;
@@ -29,8 +29,9 @@ struct tq_address {
 	tq_le64 nonce;  /* random: names the endpoint */
 	tq_le32 ud_qkey;
 	tq_le32 zero;
+	tq_le64 inbox; /* the name of its inbox (inbox.h), 0: it has none */
 };
-static_assert(sizeof(struct tq_address) == 56, "wire format");
+static_assert(sizeof(struct tq_address) == 64, "wire format");
 
 /* Returns how far a RoCE port's GID reaches: more is further. A link-local one reaches its subnet
  * at most. */
@@ -38,7 +39,7 @@ int tq_gid_reach(const union ibv_gid *gid);
 
 /* Fills in the address of this endpoint. */
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
-		     struct tq_address *address);
+		     uint64_t inbox, struct tq_address *address);
 /* Returns true if the bytes have the form of this version's addresses. */
 bool tq_address_is_ours(const void *bytes, size_t len);
 /* Copies an address. Returns -EPROTO if the bytes are no address of this version, -ENETUNREACH if

@@ -105,7 +105,7 @@ static int bounce_post(struct tq_bounce *bounce)
 
 /* ---- banks ---- */
 
-static uint32_t bank_size(const struct tq_net *net, int cls)
+uint32_t tq_bank_size(const struct tq_net *net, int cls)
 {
 	uint32_t size = net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_eager);
 	uint32_t small = (uint32_t)net->params->small_size;
@@ -169,7 +169,7 @@ static int bank_class_make(struct tq_net *net, struct tq_bank *bank, uint8_t cls
 	uint32_t depth = bank_depth(net, cls);
 	int rc;
 
-	bank->size[cls] = bank_size(net, cls);
+	bank->size[cls] = tq_bank_size(net, cls);
 	rc = bank_class_try(net, bank, cls, depth);
 	/* The attempt may have found that the completion queue can't grow: then bank_depth() is
 	 * less. */

@@ -32,6 +32,8 @@ struct tq_banks {
 	bool not_posted;                     /* true if a failure to post was logged */
 };
 
+/* Returns the bytes of a buffer of that class. */
+uint32_t tq_bank_size(const struct tq_net *net, int cls);
 int tq_banks_open(struct tq_net *net);
 void tq_banks_close(struct tq_net *net);
 /* Finds a bank with room for one more sender, or makes one. NULL: none can be made. */

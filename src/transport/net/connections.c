@@ -9,6 +9,7 @@
 #include "net/contact.h"
 #include "net/control.h"
 #include "net/fate.h"
+#include "net/inbox.h"
 #include "net/lane_answer.h"
 #include "net/lane_connect.h"
 #include "net/lane_fail.h"
@@ -47,6 +48,8 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 	case TQ_OOB_FATE:
 		tq_on_fate(net, datagram);
 		break;
+	case TQ_OOB_WAKE:
+		break; /* whoever polls for datagrams polls the rings, too */
 	}
 }
 
@@ -71,7 +74,8 @@ int tq_connections_open(struct tq_net *net)
 	}
 	tq_xrcd_mark(net, connections->nonce);
 	tq_oob_names(net, &qpn, &qkey);
-	tq_address_fill(net, qpn, qkey, connections->nonce, &connections->address);
+	tq_address_fill(net, qpn, qkey, connections->nonce, tq_inbox_name(net),
+			&connections->address);
 	return 0;
 }
 

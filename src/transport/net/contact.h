@@ -24,6 +24,7 @@ struct tq_contact {
 
 	/* Lanes to it. */
 	struct tq_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
+	bool no_outbox;                          /* its inbox can't be attached */
 	bool no_hold;                            /* it takes no more hold lanes */
 	bool no_bulk;    /* it takes no bulk lane: the control lane stands in */
 	bool wants_hold; /* in the list tq_connections.wants_hold */

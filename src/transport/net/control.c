@@ -11,10 +11,12 @@
 #include "net/bank.h"
 #include "net/copy.h"
 #include "net/credit.h"
+#include "net/inbox.h"
 #include "net/lane.h"
 #include "net/lane_direct.h"
 #include "net/link_fail.h"
 #include "net/node.h"
+#include "net/outbox.h"
 #include "net/post.h"
 
 /* Bytes of messages with data that may wait for a peer. They go even if the peer has asked for
@@ -24,7 +26,8 @@
 
 struct tq_control {
 	void *scratch;     /* where a message gets its header */
-	struct tq_sg lent; /* the buffer that tq_control_buf() gave; reg NULL: a place of a lane */
+	struct tq_sg lent; /* the buffer that tq_control_buf() gave; reg NULL: a place of a lane, or
+			      of a ring */
 	struct tq_link *data_link; /* the link that tq_control_data_ready() returned true for */
 };
 
@@ -61,7 +64,8 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 
 	if (error)
 		return error;
-	if (tq_link_is_connected(link) && !link->credits[tq_post_class(link, len)])
+	if (tq_link_is_connected(link) && !tq_outbox_is_open(link) &&
+	    !link->credits[tq_post_class(link, len)])
 		TQ_COUNT(net->stats, no_credit);
 	if (first)
 		tq_post_lane(net, link); /* asks for the lane */
@@ -148,17 +152,15 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	struct tq_control *control = net->control;
 	bool data = control->data_link ==
 		    link; /* a receive waits for the data, so BACKPRESSURE doesn't matter */
-	struct tq_lane *lane;
 
 	tq_assert_held(net->lock);
 	control->data_link = NULL;
 	if (!data && (link->backpressured || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
-	/* The message is written to where the lane keeps its inline data, as no other is posted
-	 * before it. */
-	if (len <= net->limits.max_inline && (lane = tq_post_ready(net, link, len)))
-		return control->lent.addr = tq_lane_room(net, lane, lane->posted);
+	control->lent.addr = tq_post_room(net, link, len);
+	if (control->lent.addr)
+		return control->lent.addr;
 	if (tq_copy_get(net, len, &control->lent) ||
 	    (data && tq_copy_get_piece(net, len, &control->lent)))
 		return control->lent.addr;
@@ -206,7 +208,7 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 	tq_assert_held(net->lock);
 	if (!tq_post_ready(net, link, len))
 		return false;
-	if (len > net->limits.max_inline && !tq_copy_has_piece(net)) {
+	if (!tq_post_room(net, link, len) && !tq_copy_has_piece(net)) {
 		if (!tq_copy_get(net, len, &copy))
 			return false;
 		tq_copy_put(net, &copy);
@@ -215,24 +217,42 @@ bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
 	return true;
 }
 
-int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_control_terms *terms)
+/* Gives the link a ring, or else a bank. */
+static int give_way(struct tq_net *net, struct tq_link *link, bool ring)
 {
 	struct tq_bank *bank;
 
-	if (!link->bank) {
+	if (tq_link_has_connected(link))
+		return 0;
+	if (!ring || !tq_inbox_give(net, link)) {
 		bank = tq_bank_find(net);
 		if (!bank)
 			return -ENOSPC;
 		tq_credit_give(net, link, bank);
-		if (net->backpressured)
-			send_backpressure(net, link, true);
 	}
+	if (net->backpressured)
+		send_backpressure(net, link, true);
+	return 0;
+}
+
+int tq_control_accept(struct tq_net *net, struct tq_link *link, bool ring,
+		      struct tq_control_terms *terms)
+{
+	int error = give_way(net, link, ring);
+	/* RDMA names an SRQ also where messages go through a ring. */
+	const struct tq_bank *bank = link->bank ? link->bank : net->banks->all;
+
+	if (error)
+		return error;
 	tq_link_up(net, link, TQ_THERE);
+	*terms = (struct tq_control_terms){0};
 	for (int cls = 0; cls < TQ_CLASSES; cls++) {
-		terms->srqn[cls] = link->bank->srqn[cls];
-		terms->size[cls] = link->bank->size[cls];
+		terms->srqn[cls] = bank->srqn[cls];
+		terms->size[cls] = bank->size[cls];
 		terms->credits[cls] = link->granted[cls];
 	}
+	if (link->ring)
+		terms->ring = tq_inbox_ring(net, link, &terms->ring_size) + 1;
 	return 0;
 }
 
@@ -256,6 +276,8 @@ void tq_control_forget(struct tq_net *net, struct tq_link *link)
 	if (net->control->data_link == link)
 		net->control->data_link = NULL;
 	tq_bank_forget(net, link);
+	tq_inbox_forget(net, link);
+	tq_outbox_close(net, link);
 }
 
 int tq_control_poll(struct tq_net *net)

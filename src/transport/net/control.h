@@ -31,12 +31,15 @@ bool tq_control_moves(const struct tq_link *link);
 struct tq_control_terms {
 	uint32_t srqn[TQ_CLASSES];
 	uint32_t size[TQ_CLASSES];
-	uint32_t credits[TQ_CLASSES];
+	uint32_t credits[TQ_CLASSES]; /* 0: a ring */
+	uint32_t ring;                /* its number, plus 1; 0: none */
+	uint32_t ring_size;
 };
-/* Gives a process that connects its control lane to this one a bank and credits, for the answer;
- * when it asks again, the same ones. -ENOSPC. */
-int tq_control_accept(struct tq_net *net, struct tq_link *link, struct tq_control_terms *terms);
-/* Drops what waits for the link, which goes, and its share of a bank. */
+/* Gives a process that connects its control lane to this one a ring if it can use one, or else a
+ * bank and credits, for the answer; when it asks again, the same ones. -ENOSPC. */
+int tq_control_accept(struct tq_net *net, struct tq_link *link, bool ring,
+		      struct tq_control_terms *terms);
+/* Drops what waits for the link, which goes, and its share of a bank, or its rings. */
 void tq_control_forget(struct tq_net *net, struct tq_link *link);
 
 /* Sends credits that are due, and what waits if it can go. Returns the number of events. */

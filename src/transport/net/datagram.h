@@ -18,9 +18,10 @@ enum tq_oob_type {
 			   expect nothing more; txid: the nonce of a process with whose connection
 			   it failed, or 0 */
 	TQ_OOB_CUT_ACK,
-	TQ_OOB_ASK, /* asks whether the process of the receiver's node whose nonce is txid has died
-		     */
-	TQ_OOB_FATE /* answers that; status: OK, or GONE */
+	TQ_OOB_ASK,  /* asks whether the process of the receiver's node whose nonce is txid has died
+		      */
+	TQ_OOB_FATE, /* answers that; status: OK, or GONE */
+	TQ_OOB_WAKE  /* wakes the receiver for what is in a ring, or for room there */
 };
 
 enum tq_oob_status {
@@ -47,12 +48,12 @@ struct tq_oob_req {
 	uint8_t kind;              /* enum tq_lane_kind */
 	uint8_t mtu;               /* of the path */
 	uint8_t rd_atomic;         /* RDMA reads that the INI QP will have under way */
-	uint8_t zero;
+	uint8_t ring;              /* control lane: 1, or 0: the requester can use no ring */
 	tq_le32 ini_qpn;
 	tq_le32 psn;
 	tq_le32 tgt_qpn; /* the TGT QP to open; 0: make one */
 };
-static_assert(sizeof(struct tq_oob_req) == 104, "wire format");
+static_assert(sizeof(struct tq_oob_req) == 112, "wire format");
 
 struct tq_oob_rep {
 	struct tq_oob_hdr hdr;
@@ -64,8 +65,10 @@ struct tq_oob_rep {
 	tq_le32 conn; /* the requester's number */
 	tq_le32 srqn[TQ_CLASSES];
 	tq_le32 size[TQ_CLASSES];
-	tq_le32 credits[TQ_CLASSES];
+	tq_le32 credits[TQ_CLASSES]; /* 0: messages go through a ring */
+	tq_le32 ring;                /* the ring's number, plus 1; 0: none */
+	tq_le32 ring_size;
 };
-static_assert(sizeof(struct tq_oob_rep) == 72, "wire format");
+static_assert(sizeof(struct tq_oob_rep) == 80, "wire format");
 
 #endif

@@ -10,6 +10,7 @@
 #include "net/lane_fail.h"
 #include "net/lane_qp.h"
 #include "net/link_fail.h"
+#include "net/outbox.h"
 #include "net/request.h"
 
 static bool is_credit(tq_le32 n)
@@ -17,13 +18,54 @@ static bool is_credit(tq_le32 n)
 	return tq_get32(n) > 0 && tq_get32(n) <= TQ_CREDITS_MAX;
 }
 
+/* Returns true if the answer gives either credits or a ring. */
+static bool way_is_sane(const struct tq_oob_rep *rep)
+{
+	if (tq_get32(rep->ring))
+		return !tq_get32(rep->credits[TQ_SMALL]) && !tq_get32(rep->credits[TQ_LARGE]) &&
+		       tq_ring_carries(tq_get32(rep->ring_size), tq_get32(rep->size[TQ_LARGE]));
+	return is_credit(rep->credits[TQ_SMALL]) && is_credit(rep->credits[TQ_LARGE]);
+}
+
 static bool terms_are_sane(const struct tq_oob_rep *rep)
 {
 	return !(tq_get32(rep->srqn[TQ_SMALL]) >> 24) && !(tq_get32(rep->srqn[TQ_LARGE]) >> 24) &&
 	       tq_get32(rep->size[TQ_SMALL]) >= TQ_MSG_MAX &&
-	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) &&
-	       is_credit(rep->credits[TQ_SMALL]) && is_credit(rep->credits[TQ_LARGE]) &&
+	       tq_get32(rep->size[TQ_LARGE]) >= tq_get32(rep->size[TQ_SMALL]) && way_is_sane(rep) &&
 	       tq_get32(rep->conn);
+}
+
+/* Opens the ring that the answer gives, or gives the peer's inbox up if there is none. */
+static int take_ring(struct tq_net *net, struct tq_link *link, const struct tq_oob_rep *rep)
+{
+	if (tq_get32(rep->ring))
+		return tq_outbox_open(link, tq_get32(rep->ring) - 1, tq_get32(rep->ring_size));
+	tq_outbox_close(net, link);
+	return 0;
+}
+
+static void answered_nonsense(struct tq_net *net, struct tq_link *link)
+{
+	tq_link_fail(net, link, TQ_FAIL_KNOWN,
+		     "%s gave an answer to a connection request that makes no sense.",
+		     tq_link_name(link));
+}
+
+/* Takes the terms of the answer. A control lane that is made anew doesn't change them. */
+static void take_terms(struct tq_net *net, struct tq_link *link, const struct tq_oob_rep *rep)
+{
+	if (tq_link_is_connected(link))
+		return;
+	if (take_ring(net, link, rep)) {
+		answered_nonsense(net, link);
+		return;
+	}
+	for (int cls = 0; cls < TQ_CLASSES; cls++) {
+		link->srqn[cls] = tq_get32(rep->srqn[cls]);
+		link->size[cls] = tq_get32(rep->size[cls]);
+		link->credits[cls] = tq_get32(rep->credits[cls]);
+	}
+	link->conn = tq_get32(rep->conn);
 }
 
 static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
@@ -41,13 +83,9 @@ static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 	link->ready[lane->kind] = lane;
 	if (lane->kind != TQ_LANE_CONTROL)
 		return;
-	/* A control lane that is made anew doesn't change the terms. */
-	for (int cls = 0; cls < TQ_CLASSES && !tq_link_is_connected(link); cls++) {
-		link->srqn[cls] = tq_get32(rep->srqn[cls]);
-		link->size[cls] = tq_get32(rep->size[cls]);
-		link->credits[cls] = tq_get32(rep->credits[cls]);
-	}
-	link->conn = tq_get32(rep->conn);
+	take_terms(net, link, rep);
+	if (tq_link_has_failed(link))
+		return;
 	tq_link_up(net, link, TQ_HERE);
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
 	    link->size[TQ_LARGE] < net->limits.eager_max + sizeof(struct tq_msg_eager))
@@ -66,9 +104,7 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
 	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
 	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
-		tq_link_fail(net, link, TQ_FAIL_KNOWN,
-			     "%s gave an answer to a connection request that makes no sense.",
-			     tq_link_name(link));
+		answered_nonsense(net, link);
 		return;
 	}
 	if (lane->state == TQ_LANE_CONNECTING) {

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "net/contact.h"
+#include "net/inbox.h"
 #include "net/link.h"
 #include "net/link_fail.h"
 #include "net/oob.h"
@@ -26,6 +27,8 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 
 	if (!link)
 		return;
+	/* What the process has sent before comes first. */
+	tq_inbox_drain(net, link);
 	if (datagram->type == TQ_OOB_BYE_ACK) {
 		tq_link_quiet(net, link, TQ_THERE);
 		/* The process may leave as well, and need not wait for this one. */
@@ -76,7 +79,8 @@ static void gone(struct tq_net *net, void *owner, uint64_t now)
 
 static bool may_send_to_us(const struct tq_link *link)
 {
-	return link->bank && !tq_link_has_failed(link) && !tq_link_is_quiet(link, TQ_THERE);
+	return tq_link_has_connected(link) && !tq_link_has_failed(link) &&
+	       !tq_link_is_quiet(link, TQ_THERE);
 }
 
 static bool is_awaited(const struct tq_link *link)
@@ -93,7 +97,8 @@ static void say_bye(struct tq_net *net, void *owner, uint64_t now)
 	struct tq_oob_hdr bye = tq_oob_hdr(net, link, TQ_OOB_BYE, 0);
 	bool sent;
 
-	if (tq_link_has_failed(link) || !(contact->owes_bye || is_awaited(link)))
+	if (tq_link_has_failed(link) ||
+	    !(contact->owes_bye || (is_awaited(link) && now < contact->leave_until)))
 		return;
 	sent = tq_oob_send(net, link, &bye, sizeof(bye));
 	if (sent && contact->owes_bye) {
@@ -109,7 +114,7 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link)
 	tq_link_close(net, link, TQ_HERE);
 	/* Processes whose promise is not needed get a goodbye, too: they may wait for this one's
 	 * promise. */
-	link->contact->owes_bye = link->bank || tq_link_is_connected(link);
+	link->contact->owes_bye = tq_link_has_connected(link) || tq_link_is_connected(link);
 	tq_timer_arm(net, &link->contact->bye_timer, tq_now(), say_bye, link);
 }
 

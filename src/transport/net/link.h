@@ -53,6 +53,7 @@ struct tq_link {
 	uint32_t srqn[TQ_CLASSES];
 	uint32_t size[TQ_CLASSES]; /* bytes of its buffers */
 	uint32_t credits[TQ_CLASSES];
+	struct tq_outbox *outbox;                    /* outbox.c; NULL: there is none */
 	struct tq_backlog *backlog;                  /* FIFO */
 	uint64_t backlog_bytes;                      /* of messages with data in it */
 	struct tq_backlog *backpressure;             /* the BACKPRESSURE in it; NULL: none */
@@ -63,8 +64,10 @@ struct tq_link {
 	struct tq_link *putting_next, *putting_prev; /* tq_net.putting */
 
 	/* This process as receiver. */
-	struct tq_bank *bank; /* control SRQs that it uses; NULL: it has not connected */
-	uint32_t here;        /* its number here: index and check; given when the link is made */
+	struct tq_bank *bank;       /* control SRQs that it uses; NULL: none */
+	struct tq_inbox_ring *ring; /* ring that it uses, in place of a bank; NULL: none. Without
+				       either it has not connected */
+	uint32_t here; /* its number here: index and check; given when the link is made */
 	uint32_t granted[TQ_CLASSES];                /* credits that it has in all */
 	uint32_t owed[TQ_CLASSES];                   /* of these, to return */
 	struct tq_link *senders_next, *senders_prev; /* tq_net.senders */
@@ -82,6 +85,12 @@ static inline bool tq_link_has_failed(const struct tq_link *link)
 static inline bool tq_link_is_connected(const struct tq_link *link)
 {
 	return link->conn;
+}
+
+/* Returns true if the link's process knows what it needs to send to this one. */
+static inline bool tq_link_has_connected(const struct tq_link *link)
+{
+	return link->bank || link->ring;
 }
 
 /* Returns true if the process at that end has said goodbye. */

@@ -6,6 +6,7 @@
 #include "net/connections.h"
 #include "net/control.h"
 #include "net/copy.h"
+#include "net/inbox.h"
 #include "net/mem.h"
 #include "net/put.h"
 #include "net/rdma.h"
@@ -74,6 +75,7 @@ static const struct {
 	{tq_mem_open, tq_mem_close},
 	{tq_copies_open, tq_copies_close},
 	{tq_srqs_open, tq_srqs_close},
+	{tq_inbox_open, tq_inbox_close},
 	{tq_control_open, tq_control_close},
 	{tq_banks_open, tq_banks_close},
 	{tq_rdma_open, tq_rdma_close},
@@ -125,11 +127,18 @@ int tq_net_work(struct tq_net *net)
 	return events;
 }
 
+int tq_net_events(struct tq_net *net, int budget)
+{
+	int events = tq_cq_poll(net, budget);
+
+	return net->inbox ? events + tq_inbox_poll(net) : events;
+}
+
 int tq_net_poll(struct tq_net *net, int budget)
 {
 	int events;
 
 	tq_assert_held(net->lock);
-	events = tq_cq_poll(net, budget);
+	events = tq_net_events(net, budget);
 	return events + tq_net_work(net);
 }

@@ -9,7 +9,9 @@
 int tq_net_open(struct tq_net *net);
 /* Closes the network. This and tq_net_open() need no lock, as nobody else has the network. */
 void tq_net_close(struct tq_net *net);
-/* Polls at most `budget` completions, and does what is due. Returns the number of events. */
+/* Handles at most `budget` completions, and messages in rings. Returns the number of events. */
+int tq_net_events(struct tq_net *net, int budget);
+/* Does that, and what is due. Returns the number of events. */
 int tq_net_poll(struct tq_net *net, int budget);
 /* Does what is due besides completions: the second half of tq_net_poll(). */
 int tq_net_work(struct tq_net *net);

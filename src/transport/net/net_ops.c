@@ -9,6 +9,7 @@
 #include "net/lane_direct.h"
 #include "net/link_fail.h"
 #include "net/mem.h"
+#include "net/outbox.h"
 #include "net/rdma.h"
 #include "net/srq.h"
 #include "net/timers.h"
@@ -32,6 +33,12 @@ static int net_eager_send(void *net, struct tq_link *link, void *buf, uint32_t l
 static bool net_data_ready(void *net, struct tq_link *link)
 {
 	return tq_control_data_ready(net, link);
+}
+
+static bool net_is_near(void *net, struct tq_link *link)
+{
+	(void)net;
+	return tq_outbox_is_attached(link);
 }
 
 static bool net_control_moves(void *net, struct tq_link *link)
@@ -158,6 +165,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
+	.is_near = net_is_near,
 	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
 	.reserve_get = net_reserve_get,

@@ -26,6 +26,7 @@
 #include "proto/msg.h"
 #include "proto/net_ops.h"
 
+struct tq_inbox;
 struct tq_link;
 struct tq_node;
 struct tq_posted;
@@ -90,10 +91,12 @@ struct tq_net {
 	void (*lane_error)(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
 			   const struct ibv_wc *wc); /* tq_lane_error() */
 
+	struct tq_inbox *inbox;     /* inbox.c; NULL: there is none */
+	bool inbox_said;            /* true if the log says that a peer's can't be attached */
 	struct tq_control *control; /* control.c */
 	struct tq_banks *banks;     /* bank.h */
 	/* credit.c */
-	struct tq_link *senders; /* list: links that have a bank */
+	struct tq_link *senders; /* list: links that have a bank or a ring */
 	struct tq_link *owing;   /* list: links to which CREDIT may be due */
 	bool backpressured;      /* unexpected data are at their limit */
 	/* backlog.c */

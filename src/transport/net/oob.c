@@ -47,6 +47,7 @@ static bool known_length(uint8_t type, uint32_t len)
 	case TQ_OOB_CUT_ACK:
 	case TQ_OOB_ASK:
 	case TQ_OOB_FATE:
+	case TQ_OOB_WAKE:
 		return len == sizeof(struct tq_oob_hdr);
 	}
 	return false;

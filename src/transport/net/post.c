@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting of control messages. Those that were posted on a lane which is made anew go back to the
- * backlog, and are posted again from there. credit.c says what credits are for. */
+/* Posting of control messages: to a ring if the link has one, or else on the control lane. Those
+ * that were posted on a lane which is made anew go back to the backlog, and are posted again from
+ * there. credit.c says what credits are for. */
 #include "net/post.h"
 
 #include <assert.h>
@@ -12,6 +13,7 @@
 #include "net/lane.h"
 #include "net/lane_connect.h"
 #include "net/link_fail.h"
+#include "net/outbox.h"
 
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
@@ -21,16 +23,37 @@ struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 	return NULL;
 }
 
-struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
+/* Returns the lane if a message of this length can go there now. */
+static struct tq_lane *ready_lane(struct tq_net *net, struct tq_link *link, uint32_t len)
+{
+	struct tq_lane *lane = tq_post_lane(net, link);
+
+	return lane && link->credits[tq_post_class(link, len)] && lane->outstanding < lane->depth
+		       ? lane
+		       : NULL;
+}
+
+bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
+{
+	if (tq_link_has_failed(link) || link->backlog)
+		return false;
+	return tq_outbox_is_open(link) ? tq_outbox_room(link, len) != NULL
+				       : ready_lane(net, link, len) != NULL;
+}
+
+void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct tq_lane *lane;
 
 	if (tq_link_has_failed(link) || link->backlog)
 		return NULL;
-	lane = tq_post_lane(net, link);
-	return lane && link->credits[tq_post_class(link, len)] && lane->outstanding < lane->depth
-		       ? lane
-		       : NULL;
+	if (tq_outbox_is_open(link))
+		return tq_outbox_room(link, len);
+	if (len > net->limits.max_inline)
+		return NULL;
+	/* The place where the lane keeps its inline data, as no other message is posted before. */
+	lane = ready_lane(net, link, len);
+	return lane ? tq_lane_room(net, lane, lane->posted) : NULL;
 }
 
 static void inline_again(struct tq_net *net, struct tq_posted *posted)
@@ -121,32 +144,56 @@ static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	return rc;
 }
 
-int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
-	    const struct tq_sg *copy, unsigned flags)
+/* Posts a message that has its header on the lane, if there is credit for it. */
+static int post_to_lane(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+			const struct tq_sg *copy, unsigned flags)
 {
-	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
+	const struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
 	struct tq_lane *lane = tq_post_lane(net, link);
-	int cls = tq_post_class(link, len), c, rc;
+	int cls = tq_post_class(link, len), rc;
 	bool free = hdr->type == TQ_MSG_CREDIT;
 
-	if (!lane)
-		return -EAGAIN;
-	if (!free && !link->credits[cls])
+	if (!lane || (!free && !link->credits[cls]))
 		return -EAGAIN;
 	/* Solicited with the last credit: then the peer has to return some, also while its user
 	 * computes. */
 	if (!free && link->credits[cls] == 1)
 		flags |= TQ_CONTROL_SOLICITED;
+	rc = transmit(net, link, lane, msg, len, copy, flags);
+	if (!rc && !free)
+		link->credits[cls]--;
+	return rc;
+}
+
+/* Writes a message that has its header to the ring. */
+static int post_to_ring(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+			const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_sg written;
+	int rc = tq_outbox_send(net, link, copy ? copy->addr : msg, len, flags);
+
+	if (!rc && copy) {
+		written = *copy;
+		tq_copy_put(net, &written);
+	}
+	return rc;
+}
+
+int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+	    const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
+	int c, rc;
+
 	hdr->conn = tq_put32(link->conn);
 	for (c = 0; c < TQ_CLASSES; c++) {
 		assert(link->owed[c] <= UINT8_MAX);
 		hdr->credits[c] = (uint8_t)link->owed[c];
 	}
-	rc = transmit(net, link, lane, msg, len, copy, flags);
+	rc = (tq_outbox_is_open(link) ? post_to_ring : post_to_lane)(net, link, msg, len, copy,
+								     flags);
 	if (rc)
 		return rc;
-	if (!free)
-		link->credits[cls]--;
 	for (c = 0; c < TQ_CLASSES; c++)
 		link->owed[c] = 0;
 	return 0;

@@ -13,8 +13,11 @@ static inline int tq_post_class(const struct tq_link *link, uint32_t len)
 
 /* Returns the lane to the link, if messages can go there at all; else it is asked for. */
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
-/* Returns the lane, if a message of this length can go now. */
-struct tq_lane *tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Returns true if a message of this length can go now. */
+bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Returns the place where a message of this length is written to for the next tq_post() to send it
+ * without a copy; NULL: it can't go now, or is too long for that. */
+void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len);
 /* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. Takes
  * the copy over if it succeeds. 0, -EAGAIN, -EIO. */
 int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,

@@ -13,6 +13,7 @@
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/oob.h"
+#include "net/outbox.h"
 
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
@@ -36,6 +37,7 @@ static void request_send(struct tq_net *net, struct tq_request *request)
 	};
 	uint64_t now = tq_now();
 
+	req.ring = lane->kind == TQ_LANE_CONTROL && tq_outbox_attach(net, request->link);
 	tq_oob_send(net, request->link, &req, sizeof(req));
 	if (request->sent) {
 		TQ_COUNT(net->stats, connect_retries);

@@ -96,10 +96,11 @@ static int open_tgt(struct tq_net *net, uint32_t qpn, struct ibv_qp **opened)
 	return *opened ? 0 : -errno;
 }
 
-static int accept_control(struct tq_net *net, struct tq_link *link, struct tq_oob_rep *rep)
+static int accept_control(struct tq_net *net, struct tq_link *link, bool ring,
+			  struct tq_oob_rep *rep)
 {
 	struct tq_control_terms terms;
-	int error = tq_control_accept(net, link, &terms);
+	int error = tq_control_accept(net, link, ring, &terms);
 
 	if (error)
 		return error;
@@ -109,6 +110,8 @@ static int accept_control(struct tq_net *net, struct tq_link *link, struct tq_oo
 		rep->size[c] = tq_put32(terms.size[c]);
 		rep->credits[c] = tq_put32(terms.credits[c]);
 	}
+	rep->ring = tq_put32(terms.ring);
+	rep->ring_size = tq_put32(terms.ring_size);
 	return 0;
 }
 
@@ -183,7 +186,7 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	if (!error)
 		error = make_room(net, link, req->kind);
 	if (!error && req->kind == TQ_LANE_CONTROL)
-		error = accept_control(net, link, &rep);
+		error = accept_control(net, link, req->ring, &rep);
 	if (!error)
 		error = open ? open_tgt(net, open, &target->qp)
 			     : make_tgt(net, link, req, rep.rd_atomic, &target->qp);

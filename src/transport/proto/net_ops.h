@@ -87,6 +87,10 @@ struct tq_net_ops {
 	 * protocol sends pieces only then, and asks again at tq_core_poll(). */
 	bool (*data_ready)(void *net, struct tq_link *link);
 
+	/* Returns true if messages with data reach the peer sooner than what goes to a tuple queue,
+	 * and without the HCA: through shared memory. May be called at any time. */
+	bool (*is_near)(void *net, struct tq_link *link);
+
 	/* Returns true if control messages wait, and go on whatever the peer's user does: the
 	 * peer returns credit. */
 	bool (*control_moves)(void *net, struct tq_link *link);

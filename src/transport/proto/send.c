@@ -187,7 +187,10 @@ static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
 /* Returns the handle by which the message asks for a queue; 0: it doesn't ask. */
 static uint32_t ask_handle(const struct sending *sending)
 {
-	return sending->tx_tuple && suits_direct(sending) ? tq_tx_tuple_ask(sending->tx_tuple) : 0;
+	return sending->tx_tuple && suits_direct(sending) &&
+			       tq_tx_policy_wants_queue(sending->tx_tuple, sending->buf->len)
+		       ? tq_tx_tuple_ask(sending->tx_tuple)
+		       : 0;
 }
 
 static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint32_t ask)

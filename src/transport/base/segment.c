@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A segment is System V shared memory. Unlike a file, it can be removed as soon as it is created
+ * and still be attached by its number, so none is left however its processes end. No process can
+ * truncate it, and it doesn't depend on the size of /dev/shm. The kernel's limits hold for it
+ * (ipcs -l), and the memory limit of the process's control group.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+#include <tupleq/tupleq.h>
+#include <unistd.h>
+
+#define LINE 64u /* bytes of a cache line */
+
+/* At the end of a segment, in a line of its own. */
+struct trailer {
+	_Alignas(LINE) uint64_t name;
+};
+
+/* Returns the bytes of a whole segment in which the caller has `len`. */
+static size_t whole(size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (len + sizeof(struct trailer) + page - 1) / page * page;
+}
+
+static struct trailer *trailer_of(void *mem, size_t size)
+{
+	return (struct trailer *)(void *)((char *)mem + size - sizeof(struct trailer));
+}
+
+/* Stores a name: the segment's number in the lower half, and random bits in the upper half, because
+ * each IPC namespace has numbers of its own. */
+static int make_name(int id, uint64_t *name)
+{
+	uint32_t random;
+
+	while (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		if (errno != EINTR)
+			return -errno;
+	/* No name is 0. */
+	*name = (uint64_t)(random | 1) << 32 | (uint32_t)id;
+	return 0;
+}
+
+static int attach(int id, size_t size, void **mem)
+{
+	void *attached = shmat(id, NULL, 0);
+
+	if (attached == (void *)-1)
+		return -errno;
+	/* A forked child would keep the memory, and has no use for it. */
+	madvise(attached, size, MADV_DONTFORK);
+	*mem = attached;
+	return 0;
+}
+
+int tq_segment_create(size_t len, uint64_t *name, void **mem)
+{
+	size_t size = whole(len);
+	int id = shmget(IPC_PRIVATE, size, IPC_CREAT | 0600), rc;
+
+	if (id < 0)
+		return -errno;
+	rc = attach(id, size, mem);
+	/* The kernel frees the segment with its last process, however that ends. */
+	shmctl(id, IPC_RMID, NULL);
+	if (rc)
+		return rc;
+	rc = make_name(id, name);
+	if (rc) {
+		tq_segment_detach(*mem);
+		return rc;
+	}
+	trailer_of(*mem, size)->name = *name;
+	return 0;
+}
+
+int tq_segment_attach(uint64_t name, size_t *len, void **mem)
+{
+	int id = (int)(uint32_t)name, rc;
+	struct shmid_ds ds;
+
+	if (shmctl(id, IPC_STAT, &ds))
+		return -errno;
+	if (ds.shm_perm.cuid != geteuid() || (ds.shm_perm.mode & 0777) != 0600 ||
+	    ds.shm_segsz < whole(0))
+		return -EPERM;
+	rc = attach(id, ds.shm_segsz, mem);
+	if (rc)
+		return rc;
+	*len = ds.shm_segsz - sizeof(struct trailer);
+	if (ds.shm_segsz % whole(0) == 0 && trailer_of(*mem, ds.shm_segsz)->name == name)
+		return 0;
+	tq_segment_detach(*mem);
+	return -ESTALE;
+}
+
+/* Calls the kernel directly: Open MPI's hook in shmdt() would read all mappings of the process, and
+ * no cache has a registration of a segment. */
+void tq_segment_detach(void *mem)
+{
+#ifdef SYS_shmdt
+	syscall(SYS_shmdt, mem);
+#else
+	shmdt(mem);
+#endif
+}

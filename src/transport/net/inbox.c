@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/inbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/contact.h"
+#include "net/credit.h"
+#include "net/link_fail.h"
+#include "net/oob.h"
+#include "net/ring.h"
+
+/* Messages of a sender that are handled at a time, so that each sender has its turn. */
+#define BUDGET 16
+
+/* A ring of the inbox. */
+struct tq_inbox_ring {
+	struct tq_ring_in in;
+	struct tq_link *link; /* whose process has it; NULL: nobody */
+	bool lost; /* its last sender may still write to it, so nobody else gets it any more */
+};
+
+struct tq_inbox {
+	struct tq_rings *rings;
+	uint64_t name;
+	uint32_t nrings, size;               /* of each */
+	uint32_t nused;                      /* the first so many have been given to processes */
+	uint64_t pending[TQ_RINGS_MAX / 64]; /* a bit for each ring that may have messages */
+	uint32_t longest;                    /* bytes of a message */
+	uint8_t *message;                    /* a copy of the message that is being handled */
+	struct tq_inbox_ring ring[];
+};
+
+/* ---- opening and closing ---- */
+
+static void say_why_not(const struct tq_net *net, size_t len, int error)
+{
+	tq_log(net->job, TQ_LOG_WARN_HOST,
+	       "Messages within the node go through the adapter: %zu bytes of shared memory can't "
+	       "be had: %s. Look at the kernel's limits (ipcs -l: kernel.shmmni, kernel.shmall), "
+	       "or "
+	       "set fewer rings or a smaller ring_size.",
+	       len, strerror(-error));
+}
+
+int tq_inbox_open(struct tq_net *net)
+{
+	uint32_t longest = tq_bank_size(net, TQ_LARGE);
+	uint32_t size = tq_ring_size((uint64_t)net->params->ring_size, longest);
+	uint32_t n = (uint32_t)net->params->rings;
+	struct tq_inbox *inbox;
+	void *mem;
+	int error;
+
+	if (net->params->intranode == TQ_INTRANODE_HCA)
+		return 0;
+	inbox = calloc(1, sizeof(*inbox) + n * sizeof(inbox->ring[0]));
+	if (!inbox)
+		return -ENOMEM;
+	inbox->message = malloc(longest);
+	if (!inbox->message) {
+		free(inbox);
+		return -ENOMEM;
+	}
+	error = tq_segment_create(tq_rings_len(n, size), &inbox->name, &mem);
+	if (error) {
+		say_why_not(net, tq_rings_len(n, size), error);
+		free(inbox->message);
+		free(inbox);
+		return 0;
+	}
+	inbox->rings = mem;
+	inbox->nrings = n;
+	inbox->size = size;
+	inbox->longest = longest;
+	net->inbox = inbox;
+	TQ_LEVEL(net->stats, ring_bytes, (int64_t)tq_rings_len(n, size));
+	return 0;
+}
+
+void tq_inbox_close(struct tq_net *net)
+{
+	struct tq_inbox *inbox = net->inbox;
+
+	if (!inbox)
+		return;
+	TQ_LEVEL(net->stats, ring_bytes, -(int64_t)tq_rings_len(inbox->nrings, inbox->size));
+	tq_segment_detach(inbox->rings);
+	free(inbox->message);
+	free(inbox);
+	net->inbox = NULL;
+}
+
+uint64_t tq_inbox_name(const struct tq_net *net)
+{
+	return net->inbox ? net->inbox->name : 0;
+}
+
+/* ---- senders ---- */
+
+bool tq_inbox_give(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_inbox *inbox = net->inbox;
+	uint32_t n = 0;
+
+	if (!inbox)
+		return false;
+	while (n < inbox->nrings && (inbox->ring[n].link || inbox->ring[n].lost))
+		n++;
+	if (n == inbox->nrings) {
+		TQ_COUNT(net->stats, rings_missed);
+		return false;
+	}
+	if (n >= inbox->nused)
+		inbox->nused = n + 1;
+	inbox->ring[n].link = link;
+	inbox->ring[n].in = (struct tq_ring_in){
+		.ring = tq_rings_at(inbox->rings, n, inbox->size),
+		.size = inbox->size,
+	};
+	tq_ring_reset(&inbox->ring[n].in);
+	link->ring = &inbox->ring[n];
+	DL_APPEND2(net->senders, link, senders_prev, senders_next);
+	TQ_LEVEL(net->stats, rings, 1);
+	return true;
+}
+
+uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uint32_t *size)
+{
+	*size = net->inbox->size;
+	return (uint32_t)(link->ring - net->inbox->ring);
+}
+
+void tq_inbox_forget(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_inbox_ring *ring = link->ring;
+
+	if (!ring)
+		return;
+	ring->lost = !tq_link_is_quiet(link, TQ_THERE) && link->contact->fate != TQ_FATE_DIED;
+	ring->link = NULL;
+	link->ring = NULL;
+	DL_DELETE2(net->senders, link, senders_prev, senders_next);
+	TQ_LEVEL(net->stats, rings, -1);
+}
+
+/* ---- messages ---- */
+
+/* Handles a message. Returns false if the link's process can't have sent it. */
+static bool handle(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len)
+{
+	const struct tq_msg_hdr *hdr = msg;
+	const struct tq_msg_backpressure *backpressure = msg;
+
+	if (tq_msg_check(msg, len) || tq_get32(hdr->conn) != link->here ||
+	    !tq_credit_take(link, hdr))
+		return false;
+	if (hdr->type == TQ_MSG_BACKPRESSURE)
+		link->backpressured = tq_get32(backpressure->stop) != 0;
+	else if (hdr->type != TQ_MSG_CREDIT)
+		tq_core_control(net->core, link->peer, msg, len, NULL);
+	return true;
+}
+
+/* Tells the link's process that there is room in its ring. */
+static void say_room(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr wake = tq_oob_hdr(net, link, TQ_OOB_WAKE, 0);
+
+	tq_oob_send(net, link, &wake, sizeof(wake));
+	TQ_COUNT(net->stats, ring_wakeups);
+}
+
+/* Handles messages of a ring, at most so many. Returns how many. Less than `most` says that no more
+ * are there. */
+static int take(struct tq_net *net, struct tq_inbox_ring *ring, int most)
+{
+	struct tq_inbox *inbox = net->inbox;
+	struct tq_link *link = ring->link;
+	int n = 0, rc = 0;
+	uint32_t len;
+
+	while (n < most && link && !tq_link_has_failed(link)) {
+		rc = tq_ring_read(&ring->in, inbox->message, inbox->longest, &len);
+		if (!rc)
+			break;
+		if (rc < 0 || !handle(net, link, inbox->message, len)) {
+			tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
+				     "what it wrote to the shared memory is no message");
+			break;
+		}
+		n++;
+	}
+	if (n < most && link && !tq_link_has_failed(link) && tq_ring_is_awaited(&ring->in))
+		say_room(net, link);
+	return n;
+}
+
+int tq_inbox_poll(struct tq_net *net)
+{
+	struct tq_inbox *inbox = net->inbox;
+	int events = 0, n;
+
+	for (uint32_t word = 0; word * 64 < inbox->nused; word++) {
+		uint64_t *pending = &inbox->pending[word], bits;
+
+		/* The look without a locked instruction comes first: it leaves senders their cache
+		 * line. */
+		if (atomic_load_explicit(&inbox->rings->ready[word], memory_order_relaxed))
+			*pending |= atomic_exchange_explicit(&inbox->rings->ready[word], 0,
+							     memory_order_acquire);
+		for (bits = *pending; bits; bits &= bits - 1) {
+			uint32_t bit = (uint32_t)__builtin_ctzll(bits);
+
+			/* Any process can set any bit. */
+			n = word * 64 + bit < inbox->nused
+				    ? take(net, &inbox->ring[word * 64 + bit], BUDGET)
+				    : 0;
+			if (n < BUDGET)
+				*pending &= ~(UINT64_C(1) << bit);
+			events += n;
+		}
+	}
+	return events;
+}
+
+void tq_inbox_drain(struct tq_net *net, struct tq_link *link)
+{
+	/* A process that goes on writing must not keep this one here. */
+	if (link->ring)
+		take(net, link->ring, (int)(net->inbox->size / sizeof(struct tq_msg_hdr)));
+}
+
+void tq_inbox_sleep(struct tq_net *net)
+{
+	if (!net->inbox)
+		return;
+	atomic_store_explicit(&net->inbox->rings->asleep, 1, memory_order_relaxed);
+	/* As in wake() of outbox.c. */
+	atomic_thread_fence(memory_order_seq_cst);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The inbox of this process: a segment with a ring for each process of its node that sends to it,
+ * in place of control buffers. A process that has a ring needs no credits.
+ */
+#ifndef TQ_NET_INBOX_H
+#define TQ_NET_INBOX_H
+
+#include "net/link.h"
+
+/* Without shared memory, or with intranode=hca, there is no inbox, which is no error. */
+int tq_inbox_open(struct tq_net *net);
+void tq_inbox_close(struct tq_net *net);
+/* Returns the name by which others attach the inbox; 0: there is none. */
+uint64_t tq_inbox_name(const struct tq_net *net);
+
+/* Gives the link's process a ring. Returns false if there is none left. */
+bool tq_inbox_give(struct tq_net *net, struct tq_link *link);
+/* Returns the number of the link's ring, and its size. */
+uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uint32_t *size);
+/* Takes the ring away from the link, which goes. */
+void tq_inbox_forget(struct tq_net *net, struct tq_link *link);
+
+/* Handles messages. Returns how many. */
+int tq_inbox_poll(struct tq_net *net);
+/* Handles all messages that the link's process has sent. */
+void tq_inbox_drain(struct tq_net *net, struct tq_link *link);
+/* Has senders wake this process for what can't wait. What was sent before wakes nobody, and is
+ * there at the next tq_inbox_poll(). */
+void tq_inbox_sleep(struct tq_net *net);
+
+#endif

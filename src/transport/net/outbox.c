@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The sending side of rings. A process whose service thread sleeps is woken by a datagram, which
+ * may get lost: so that is repeated until the process has read what can't wait. A timer also looks
+ * whether it has died meanwhile, which nothing in a ring shows.
+ */
+#include "net/outbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/contact.h"
+#include "net/fate.h"
+#include "net/link_fail.h"
+#include "net/node.h"
+#include "net/oob.h"
+
+#define FIRST_BACKOFF (20 * TQ_MS)
+#define MAX_BACKOFF   (320 * TQ_MS)
+
+struct tq_outbox {
+	struct tq_rings *rings; /* the other process's inbox */
+	size_t len;
+	uint32_t number;        /* of the ring in it */
+	struct tq_ring_out out; /* ring NULL: none was given yet */
+	uint64_t urgent;        /* position up to which the process has to read soon */
+	bool waits;             /* messages wait for room */
+	struct tq_timer timer;
+	uint64_t backoff; /* ns */
+	bool counted;     /* in tq_net.nrequests, as the timer is armed */
+};
+
+/* ---- opening and closing ---- */
+
+static bool is_on_this_node(const struct tq_net *net, const struct tq_link *link)
+{
+	const struct tq_node_key *key = &link->node->key;
+
+	return key->domain == net->domain &&
+	       !memcmp(&key->gid, &net->dev.gid, sizeof(net->dev.gid));
+}
+
+/* Logs why messages to the link's process take the adapter. Other processes of this one's container
+ * have the same reason: in `auto` the first link suffices. */
+static void say_why_not(struct tq_net *net, const struct tq_link *link, int error)
+{
+	enum tq_log_level level = net->params->intranode == TQ_INTRANODE_SHM && !net->inbox_said
+					  ? TQ_LOG_WARN_HOST
+					  : TQ_LOG_DEBUG;
+
+	net->inbox_said = true;
+	tq_log(net->job, level,
+	       "Messages to %s go through the adapter, although it is on this node: its shared "
+	       "memory can't be attached: %s. Processes in containers need a common IPC namespace.",
+	       tq_link_name(link), strerror(-error));
+}
+
+bool tq_outbox_attach(struct tq_net *net, struct tq_link *link)
+{
+	uint64_t name = tq_get64(link->contact->address.inbox);
+	struct tq_outbox *outbox;
+	void *mem;
+	int error;
+
+	if (link->outbox)
+		return true;
+	if (!net->inbox || !name || link->contact->no_outbox || tq_link_is_connected(link) ||
+	    !is_on_this_node(net, link))
+		return false;
+	outbox = calloc(1, sizeof(*outbox));
+	error = outbox ? tq_segment_attach(name, &outbox->len, &mem) : -ENOMEM;
+	if (error) {
+		free(outbox);
+		link->contact->no_outbox = true;
+		TQ_COUNT(net->stats, rings_missed);
+		say_why_not(net, link, error);
+		return false;
+	}
+	outbox->rings = mem;
+	link->outbox = outbox;
+	return true;
+}
+
+int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size)
+{
+	struct tq_outbox *outbox = link->outbox;
+
+	if (!outbox || number >= TQ_RINGS_MAX || tq_rings_len(number + 1, size) > outbox->len)
+		return -EPROTO;
+	outbox->number = number;
+	outbox->out = (struct tq_ring_out){
+		.ring = tq_rings_at(outbox->rings, number, size),
+		.size = size,
+	};
+	return 0;
+}
+
+static void stop_timer(struct tq_net *net, struct tq_outbox *outbox)
+{
+	tq_timer_stop(net, &outbox->timer);
+	net->nrequests -= outbox->counted;
+	outbox->counted = false;
+}
+
+void tq_outbox_close(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_outbox *outbox = link->outbox;
+
+	if (!outbox)
+		return;
+	stop_timer(net, outbox);
+	tq_segment_detach(outbox->rings);
+	free(outbox);
+	link->outbox = NULL;
+}
+
+bool tq_outbox_is_open(const struct tq_link *link)
+{
+	return link->outbox && link->outbox->out.ring;
+}
+
+/* ---- waking the other process ---- */
+
+static tq_timer_fire look;
+
+static void arm(struct tq_net *net, struct tq_link *link, uint64_t now)
+{
+	struct tq_outbox *outbox = link->outbox;
+
+	net->nrequests += !outbox->counted;
+	outbox->counted = true;
+	tq_timer_arm(net, &outbox->timer, now + outbox->backoff, look, link);
+	if (outbox->backoff < MAX_BACKOFF)
+		outbox->backoff *= 2;
+}
+
+static void say_wake(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr wake = tq_oob_hdr(net, link, TQ_OOB_WAKE, 0);
+
+	tq_oob_send(net, link, &wake, sizeof(wake));
+	TQ_COUNT(net->stats, ring_wakeups);
+}
+
+/* Looks whether the process has read what can't wait, and whether it is still there. */
+static void look(struct tq_net *net, void *owner, uint64_t now)
+{
+	struct tq_link *link = owner;
+	struct tq_outbox *outbox = link->outbox;
+	bool idle = tq_ring_has_read(&outbox->out, outbox->urgent) && !link->backlog;
+
+	if (tq_link_has_failed(link) || idle) {
+		stop_timer(net, outbox);
+	} else if (tq_fate_has_died(net, link)) {
+		stop_timer(net, outbox);
+		tq_link_fail(net, link, TQ_FAIL_LOST,
+			     "%s doesn't read what was sent to it in shared memory.",
+			     tq_link_name(link));
+	} else {
+		say_wake(net, link);
+		arm(net, link, now);
+	}
+}
+
+/* Wakes the process if its service thread sleeps, so that it reads all that was sent so far. */
+static void wake(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_outbox *outbox = link->outbox;
+
+	/* Either this process sees that the other one is about to sleep, or that one sees what was
+	 * sent (tq_inbox_sleep()). */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&outbox->rings->asleep, memory_order_relaxed) ||
+	    !atomic_exchange_explicit(&outbox->rings->asleep, 0, memory_order_relaxed))
+		return;
+	outbox->urgent = outbox->out.sent;
+	say_wake(net, link);
+	if (outbox->counted)
+		return;
+	outbox->backoff = FIRST_BACKOFF;
+	arm(net, link, tq_now());
+}
+
+/* ---- sending ---- */
+
+void *tq_outbox_room(struct tq_link *link, uint32_t len)
+{
+	return tq_ring_room(&link->outbox->out, len);
+}
+
+/* Has the process read, and tell this one when it has; until then a timer sees to that. */
+static void await_room(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_outbox *outbox = link->outbox;
+
+	tq_ring_await(&outbox->out);
+	wake(net, link);
+	if (outbox->counted)
+		return;
+	outbox->backoff = FIRST_BACKOFF;
+	arm(net, link, tq_now());
+}
+
+static void trace(const struct tq_net *net, const struct tq_link *link, const void *msg,
+		  const char *from, const char *to)
+{
+	if (net->trace)
+		net->trace(tq_msg_name(((const struct tq_msg_hdr *)msg)->type), link, from, to);
+}
+
+int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
+		   unsigned flags)
+{
+	struct tq_outbox *outbox = link->outbox;
+	void *room = tq_ring_room(&outbox->out, len);
+
+	if (!room && !outbox->out.broken) {
+		if (!outbox->waits)
+			TQ_COUNT(net->stats, ring_full);
+		outbox->waits = true;
+		await_room(net, link);
+		room = tq_ring_room(&outbox->out, len);
+	}
+	if (outbox->out.broken) {
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
+			     "it has read more of the shared memory than was written");
+		return -EIO;
+	}
+	if (!room)
+		return -EAGAIN;
+	outbox->waits = false;
+	if (room != msg)
+		memcpy(room, msg, len);
+	trace(net, link, room, "WRITTEN", "SENDING");
+	tq_ring_send(&outbox->out, len);
+	/* Release: a reader that sees the bit sees the message. */
+	atomic_fetch_or_explicit(&outbox->rings->ready[outbox->number / 64],
+				 UINT64_C(1) << outbox->number % 64, memory_order_release);
+	TQ_COUNT(net->stats, sent_ring);
+	TQ_COUNT_N(net->stats, sent_ring_bytes, len);
+	trace(net, link, room, "SENDING", "SENT");
+	if (flags & TQ_CONTROL_SOLICITED)
+		wake(net, link);
+	return 0;
+}
