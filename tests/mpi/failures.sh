@@ -130,6 +130,6 @@ if [[ $(ompi_info --version) == *" v5."* ]]; then
 		goes_on "$protocol" shrink 3
 		goes_on "$protocol" revoke 2
 	done
-	pml+=(--mca pml_tupleq_promote_after 0 --mca pml_tupleq_protocol tupleq)
+	pml=(--with-ft ulfm --mca pml tupleq --mca pml_tupleq_promote_after 0 --mca btl "tupleq,sm,self")
 	goes_on "with queues from the first message on" revoke 2
 fi
