@@ -59,8 +59,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	if (rc != OPAL_SUCCESS || !len) {
 		log_peer(TQ_LOG_ERROR, name,
 			 "has published no address, so it doesn't use the PML tupleq. Name it on "
-			 "all "
-			 "hosts: --mca pml tupleq.");
+			 "all hosts: --mca pml tupleq.");
 		return series_peer_error();
 	}
 	rc = tq_peer_add(mca_pml_tupleq.ep, address, len, name, peer);

@@ -50,6 +50,27 @@ part() {
 	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
 }
 
+# fails TEXT TIMEOUT COMMAND...: the driver says that the command failed, and why.
+fails() {
+	if python3 - "$top/bench/driver" "$@" >"$dir/log" 2>&1 <<-'END'; then
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		import jobs
+		try:
+		    jobs.run(sys.argv[4:], sys.argv[3])
+		except jobs.Failed as failed:
+		    print(failed)
+		    sys.exit(sys.argv[2] not in str(failed))
+		sys.exit("the command didn't fail")
+	END
+		echo "ok bench: ${*:3} is $1"
+	else
+		echo "not ok bench: ${*:3} is $1"
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
+}
+
 # refuses TEXT NAME [ARGUMENT...]: a part with options that don't go together ends with a message that has the text.
 refuses() {
 	local text=$1 status=0
@@ -109,6 +130,13 @@ for kind in posted unexpected; do
 			for o in objects)" "${options[@]}"
 	done
 done
+
+# The status of a program that was killed, or chose that of timeout(1), isn't that of one that took too long.
+fails "not done after 1 s" 1 sleep 9
+# shellcheck disable=SC2016 # the inner shell's pid
+fails "killed by SIGKILL" 9 sh -c 'kill -KILL $$'
+fails "killed by SIGKILL" 9 sh -c "exit 137"
+fails "without a word (status 124)" 9 sh -c "exit 124"
 
 counters=pml_tupleq_own_bytes,pml_tupleq_registered_bytes,pml_tupleq_tuples
 program memory 4 "sorted((o['peers'], o['tags'], o['rank']) for o in objects) == [

@@ -5,11 +5,10 @@
 
 #include "proto/objects.h"
 
-/* Returns the error of operations with the tag if that was revoked, or 0. TQ_ANY_TAG is for tags of
- * 0 and above. */
-static inline int tq_ctx_revoked(const struct tq_ctx *ctx, int32_t tag)
+/* Returns the error of operations with the tag if that was revoked, or 0. */
+static inline int tq_ctx_revoked(const struct tq_ctx *ctx, uint64_t tag)
 {
-	return ctx->revoked[tag < 0 && tag != TQ_ANY_TAG];
+	return ctx->revoked[tag >> 31 & 1];
 }
 
 /* Returns true if a removed context still takes the messages that carry its id: its receives wait
