@@ -95,11 +95,16 @@ static int blocking_from_any(struct from *from, void *addr, size_t count, ompi_d
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	rc = ompi_request_wait(&request, status);
-	if (request == MPI_REQUEST_NULL)
+	if (rc == OMPI_SUCCESS)
 		return rc;
-	ompi_request_cancel(request);
-	ompi_request_wait(&request, status);
-	return series_peer_error();
+	if (!REQUEST_COMPLETE(request)) {
+		ompi_request_cancel(request);
+		while (!REQUEST_COMPLETE(request))
+			opal_progress();
+		rc = series_peer_error();
+	}
+	ompi_request_free(&request);
+	return rc;
 }
 
 int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,

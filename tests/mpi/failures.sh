@@ -112,10 +112,24 @@ for operation in put fetch receive; do
 	judge "ob1 over btl/tupleq: $operation" "The communication with rank 1 on host .* has failed" ""
 done
 # Open MPI 5 has fault tolerance, with which the other ranks go on.
+
+# goes_on PML PROGRAM LEFT: ranks are killed, and so many are left, which go on.
+goes_on() {
+	local why=''
+
+	job "" 4 "$build/tests/mpi/$2"
+	[ "$(grep -c '^ok rank' "$tmp/out")" -eq "$3" ] || why="not all others go on"
+	judge "fault tolerance, $1: $2" "rank [1-3] on host .* (has died|has failed)" "$why"
+}
+
 if [[ $(ompi_info --version) == *" v5."* ]]; then
 	pml=(--with-ft ulfm --mca pml ob1 --mca btl "tupleq,self")
-	job "" 4 "$build/tests/mpi/shrink"
-	why=''
-	[ "$(grep -c '^ok rank' "$tmp/out")" -eq 3 ] || why="not all others go on"
-	judge "ob1 over btl/tupleq: the others revoke, agree and shrink" "rank 1 on host .* has died" "$why"
+	goes_on "ob1 over btl/tupleq" shrink 3
+	for protocol in tupleq tupleq-copy rput rget; do
+		pml=(--with-ft ulfm --mca pml tupleq --mca pml_tupleq_protocol "$protocol" --mca btl "tupleq,sm,self")
+		goes_on "$protocol" shrink 3
+		goes_on "$protocol" revoke 2
+	done
+	pml=(--with-ft ulfm --mca pml tupleq --mca pml_tupleq_promote_after 0 --mca btl "tupleq,sm,self")
+	goes_on "with queues from the first message on" revoke 2
 fi
