@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Short benchmarks: their programs and parts run, on softhca and on the hosts of a hostfile, and their
-# output is well-formed. No figure is judged. This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+# output is well-formed. No figure of real time is judged. This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
@@ -162,6 +162,8 @@ part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['sett
 	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
 part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
 	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
+part "all(0 < runs[name]['rounds'][0]['put_us'] < 1.3 * runs['perftest RC']['rounds'][0]['put_us'] for name in ('tupleq', 'ob1-btl'))" \
+	rma --virtual --cpu 0 --rounds 1 --columns tupleq,ob1-btl
 refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
 refuses "--cpu wants a factor" halo --virtual --cpu fast

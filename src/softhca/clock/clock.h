@@ -112,6 +112,8 @@ void shca_clock_inherit(void);
 bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined it. */
 bool shca_clock_is_joined(pid_t tid);
+/* Charges a yield and returns true if the thread keeps the turn: it has polled just before. */
+bool shca_clock_yields_free(void);
 /* Returns the calling thread's clock, in its program, and adds the price of reading it. */
 uint64_t shca_clock_read(void);
 /* Parks a spinning thread until `at`, when something is there for it, or until something else
@@ -133,6 +135,11 @@ void shca_spin_end(void);
 void shca_spin_forget(void);
 /* Notes how long (ns) the program computed between two calls. turn.c calls it. */
 void shca_spin_gap(uint64_t ns);
+/* Notes whether another thread had the turn at this sync point. turn.c calls it. */
+void shca_spin_cold(bool cold);
+/* Returns true if a yield of the thread needs no sync point, because the poll just before it was
+ * one. */
+bool shca_spin_yields_free(void);
 
 /* --- charge.c --- */
 /* Ends a stretch in which the thread ran its program. Returns its CPU time (ns). */

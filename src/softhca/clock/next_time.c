@@ -189,6 +189,8 @@ int shca_sched_yield(void)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(sched_yield)();
+	if (shca_program_yields_free())
+		return 0;
 	shca_program_enter();
 	/* A parked thread may hold a lock that the caller wants. */
 	shca_program_contends();

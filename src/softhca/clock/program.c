@@ -174,6 +174,11 @@ void shca_program_looked(void)
 	shca_spin_in_vain(NULL, NULL);
 }
 
+bool shca_program_yields_free(void)
+{
+	return shca_clock_yields_free();
+}
+
 void shca_program_out(void)
 {
 	shca_spin_end();
@@ -192,7 +197,7 @@ void shca_program_contends(void)
 
 void shca_program_disturbs(void)
 {
-	shca_clock_disturb(shca_clk, false);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 }
 
 void shca_program_disturbs_others(void)

@@ -72,6 +72,8 @@ SHCA_PROGRAM void shca_program_watches(bool world);
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
+/* Returns true if a yield of the thread is over, because the thread keeps the turn. */
+SHCA_PROGRAM bool shca_program_yields_free(void);
 /* Gives the turn away for a wait in the real world. */
 SHCA_PROGRAM void shca_program_out(void);
 /* Takes the turn again. */

@@ -81,6 +81,7 @@ static void await(uint32_t actor)
 	shca_turn_self.clock = atomic_load(&shca_turn_clock()->now);
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
 	shca_charge_stale();
+	shca_spin_cold(true);
 }
 
 static void thread_ends(void *arg)
@@ -162,7 +163,7 @@ static void join(void)
 	shca_affinity_pin(shca_clk->cpu);
 	shca_clock_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
@@ -181,6 +182,7 @@ static void sync_here(void)
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
 	if (is_holder && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
 		atomic_store_explicit(&shca_clk->now, shca_turn_self.clock, memory_order_relaxed);
+		shca_spin_cold(false);
 		return;
 	}
 	/* The monitor may have taken the turn away. */
@@ -383,7 +385,7 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -460,6 +462,27 @@ static uint64_t time_of_others(void)
 	return clk ? atomic_load(&clk->now) : shca_real_now();
 }
 
+/* Adds the CPU time since the last call and the price of this one to the clock of a thread in its
+ * program, which keeps the turn. */
+static void account(enum shca_call what)
+{
+	/* A lock that is taken here is none of the program's. */
+	shca_turn_self.depth++;
+	charge();
+	shca_turn_self.depth--;
+	shca_clock_pay(what, 1);
+	if (shca_turn_here.factor)
+		shca_charge_begin();
+}
+
+bool shca_clock_yields_free(void)
+{
+	if (!shca_turn_joined() || !shca_spin_yields_free())
+		return false;
+	account(SHCA_CALL_WAIT);
+	return true;
+}
+
 uint64_t shca_clock_read(void)
 {
 	if (shca_turn_self.depth) {
@@ -477,13 +500,7 @@ uint64_t shca_clock_read(void)
 		return shca_turn_self.clock;
 	}
 	let_others();
-	/* A lock that is taken here is none of the program's. */
-	shca_turn_self.depth++;
-	charge();
-	shca_turn_self.depth--;
-	shca_clock_pay(SHCA_CALL_TIME, 1);
-	if (shca_turn_here.factor)
-		shca_charge_begin();
+	account(SHCA_CALL_TIME);
 	return shca_turn_self.clock;
 }
 
@@ -496,7 +513,7 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);

@@ -28,7 +28,8 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads. */
+/* Returns true if nothing is due but looks of spinning threads. `awaited`: threads wait for the
+ * real world, or perhaps for a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
@@ -38,12 +39,18 @@ static bool only_looks(bool *awaited)
 		uint32_t state = atomic_load_explicit(&shca_turn_clock()->actors[i].state,
 						      memory_order_relaxed);
 
+		/* An actor that is free may be due, as in shca_actors_first(). */
+		if (state == SHCA_ACTOR_FREE)
+			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
 			    SHCA_NEVER &&
 		    !atomic_load_explicit(&shca_turn_clock()->actors[i].looks,
 					  memory_order_relaxed))
 			return false;
-		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
+		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
+			    (state == SHCA_ACTOR_WAITS &&
+			     atomic_load_explicit(&shca_turn_clock()->actors[i].watches,
+						  memory_order_relaxed));
 	}
 	return true;
 }
@@ -71,7 +78,9 @@ static bool is_still_quiet(void)
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
- * look may wait for the real world, for a thread that is out in it, or for one that computes. */
+ * look may wait for the real world, for a thread that is out in it, or for one that computes. That
+ * the job sleeps doesn't tell then: the kernel may still be on its way with what was written to a
+ * socket. */
 static enum verdict may_pass(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
@@ -129,12 +138,18 @@ static void pace(uint64_t ns)
 	atomic_store(&shca_turn_clock()->idle, 0);
 }
 
+/* Waits until those are quiet that were disturbed: a process and those without a clock, or all. */
 static void settle(void)
 {
-	bool all = atomic_load(&shca_turn_clock()->others_disturbed);
+	uint32_t proc;
+	bool all;
 
 	atomic_store(&shca_turn_clock()->disturbed, 0);
-	shca_turn_clock()->world_asker = shca_turn_here.slot;
+	proc = atomic_exchange(&shca_turn_clock()->disturber, 0);
+	if (!proc)
+		atomic_store(&shca_turn_clock()->others_disturbed, 1);
+	all = atomic_load(&shca_turn_clock()->others_disturbed);
+	shca_turn_clock()->world_process = proc ? proc - 1 : shca_turn_here.slot;
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);

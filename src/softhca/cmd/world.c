@@ -271,7 +271,7 @@ static void *answer(void *arg)
 			syscall(SYS_futex, &c->world_asked, FUTEX_WAIT, asked, NULL, NULL, 0);
 			continue;
 		}
-		settle(&w, atomic_load(&w.job.fabric->hdr->procs[c->world_asker].pid));
+		settle(&w, atomic_load(&w.job.fabric->hdr->procs[c->world_process].pid));
 		atomic_store(&c->world_done, asked);
 		syscall(SYS_futex, &c->world_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	}

@@ -76,7 +76,7 @@ static void wake(_Atomic uint32_t *futex)
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void wake_actor(struct shca_fabric *f, uint32_t actor)
+void shca_actor_wake(struct shca_fabric *f, uint32_t actor)
 {
 	struct shca_actor *to = f->hdr->clock.actors + actor;
 
@@ -104,9 +104,15 @@ void shca_clock_lock(struct shca_fabric *f)
 		abort();
 }
 
+/* Wakes after the release: the woken thread begins by taking the lock. */
 void shca_clock_unlock(struct shca_fabric *f)
 {
+	uint32_t to_wake = f->hdr->clock.to_wake;
+
+	f->hdr->clock.to_wake = 0;
 	pthread_mutex_unlock(&f->hdr->clock.lock);
+	if (to_wake)
+		shca_actor_wake(f, to_wake - 1);
 }
 
 static bool comes_before(const struct shca_clock *c, uint32_t a, uint32_t b)
@@ -165,7 +171,7 @@ void shca_actor_grant(struct shca_fabric *f, uint32_t actor)
 
 	atomic_store(&c->holder, actor + 1);
 	atomic_store(&c->actors[actor].granted, 1);
-	wake_actor(f, actor);
+	c->to_wake = actor + 1;
 }
 
 void shca_actors_pass(struct shca_fabric *f)
@@ -266,9 +272,12 @@ void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching le
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *c, bool all)
+void shca_clock_disturb(struct shca_clock *c, unsigned proc)
 {
-	if (all)
+	uint32_t was = 0;
+
+	if (proc == SHCA_NO_PROC ||
+	    (!atomic_compare_exchange_strong(&c->disturber, &was, proc + 1) && was != proc + 1))
 		atomic_store(&c->others_disturbed, 1);
 	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->next, 0);
@@ -336,7 +345,7 @@ static void end(struct shca_fabric *f, uint32_t actor)
 		unlink_thread(c, actor);
 	atomic_store(&c->due[actor], SHCA_NEVER);
 	atomic_store(&c->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(c, true);
+	shca_clock_disturb(c, SHCA_NO_PROC);
 	if (atomic_load(&c->holder) == actor + 1)
 		shca_actors_pass(f);
 }

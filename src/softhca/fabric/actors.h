@@ -32,8 +32,10 @@ uint32_t shca_actors_first(struct shca_clock *c);
  * caller holds the lock. */
 void shca_actor_take(struct shca_clock *c, uint32_t actor);
 /* Gives the turn to an actor, which decides itself whether it is first. The caller holds the
- * lock. */
+ * lock, whose release wakes the actor. */
 void shca_actor_grant(struct shca_fabric *f, uint32_t actor);
+/* Wakes an actor that was granted the turn. */
+void shca_actor_wake(struct shca_fabric *f, uint32_t actor);
 /* Gives the turn to the first actor, or to none. The caller holds the lock. */
 void shca_actors_pass(struct shca_fabric *f);
 
@@ -55,9 +57,9 @@ void shca_actors_event(struct shca_clock *c, unsigned proc);
 void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching least);
 /* Makes one thread look again, if it watches anything. The caller holds the lock. */
 void shca_actor_look(struct shca_clock *c, uint32_t actor);
-/* Notes that threads of the calling process may be busy in the real world, or any of this job
- * (`all`): time stands still until they are not. */
-void shca_clock_disturb(struct shca_clock *c, bool all);
+/* Notes that threads without a clock may be busy in the real world, those of one process or of all
+ * (SHCA_NO_PROC): time stands still until they are not. */
+void shca_clock_disturb(struct shca_clock *c, unsigned proc);
 
 /* Kinds of calls, by their price; softhca stat shows them. */
 enum shca_call {

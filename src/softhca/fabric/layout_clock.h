@@ -75,6 +75,8 @@ struct shca_clock {
 	_Atomic uint64_t
 		next; /* earliest time in due[]: the actor with the turn goes on before it */
 	_Atomic uint32_t holder; /* actor + 1; 0 = none has the turn */
+	uint32_t to_wake;        /* actor + 1 that was granted the turn: whoever releases the lock
+				    wakes it */
 	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
 	/* Pace, while threads only look: the virtual time that waits, and the real time since
 	 * when. */
@@ -84,7 +86,8 @@ struct shca_clock {
 	/* 1: so may processes be whose threads don't have the turn */
 	_Atomic uint32_t others_disturbed;
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
-	uint32_t world_asker;       /* process slot of the thread that asks */
+	_Atomic uint32_t disturber; /* process slot + 1 of the thread that did so; 0: none */
+	uint32_t world_process;     /* slot of the process that is asked about */
 	_Atomic int32_t world_busy; /* the thread that is waited for */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
 	uint64_t quiet_since;       /* the real time then */

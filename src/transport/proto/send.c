@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "proto/buf.h"
+#include "proto/ctx.h"
 #include "proto/msg.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
@@ -340,6 +341,8 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
+	if (tq_ctx_revoked(ctx, tag))
+		return tq_ctx_revoked(ctx, tag);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
 		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
 		if (rc)
