@@ -39,6 +39,8 @@ static void repeat(void)
 	}
 	for (int r = 0; r < t_size; r++)
 		t_untouched(all + r * LONG_INTS, LONG_INTS * sizeof(int), (unsigned char)(r + 1));
+	free(mine);
+	free(all);
 	if (direct < 0)
 		return;
 	direct = t_counter("recv_direct") - direct;

@@ -51,8 +51,8 @@ static void barrier(void)
 
 static void all_to_all(void)
 {
-	uint64_t *out = calloc((size_t)t_size, sizeof(*out)),
-		 *in = calloc((size_t)t_size, sizeof(*in));
+	uint64_t *out = t_alloc((size_t)t_size * sizeof(*out)),
+		 *in = t_alloc((size_t)t_size * sizeof(*in));
 
 	begin("an all-to-all of 8 bytes");
 	for (int i = 0; i < t_size; i++)

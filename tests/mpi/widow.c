@@ -8,6 +8,7 @@
  * put of that size beside it. Rank 0 says which call failed, and the program ends. Two ranks or
  * more.
  */
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,6 +33,9 @@ static void operate(const char *name)
 		MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 1, 0, MPI_SUM, win);
 	else if (!strcmp(name, "compare"))
 		MPI_Compare_and_swap(&one, &zero, &old, MPI_INT64_T, 1, 0, win);
+	else
+		t_true(!strcmp(name, "lock") || !strcmp(name, "receive"), "there is no \"%s\"",
+		       name);
 }
 
 /* One round: what all have done before rank 1 is killed. */
@@ -77,9 +81,12 @@ static int killed(const char *name, bool noticed)
 
 static int out_of_memory(MPI_Aint size)
 {
-	char *window = t_alloc((size_t)size), *buffer = t_alloc((size_t)size);
+	char *window, *buffer;
 	int rc;
 
+	t_true(size > 0 && size <= INT_MAX, "%lld bytes are no length of a put", (long long)size);
+	window = t_alloc((size_t)size);
+	buffer = t_alloc((size_t)size);
 	memset(window, 0, (size_t)size);
 	memset(buffer, 0, (size_t)size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -96,6 +103,8 @@ static int out_of_memory(MPI_Aint size)
 	if (t_rank == 0 && rc != MPI_SUCCESS)
 		printf("MPI_Put failed\n");
 	MPI_Win_free(&win);
+	free(window);
+	free(buffer);
 	return t_finish();
 }
 
