@@ -54,6 +54,8 @@ struct shca_actor {
 	_Atomic uint64_t
 		spins_since; /* SPINS: time at which it was parked, and its polling period */
 	_Atomic uint64_t period;
+	_Atomic uint32_t yields; /* SPINS: 1: parked at a yield, so another thread of its process
+				    may hold a lock that it wants */
 	/* For softhca stat; written by the actor. */
 	_Atomic uint64_t turns, parked, outs, cpu;
 };
