@@ -113,6 +113,7 @@ static void charge(void)
 			: (uint64_t)((unsigned __int128)cpu * (uint64_t)shca_turn_here.factor /
 				     SHCA_FACTOR_ONE);
 	shca_add(&shca_clk->actors[shca_turn_self.actor - 1].cpu, cpu);
+	atomic_fetch_add_explicit(&shca_clk->cpu_sum, cpu, memory_order_relaxed);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_PROGRAM, since, shca_turn_self.clock);
 }

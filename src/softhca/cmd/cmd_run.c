@@ -146,6 +146,12 @@ static void report_clock(const struct run *r)
 		(unsigned long long)atomic_load(&c->syncs),
 		(unsigned long long)atomic_load(&c->turns),
 		(unsigned long long)atomic_load(&c->hash));
+	fprintf(stderr,
+		"softhca: programs used %.3f s of CPU time; %llu waits for the real world, %llu of "
+		"them for all processes\n",
+		(double)atomic_load(&c->cpu_sum) / 1e9,
+		(unsigned long long)atomic_load(&c->waits_for_world),
+		(unsigned long long)atomic_load(&c->waits_for_all));
 	taken = (unsigned long long)atomic_load(&c->taken);
 	if (taken)
 		fprintf(stderr,

@@ -88,6 +88,7 @@ struct shca_clock {
 	_Atomic uint64_t hash;       /* hash over all sync points and completions */
 	/* Counters. */
 	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
+	_Atomic uint64_t cpu_sum; /* CPU time (ns) of all programs */
 	/* Set when the fabric is made. */
 	uint64_t zero;      /* first value of `now` */
 	uint64_t real_zero; /* CLOCK_REALTIME (ns) when `now` was `zero` */
