@@ -6,7 +6,7 @@
  */
 #include "clock.h"
 
-#define VAIN   4 /* looks in vain after which a thread is parked */
+#define VAIN 4 /* looks in vain after which a thread is parked */
 /* A thread that computes for longer between two looks doesn't spin: ns, and where another thread
  * ran before, so that the caches have to be filled anew. */
 #define GAP_NS      1000u
@@ -19,9 +19,9 @@
  * themselves; each so-manieth is one nevertheless. */
 #define FREE_LOOKS  2
 #define FREE_YIELDS 32
-#define PLACES  16
-#define LATER  2 /* the time to the next look is this part of the time that it has been spinning */
-#define LATEST 10000000u /* ns, at most */
+#define PLACES      16
+#define LATER       2 /* the time to the next look is this part of the time that it has been spinning */
+#define LATEST      10000000u /* ns, at most */
 
 /* How often a place was freed: then no thread may still hold it. */
 static _Atomic unsigned forgotten;

@@ -24,7 +24,7 @@
 #include "world.h"
 
 #define LOOK_EACH_MS \
-	500 /* between looks whether running processes still are the ones that attached */
+	500       /* between looks whether running processes still are the ones that attached */
 #define EVENTS 64 /* taken at once */
 
 enum { AT_ALIVE, AT_FIFO, AT_PROCS };
