@@ -330,6 +330,69 @@ static void test_timed_lock(void **state)
 	t_true(real_now() - real < 20 * SECOND, "it took the real time");
 }
 
+/* ---- a spin lock that is held during polls ---- */
+
+static struct {
+	atomic_flag lock;
+	_Atomic bool done;
+	_Atomic unsigned work, seen; /* work that another thread left, and what the poller saw */
+	uint64_t left_at, seen_at;
+	struct t_qp *qp[2];
+} spin = {.lock = ATOMIC_FLAG_INIT};
+
+/* Polls two queues in vain, as a library that makes progress: with the lock, and yields after each
+ * round. */
+static void *poller(void *arg)
+{
+	struct ibv_wc wc;
+
+	(void)arg;
+	while (!spin.done) {
+		if (!atomic_flag_test_and_set(&spin.lock)) {
+			for (int i = 0; i < 2; i++)
+				t_eq(ibv_poll_cq(spin.qp[i]->rcq, 1, &wc), 0);
+			if (spin.seen != spin.work) {
+				spin.seen = spin.work;
+				spin.seen_at = t_now();
+			}
+			atomic_flag_clear(&spin.lock);
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* A thread that wants a spinning thread's lock gets it soon, and what it left is seen soon. */
+static void test_lock_of_poller(void **state)
+{
+	uint64_t since;
+	pthread_t th;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		spin.qp[i] = t_qp(dev, NULL);
+	t_ok(pthread_create(&th, NULL, poller, NULL));
+	for (unsigned i = 1; i <= 20; i++) {
+		usleep(5000);
+		since = t_now();
+		while (atomic_flag_test_and_set(&spin.lock))
+			sched_yield();
+		t_true(t_now() - since < 20000, "the lock took %llu ns",
+		       (unsigned long long)(t_now() - since));
+		spin.work = i;
+		spin.left_at = t_now();
+		atomic_flag_clear(&spin.lock);
+		usleep(5000);
+		t_eq(spin.seen, i);
+		t_true(spin.seen_at - spin.left_at < 20000, "seen after %llu ns",
+		       (unsigned long long)(spin.seen_at - spin.left_at));
+	}
+	spin.done = true;
+	t_ok(pthread_join(th, NULL));
+	for (int i = 0; i < 2; i++)
+		t_qp_free(spin.qp[i]);
+}
+
 /* ---- processes ---- */
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
@@ -453,6 +516,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_lock_of_poller, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,14 +112,21 @@ void shca_clock_inherit(void);
 bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined it. */
 bool shca_clock_is_joined(pid_t tid);
-/* Charges a yield and returns true if the thread keeps the turn: it has polled just before. */
+/* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because
+ * it has polled just before. */
 bool shca_clock_yields_free(void);
+/* Charges a poll and returns true if the thread keeps the turn, because it spins and has polled
+ * elsewhere in this round. */
+bool shca_clock_polls_free(const void *place);
 /* Returns the calling thread's clock, in its program, and adds the price of reading it. */
 uint64_t shca_clock_read(void);
 /* Parks a spinning thread until `at`, when something is there for it, or until something else
  * comes, rounded up to its polling period, but not beyond `look`. Returns true if something is
- * there. */
-bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look);
+ * there. `yields`: the thread is in a yield. */
+bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields);
+/* Returns true if another thread of this process is parked at a yield: it may want a lock that the
+ * calling thread holds. */
+bool shca_clock_is_contended(void);
 /* Returns the calling thread's clock as of its last sync point. */
 uint64_t shca_clock_mine(void);
 
@@ -137,9 +144,12 @@ void shca_spin_forget(void);
 void shca_spin_gap(uint64_t ns);
 /* Notes whether another thread had the turn at this sync point. turn.c calls it. */
 void shca_spin_cold(bool cold);
-/* Returns true if a yield of the thread needs no sync point, because the poll just before it was
- * one. */
+/* Returns true if a yield of the thread, or a look at descriptors, needs no sync point, because the
+ * poll just before it was one. */
 bool shca_spin_yields_free(void);
+/* Returns true if a thread that spins will find nothing at a place that isn't the one where it is
+ * parked: it has had its sync point in this round of looks. */
+bool shca_spin_has_nothing(const void *place, uint64_t now);
 
 /* --- charge.c --- */
 /* Ends a stretch in which the thread ran its program. Returns its CPU time (ns). */

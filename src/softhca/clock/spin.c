@@ -6,7 +6,7 @@
  */
 #include "clock.h"
 
-#define VAIN   4 /* looks in vain after which a thread is parked */
+#define VAIN 4 /* looks in vain after which a thread is parked */
 /* A thread that computes for longer between two looks doesn't spin: ns, and where another thread
  * ran before, so that the caches have to be filled anew. */
 #define GAP_NS      1000u
@@ -15,11 +15,13 @@
  * slow function in each so many rounds. */
 #define STEADY  4
 #define ONCE_NS 20000u
-/* Of the yields that follow polls, all but each so-manieth are no sync points. */
-#define FREE_YIELDS 8
-#define PLACES  16
-#define LATER  2 /* the time to the next look is this part of the time that it has been spinning */
-#define LATEST 10000000u /* ns, at most */
+/* Looks elsewhere (a yield, a look at descriptors) that may follow a poll without being sync points
+ * themselves; each so-manieth is one nevertheless. */
+#define FREE_LOOKS  2
+#define FREE_YIELDS 32
+#define PLACES      16
+#define LATER       2 /* the time to the next look is this part of the time that it has been spinning */
+#define LATEST      10000000u /* ns, at most */
 
 /* How often a place was freed: then no thread may still hold it. */
 static _Atomic unsigned forgotten;
@@ -28,7 +30,7 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	unsigned vain;      /* looks in a row */
 	unsigned steady;    /* short gaps in a row */
 	bool cold;          /* another thread had the turn at the last sync point */
-	bool polled;        /* the last look was at a place, since the last yield */
+	unsigned free;      /* looks elsewhere that need no sync point, since the last poll */
 	unsigned yields;    /* that were no sync points */
 	uint64_t since;     /* the first of them */
 	uint64_t period;    /* from look to look */
@@ -113,31 +115,54 @@ static bool is_round(const void *place)
 
 bool shca_spin_yields_free(void)
 {
-	bool polled = self.polled;
+	if (!self.free)
+		return false;
+	self.free--;
+	return ++self.yields % FREE_YIELDS;
+}
 
-	self.polled = false;
-	return polled && ++self.yields % FREE_YIELDS;
+bool shca_spin_has_nothing(const void *place, uint64_t now)
+{
+	unsigned i = 0;
+	uint64_t at;
+
+	if (self.vain <= VAIN || place == self.parked || self.elsewhere + 1 >= PLACES ||
+	    atomic_load(&forgotten) != self.forgotten)
+		return false;
+	while (i < self.nplaces && self.places[i].place != place)
+		i++;
+	if (i == self.nplaces)
+		return false;
+	at = self.places[i].visible(self.places[i].place);
+	if (at && at <= now)
+		return false;
+	self.elsewhere++;
+	return true;
 }
 
 bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_mine(), step, at;
 	unsigned gone = atomic_load(&forgotten);
+	bool contended = shca_clock_is_contended();
 
 	if (gone != self.forgotten)
 		shca_spin_end();
 	self.forgotten = gone;
 
 	note(place, visible);
-	self.polled = place;
+	self.free = place ? FREE_LOOKS : 0;
 	if (!self.vain++)
 		self.since = now;
-	if (self.vain < VAIN || !is_round(place))
+	if (self.vain < VAIN || !(is_round(place) || (contended && !place)))
 		return false;
 	if (!self.period)
 		self.period = (now - self.since) / (VAIN - 1) + 1;
 	step = (now - self.since) / LATER;
 	step = step < self.period ? self.period : step > LATEST ? LATEST : step;
+	/* A poll may be inside of the lock that another thread wants, a yield hardly is. */
+	if (contended && place)
+		step = self.period;
 	at = earliest();
-	return shca_clock_park(at, self.period, now + step);
+	return shca_clock_park(at, self.period, now + step, !place);
 }

@@ -114,6 +114,7 @@ static void charge(void)
 			: (uint64_t)((unsigned __int128)cpu * (uint64_t)shca_turn_here.factor /
 				     SHCA_FACTOR_ONE);
 	shca_add(&shca_clk->actors[shca_turn_self.actor - 1].cpu, cpu);
+	atomic_fetch_add_explicit(&shca_clk->cpu_sum, cpu, memory_order_relaxed);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_PROGRAM, since, shca_turn_self.clock);
 }
@@ -284,6 +285,9 @@ void shca_clock_wait(uint64_t until, unsigned also)
 
 	if (!shca_turn_joined())
 		return;
+	/* Spinning threads may look at memory that this one has written. */
+	shca_actors_touch(shca_clk, shca_turn_here.slot);
+	atomic_store_explicit(&a->touched, 0, memory_order_relaxed);
 	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
 	atomic_store(&a->looks, !!(also & SHCA_TO_DEADLINE));
 	want(actor, SHCA_ACTOR_WAITS, until);
@@ -350,7 +354,12 @@ int shca_clock_await_event(int fd)
 	return -1;
 }
 
-bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
+bool shca_clock_is_contended(void)
+{
+	return shca_actors_yield(shca_clk, shca_turn_here.slot);
+}
+
+bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
 	struct shca_actor *a = &shca_clk->actors[actor];
@@ -362,6 +371,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 	atomic_store(&a->spins_since, shca_turn_self.clock);
 	atomic_store(&a->period, period);
 	atomic_store(&a->looks, 1);
+	atomic_store(&a->yields, yields);
 	shca_add(&a->parked, 1);
 	want(actor, SHCA_ACTOR_SPINS, look);
 	if (at != SHCA_NEVER)
@@ -369,6 +379,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look)
 	await(actor);
 	looked = atomic_load(&a->looks);
 	atomic_store(&a->looks, 0);
+	atomic_store(&a->yields, 0);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&a->spins_since),
 				   shca_turn_self.clock);
@@ -477,9 +488,20 @@ static void account(enum shca_call what)
 
 bool shca_clock_yields_free(void)
 {
-	if (!shca_turn_joined() || !shca_spin_yields_free())
+	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_yields_free())
 		return false;
 	account(SHCA_CALL_WAIT);
+	return true;
+}
+
+bool shca_clock_polls_free(const void *place)
+{
+	uint64_t price = shca_turn_here.price[SHCA_CALL_POLL];
+
+	if (shca_turn_self.depth || !shca_turn_joined() ||
+	    !shca_spin_has_nothing(place, shca_turn_self.clock + price))
+		return false;
+	account(SHCA_CALL_POLL);
 	return true;
 }
 

@@ -162,6 +162,12 @@ static void report_clock(const struct run *run)
 		(unsigned long long)atomic_load(&clock->syncs),
 		(unsigned long long)atomic_load(&clock->turns),
 		(unsigned long long)atomic_load(&clock->hash));
+	fprintf(stderr,
+		"softhca: programs used %.3f s of CPU time; %llu waits for the real world, %llu of "
+		"them for all processes\n",
+		(double)atomic_load(&clock->cpu_sum) / 1e9,
+		(unsigned long long)atomic_load(&clock->waits_for_world),
+		(unsigned long long)atomic_load(&clock->waits_for_all));
 	taken = (unsigned long long)atomic_load(&clock->taken);
 	if (taken)
 		fprintf(stderr,

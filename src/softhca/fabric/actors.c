@@ -234,6 +234,16 @@ void shca_actors_wake_spinning(struct shca_clock *c, unsigned proc, uint64_t whe
 	}
 }
 
+bool shca_actors_yield(struct shca_clock *c, unsigned proc)
+{
+	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+
+	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
+		if (atomic_load_explicit(&c->actors[i - 1].yields, memory_order_relaxed))
+			return true;
+	return false;
+}
+
 void shca_actors_touch(struct shca_clock *c, unsigned proc)
 {
 	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
@@ -297,6 +307,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->looks, 0);
 	atomic_store(&a->touched, 0);
 	atomic_store(&a->on_event, 0);
+	atomic_store(&a->yields, 0);
 	atomic_store(&a->watches, SHCA_WATCHES_NOTHING);
 	atomic_store(&a->clock, atomic_load(&c->now));
 	atomic_store(&a->turns, 0);

@@ -47,6 +47,8 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 /* Brings the due times of a process's spinning threads forward, because at that time there is
  * something for them. The caller has the turn. */
 void shca_actors_wake_spinning(struct shca_clock *c, unsigned proc, uint64_t when);
+/* Returns true if a thread of a process is parked at a yield. */
+bool shca_actors_yield(struct shca_clock *c, unsigned proc);
 /* Tells the threads of a process that its memory was written: those that spin are due now, and
  * others look once more before they are parked. The caller has the turn. */
 void shca_actors_touch(struct shca_clock *c, unsigned proc);

@@ -64,6 +64,8 @@ struct shca_actor {
 	_Atomic uint64_t
 		spins_since; /* SPINS: time at which it was parked, and its polling period */
 	_Atomic uint64_t period;
+	_Atomic uint32_t yields; /* SPINS: 1: parked at a yield, so another thread of its process
+				    may hold a lock that it wants */
 	/* For softhca stat; written by the actor. */
 	_Atomic uint64_t turns, parked, outs, cpu;
 };
@@ -99,6 +101,7 @@ struct shca_clock {
 	_Atomic uint64_t hash;       /* hash over all sync points and completions */
 	/* Counters. */
 	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
+	_Atomic uint64_t cpu_sum; /* CPU time (ns) of all programs */
 	/* Set when the fabric is made. */
 	uint64_t zero;      /* first value of `now` */
 	uint64_t real_zero; /* CLOCK_REALTIME (ns) when `now` was `zero` */

@@ -28,6 +28,8 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got;
 
+	if (shca_clock_polls_free(cq))
+		return 0;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	got = shca_poll_cq(cq, n, wc);
 	if (!got && n > 0 && shca_spin_in_vain(cq, visible))
@@ -122,6 +124,8 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
 	int r;
 
+	if (shca_clock_polls_free(cq))
+		return ENOENT;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	r = plain_start_poll(cq, attr);
 	if (r == ENOENT && shca_spin_in_vain(cq, visible))
