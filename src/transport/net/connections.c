@@ -16,6 +16,7 @@
 #include "net/link_end.h"
 #include "net/link_fail.h"
 #include "net/link_peer.h"
+#include "net/look_up.h"
 #include "net/node.h"
 #include "net/oob.h"
 #include "net/request.h"
@@ -46,6 +47,10 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 	case TQ_OOB_ASK:
 	case TQ_OOB_FATE:
 		tq_on_fate(net, datagram);
+		break;
+	case TQ_OOB_LOOK_UP:
+	case TQ_OOB_LOOKED_UP:
+		tq_on_look_up(net, (const void *)datagram);
 		break;
 	}
 }
@@ -97,6 +102,7 @@ void tq_connections_close(struct tq_net *net)
 	tq_lanes_free_all(net);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
+	tq_look_up_close(net);
 	tq_oob_close(net);
 	tq_handles_destroy(&connections->numbers);
 	free(connections);

@@ -27,6 +27,7 @@
 #include "proto/net_ops.h"
 
 struct tq_link;
+struct tq_look_ups;
 struct tq_node;
 struct tq_posted;
 
@@ -106,6 +107,7 @@ struct tq_net {
 	struct tq_link *putting;   /* put.c: list: links with puts that wait */
 
 	struct tq_oob *oob;                 /* oob.c */
+	struct tq_look_ups *look_ups;       /* look_up.c; NULL: nobody looks up */
 	struct tq_timers timers;            /* timers.c */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */
