@@ -260,7 +260,7 @@ static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ct
 		for (; tuple; tuple = tuple->hh.next)
 			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
 			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-			       tuple->tag);
+			       (int32_t)tuple->tag);
 	}
 }
 
@@ -274,7 +274,7 @@ static void check_records(const struct model_ep *ep)
 	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
 		t_true(!tq_rx_tuple_quiet(tuple),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
-		       tuple->tag);
+		       (int32_t)tuple->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		check_parked_tx_tuples(ep, ctx);
 }

@@ -30,10 +30,12 @@ int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 	return rc;
 }
 
-void tq_ep_tell_found(struct tq_ep *ep)
+bool tq_ep_tell_found(struct tq_ep *ep)
 {
 	struct tq_look_up_result *result, *next;
 
+	if (!atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed))
+		return false;
 	tq_lock(&ep->lock);
 	result = tq_look_up_results(&ep->net);
 	tq_unlock(&ep->lock);
@@ -43,4 +45,5 @@ void tq_ep_tell_found(struct tq_ep *ep)
 			  sizeof(result->address), result->error);
 		free(result);
 	}
+	return true;
 }

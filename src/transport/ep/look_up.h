@@ -5,7 +5,8 @@
 
 #include "ep/ep.h"
 
-/* Calls found() for the results of look-ups. Called without the lock. */
-void tq_ep_tell_found(struct tq_ep *ep);
+/* Calls found() for the results of look-ups. Returns true if there were some. Called without the
+ * lock. */
+bool tq_ep_tell_found(struct tq_ep *ep);
 
 #endif

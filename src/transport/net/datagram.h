@@ -18,8 +18,8 @@ enum tq_oob_type {
 			   expect nothing more; txid: the nonce of a process with whose connection
 			   it failed, or 0 */
 	TQ_OOB_CUT_ACK,
-	TQ_OOB_ASK, /* asks whether the process of the receiver's node whose nonce is txid has died
-		     */
+	TQ_OOB_ASK,  /* asks whether the process of the receiver's node whose nonce is txid has died
+		      */
 	TQ_OOB_FATE, /* answers that; status: OK, or GONE */
 	TQ_OOB_LOOK_UP,  /* asks a process that is known by its port and UD QP for its address */
 	TQ_OOB_LOOKED_UP /* answers that */

@@ -78,6 +78,7 @@ static void add_result(struct tq_net *net, const struct tq_locator *locator,
 	*ups->last = result;
 	ups->last = &result->next;
 	ups->nresults++;
+	atomic_store_explicit(&net->found_waiting, true, memory_order_relaxed);
 }
 
 struct tq_look_up_result *tq_look_up_results(struct tq_net *net)
@@ -92,6 +93,7 @@ struct tq_look_up_result *tq_look_up_results(struct tq_net *net)
 	ups->first = NULL;
 	ups->last = &ups->first;
 	ups->nresults = 0;
+	atomic_store_explicit(&net->found_waiting, false, memory_order_relaxed);
 	return list;
 }
 

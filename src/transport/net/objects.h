@@ -10,6 +10,8 @@
 #ifndef TQ_NET_OBJECTS_H
 #define TQ_NET_OBJECTS_H
 
+#include <stdatomic.h>
+
 #include <tupleq/tupleq.h>
 
 #include "base/handles.h"
@@ -108,6 +110,7 @@ struct tq_net {
 
 	struct tq_oob *oob;                 /* oob.c */
 	struct tq_look_ups *look_ups;       /* look_up.c; NULL: nobody looks up */
+	atomic_bool found_waiting;          /* look_up.c: there are results */
 	struct tq_timers timers;            /* timers.c */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */

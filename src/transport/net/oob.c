@@ -65,7 +65,7 @@ static bool is_look_up(uint8_t type)
 static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *hdr, uint32_t len)
 {
 	return len >= sizeof(*hdr) && tq_get32(hdr->magic) == TQ_ADDRESS_MAGIC &&
-	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION && 
+	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION &&
 	       tq_get64(hdr->to) == (is_look_up(hdr->type) ? 0 : oob->nonce) &&
 	       known_length(hdr->type, len);
 }

@@ -31,7 +31,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 	};
 	core->ended_tail = &core->ended;
 	core->send_reqs.stats = core->recv_reqs.stats = core->tx_tuples.stats =
-		core->rx_tuples.stats = stats;
+		core->rx_tuples.stats = core->entries.stats = stats;
 }
 
 void tq_core_destroy(struct tq_core *core)
@@ -51,13 +51,16 @@ void tq_core_destroy(struct tq_core *core)
 			free(req);
 		}
 	}
-	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
-		free(message);
+	for (int bits = 0; bits < 2; bits++) {
+		LL_FOREACH_SAFE(core->free_unexpected[bits], message, next_message) {
+			free(message);
+		}
 	}
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);
 	tq_handles_destroy(&core->tx_tuples);
 	tq_handles_destroy(&core->rx_tuples);
+	tq_handles_destroy(&core->entries);
 }
 
 /* ---- deferred work ---- */

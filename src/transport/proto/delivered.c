@@ -58,7 +58,7 @@ static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 
 	assert(recv->state == TQ_RECV_REQ_SRQ);
 	recv->req.status.source = tuple->pair->rank;
-	recv->req.status.tag = tuple->tag;
+	recv->req.status.tag = (int32_t)tuple->tag;
 	recv->req.status.length = len;
 	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 	recv->pair = tuple->pair;

@@ -24,16 +24,28 @@
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *m = msg; /* an RTS begins alike */
+	const struct tq_msg_eager *m = msg; /* the others begin alike */
 	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
 
 	if (!ctx) {
 		tq_orphan_add(core, peer, msg, len);
 		return false;
 	}
-	if (m->hdr.type == TQ_MSG_EAGER)
-		return tq_on_eager(ctx, peer, m, len, bounce);
-	tq_on_rts(ctx, peer, msg);
+	if (!(ctx->flags & TQ_CTX_BITS)) {
+		if (m->hdr.type == TQ_MSG_EAGER)
+			return tq_on_eager(ctx, peer, m, len, bounce);
+		if (m->hdr.type == TQ_MSG_RTS)
+			tq_on_rts(ctx, peer, msg);
+		else
+			tq_peer_fail(peer, "it sent match bits to a context without them");
+		return false;
+	}
+	if (m->hdr.type == TQ_MSG_EAGER_BITS)
+		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
+	if (m->hdr.type == TQ_MSG_RTS_BITS)
+		tq_on_rts_bits(ctx, peer, msg);
+	else
+		tq_peer_fail(peer, "it sent a tag to a context with match bits");
 	return false;
 }
 
@@ -49,6 +61,8 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_EAGER:
 	case TQ_MSG_RTS:
+	case TQ_MSG_EAGER_BITS:
+	case TQ_MSG_RTS_BITS:
 		return on_message(core, peer, msg, len, bounce);
 	case TQ_MSG_DATA:
 		return tq_on_data(core, peer, msg, len, bounce);

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tupleq/match.h>
+
 typedef struct {
 	uint16_t v;
 } tq_le16;
@@ -74,6 +76,9 @@ enum tq_msg_type {
 			      */
 	/* sender of a tuple -> its receiver */
 	TQ_MSG_NOTICE, /* a direct message is on its way: shows whether its receive is there */
+	/* EAGER and RTS of contexts with match bits */
+	TQ_MSG_EAGER_BITS,
+	TQ_MSG_RTS_BITS,
 	TQ_MSG_TYPES
 };
 
@@ -122,6 +127,39 @@ struct tq_msg_rts {
 	tq_le32 send_req; /* the send's handle at its process */
 };
 static_assert(sizeof(struct tq_msg_rts) == 56, "wire format");
+
+/* The envelope in contexts with match bits. Begins as struct tq_msg_env. */
+struct tq_msg_env_bits {
+	tq_le32 ctx;
+	tq_le32 source;
+	tq_le32 cseq;
+	tq_le32 seq;
+	tq_le32 ask;
+	tq_le16 mask_life;  /* which of the masks that the receiver has named the sender uses */
+	tq_le16 header_len; /* of the user's header */
+	tq_le64 bits;
+};
+static_assert(sizeof(struct tq_msg_env_bits) == 32, "wire format");
+static_assert(offsetof(struct tq_msg_env_bits, ctx) == offsetof(struct tq_msg_env, ctx),
+	      "the context is at one place in all messages that have one");
+
+struct tq_msg_eager_bits {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env_bits env;
+	/* the user's header and the data follow */
+};
+static_assert(sizeof(struct tq_msg_eager_bits) == 40, "wire format");
+
+struct tq_msg_rts_bits {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env_bits env;
+	tq_le64 length;
+	tq_le64 addr;
+	tq_le32 rkey;
+	tq_le32 send_req;
+	uint8_t header[TQ_HEADER_MAX]; /* zeros behind env.header_len */
+};
+static_assert(sizeof(struct tq_msg_rts_bits) == 112, "a small control buffer holds it");
 
 /* Sender to receiver, names the tuple by the receiver's handle. */
 struct tq_msg_switch {
@@ -279,6 +317,19 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \
 	((type) == TQ_MSG_EAGER ? sizeof(struct tq_msg_eager) : sizeof(struct tq_msg_data))
+
+/* Returns true if messages of this type may have data. */
+static inline bool tq_msg_has_data(uint8_t type)
+{
+	return type == TQ_MSG_EAGER || type == TQ_MSG_DATA || type == TQ_MSG_EAGER_BITS;
+}
+
+/* Returns true if messages of this type begin with an envelope, which names their context. */
+static inline bool tq_msg_has_envelope(uint8_t type)
+{
+	return type == TQ_MSG_EAGER || type == TQ_MSG_RTS || type == TQ_MSG_EAGER_BITS ||
+	       type == TQ_MSG_RTS_BITS;
+}
 
 /* Returns 0 if a message of `len` bytes is whole and of a type that exists. Says nothing about
  * what its handles name. */

@@ -23,25 +23,26 @@
 
 static int post_wild(struct tq_recv_req *recv)
 {
+	const struct tq_want *want = &recv->want;
 	struct tq_ctx *ctx = recv->ctx;
 	struct tq_unexpected *message;
 
-	tq_rx_policy_wild(ctx, recv->rank, recv->tag);
-	message = tq_match_overtake(ctx, recv->rank, recv->tag);
-	if (message && (tq_recall_would_fit(ctx, recv->rank, recv->tag) ||
-			tq_match_find(ctx, recv->rank, recv->tag, recv->order) != message))
+	tq_rx_policy_wild(ctx, want);
+	message = tq_match_overtake(ctx, want);
+	if (message &&
+	    (tq_recall_would_fit(ctx, want) || tq_match_find(ctx, want, recv->order) != message))
 		TQ_COUNT(ctx->core->stats, recv_overtaking);
 	if (!message) {
-		tq_recall_fitting(ctx, recv->rank, recv->tag, TQ_RECALL_WILD);
-		message = tq_match_find(ctx, recv->rank, recv->tag, recv->order);
+		tq_recall_fitting(ctx, want, TQ_RECALL_WILD);
+		message = tq_match_find(ctx, want, recv->order);
 	}
 	if (message) {
 		tq_unexpected_unlink(message);
 		tq_fetch(recv, message);
 		return 0;
 	}
-	if (recv->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
-					: ctx->pairs[recv->rank]->peer->failed != 0)
+	if (want->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
+					: ctx->pairs[want->rank]->peer->failed != 0)
 		return -EIO;
 	DL_APPEND(ctx->wild, recv);
 	return 0;
@@ -49,7 +50,7 @@ static int post_wild(struct tq_recv_req *recv)
 
 static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->tag);
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->want.tag);
 	struct tq_unexpected *message;
 
 	if (!tuple)
@@ -59,10 +60,9 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 		tq_rx_tuple_take(tuple, recv);
 		return 0;
 	}
-	message = tuple->unexpected ? tq_match_find(recv->ctx, recv->rank, recv->tag, recv->order)
-				    : NULL;
+	message = tuple->unexpected ? tq_match_find(recv->ctx, &recv->want, recv->order) : NULL;
 	if (tuple->unexpected && !message) {
-		message = tq_match_overtake(recv->ctx, recv->rank, recv->tag);
+		message = tq_match_overtake(recv->ctx, &recv->want);
 		if (message)
 			TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
 	}
@@ -80,12 +80,13 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status)
 {
+	const struct tq_want want = tq_want(rank, tag);
 	struct tq_pair *pair = NULL;
 	struct tq_recv_req *recv;
 	int rc;
 
 	tq_assert_held(ctx->core->lock);
-	rc = tq_wild_check(ctx, rank, tag);
+	rc = tq_wild_check(ctx, &want);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {
@@ -93,11 +94,11 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		if (!pair)
 			return tq_pair_error(ctx, rank);
 	}
-	recv = tq_recv_req_new(ctx, rank, tag, buf, user);
+	recv = tq_recv_req_new(ctx, &want, buf, user);
 	if (!recv)
 		return -ENOMEM;
 	recv->order = ctx->order++;
-	rc = tq_is_wild(rank, tag) ? post_wild(recv) : post_exact(recv, pair);
+	rc = tq_is_wild(&want) ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
 		return tq_recv_req_started(recv, req, status);
 	ctx->nrecvs--;
@@ -108,11 +109,12 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
-	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;
+	const struct tq_rx_tuple *tuple =
+		pair ? pair->recent_rx_tuples[tq_pair_recent((uint32_t)tag)] : NULL;
 
 	tq_assert_held(ctx->core->lock);
-	return tuple && tuple->tag == tag && tuple->state == TQ_RX_TUPLE_DIRECT && !tuple->posted &&
-	       tq_has_notice(ctx->core, tuple->base, tuple->pos);
+	return tuple && tuple->tag == (uint32_t)tag && tuple->state == TQ_RX_TUPLE_DIRECT &&
+	       !tuple->posted && tq_has_notice(ctx->core, tuple->base, tuple->pos);
 }
 
 /* ---- cancel ---- */
@@ -162,7 +164,7 @@ void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int er
 		return;
 	for (int rank = 0; rank < ctx->npeers; rank++) {
 		struct tq_pair *pair = ctx->pairs[rank];
-		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, tag) : NULL;
+		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, (uint32_t)tag) : NULL;
 
 		if (!tuple)
 			continue;
@@ -174,7 +176,7 @@ void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int er
 		}
 	}
 	DL_FOREACH_SAFE(ctx->wild, recv, next) {
-		if (recv->tag == tag)
+		if (!recv->want.ignore && recv->want.tag == (uint32_t)tag)
 			cancel(recv, error);
 	}
 	tq_match_settle(ctx);

@@ -39,7 +39,21 @@ void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
 
 /* ---- begin, end ---- */
 
-struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+void tq_recv_req_init(struct tq_recv_req *recv, enum tq_req_kind kind, struct tq_ctx *ctx,
+		      const struct tq_want *want, const struct tq_buf *buf, void *user)
+{
+	*recv = (struct tq_recv_req){
+		.req = {.kind = kind, .core = ctx->core, .user = user},
+		.state = TQ_RECV_REQ_POSTED,
+		.ctx = ctx,
+		.want = *want,
+		.buf = *buf,
+		.starting = kind == TQ_REQ_RECV,
+	};
+	ctx->nrecvs++;
+}
+
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *want,
 				    const struct tq_buf *buf, void *user)
 {
 	struct tq_core *core = ctx->core;
@@ -47,23 +61,14 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 
 	if (!recv)
 		return NULL;
-	*recv = (struct tq_recv_req){
-		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
-		.state = TQ_RECV_REQ_POSTED,
-		.ctx = ctx,
-		.rank = rank,
-		.tag = tag,
-		.buf = *buf,
-		.starting = true,
-	};
-	ctx->nrecvs++;
+	tq_recv_req_init(recv, TQ_REQ_RECV, ctx, want, buf, user);
 	return recv;
 }
 
 void tq_recv_req_end(struct tq_recv_req *recv, int error)
 {
-	if (recv->msg) {
-		recv->drained(recv, error);
+	if (recv->at_end) {
+		recv->at_end(recv, error);
 		return;
 	}
 	tq_recv_mem_release(recv);

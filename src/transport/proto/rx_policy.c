@@ -21,12 +21,12 @@
 #define QUIET_MAX (1u << 30)
 
 struct tq_wildtag {
-	int32_t tag;
+	uint64_t tag;
 	uint64_t at; /* ctx->wild_at of the last wildcard with it */
 	UT_hash_handle hh;
 };
 
-static void note_tag(struct tq_ctx *ctx, int32_t tag)
+static void note_tag(struct tq_ctx *ctx, uint64_t tag)
 {
 	struct tq_wildtag *wildtag;
 
@@ -46,15 +46,15 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 	wildtag->at = ctx->wild_at;
 }
 
-void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
+void tq_rx_policy_wild(struct tq_ctx *ctx, const struct tq_want *want)
 {
 	ctx->wild_at++;
-	if (rank == TQ_ANY_SOURCE && tag == TQ_ANY_TAG)
+	if (want->rank == TQ_ANY_SOURCE && want->ignore)
 		ctx->wild_both = ctx->wild_at;
-	else if (rank == TQ_ANY_SOURCE)
-		note_tag(ctx, tag);
-	else if (ctx->pairs[rank])
-		ctx->pairs[rank]->wild_at = ctx->wild_at;
+	else if (want->rank == TQ_ANY_SOURCE)
+		note_tag(ctx, want->tag);
+	else if (ctx->pairs[want->rank])
+		ctx->pairs[want->rank]->wild_at = ctx->wild_at;
 }
 
 static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
@@ -81,7 +81,8 @@ static bool wild_since(const struct tq_rx_tuple *tuple)
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 	struct tq_wildtag *wildtag;
 
-	if (tuple->tag >= 0 && (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
+	if (tq_tag_is_user(tuple->tag) &&
+	    (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
 		return true;
 	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
 	return wildtag && wildtag->at > tuple->seen;

@@ -19,7 +19,7 @@ enum tq_recall_why {
 };
 
 /* Records that a wildcard receive or probe was posted. */
-void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
+void tq_rx_policy_wild(struct tq_ctx *ctx, const struct tq_want *want);
 /* Records that a tuple was probed for. */
 void tq_rx_policy_probe(struct tq_rx_tuple *tuple);
 /* Records that a message came by the control lane. */

@@ -16,6 +16,7 @@
 #include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
+#include "proto/wild.h"
 
 /* ---- offer ---- */
 
@@ -67,7 +68,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 		return;
 	}
 	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
-		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+		tuple->exact =
+			tq_tag_is_user(tuple->tag) && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_rx_policy_refuse(tuple, is_short, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "proto/buf.h"
 #include "proto/msg.h"
@@ -25,7 +26,10 @@ struct sending {
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
 	bool first;                   /* the first of its tuple, which has no record yet */
-	int32_t tag;
+	uint64_t tag;
+	uint64_t bits;      /* with match bits */
+	const void *header; /* NULL: the context has no match bits */
+	uint64_t eager_max; /* bytes that may go eagerly */
 	const struct tq_buf *buf;
 	unsigned flags;
 	void *user;
@@ -45,7 +49,7 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
 			.core = core,
 			.user = sending->user,
 			.status = {.source = sending->pair->rank,
-				   .tag = sending->tag,
+				   .tag = (int32_t)sending->tag,
 				   .length = sending->buf->len}},
 		.state = TQ_SEND_REQ_NEW,
 		.pair = sending->pair,
@@ -169,21 +173,59 @@ static uint32_t ask_handle(const struct sending *sending)
 	return sending->tx_tuple && suits_direct(sending) ? tq_tx_tuple_ask(sending->tx_tuple) : 0;
 }
 
+static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint32_t ask)
+{
+	return (struct tq_msg_env_bits){
+		.ctx = tq_put32(sending->pair->ctx->id),
+		.source = tq_put32((uint32_t)sending->pair->ctx->rank),
+		.cseq = tq_put32(sending->pair->cseq),
+		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
+		.ask = tq_put32(ask),
+		.header_len = tq_put16((uint16_t)sending->pair->ctx->header_len),
+		.bits = tq_put64(sending->bits),
+	};
+}
+
+/* Returns the length of what an eager message has in front of its data. */
+static uint32_t eager_head_len(const struct sending *sending)
+{
+	return sending->header
+		       ? (uint32_t)sizeof(struct tq_msg_eager_bits) + sending->pair->ctx->header_len
+		       : (uint32_t)sizeof(struct tq_msg_eager);
+}
+
+static void eager_head(const struct sending *sending, void *msg, uint32_t ask)
+{
+	uint8_t flags = sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0;
+
+	if (sending->header) {
+		struct tq_msg_eager_bits *m = msg;
+
+		m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, flags);
+		m->env = bits_envelope(sending, ask);
+		memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
+	} else {
+		struct tq_msg_eager *m = msg;
+
+		m->hdr = tq_msg_hdr(TQ_MSG_EAGER, flags);
+		m->env = envelope(sending, ask);
+	}
+}
+
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
 static int send_eager(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
-	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + sending->buf->len);
-	struct tq_msg_eager *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
+	uint32_t head = eager_head_len(sending), len = head + (uint32_t)sending->buf->len;
+	char *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
 	if (!m)
 		return -EAGAIN;
 	ask = ask_handle(sending);
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
-	m->env = envelope(sending, ask);
-	tq_buf_pack(sending->buf, 0, m + 1, sending->buf->len);
+	eager_head(sending, m, ask);
+	tq_buf_pack(sending->buf, 0, m + head, sending->buf->len);
 	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
@@ -225,6 +267,47 @@ static uint8_t rts_memory(struct tq_send_req *send)
 	return flags;
 }
 
+/* The part of an RTS that answers refer to. */
+struct rts {
+	uint8_t flags;
+	uint32_t ask;
+	tq_le64 addr;
+	tq_le32 rkey;
+};
+
+static int post_rts(const struct sending *sending, const struct tq_send_req *send,
+		    const struct rts *rts, unsigned flags)
+{
+	struct tq_core *core = sending->core;
+	struct tq_msg_rts m = {
+		.hdr = tq_msg_hdr(TQ_MSG_RTS, rts->flags),
+		.env = envelope(sending, rts->ask),
+		.length = tq_put64(send->buf.len),
+		.addr = rts->addr,
+		.rkey = rts->rkey,
+		.send_req = tq_put32(send->handle),
+	};
+
+	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
+}
+
+static int post_rts_bits(const struct sending *sending, const struct tq_send_req *send,
+			 const struct rts *rts, unsigned flags)
+{
+	struct tq_core *core = sending->core;
+	struct tq_msg_rts_bits m = {
+		.hdr = tq_msg_hdr(TQ_MSG_RTS_BITS, rts->flags),
+		.env = bits_envelope(sending, rts->ask),
+		.length = tq_put64(send->buf.len),
+		.addr = rts->addr,
+		.rkey = rts->rkey,
+		.send_req = tq_put32(send->handle),
+	};
+
+	memcpy(m.header, sending->header, sending->pair->ctx->header_len);
+	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
+}
+
 static int send_rts(const struct sending *sending, struct tq_send_req *send)
 {
 	struct tq_core *core = sending->core;
@@ -232,8 +315,8 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
 	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
-	uint32_t ask = ask_handle(sending);
-	struct tq_msg_rts m;
+	struct rts rts = {.ask = ask_handle(sending)};
+	unsigned how = overlaps ? TQ_CONTROL_SOLICITED : 0;
 	int rc;
 
 	if (sending->flags & TQ_SEND_NOTUP)
@@ -243,21 +326,16 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	send->handle = tq_handle_new(&core->send_reqs, send);
 	if (!send->handle || (!ends_now(send, false) && need_user(send)))
 		return -ENOMEM;
-	m = (struct tq_msg_rts){
-		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
-		.env = envelope(sending, ask),
-		.length = tq_put64(send->buf.len),
-		.send_req = tq_put32(send->handle),
-	};
+	rts.flags = flags;
 	if (flags & TQ_RTS_RKEY) {
-		m.addr = tq_put64((uintptr_t)send->sg.addr);
-		m.rkey = tq_put32(send->sg.reg->rkey);
+		rts.addr = tq_put64((uintptr_t)send->sg.addr);
+		rts.rkey = tq_put32(send->sg.reg->rkey);
 	}
-	rc = core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m),
-				overlaps ? TQ_CONTROL_SOLICITED : 0);
+	rc = sending->header ? post_rts_bits(sending, send, &rts, how)
+			     : post_rts(sending, send, &rts, how);
 	if (rc < 0)
 		return rc;
-	if (ask)
+	if (rts.ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
 	tq_send_req_set(send, TQ_SEND_REQ_RTS);
 	if (send->tx_tuple)
@@ -287,7 +365,7 @@ static bool goes_eager(const struct sending *sending)
 {
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
-	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
+	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= sending->eager_max;
 }
 
 static int start(const struct sending *sending, struct tq_req **req)
@@ -329,7 +407,8 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	struct tq_core *core = ctx->core;
 	struct sending sending = {
 		.core = core,
-		.tag = tag,
+		.tag = (uint32_t)tag,
+		.eager_max = tq_eager_max(core),
 		.buf = buf,
 		.flags = flags,
 		.user = user,
@@ -341,7 +420,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
+		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
 		sending.first = !sending.tx_tuple;
@@ -353,11 +432,38 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	return start(&sending, req);
 }
 
+int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
+		      const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req)
+{
+	struct tq_core *core = ctx->core;
+	uint64_t room = core->limits->eager_max + sizeof(struct tq_msg_eager) -
+			sizeof(struct tq_msg_eager_bits) - ctx->header_len;
+	const struct sending sending = {
+		.core = core,
+		.pair = tq_pair_get(ctx, rank),
+		.bits = bits,
+		.header = header,
+		.eager_max = tq_min64(tq_eager_max(core), room),
+		.buf = buf,
+		.flags = flags,
+		.user = user,
+	};
+
+	tq_assert_held(core->lock);
+	if (!(ctx->flags & TQ_CTX_BITS))
+		return -EINVAL;
+	if (!sending.pair)
+		return tq_pair_error(ctx, rank);
+	if (sending.pair->peer->failed)
+		return sending.pair->peer->failed;
+	return start(&sending, req);
+}
+
 /* ---- a start that is put off ---- */
 
 static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], (uint32_t)tag) : NULL;
 }
 
 bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)

@@ -23,7 +23,7 @@ struct tq_send_req {
 	enum tq_send_req_state state;
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: its tag is used once, or it was the first with it */
-	int32_t tag;
+	uint64_t tag;
 	uint32_t cseq, seq;
 	unsigned flags; /* TQ_SEND_* */
 	struct tq_buf buf;
@@ -56,7 +56,7 @@ enum tq_tx_tuple_state {
 
 struct tq_tx_tuple {
 	struct tq_pair *pair;
-	int32_t tag;
+	uint64_t tag;
 	enum tq_tx_tuple_state state;
 	uint32_t handle; /* the receiver's name for the tuple; 0: it has none yet */
 	uint32_t seq;    /* number of the next message */

@@ -17,17 +17,23 @@
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
+static bool has_bits(const struct tq_pair *pair)
+{
+	return pair->ctx->flags & TQ_CTX_BITS;
+}
+
 struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
 					enum tq_unexpected_kind kind, uint64_t length)
 {
+	bool bits = has_bits(pair);
 	struct tq_core *core = pair->ctx->core;
-	struct tq_unexpected *message = core->free_unexpected;
+	struct tq_unexpected *message = core->free_unexpected[bits];
 
 	if (message) {
-		core->free_unexpected = message->next;
-		core->nfree_unexpected--;
+		core->free_unexpected[bits] = message->next;
+		core->nfree_unexpected[bits]--;
 	} else {
-		message = malloc(sizeof(*message));
+		message = malloc(bits ? sizeof(struct tq_unexpected_bits) : sizeof(*message));
 		if (!message)
 			return NULL;
 		TQ_LEVEL(core->stats, unexpected_records, 1);
@@ -77,7 +83,7 @@ static bool peer_may(const struct tq_unexpected *message)
 		return peer->unexpected_rts < RTS_MAX;
 	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*message) +
 	       (uint64_t)LATE_FULL * core->limits->eager_max;
-	return message->kind == TQ_UNEXPECTED_HELD ||
+	return message->kind != TQ_UNEXPECTED_EAGER ||
 	       peer->unexpected_bytes + message->length <= most;
 }
 
@@ -86,8 +92,9 @@ static void count(struct tq_unexpected *message)
 {
 	struct tq_peer *peer = message->pair->peer;
 
+	/* Held messages are counted already, and stored ones are the user's. */
 	message->counted =
-		message->kind != TQ_UNEXPECTED_HELD; /* held messages are counted already */
+		message->kind == TQ_UNEXPECTED_EAGER || message->kind == TQ_UNEXPECTED_RTS;
 	if (message->kind == TQ_UNEXPECTED_RTS) {
 		peer->unexpected_rts++;
 	} else if (message->kind == TQ_UNEXPECTED_EAGER) {
@@ -111,6 +118,7 @@ static void uncount(struct tq_unexpected *message)
 void tq_unexpected_free(struct tq_unexpected *message)
 {
 	struct tq_core *core = message->pair->ctx->core;
+	bool bits = has_bits(message->pair);
 
 	if (message->bounce) {
 		core->ops->bounce_put(core->net, message->bounce);
@@ -120,10 +128,10 @@ void tq_unexpected_free(struct tq_unexpected *message)
 	}
 	if (message->counted)
 		uncount(message);
-	if (core->nfree_unexpected < TQ_FREE_MAX) {
-		message->next = core->free_unexpected;
-		core->free_unexpected = message;
-		core->nfree_unexpected++;
+	if (core->nfree_unexpected[bits] < TQ_FREE_MAX) {
+		message->next = core->free_unexpected[bits];
+		core->free_unexpected[bits] = message;
+		core->nfree_unexpected[bits]++;
 		return;
 	}
 	free(message);
@@ -163,7 +171,7 @@ bool tq_unexpected_keep(struct tq_unexpected *message)
 
 /* ---- the queues ---- */
 
-static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
+static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag)
 {
 	struct tq_unexpected_tag *same;
 
@@ -197,13 +205,13 @@ static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *same)
 	free(same);
 }
 
-struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag)
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want)
 {
 	const struct tq_unexpected_tag *same;
 
-	if (tag == TQ_ANY_TAG)
+	if (want->ignore)
 		return ctx->unexpected;
-	same = find_tag(ctx, tag);
+	same = find_tag(ctx, want->tag);
 	return same ? same->first : NULL;
 }
 
@@ -252,10 +260,14 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	else
 		DL_PREPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
 
-	DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	/* With match bits the context's messages keep each sender's order. */
+	if (message->next && has_bits(pair))
+		DL_PREPEND_ELEM2(pair->ctx->unexpected, message->next, message, ctx_prev, ctx_next);
+	else
+		DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
 	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
 	TQ_LEVEL(core->stats, unexpected, 1);
-	if (message->kind != TQ_UNEXPECTED_HELD)
+	if (message->kind < TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
 	count(message);
 	return true;

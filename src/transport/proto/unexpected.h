@@ -16,9 +16,9 @@ void tq_unexpected_free(struct tq_unexpected *message);
  * the library. Returns false if there is none: the message is freed then, and its peer fails. */
 bool tq_unexpected_queue(struct tq_unexpected *message);
 void tq_unexpected_unlink(struct tq_unexpected *message);
-/* Returns the context's message that arrived first, with this tag or with any; the others follow by
- * tag_next, or by ctx_next. */
-struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag);
+/* Returns the context's message that arrived first: with this tag, and the others follow by
+ * tag_next, or if bits are ignored with any, and they follow by ctx_next. */
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Frees what a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);
 /* Makes the data last beyond the processing of their message, by a copy. Returns false if there is

@@ -6,24 +6,25 @@
 
 #include "proto/rx_objects.h"
 
-int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
+int tq_wild_check(const struct tq_ctx *ctx, const struct tq_want *want)
 {
 	/* Promises about wildcards don't concern the negative tags of collectives. */
-	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
+	unsigned flags = tq_tag_is_user(want->tag) ? ctx->flags : 0;
 
-	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
+	if (want->rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE
+					: want->rank < 0 || want->rank >= ctx->npeers)
 		return -EINVAL;
-	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
+	return want->ignore && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
 }
 
-struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order)
 {
 	struct tq_recv_req *wild;
 
 	DL_FOREACH(ctx->wild, wild) {
 		if (wild->order >= order)
 			return NULL;
-		if (tq_fits(wild->rank, wild->tag, rank, tag))
+		if (tq_fits(&wild->want, rank, tag))
 			return wild;
 	}
 	return NULL;
