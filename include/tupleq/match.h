@@ -52,10 +52,14 @@ enum tq_verdict {
 };
 
 enum tq_disposition {
-	TQ_KEEP,  /* waits for an entry as it is: short data in memory of the library, long data at
-		     the sender */
-	TQ_STORE, /* the data go to the buffer of *take; the envelope waits for an entry */
-	TQ_DROP   /* nothing is left of the message; done() is called if take->user isn't NULL */
+	/* The message waits for an entry as it is: short data in memory of the library, long data
+	 * at the sender. */
+	TQ_KEEP,
+	/* The data go to the buffer of *take, and the envelope waits for an entry. */
+	TQ_STORE,
+	/* The data go to the buffer of *take (which may be empty), and no envelope is left. done()
+	 * is called only if take->user isn't NULL. */
+	TQ_DROP
 };
 
 /* A message that has come to its entry. */

@@ -17,13 +17,21 @@
 #include "proto/unexpected.h"
 
 /* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
- * sense, or there is no memory. */
-static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source)
+ * sense, or there is no memory. Inline, because each message comes through here. */
+static inline __attribute__((always_inline)) struct tq_pair *
+pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_bits)
 {
-	bool is_open = ctx->flags & TQ_CTX_OPEN;
+	/* Neither, of most contexts, so that one look tells both. */
+	unsigned flags = (ctx->flags ^ has_bits) & (TQ_CTX_OPEN | TQ_CTX_BITS);
+	bool is_open = flags;
 	struct tq_pair *pair = NULL;
 	int rank;
 
+	if (flags & TQ_CTX_BITS) {
+		tq_peer_fail(peer, has_bits ? "it sent match bits to a context without them"
+					    : "it sent a tag to a context with match bits");
+		return NULL;
+	}
 	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
@@ -48,7 +56,7 @@ static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag)
 static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
-	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source));
+	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source), 0);
 	struct tq_rx_tuple *tuple;
 
 	if (!pair)
@@ -207,13 +215,13 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 	struct tq_rx_tuple *tuple;
 	struct tq_pair *pair;
 
+	pair = pair_of(ctx, peer, tq_get32(env->source), TQ_CTX_BITS);
+	if (!pair)
+		return NULL;
 	if (tq_get16(env->header_len) != ctx->header_len) {
 		tq_peer_fail(peer, "its messages have headers of another length");
 		return NULL;
 	}
-	pair = pair_of(ctx, peer, tq_get32(env->source));
-	if (!pair)
-		return NULL;
 	tuple = tuple_get(pair, tq_get64(env->bits) & ~pair->mask);
 	if (tuple)
 		tq_rx_policy_message(tuple);

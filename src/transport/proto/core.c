@@ -51,10 +51,12 @@ void tq_core_destroy(struct tq_core *core)
 			free(req);
 		}
 	}
-	for (int bits = 0; bits < 2; bits++) {
-		LL_FOREACH_SAFE(core->free_unexpected[bits], message, next_message) {
-			free(message);
-		}
+	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
+		free(message);
+	}
+	while ((message = (struct tq_unexpected *)core->free_bits)) {
+		core->free_bits = (struct tq_unexpected_bits *)message->next;
+		free(message);
 	}
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);

@@ -27,17 +27,13 @@
 struct tq_unexpected *tq_decide_new(struct tq_rx_tuple *tuple, uint64_t bits, const void *header,
 				    enum tq_unexpected_kind kind, uint64_t length)
 {
-	struct tq_unexpected *message = tq_unexpected_new(tuple->pair, tuple, kind, length);
-	struct tq_unexpected_bits *with_bits = tq_bits_of(message);
+	struct tq_unexpected_bits *message = tq_unexpected_bits_new(tuple, kind, length);
 
 	if (!message)
 		return NULL;
-	message->tag = bits;
-	with_bits->passed = 0;
-	with_bits->blocked = with_bits->offered = with_bits->queued = false;
-	with_bits->taken = NULL;
-	memcpy(with_bits->header, header, tuple->pair->ctx->header_len);
-	return message;
+	message->message.tag = bits;
+	memcpy(message->header, header, tuple->pair->ctx->header_len);
+	return &message->message;
 }
 
 static struct tq_envelope envelope(struct tq_unexpected *message)
@@ -71,8 +67,9 @@ static void deliver(struct tq_entry *entry, struct tq_unexpected *message)
 	entry->taken = with_bits->taken;
 	memcpy(entry->header, with_bits->header, recv->ctx->header_len);
 	if (message->kind == TQ_UNEXPECTED_STORED)
-		recv->buf = (struct tq_buf){0};
-	tq_fetch(recv, message);
+		tq_fetch_stored(recv, message);
+	else
+		tq_fetch(recv, message);
 }
 
 /* Returns an entry for the transfer of one message to `take`; NULL: there is no memory, and the
@@ -90,15 +87,14 @@ static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_
 	return NULL;
 }
 
-/* Drops the data. The user is told only if there is a `user`. */
-static void drop(struct tq_unexpected *message, void *user)
+/* Forgets the envelope. The user is told of the end only if there is a `user`. */
+static void drop(struct tq_unexpected *message, const struct tq_take *take)
 {
-	const struct tq_take nowhere = {.user = user};
-	struct tq_entry *entry = transfer(message, &nowhere);
+	struct tq_entry *entry = transfer(message, take);
 
 	if (!entry)
 		return;
-	entry->recv.req.detached = !user;
+	entry->recv.req.detached = !take->user;
 	deliver(entry, message);
 }
 
@@ -168,7 +164,7 @@ static bool offer(struct tq_unexpected *message)
 		disposition = ctx->match_ops->unexpected(ctx->match_arg, &env, &take);
 	with_bits->offered = true;
 	if (disposition == TQ_DROP)
-		drop(message, take.user);
+		drop(message, &take);
 	else if (disposition == TQ_STORE)
 		store(message, &take);
 	return disposition != TQ_KEEP;

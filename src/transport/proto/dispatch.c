@@ -31,21 +31,14 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 		tq_orphan_add(core, peer, msg, len);
 		return false;
 	}
-	if (!(ctx->flags & TQ_CTX_BITS)) {
-		if (m->hdr.type == TQ_MSG_EAGER)
-			return tq_on_eager(ctx, peer, m, len, bounce);
-		if (m->hdr.type == TQ_MSG_RTS)
-			tq_on_rts(ctx, peer, msg);
-		else
-			tq_peer_fail(peer, "it sent match bits to a context without them");
-		return false;
-	}
+	if (m->hdr.type == TQ_MSG_EAGER)
+		return tq_on_eager(ctx, peer, m, len, bounce);
 	if (m->hdr.type == TQ_MSG_EAGER_BITS)
 		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
-	if (m->hdr.type == TQ_MSG_RTS_BITS)
-		tq_on_rts_bits(ctx, peer, msg);
+	if (m->hdr.type == TQ_MSG_RTS)
+		tq_on_rts(ctx, peer, msg);
 	else
-		tq_peer_fail(peer, "it sent a tag to a context with match bits");
+		tq_on_rts_bits(ctx, peer, msg);
 	return false;
 }
 

@@ -33,14 +33,17 @@ struct tq_entry *tq_entry_new(struct tq_ctx *ctx, const struct tq_want *want,
 
 	if (!entry)
 		return NULL;
-	tq_recv_req_init(&entry->recv, TQ_REQ_ENTRY, ctx, want, buf, user);
-	entry->recv.at_end = at_end;
-	entry->id = 0;
-	entry->may_be_queued = entry->listed = false;
-	entry->ops = ctx->match_ops;
-	entry->arg = ctx->match_arg;
-	entry->arrived = entry->queue = false;
-	entry->taken = NULL;
+	*entry = (struct tq_entry){
+		.recv = {.req = {.kind = TQ_REQ_ENTRY, .core = ctx->core, .user = user},
+			 .state = TQ_RECV_REQ_POSTED,
+			 .ctx = ctx,
+			 .want = *want,
+			 .buf = *buf,
+			 .at_end = at_end},
+		.ops = ctx->match_ops,
+		.arg = ctx->match_arg,
+	};
+	ctx->nrecvs++;
 	return entry;
 }
 

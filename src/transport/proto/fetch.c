@@ -343,11 +343,20 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 	case TQ_UNEXPECTED_HELD:
 		tq_held_fetch(recv, message);
 		break;
-	case TQ_UNEXPECTED_STORED:
-		tq_unexpected_free(message);
-		complete_in_turn(recv);
+	case TQ_UNEXPECTED_STORED: /* tq_fetch_stored() */
 		break;
 	}
+}
+
+void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
+{
+	recv->buf.len = 0;
+	matched(recv, message->pair, message->tag, message->length);
+	tq_unexpected_free(message);
+	if (recv->req.core->service && recv->req.core->copies)
+		copy_later(recv);
+	else
+		tq_fetch_complete(recv);
 }
 
 int tq_fetch_poll(struct tq_core *core)

@@ -203,9 +203,10 @@ struct tq_core {
 	/* Objects kept for the next ones, at most TQ_FREE_MAX of each. */
 	struct tq_req *free_reqs[TQ_REQ_KINDS];
 	uint32_t nfree_reqs[TQ_REQ_KINDS];
-	/* Messages without match bits, and with. */
-	struct tq_unexpected *free_unexpected[2];
-	uint32_t nfree_unexpected[2];
+	struct tq_unexpected *free_unexpected;
+	uint32_t nfree_unexpected;
+	struct tq_unexpected_bits *free_bits;
+	uint32_t nfree_bits;
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what

@@ -34,13 +34,10 @@ struct tq_msg {
 		*taker; /* the user's receive, if it came before the message was drained */
 };
 
-/* What the receives of matched probes are for, which are in no queue. */
-static const struct tq_want any = {.rank = TQ_ANY_SOURCE, .ignore = UINT64_MAX};
-
 static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **message)
 {
 	const struct tq_want want = tq_want(rank, tag);
-	int rc = tq_wild_check(ctx, &want);
+	int rc = tq_wild_check(ctx, rank, tag);
 	struct tq_rx_tuple *tuple;
 
 	if (rc)
@@ -145,7 +142,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 	*msg = (struct tq_msg){.ctx = ctx};
 	if (message->kind == TQ_UNEXPECTED_HELD) {
 		whole.len = message->length;
-		msg->drain = tq_recv_req_new(ctx, &any, &whole, NULL);
+		msg->drain = tq_recv_req_new(ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &whole, NULL);
 		if (!msg->drain) {
 			free(msg);
 			return -ENOMEM;
@@ -171,7 +168,7 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 	struct tq_recv_req *recv;
 
 	tq_assert_held(msg->ctx->core->lock);
-	recv = tq_recv_req_new(msg->ctx, &any, buf, user);
+	recv = tq_recv_req_new(msg->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, buf, user);
 	if (!recv)
 		return -ENOMEM;
 	if (message) {

@@ -80,13 +80,12 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status)
 {
-	const struct tq_want want = tq_want(rank, tag);
 	struct tq_pair *pair = NULL;
 	struct tq_recv_req *recv;
 	int rc;
 
 	tq_assert_held(ctx->core->lock);
-	rc = tq_wild_check(ctx, &want);
+	rc = tq_wild_check(ctx, rank, tag);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {
@@ -94,11 +93,11 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		if (!pair)
 			return tq_pair_error(ctx, rank);
 	}
-	recv = tq_recv_req_new(ctx, &want, buf, user);
+	recv = tq_recv_req_new(ctx, rank, tag, buf, user);
 	if (!recv)
 		return -ENOMEM;
 	recv->order = ctx->order++;
-	rc = tq_is_wild(&want) ? post_wild(recv) : post_exact(recv, pair);
+	rc = rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
 		return tq_recv_req_started(recv, req, status);
 	ctx->nrecvs--;

@@ -2,10 +2,14 @@
 /* A receive: its states, and its end. */
 #include "proto/recv_req.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "proto/net_ops.h"
 #include "proto/recv_mem.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
+#include "proto/wild.h"
 
 static const char *const state_names[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
@@ -39,21 +43,7 @@ void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
 
 /* ---- begin, end ---- */
 
-void tq_recv_req_init(struct tq_recv_req *recv, enum tq_req_kind kind, struct tq_ctx *ctx,
-		      const struct tq_want *want, const struct tq_buf *buf, void *user)
-{
-	*recv = (struct tq_recv_req){
-		.req = {.kind = kind, .core = ctx->core, .user = user},
-		.state = TQ_RECV_REQ_POSTED,
-		.ctx = ctx,
-		.want = *want,
-		.buf = *buf,
-		.starting = kind == TQ_REQ_RECV,
-	};
-	ctx->nrecvs++;
-}
-
-struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *want,
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user)
 {
 	struct tq_core *core = ctx->core;
@@ -61,7 +51,17 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *wa
 
 	if (!recv)
 		return NULL;
-	tq_recv_req_init(recv, TQ_REQ_RECV, ctx, want, buf, user);
+	/* Each receive comes through here; the links need no value. */
+	memset(recv, 0, offsetof(struct tq_recv_req, next));
+	recv->req.kind = TQ_REQ_RECV;
+	recv->req.core = core;
+	recv->req.user = user;
+	static_assert(TQ_RECV_REQ_POSTED == 0, "the state of new receives");
+	recv->ctx = ctx;
+	recv->want = tq_want(rank, tag);
+	recv->buf = *buf;
+	recv->starting = true;
+	ctx->nrecvs++;
 	return recv;
 }
 

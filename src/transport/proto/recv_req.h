@@ -6,11 +6,8 @@
 #include "proto/rx_objects.h"
 
 /* Returns a receive, in no queue; NULL: no memory. */
-struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, const struct tq_want *want,
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user);
-/* Sets up a receive in the caller's memory, in no queue; of TQ_REQ_RECV or TQ_REQ_ENTRY. */
-void tq_recv_req_init(struct tq_recv_req *recv, enum tq_req_kind kind, struct tq_ctx *ctx,
-		      const struct tq_want *want, const struct tq_buf *buf, void *user);
 /* Changes the state; the one place that does. */
 void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);
 /* Ends a receive that is in no queue, and gives its memory back. */

@@ -92,7 +92,8 @@ struct tq_unexpected {
 	const void *data;
 	struct tq_bounce *bounce;
 	bool owned;
-	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
+	bool has_bits; /* in struct tq_unexpected_bits */
+	bool counted;  /* among its peer's, and (EAGER) the record in unexpected_bytes */
 	struct tq_unexpected *next, *prev;             /* pair->unexpected */
 	struct tq_unexpected *tuple_next, *tuple_prev; /* tuple->unexpected, or ->held */
 	struct tq_unexpected *ctx_next, *ctx_prev;     /* ctx->unexpected */

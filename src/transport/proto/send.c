@@ -27,17 +27,22 @@ struct sending {
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
 	bool first;                   /* the first of its tuple, which has no record yet */
 	uint64_t tag;
-	uint64_t bits;      /* with match bits */
-	const void *header; /* NULL: the context has no match bits */
-	uint64_t eager_max; /* bytes that may go eagerly */
+	uint64_t bits; /* with match bits; these and the header */
+	const void *header;
 	const struct tq_buf *buf;
 	unsigned flags;
 	void *user;
 };
 
+/*
+ * Functions of which each kind of context has its own copy: with match bits and without. Messages
+ * without match bits shall not need an instruction more for those that have some.
+ */
+#define PER_KIND static inline __attribute__((always_inline))
+
 /* ---- requests ---- */
 
-static struct tq_send_req *send_req_new(const struct sending *sending)
+PER_KIND struct tq_send_req *send_req_new(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send = tq_req_new(core, TQ_REQ_SEND, sizeof(*send));
@@ -186,46 +191,47 @@ static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint3
 	};
 }
 
-/* Returns the length of what an eager message has in front of its data. */
-static uint32_t eager_head_len(const struct sending *sending)
+/* Returns the length of the longest message that an eager one has room for. */
+static uint64_t bits_eager_room(const struct sending *sending)
 {
-	return sending->header
-		       ? (uint32_t)sizeof(struct tq_msg_eager_bits) + sending->pair->ctx->header_len
-		       : (uint32_t)sizeof(struct tq_msg_eager);
+	return sending->core->limits->eager_max + sizeof(struct tq_msg_eager) -
+	       sizeof(struct tq_msg_eager_bits) - sending->pair->ctx->header_len;
 }
 
-static void eager_head(const struct sending *sending, void *msg, uint32_t ask)
+static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
+			    uint32_t ask)
 {
-	uint8_t flags = sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0;
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, 0);
+	m->env = bits_envelope(sending, ask);
+	memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
+}
 
-	if (sending->header) {
-		struct tq_msg_eager_bits *m = msg;
-
-		m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, flags);
-		m->env = bits_envelope(sending, ask);
-		memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
-	} else {
-		struct tq_msg_eager *m = msg;
-
-		m->hdr = tq_msg_hdr(TQ_MSG_EAGER, flags);
-		m->env = envelope(sending, ask);
-	}
+static void eager_head(const struct sending *sending, struct tq_msg_eager *m, uint32_t ask)
+{
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->env = envelope(sending, ask);
 }
 
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
-static int send_eager(const struct sending *sending)
+PER_KIND int send_eager(const struct sending *sending, bool has_bits)
 {
 	struct tq_core *core = sending->core;
-	uint32_t head = eager_head_len(sending), len = head + (uint32_t)sending->buf->len;
-	char *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
+	uint32_t head = (uint32_t)(has_bits ? sizeof(struct tq_msg_eager_bits) +
+						      sending->pair->ctx->header_len
+					    : sizeof(struct tq_msg_eager));
+	uint32_t len = head + (uint32_t)sending->buf->len;
+	void *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
 	if (!m)
 		return -EAGAIN;
 	ask = ask_handle(sending);
-	eager_head(sending, m, ask);
-	tq_buf_pack(sending->buf, 0, m + head, sending->buf->len);
+	if (has_bits)
+		bits_eager_head(sending, m, ask);
+	else
+		eager_head(sending, m, ask);
+	tq_buf_pack(sending->buf, 0, (char *)m + head, sending->buf->len);
 	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
@@ -247,7 +253,7 @@ static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
  * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
  * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
-static uint8_t rts_memory(struct tq_send_req *send)
+PER_KIND uint8_t rts_memory(struct tq_send_req *send)
 {
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -308,7 +314,7 @@ static int post_rts_bits(const struct sending *sending, const struct tq_send_req
 	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
 }
 
-static int send_rts(const struct sending *sending, struct tq_send_req *send)
+PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, bool has_bits)
 {
 	struct tq_core *core = sending->core;
 	uint8_t flags = rts_memory(send);
@@ -331,8 +337,8 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 		rts.addr = tq_put64((uintptr_t)send->sg.addr);
 		rts.rkey = tq_put32(send->sg.reg->rkey);
 	}
-	rc = sending->header ? post_rts_bits(sending, send, &rts, how)
-			     : post_rts(sending, send, &rts, how);
+	rc = has_bits ? post_rts_bits(sending, send, &rts, how)
+		      : post_rts(sending, send, &rts, how);
 	if (rc < 0)
 		return rc;
 	if (rts.ask)
@@ -361,21 +367,23 @@ static void consume_numbers(const struct sending *sending)
 	}
 }
 
-static bool goes_eager(const struct sending *sending)
+PER_KIND bool goes_eager(const struct sending *sending, bool has_bits)
 {
+	if (has_bits && sending->buf->len > bits_eager_room(sending))
+		return false;
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
-	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= sending->eager_max;
+	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
 }
 
-static int start(const struct sending *sending, struct tq_req **req)
+PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_bits)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send;
 	int rc = -EAGAIN;
 
-	if (goes_eager(sending)) {
-		rc = send_eager(sending);
+	if (goes_eager(sending, has_bits)) {
+		rc = send_eager(sending, has_bits);
 		if (rc != -EAGAIN) {
 			if (rc == 0)
 				consume_numbers(sending);
@@ -389,7 +397,7 @@ static int start(const struct sending *sending, struct tq_req **req)
 	    !ends_with_receive(sending->pair, sending->flags))
 		rc = send_direct(send);
 	if (rc == -EAGAIN)
-		rc = send_rts(sending, send);
+		rc = send_rts(sending, send, has_bits);
 	if (rc < 0)
 		return give_up(send, rc);
 	consume_numbers(sending);
@@ -408,7 +416,6 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	struct sending sending = {
 		.core = core,
 		.tag = (uint32_t)tag,
-		.eager_max = tq_eager_max(core),
 		.buf = buf,
 		.flags = flags,
 		.user = user,
@@ -429,21 +436,18 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	}
 	if (sending.pair->peer->failed)
 		return sending.pair->peer->failed;
-	return start(&sending, req);
+	return start(&sending, req, false);
 }
 
 int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
 		      const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req)
 {
 	struct tq_core *core = ctx->core;
-	uint64_t room = core->limits->eager_max + sizeof(struct tq_msg_eager) -
-			sizeof(struct tq_msg_eager_bits) - ctx->header_len;
 	const struct sending sending = {
 		.core = core,
 		.pair = tq_pair_get(ctx, rank),
 		.bits = bits,
 		.header = header,
-		.eager_max = tq_min64(tq_eager_max(core), room),
 		.buf = buf,
 		.flags = flags,
 		.user = user,
@@ -456,7 +460,7 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
 		return tq_pair_error(ctx, rank);
 	if (sending.pair->peer->failed)
 		return sending.pair->peer->failed;
-	return start(&sending, req);
+	return start(&sending, req, true);
 }
 
 /* ---- a start that is put off ---- */

@@ -11,29 +11,24 @@
 #include <string.h>
 
 #include "proto/msg.h"
+#include "proto/pair.h"
 #include "proto/peer.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
-static bool has_bits(const struct tq_pair *pair)
-{
-	return pair->ctx->flags & TQ_CTX_BITS;
-}
-
 struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
 					enum tq_unexpected_kind kind, uint64_t length)
 {
-	bool bits = has_bits(pair);
 	struct tq_core *core = pair->ctx->core;
-	struct tq_unexpected *message = core->free_unexpected[bits];
+	struct tq_unexpected *message = core->free_unexpected;
 
 	if (message) {
-		core->free_unexpected[bits] = message->next;
-		core->nfree_unexpected[bits]--;
+		core->free_unexpected = message->next;
+		core->nfree_unexpected--;
 	} else {
-		message = malloc(bits ? sizeof(struct tq_unexpected_bits) : sizeof(*message));
+		message = malloc(sizeof(*message));
 		if (!message)
 			return NULL;
 		TQ_LEVEL(core->stats, unexpected_records, 1);
@@ -46,6 +41,43 @@ struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple
 		.length = length,
 	};
 	return message;
+}
+
+struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
+						  enum tq_unexpected_kind kind, uint64_t length)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_unexpected_bits *message = core->free_bits;
+
+	if (message) {
+		core->free_bits = (struct tq_unexpected_bits *)message->message.next;
+		core->nfree_bits--;
+	} else {
+		message = malloc(sizeof(*message));
+		if (!message)
+			return NULL;
+		TQ_LEVEL(core->stats, unexpected_records, 1);
+	}
+	*message = (struct tq_unexpected_bits){
+		.message = {.kind = kind,
+			    .has_bits = true,
+			    .pair = tuple->pair,
+			    .rx_tuple = tuple,
+			    .length = length},
+	};
+	return message;
+}
+
+static void free_bits(struct tq_core *core, struct tq_unexpected *message)
+{
+	if (core->nfree_bits == TQ_FREE_MAX) {
+		free(message);
+		TQ_LEVEL(core->stats, unexpected_records, -1);
+		return;
+	}
+	message->next = (struct tq_unexpected *)core->free_bits;
+	core->free_bits = (struct tq_unexpected_bits *)message;
+	core->nfree_bits++;
 }
 
 void tq_unexpected_count(struct tq_core *core, int64_t change)
@@ -118,7 +150,6 @@ static void uncount(struct tq_unexpected *message)
 void tq_unexpected_free(struct tq_unexpected *message)
 {
 	struct tq_core *core = message->pair->ctx->core;
-	bool bits = has_bits(message->pair);
 
 	if (message->bounce) {
 		core->ops->bounce_put(core->net, message->bounce);
@@ -128,10 +159,14 @@ void tq_unexpected_free(struct tq_unexpected *message)
 	}
 	if (message->counted)
 		uncount(message);
-	if (core->nfree_unexpected[bits] < TQ_FREE_MAX) {
-		message->next = core->free_unexpected[bits];
-		core->free_unexpected[bits] = message;
-		core->nfree_unexpected[bits]++;
+	if (message->has_bits) {
+		free_bits(core, message);
+		return;
+	}
+	if (core->nfree_unexpected < TQ_FREE_MAX) {
+		message->next = core->free_unexpected;
+		core->free_unexpected = message;
+		core->nfree_unexpected++;
 		return;
 	}
 	free(message);
@@ -175,7 +210,8 @@ static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag
 {
 	struct tq_unexpected_tag *same;
 
-	HASH_FIND(hh, ctx->unexpected_tags, &tag, sizeof(tag), same);
+	HASH_FIND_BYHASHVALUE(hh, ctx->unexpected_tags, &tag, sizeof(tag), tq_pair_tag_hash(tag),
+			      same);
 	return same;
 }
 
@@ -193,7 +229,8 @@ static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 		return NULL;
 	same->tag = tuple->tag;
 	same->first = NULL;
-	HASH_ADD(hh, ctx->unexpected_tags, tag, sizeof(same->tag), same);
+	HASH_ADD_BYHASHVALUE(hh, ctx->unexpected_tags, tag, sizeof(same->tag),
+			     tq_pair_tag_hash(same->tag), same);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
 	return same;
 }
@@ -261,7 +298,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		DL_PREPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
 
 	/* With match bits the context's messages keep each sender's order. */
-	if (message->next && has_bits(pair))
+	if (message->has_bits && message->next)
 		DL_PREPEND_ELEM2(pair->ctx->unexpected, message->next, message, ctx_prev, ctx_next);
 	else
 		DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);

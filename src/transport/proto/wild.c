@@ -6,15 +6,14 @@
 
 #include "proto/rx_objects.h"
 
-int tq_wild_check(const struct tq_ctx *ctx, const struct tq_want *want)
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	/* Promises about wildcards don't concern the negative tags of collectives. */
-	unsigned flags = tq_tag_is_user(want->tag) ? ctx->flags : 0;
+	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
 
-	if (want->rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE
-					: want->rank < 0 || want->rank >= ctx->npeers)
+	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
 		return -EINVAL;
-	return want->ignore && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
 }
 
 struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order)

@@ -34,9 +34,9 @@ static inline bool tq_fits(const struct tq_want *want, int rank, uint64_t tag)
 	return (want->rank == TQ_ANY_SOURCE || want->rank == rank) && tq_tag_fits(want, tag);
 }
 
-/* Checks what a receive or probe names. -EINVAL: there is no such rank, or the context's user has
- * promised not to use TQ_ANY_SOURCE; -EBADMSG: or TQ_ANY_TAG. */
-int tq_wild_check(const struct tq_ctx *ctx, const struct tq_want *want);
+/* Checks what a receive or probe with an MPI tag names. -EINVAL: there is no such rank, or the
+ * context's user has promised not to use TQ_ANY_SOURCE; -EBADMSG: or TQ_ANY_TAG. */
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
 /* Returns the first waiting wildcard that was posted before `order` and matches the tuple. */
 struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order);
 
