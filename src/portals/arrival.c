@@ -97,6 +97,17 @@ static void never_linked(struct p4_entry *entry)
 		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
 }
 
+/* Lets the overflow entry forget a message whose data are there, and which an entry has found. */
+static void forget_header(struct p4_arrival *arrival)
+{
+	struct p4_entry *entry = arrival->entry;
+
+	arrival->pt->nheaders--;
+	entry->nheaders--;
+	arrival->entry = NULL;
+	p4_entry_try_free(entry);
+}
+
 enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
 			       struct tq_take *take)
 {
@@ -118,8 +129,10 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		return once ? TQ_STOP : TQ_PASS;
 	}
 	arrival->hit = hit;
-	if (!hit.waiting)
+	if (!hit.waiting) {
 		post_hit(arrival, &hit, overflow_kind(arrival));
+		forget_header(arrival);
+	}
 	take->user = &arrival->hit;
 	if (use_up(entry, arrival))
 		once = true;
@@ -130,14 +143,6 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 
 static void arrival_free(struct p4_arrival *arrival)
 {
-	struct p4_entry *entry = arrival->entry;
-
-	if (arrival->header) {
-		arrival->pt->nheaders--;
-		entry->nheaders--;
-	}
-	if (entry)
-		p4_entry_try_free(entry);
 	free(arrival->data);
 	free(arrival);
 }
@@ -155,14 +160,18 @@ void p4_arrival_taken(struct p4_arrival *arrival)
 /* Ends the arrival, unless it is in the unexpected list. */
 static void end(struct p4_arrival *arrival)
 {
+	struct p4_entry *entry = arrival->entry;
 	struct p4_pt *pt = arrival->pt;
 
-	if (arrival->entry)
-		arrival->entry->nbusy--;
+	if (entry)
+		entry->nbusy--;
 	arrival->stored = true;
 	if (arrival->hit.waiting) {
 		arrival->hit.waiting = false;
 		post_hit(arrival, &arrival->hit, overflow_kind(arrival));
+		forget_header(arrival);
+	} else if (entry && !arrival->header) {
+		p4_entry_try_free(entry);
 	}
 	if (!arrival->header || arrival->taken)
 		arrival_free(arrival);

@@ -254,6 +254,8 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
 
 	if (!p4_is_init())
 		return PTL_NO_INIT;
+	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		return PTL_ABORTED;
 	if (!ct_handles || !tests || !size || !event || !which)
 		return PTL_ARG_INVALID;
 	for (unsigned i = 0; i < size; i++) {

@@ -179,6 +179,8 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
 
 	if (!p4_is_init())
 		return PTL_NO_INIT;
+	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		return PTL_ABORTED;
 	if (!eq_handles || !size || !event || !which)
 		return PTL_ARG_INVALID;
 	for (unsigned i = 0; i < size; i++) {

@@ -8,6 +8,7 @@
 #include "handles.h"
 #include "lib.h"
 #include "ni.h"
+#include "wait.h"
 
 void p4_md_count(const struct p4_md *md, unsigned count, ptl_size_t bytes, ptl_ni_fail_t fail)
 {
@@ -95,13 +96,31 @@ void p4_md_destroy(struct p4_md *md)
 	free(md);
 }
 
+/* Operations that have reached their target end soon. */
+#define RELEASE_MS 100
+
+static bool is_idle(void *arg)
+{
+	const ptl_handle_md_t *handle = arg;
+	const struct p4_md *md;
+	bool idle;
+
+	p4_lock();
+	md = p4_handle_get(*handle, P4_MD);
+	idle = !md || !md->nops;
+	p4_unlock();
+	return idle;
+}
+
 int PtlMDRelease(ptl_handle_md_t md_handle)
 {
 	struct p4_md *md;
 	int rc = PTL_ARG_INVALID;
 
-	if (!p4_enter())
+	if (!p4_is_init())
 		return PTL_NO_INIT;
+	p4_wait(is_idle, &md_handle, RELEASE_MS);
+	p4_lock();
 	md = p4_handle_get(md_handle, P4_MD);
 	if (md && md->nops) {
 		rc = PTL_IN_USE;
