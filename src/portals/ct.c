@@ -66,14 +66,16 @@ void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold)
 	op->threshold = threshold;
 	op->trigger = ct;
 	ct->ni->ntriggered++;
-	DL_FOREACH(ct->triggered, other) {
-		if (other->threshold > threshold)
+	/* Most come in the order of their thresholds. */
+	for (other = ct->triggered ? ct->triggered->prev : NULL; other; other = other->prev) {
+		if (other->threshold <= threshold)
 			break;
+		if (other == ct->triggered) {
+			other = NULL;
+			break;
+		}
 	}
-	if (other)
-		DL_PREPEND_ELEM(ct->triggered, other, op);
-	else
-		DL_APPEND(ct->triggered, op);
+	DL_APPEND_ELEM(ct->triggered, other, op);
 	check(ct);
 }
 
