@@ -388,6 +388,114 @@ static void wrong(void)
 	t_rc(tq_thread_progress(many_eps[0], true), -ENOTSUP);
 }
 
+/* Passes messages whose entries may lie in a queue, with other bits each time where the entries
+ * ignore them. */
+static void pass_queued(struct place *entry, uint64_t mask, int from, int to, uint64_t len)
+{
+	struct many_op op;
+
+	for (int i = from; i < to; i++) {
+		sides[0].ncame = 0;
+		memset(datas[1], i, len);
+		append(entry, 1, 0x10, mask, TQ_ENTRY_QUEUE, NULL);
+		send_long(0x10 | ((uint64_t)i & mask), (uint64_t)i, datas[1], len, &op);
+		wait_came(1);
+		check_came(0, entry, 0x10 | ((uint64_t)i & mask), (uint64_t)i, len);
+		t_true(!memcmp(entry->data, datas[1], len < entry->room ? len : entry->room),
+		       "other data came");
+		t_true(many_comes(&op), "a send doesn't end");
+	}
+}
+
+/* Tuples whose entries share a mask get a queue, and then no function of the user's is asked. */
+static void queued(void)
+{
+	struct place entry = place("entry", TQ_TAKE, 0, 64);
+	uint64_t direct;
+
+	start(NULL);
+	pass_queued(&entry, 0xf, 0, 50, 8);
+	direct = many_counter(0, "bits_direct");
+	t_true(direct >= 30, "the HCA has matched %d of 50 messages", (int)direct);
+	t_true(entry.asked == 50 - (int)direct, "match() was asked %d times, not %d", entry.asked,
+	       50 - (int)direct);
+	pass_queued(&entry, 0xf, 50, 60, 4000);
+	entry.room = LONG;
+	pass_queued(&entry, 0xf, 60, 70, LONG);
+	direct = many_counter(0, "bits_direct") - direct;
+	t_true(direct == 20, "the HCA has matched %d of 20 long messages", (int)direct);
+}
+
+/* An entry that could match a queue's messages recalls the queue, and keeps its place. */
+static void recalled(void)
+{
+	struct place entry = place("entry", TQ_TAKE, 0, 64), any = place("any", TQ_TAKE, 2, 64),
+		     last = place("last", TQ_TAKE, 3, 64);
+
+	start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	t_true(many_counter(0, "bits_direct") > 0, "there is no queue");
+	sides[0].ncame = 0;
+	append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	append(&any, TQ_ANY_SOURCE, 0, UINT64_MAX, 0, NULL);
+	append(&last, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	for (uint64_t i = 1; i <= 3; i++)
+		send_text(0x10, i, "text");
+	wait_came(3);
+	for (int i = 0; i < 3; i++) {
+		const struct came *came = &sides[0].came[i];
+		const struct place *want = came->number == 1   ? &entry
+					   : came->number == 2 ? &any
+							       : &last;
+
+		t_true(came->place == want, "message %d came to %s", (int)came->number,
+		       came->place->name);
+	}
+	t_true(many_counter(0, "recalls_wildcard") == 1, "the queue was not recalled");
+}
+
+/* A message that its sender holds goes to the user, if no entry is there for it. */
+static void held(void)
+{
+	struct place entry = place("entry", TQ_TAKE, 0, 64), *left = &sides[0].left;
+	struct many_op op;
+
+	*left = place("left", TQ_TAKE, 4, LONG);
+	left->disposition = TQ_STORE;
+	start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	sides[0].ncame = 0;
+	memset(datas[1], 'h', LONG);
+	send_long(0x10, 1, datas[1], LONG, &op);
+	wait_came(1);
+	check_came(0, left, 0x10, 1, LONG);
+	t_true(!memcmp(left->data, datas[1], LONG), "other data came");
+	t_true(many_comes(&op), "the send doesn't end");
+	append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	wait_came(2);
+	check_came(1, &entry, 0x10, 1, LONG);
+}
+
+/* An entry in a queue can be removed after its queue was recalled. */
+static void removed_from_queue(void)
+{
+	struct place entry = place("entry", TQ_TAKE, 0, 64), other = place("other", TQ_TAKE, 2, 64);
+	tq_entry_id id;
+	int rc;
+
+	start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	sides[0].ncame = 0;
+	append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, &id);
+	append(&other, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	t_rc(tq_entry_remove(sides[0].ctx, id), -EAGAIN);
+	MANY_UNTIL((rc = tq_entry_remove(sides[0].ctx, id)) != -EAGAIN, many_spin(1));
+	t_rc(rc, 0);
+	send_text(0x10, 1, "text");
+	wait_came(1);
+	check_came(0, &other, 0x10, 1, 5);
+}
+
 /* The service thread does all, while the user sleeps. */
 static void by_thread(void)
 {
@@ -417,6 +525,10 @@ const struct many_case many_cases[] = {
 	{"closed", closed},
 	{"the context is removed", context_removed},
 	{"wrong arguments", wrong},
+	{"queued", queued},
+	{"recalled", recalled},
+	{"held", held},
+	{"removed from a queue", removed_from_queue},
 	{"by the service thread", by_thread},
 	{0},
 };

@@ -128,6 +128,8 @@ int world_actions(struct world *w, uint16_t acts[ACTS])
 			acts[n++] = (uint16_t)(ACT_BREAK + e);
 		if (w->m.ep[e].nwithdrawn)
 			acts[n++] = (uint16_t)(ACT_GONE + e);
+		if (w->m.ep[e].reminds)
+			acts[n++] = (uint16_t)(ACT_REMIND + e);
 		if (here && can_remove(w, e))
 			acts[n++] = (uint16_t)(ACT_REMOVE + e);
 		if (deferred(w, e))
@@ -188,7 +190,10 @@ static void user_act(struct world *w, int act)
 	int ep = act % MODEL_EPS;
 	struct stream *s;
 
-	if (act >= ACT_REMOVE) {
+	if (act >= ACT_REMIND) {
+		w->m.ep[ep].reminds = false;
+		tq_core_reminded(&w->m.ep[ep].core);
+	} else if (act >= ACT_REMOVE) {
 		remove_ctxs(w, ep);
 	} else if (act >= ACT_GONE) {
 		hca_srqs_gone(&w->m, ep);
@@ -374,8 +379,8 @@ uint32_t world_touches(const struct world *w, int act)
 
 void world_describe(const struct world *w, int act, char *text, size_t size)
 {
-	static const char *const user[] = {"send",  "receive", "poll",      "context",
-					   "mrecv", "break",   "srqs gone", "remove"};
+	static const char *const user[] = {"send",  "receive",   "poll",   "context", "mrecv",
+					   "break", "srqs gone", "remove", "remind"};
 	int ep = actor(act), i;
 
 	if (act < ACT_LANE) {

@@ -11,7 +11,7 @@
 
 static void unlock(struct tq_ep *ep)
 {
-	tq_service_hint_ended(ep);
+	tq_service_hint_bits(ep);
 	tq_ep_unlock(ep);
 }
 

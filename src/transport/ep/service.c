@@ -209,9 +209,12 @@ int tq_service_set_completes(struct tq_ep *ep, bool completes)
 	return 0;
 }
 
-void tq_service_hint_ended(struct tq_ep *ep)
+void tq_service_hint_bits(struct tq_ep *ep)
 {
-	if (ep->service && ep->service->completes && tq_core_has_ended(&ep->core))
+	struct tq_service *service = ep->service;
+
+	if (service && ((service->completes && tq_core_has_ended(&ep->core)) ||
+			(!service->timed && ep->core.reminds)))
 		tq_service_wake(ep);
 }
 

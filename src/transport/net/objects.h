@@ -112,6 +112,7 @@ struct tq_net {
 	struct tq_look_ups *look_ups;       /* look_up.c; NULL: nobody looks up */
 	atomic_bool found_waiting;          /* look_up.c: there are results */
 	struct tq_timers timers;            /* timers.c */
+	struct tq_timer remind_timer;       /* net_ops.c: for direct messages that wait */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */
 	uint32_t works;                     /* calls of tq_net_work() */

@@ -4,6 +4,7 @@
 
 #include "proto/decide.h"
 #include "proto/fetch.h"
+#include "proto/mask.h"
 #include "proto/match.h"
 #include "proto/msg.h"
 #include "proto/pair.h"
@@ -210,6 +211,7 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 
 /* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
 static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+					 const struct tq_msg_hdr *hdr,
 					 const struct tq_msg_env_bits *env)
 {
 	struct tq_rx_tuple *tuple;
@@ -222,10 +224,27 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 		tq_peer_fail(peer, "its messages have headers of another length");
 		return NULL;
 	}
+	tq_mask_heard(pair);
 	tuple = tuple_get(pair, tq_get64(env->bits) & ~pair->mask);
-	if (tuple)
-		tq_rx_policy_message(tuple);
+	if (!tuple)
+		return NULL;
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
 	return tuple;
+}
+
+/* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */
+static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env, bool is_short)
+{
+	uint32_t ask = tq_get32(env->ask);
+
+	if (!ask)
+		return;
+	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
+		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+	else
+		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
 }
 
 static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
@@ -249,14 +268,18 @@ static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
 bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *m,
 		      uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->env);
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
 	const char *header = (const char *)(m + 1);
 	struct tq_core *core = ctx->core;
 	struct tq_unexpected *message;
-	bool kept;
+	bool kept, early;
 
 	if (!tuple)
 		return false;
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
+		return false;
+	}
 	message = new_bits_message(tuple, &m->hdr, &m->env, header, TQ_UNEXPECTED_EAGER,
 				   len - sizeof(*m) - ctx->header_len);
 	if (!message)
@@ -264,15 +287,18 @@ bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	count(tuple);
 	message->data = header + ctx->header_len;
 	core->arriving = bounce;
-	tq_decide_arrival(message);
+	early = !tq_decide_arrival(message);
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
+	tq_rx_policy_short(tuple, early);
+	bits_ask(tuple, &m->env, true);
 	return kept;
 }
 
 void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *m)
 {
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->env);
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
+	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core), early;
 	struct tq_unexpected *message;
 
 	message = tuple ? new_bits_message(tuple, &m->hdr, &m->env, m->header, TQ_UNEXPECTED_RTS,
@@ -283,6 +309,21 @@ void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_ms
 	message->addr = tq_get64(m->addr);
 	message->rkey = tq_get32(m->rkey);
 	message->send_req = tq_get32(m->send_req);
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		if (tq_seq_before(message->seq, tuple->pos)) {
+			if (send_direct(message)) {
+				tq_unexpected_free(message);
+				return;
+			}
+			tq_recall(tuple, TQ_RECALL_BUFFER);
+		} else {
+			/* Its receive isn't posted, and may never be. */
+			tq_recall(tuple, TQ_RECALL_EARLY);
+		}
+	}
 	count(tuple);
-	tq_decide_arrival(message);
+	early = !tq_decide_arrival(message);
+	if (is_short)
+		tq_rx_policy_short(tuple, early);
+	bits_ask(tuple, &m->env, is_short);
 }

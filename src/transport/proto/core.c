@@ -8,6 +8,7 @@
 #include "proto/fetch.h"
 #include "proto/held.h"
 #include "proto/net_ops.h"
+#include "proto/prefix.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
@@ -58,6 +59,7 @@ void tq_core_destroy(struct tq_core *core)
 		core->free_bits = (struct tq_unexpected_bits *)message->next;
 		free(message);
 	}
+	tq_prefixes_destroy(core);
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);
 	tq_handles_destroy(&core->tx_tuples);

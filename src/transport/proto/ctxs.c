@@ -150,10 +150,17 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 	*ctx = ctx_new(core, id, peers, npeers, rank, flags | TQ_CTX_BITS);
 	if (!*ctx)
 		return -ENOMEM;
+	if (!tq_rx_policy_init(*ctx)) {
+		free((*ctx)->pairs);
+		free((*ctx)->peers);
+		free(*ctx);
+		return -ENOMEM;
+	}
 	core->has_bits = true;
 	(*ctx)->match_ops = ops;
 	(*ctx)->match_arg = arg;
 	(*ctx)->header_len = (uint32_t)header_len;
+	(*ctx)->prefix_len = (uint32_t)(sizeof(uint64_t) + header_len);
 	ctx_begin(*ctx);
 	return 0;
 }

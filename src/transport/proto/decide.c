@@ -202,8 +202,14 @@ static struct tq_recv_req *next_exact(struct tq_recv_req *exact, struct tq_unexp
 	return exact;
 }
 
-/* Decides on a message as far as that is possible now. Returns true if the message is gone. */
-static bool decide(struct tq_unexpected *message)
+enum outcome {
+	WAITS, /* in the queues, or is to go there */
+	TAKEN, /* by an entry */
+	LEFT   /* for the user, who has dropped or stored it */
+};
+
+/* Decides on a message as far as that is possible now. */
+static enum outcome decide(struct tq_unexpected *message)
 {
 	struct tq_unexpected_bits *with_bits = tq_bits_of(message);
 	const struct tq_ctx *ctx = message->pair->ctx;
@@ -211,7 +217,7 @@ static bool decide(struct tq_unexpected *message)
 	enum tq_verdict verdict;
 
 	if (ctx->flags & TQ_CTX_CLOSED || ctx->removed)
-		return offer(message);
+		return offer(message) ? LEFT : WAITS;
 	for (;;) {
 		wild = next_wild(wild, message);
 		exact = next_exact(exact, message);
@@ -220,19 +226,26 @@ static bool decide(struct tq_unexpected *message)
 		if (!recv || with_bits->blocked)
 			break;
 		if (ask(tq_entry_of(recv), message, &verdict))
-			return true;
+			return TAKEN;
 		with_bits->passed = recv->order + 1;
 	}
 	with_bits->passed = recv ? recv->order : ctx->order;
-	return !recv && offer(message);
+	return !recv && offer(message) ? LEFT : WAITS;
 }
 
-void tq_decide_arrival(struct tq_unexpected *message)
+bool tq_decide_arrival(struct tq_unexpected *message)
 {
-	if (decide(message))
-		return;
-	tq_bits_of(message)->queued = true;
-	tq_unexpected_queue(message);
+	struct tq_core *core = message->pair->ctx->core;
+	enum outcome outcome = decide(message);
+
+	TQ_COUNT(core->stats, bits_software);
+	if (outcome != TAKEN)
+		TQ_COUNT(core->stats, bits_unclaimed);
+	if (outcome == WAITS) {
+		tq_bits_of(message)->queued = true;
+		tq_unexpected_queue(message);
+	}
+	return outcome == TAKEN;
 }
 
 /* ---- entries ---- */

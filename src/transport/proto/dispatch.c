@@ -6,6 +6,7 @@
 #include "proto/arrive.h"
 #include "proto/ctx.h"
 #include "proto/fetch.h"
+#include "proto/mask.h"
 #include "proto/msg.h"
 #include "proto/net_ops.h"
 #include "proto/orphan.h"
@@ -64,6 +65,12 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 		break;
 	case TQ_MSG_HELD:
 		tq_on_held(core, peer, msg);
+		break;
+	case TQ_MSG_HELD_BITS:
+		tq_on_held_bits(core, peer, msg);
+		break;
+	case TQ_MSG_MASK:
+		tq_on_mask(core, peer, msg);
 		break;
 	case TQ_MSG_RECALLED:
 		tq_on_recalled(core, peer, msg);

@@ -6,11 +6,14 @@
 
 #include "proto/decide.h"
 #include "proto/entry.h"
+#include "proto/mask.h"
 #include "proto/pair.h"
 #include "proto/recall.h"
 #include "proto/recv_req.h"
 #include "proto/rx_policy.h"
+#include "proto/rx_tuple.h"
 #include "proto/rx_tuple_table.h"
+#include "proto/settings.h"
 
 /* ---- append ---- */
 
@@ -54,7 +57,9 @@ static void list(struct tq_entry *entry)
 	struct tq_recv_req *recv = &entry->recv;
 
 	entry->listed = true;
-	if (recv->rx_tuple)
+	if (recv->rx_tuple && recv->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
+		tq_rx_tuple_take(recv->rx_tuple, recv);
+	else if (recv->rx_tuple)
 		DL_APPEND(recv->rx_tuple->posted, recv);
 	else
 		DL_APPEND(recv->ctx->wild, recv);
@@ -100,6 +105,8 @@ int tq_core_entry_append(struct tq_ctx *ctx, const struct tq_want *want, const s
 		if (!pair)
 			return tq_pair_error(ctx, want->rank);
 	}
+	if (pair && flags & TQ_ENTRY_QUEUE && !is_search && tq_tuples_wanted(ctx->core))
+		tq_mask_consider(pair, want->ignore);
 	entry = tq_entry_new(ctx, want, buf ? buf : &none, user);
 	if (!entry)
 		return -ENOMEM;

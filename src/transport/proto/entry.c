@@ -5,8 +5,11 @@
  */
 #include "proto/entry.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
+#include "proto/prefix.h"
 #include "proto/recall.h"
 #include "proto/recv_req.h"
 #include "proto/req.h"
@@ -21,7 +24,12 @@ static void release_id(struct tq_entry *entry)
 
 static void at_end(struct tq_recv_req *recv, int error)
 {
-	release_id(tq_entry_of(recv));
+	struct tq_entry *entry = tq_entry_of(recv);
+
+	release_id(entry);
+	if (entry->prefix)
+		tq_prefix_put(recv->req.core, entry->prefix);
+	entry->prefix = NULL;
 	recv->at_end = NULL;
 	tq_recv_req_end(recv, error);
 }
@@ -74,6 +82,47 @@ void tq_entry_free(struct tq_entry *entry)
 	entry->recv.req.detached = true;
 	tq_recv_req_end(&entry->recv, 0);
 }
+
+/* ---- queues ---- */
+
+bool tq_entry_prepare(struct tq_entry *entry, uint32_t *pieces)
+{
+	if (!entry->may_be_queued)
+		return false;
+	if (!entry->prefix)
+		entry->prefix = tq_prefix_get(entry->recv.req.core);
+	--*pieces;
+	return entry->prefix;
+}
+
+uint64_t tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char **error)
+{
+	const struct tq_recv_req *recv = &entry->recv;
+	const struct tq_rx_tuple *tuple = recv->rx_tuple;
+
+	if (*error)
+		return 0;
+	if (len < recv->ctx->prefix_len) {
+		*error = "it sent a message without its match bits to a tuple queue";
+		return 0;
+	}
+	len -= recv->ctx->prefix_len;
+	if (recv->state == TQ_RECV_REQ_HELD)
+		return len; /* its bits are known */
+	entry->listed = false;
+	release_id(entry);
+	entry->arrived = entry->queue = true;
+	TQ_COUNT(recv->req.core->stats, bits_direct);
+	entry->bits = le64toh(entry->prefix->bits);
+	memcpy(entry->header, entry->prefix->header, recv->ctx->header_len);
+	if ((entry->bits & ~tuple->pair->mask) != tuple->tag) {
+		*error = "it sent a message to the queue of another tuple";
+		entry->arrived = false;
+	}
+	return len;
+}
+
+/* ---- the end of all ---- */
 
 static void end_tuple(struct tq_rx_tuple *tuple, int error)
 {

@@ -31,6 +31,8 @@ static const struct {
 	[TQ_MSG_CREDIT] = {"CREDIT", sizeof(struct tq_msg_hdr), false},
 	[TQ_MSG_EAGER_BITS] = {"EAGER_BITS", sizeof(struct tq_msg_eager_bits), true},
 	[TQ_MSG_RTS_BITS] = {"RTS_BITS", sizeof(struct tq_msg_rts_bits), false},
+	[TQ_MSG_HELD_BITS] = {"HELD_BITS", sizeof(struct tq_msg_held_bits), false},
+	[TQ_MSG_MASK] = {"MASK", sizeof(struct tq_msg_mask), false},
 	[TQ_MSG_BACKPRESSURE] = {"BACKPRESSURE", sizeof(struct tq_msg_backpressure), false},
 };
 

@@ -79,6 +79,9 @@ enum tq_msg_type {
 	/* EAGER and RTS of contexts with match bits */
 	TQ_MSG_EAGER_BITS,
 	TQ_MSG_RTS_BITS,
+	TQ_MSG_HELD_BITS, /* as HELD, one message each */
+	/* receiver -> sender */
+	TQ_MSG_MASK, /* the bits that the tuples of a context ignore */
 	TQ_MSG_TYPES
 };
 
@@ -161,6 +164,16 @@ struct tq_msg_rts_bits {
 };
 static_assert(sizeof(struct tq_msg_rts_bits) == 112, "a small control buffer holds it");
 
+/* Receiver to sender. */
+struct tq_msg_mask {
+	struct tq_msg_hdr hdr;
+	tq_le32 ctx;
+	tq_le16 life; /* the mask's number, not 0 */
+	tq_le16 zero;
+	tq_le64 mask;
+};
+static_assert(sizeof(struct tq_msg_mask) == 24, "wire format");
+
 /* Sender to receiver, names the tuple by the receiver's handle. */
 struct tq_msg_switch {
 	struct tq_msg_hdr hdr;
@@ -189,6 +202,16 @@ static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds i
 #define TQ_MSG_HELD_LEN(n) \
 	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
+struct tq_msg_held_bits {
+	struct tq_msg_hdr hdr;
+	tq_le32 rx_tuple;
+	tq_le32 zero;
+	struct tq_msg_held_one one;
+	tq_le64 bits;
+	uint8_t header[TQ_HEADER_MAX];
+};
+static_assert(sizeof(struct tq_msg_held_bits) == 88, "wire format");
+
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
 	tq_le32 rx_tuple;
@@ -212,6 +235,8 @@ struct tq_msg_notice {
 	tq_le32 rx_tuple;
 	tq_le32 seq; /* of the direct message */
 };
+/* Flag: the message has waited for long. */
+#define TQ_NOTICE_LATE 1u
 static_assert(sizeof(struct tq_msg_notice) == 16, "wire format");
 
 /* Data follow, to the end of the message. */

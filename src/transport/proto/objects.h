@@ -74,7 +74,16 @@ struct tq_pair {
 	uint32_t nfenced;                 /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;            /* of these, with a tag that TQ_ANY_TAG matches */
 	uint64_t wild_at;                 /* ctx->wild_at at the last TQ_ANY_TAG from here */
-	uint64_t mask; /* receiver, with match bits: those that its tuples here ignore */
+	/* With match bits. As receiver: the bits that the tuples ignore, and the mask's number; 0:
+	 * there is no mask yet. */
+	uint64_t mask;
+	uint16_t mask_life;
+	bool mask_due;   /* the sender does not know the mask */
+	bool heard;      /* a message has come */
+	uint32_t others; /* entries in a row with another mask */
+	/* As sender: the mask that the receiver has named; 0: none. */
+	uint16_t tx_mask_life;
+	uint64_t tx_mask;
 	struct tq_recv_req *active;  /* list (active_next): receives with data under way */
 	struct tq_pair *next, *prev; /* ctx->fenced */
 	struct tq_pair *peer_next;   /* peer->pairs */
@@ -134,8 +143,11 @@ struct tq_ctx {
 	struct tq_ctx *removed_next;
 	/* With TQ_CTX_BITS: */
 	const struct tq_match_ops *match_ops;
+	struct tq_wild_recent *wild_recent;
 	void *match_arg;
 	uint32_t header_len;
+	/* Bytes in front of the data of direct messages; 0 without TQ_CTX_BITS. */
+	uint32_t prefix_len;
 	UT_hash_handle hh;
 };
 
@@ -186,6 +198,8 @@ struct tq_core {
 	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
 	uint32_t dice;
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
+	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
+	bool reminds;                     /* tq_core_reminded() will be called */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
 	/* Contexts that their users have removed, and that stay for what is under way. */
 	struct tq_ctx *removed;
@@ -207,6 +221,11 @@ struct tq_core {
 	uint32_t nfree_unexpected;
 	struct tq_unexpected_bits *free_bits;
 	uint32_t nfree_bits;
+	struct {
+		struct tq_prefix *free; /* list */
+		struct tq_prefix *sink;
+		struct tq_prefix_slab *slabs; /* list */
+	} prefixes;
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what

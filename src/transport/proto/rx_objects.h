@@ -53,7 +53,9 @@ struct tq_recv_req {
 /* An entry of a context with match bits; or the transfer of one message to one that stays. */
 struct tq_entry {
 	struct tq_recv_req recv;
-	tq_entry_id id;     /* 0: not in the list */
+	tq_entry_id id; /* 0: not in the list */
+	/* Memory for what is in front of the data, if the entry was in a queue. */
+	struct tq_prefix *prefix;
 	bool may_be_queued; /* TQ_ENTRY_QUEUE */
 	bool listed;
 	/* The end, whose user may see it after its context is gone. */

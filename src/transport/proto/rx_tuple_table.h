@@ -46,9 +46,10 @@ void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
 /* Returns the length of the longest message that the tuple's queue takes; 0: it can have none. */
 static inline uint64_t tq_rx_tuple_max_len(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_net_limits *limits = tuple->pair->ctx->core->limits;
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	const struct tq_net_limits *limits = ctx->core->limits;
 
-	return tuple->exact ? limits->max_send : limits->max_direct;
+	return tuple->exact ? limits->max_send : limits->max_direct - ctx->prefix_len;
 }
 
 #endif

@@ -9,8 +9,10 @@
 
 #include "proto/buf.h"
 #include "proto/msg.h"
+#include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
+#include "proto/prefix.h"
 #include "proto/req.h"
 #include "proto/send_req.h"
 #include "proto/settings.h"
@@ -116,11 +118,13 @@ static int give_up(struct tq_send_req *send, int error)
 
 static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
 {
-	return tq_min64(tuple->max_len, tuple->pair->ctx->core->limits->max_send);
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	return tq_min64(tuple->max_len, ctx->core->limits->max_send - ctx->prefix_len);
 }
 
 /* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
-static int send_direct(struct tq_send_req *send)
+PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -129,6 +133,8 @@ static int send_direct(struct tq_send_req *send)
 	int rc;
 
 	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple))
+		return -EAGAIN;
+	if (has_bits && !send->prefix)
 		return -EAGAIN;
 	lane = tq_tx_lane_get(tuple);
 	if (!lane) {
@@ -144,6 +150,8 @@ static int send_direct(struct tq_send_req *send)
 	if (rc)
 		return rc;
 	tq_tx_tuple_note_post(tuple, send, lane);
+	if (has_bits)
+		tq_overdue_watch(tuple);
 	if (has_notice)
 		tq_tx_policy_notice(tuple, send->seq);
 	return 0;
@@ -155,9 +163,12 @@ static int send_direct(struct tq_send_req *send)
  * the receiver recall the queue. */
 static bool suits_direct(const struct sending *sending)
 {
+	uint32_t pieces = sending->core->limits->max_sge - !!sending->header;
+
 	return sending->buf->len <= direct_limit(sending->tx_tuple) &&
+	       !(sending->flags & TQ_SEND_MATCHED) &&
 	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
-		tq_pieces_fit(sending->buf, sending->core->limits->max_sge));
+		tq_pieces_fit(sending->buf, pieces));
 }
 
 static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
@@ -186,6 +197,7 @@ static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint3
 		.cseq = tq_put32(sending->pair->cseq),
 		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
 		.ask = tq_put32(ask),
+		.mask_life = tq_put16(sending->pair->tx_mask_life),
 		.header_len = tq_put16((uint16_t)sending->pair->ctx->header_len),
 		.bits = tq_put64(sending->bits),
 	};
@@ -201,7 +213,7 @@ static uint64_t bits_eager_room(const struct sending *sending)
 static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
 			    uint32_t ask)
 {
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, 0);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
 	m->env = bits_envelope(sending, ask);
 	memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
 }
@@ -253,7 +265,7 @@ static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
  * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
  * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
-PER_KIND uint8_t rts_memory(struct tq_send_req *send)
+PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 {
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -266,8 +278,9 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send)
 		loaded = tq_send_req_load(send);
 	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted && (!loaded || send->buf.len > direct_limit(tuple) ||
-			       ends_with_receive(send->pair, send->flags)))
+	if (may_be_granted &&
+	    (!loaded || (has_bits && !send->prefix) || send->buf.len > direct_limit(tuple) ||
+	     ends_with_receive(send->pair, send->flags)))
 		flags |= TQ_RTS_NODIRECT;
 	send->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;
@@ -317,7 +330,7 @@ static int post_rts_bits(const struct sending *sending, const struct tq_send_req
 PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, bool has_bits)
 {
 	struct tq_core *core = sending->core;
-	uint8_t flags = rts_memory(send);
+	uint8_t flags = rts_memory(send, has_bits);
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
 	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
@@ -376,6 +389,21 @@ PER_KIND bool goes_eager(const struct sending *sending, bool has_bits)
 	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
 }
 
+/* Gets memory for what is in front of the data, if the message may go to its tuple's queue. */
+static void add_prefix(const struct sending *sending, struct tq_send_req *send)
+{
+	const struct tq_ctx *ctx = sending->pair->ctx;
+
+	if (!send->tx_tuple || send->tx_tuple->state != TQ_TX_TUPLE_DIRECT ||
+	    send->flags & TQ_SEND_MATCHED)
+		return;
+	send->prefix = tq_prefix_get(sending->core);
+	if (!send->prefix)
+		return;
+	send->prefix->bits = htole64(sending->bits);
+	memcpy(send->prefix->header, sending->header, ctx->header_len);
+}
+
 PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_bits)
 {
 	struct tq_core *core = sending->core;
@@ -393,9 +421,11 @@ PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_
 	send = send_req_new(sending);
 	if (!send)
 		return -ENOMEM;
+	if (has_bits)
+		add_prefix(sending, send);
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
 	    !ends_with_receive(sending->pair, sending->flags))
-		rc = send_direct(send);
+		rc = send_direct(send, has_bits);
 	if (rc == -EAGAIN)
 		rc = send_rts(sending, send, has_bits);
 	if (rc < 0)
@@ -439,25 +469,49 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	return start(&sending, req, false);
 }
 
+/* Finds the message's tuple, if the receiver has said which bits its tuples ignore. */
+static int find_bits_tuple(struct sending *sending)
+{
+	const struct tq_core *core = sending->core;
+	struct tq_pair *pair = sending->pair;
+	int rc;
+
+	/* What is in front of the data is one piece more. */
+	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NOTUP || !tq_tuples_wanted(core) ||
+	    core->limits->max_sge < 2)
+		return 0;
+	sending->tag = sending->bits & ~pair->tx_mask;
+	rc = tq_tx_tuple_get(pair, sending->tag, &sending->tx_tuple);
+	if (rc)
+		return rc;
+	sending->first = !sending->tx_tuple;
+	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_OFFERED)
+		tq_tx_tuple_switch(sending->tx_tuple);
+	return 0;
+}
+
 int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
 		      const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req)
 {
-	struct tq_core *core = ctx->core;
-	const struct sending sending = {
-		.core = core,
-		.pair = tq_pair_get(ctx, rank),
+	struct sending sending = {
+		.core = ctx->core,
 		.bits = bits,
 		.header = header,
 		.buf = buf,
 		.flags = flags,
 		.user = user,
 	};
+	int rc;
 
-	tq_assert_held(core->lock);
+	tq_assert_held(ctx->core->lock);
 	if (!(ctx->flags & TQ_CTX_BITS))
 		return -EINVAL;
+	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
+	rc = find_bits_tuple(&sending);
+	if (rc)
+		return rc;
 	if (sending.pair->peer->failed)
 		return sending.pair->peer->failed;
 	return start(&sending, req, true);

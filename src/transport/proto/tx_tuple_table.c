@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/policy.h"
 #include "proto/tx_lane.h"
@@ -22,6 +23,7 @@ void tq_tx_tuple_free(struct tq_tx_tuple *tuple)
 
 	tq_tx_lane_set_idle(tuple, false);
 	tq_tx_lane_set_waiting(tuple, false);
+	tq_overdue_unwatch(tuple);
 	if (tuple->handle)
 		tq_handle_free(&core->tx_tuples, tuple->handle);
 	if (tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] == tuple)

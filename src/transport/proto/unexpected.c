@@ -310,16 +310,42 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	return true;
 }
 
+void tq_unexpected_leave_tuple(struct tq_unexpected *message)
+{
+	struct tq_ctx *ctx = message->pair->ctx;
+
+	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
+	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
+	if (!message->same->first && HASH_COUNT(ctx->unexpected_tags) > TAGS_IDLE)
+		put_tag(ctx, message->same);
+	tq_rx_tuple_rest(message->rx_tuple);
+}
+
+static void leave_pair(struct tq_unexpected *message)
+{
+	DL_DELETE(message->pair->unexpected, message);
+	DL_DELETE2(message->pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	TQ_LEVEL(message->pair->ctx->core->stats, unexpected, -1);
+}
+
+void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag)
+{
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(message->pair, tag);
+
+	message->rx_tuple = tuple;
+	message->same = tuple ? get_tag(tuple) : NULL;
+	if (!message->same) {
+		tq_peer_fail(message->pair->peer, "there is no memory left for a message from it");
+		leave_pair(message);
+		tq_unexpected_free(message);
+		return;
+	}
+	DL_APPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
+	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
+}
+
 void tq_unexpected_unlink(struct tq_unexpected *message)
 {
-	struct tq_pair *pair = message->pair;
-
-	DL_DELETE(pair->unexpected, message);
-	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
-	DL_DELETE2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
-	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
-	if (!message->same->first && HASH_COUNT(pair->ctx->unexpected_tags) > TAGS_IDLE)
-		put_tag(pair->ctx, message->same);
-	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
-	tq_rx_tuple_rest(message->rx_tuple);
+	leave_pair(message);
+	tq_unexpected_leave_tuple(message);
 }

@@ -18,6 +18,11 @@ void tq_unexpected_free(struct tq_unexpected *message);
 /* Puts the message into the queues of its pair, tuple and context, and copies its data to memory of
  * the library. Returns false if there is none: the message is freed then, and its peer fails. */
 bool tq_unexpected_queue(struct tq_unexpected *message);
+/* Takes a queued message out of the queues of its tuple and its tag. */
+void tq_unexpected_leave_tuple(struct tq_unexpected *message);
+/* Puts such a message at the end of those of another tuple of its pair. Without memory the message
+ * is freed, and its peer fails. */
+void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag);
 void tq_unexpected_unlink(struct tq_unexpected *message);
 /* Returns the context's message that arrived first: with this tag, and the others follow by
  * tag_next, or if bits are ignored with any, and they follow by ctx_next. */

@@ -28,3 +28,14 @@ struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t t
 	}
 	return NULL;
 }
+
+bool tq_wild_meets(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_recv_req *wild;
+
+	DL_FOREACH(tuple->pair->ctx->wild, wild) {
+		if (tq_fits_tuple(&wild->want, tuple))
+			return true;
+	}
+	return false;
+}

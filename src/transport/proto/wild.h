@@ -34,6 +34,17 @@ static inline bool tq_fits(const struct tq_want *want, int rank, uint64_t tag)
 	return (want->rank == TQ_ANY_SOURCE || want->rank == rank) && tq_tag_fits(want, tag);
 }
 
+/* Returns true if a receive or probe could match a message of the tuple. */
+static inline bool tq_fits_tuple(const struct tq_want *want, const struct tq_rx_tuple *tuple)
+{
+	const struct tq_pair *pair = tuple->pair;
+
+	return (want->rank == TQ_ANY_SOURCE || want->rank == pair->rank) &&
+	       !((want->tag ^ tuple->tag) & ~(want->ignore | pair->mask));
+}
+
+/* Returns true if a wildcard waits that could match a message of the tuple. */
+bool tq_wild_meets(const struct tq_rx_tuple *tuple);
 /* Checks what a receive or probe with an MPI tag names. -EINVAL: there is no such rank, or the
  * context's user has promised not to use TQ_ANY_SOURCE; -EBADMSG: or TQ_ANY_TAG. */
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
