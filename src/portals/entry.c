@@ -230,39 +230,55 @@ int p4_entry_append(struct p4_entry *entry)
 
 /* ---- unlinking ---- */
 
+static bool is_idle(void *arg)
+{
+	const struct p4_entry *entry = arg;
+	bool idle;
+
+	p4_lock();
+	idle = !entry->nbusy;
+	p4_unlock();
+	return idle;
+}
+
+/* Takes the entry out of its list. Returns false if a message has done that. */
+static bool take_out(struct p4_entry *entry)
+{
+	struct tq_ctx *ctx = entry->pt->ni->ctx[entry->pt->index];
+	int error = 0;
+
+	if (entry->list == PTL_PRIORITY_LIST) {
+		while ((error = tq_entry_remove(ctx, entry->id)) == -EAGAIN)
+			p4_progress();
+	}
+	return !error;
+}
+
 int p4_entry_unlink(ptl_handle_me_t handle)
 {
 	struct p4_entry *entry;
-	int rc, error;
+	int rc = PTL_OK;
 
 	p4_lock();
 	entry = p4_handle_get(handle, P4_ENTRY);
-	if (!entry || entry->nbusy || entry->nheaders || entry->held || !entry->linked) {
+	if (!entry || entry->nheaders || entry->held || !entry->linked) {
 		p4_unlock();
 		return entry ? PTL_IN_USE : PTL_ARG_INVALID;
 	}
-	if (entry->list == PTL_OVERFLOW_LIST) {
-		p4_entry_leave(entry);
-		p4_entry_try_free(entry);
-		p4_unlock();
-		return PTL_OK;
-	}
 	entry->held = true;
-	p4_unlock();
-	while ((error = tq_entry_remove(entry->pt->ni->ctx[entry->pt->index], entry->id)) ==
-	       -EAGAIN)
-		p4_progress();
-	p4_lock();
-	rc = error ? PTL_IN_USE : PTL_OK;
-	if (!error) {
+	if (entry->list == PTL_OVERFLOW_LIST)
 		p4_entry_leave(entry);
-		/* A persistent entry may have taken a message meanwhile, which ends later. */
-		if (entry->nbusy) {
-			p4_handle_free(entry->handle);
-			entry->handle = PTL_INVALID_HANDLE;
-			entry->pt->ni->nentries--;
-		}
-	}
+	p4_unlock();
+	if (!take_out(entry))
+		rc = PTL_IN_USE;
+	p4_lock();
+	if (!rc)
+		p4_entry_leave(entry);
+	p4_unlock();
+	/* The user may free the memory as soon as this returns. */
+	if (!rc)
+		p4_wait(is_idle, entry, PTL_TIME_FOREVER);
+	p4_lock();
 	entry->held = false;
 	p4_entry_try_free(entry);
 	p4_unlock_run();

@@ -6,6 +6,7 @@
 
 #include "lib.h"
 #include "ni.h"
+#include "peer.h"
 
 /* A process's first rank. */
 struct rank {
@@ -109,6 +110,24 @@ bool p4_map_fits(const struct p4_ni *ni, ptl_process_t id, uint32_t nid, uint32_
 
 /* ---- the user's functions ---- */
 
+/* Processes whose addresses are looked up before they are needed. */
+#define EARLY_MAX 64
+
+/* Finds the processes of a small map, so that the first messages needn't wait for that. */
+static void look_up_all(ptl_handle_ni_t ni_handle, ptl_size_t size, const ptl_process_t *mapping)
+{
+	struct p4_peer *peer;
+
+	for (ptl_size_t i = 0; size <= EARLY_MAX && i < size; i++) {
+		p4_lock();
+		peer = p4_ni_of(ni_handle) ? p4_peer_get(mapping[i].phys.nid, mapping[i].phys.pid)
+					   : NULL;
+		p4_unlock();
+		if (peer)
+			p4_peer_look_up(peer);
+	}
+}
+
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping)
 {
 	struct p4_ni *ni;
@@ -129,6 +148,8 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 	rc = PTL_OK;
 unlock:
 	p4_unlock();
+	if (!rc)
+		look_up_all(ni_handle, map_size, mapping);
 	return rc;
 }
 

@@ -93,9 +93,29 @@ static void start_waiting(struct p4_peer *peer)
 	}
 }
 
-void p4_peer_start(struct p4_peer *peer, struct p4_op *op)
+static void look_up(const struct p4_peer *peer)
 {
 	struct tq_locator locator = {peer->key.nid, peer->key.pid};
+
+	if (tq_look_up(p4_endpoint(), &locator))
+		p4_peer_found(NULL, &locator, NULL, 0, -EINVAL);
+}
+
+void p4_peer_look_up(struct p4_peer *peer)
+{
+	bool ask;
+
+	p4_lock();
+	ask = peer->state == P4_PEER_NEW;
+	if (ask)
+		peer->state = P4_PEER_ASKED;
+	p4_unlock();
+	if (ask)
+		look_up(peer);
+}
+
+void p4_peer_start(struct p4_peer *peer, struct p4_op *op)
+{
 	bool ask = false;
 	enum p4_peer_state state;
 
@@ -111,8 +131,8 @@ void p4_peer_start(struct p4_peer *peer, struct p4_op *op)
 		p4_op_send(op);
 	else if (state == P4_PEER_FAILED)
 		p4_op_fail(op);
-	else if (ask && tq_look_up(p4_endpoint(), &locator))
-		p4_peer_found(NULL, &locator, NULL, 0, -EINVAL);
+	else if (ask)
+		look_up(peer);
 }
 
 void p4_peer_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
@@ -143,7 +163,36 @@ void p4_peer_found(void *arg, const struct tq_locator *locator, const void *addr
 		peer->state = P4_PEER_FAILED;
 	}
 	p4_unlock();
+	/* A process that is looked up, or looks up, will be sent something, if only answers. */
+	if (tq)
+		tq_peer_connect(tq);
 	start_waiting(peer);
+}
+
+void p4_peers_check(void)
+{
+	struct p4_peer *peer;
+
+	p4_lock();
+	for (peer = peers; peer; peer = peer->hh.next) {
+		struct tq_peer *tq = peer->tq;
+		bool closed;
+
+		if (!peer->answers || !tq)
+			continue;
+		/* Peers stay until the endpoint is closed. */
+		p4_unlock();
+		closed = tq_peer_error(tq) == -ESHUTDOWN;
+		p4_lock();
+		if (!closed)
+			continue;
+		p4_log(TQ_LOG_WARN,
+		       "process %#x:%u has closed its interfaces before it answered all that was "
+		       "sent to it.",
+		       peer->key.nid, peer->key.pid);
+		p4_peer_failed(peer);
+	}
+	p4_unlock_run();
 }
 
 void p4_peer_failed(struct p4_peer *peer)

@@ -55,6 +55,11 @@ void p4_peer_start(struct p4_peer *peer, struct p4_op *op);
 /* Takes the result of a look-up. */
 void p4_peer_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
 		   int error);
+/* Looks the process up, unless that was done. Called without the lock. */
+void p4_peer_look_up(struct p4_peer *peer);
+/* Ends what waits for an answer of a process that has closed its interfaces. Called without the
+ * lock. */
+void p4_peers_check(void);
 /* Ends all that waits for an answer of a process whose connection has failed. */
 void p4_peer_failed(struct p4_peer *peer);
 /* Forgets the ranks in an interface that ends. */

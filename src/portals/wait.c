@@ -7,9 +7,12 @@
 
 #include "endpoint.h"
 #include "lib.h"
+#include "peer.h"
 
-/* Polls in vain before a thread sleeps. */
-#define SPINS 2000
+/* Polls in vain before a thread sleeps, and the longest sleep before it looks whether processes
+ * whose answers are awaited have closed their interfaces. */
+#define SPINS    2000
+#define SLEEP_MS 250
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
@@ -37,16 +40,13 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Sleeps until the next notification after `seen`, or until `until` (ms; 0: for ever). Called with
- * `lock`. */
+/* Sleeps until the next notification after `seen`, or until `until` (ms). Called with `lock`. */
 static void sleep_for(uint64_t seen, uint64_t until)
 {
 	struct timespec due = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
 
 	while (notifications == seen) {
-		if (!until)
-			pthread_cond_wait(&woken, &lock);
-		else if (pthread_cond_clockwait(&woken, &lock, CLOCK_MONOTONIC, &due))
+		if (pthread_cond_clockwait(&woken, &lock, CLOCK_MONOTONIC, &due))
 			return;
 	}
 }
@@ -92,8 +92,11 @@ int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
 			return PTL_EQ_EMPTY;
 		if (++polls >= SPINS && p4_thread_makes_progress()) {
 			/* ready() may take what it finds, so it isn't asked again. */
-			if (sleep_unless(ready, arg, until))
+			uint64_t look = now_ms() + SLEEP_MS;
+
+			if (sleep_unless(ready, arg, until && until < look ? until : look))
 				return atomic_load(&p4_lib.aborted) ? PTL_ABORTED : PTL_OK;
+			p4_peers_check();
 			polls = 0;
 		}
 	}
