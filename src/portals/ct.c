@@ -37,6 +37,7 @@ static void check(struct p4_ct *ct)
 		DL_DELETE(ct->triggered, op);
 		ct->ni->ntriggered--;
 		op->trigger = NULL;
+		ct->ni->nusers++;
 		p4_defer(&op->work, p4_op_triggered);
 	}
 	p4_notify();

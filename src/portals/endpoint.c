@@ -11,6 +11,7 @@
 
 #include "initiator.h"
 #include "lib.h"
+#include "ni.h"
 #include "peer.h"
 #include "response.h"
 
@@ -191,5 +192,8 @@ void p4_endpoint_close(void)
 	tq_close(ep);
 	atomic_store_explicit(&endpoint.ep, NULL, memory_order_release);
 	endpoint.thread = false;
+	p4_lock();
 	p4_peers_destroy();
+	p4_nis_destroy();
+	p4_unlock();
 }

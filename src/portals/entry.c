@@ -65,6 +65,15 @@ void p4_entry_try_free(struct p4_entry *entry)
 	free(entry);
 }
 
+void p4_entry_destroy(struct p4_entry *entry)
+{
+	p4_entry_leave(entry);
+	entry->held = entry->unlinked = false;
+	entry->nbusy = 0;
+	entry->nheaders = 0;
+	p4_entry_try_free(entry);
+}
+
 /* ---- appending ---- */
 
 static bool is_valid(const struct p4_ni *ni, const ptl_me_t *me, ptl_list_t list)

@@ -62,6 +62,8 @@ void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t
 /* Takes the entry out of its list, for a message. An entry of libtupleq's list leaves that by the
  * verdict of match(). */
 void p4_entry_leave(struct p4_entry *entry);
+/* Frees the entry when its interface has ended. */
+void p4_entry_destroy(struct p4_entry *entry);
 /* Frees the entry if nothing refers to it any more. */
 void p4_entry_try_free(struct p4_entry *entry);
 

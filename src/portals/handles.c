@@ -95,6 +95,17 @@ void p4_handle_free(ptl_handle_any_t handle)
 	first_free = index + 1;
 }
 
+void p4_handles_each(enum p4_kind kind, void (*fn)(enum p4_kind kind, void *object))
+{
+	p4_assert_held();
+	for (uint32_t i = 0; i < nslots; i++) {
+		const struct slot *slot = slot_at(i);
+
+		if (slot->object && slot->name >> 24 == (uint32_t)kind)
+			fn(kind, slot->object);
+	}
+}
+
 void p4_handles_destroy(void)
 {
 	for (uint32_t i = 0; i < CHUNKS; i++) {

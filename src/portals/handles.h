@@ -22,6 +22,8 @@ static inline enum p4_kind p4_handle_kind(ptl_handle_any_t handle)
 {
 	return (enum p4_kind)(handle >> 56);
 }
+/* Calls fn() for each object of a kind, which may free its handle. */
+void p4_handles_each(enum p4_kind kind, void (*fn)(enum p4_kind kind, void *object));
 /* Makes the handle stale. */
 void p4_handle_free(ptl_handle_any_t handle);
 /* Frees the tables, when no object is left. */

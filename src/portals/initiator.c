@@ -105,6 +105,12 @@ static void finish(struct p4_op *op)
 	p4_op_free(op);
 }
 
+void p4_op_drop(struct p4_op *op)
+{
+	expect_none(op);
+	p4_op_free(op);
+}
+
 void p4_op_sent(void *user, int error)
 {
 	struct p4_op *op = user;
@@ -211,23 +217,13 @@ void p4_op_send(struct p4_op *op)
 		p4_op_sent(op, rc < 0 ? rc : 0);
 }
 
-void p4_op_triggered(struct p4_work *work)
+/* Changes a counting event, or a list. */
+static void change(struct p4_op *op)
 {
-	struct p4_op *op = (struct p4_op *)((char *)work - offsetof(struct p4_op, work));
 	struct p4_entry *entry = op->entry;
 	struct p4_ct *ct;
 
 	switch (op->kind) {
-	case P4_CT_INC:
-	case P4_CT_SET:
-		p4_lock();
-		ct = p4_handle_get(op->ct, P4_CT);
-		if (ct && op->kind == P4_CT_INC)
-			p4_ct_add(ct, op->value.success, op->value.failure);
-		else if (ct)
-			p4_ct_set(ct, op->value.success, op->value.failure);
-		p4_unlock();
-		break;
 	case P4_ME_APPEND:
 		op->entry = NULL;
 		p4_entry_append(entry);
@@ -236,11 +232,30 @@ void p4_op_triggered(struct p4_work *work)
 		p4_entry_unlink(op->handle);
 		break;
 	default:
-		p4_peer_start(op->peer, op);
-		return;
+		p4_lock();
+		ct = p4_handle_get(op->ct, P4_CT);
+		if (ct && op->kind == P4_CT_INC)
+			p4_ct_add(ct, op->value.success, op->value.failure);
+		else if (ct)
+			p4_ct_set(ct, op->value.success, op->value.failure);
+		p4_unlock();
 	}
 	p4_lock();
 	p4_op_free(op);
+	p4_unlock();
+}
+
+void p4_op_triggered(struct p4_work *work)
+{
+	struct p4_op *op = (struct p4_op *)((char *)work - offsetof(struct p4_op, work));
+	struct p4_ni *ni = op->ni;
+
+	if (op->kind < P4_CT_INC)
+		p4_peer_start(op->peer, op);
+	else
+		change(op);
+	p4_lock();
+	ni->nusers--;
 	p4_unlock();
 }
 

@@ -86,6 +86,8 @@ void p4_op_fail(struct p4_op *op);
 void p4_op_sent(void *user, int error);
 /* Ends the wait for an answer that won't come. With the lock. */
 void p4_op_answer_failed(struct p4_op *op);
+/* Frees an operation that was started, after the endpoint. With the lock. */
+void p4_op_drop(struct p4_op *op);
 /* Frees an operation that was not started. With the lock. */
 void p4_op_free(struct p4_op *op);
 

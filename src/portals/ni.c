@@ -41,6 +41,8 @@ static const ptl_ni_limits_t most = {
 /* All interfaces, by kind. Opening and closing are one after the other, under `changing`. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct p4_ni *nis[P4_NIS];
+/* Those that were closed: messages that have arrived for them may end later. Under the lock. */
+static struct p4_ni *closed;
 
 struct p4_ni *p4_ni_of(ptl_handle_ni_t handle)
 {
@@ -184,17 +186,75 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 
 /* ---- closing ---- */
 
+/* Returns true if nothing uses the interface's contexts. */
+static bool is_idle(void *arg)
+{
+	const struct p4_ni *ni = arg;
+	bool idle;
+
+	p4_lock();
+	idle = !ni->nusers;
+	for (unsigned i = 0; i < P4_PTS; i++)
+		idle = idle && !ni->pts[i].nbusy;
+	p4_unlock();
+	return idle;
+}
+
 static void close_ni(struct p4_ni *ni)
 {
-	remove_contexts(ni);
 	p4_lock();
 	nis[ni->index] = NULL;
-	p4_peers_leave(ni);
+	ni->closing = true;
 	p4_handle_free(ni->handle);
-	p4_map_destroy(ni->map);
+	p4_unlock();
+	while (!is_idle(ni))
+		p4_progress();
+	remove_contexts(ni);
+	p4_lock();
+	p4_peers_leave(ni);
+	ni->next = closed;
+	closed = ni;
 	p4_unlock();
 	p4_endpoint_close();
-	free(ni);
+}
+
+/* Frees what the user has not. */
+static void destroy_object(enum p4_kind kind, void *object)
+{
+	switch (kind) {
+	case P4_EQ:
+		p4_eq_destroy(object);
+		break;
+	case P4_CT:
+		p4_ct_destroy(object);
+		break;
+	case P4_MD:
+		p4_md_destroy(object);
+		break;
+	case P4_ENTRY:
+		p4_entry_destroy(object);
+		break;
+	case P4_NI:
+	case P4_OP:
+		break;
+	}
+}
+
+void p4_nis_destroy(void)
+{
+	static const enum p4_kind order[] = {P4_CT, P4_MD, P4_ENTRY, P4_EQ};
+	struct p4_ni *ni;
+
+	p4_assert_held();
+	/* All interfaces are closed, so all objects are theirs. Triggered operations, which
+	 * counting events own, refer to the others. */
+	for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		p4_handles_each(order[i], destroy_object);
+	while ((ni = closed)) {
+		closed = ni->next;
+		p4_map_destroy(ni->map);
+		free(ni);
+	}
 }
 
 int PtlNIFini(ptl_handle_ni_t ni_handle)

@@ -22,6 +22,10 @@ struct p4_ni {
 	struct tq_ctx *ctx[P4_PTS + 1]; /* of the portal table entries, and of answers */
 	/* Logical ids. */
 	struct p4_map *map; /* NULL: PtlSetMap() wasn't called */
+	/* The end. */
+	bool closing;       /* takes no message any more */
+	unsigned nusers;    /* answers that are being sent, and operations that are being started */
+	struct p4_ni *next; /* interfaces that were closed */
 };
 
 /* Returns the interface of a handle, or NULL. */
@@ -34,6 +38,8 @@ static inline bool p4_ni_is_matching(const struct p4_ni *ni)
 {
 	return ni->options & PTL_NI_MATCHING;
 }
+/* Frees the interfaces that were closed, with their objects, after the endpoint. With the lock. */
+void p4_nis_destroy(void);
 /* Closes the interfaces that are still open. Called without the lock. */
 void p4_nis_close(void);
 

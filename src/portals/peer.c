@@ -220,13 +220,19 @@ void p4_peers_leave(const struct p4_ni *ni)
 void p4_peers_destroy(void)
 {
 	struct p4_peer *peer, *tmp;
+	struct p4_op *op;
 
-	p4_lock();
+	p4_assert_held();
 	HASH_ITER(hh, peers, peer, tmp) {
+		while ((op = peer->waiting)) {
+			DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
+			p4_op_free(op);
+		}
+		while (peer->answers)
+			p4_op_drop(peer->answers);
 		HASH_DEL(peers, peer);
 		for (unsigned i = 0; i < P4_NIS; i++)
 			free(peer->ranks[i]);
 		free(peer);
 	}
-	p4_unlock();
 }

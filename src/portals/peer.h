@@ -64,7 +64,7 @@ void p4_peers_check(void);
 void p4_peer_failed(struct p4_peer *peer);
 /* Forgets the ranks in an interface that ends. */
 void p4_peers_leave(const struct p4_ni *ni);
-/* Frees all, after the endpoint. */
+/* Frees all, after the endpoint. With the lock. */
 void p4_peers_destroy(void);
 
 #endif

@@ -24,11 +24,11 @@ void p4_response_sent(void *user, int error)
 {
 	struct p4_response *response = user;
 
-	if (response->arrival) {
-		p4_lock();
+	p4_lock();
+	if (response->arrival)
 		p4_arrival_replied(response->arrival, error);
-		p4_unlock_run();
-	}
+	response->ni->nusers--;
+	p4_unlock_run();
 	free(response);
 }
 
@@ -94,6 +94,7 @@ bool p4_respond(struct p4_arrival *arrival, const struct tq_buf *buf)
 		response->buf = *buf;
 		response->arrival = arrival;
 	}
+	response->ni->nusers++;
 	p4_defer(&response->work, send_response);
 	return buf;
 }

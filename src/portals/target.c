@@ -185,7 +185,7 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	struct p4_arrival *arrival;
 	ptl_ni_fail_t fail;
 
-	if (entry->search || !pt->enabled || !is_sane(&req, envelope->length) ||
+	if (entry->search || !pt->enabled || pt->ni->closing || !is_sane(&req, envelope->length) ||
 	    !p4_entry_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
 	fail = may(entry, &req);
@@ -266,6 +266,10 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	ptl_ni_fail_t fail = PTL_NI_DROPPED;
 
 	p4_lock();
+	if (pt->ni->closing) {
+		p4_unlock();
+		return TQ_DROP;
+	}
 	if (is_sane(&req, envelope->length)) {
 		entry = pt->enabled ? find_overflow(pt, &req, envelope->bits) : NULL;
 		fail = overflow_fail(pt, entry, &req);

@@ -9,7 +9,7 @@
 #include "ni.h"
 
 /* Makes an operation that the counting event triggers. With the lock. */
-static int make(const struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_t trigger,
+static int make(struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_t trigger,
 		struct p4_ct **ct, struct p4_op **made)
 {
 	bool ok = true;
@@ -23,6 +23,7 @@ static int make(const struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_
 	if (!*made)
 		return PTL_NO_SPACE;
 	**made = *like;
+	(*made)->ni = ni;
 	(*made)->cookie = PTL_INVALID_HANDLE;
 	return PTL_OK;
 }
