@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "entries.h"
 #include "oracle.h"
 #include "proto/ctxs.h"
 #include "proto/rx_objects.h"
@@ -149,8 +150,14 @@ static void add_ctxs(struct world *w, int ep)
 
 		for (int p = 0; p < neps; p++)
 			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
-		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers, neps,
-				     program_rank(neps, c, ep), w->prog.ctx_flags, &w->ctx[ep][c]);
+		if (w->prog.bits)
+			rc = tq_core_ctx_add_bits(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c),
+						  peers, neps, program_rank(neps, c, ep), 0,
+						  ENTRIES_HEADER, &entries_ops, w, &w->ctx[ep][c]);
+		else
+			rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers,
+					     neps, program_rank(neps, c, ep), w->prog.ctx_flags,
+					     &w->ctx[ep][c]);
 		t_true(!rc, "ctx_add: %d", rc);
 	}
 }

@@ -39,12 +39,14 @@ struct world {
 	bool late_ctxs; /* contexts are made during the run */
 	bool removes;   /* contexts are removed as soon as all operations are posted there */
 	bool removed[MODEL_EPS];
-	uint32_t away;         /* bit mask of endpoints whose program and library do nothing */
-	bool may_break;        /* a connection fails */
-	uint64_t break_at;     /* the first step at which a connection may fail */
-	int broken[2];         /* the two ends of the connection that has failed; -1: none has */
-	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */
-	bool told[MODEL_EPS];  /* tq_core_peer_failed() was called */
+	bool closed[MODEL_EPS]; /* a context with match bits was closed */
+	uint64_t decisions;     /* on messages with match bits */
+	uint32_t away;          /* bit mask of endpoints whose program and library do nothing */
+	bool may_break;         /* a connection fails */
+	uint64_t break_at;      /* the first step at which a connection may fail */
+	int broken[2];          /* the two ends of the connection that has failed; -1: none has */
+	bool waits[MODEL_EPS];  /* a poll changed nothing, and nothing has happened there since */
+	bool told[MODEL_EPS];   /* tq_core_peer_failed() was called */
 	uint32_t nposted[MODEL_EPS];
 	struct op *taken[MODEL_EPS]; /* mprobes whose messages are still to be received */
 	uint64_t step;

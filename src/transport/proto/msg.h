@@ -337,11 +337,12 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* The longest message without data, which a small control buffer must hold, and the headers of
- * messages with data. */
+/* The longest message without data, which a small control buffer must hold; and what the longest
+ * messages with data have in front of limits.eager_max bytes, which with match bits begin earlier.
+ */
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \
-	((type) == TQ_MSG_EAGER ? sizeof(struct tq_msg_eager) : sizeof(struct tq_msg_data))
+	((type) == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager))
 
 /* Returns true if messages of this type may have data. */
 static inline bool tq_msg_has_data(uint8_t type)

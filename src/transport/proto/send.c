@@ -203,11 +203,12 @@ static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint3
 	};
 }
 
-/* Returns the length of the longest message that an eager one has room for. */
-static uint64_t bits_eager_room(const struct sending *sending)
+/* Returns true if a buffer for eager messages has room for this one and what is in front of it. */
+static bool bits_eager_fits(const struct sending *sending)
 {
-	return sending->core->limits->eager_max + sizeof(struct tq_msg_eager) -
-	       sizeof(struct tq_msg_eager_bits) - sending->pair->ctx->header_len;
+	return sending->buf->len + sizeof(struct tq_msg_eager_bits) +
+		       sending->pair->ctx->header_len <=
+	       sending->core->limits->eager_max + sizeof(struct tq_msg_eager);
 }
 
 static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
@@ -382,7 +383,7 @@ static void consume_numbers(const struct sending *sending)
 
 PER_KIND bool goes_eager(const struct sending *sending, bool has_bits)
 {
-	if (has_bits && sending->buf->len > bits_eager_room(sending))
+	if (has_bits && !bits_eager_fits(sending))
 		return false;
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
