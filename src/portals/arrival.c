@@ -7,6 +7,7 @@
 #include "atomic.h"
 #include "ct.h"
 #include "entry.h"
+#include "eq.h"
 #include "handles.h"
 #include "lib.h"
 #include "map.h"
@@ -162,9 +163,12 @@ static void end(struct p4_arrival *arrival)
 {
 	struct p4_entry *entry = arrival->entry;
 	struct p4_pt *pt = arrival->pt;
+	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
 
 	if (entry)
 		entry->nbusy--;
+	if (eq)
+		eq->reserved -= arrival->reserved;
 	arrival->stored = true;
 	if (arrival->hit.waiting) {
 		arrival->hit.waiting = false;

@@ -14,7 +14,8 @@ struct p4_ni;
 struct p4_eq {
 	ptl_handle_eq_t handle;
 	struct p4_ni *ni;
-	unsigned users; /* memory descriptors and portal table entries; under the library's lock */
+	ptl_size_t
+		reserved; /* for messages under way, with flow control; under the library's lock */
 	pthread_mutex_t lock;
 	/* Guarded by `lock`; `used` may be read without it. */
 	ptl_event_t *ring;

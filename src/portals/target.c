@@ -15,9 +15,6 @@
 #include "ni.h"
 #include "response.h"
 
-/* The events that a message may cause at its entry. */
-#define EVENTS 2
-
 static struct p4_wire_request decode(const void *header)
 {
 	struct p4_wire_request req;
@@ -86,21 +83,29 @@ static ptl_ni_fail_t may(const struct p4_entry *entry, const struct p4_wire_requ
 	return (entry->options & needs) == needs ? PTL_NI_OK : PTL_NI_OP_VIOLATION;
 }
 
+/* Returns how many events the message may cause at its entry, for which flow control needs room. */
+static unsigned events_of(const struct p4_entry *entry)
+{
+	unsigned needs = 0;
+
+	if (!(entry->pt->options & PTL_PT_FLOWCTRL))
+		return 0;
+	if (!(entry->options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)))
+		needs++;
+	if ((entry->options & PTL_ME_USE_ONCE) && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
+		needs++;
+	return needs;
+}
+
 /* Returns true if flow control allows one more message for the entry; disables the portal table
  * entry otherwise. */
 static bool has_resources(struct p4_entry *entry)
 {
 	struct p4_pt *pt = entry->pt;
 	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
-	unsigned needs = 0;
+	unsigned needs = events_of(entry);
 
-	if (!(pt->options & PTL_PT_FLOWCTRL) || !eq)
-		return true;
-	if (!(entry->options & (PTL_ME_EVENT_COMM_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)))
-		needs++;
-	if ((entry->options & PTL_ME_USE_ONCE) && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
-		needs++;
-	if (!needs || p4_eq_room(eq) >= needs + EVENTS * pt->nbusy)
+	if (!needs || !eq || p4_eq_room(eq) >= needs + eq->reserved)
 		return true;
 	p4_pt_exhausted(pt);
 	return false;
@@ -136,11 +141,15 @@ static bool place(struct p4_arrival *arrival, struct tq_take *take)
 static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 {
 	ptl_size_t room = room_of(entry, &arrival->req, &arrival->offset);
+	struct p4_eq *eq = p4_handle_get(entry->pt->eq, P4_EQ);
 
 	arrival->entry = entry;
 	arrival->list = entry->list;
 	arrival->mlength = arrival->req.rlength < room ? arrival->req.rlength : room;
 	arrival->start = p4_region_at(&entry->region, arrival->offset);
+	arrival->reserved = events_of(entry);
+	if (arrival->reserved && eq)
+		eq->reserved += arrival->reserved;
 	entry->nbusy++;
 	if (entry->options & PTL_ME_MANAGE_LOCAL)
 		entry->offset += arrival->mlength;

@@ -40,12 +40,13 @@ struct p4_arrival {
 	ptl_list_t list;
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
-	bool unlinks; /* PTL_EVENT_AUTO_UNLINK follows the operation's event */
-	bool header;  /* is in the unexpected list */
-	bool stored;  /* the operation is done */
-	bool taken;   /* out of the unexpected list */
-	void *data;   /* of an atomic operation, until it is done */
-	void *start;  /* where the data are */
+	unsigned reserved; /* events */
+	bool unlinks;      /* PTL_EVENT_AUTO_UNLINK follows the operation's event */
+	bool header;       /* is in the unexpected list */
+	bool stored;       /* the operation is done */
+	bool taken;        /* out of the unexpected list */
+	void *data;        /* of an atomic operation, until it is done */
+	void *start;       /* where the data are */
 	struct p4_window window;
 };
 
