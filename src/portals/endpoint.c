@@ -182,6 +182,27 @@ unuse:
 	return rc;
 }
 
+static uint64_t counter(const struct tq_ep *ep, const char *name)
+{
+	const struct tq_counter_desc *desc;
+
+	for (unsigned i = 0; (desc = tq_counter_desc(i)); i++) {
+		if (!strcmp(desc->name, name))
+			return tq_counter(ep, i);
+	}
+	return 0;
+}
+
+/* Says which share of the messages the HCA has matched. */
+static void report(const struct tq_ep *ep)
+{
+	uint64_t direct = counter(ep, "bits_direct");
+
+	p4_log(TQ_LOG_INFO, "The HCA has matched %llu of %llu messages.",
+	       (unsigned long long)direct,
+	       (unsigned long long)(direct + counter(ep, "bits_software")));
+}
+
 void p4_endpoint_close(void)
 {
 	struct tq_ep *ep = p4_endpoint();
@@ -189,6 +210,7 @@ void p4_endpoint_close(void)
 	if (--endpoint.users)
 		return;
 	tq_thread_progress(ep, false);
+	report(ep);
 	tq_close(ep);
 	atomic_store_explicit(&endpoint.ep, NULL, memory_order_release);
 	endpoint.thread = false;

@@ -209,7 +209,10 @@ void p4_op_send(struct p4_op *op)
 	}
 	header = header_of(op);
 	buf = data_of(op);
-	rc = p4_peer_rank(op->peer, op->ni, op->pt);
+	/* The context of answers tells the end of a process that owes one. */
+	rc = op->answered ? p4_peer_rank(op->peer, op->ni, P4_REPLY) : 0;
+	if (rc >= 0)
+		rc = p4_peer_rank(op->peer, op->ni, op->pt);
 	if (rc >= 0)
 		rc = tq_send_bits(op->ni->ctx[op->pt], rc, op->match_bits, &header, &buf,
 				  exact ? 0 : TQ_SEND_MATCHED, op, &req);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_pair.c - two processes on two nodes: child 0 is the initiator, child 1 the target. Puts,
- * gets and atomic operations with what they cause at both; the overflow list; flow control; ends.
+ * gets and atomic operations with what they cause at both; the overflow list; flow control; what
+ * the HCA matches; ends.
  */
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,7 +15,8 @@
 #define LONG (1 << 20)
 
 static char from[LONG], to[LONG];
-static const unsigned nodes[] = {0, 1};
+/* The nodes of the children. With the argument "alone" both are on one. */
+static unsigned nodes[] = {0, 1};
 
 /* Opens an interface, and tells the other child. Returns the other's id. */
 static ptl_process_t meet(struct p_ni *ni, unsigned me, unsigned options, unsigned pt_options,
@@ -31,6 +35,8 @@ static void part(struct p_ni *ni)
 	procs_barrier();
 	p_close(ni);
 }
+
+enum { K_READY = 10, K_GO };
 
 #define MATCHING (PTL_NI_MATCHING | PTL_NI_PHYSICAL)
 
@@ -494,8 +500,6 @@ static void test_logical(void **state)
 
 /* ---- ends ---- */
 
-enum { K_READY = 10, K_GO };
-
 /* The target dies: what waits for it ends with an event. */
 static void death(unsigned me, void *arg)
 {
@@ -567,15 +571,98 @@ static void test_closed(void **state)
 	unsetenv("PORTALS_PARAMS");
 }
 
-int main(void)
+/* ---- which messages the HCA matches ---- */
+
+#define ROUNDS 200
+
+/* Puts to entries of one initiator that share one mask, each appended before its put. */
+static void queue_target(struct p_ni *ni, ptl_process_t peer)
+{
+	ptl_me_t me = p_me(to, 5000,
+			   PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+				   PTL_ME_EVENT_UNLINK_DISABLE);
+	ptl_handle_me_t last = PTL_INVALID_HANDLE;
+	ptl_event_t event;
+
+	me.match_id = peer;
+	me.ignore_bits = UINT64_C(0xf) << 60;
+	p_append(ni, &me, PTL_PRIORITY_LIST, NULL);
+	procs_barrier();
+	for (int i = 0; i < ROUNDS; i++) {
+		last = p_append(ni, &me, PTL_PRIORITY_LIST, NULL);
+		event = p_event(ni->eq, PTL_EVENT_PUT);
+		t_eq(event.hdr_data, 5000);
+		t_eq(event.match_bits >> 60, i % 16);
+		t_eq(to[4999], (char)(4999 * 7));
+		procs_put(K_GO, (uint64_t)i + 1);
+	}
+	t_ptl(PtlMEUnlink(last), PTL_OK);
+}
+
+static void queue(unsigned me, void *arg)
+{
+	const char *log = arg;
+	int saved = dup(STDERR_FILENO);
+	ptl_process_t peer;
+	ptl_handle_md_t md;
+	struct p_ni ni;
+	unsigned long direct = 0, all = 0;
+	char line[256];
+	FILE *file;
+
+	setenv("PORTALS_LOG", "info", 1);
+	peer = meet(&ni, me, MATCHING, 0, 64);
+	if (me) {
+		queue_target(&ni, peer);
+		file = fopen(log, "w+");
+		t_holds(file);
+		t_holds(dup2(fileno(file), STDERR_FILENO) >= 0);
+		p_close(&ni);
+		t_holds(dup2(saved, STDERR_FILENO) >= 0);
+		rewind(file);
+		while (fgets(line, sizeof(line), file))
+			sscanf(line, "%*s The HCA has matched %lu of %lu", &direct, &all);
+		fclose(file);
+		t_true(direct > ROUNDS / 2 && all >= ROUNDS, "the HCA has matched %lu of %lu",
+		       direct, all);
+		procs_barrier();
+		return;
+	}
+	md = p_md(&ni, from, LONG);
+	procs_barrier();
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		p_put(md, 5000, peer, P_BITS | i << 60, 0);
+		p_acked(&ni);
+		procs_wait_for(1, K_GO, i + 1);
+	}
+	t_ptl(PtlMDRelease(md), PTL_OK);
+	part(&ni);
+}
+
+static void test_queue(void **state)
+{
+	char log[] = "/tmp/portals-XXXXXX";
+	int fd = mkstemp(log);
+
+	(void)state;
+	t_holds(fd >= 0);
+	close(fd);
+	procs_run(2, nodes, queue, log);
+	unlink(log);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_put),      cmocka_unit_test(test_places),
 		cmocka_unit_test(test_refusals), cmocka_unit_test(test_fetches),
 		cmocka_unit_test(test_pieces),   cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_flow),     cmocka_unit_test(test_logical),
-		cmocka_unit_test(test_death),    cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_queue),    cmocka_unit_test(test_death),
+		cmocka_unit_test(test_closed),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "alone"))
+		nodes[1] = 0;
 	return cmocka_run_group_tests_name("pair", tests, NULL, NULL);
 }
