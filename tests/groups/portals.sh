@@ -6,5 +6,7 @@ takes portals 120
 
 group_portals() {
 	plain_build
-	run_list portals "*.list" ""
+	run_list portals suite.list ""
+	wanted openmpi.sh && run openmpi.sh 900 env TEST_BUILD="$build" "$top/tests/portals/openmpi.sh"
+	return 0
 }
