@@ -26,8 +26,8 @@ enum ptl_retvals {
 	PTL_FAIL,            /* an error that the log describes */
 	PTL_IGNORED,         /* the call had no effect */
 	PTL_IN_USE,          /* the object has operations under way, or entries */
-	PTL_INTERRUPTED,     /* never returned; kept for programs that name it */
-	PTL_LIST_TOO_LONG,   /* ptl_ni_limits_t.max_list_size */
+	PTL_INTERRUPTED,     /* the object was freed while a thread waited for it */
+	PTL_LIST_TOO_LONG,   /* never returned: PTL_NO_SPACE tells of max_list_size, too */
 	PTL_NO_INIT,         /* before PtlInit() */
 	PTL_NO_SPACE,        /* no memory, or a limit of ptl_ni_limits_t */
 	PTL_PID_IN_USE,      /* the process can't have that pid */
@@ -274,7 +274,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 int PtlCTFree(ptl_handle_ct_t ct_handle);
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
-/* Waits until success + failure is at least `test`. */
+/* Waits until success + failure is at least `test`, or failure isn't 0. */
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	      ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);

@@ -28,6 +28,11 @@ static ptl_size_t sum(const struct p4_ct *ct)
 	       atomic_load_explicit(&ct->failure, memory_order_acquire);
 }
 
+bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold)
+{
+	return sum(ct) >= threshold;
+}
+
 /* Puts off what has been triggered. */
 static void check(struct p4_ct *ct)
 {
@@ -236,10 +241,11 @@ static bool poll_ready(void *arg)
 		const struct p4_ct *ct = p4_handle_get(poll->handles[which], P4_CT);
 
 		if (!ct) {
-			poll->rc = PTL_ARG_INVALID; /* freed meanwhile */
+			poll->rc = PTL_INTERRUPTED;
 			return true;
 		}
-		if (sum(ct) >= poll->tests[which]) {
+		/* A failure means that the test may never be reached. */
+		if (sum(ct) >= poll->tests[which] || value(ct).failure) {
 			*poll->event = value(ct);
 			poll->which = which;
 			return true;

@@ -25,6 +25,8 @@ struct p4_ct *p4_ct_of(const struct p4_ni *ni, ptl_handle_ct_t handle, bool *ok)
 /* Counts, and puts off the operations that are triggered by that. NULL: does nothing. */
 void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
 void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
+/* Returns true if the threshold is reached. */
+bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold);
 /* Has the operation start when the threshold is reached, which may be now. */
 void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold);
 void p4_ct_destroy(struct p4_ct *ct);

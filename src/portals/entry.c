@@ -117,7 +117,7 @@ int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4
 		if (ni->nentries >= ni->limits.max_entries)
 			return PTL_NO_SPACE;
 		if (pt->nentries[list] >= ni->limits.max_list_size)
-			return PTL_LIST_TOO_LONG;
+			return PTL_NO_SPACE;
 	}
 	entry = calloc(1, sizeof(*entry));
 	if (!entry)

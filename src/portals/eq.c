@@ -158,7 +158,7 @@ static bool poll_ready(void *arg)
 		struct p4_eq *eq = p4_handle_get(poll->handles[which], P4_EQ);
 
 		if (!eq) {
-			poll->rc = PTL_ARG_INVALID; /* freed meanwhile */
+			poll->rc = PTL_INTERRUPTED;
 			return true;
 		}
 		poll->rc = take(eq, poll->event);

@@ -34,7 +34,7 @@ static const ptl_ni_limits_t most = {
 	.max_fetch_atomic_size = 1 << 16,
 	.max_waw_ordered_size = 1 << 16,
 	.max_war_ordered_size = 1 << 16,
-	.max_volatile_size = 64,
+	.max_volatile_size = 0,
 	.features = 0,
 };
 
@@ -72,11 +72,19 @@ static void set_limits(ptl_ni_limits_t *limits, const ptl_ni_limits_t *desired)
 	LIMIT(max_mds);
 	LIMIT(max_cts);
 	LIMIT(max_eqs);
+	LIMIT(max_pt_index);
 	LIMIT(max_iovecs);
 	LIMIT(max_list_size);
 	LIMIT(max_triggered_ops);
 #undef LIMIT
-	limits->max_msg_size = at_most_size(desired->max_msg_size, most.max_msg_size);
+#define SIZE(name) limits->name = at_most_size(desired->name, most.name)
+	SIZE(max_msg_size);
+	SIZE(max_atomic_size);
+	SIZE(max_fetch_atomic_size);
+	SIZE(max_waw_ordered_size);
+	SIZE(max_war_ordered_size);
+	SIZE(max_volatile_size);
+#undef SIZE
 }
 
 static void remove_contexts(struct p4_ni *ni)
@@ -117,6 +125,7 @@ static int add_contexts(struct p4_ni *ni)
 static int open_ni(unsigned index, unsigned options, const ptl_ni_limits_t *desired)
 {
 	struct p4_ni *ni = calloc(1, sizeof(*ni));
+	struct p4_peer *self;
 	int rc;
 
 	if (!ni)
@@ -132,7 +141,11 @@ static int open_ni(unsigned index, unsigned options, const ptl_ni_limits_t *desi
 		goto close_endpoint;
 	p4_lock();
 	ni->handle = p4_handle_new(P4_NI, ni);
+	self = p4_peer_get(p4_own_locator().port, p4_own_locator().number);
 	p4_unlock();
+	/* A process often sends to itself, and first. */
+	if (self)
+		p4_peer_look_up(self);
 	if (ni->handle != PTL_INVALID_HANDLE) {
 		nis[index] = ni;
 		return PTL_OK;

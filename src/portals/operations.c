@@ -71,7 +71,11 @@ static int find_trigger(const struct p4_ni *ni, const struct start *start, struc
 	*ct = p4_ct_of(ni, start->ct, &ok);
 	if (!ok || !*ct)
 		return PTL_ARG_INVALID;
-	return ni->ntriggered < ni->limits.max_triggered_ops ? PTL_OK : PTL_NO_SPACE;
+	/* What is triggered at once needs no place. */
+	return ni->ntriggered < ni->limits.max_triggered_ops ||
+			       p4_ct_has_reached(*ct, start->threshold)
+		       ? PTL_OK
+		       : PTL_NO_SPACE;
 }
 
 /* Where an operation's data are, by handles. */
@@ -93,7 +97,9 @@ static int prepare(struct p4_op *op, ptl_process_t target, const struct place *p
 	md = put ? op->put.md : op->get.md;
 	if (put && get && op->get.md->ni != md->ni)
 		return PTL_ARG_INVALID;
-	if (op->ack_req > PTL_OC_ACK_REQ)
+	/* An acknowledgement needs a place. */
+	if (op->ack_req > PTL_OC_ACK_REQ || (op->ack_req == PTL_ACK_REQ && md->eq == PTL_EQ_NONE) ||
+	    (op->ack_req == PTL_CT_ACK_REQ && md->ct == PTL_CT_NONE))
 		return PTL_ARG_INVALID;
 	rc = check(op, md, target);
 	if (!rc && op->kind != P4_PUT && op->kind != P4_GET)
