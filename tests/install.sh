@@ -15,7 +15,8 @@ unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_p
 
 files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
-	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
+	lib/libtupleq.so include/tupleq/tupleq.h include/tupleq/match.h include/tupleq/look_up.h lib/pkgconfig/tupleq.pc
+	lib/libportals.so include/portals4.h lib/pkgconfig/portals4.pc share/man/man3/libportals.3)
 frameworks=() # of Open MPI, for which there are components
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	frameworks=(pml coll btl)
@@ -35,19 +36,20 @@ exports() {
 		<(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort)
 }
 
-# links ROOT: builds a program with the flags of tupleq.pc, and runs it. (tupleq.pc names the configured prefix.)
+# links ROOT MODULE HEADER FAILURE: builds a program with the flags of MODULE.pc, which fails if FAILURE holds, and runs it. (The
+# file names the configured prefix.)
 links() {
-	local root=$1 flags
+	local root=$1 module=$2 header=$3 failure=$4 flags
 
 	cat >"$dir/user.c" <<-END
-		#include <tupleq/tupleq.h>
+		#include <$header>
 		int main(void)
 		{
-			return !tq_param_desc(0);
+			return $failure;
 		}
 	END
-	flags=$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --define-prefix --cflags --libs tupleq)
-	case $flags in *"$root/include"*"$root/lib"*) ;; *) fail "tupleq.pc names other folders: $flags" ;; esac
+	flags=$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --define-prefix --cflags --libs "$module")
+	case $flags in *"$root/include"*"$root/lib"*) ;; *) fail "$module.pc names other folders: $flags" ;; esac
 	# shellcheck disable=SC2086 # several words
 	${CC:-cc} -std=c99 -Wall -Wextra -Werror "$dir/user.c" -o "$dir/user" $flags
 	LD_LIBRARY_PATH="$root/lib" "$dir/user"
@@ -97,7 +99,10 @@ check() {
 	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
 	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
 	exports "$root/lib/libtupleq.so" "${symbols[@]}"
-	links "$root"
+	mapfile -t symbols < <(sed -n 's/^\t\(Ptl[A-Za-z]*\);$/\1/p' "$top/src/portals/portals.map")
+	exports "$root/lib/libportals.so" "${symbols[@]}"
+	links "$root" tupleq tupleq/tupleq.h '!tq_param_desc(0)'
+	links "$root" portals4 portals4.h 'PtlAtomicSync() != PTL_NO_INIT'
 	for framework in "${frameworks[@]}"; do
 		exports "$root/lib/openmpi/mca_${framework}_tupleq.so" "mca_${framework}_tupleq_component"
 		finds "$root/lib/openmpi/mca_${framework}_tupleq.so"

@@ -169,7 +169,8 @@ static void end_unmatched(struct world *w, struct op *op, int error)
 	       "entry %u at %d ended with error %d", op->order, op->at, error);
 	op->listed = false;
 	op->ended = op->withdrawn = true;
-	op_untouched(op);
+	if (error == -ECANCELED)
+		op_untouched(op);
 	give_back(op);
 }
 
@@ -403,9 +404,9 @@ void entries_quiet(struct world *w)
 			continue;
 		if (send->offered && !closed)
 			check_earlier_entries(w, send, NULL);
-		if (send->match && send->match->kind == OP_RECV) {
-			if (!closed)
-				check_earlier_entries(w, send, send->match);
+		/* A closed context's entries are passed by for those that are appended then. */
+		if (send->match && send->match->kind == OP_RECV && !closed) {
+			check_earlier_entries(w, send, send->match);
 			check_earlier_messages(w, send, send->match);
 		}
 		t_true(send->match || send->offered, "message %u of %d is nowhere", send->id,

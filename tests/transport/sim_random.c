@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random schedules of random programs on random networks: sim_random [--runs N] [--seed FIRST]
- * [--max-failed N] [--break 1] [--coverage 0]; sim_random --trace SEED shows one.
+ * [--max-failed N] [--break 1] [--bits 1] [--coverage 0]; sim_random --trace SEED shows one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static bool covered(uint64_t runs)
 int main(int argc, char **argv)
 {
 	uint64_t runs = 10000, seed = 1, max_failed = 1, coverage = 1;
-	bool breaks = false, trace = false;
+	bool breaks = false, bits = false, trace = false;
 	struct runner_result res;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
@@ -159,6 +159,8 @@ int main(int argc, char **argv)
 			max_failed = n;
 		} else if (!strcmp(argv[i], "--break")) {
 			breaks = n;
+		} else if (!strcmp(argv[i], "--bits")) {
+			bits = n;
 		} else if (!strcmp(argv[i], "--coverage")) {
 			coverage = n;
 		} else if (!strcmp(argv[i], "--trace")) {
@@ -168,6 +170,7 @@ int main(int argc, char **argv)
 	}
 	sim.stats = runner_shared(sizeof(*sim.stats));
 	sim.opt.breaks = breaks;
+	sim.opt.bits = bits;
 	if (trace) {
 		sim_tracing = true;
 		run(&sim.opt, seed);
@@ -182,5 +185,5 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	printf("ok random schedules (%llu runs)\n", (unsigned long long)res.runs);
-	return coverage && runs >= 1000 && !breaks && !covered(runs);
+	return coverage && runs >= 1000 && !breaks && !bits && !covered(runs);
 }

@@ -360,7 +360,7 @@ static void bits_program(struct sim_rng *rng, struct world *w, struct mix *mix, 
 		add_entry(rng, w, mix, order[i]);
 }
 
-static void random_program(struct sim_rng *rng, struct world *w)
+static void random_program(struct sim_rng *rng, struct world *w, bool bits)
 {
 	struct mix mix;
 	struct op *order[PROGRAM_IDS];
@@ -368,7 +368,7 @@ static void random_program(struct sim_rng *rng, struct world *w)
 
 	random_mix(rng, &mix);
 	w->prog.nctx = sim_chance(rng, 40) ? 2 : 1;
-	if (sim_chance(rng, 40)) {
+	if (sim_chance(rng, 40) || bits) {
 		bits_program(rng, w, &mix, n);
 		return;
 	}
@@ -407,7 +407,7 @@ struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
 	w->plenty = !harsh;
 	random_network(&w->rng, &w->m.conf, harsh);
 	random_params(&w->rng, w, harsh);
-	random_program(&w->rng, w);
+	random_program(&w->rng, w, opt->bits);
 	w->service = sim_chance(&w->rng, 100);
 	w->late_ctxs = sim_chance(&w->rng, 64);
 	w->may_break = opt->breaks;

@@ -7,6 +7,7 @@
 
 struct traffic_options {
 	bool breaks; /* connections fail */
+	bool bits;   /* all contexts have match bits */
 };
 
 /* Makes a world with random network, parameters and program. */

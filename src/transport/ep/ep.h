@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include <tupleq/look_up.h>
+
 #include "base/lock.h"
 #include "ep/service.h"
 #include "net/objects.h"
@@ -38,6 +40,8 @@ struct tq_ep {
 	struct tq_params params;
 	struct tq_job job; /* its strings are the endpoint's */
 	struct tq_mr_cache cache;
+	tq_found *found; /* NULL: nobody looks up */
+	void *found_arg;
 	struct tq_ep_peer *peers;  /* list */
 	pid_t pid;                 /* a child that was forked must not touch the endpoint */
 	struct tq_ep *next, *prev; /* share.c */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "ep/ep.h"
+#include "ep/look_up.h"
 #include "net/connections.h"
 #include "net/net.h"
 #include "net/srq.h"
@@ -157,6 +158,7 @@ int tq_progress(struct tq_ep *ep)
 		return 0;
 	}
 	events = progress_unlock(ep);
+	tq_ep_tell_found(ep);
 	tq_lock_let_pass(&ep->lock);
 	return events;
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "ep/ep.h"
+#include "ep/look_up.h"
 #include "ep/progress.h"
 #include "net/connections.h"
 #include "net/inbox.h"
@@ -127,12 +128,15 @@ static bool let_go_first(struct tq_ep *ep)
  * Returns true if there were some. */
 static bool complete_unlock(struct tq_ep *ep)
 {
+	bool ended;
+
 	if (!ep->service->completes) {
 		tq_unlock(&ep->lock);
 		return false;
 	}
 	tq_ep_release_completed(ep);
-	return tq_ep_complete_unlock(ep);
+	ended = tq_ep_complete_unlock(ep);
+	return tq_ep_tell_found(ep) || ended;
 }
 
 static void *run(void *arg)

@@ -17,6 +17,7 @@
 #include "net/link_end.h"
 #include "net/link_fail.h"
 #include "net/link_peer.h"
+#include "net/look_up.h"
 #include "net/node.h"
 #include "net/oob.h"
 #include "net/request.h"
@@ -50,6 +51,10 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 		break;
 	case TQ_OOB_WAKE:
 		break; /* whoever polls for datagrams polls the rings, too */
+	case TQ_OOB_LOOK_UP:
+	case TQ_OOB_LOOKED_UP:
+		tq_on_look_up(net, (const void *)datagram);
+		break;
 	}
 }
 
@@ -101,6 +106,7 @@ void tq_connections_close(struct tq_net *net)
 	tq_lanes_free_all(net);
 	tq_targets_drop(net, NULL);
 	tq_links_free(net);
+	tq_look_up_close(net);
 	tq_oob_close(net);
 	tq_handles_destroy(&connections->numbers);
 	free(connections);

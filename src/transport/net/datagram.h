@@ -21,7 +21,9 @@ enum tq_oob_type {
 	TQ_OOB_ASK,  /* asks whether the process of the receiver's node whose nonce is txid has died
 		      */
 	TQ_OOB_FATE, /* answers that; status: OK, or GONE */
-	TQ_OOB_WAKE  /* wakes the receiver for what is in a ring, or for room there */
+	TQ_OOB_WAKE, /* wakes the receiver for what is in a ring, or for room there */
+	TQ_OOB_LOOK_UP,  /* asks a process that is known by its port and UD QP for its address */
+	TQ_OOB_LOOKED_UP /* answers that */
 };
 
 enum tq_oob_status {
@@ -36,7 +38,7 @@ struct tq_oob_hdr {
 	tq_le16 version;
 	uint8_t type;
 	uint8_t status; /* REP, TOLD */
-	tq_le64 to;     /* the receiver's nonce */
+	tq_le64 to;     /* the receiver's nonce; 0 with LOOK_UP and LOOKED_UP */
 	tq_le64 from;   /* the sender's nonce */
 	tq_le64 txid;   /* the requester's number of the request */
 };
@@ -54,6 +56,12 @@ struct tq_oob_req {
 	tq_le32 tgt_qpn; /* the TGT QP to open; 0: make one */
 };
 static_assert(sizeof(struct tq_oob_req) == 112, "wire format");
+
+struct tq_oob_look_up {
+	struct tq_oob_hdr hdr;
+	struct tq_address address; /* of the sender */
+};
+static_assert(sizeof(struct tq_oob_look_up) == 96, "wire format");
 
 struct tq_oob_rep {
 	struct tq_oob_hdr hdr;

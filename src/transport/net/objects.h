@@ -10,6 +10,8 @@
 #ifndef TQ_NET_OBJECTS_H
 #define TQ_NET_OBJECTS_H
 
+#include <stdatomic.h>
+
 #include <tupleq/tupleq.h>
 
 #include "base/handles.h"
@@ -28,6 +30,7 @@
 
 struct tq_inbox;
 struct tq_link;
+struct tq_look_ups;
 struct tq_node;
 struct tq_posted;
 
@@ -109,6 +112,8 @@ struct tq_net {
 	struct tq_link *putting;   /* put.c: list: links with puts that wait */
 
 	struct tq_oob *oob;                 /* oob.c */
+	struct tq_look_ups *look_ups;       /* look_up.c; NULL: nobody looks up */
+	atomic_bool found_waiting;          /* look_up.c: there are results */
 	struct tq_timers timers;            /* timers.c */
 	struct tq_timer remind_timer;       /* net_ops.c: for direct messages that wait */
 	struct tq_connections *connections; /* NULL: not open */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "net/mem.h"
 #include "net/node.h"
 
@@ -49,8 +48,17 @@ static bool known_length(uint8_t type, uint32_t len)
 	case TQ_OOB_FATE:
 	case TQ_OOB_WAKE:
 		return len == sizeof(struct tq_oob_hdr);
+	case TQ_OOB_LOOK_UP:
+	case TQ_OOB_LOOKED_UP:
+		return len == sizeof(struct tq_oob_look_up);
 	}
 	return false;
+}
+
+/* Returns true if the datagram is for a process of which only the port and the UD QP are known. */
+static bool is_look_up(uint8_t type)
+{
+	return type == TQ_OOB_LOOK_UP || type == TQ_OOB_LOOKED_UP;
 }
 
 /* Returns true if the datagram is whole, of this version, and for this endpoint: its UD QP's number
@@ -58,7 +66,8 @@ static bool known_length(uint8_t type, uint32_t len)
 static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *hdr, uint32_t len)
 {
 	return len >= sizeof(*hdr) && tq_get32(hdr->magic) == TQ_ADDRESS_MAGIC &&
-	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION && tq_get64(hdr->to) == oob->nonce &&
+	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION &&
+	       tq_get64(hdr->to) == (is_look_up(hdr->type) ? 0 : oob->nonce) &&
 	       known_length(hdr->type, len);
 }
 
@@ -114,9 +123,28 @@ struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *lin
 	};
 }
 
+struct tq_oob_hdr tq_oob_stranger(const struct tq_net *net, enum tq_oob_type type)
+{
+	return (struct tq_oob_hdr){
+		.magic = tq_put32(TQ_ADDRESS_MAGIC),
+		.version = tq_put16(TQ_ADDRESS_VERSION),
+		.type = (uint8_t)type,
+		.from = tq_put64(net->oob->nonce),
+	};
+}
+
 bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *bytes, size_t len)
 {
 	struct ibv_ah *ah = tq_node_ah(net, link->node);
+
+	if (!ah)
+		return true;
+	return tq_oob_send_to(net, ah, link->ud_qpn, link->ud_qkey, bytes, len);
+}
+
+bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
+		    const void *bytes, size_t len)
+{
 	struct tq_oob *oob = net->oob;
 	struct datagram *datagram = oob->free;
 	struct ibv_sge sge;
@@ -127,8 +155,6 @@ bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 		net->scq.look = true;
 		return false;
 	}
-	if (!ah)
-		return true;
 	memcpy(datagram->bytes, bytes, len);
 	sge = (struct ibv_sge){(uintptr_t)datagram->bytes, (uint32_t)len, oob->reg.lkey};
 	wr = (struct ibv_send_wr){
@@ -138,7 +164,7 @@ bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *byt
 		.opcode = IBV_WR_SEND,
 		/* Solicited, for the service thread. */
 		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-		.wr.ud = {ah, link->ud_qpn, link->ud_qkey},
+		.wr.ud = {ah, qpn, qkey},
 	};
 	if (!ibv_post_send(oob->qp, &wr, &bad))
 		LL_DELETE(oob->free, datagram);
@@ -231,8 +257,9 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 		return -ENOMEM;
 	oob->nonce = nonce;
 	oob->handler = handler;
-	oob->qkey = (uint32_t)tq_random() &
-		    0x7fffffff; /* with the highest bit it would mean the QP's own key */
+	/* Processes of one job know the key, so that they can look each other up. With the highest
+	 * bit it would mean the QP's own key. */
+	oob->qkey = (uint32_t)((net->job->key * UINT64_C(0x9e3779b97f4a7c15)) >> 33);
 	oob->nrecvs = depth_of(net, RECVS, &net->rcq);
 	oob->nsends = depth_of(net, SENDS, &net->scq);
 	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);

@@ -21,9 +21,14 @@ void tq_oob_names(const struct tq_net *net, uint32_t *qpn, uint32_t *qkey);
 /* Returns the header of a datagram to `link`, with the rest of it zero. */
 struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *link,
 			     enum tq_oob_type type, uint64_t txid);
+/* Returns the header of a datagram to a process whose nonce isn't known. */
+struct tq_oob_hdr tq_oob_stranger(const struct tq_net *net, enum tq_oob_type type);
 /* Sends a datagram once, which may get lost. Returns false if it isn't sent, as too many are under
  * way. */
 bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *datagram, size_t len);
+/* As tq_oob_send(), to a UD QP. */
+bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
+		    const void *datagram, size_t len);
 /* Returns true if no datagram is under way from here. */
 bool tq_oob_idle(const struct tq_net *net);
 

@@ -16,6 +16,7 @@
 #include "net/control.h"
 #include "net/link.h"
 #include "net/link_make.h"
+#include "net/look_up.h"
 #include "net/node.h"
 #include "net/oob.h"
 
@@ -263,6 +264,7 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		/* The process's messages can't be delivered before it is a peer, so they wait there
 		 * meanwhile. */
 		keep(net, link, req);
+		tq_look_up_unnamed(net, &link->contact->address);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
 		return;
 	}

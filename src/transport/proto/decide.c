@@ -8,12 +8,14 @@
  * stays passed over. A message is blocked at an entry that may have to take another message first:
  * while a tuple of the sender is being recalled (the fence), no wildcard takes anything from this
  * sender, and no entry of that tuple; and no other entry takes a message before one of the same
- * tuple that is blocked at an earlier entry.
+ * tuple that is blocked at an earlier entry. Held messages leave their lane in their order: one
+ * that waits for an entry is drained.
  */
 #include "proto/decide.h"
 
 #include <string.h>
 
+#include "proto/drain.h"
 #include "proto/entry.h"
 #include "proto/fetch.h"
 #include "proto/peer.h"
@@ -68,6 +70,8 @@ static void deliver(struct tq_entry *entry, struct tq_unexpected *message)
 	memcpy(entry->header, with_bits->header, recv->ctx->header_len);
 	if (message->kind == TQ_UNEXPECTED_STORED)
 		tq_fetch_stored(recv, message);
+	else if (message->kind == TQ_UNEXPECTED_DRAINING)
+		tq_drain_take(message, entry);
 	else
 		tq_fetch(recv, message);
 }
@@ -163,11 +167,26 @@ static bool offer(struct tq_unexpected *message)
 	else if (ctx->match_ops->unexpected)
 		disposition = ctx->match_ops->unexpected(ctx->match_arg, &env, &take);
 	with_bits->offered = true;
+	if (disposition == TQ_KEEP && message->kind == TQ_UNEXPECTED_HELD && !tq_drain(message))
+		tq_peer_fail(message->pair->peer, NO_MEMORY);
 	if (disposition == TQ_DROP)
 		drop(message, &take);
 	else if (disposition == TQ_STORE)
 		store(message, &take);
 	return disposition != TQ_KEEP;
+}
+
+/* Returns true if a message is held in front of this one, which is behind it in their lane. */
+static bool is_held_behind(const struct tq_unexpected *message)
+{
+	const struct tq_unexpected *before;
+
+	if (message->kind != TQ_UNEXPECTED_HELD)
+		return false;
+	for (before = message->rx_tuple->unexpected; before != message; before = before->tuple_next)
+		if (before->kind == TQ_UNEXPECTED_HELD)
+			return true;
+	return false;
 }
 
 static bool is_blocked(struct tq_unexpected *message, const struct tq_recv_req *recv)
@@ -219,7 +238,8 @@ static enum outcome decide(struct tq_unexpected *message)
 	if (ctx->flags & TQ_CTX_CLOSED || ctx->removed)
 		return offer(message) ? LEFT : WAITS;
 	/* Receives that are in the tuple's queue may come back. */
-	with_bits->blocked = message->rx_tuple->state == TQ_RX_TUPLE_RECALLING;
+	with_bits->blocked =
+		message->rx_tuple->state == TQ_RX_TUPLE_RECALLING || is_held_behind(message);
 	if (with_bits->blocked)
 		return WAITS;
 	for (;;) {

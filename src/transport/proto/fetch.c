@@ -343,7 +343,8 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 	case TQ_UNEXPECTED_HELD:
 		tq_held_fetch(recv, message);
 		break;
-	case TQ_UNEXPECTED_STORED: /* tq_fetch_stored() */
+	case TQ_UNEXPECTED_STORED:   /* tq_fetch_stored() */
+	case TQ_UNEXPECTED_DRAINING: /* tq_drain_take() */
 		break;
 	}
 }

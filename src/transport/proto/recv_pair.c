@@ -18,7 +18,7 @@ static void drop_unfetched(struct tq_pair *pair)
 	struct tq_unexpected *message, *next;
 
 	DL_FOREACH_SAFE(pair->unexpected, message, next) {
-		if (message->kind == TQ_UNEXPECTED_EAGER)
+		if (message->kind == TQ_UNEXPECTED_EAGER || message->kind == TQ_UNEXPECTED_STORED)
 			continue;
 		tq_unexpected_unlink(message);
 		tq_unexpected_free(message);

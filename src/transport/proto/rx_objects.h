@@ -72,8 +72,9 @@ struct tq_entry {
 enum tq_unexpected_kind {
 	TQ_UNEXPECTED_EAGER,
 	TQ_UNEXPECTED_RTS,
-	TQ_UNEXPECTED_HELD,  /* in the sender's lane, for the tuple's SRQ */
-	TQ_UNEXPECTED_STORED /* with match bits: the user has the data */
+	TQ_UNEXPECTED_HELD,    /* in the sender's lane, for the tuple's SRQ */
+	TQ_UNEXPECTED_STORED,  /* with match bits: the user has the data */
+	TQ_UNEXPECTED_DRAINING /* with match bits: was held; the data are on their way (drain.c) */
 };
 
 /* A message that came before its receive. */
@@ -112,6 +113,9 @@ struct tq_unexpected_bits {
 	bool offered; /* unexpected() has been asked */
 	bool queued;
 	void *taken; /* STORED */
+	/* DRAINING: what gets the data, and the entry that has taken the message; NULL: none yet.
+	 */
+	struct tq_entry *drain, *taker;
 	uint8_t header[TQ_HEADER_MAX];
 };
 

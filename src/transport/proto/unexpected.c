@@ -70,6 +70,10 @@ struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
 
 static void free_bits(struct tq_core *core, struct tq_unexpected *message)
 {
+	struct tq_entry *drain = ((struct tq_unexpected_bits *)message)->drain;
+
+	if (drain)
+		drain->recv.req.user = NULL;
 	if (core->nfree_bits == TQ_FREE_MAX) {
 		free(message);
 		TQ_LEVEL(core->stats, unexpected_records, -1);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is done with a message that an entry has taken: the operation, its events, its answer; and
+ * the unexpected list. All with the lock. */
+#ifndef P4_ARRIVAL_H
+#define P4_ARRIVAL_H
+
+#include "target.h"
+
+/* Carries the operation out, when the data are there. */
+void p4_arrival_done(struct p4_arrival *arrival, int error);
+/* Decides on an unexpected message that fits an entry that is being appended, or a search. */
+enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
+			       struct tq_take *take);
+/* Takes note that the message has left the unexpected list. */
+void p4_arrival_taken(struct p4_arrival *arrival);
+
+#endif

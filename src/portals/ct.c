@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ct.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "handles.h"
+#include "initiator.h"
+#include "lib.h"
+#include "ni.h"
+#include "wait.h"
+
+struct p4_ct *p4_ct_of(const struct p4_ni *ni, ptl_handle_ct_t handle, bool *ok)
+{
+	struct p4_ct *ct;
+
+	if (handle == PTL_CT_NONE)
+		return NULL;
+	ct = p4_handle_get(handle, P4_CT);
+	if (!ct || ct->ni != ni)
+		*ok = false;
+	return ct;
+}
+
+static ptl_size_t sum(const struct p4_ct *ct)
+{
+	return atomic_load_explicit(&ct->success, memory_order_acquire) +
+	       atomic_load_explicit(&ct->failure, memory_order_acquire);
+}
+
+bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold)
+{
+	return sum(ct) >= threshold;
+}
+
+/* Puts off what has been triggered. */
+static void check(struct p4_ct *ct)
+{
+	struct p4_op *op;
+
+	while ((op = ct->triggered) && op->threshold <= sum(ct)) {
+		DL_DELETE(ct->triggered, op);
+		ct->ni->ntriggered--;
+		op->trigger = NULL;
+		ct->ni->nusers++;
+		p4_defer(&op->work, p4_op_triggered);
+	}
+	p4_notify();
+}
+
+void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure)
+{
+	if (!ct)
+		return;
+	p4_ct_set(ct, atomic_load_explicit(&ct->success, memory_order_relaxed) + success,
+		  atomic_load_explicit(&ct->failure, memory_order_relaxed) + failure);
+}
+
+void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure)
+{
+	p4_assert_held();
+	atomic_store_explicit(&ct->success, success, memory_order_release);
+	atomic_store_explicit(&ct->failure, failure, memory_order_release);
+	check(ct);
+}
+
+void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold)
+{
+	struct p4_op *other;
+
+	p4_assert_held();
+	op->threshold = threshold;
+	op->trigger = ct;
+	ct->ni->ntriggered++;
+	/* Most come in the order of their thresholds. */
+	for (other = ct->triggered ? ct->triggered->prev : NULL; other; other = other->prev) {
+		if (other->threshold <= threshold)
+			break;
+		if (other == ct->triggered) {
+			other = NULL;
+			break;
+		}
+	}
+	DL_APPEND_ELEM(ct->triggered, other, op);
+	check(ct);
+}
+
+static void cancel(struct p4_ct *ct)
+{
+	struct p4_op *op;
+
+	while ((op = ct->triggered)) {
+		DL_DELETE(ct->triggered, op);
+		ct->ni->ntriggered--;
+		p4_op_free(op);
+	}
+}
+
+void p4_ct_destroy(struct p4_ct *ct)
+{
+	cancel(ct);
+	ct->ni->ncts--;
+	p4_handle_free(ct->handle);
+	free(ct);
+}
+
+/* ---- the user's functions ---- */
+
+int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
+{
+	struct p4_ni *ni;
+	struct p4_ct *ct;
+	int rc = PTL_ARG_INVALID;
+
+	if (!p4_enter())
+		return PTL_NO_INIT;
+	ni = p4_ni_of(ni_handle);
+	if (!ni || !ct_handle)
+		goto unlock;
+	rc = PTL_NO_SPACE;
+	ct = ni->ncts < ni->limits.max_cts ? calloc(1, sizeof(*ct)) : NULL;
+	if (!ct)
+		goto unlock;
+	ct->ni = ni;
+	ct->handle = p4_handle_new(P4_CT, ct);
+	if (ct->handle == PTL_INVALID_HANDLE) {
+		free(ct);
+		goto unlock;
+	}
+	ni->ncts++;
+	*ct_handle = ct->handle;
+	rc = PTL_OK;
+unlock:
+	p4_unlock();
+	return rc;
+}
+
+/* Locks, and returns the counting event; without the lock NULL, and *rc. */
+static struct p4_ct *enter(ptl_handle_ct_t handle, int *rc)
+{
+	struct p4_ct *ct;
+
+	*rc = PTL_NO_INIT;
+	if (!p4_enter())
+		return NULL;
+	ct = p4_handle_get(handle, P4_CT);
+	if (!ct)
+		p4_unlock();
+	*rc = ct ? PTL_OK : PTL_ARG_INVALID;
+	return ct;
+}
+
+int PtlCTFree(ptl_handle_ct_t ct_handle)
+{
+	int rc;
+	struct p4_ct *ct = enter(ct_handle, &rc);
+
+	if (!ct)
+		return rc;
+	p4_ct_destroy(ct);
+	p4_unlock();
+	p4_notify();
+	return PTL_OK;
+}
+
+int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle)
+{
+	int rc;
+	struct p4_ct *ct = enter(ct_handle, &rc);
+
+	if (!ct)
+		return rc;
+	cancel(ct);
+	p4_unlock();
+	return PTL_OK;
+}
+
+int PtlCTSet(ptl_handle_ct_t ct_handle, ptl_ct_event_t new_ct)
+{
+	int rc;
+	struct p4_ct *ct = enter(ct_handle, &rc);
+
+	if (!ct)
+		return rc;
+	p4_ct_set(ct, new_ct.success, new_ct.failure);
+	p4_unlock_run();
+	return PTL_OK;
+}
+
+int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment)
+{
+	int rc;
+	struct p4_ct *ct;
+
+	if (increment.success && increment.failure)
+		return p4_is_init() ? PTL_ARG_INVALID : PTL_NO_INIT;
+	ct = enter(ct_handle, &rc);
+	if (!ct)
+		return rc;
+	p4_ct_add(ct, increment.success, increment.failure);
+	p4_unlock_run();
+	return PTL_OK;
+}
+
+static ptl_ct_event_t value(const struct p4_ct *ct)
+{
+	return (ptl_ct_event_t){atomic_load_explicit(&ct->success, memory_order_acquire),
+				atomic_load_explicit(&ct->failure, memory_order_acquire)};
+}
+
+int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
+{
+	const struct p4_ct *ct;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	ct = p4_handle_get(ct_handle, P4_CT);
+	if (!ct || !event)
+		return PTL_ARG_INVALID;
+	*event = value(ct);
+	return PTL_OK;
+}
+
+/* What PtlCTPoll() waits for. */
+struct poll {
+	const ptl_handle_ct_t *handles;
+	const ptl_size_t *tests;
+	unsigned size;
+	ptl_ct_event_t *event;
+	unsigned which, first;
+	int rc;
+};
+
+static bool poll_ready(void *arg)
+{
+	struct poll *poll = arg;
+
+	/* Each look begins with another counting event. */
+	for (unsigned i = 0; i < poll->size; i++) {
+		unsigned which = (poll->first + i) % poll->size;
+		const struct p4_ct *ct = p4_handle_get(poll->handles[which], P4_CT);
+
+		if (!ct) {
+			poll->rc = PTL_INTERRUPTED;
+			return true;
+		}
+		/* A failure means that the test may never be reached. */
+		if (sum(ct) >= poll->tests[which] || value(ct).failure) {
+			*poll->event = value(ct);
+			poll->which = which;
+			return true;
+		}
+	}
+	poll->first++;
+	return false;
+}
+
+int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
+	      ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which)
+{
+	struct poll poll = {ct_handles, tests, size, event, 0, 0, PTL_OK};
+	int rc;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		return PTL_ABORTED;
+	if (!ct_handles || !tests || !size || !event || !which)
+		return PTL_ARG_INVALID;
+	for (unsigned i = 0; i < size; i++) {
+		if (!p4_handle_get(ct_handles[i], P4_CT))
+			return PTL_ARG_INVALID;
+	}
+	rc = p4_wait(poll_ready, &poll, timeout);
+	if (rc)
+		return rc == PTL_EQ_EMPTY ? PTL_CT_NONE_REACHED : rc;
+	*which = poll.which;
+	return poll.rc;
+}
+
+int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)
+{
+	unsigned which;
+
+	return PtlCTPoll(&ct_handle, &test, 1, PTL_TIME_FOREVER, event, &which);
+}

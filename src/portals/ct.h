@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counting events, and the operations that wait for them. */
+#ifndef P4_CT_H
+#define P4_CT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <portals4.h>
+
+struct p4_ni;
+struct p4_op;
+
+struct p4_ct {
+	ptl_handle_ct_t handle;
+	struct p4_ni *ni;
+	/* Written under the library's lock. */
+	_Atomic ptl_size_t success, failure;
+	struct p4_op *triggered; /* list, by threshold, then in the order of the calls */
+};
+
+/* Returns the counting event of a handle; NULL for PTL_CT_NONE. Sets *ok to false if it isn't valid
+ * for the interface. */
+struct p4_ct *p4_ct_of(const struct p4_ni *ni, ptl_handle_ct_t handle, bool *ok);
+/* Counts, and puts off the operations that are triggered by that. NULL: does nothing. */
+void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
+void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
+/* Returns true if the threshold is reached. */
+bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold);
+/* Has the operation start when the threshold is reached, which may be now. */
+void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold);
+void p4_ct_destroy(struct p4_ct *ct);
+
+#endif

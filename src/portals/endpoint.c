@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "endpoint.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "initiator.h"
+#include "lib.h"
+#include "ni.h"
+#include "peer.h"
+#include "response.h"
+
+/* Names Portals among the users of libtupleq; processes of one user find each other. */
+#define JOB_KEY UINT64_C(0x506f7274616c7334) /* "Portals4" */
+
+static struct {
+	_Atomic(struct tq_ep *) ep;
+	unsigned users;
+	bool thread;
+	struct tq_locator locator;
+	char name[64];
+} endpoint;
+
+struct tq_ep *p4_endpoint(void)
+{
+	return atomic_load_explicit(&endpoint.ep, memory_order_acquire);
+}
+
+struct tq_locator p4_own_locator(void)
+{
+	return endpoint.locator;
+}
+
+void p4_progress(void)
+{
+	struct tq_ep *ep = p4_endpoint();
+
+	if (ep)
+		tq_progress(ep);
+}
+
+bool p4_thread_makes_progress(void)
+{
+	return endpoint.thread;
+}
+
+/* ---- the log ---- */
+
+static int log_level(void)
+{
+	static atomic_int level = -1;
+	const char *text;
+
+	if (atomic_load(&level) < 0) {
+		text = getenv("PORTALS_LOG");
+		atomic_store(&level, text && !strcmp(text, "debug")  ? TQ_LOG_DEBUG
+				     : text && !strcmp(text, "info") ? TQ_LOG_INFO
+				     : text && !strcmp(text, "none") ? TQ_LOG_ERROR - 1
+								     : TQ_LOG_WARN);
+	}
+	return atomic_load(&level);
+}
+
+static void write_log(void *arg, enum tq_log_level level, const char *text)
+{
+	(void)arg;
+	if (level == TQ_LOG_WARN_HOST)
+		level = TQ_LOG_WARN;
+	if ((int)level <= log_level())
+		fprintf(stderr, "libportals[%d]: %s\n", (int)getpid(), text);
+}
+
+void p4_log(enum tq_log_level level, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	write_log(NULL, level, text);
+}
+
+/* ---- opening ---- */
+
+/* Ends a send. */
+static void complete(void *user, const struct tq_status *status)
+{
+	const enum p4_tag *tag = user;
+
+	if (*tag == P4_TAG_SENT)
+		p4_op_sent(user, status->error);
+	else
+		p4_response_sent(user, status->error);
+}
+
+/* Sets parameters of libtupleq from PORTALS_PARAMS ("name=value name=value"). Returns false, after
+ * a sentence, if one is wrong. */
+static bool set_params(struct tq_params *params)
+{
+	const char *text = getenv("PORTALS_PARAMS");
+	char *copy = strdup(text ? text : ""), *rest = copy, *word, why[256];
+	bool ok = copy;
+
+	while (ok && (word = strtok_r(rest, " ,", &rest))) {
+		char *value = strchr(word, '=');
+
+		if (value)
+			*value++ = '\0';
+		if (!value || tq_param_set(params, word, value, why, sizeof(why))) {
+			p4_log(TQ_LOG_ERROR,
+			       "PORTALS_PARAMS: \"%s\" is no parameter of libtupleq with a right "
+			       "value; libtupleq(3) lists them.",
+			       word);
+			ok = false;
+		}
+	}
+	free(copy);
+	return ok;
+}
+
+static int code_of(int error)
+{
+	return error == -ENOMEM ? PTL_NO_SPACE : PTL_FAIL;
+}
+
+static int open_endpoint(struct tq_ep **ep)
+{
+	const char *dir = getenv("TMPDIR");
+	struct tq_job job = {
+		.key = JOB_KEY ^ (uint64_t)getuid() << 8,
+		.dir = dir ? dir : "/tmp",
+		.name = endpoint.name,
+		.log = write_log,
+		.complete = complete,
+	};
+	struct tq_params *params = tq_params_new();
+	int error;
+
+	if (!params)
+		return PTL_NO_SPACE;
+	snprintf(endpoint.name, sizeof(endpoint.name), "process %d", (int)getpid());
+	if (!set_params(params)) {
+		tq_params_free(params);
+		return PTL_FAIL;
+	}
+	error = tq_open(params, &job, NULL, ep);
+	tq_params_free(params);
+	return error ? code_of(error) : PTL_OK;
+}
+
+int p4_endpoint_open(void)
+{
+	struct tq_ep *ep;
+	int rc;
+
+	if (endpoint.users++)
+		return PTL_OK;
+	rc = open_endpoint(&ep);
+	if (rc)
+		goto unuse;
+	if (tq_locator(ep, &endpoint.locator)) {
+		p4_log(TQ_LOG_ERROR,
+		       "%s has no IPv4 address as a GID, by which processes could "
+		       "find each other: give its network interface one.",
+		       tq_device_text(ep));
+		tq_close(ep);
+		rc = PTL_FAIL;
+		goto unuse;
+	}
+	atomic_store_explicit(&endpoint.ep, ep, memory_order_release);
+	tq_look_up_open(ep, p4_peer_found, NULL);
+	endpoint.thread = !tq_thread_progress(ep, true);
+	return PTL_OK;
+unuse:
+	endpoint.users--;
+	return rc;
+}
+
+static uint64_t counter(const struct tq_ep *ep, const char *name)
+{
+	const struct tq_counter_desc *desc;
+
+	for (unsigned i = 0; (desc = tq_counter_desc(i)); i++) {
+		if (!strcmp(desc->name, name))
+			return tq_counter(ep, i);
+	}
+	return 0;
+}
+
+/* Says which share of the messages the HCA has matched. */
+static void report(const struct tq_ep *ep)
+{
+	uint64_t direct = counter(ep, "bits_direct");
+
+	p4_log(TQ_LOG_INFO, "The HCA has matched %llu of %llu messages.",
+	       (unsigned long long)direct,
+	       (unsigned long long)(direct + counter(ep, "bits_software")));
+}
+
+void p4_endpoint_close(void)
+{
+	struct tq_ep *ep = p4_endpoint();
+
+	if (--endpoint.users)
+		return;
+	tq_thread_progress(ep, false);
+	report(ep);
+	tq_close(ep);
+	atomic_store_explicit(&endpoint.ep, NULL, memory_order_release);
+	endpoint.thread = false;
+	p4_lock();
+	p4_peers_destroy();
+	p4_nis_destroy();
+	p4_unlock();
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The endpoint of libtupleq, which all interfaces of the process share. */
+#ifndef P4_ENDPOINT_H
+#define P4_ENDPOINT_H
+
+#include <stdbool.h>
+
+#include <tupleq/look_up.h>
+#include <tupleq/match.h>
+
+/* What libtupleq has of ours begins with one of these. */
+enum p4_tag {
+	P4_TAG_ENTRY,    /* struct p4_entry */
+	P4_TAG_ARRIVAL,  /* struct p4_arrival */
+	P4_TAG_HIT,      /* its `hit` */
+	P4_TAG_ANSWER,   /* struct p4_op, its `answer` */
+	P4_TAG_SENT,     /* struct p4_op, its `sent` */
+	P4_TAG_RESPONSE, /* struct p4_response */
+	P4_TAG_PEER,     /* struct p4_peer */
+	P4_TAG_NOTHING
+};
+
+/* Opens the endpoint, or takes one more reference. Returns a code of Portals. Called without the
+ * library's lock, by one thread at a time. */
+int p4_endpoint_open(void);
+/* Returns a reference; the last one closes the endpoint. */
+void p4_endpoint_close(void);
+/* Returns the endpoint, or NULL. */
+struct tq_ep *p4_endpoint(void);
+/* Returns the process's name in the fabric. */
+struct tq_locator p4_own_locator(void);
+/* Makes progress. */
+void p4_progress(void);
+/* Returns true if a thread makes progress while all others sleep. */
+bool p4_thread_makes_progress(void);
+/* Writes a sentence to the log. */
+void p4_log(enum tq_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

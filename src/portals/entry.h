@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * List entries. Those of the priority list are in libtupleq's list, which the HCA matches where it
+ * can; those of the overflow list are in a list of the portal table entry. Entries of an interface
+ * without matching fit all messages.
+ */
+#ifndef P4_ENTRY_H
+#define P4_ENTRY_H
+
+#include <stdbool.h>
+
+#include <portals4.h>
+
+#include "endpoint.h"
+#include "region.h"
+
+struct p4_pt;
+struct p4_op;
+
+enum p4_search { P4_APPEND, P4_SEARCH_ONLY, P4_SEARCH_DELETE };
+
+struct p4_entry {
+	enum p4_tag tag;
+	ptl_handle_me_t handle;
+	struct p4_pt *pt;
+	ptl_list_t list;
+	enum p4_search search;
+	struct p4_region region;
+	unsigned options;
+	ptl_handle_ct_t ct;
+	ptl_uid_t uid;
+	ptl_process_t match_id;
+	ptl_match_bits_t match_bits, ignore_bits;
+	ptl_size_t min_free;
+	void *user_ptr;
+	ptl_size_t offset; /* with PTL_ME_MANAGE_LOCAL */
+	tq_entry_id id;    /* priority list */
+
+	bool linked;     /* is in its list */
+	bool told;       /* PTL_EVENT_LINK was posted, or isn't wanted */
+	bool held;       /* PtlMEAppend() or PtlMEUnlink() still uses it */
+	bool unlinked;   /* by a message: PTL_EVENT_AUTO_FREE follows, from the overflow list */
+	unsigned nbusy;  /* messages that it has taken and that have not ended */
+	int nheaders;    /* unexpected headers that refer to it */
+	unsigned nfound; /* headers that a search has found */
+	struct p4_entry *next, *prev; /* p4_pt.overflow */
+};
+
+/* Checks the arguments of PtlMEAppend() or PtlMESearch(), and makes the entry. With the lock. */
+int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4_search search,
+		  void *user_ptr, struct p4_entry **made);
+/* Appends the entry, or searches with it. Called without the lock. */
+int p4_entry_append(struct p4_entry *entry);
+/* Unlinks an entry. Called without the lock. */
+int p4_entry_unlink(ptl_handle_me_t handle);
+/* Returns the portal table entry, or NULL. */
+struct p4_pt *p4_entry_pt(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, bool matching);
+/* Posts PTL_EVENT_LINK, unless that was done. */
+void p4_entry_tell_linked(struct p4_entry *entry);
+/* Posts an event of the entry itself. */
+void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t fail);
+/* Takes the entry out of its list, for a message. An entry of libtupleq's list leaves that by the
+ * verdict of match(). */
+void p4_entry_leave(struct p4_entry *entry);
+/* Frees the entry when its interface has ended. */
+void p4_entry_destroy(struct p4_entry *entry);
+/* Frees the entry if nothing refers to it any more. */
+void p4_entry_try_free(struct p4_entry *entry);
+
+#endif

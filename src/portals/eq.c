@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "eq.h"
+
+#include <stdlib.h>
+
+#include "endpoint.h"
+#include "handles.h"
+#include "lib.h"
+#include "ni.h"
+#include "wait.h"
+
+/* Doubles the ring. Returns false without memory. Called with the queue's lock. */
+static bool grow(struct p4_eq *eq)
+{
+	ptl_event_t *ring = malloc(2 * eq->size * sizeof(*ring));
+
+	if (!ring)
+		return false;
+	for (ptl_size_t i = 0; i < eq->used; i++)
+		ring[i] = eq->ring[(eq->first + i) % eq->size];
+	free(eq->ring);
+	eq->ring = ring;
+	eq->size *= 2;
+	eq->first = 0;
+	return true;
+}
+
+void p4_eq_post(struct p4_eq *eq, const ptl_event_t *event, bool keep)
+{
+	ptl_size_t used;
+
+	pthread_mutex_lock(&eq->lock);
+	used = atomic_load_explicit(&eq->used, memory_order_relaxed);
+	if (used == eq->size && (!keep || !grow(eq))) {
+		eq->first = (eq->first + 1) % eq->size;
+		eq->dropped = true;
+		used--;
+	}
+	eq->ring[(eq->first + used) % eq->size] = *event;
+	atomic_store_explicit(&eq->used, used + 1, memory_order_release);
+	pthread_mutex_unlock(&eq->lock);
+	p4_notify();
+}
+
+ptl_size_t p4_eq_room(struct p4_eq *eq)
+{
+	ptl_size_t used = atomic_load_explicit(&eq->used, memory_order_relaxed);
+
+	return used < eq->count ? eq->count - used : 0;
+}
+
+struct p4_eq *p4_eq_of(const struct p4_ni *ni, ptl_handle_eq_t handle, bool *ok)
+{
+	struct p4_eq *eq;
+
+	if (handle == PTL_EQ_NONE)
+		return NULL;
+	eq = p4_handle_get(handle, P4_EQ);
+	if (!eq || eq->ni != ni)
+		*ok = false;
+	return eq;
+}
+
+/* ---- the user's functions ---- */
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_handle_eq_t *eq_handle)
+{
+	struct p4_ni *ni;
+	struct p4_eq *eq;
+	int rc = PTL_ARG_INVALID;
+
+	if (!p4_enter())
+		return PTL_NO_INIT;
+	ni = p4_ni_of(ni_handle);
+	if (!ni || !eq_handle)
+		goto unlock;
+	rc = PTL_NO_SPACE;
+	if (ni->neqs >= ni->limits.max_eqs || count > SIZE_MAX / 4 / sizeof(ptl_event_t))
+		goto unlock;
+	eq = calloc(1, sizeof(*eq));
+	if (!eq)
+		goto unlock;
+	eq->ni = ni;
+	eq->count = eq->size = count ? count : 1;
+	eq->ring = malloc(eq->size * sizeof(*eq->ring));
+	eq->handle = eq->ring ? p4_handle_new(P4_EQ, eq) : PTL_INVALID_HANDLE;
+	if (eq->handle == PTL_INVALID_HANDLE) {
+		free(eq->ring);
+		free(eq);
+		goto unlock;
+	}
+	pthread_mutex_init(&eq->lock, NULL);
+	ni->neqs++;
+	*eq_handle = eq->handle;
+	rc = PTL_OK;
+unlock:
+	p4_unlock();
+	return rc;
+}
+
+void p4_eq_destroy(struct p4_eq *eq)
+{
+	eq->ni->neqs--;
+	p4_handle_free(eq->handle);
+	pthread_mutex_destroy(&eq->lock);
+	free(eq->ring);
+	free(eq);
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle)
+{
+	struct p4_eq *eq;
+
+	if (!p4_enter())
+		return PTL_NO_INIT;
+	eq = p4_handle_get(eq_handle, P4_EQ);
+	if (eq)
+		p4_eq_destroy(eq);
+	p4_unlock();
+	return eq ? PTL_OK : PTL_ARG_INVALID;
+}
+
+/* Takes an event. Returns PTL_OK, PTL_EQ_DROPPED or PTL_EQ_EMPTY. */
+static int take(struct p4_eq *eq, ptl_event_t *event)
+{
+	int rc = PTL_EQ_EMPTY;
+
+	if (!atomic_load_explicit(&eq->used, memory_order_acquire))
+		return rc;
+	pthread_mutex_lock(&eq->lock);
+	if (eq->used) {
+		*event = eq->ring[eq->first];
+		eq->first = (eq->first + 1) % eq->size;
+		eq->used--;
+		rc = eq->dropped ? PTL_EQ_DROPPED : PTL_OK;
+		eq->dropped = false;
+	}
+	pthread_mutex_unlock(&eq->lock);
+	return rc;
+}
+
+/* What PtlEQPoll() waits for. */
+struct poll {
+	const ptl_handle_eq_t *handles;
+	unsigned size;
+	ptl_event_t *event;
+	unsigned which, first;
+	int rc;
+};
+
+static bool poll_ready(void *arg)
+{
+	struct poll *poll = arg;
+
+	/* Each look begins with another queue. */
+	for (unsigned i = 0; i < poll->size; i++) {
+		unsigned which = (poll->first + i) % poll->size;
+		struct p4_eq *eq = p4_handle_get(poll->handles[which], P4_EQ);
+
+		if (!eq) {
+			poll->rc = PTL_INTERRUPTED;
+			return true;
+		}
+		poll->rc = take(eq, poll->event);
+		if (poll->rc != PTL_EQ_EMPTY) {
+			poll->which = which;
+			return true;
+		}
+	}
+	poll->first++;
+	return false;
+}
+
+int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
+	      ptl_event_t *event, unsigned int *which)
+{
+	struct poll poll = {.handles = eq_handles, .size = size, .event = event};
+	int rc;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		return PTL_ABORTED;
+	if (!eq_handles || !size || !event || !which)
+		return PTL_ARG_INVALID;
+	for (unsigned i = 0; i < size; i++) {
+		if (!p4_handle_get(eq_handles[i], P4_EQ))
+			return PTL_ARG_INVALID;
+	}
+	rc = p4_wait(poll_ready, &poll, timeout);
+	if (rc)
+		return rc;
+	*which = poll.which;
+	return poll.rc;
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	struct p4_eq *eq;
+	int rc;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	eq = p4_handle_get(eq_handle, P4_EQ);
+	if (!eq || !event)
+		return PTL_ARG_INVALID;
+	rc = take(eq, event);
+	if (rc != PTL_EQ_EMPTY)
+		return rc;
+	p4_progress();
+	return take(eq, event);
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	unsigned which;
+
+	return PtlEQPoll(&eq_handle, 1, PTL_TIME_FOREVER, event, &which);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Event queues. */
+#ifndef P4_EQ_H
+#define P4_EQ_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <portals4.h>
+
+struct p4_ni;
+
+struct p4_eq {
+	ptl_handle_eq_t handle;
+	struct p4_ni *ni;
+	ptl_size_t
+		reserved; /* for messages under way, with flow control; under the library's lock */
+	pthread_mutex_t lock;
+	/* Guarded by `lock`; `used` may be read without it. */
+	ptl_event_t *ring;
+	ptl_size_t size;  /* of the ring */
+	ptl_size_t count; /* events that the user may rely on */
+	ptl_size_t first;
+	_Atomic ptl_size_t used;
+	bool dropped; /* since the last event that was taken */
+};
+
+/* Adds an event. If the queue is full the oldest event is lost, unless `keep` says to make room. */
+void p4_eq_post(struct p4_eq *eq, const ptl_event_t *event, bool keep);
+/* Returns the number of events that fit. */
+ptl_size_t p4_eq_room(struct p4_eq *eq);
+/* Returns the queue of a handle; NULL for PTL_EQ_NONE. Sets *ok to false if it isn't valid for the
+ * interface. */
+struct p4_eq *p4_eq_of(const struct p4_ni *ni, ptl_handle_eq_t handle, bool *ok);
+void p4_eq_destroy(struct p4_eq *eq);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The user's functions that start operations, at once or when they are triggered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "atomic.h"
+#include "ct.h"
+#include "entry.h"
+#include "handles.h"
+#include "initiator.h"
+#include "map.h"
+#include "ni.h"
+#include "peer.h"
+
+/* When an operation is to start. */
+struct start {
+	bool triggered;
+	ptl_handle_ct_t ct;
+	ptl_size_t threshold;
+};
+static const struct start now = {0};
+
+/* Finds a memory descriptor, and checks that the operation's part of it is in it. */
+static bool find_part(ptl_handle_md_t handle, ptl_size_t offset, ptl_size_t length,
+		      struct p4_part *part)
+{
+	struct p4_md *md = p4_handle_get(handle, P4_MD);
+
+	if (!md || offset > md->region.length || length > md->region.length - offset)
+		return false;
+	*part = (struct p4_part){md, offset};
+	return true;
+}
+
+/* Checks the arguments of an operation, and finds its interface and process. */
+static int check(struct p4_op *op, const struct p4_md *md, ptl_process_t target)
+{
+	int rc;
+
+	op->ni = md->ni;
+	if (op->pt > (ptl_pt_index_t)op->ni->limits.max_pt_index ||
+	    op->length > op->ni->limits.max_msg_size)
+		return PTL_ARG_INVALID;
+	op->peer = p4_map_peer(op->ni, target, &rc);
+	return op->peer ? PTL_OK : rc;
+}
+
+static int check_atomic(const struct p4_op *op)
+{
+	size_t size = p4_type_size(op->datatype);
+	bool swap = op->operation >= PTL_SWAP;
+
+	if (!p4_atomic_is_valid(op->operation, op->datatype) || swap != (op->kind == P4_SWAP))
+		return PTL_ARG_INVALID;
+	if (op->length % size || op->length > op->ni->limits.max_atomic_size)
+		return PTL_ARG_INVALID;
+	/* All swaps but the plain one are of one item. */
+	if (op->operation > PTL_SWAP && op->length > size)
+		return PTL_ARG_INVALID;
+	return PTL_OK;
+}
+
+/* Finds the counting event that triggers the operation. */
+static int find_trigger(const struct p4_ni *ni, const struct start *start, struct p4_ct **ct)
+{
+	bool ok = true;
+
+	*ct = NULL;
+	if (!start->triggered)
+		return PTL_OK;
+	*ct = p4_ct_of(ni, start->ct, &ok);
+	if (!ok || !*ct)
+		return PTL_ARG_INVALID;
+	/* What is triggered at once needs no place. */
+	return ni->ntriggered < ni->limits.max_triggered_ops ||
+			       p4_ct_has_reached(*ct, start->threshold)
+		       ? PTL_OK
+		       : PTL_NO_SPACE;
+}
+
+/* Where an operation's data are, by handles. */
+struct place {
+	ptl_handle_md_t md;
+	ptl_size_t offset;
+};
+
+/* Checks all arguments. PTL_OK, or a code. */
+static int prepare(struct p4_op *op, ptl_process_t target, const struct place *put,
+		   const struct place *get, const struct start *start, struct p4_ct **ct)
+{
+	const struct p4_md *md;
+	int rc;
+
+	if ((put && !find_part(put->md, put->offset, op->length, &op->put)) ||
+	    (get && !find_part(get->md, get->offset, op->length, &op->get)))
+		return PTL_ARG_INVALID;
+	md = put ? op->put.md : op->get.md;
+	if (put && get && op->get.md->ni != md->ni)
+		return PTL_ARG_INVALID;
+	/* An acknowledgement needs a place. */
+	if (op->ack_req > PTL_OC_ACK_REQ || (op->ack_req == PTL_ACK_REQ && md->eq == PTL_EQ_NONE) ||
+	    (op->ack_req == PTL_CT_ACK_REQ && md->ct == PTL_CT_NONE))
+		return PTL_ARG_INVALID;
+	rc = check(op, md, target);
+	if (!rc && op->kind != P4_PUT && op->kind != P4_GET)
+		rc = check_atomic(op);
+	return rc ? rc : find_trigger(op->ni, start, ct);
+}
+
+/* Starts an operation like the one that is passed. */
+static int submit(const struct p4_op *like, ptl_process_t target, const struct place *put,
+		  const struct place *get, const struct start *start)
+{
+	struct p4_op *op;
+	struct p4_ct *ct;
+	int rc;
+
+	if (!p4_enter())
+		return PTL_NO_INIT;
+	op = malloc(sizeof(*op));
+	if (!op) {
+		p4_unlock();
+		return PTL_NO_SPACE;
+	}
+	*op = *like;
+	op->tag = P4_TAG_SENT;
+	op->answer.tag = P4_TAG_ANSWER;
+	op->cookie = PTL_INVALID_HANDLE;
+	op->answered = get || op->ack_req != PTL_NO_ACK_REQ;
+	rc = prepare(op, target, put, get, start, &ct);
+	if (rc) {
+		free(op);
+		p4_unlock();
+		return rc;
+	}
+	if (put)
+		op->put.md->nops++;
+	if (get)
+		op->get.md->nops++;
+	if (ct)
+		p4_ct_trigger(ct, op, start->threshold);
+	p4_unlock_run();
+	if (!ct)
+		p4_peer_start(op->peer, op);
+	return PTL_OK;
+}
+
+/* ---- put and get ---- */
+
+static int put(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	       ptl_hdr_data_t hdr_data, const struct start *start)
+{
+	const struct place from = {md_handle, local_offset};
+	const struct p4_op op = {
+		.kind = P4_PUT,
+		.length = length,
+		.ack_req = ack_req,
+		.pt = pt_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.user_ptr = user_ptr,
+		.hdr_data = hdr_data,
+	};
+
+	return submit(&op, target_id, &from, NULL, start);
+}
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	   ptl_hdr_data_t hdr_data)
+{
+	return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+		   remote_offset, user_ptr, hdr_data, &now);
+}
+
+int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+		    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+		    ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct start start = {true, trig_ct_handle, threshold};
+
+	return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+		   remote_offset, user_ptr, hdr_data, &start);
+}
+
+static int get(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	       ptl_size_t remote_offset, void *user_ptr, const struct start *start)
+{
+	const struct place to = {md_handle, local_offset};
+	const struct p4_op op = {
+		.kind = P4_GET,
+		.length = length,
+		.pt = pt_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.user_ptr = user_ptr,
+	};
+
+	return submit(&op, target_id, NULL, &to, start);
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	   ptl_size_t remote_offset, void *user_ptr)
+{
+	return get(md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
+		   user_ptr, &now);
+}
+
+int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		    ptl_size_t remote_offset, void *user_ptr, ptl_handle_ct_t trig_ct_handle,
+		    ptl_size_t threshold)
+{
+	const struct start start = {true, trig_ct_handle, threshold};
+
+	return get(md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
+		   user_ptr, &start);
+}
+
+/* ---- atomic operations ---- */
+
+static int atomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		  ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+		  ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+		  ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+		  const struct start *start)
+{
+	const struct place from = {md_handle, local_offset};
+	const struct p4_op op = {
+		.kind = P4_ATOMIC,
+		.length = length,
+		.ack_req = ack_req,
+		.pt = pt_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.user_ptr = user_ptr,
+		.hdr_data = hdr_data,
+		.operation = operation,
+		.datatype = datatype,
+	};
+
+	return submit(&op, target_id, &from, NULL, start);
+}
+
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	      ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	      ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	      ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+{
+	return atomic(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+		      remote_offset, user_ptr, hdr_data, operation, datatype, &now);
+}
+
+int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+		       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+		       ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+		       ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct start start = {true, trig_ct_handle, threshold};
+
+	return atomic(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
+		      remote_offset, user_ptr, hdr_data, operation, datatype, &start);
+}
+
+static int fetch(const struct place *to, const struct place *from, ptl_size_t length,
+		 ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		 ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+		 ptl_op_t operation, ptl_datatype_t datatype, const struct start *start)
+{
+	const struct p4_op op = {
+		.kind = P4_FETCH,
+		.length = length,
+		.pt = pt_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.user_ptr = user_ptr,
+		.hdr_data = hdr_data,
+		.operation = operation,
+		.datatype = datatype,
+	};
+
+	return submit(&op, target_id, from, to, start);
+}
+
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+		   ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+		   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+		   ptl_op_t operation, ptl_datatype_t datatype)
+{
+	const struct place to = {get_md_handle, local_get_offset};
+	const struct place from = {put_md_handle, local_put_offset};
+
+	return fetch(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
+		     hdr_data, operation, datatype, &now);
+}
+
+int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+			    ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset,
+			    ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+			    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+			    ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+			    ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct place to = {get_md_handle, local_get_offset};
+	const struct place from = {put_md_handle, local_put_offset};
+	const struct start start = {true, trig_ct_handle, threshold};
+
+	return fetch(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
+		     hdr_data, operation, datatype, &start);
+}
+
+static int swap(const struct place *to, const struct place *from, ptl_size_t length,
+		ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+		const void *operand, ptl_op_t operation, ptl_datatype_t datatype,
+		const struct start *start)
+{
+	struct p4_op op = {
+		.kind = P4_SWAP,
+		.length = length,
+		.pt = pt_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.user_ptr = user_ptr,
+		.hdr_data = hdr_data,
+		.operation = operation,
+		.datatype = datatype,
+	};
+
+	/* A plain swap has no operand. */
+	if (operation != PTL_SWAP) {
+		if (!operand)
+			return p4_is_init() ? PTL_ARG_INVALID : PTL_NO_INIT;
+		memcpy(op.operand, operand, p4_type_size(datatype));
+	}
+	return submit(&op, target_id, from, to, start);
+}
+
+int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+	    ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+	    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	    ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
+	    ptl_op_t operation, ptl_datatype_t datatype)
+{
+	const struct place to = {get_md_handle, local_get_offset};
+	const struct place from = {put_md_handle, local_put_offset};
+
+	return swap(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
+		    hdr_data, operand, operation, datatype, &now);
+}
+
+int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+		     ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+		     ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		     ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+		     const void *operand, ptl_op_t operation, ptl_datatype_t datatype,
+		     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	const struct place to = {get_md_handle, local_get_offset};
+	const struct place from = {put_md_handle, local_put_offset};
+	const struct start start = {true, trig_ct_handle, threshold};
+
+	return swap(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
+		    hdr_data, operand, operation, datatype, &start);
+}
+
+int PtlAtomicSync(void)
+{
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	/* Threads of this process change the memory, one after the other, with this lock. */
+	p4_lock();
+	p4_unlock();
+	return PTL_OK;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "initiator.h"
+#include "lib.h"
+#include "ni.h"
+
+static struct p4_peer *peers; /* hash by key */
+
+struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid)
+{
+	struct p4_peer_key key = {nid, pid};
+	struct p4_peer *peer;
+
+	p4_assert_held();
+	HASH_FIND(hh, peers, &key, sizeof(key), peer);
+	if (peer)
+		return peer;
+	peer = calloc(1, sizeof(*peer));
+	if (!peer)
+		return NULL;
+	peer->tag = P4_TAG_PEER;
+	peer->key = key;
+	HASH_ADD(hh, peers, key, sizeof(peer->key), peer);
+	return peer;
+}
+
+/* Appends an entry that takes no message, because no answer has such bits: libtupleq tells its end
+ * when the connection to the process fails. */
+static void watch(struct p4_peer *peer, struct p4_ni *ni, int rank)
+{
+	bool watched;
+
+	p4_lock();
+	watched = peer->watched[ni->index];
+	peer->watched[ni->index] = true;
+	p4_unlock();
+	if (!watched &&
+	    tq_entry_append(ni->ctx[P4_REPLY], rank, UINT64_MAX, 0, NULL, 0, peer, NULL) < 0)
+		p4_log(TQ_LOG_WARN, "The end of process %#x:%u can't be watched for.",
+		       peer->key.nid, peer->key.pid);
+}
+
+int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt)
+{
+	struct p4_ranks *ranks;
+	int rank;
+
+	p4_lock();
+	ranks = peer->ranks[ni->index];
+	if (!ranks)
+		ranks = peer->ranks[ni->index] = calloc(1, sizeof(*ranks));
+	rank = ranks ? ranks->plus_one[pt] - 1 : -ENOMEM;
+	p4_unlock();
+	if (rank != -1)
+		return rank;
+	rank = tq_ctx_join(ni->ctx[pt], peer->tq);
+	if (rank < 0)
+		return rank;
+	p4_lock();
+	ranks->plus_one[pt] = rank + 1;
+	p4_unlock();
+	if (pt == P4_REPLY)
+		watch(peer, ni, rank);
+	return rank;
+}
+
+/* Starts operations that have waited, in their order. Called without the lock. */
+static void start_waiting(struct p4_peer *peer)
+{
+	struct p4_op *op;
+
+	for (;;) {
+		p4_lock();
+		op = peer->waiting;
+		if (!op) {
+			if (peer->state == P4_PEER_ASKED)
+				peer->state = P4_PEER_READY;
+			p4_unlock();
+			return;
+		}
+		DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
+		p4_unlock();
+		if (peer->tq)
+			p4_op_send(op);
+		else
+			p4_op_fail(op);
+	}
+}
+
+static void look_up(const struct p4_peer *peer)
+{
+	struct tq_locator locator = {peer->key.nid, peer->key.pid};
+
+	if (tq_look_up(p4_endpoint(), &locator))
+		p4_peer_found(NULL, &locator, NULL, 0, -EINVAL);
+}
+
+void p4_peer_look_up(struct p4_peer *peer)
+{
+	bool ask;
+
+	p4_lock();
+	ask = peer->state == P4_PEER_NEW;
+	if (ask)
+		peer->state = P4_PEER_ASKED;
+	p4_unlock();
+	if (ask)
+		look_up(peer);
+}
+
+void p4_peer_start(struct p4_peer *peer, struct p4_op *op)
+{
+	bool ask = false;
+	enum p4_peer_state state;
+
+	p4_lock();
+	state = peer->state;
+	if (state == P4_PEER_NEW || state == P4_PEER_ASKED) {
+		ask = state == P4_PEER_NEW;
+		peer->state = P4_PEER_ASKED;
+		DL_APPEND2(peer->waiting, op, peer_prev, peer_next);
+	}
+	p4_unlock();
+	if (state == P4_PEER_READY)
+		p4_op_send(op);
+	else if (state == P4_PEER_FAILED)
+		p4_op_fail(op);
+	else if (ask)
+		look_up(peer);
+}
+
+void p4_peer_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
+		   int error)
+{
+	struct p4_peer *peer;
+	struct tq_peer *tq = NULL;
+	char name[48];
+
+	(void)arg;
+	p4_lock();
+	peer = p4_peer_get(locator->port, locator->number);
+	p4_unlock();
+	if (!peer)
+		return; /* is asked, or asks, again */
+	snprintf(name, sizeof(name), "process %#x:%u", peer->key.nid, peer->key.pid);
+	if (!error)
+		error = tq_peer_add(p4_endpoint(), address, len, name, &tq);
+	if (error == -EEXIST)
+		return; /* another thread's result */
+	p4_lock();
+	if (tq) {
+		peer->tq = tq;
+		/* Operations may be started from now on, after those that wait. */
+		if (peer->state != P4_PEER_FAILED)
+			peer->state = P4_PEER_ASKED;
+	} else if (!peer->tq) {
+		peer->state = P4_PEER_FAILED;
+	}
+	p4_unlock();
+	/* A process that is looked up, or looks up, will be sent something, if only answers. */
+	if (tq)
+		tq_peer_connect(tq);
+	start_waiting(peer);
+}
+
+void p4_peers_check(void)
+{
+	struct p4_peer *peer;
+
+	p4_lock();
+	for (peer = peers; peer; peer = peer->hh.next) {
+		struct tq_peer *tq = peer->tq;
+		bool closed;
+
+		if (!peer->answers || !tq)
+			continue;
+		/* Peers stay until the endpoint is closed. */
+		p4_unlock();
+		closed = tq_peer_error(tq) == -ESHUTDOWN;
+		p4_lock();
+		if (!closed)
+			continue;
+		p4_log(TQ_LOG_WARN,
+		       "process %#x:%u has closed its interfaces before it answered all that was "
+		       "sent to it.",
+		       peer->key.nid, peer->key.pid);
+		p4_peer_failed(peer);
+	}
+	p4_unlock_run();
+}
+
+void p4_peer_failed(struct p4_peer *peer)
+{
+	struct p4_op *op;
+
+	p4_assert_held();
+	peer->state = P4_PEER_FAILED;
+	while ((op = peer->answers))
+		p4_op_answer_failed(op);
+}
+
+void p4_peers_leave(const struct p4_ni *ni)
+{
+	struct p4_peer *peer;
+
+	p4_assert_held();
+	for (peer = peers; peer; peer = peer->hh.next) {
+		free(peer->ranks[ni->index]);
+		peer->ranks[ni->index] = NULL;
+		peer->watched[ni->index] = false;
+	}
+}
+
+void p4_peers_destroy(void)
+{
+	struct p4_peer *peer, *tmp;
+	struct p4_op *op;
+
+	p4_assert_held();
+	HASH_ITER(hh, peers, peer, tmp) {
+		while ((op = peer->waiting)) {
+			DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
+			p4_op_free(op);
+		}
+		while (peer->answers)
+			p4_op_drop(peer->answers);
+		HASH_DEL(peers, peer);
+		for (unsigned i = 0; i < P4_NIS; i++)
+			free(peer->ranks[i]);
+		free(peer);
+	}
+}

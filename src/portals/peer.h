@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Processes, by nid and pid. A process's address is looked up when an operation goes to it first;
+ * until the address is there, operations wait in their order. A process that sends first is known
+ * by its address from the start.
+ */
+#ifndef P4_PEER_H
+#define P4_PEER_H
+
+#include <portals4.h>
+#include <uthash.h>
+
+#include "endpoint.h"
+
+struct p4_ni;
+struct p4_op;
+
+enum p4_peer_state {
+	P4_PEER_NEW,
+	P4_PEER_ASKED, /* is being looked up, or operations that waited for that are starting */
+	P4_PEER_READY,
+	P4_PEER_FAILED
+};
+
+/* The ranks of a process in the contexts of an interface; 0: not joined yet. */
+#define P4_PTS   64
+#define P4_REPLY P4_PTS /* the context of answers */
+struct p4_ranks {
+	int32_t plus_one[P4_PTS + 1];
+};
+
+#define P4_NIS 4
+
+struct p4_peer {
+	enum p4_tag tag;
+	struct p4_peer_key {
+		uint32_t nid, pid;
+	} key;
+	enum p4_peer_state state;
+	struct tq_peer *tq;    /* NULL: no address yet */
+	struct p4_op *waiting; /* list: operations that wait for the address */
+	struct p4_op *answers; /* list: operations that wait for their answer */
+	struct p4_ranks *ranks[P4_NIS];
+	bool watched[P4_NIS]; /* an entry tells its end */
+	UT_hash_handle hh;
+};
+
+/* Returns the process, after adding it if necessary; NULL without memory. */
+struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid);
+/* Returns the process's rank in a context of the interface, or a negative errno; its address must
+ * be there. Called without the lock. */
+int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt);
+/* Starts an operation on the process, now or when its address is there. Called without the lock. */
+void p4_peer_start(struct p4_peer *peer, struct p4_op *op);
+/* Takes the result of a look-up. */
+void p4_peer_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
+		   int error);
+/* Looks the process up, unless that was done. Called without the lock. */
+void p4_peer_look_up(struct p4_peer *peer);
+/* Ends what waits for an answer of a process that has closed its interfaces. Called without the
+ * lock. */
+void p4_peers_check(void);
+/* Ends all that waits for an answer of a process whose connection has failed. */
+void p4_peer_failed(struct p4_peer *peer);
+/* Forgets the ranks in an interface that ends. */
+void p4_peers_leave(const struct p4_ni *ni);
+/* Frees all, after the endpoint. With the lock. */
+void p4_peers_destroy(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Portal table entries. */
+#ifndef P4_PT_H
+#define P4_PT_H
+
+#include <stdbool.h>
+
+#include <portals4.h>
+
+struct p4_entry;
+struct p4_ni;
+
+struct p4_pt {
+	struct p4_ni *ni;
+	ptl_pt_index_t index;
+	bool allocated, enabled;
+	unsigned options;
+	ptl_handle_eq_t eq;
+	struct p4_entry *overflow; /* list */
+	int nentries[2];           /* by list */
+	int nheaders;              /* unexpected */
+	unsigned nbusy;            /* messages that were matched and have not ended */
+	bool disabled_event;       /* is due when nothing is busy */
+	bool flowctrl_disable;     /* an entry suppresses that event */
+};
+
+/* Disables the entry because something is exhausted; PTL_EVENT_PT_DISABLED follows what is under
+ * way. */
+void p4_pt_exhausted(struct p4_pt *pt);
+/* Ends a message. */
+void p4_pt_release(struct p4_pt *pt);
+/* Posts an event to the entry's queue, if it has one. */
+void p4_pt_event(const struct p4_pt *pt, const ptl_event_t *event);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers of the target: acknowledgements, and replies with data. */
+#ifndef P4_RESPONSE_H
+#define P4_RESPONSE_H
+
+#include <stdbool.h>
+
+#include <tupleq/tupleq.h>
+
+struct p4_arrival;
+
+/*
+ * Answers a message: with the data in `buf`, or, if that is NULL, with an acknowledgement if the
+ * initiator has asked for one. Returns true if p4_arrival_replied() will be called, when the data
+ * have been sent. With the lock.
+ */
+bool p4_respond(struct p4_arrival *arrival, const struct tq_buf *buf);
+/* Ends a send of an answer. Called without the lock. */
+void p4_response_sent(void *user, int error);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The target of operations: which entry takes a message, what is done there, and which events
+ * follow. A message is an *arrival* from the moment an entry takes it.
+ */
+#ifndef P4_TARGET_H
+#define P4_TARGET_H
+
+#include <stdbool.h>
+
+#include <portals4.h>
+
+#include "endpoint.h"
+#include "region.h"
+#include "wire.h"
+
+struct p4_entry;
+struct p4_pt;
+
+/* The functions of the contexts of portal table entries. */
+extern const struct tq_match_ops p4_target_ops;
+
+/* An entry that was appended, or a search, that fits an unexpected message whose data are not there
+ * yet: what its event needs. */
+struct p4_hit {
+	enum p4_tag tag;
+	bool waiting; /* for the data */
+	void *user_ptr;
+	unsigned options;
+	ptl_handle_ct_t ct;
+};
+
+struct p4_arrival {
+	enum p4_tag tag;
+	struct p4_hit hit;
+	struct p4_pt *pt;
+	struct p4_entry *entry;     /* NULL: none took it */
+	struct p4_wire_request req; /* in the host's byte order */
+	ptl_match_bits_t bits;
+	ptl_list_t list;
+	ptl_ni_fail_t fail;
+	ptl_size_t offset, mlength;
+	unsigned reserved; /* events */
+	bool unlinks;      /* PTL_EVENT_AUTO_UNLINK follows the operation's event */
+	bool header;       /* is in the unexpected list */
+	bool stored;       /* the operation is done */
+	bool taken;        /* out of the unexpected list */
+	void *data;        /* of an atomic operation, until it is done */
+	void *start;       /* where the data are */
+	struct p4_window window;
+};
+
+/* Returns true if a message fits the entry: its bits, its initiator, and its length. */
+bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
+		   ptl_match_bits_t bits);
+/* Ends a get or fetch, whose reply has been sent. With the lock. */
+void p4_arrival_replied(struct p4_arrival *arrival, int error);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "endpoint.h"
+#include "lib.h"
+#include "peer.h"
+
+/* Polls in vain before a thread sleeps, and the longest sleep before it looks whether processes
+ * whose answers are awaited have closed their interfaces. */
+#define SPINS    2000
+#define SLEEP_MS 250
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+static atomic_uint sleepers;
+static uint64_t notifications; /* guarded by `lock` */
+
+void p4_notify(void)
+{
+	/* The event comes before this look at the sleepers, and a sleeper's look for events after
+	 * it has counted itself. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&sleepers, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&lock);
+	notifications++;
+	pthread_cond_broadcast(&woken);
+	pthread_mutex_unlock(&lock);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Sleeps until the next notification after `seen`, or until `until` (ms). Called with `lock`. */
+static void sleep_for(uint64_t seen, uint64_t until)
+{
+	struct timespec due = {(time_t)(until / 1000), (long)(until % 1000) * 1000000};
+
+	while (notifications == seen) {
+		if (pthread_cond_clockwait(&woken, &lock, CLOCK_MONOTONIC, &due))
+			return;
+	}
+}
+
+/* Sleeps, unless it is ready. Returns what ready() has returned. */
+static bool sleep_unless(bool (*ready)(void *arg), void *arg, uint64_t until)
+{
+	bool is_ready;
+	uint64_t seen;
+
+	atomic_fetch_add(&sleepers, 1);
+	pthread_mutex_lock(&lock);
+	seen = notifications;
+	pthread_mutex_unlock(&lock);
+	is_ready = atomic_load(&p4_lib.aborted) || ready(arg);
+	if (!is_ready) {
+		pthread_mutex_lock(&lock);
+		sleep_for(seen, until);
+		pthread_mutex_unlock(&lock);
+	}
+	atomic_fetch_sub(&sleepers, 1);
+	return is_ready;
+}
+
+int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
+{
+	uint64_t until = 0;
+	unsigned polls = 0;
+
+	for (;;) {
+		if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+			return PTL_ABORTED;
+		if (ready(arg))
+			return PTL_OK;
+		p4_progress();
+		if (ready(arg))
+			return PTL_OK;
+		if (!timeout)
+			return PTL_EQ_EMPTY;
+		if (timeout != PTL_TIME_FOREVER && !until)
+			until = now_ms() + timeout;
+		if (until && polls % 16 == 0 && now_ms() >= until)
+			return PTL_EQ_EMPTY;
+		if (++polls >= SPINS && p4_thread_makes_progress()) {
+			/* ready() may take what it finds, so it isn't asked again. */
+			uint64_t look = now_ms() + SLEEP_MS;
+
+			if (sleep_unless(ready, arg, until && until < look ? until : look))
+				return atomic_load(&p4_lib.aborted) ? PTL_ABORTED : PTL_OK;
+			p4_peers_check();
+			polls = 0;
+		}
+	}
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/look_up.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/link.h"
+#include "net/oob.h"
+
+/* Intervals between datagrams of one look-up, which get lost. */
+#define FIRST_INTERVAL (2 * TQ_MS)
+#define LAST_INTERVAL  (256 * TQ_MS)
+
+/* Results that nobody has taken yet. What doesn't fit is asked again. */
+#define MAX_RESULTS 65536
+
+/* A look-up under way. */
+struct look_up {
+	struct tq_locator locator;
+	struct ibv_ah *ah;
+	struct tq_timer timer; /* sends again */
+	uint64_t interval, until;
+	UT_hash_handle hh; /* tq_look_ups.all */
+};
+
+struct tq_look_ups {
+	struct look_up *all; /* hash by locator */
+	struct tq_look_up_result *first, **last;
+	uint32_t nresults;
+};
+
+static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+int tq_address_locator(const struct tq_address *address, struct tq_locator *locator)
+{
+	const uint8_t *ipv4 = address->gid + sizeof(ipv4_prefix);
+
+	locator->number = tq_get32(address->ud_qpn);
+	if (address->link_layer != IBV_LINK_LAYER_ETHERNET) {
+		locator->port = tq_get16(address->lid);
+		return 0;
+	}
+	if (memcmp(address->gid, ipv4_prefix, sizeof(ipv4_prefix)))
+		return -ENOTSUP;
+	locator->port = (uint32_t)ipv4[0] << 24 | ipv4[1] << 16 | ipv4[2] << 8 | ipv4[3];
+	return 0;
+}
+
+void tq_look_up_enable(struct tq_net *net)
+{
+	struct tq_look_ups *ups = net->look_ups;
+
+	if (ups)
+		return;
+	ups = calloc(1, sizeof(*ups));
+	if (!ups)
+		return;
+	ups->last = &ups->first;
+	net->look_ups = ups;
+}
+
+static void add_result(struct tq_net *net, const struct tq_locator *locator,
+		       const struct tq_address *address, int error)
+{
+	struct tq_look_ups *ups = net->look_ups;
+	struct tq_look_up_result *result;
+
+	if (ups->nresults == MAX_RESULTS || !(result = calloc(1, sizeof(*result)))) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	result->locator = *locator;
+	result->error = error;
+	if (address)
+		result->address = *address;
+	*ups->last = result;
+	ups->last = &result->next;
+	ups->nresults++;
+	atomic_store_explicit(&net->found_waiting, true, memory_order_relaxed);
+}
+
+struct tq_look_up_result *tq_look_up_results(struct tq_net *net)
+{
+	struct tq_look_ups *ups = net->look_ups;
+	struct tq_look_up_result *list;
+
+	tq_assert_held(net->lock);
+	if (!ups || !ups->first)
+		return NULL;
+	list = ups->first;
+	ups->first = NULL;
+	ups->last = &ups->first;
+	ups->nresults = 0;
+	atomic_store_explicit(&net->found_waiting, false, memory_order_relaxed);
+	return list;
+}
+
+static void end(struct tq_net *net, struct look_up *look_up)
+{
+	HASH_DEL(net->look_ups->all, look_up);
+	tq_timer_stop(net, &look_up->timer);
+	net->nrequests--;
+	ibv_destroy_ah(look_up->ah);
+	free(look_up);
+}
+
+static struct look_up *find(struct tq_net *net, const struct tq_locator *locator)
+{
+	struct look_up *look_up;
+
+	HASH_FIND(hh, net->look_ups->all, locator, sizeof(*locator), look_up);
+	return look_up;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct tq_net *net, void *owner, uint64_t now)
+{
+	struct look_up *look_up = owner;
+	struct tq_oob_look_up question = {.address = net->connections->address};
+
+	if (now >= look_up->until) {
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "No process answers at port %#x, queue pair %#x: it has ended, or is in "
+		       "another fabric or partition, or of another version.",
+		       look_up->locator.port, look_up->locator.number);
+		add_result(net, &look_up->locator, NULL, -ETIMEDOUT);
+		end(net, look_up);
+		return;
+	}
+	question.hdr = tq_oob_stranger(net, TQ_OOB_LOOK_UP);
+	/* All processes that can be looked up have one key. */
+	tq_oob_send_to(net, look_up->ah, look_up->locator.number,
+		       tq_get32(question.address.ud_qkey), &question, sizeof(question));
+	tq_timer_arm(net, &look_up->timer, now + look_up->interval, ask, look_up);
+	if (look_up->interval < LAST_INTERVAL)
+		look_up->interval *= 2;
+}
+
+/* Returns how to get to a port. -EINVAL: there is no such port. */
+static int make_path(struct tq_net *net, const struct tq_locator *locator, struct ibv_ah **ah)
+{
+	union ibv_gid gid = net->dev.gid;
+	struct ibv_ah_attr path;
+
+	if (net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		memcpy(gid.raw, ipv4_prefix, sizeof(ipv4_prefix));
+		for (int i = 0; i < 4; i++)
+			gid.raw[12 + i] = (uint8_t)(locator->port >> (24 - 8 * i));
+	} else if (!locator->port || locator->port > 0xbfff) {
+		return -EINVAL; /* no unicast LID */
+	}
+	tq_address_path(net, &gid, (uint16_t)locator->port, &path);
+	/* The GID of a port isn't known by its LID, which is enough within a subnet. */
+	if (net->dev.port.link_layer != IBV_LINK_LAYER_ETHERNET)
+		path.is_global = 0;
+	*ah = ibv_create_ah(net->dev.pd, &path);
+	return *ah ? 0 : errno == ENOMEM ? -ENOMEM : -EINVAL;
+}
+
+int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
+{
+	struct tq_locator own;
+	struct look_up *look_up;
+	int error;
+
+	tq_assert_held(net->lock);
+	if (!net->look_ups)
+		return -ENOMEM;
+	error = tq_address_locator(&net->connections->address, &own);
+	if (error)
+		return error;
+	if (!memcmp(&own, locator, sizeof(own))) {
+		add_result(net, &own, &net->connections->address, 0);
+		return 0;
+	}
+	if (locator->number < 2 || locator->number >> 24)
+		return -EINVAL;
+	if (find(net, locator))
+		return 0;
+	look_up = calloc(1, sizeof(*look_up));
+	if (!look_up)
+		return -ENOMEM;
+	look_up->locator = *locator;
+	error = make_path(net, locator, &look_up->ah);
+	if (error) {
+		free(look_up);
+		return error;
+	}
+	look_up->interval = FIRST_INTERVAL;
+	look_up->until = tq_now() + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
+	HASH_ADD(hh, net->look_ups->all, locator, sizeof(look_up->locator), look_up);
+	net->nrequests++;
+	ask(net, look_up, tq_now());
+	return 0;
+}
+
+/* ---- answering ---- */
+
+static void answer(struct tq_net *net, const struct tq_locator *locator)
+{
+	struct tq_oob_look_up reply = {.address = net->connections->address};
+	struct ibv_ah *ah;
+
+	if (make_path(net, locator, &ah))
+		return; /* will be asked again */
+	reply.hdr = tq_oob_stranger(net, TQ_OOB_LOOKED_UP);
+	tq_oob_send_to(net, ah, locator->number, tq_get32(reply.address.ud_qkey), &reply,
+		       sizeof(reply));
+	ibv_destroy_ah(ah);
+}
+
+void tq_on_look_up(struct tq_net *net, const struct tq_oob_look_up *datagram)
+{
+	struct tq_address address;
+	struct tq_locator locator;
+	struct look_up *look_up;
+
+	if (!net->look_ups ||
+	    tq_address_check(net, &datagram->address, sizeof(address), &address) ||
+	    tq_address_locator(&address, &locator)) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	if (datagram->hdr.type == TQ_OOB_LOOK_UP) {
+		answer(net, &locator);
+		tq_look_up_unnamed(net, &address);
+		return;
+	}
+	look_up = find(net, &locator);
+	if (!look_up)
+		return; /* a second answer */
+	add_result(net, &locator, &address, 0);
+	end(net, look_up);
+}
+
+void tq_look_up_unnamed(struct tq_net *net, const struct tq_address *address)
+{
+	struct tq_locator locator;
+	const struct tq_link *link;
+
+	if (!net->look_ups || tq_address_locator(address, &locator))
+		return;
+	link = tq_link_by_nonce(net, tq_get64(address->nonce));
+	if (!link || !link->peer)
+		add_result(net, &locator, address, 0);
+}
+
+void tq_look_up_close(struct tq_net *net)
+{
+	struct look_up *look_up, *tmp;
+	struct tq_look_up_result *result, *next;
+
+	if (!net->look_ups)
+		return;
+	HASH_ITER(hh, net->look_ups->all, look_up, tmp)
+		end(net, look_up);
+	for (result = net->look_ups->first; result; result = next) {
+		next = result->next;
+		free(result);
+	}
+	free(net->look_ups);
+	net->look_ups = NULL;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Held messages with match bits that wait for an entry. In its lane such a message would be in the
+ * way of those behind it, which entries may take first. So its data come to memory of the library,
+ * and from then on it is as a short message that waits.
+ */
+#include "proto/drain.h"
+
+#include <stdlib.h>
+
+#include "proto/entry.h"
+#include "proto/fetch.h"
+#include "proto/recv_req.h"
+#include "proto/unexpected.h"
+
+static struct tq_unexpected_bits *bits_of(struct tq_unexpected *message)
+{
+	return (struct tq_unexpected_bits *)message;
+}
+
+/* The data are there, or lost with their sender. */
+static void drained(struct tq_recv_req *recv, int error)
+{
+	struct tq_unexpected *message = recv->req.user;
+	void *data = recv->buf.addr;
+	struct tq_entry *taker;
+
+	recv->at_end = NULL;
+	recv->req.detached = true;
+	tq_recv_req_end(recv, error);
+	if (!message) { /* nobody wants it any more */
+		free(data);
+		return;
+	}
+	taker = bits_of(message)->taker;
+	bits_of(message)->drain = NULL;
+	message->kind = TQ_UNEXPECTED_EAGER;
+	message->data = data;
+	message->owned = true;
+	tq_unexpected_count(message->pair->ctx->core, (int64_t)message->length);
+	if (taker && !error) {
+		tq_fetch(&taker->recv, message);
+	} else if (error) {
+		if (taker)
+			tq_recv_req_end(&taker->recv, error);
+		else
+			tq_unexpected_unlink(message);
+		tq_unexpected_free(message);
+	}
+}
+
+bool tq_drain(struct tq_unexpected *message)
+{
+	const struct tq_want want = {.rank = message->pair->rank, .tag = message->tag};
+	struct tq_buf buf = {.addr = malloc(message->length + 1), .len = message->length};
+	struct tq_unexpected *held;
+	struct tq_entry *entry;
+
+	if (!buf.addr)
+		return false;
+	entry = tq_entry_new(message->pair->ctx, &want, &buf, message);
+	held = entry ? (struct tq_unexpected *)tq_unexpected_bits_new(
+			       message->rx_tuple, TQ_UNEXPECTED_HELD, message->length)
+		     : NULL;
+	if (!held) {
+		if (entry)
+			tq_entry_free(entry);
+		free(buf.addr);
+		return false;
+	}
+	held->tag = message->tag;
+	held->seq = message->seq;
+	message->kind = TQ_UNEXPECTED_DRAINING;
+	bits_of(message)->drain = entry;
+	entry->recv.at_end = drained;
+	tq_fetch(&entry->recv, held);
+	return true;
+}
+
+void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry)
+{
+	bits_of(message)->taker = entry;
+	entry->recv.pair = message->pair;
+}

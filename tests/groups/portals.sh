@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group portals: libportals itself, then Open MPI's own components on it. Sourced by run.sh.
+
+takes portals 120
+
+group_portals() {
+	plain_build
+	run_list portals suite.list ""
+	wanted openmpi.sh && run openmpi.sh 900 env TEST_BUILD="$build" "$top/tests/portals/openmpi.sh"
+	return 0
+}
