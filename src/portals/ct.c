@@ -234,13 +234,16 @@ static bool poll_ready(void *arg)
 	for (unsigned i = 0; i < poll->size; i++) {
 		unsigned which = (poll->first + i) % poll->size;
 		const struct p4_ct *ct = p4_handle_get(poll->handles[which], P4_CT);
+		ptl_ct_event_t now;
 
 		if (!ct) {
 			poll->rc = PTL_ARG_INVALID; /* freed meanwhile */
 			return true;
 		}
-		if (sum(ct) >= poll->tests[which]) {
-			*poll->event = value(ct);
+		/* A failure ends each wait. */
+		now = value(ct);
+		if (now.success >= poll->tests[which] || now.failure) {
+			*poll->event = now;
 			poll->which = which;
 			return true;
 		}
