@@ -17,6 +17,7 @@ import patterns
 import picture
 import place
 import rate
+import rma
 import sp
 import virtual
 
@@ -31,6 +32,7 @@ PARTS = {
     "sp": sp.main,
     "patterns": patterns.main,
     "barrier": barrier.main,
+    "rma": rma.main,
     "picture": picture.main,
 }
 # Parts whose runs are short have more rounds.
