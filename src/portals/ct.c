@@ -239,14 +239,16 @@ static bool poll_ready(void *arg)
 	for (unsigned i = 0; i < poll->size; i++) {
 		unsigned which = (poll->first + i) % poll->size;
 		const struct p4_ct *ct = p4_handle_get(poll->handles[which], P4_CT);
+		ptl_ct_event_t now;
 
 		if (!ct) {
 			poll->rc = PTL_INTERRUPTED;
 			return true;
 		}
-		/* A failure means that the test may never be reached. */
-		if (sum(ct) >= poll->tests[which] || value(ct).failure) {
-			*poll->event = value(ct);
+		/* A failure ends each wait. */
+		now = value(ct);
+		if (now.success >= poll->tests[which] || now.failure) {
+			*poll->event = now;
 			poll->which = which;
 			return true;
 		}

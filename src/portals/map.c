@@ -139,11 +139,13 @@ int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_
 	ni = p4_ni_of(ni_handle);
 	if (!ni || !p4_ni_is_logical(ni) || !map_size || !mapping || map_size >= PTL_RANK_ANY)
 		goto unlock;
+	rc = PTL_IGNORED;
+	if (ni->map)
+		goto unlock;
 	rc = PTL_NO_SPACE;
 	map = make(map_size, mapping);
 	if (!map)
 		goto unlock;
-	p4_map_destroy(ni->map);
 	ni->map = map;
 	rc = PTL_OK;
 unlock:

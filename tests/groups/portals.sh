@@ -6,6 +6,7 @@ takes portals 120
 
 group_portals() {
 	plain_build
+	wanted unit_atomic && run unit_atomic 60 "$build/tests/portals/unit_atomic"
 	run_list portals suite.list ""
 	wanted openmpi.sh && run openmpi.sh 900 env TEST_BUILD="$build" "$top/tests/portals/openmpi.sh"
 	return 0
