@@ -102,11 +102,54 @@ static void test_no_faster(void **state)
 	end(&s);
 }
 
+/* A message that waits for its port finds a receive that is posted before the message arrives, and
+ * isn't put behind later messages. */
+static void test_in_time(void **state)
+{
+	struct scene s = start();
+	struct ibv_sge out = t_sge(&s.own_a.ba, 0, BYTES), in = t_sge(&s.own_b.bb, 0, BYTES);
+	uint64_t since = t_now();
+
+	(void)state;
+	write_to(s.own_a.a, &s.own_a.ba, &s.own_a.bb);
+	t_send(s.from_a, 2, out);
+	write_to(s.own_a.b, &s.own_a.bb, &s.own_a.ba);
+	usleep(WIRE_NS / 2000);
+	t_recv(s.at_b, 3, &in, 1);
+	ends_after(s.own_a.a, since, 1);
+	t_done(s.at_b->rcq, 3, IBV_WC_RECV);
+	t_true(t_now() - since < 2 * WIRE_NS + LATENCY_NS + CALLS_NS, "the message came late");
+	t_done(s.from_a->scq, 2, IBV_WC_SEND);
+	ends_after(s.own_a.b, since, 3);
+	end(&s);
+}
+
+/* A message that finds no receive gives its port to the next one. */
+static void test_given_back(void **state)
+{
+	struct scene s = start();
+	struct ibv_sge out = t_sge(&s.own_a.ba, 0, BYTES), in = t_sge(&s.own_b.bb, 0, BYTES);
+	uint64_t since;
+
+	(void)state;
+	t_send(s.from_a, 2, out);
+	usleep(3 * LATENCY_NS / 1000);
+	since = t_now();
+	write_to(s.own_a.a, &s.own_a.ba, &s.own_a.bb);
+	ends_after(s.own_a.a, since, 1);
+	t_recv(s.at_b, 3, &in, 1);
+	t_done(s.at_b->rcq, 3, IBV_WC_RECV);
+	t_done(s.from_a->scq, 2, IBV_WC_SEND);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_earlier),
 		cmocka_unit_test(test_no_faster),
+		cmocka_unit_test(test_in_time),
+		cmocka_unit_test(test_given_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,6 +146,14 @@ uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start)
 	return reserve(&from->egress_free, start, busy_time(bytes)) + shca_link_latency();
 }
 
+void shca_link_give_back(struct shca_hca *from, uint64_t at_port, uint64_t bytes, uint64_t sent)
+{
+	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(bytes);
+
+	atomic_compare_exchange_strong_explicit(&from->egress_free, &end, begin + busy_time(sent),
+						memory_order_relaxed, memory_order_relaxed);
+}
+
 uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first)
 {
 	struct shca_calendar *calendar =
