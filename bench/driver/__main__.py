@@ -9,6 +9,7 @@ import sys
 import bandwidth
 import barrier
 import depth
+import fft
 import halo
 import icoll
 import latency
@@ -33,14 +34,15 @@ PARTS = {
     "patterns": patterns.main,
     "barrier": barrier.main,
     "icoll": icoll.main,
+    "fft": fft.main,
     "picture": picture.main,
 }
 # Parts whose runs are short have more rounds.
 ROUNDS = {"patterns": 15, "picture": 7}
 # Parts with one program, which may get options of its own.
-TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns", "icoll")
+TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns", "icoll", "fft")
 # Parts that run on any number of ranks, and the usual one.
-RANKS = {"sp": 4, "patterns": 2, "icoll": 4}
+RANKS = {"sp": 4, "patterns": 2, "icoll": 4, "fft": 4}
 
 
 def _check_virtual(parser, settings):
@@ -81,7 +83,7 @@ def parse():
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
-    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2); icoll: a node each (4)")
+    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2); icoll, fft: a node each (4)")
     parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw the run in this JSON file, and measure nothing")
     parser.add_argument("--output", metavar="FILE", help="picture: the file to draw, instead of doc/overlap.svg")
     parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
