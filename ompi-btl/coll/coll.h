@@ -36,6 +36,9 @@ _Static_assert(TUPLEQ_RING_MAX *(TUPLEQ_RINGS + 1) <= SERIES_RING_TAGS, "each en
 /* The upper bound of the parameter `one_round` (bytes). */
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
 
+/* The upper bound of the parameter `memory` (bytes). */
+#define TUPLEQ_MEMORY_MAX (1 << 30)
+
 /* The steps of one node in an operation between nodes. */
 struct mca_coll_tupleq_path {
 	struct mca_coll_tupleq_step steps[TUPLEQ_STEPS];
@@ -194,6 +197,7 @@ struct mca_coll_tupleq {
 	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
 	int queues;  /* that the messages of one length of a communicator may take */
 	int one_round; /* bytes that a process sends rather than go through two rounds */
+	int memory;    /* bytes that are kept for later operations (round_memory.h) */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */

@@ -13,7 +13,7 @@ struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* The parameters as the user gave them. */
 static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
-		  *queues_text = "256", *one_round_text = "65536";
+		  *queues_text = "256", *one_round_text = "65536", *memory_text = "67108864";
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -110,6 +110,13 @@ static int component_register(void)
 		&one_round_text);
 	if (rc < 0)
 		return rc;
+	rc = register_text(
+		version, "memory",
+		"Memory of nonblocking collectives that is kept, and stays registered, for "
+		"later ones (0 to 1073741824 bytes)",
+		&memory_text);
+	if (rc < 0)
+		return rc;
 	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
@@ -138,7 +145,9 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	    !mca_pml_tupleq_value("coll_tupleq_queues", queues_text, TUPLEQ_QUEUES_MAX,
 				  &mca_coll_tupleq.queues, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
-				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)))
+				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_memory", memory_text, TUPLEQ_MEMORY_MAX,
+				  &mca_coll_tupleq.memory, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;

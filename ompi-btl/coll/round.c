@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "coll.h"
+#include "round_memory.h"
 
 /*
  * The lock guards the lists and the counters, never a call of the PML: a completion there may call
@@ -263,6 +264,7 @@ void mca_coll_tupleq_round_close(void)
 	if (rounds.progressing)
 		opal_progress_unregister(progress);
 	rounds.progressing = false;
+	mca_coll_tupleq_memory_close();
 }
 
 int mca_coll_tupleq_round_register(const mca_base_component_t *version)
@@ -287,6 +289,10 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		 "Operations among coll_tupleq_rounds whose messages took no queue, because the "
 		 "communicator has too many processes (coll_tupleq_queues)",
 		 &rounds.plain},
+		{"rounds_allocated",
+		 "Pieces of memory that the operations among coll_tupleq_rounds got from the "
+		 "system, because none that fits was kept (coll_tupleq_memory)",
+		 &mca_coll_tupleq_memory_allocated},
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

@@ -63,8 +63,8 @@ struct mca_coll_tupleq_round {
 	int next;      /* index of the first action that isn't done */
 	int completed; /* actions whose messages are known to be complete */
 	int tag;
-	struct ompi_op_t *op;                        /* NULL: not a reduction */
-	struct mca_coll_tupleq_round_memory *memory; /* list of what the actions use */
+	struct ompi_op_t *op;                  /* NULL: not a reduction */
+	struct mca_coll_tupleq_memory *memory; /* list of what the actions use */
 	struct mca_coll_tupleq_round *
 		*entry;      /* of the ring: list of operations; NULL: persistent */
 	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
