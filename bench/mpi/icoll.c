@@ -23,6 +23,7 @@ struct settings {
 	const char *only; /* names, with commas, or NULL for all */
 	struct effort effort;
 	double work_ns; /* time of an iteration of work */
+	long tests;     /* calls of MPI_Test in the work */
 	bool sleep, blocking;
 };
 
@@ -38,18 +39,31 @@ struct times {
 	struct means overhead; /* without the same work alone */
 };
 
+/* Works, in as many parts as MPI_Test is called between. */
+static void work_and_test(const struct settings *settings, uint64_t iterations,
+			  MPI_Request *request)
+{
+	int done;
+
+	for (long i = 0; i < settings->tests; i++) {
+		work(iterations / (uint64_t)(settings->tests + 1));
+		MPI_Test(request, &done, MPI_STATUS_IGNORE);
+	}
+	work(iterations - iterations / (uint64_t)(settings->tests + 1) * (uint64_t)settings->tests);
+}
+
 /* Runs n iterations, and fills in each one's loop time, and that without the work, in us. */
 static void iterate(const struct settings *settings, const struct operation *operation,
 		    uint64_t iterations, long n, double *loop_us, double *overhead_us)
 {
-	MPI_Request request;
+	MPI_Request request = MPI_REQUEST_NULL;
 	uint64_t start, end;
 
 	for (long i = 0; i < n; i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		start = clock_ns();
 		operation->call(&settings->scene, settings->blocking ? NULL : &request);
-		work(iterations);
+		work_and_test(settings, iterations, &request);
 		if (!settings->blocking)
 			MPI_Wait(&request, MPI_STATUS_IGNORE);
 		end = clock_ns();
@@ -125,13 +139,16 @@ static void run_operation(struct settings *settings, const struct operation *ope
 	base = measure(settings, operation, 0, n);
 	if (!settings->scene.rank)
 		printf("{\"test\":\"icoll\",\"operation\":\"%s\",\"blocking\":%s,\"ranks\":%d,"
-		       "\"bytes\":%zu,\"repeats\":%ld,\"base_us\":%.4f,\"slowest_us\":%.4f,"
+		       "\"bytes\":%zu,\"tests\":%ld,\"repeats\":%ld,\"base_us\":%.4f,\"slowest_"
+		       "us\":%.4f,"
 		       "\"work\":[",
 		       operation->name, settings->blocking ? "true" : "false",
-		       settings->scene.ranks, bytes, n, base.loop.all, base.loop.most);
+		       settings->scene.ranks, bytes, settings->tests, n, base.loop.all,
+		       base.loop.most);
 	for (size_t i = 0; i < AMOUNTS && !settings->blocking; i++)
 		with_work(settings, operation, &base, amounts[i], n, i ? "," : "");
 	scene_check(&settings->scene, operation);
+	scene_unset(&settings->scene);
 	if (settings->scene.rank)
 		return;
 	printf("]}\n");
@@ -177,6 +194,7 @@ static void end(void *input)
 
 static const struct argp_option options[] = {
 	{"operations", 'o', "LIST", 0, "only these, as alltoall,bcast", 0},
+	{"tests", 'x', "N", 0, "call MPI_Test so often in the work; 0", 0},
 	{"blocking", 'b', NULL, 0, "the blocking forms, without work", 0},
 	{0},
 };
@@ -203,6 +221,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'o':
 		parse_operations(settings, arg);
+		return 0;
+	case 'x':
+		settings->tests = parse_number("tests", arg, 0, 1000);
 		return 0;
 	case 'b':
 		settings->blocking = true;

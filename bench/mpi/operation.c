@@ -127,55 +127,55 @@ static double gathered_near(const struct scene *scene, int i)
 static void alltoall(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Alltoall, MPI_Ialltoall, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     MPI_COMM_WORLD);
+	     s->comm);
 }
 
 static void alltoallv(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Alltoallv, MPI_Ialltoallv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out,
-	     s->counts, s->displs, MPI_DOUBLE, MPI_COMM_WORLD);
+	     s->counts, s->displs, MPI_DOUBLE, s->comm);
 }
 
 static void alltoallw(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Alltoallw, MPI_Ialltoallw, s->in, s->counts, s->byte_displs, s->types, s->out,
-	     s->counts, s->byte_displs, s->types, MPI_COMM_WORLD);
+	     s->counts, s->byte_displs, s->types, s->comm);
 }
 
 static void allgather(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Allgather, MPI_Iallgather, s->in, s->count, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, MPI_COMM_WORLD);
+	     MPI_DOUBLE, s->comm);
 }
 
 static void allgatherv(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Allgatherv, MPI_Iallgatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts,
-	     s->displs, MPI_DOUBLE, MPI_COMM_WORLD);
+	     s->displs, MPI_DOUBLE, s->comm);
 }
 
 static void gather(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Gather, MPI_Igather, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, MPI_COMM_WORLD);
+	     ROOT, s->comm);
 }
 
 static void gatherv(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Gatherv, MPI_Igatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts, s->displs,
-	     MPI_DOUBLE, ROOT, MPI_COMM_WORLD);
+	     MPI_DOUBLE, ROOT, s->comm);
 }
 
 static void scatter(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Scatter, MPI_Iscatter, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, MPI_COMM_WORLD);
+	     ROOT, s->comm);
 }
 
 static void scatterv(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Scatterv, MPI_Iscatterv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, ROOT, MPI_COMM_WORLD);
+	     MPI_DOUBLE, ROOT, s->comm);
 }
 
 static void neighbor_alltoall(const struct scene *s, MPI_Request *request)
@@ -211,43 +211,42 @@ static void neighbor_allgatherv(const struct scene *s, MPI_Request *request)
 static void bcast(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Bcast, MPI_Ibcast, s->rank == ROOT ? s->in : s->out, s->count * s->ranks,
-	     MPI_DOUBLE, ROOT, MPI_COMM_WORLD);
+	     MPI_DOUBLE, ROOT, s->comm);
 }
 
 static void reduce(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Reduce, MPI_Ireduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, ROOT,
-	     MPI_COMM_WORLD);
+	     s->comm);
 }
 
 static void allreduce(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Allreduce, MPI_Iallreduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     MPI_COMM_WORLD);
+	     s->comm);
 }
 
 static void reduce_scatter(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, s->in, s->out, s->counts, MPI_DOUBLE, MPI_SUM,
-	     MPI_COMM_WORLD);
+	     s->comm);
 }
 
 static void reduce_scatter_block(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, s->in, s->out, s->count,
-	     MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+	     MPI_DOUBLE, MPI_SUM, s->comm);
 }
 
 static void scan(const struct scene *s, MPI_Request *request)
 {
-	CALL(MPI_Scan, MPI_Iscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     MPI_COMM_WORLD);
+	CALL(MPI_Scan, MPI_Iscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, s->comm);
 }
 
 static void exscan(const struct scene *s, MPI_Request *request)
 {
 	CALL(MPI_Exscan, MPI_Iexscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     MPI_COMM_WORLD);
+	     s->comm);
 }
 
 const struct operation operations[] = {
@@ -300,7 +299,7 @@ static void make_grid(struct scene *scene)
 	MPI_Dims_create(scene->ranks, DIMENSIONS, dims);
 	for (int i = 0; i < DIMENSIONS; i++)
 		periods[i] = dims[i] > 2;
-	MPI_Cart_create(MPI_COMM_WORLD, DIMENSIONS, dims, periods, 0, &scene->grid);
+	MPI_Cart_create(scene->comm, DIMENSIONS, dims, periods, 0, &scene->grid);
 	for (int i = 0; i < DIMENSIONS; i++)
 		MPI_Cart_shift(scene->grid, i, 1, &scene->neighbors[2 * i],
 			       &scene->neighbors[2 * i + 1]);
@@ -326,8 +325,6 @@ void scene_begin(struct scene *scene, size_t most)
 	n = (size_t)blocks(scene);
 	if (most > INT32_MAX / n)
 		die("%zu blocks of %zu bytes are too many for an int", n, most);
-	make_grid(scene);
-	scene->most = most;
 	scene->in = buffer(n * most);
 	scene->out = buffer(n * most);
 	scene->counts = calloc(n, sizeof(*scene->counts));
@@ -345,6 +342,8 @@ void scene_set(struct scene *scene, size_t bytes)
 	if (bytes % sizeof(double) || !bytes)
 		die("blocks are doubles, so their size is a multiple of %zu, not %zu",
 		    sizeof(double), bytes);
+	MPI_Comm_dup(MPI_COMM_WORLD, &scene->comm);
+	make_grid(scene);
 	scene->count = (int)(bytes / sizeof(double));
 	for (int i = 0; i < blocks(scene); i++) {
 		scene->counts[i] = scene->count;
@@ -371,9 +370,14 @@ void scene_check(const struct scene *scene, const struct operation *operation)
 	}
 }
 
-void scene_end(struct scene *scene)
+void scene_unset(struct scene *scene)
 {
 	MPI_Comm_free(&scene->grid);
+	MPI_Comm_free(&scene->comm);
+}
+
+void scene_end(struct scene *scene)
+{
 	free(scene->in);
 	free(scene->out);
 	free(scene->counts);

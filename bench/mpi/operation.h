@@ -14,10 +14,10 @@
 /* The ranks, and the buffers of one of them: a block for each rank, or for each neighbor. */
 struct scene {
 	int rank, ranks;
+	MPI_Comm comm; /* of all ranks */
 	MPI_Comm grid; /* of three dimensions; periodic if longer than two */
 	int neighbors[OPERATION_NEIGHBORS];
 	int count; /* elements of a block */
-	size_t most;
 	double *in, *out;
 	/* A block's place, for the forms that have a list of blocks. */
 	int *counts, *displs, *byte_displs;
@@ -43,10 +43,13 @@ const struct operation *operation_find(const char *name, size_t length);
 
 /* Allocates buffers for blocks of up to `most` bytes. */
 void scene_begin(struct scene *scene, size_t most);
-/* Fills the input with blocks of so many bytes, and clears the output. */
+/* Makes communicators for one operation, fills the input with blocks of so many bytes, and clears
+ * the output. */
 void scene_set(struct scene *scene, size_t bytes);
 /* Ends the program unless the output is the operation's result. */
 void scene_check(const struct scene *scene, const struct operation *operation);
+/* Frees the communicators. */
+void scene_unset(struct scene *scene);
 void scene_end(struct scene *scene);
 
 #endif
