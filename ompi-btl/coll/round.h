@@ -170,7 +170,8 @@ void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round);
 /* Frees the actions and the memory. */
 void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round);
 
-/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c ---- */
+/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c,
+ * round_blocking.c ---- */
 
 /* Installs the calls in a module. */
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
@@ -179,5 +180,6 @@ void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_blocking(mca_coll_base_module_t *base);
 
 #endif
