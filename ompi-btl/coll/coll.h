@@ -28,7 +28,7 @@
 /* The upper bound of the parameter `ring` (entries; round.h). */
 #define TUPLEQ_RING_MAX 64
 
-_Static_assert(TUPLEQ_RING_MAX *(TUPLEQ_RINGS + 1) <= SERIES_RING_TAGS, "each entry has tags");
+_Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");
 
 /* The upper bound of the parameter `queues`. */
 #define TUPLEQ_QUEUES_MAX (1 << 20)

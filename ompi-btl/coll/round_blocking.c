@@ -35,27 +35,19 @@ static bool is_at_once(enum kind kind, ompi_communicator_t *comm, size_t bytes)
 	return false;
 }
 
-/* Waits for the end of an operation that was started, or returns the error of its start. */
-static int end_of(int rc, ompi_request_t **request)
-{
-	return rc == OMPI_SUCCESS ? ompi_request_wait(request, MPI_STATUS_IGNORE) : rc;
-}
-
 static int alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
 		     ompi_datatype_t *stype, void *rbuf, const int *rcounts, const int *rdispls,
 		     ompi_datatype_t *rtype, ompi_communicator_t *comm,
 		     mca_coll_base_module_t *base)
 {
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
-	ompi_request_t *request;
 
 	if (!is_at_once(ALLTOALLV, comm, 0))
 		return module->next.alltoallv.fn(sbuf, scounts, sdispls, stype, rbuf, rcounts,
 						 rdispls, rtype, comm,
 						 module->next.alltoallv.module);
-	return end_of(base->coll_ialltoallv(sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls,
-					    rtype, comm, &request, base),
-		      &request);
+	return mca_coll_tupleq_at_once_alltoallv(sbuf, scounts, sdispls, stype, rbuf, rcounts,
+						 rdispls, rtype, comm, base);
 }
 
 static int allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
@@ -64,14 +56,12 @@ static int allgather(const void *sbuf, int scount, ompi_datatype_t *stype, void 
 {
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
-	ompi_request_t *request;
 
 	if (!is_at_once(ALLGATHER, comm, mca_coll_tupleq_length(&in)))
 		return module->next.allgather.fn(sbuf, scount, stype, rbuf, rcount, rtype, comm,
 						 module->next.allgather.module);
-	return end_of(base->coll_iallgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
-					    &request, base),
-		      &request);
+	return mca_coll_tupleq_at_once_allgather(sbuf, scount, stype, rbuf, rcount, rtype, comm,
+						 base);
 }
 
 /* Returns the mean length of the blocks, which all ranks know. */
@@ -90,14 +80,12 @@ static int allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void
 		      ompi_communicator_t *comm, mca_coll_base_module_t *base)
 {
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
-	ompi_request_t *request;
 
 	if (!is_at_once(ALLGATHER, comm, mean_length(rcounts, ompi_comm_size(comm), rtype)))
 		return module->next.allgatherv.fn(sbuf, scount, stype, rbuf, rcounts, displs, rtype,
 						  comm, module->next.allgatherv.module);
-	return end_of(base->coll_iallgatherv(sbuf, scount, stype, rbuf, rcounts, displs, rtype,
-					     comm, &request, base),
-		      &request);
+	return mca_coll_tupleq_at_once_allgatherv(sbuf, scount, stype, rbuf, rcounts, displs, rtype,
+						  comm, base);
 }
 
 void mca_coll_tupleq_round_blocking(mca_coll_base_module_t *base)
