@@ -19,6 +19,7 @@ import patterns
 import picture
 import place
 import rate
+import rma
 import sp
 import virtual
 
@@ -35,6 +36,7 @@ PARTS = {
     "barrier": barrier.main,
     "icoll": icoll.main,
     "fft": fft.main,
+    "rma": rma.main,
     "picture": picture.main,
 }
 # Parts whose runs are short have more rounds.
@@ -143,7 +145,7 @@ def main():
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
     )
     tasks = PARTS[settings.part](settings)
-    return int(any(task.own and task.skipped for task in tasks))
+    return int(any(task.own and (task.skipped or task.lost) for task in tasks))
 
 
 if __name__ == "__main__":

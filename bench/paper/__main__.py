@@ -69,7 +69,7 @@ def make(settings, module, part):
     tasks = module.main(settings)
     report.print_skipped(tasks)
     print(f"This took {time.monotonic() - begun:.0f} s of real time.")
-    return not any(task.own and task.skipped for task in tasks)
+    return not any(task.own and (task.skipped or task.lost) for task in tasks)
 
 
 def main():

@@ -35,19 +35,19 @@ def _label(case):
     return f"class {case[0]}, {case[1]} ranks, link of {'the paper' if case[2] == 'paper' else 'today'}"
 
 
-def _run(settings, column, show):
+def _run(settings, column, turn):
+    steps = ["--steps", str(settings.steps)] if settings.steps else []
     results = []
     for case in _cases(settings):
-        show(_label(case))
-        steps = ["--steps", str(settings.steps)] if settings.steps else []
-        one = cluster.run(settings, CASES[case], column, "sp/sp", "--class", case[0], *steps)[0]
-        results.append({"case": case, **one, "seconds_of_all_steps": one["seconds"] / one["steps"] * STEPS[case[0]]})
+        program = ["sp/sp", "--class", case[0], *steps]
+        for one in turn.case(_label(case), lambda case=case, program=program: cluster.run(settings, CASES[case], column, *program)):
+            results.append({"case": case, **one, "seconds_of_all_steps": one["seconds"] / one["steps"] * STEPS[case[0]]})
     return results
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
     seconds = by_size.collect(tasks, lambda results: ((tuple(one["case"]), one["seconds_of_all_steps"]) for one in results))
     share = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
     step = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 1e3 * one["seconds"] / one["steps"]) for one in results))

@@ -86,8 +86,8 @@ def cut(stretches, start, end):
     return [(kind, max(a, start) - start, min(b, end) - start) for kind, a, b in stretches if b > start and a < end]
 
 
-def _run(settings, column, show):
-    show(PLACE.text())
+def _run(settings, column, turn):
+    turn.show(PLACE.text())
     steps = QUICK_STEPS if settings.quick else STEPS
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "trace.json")
@@ -143,7 +143,7 @@ def _plot(stem, runs):
 def main(settings):
     """Makes the traces and the picture. Returns the tasks."""
     settings.rounds = 1
-    tasks = figure.measure(settings, columns.choose(settings.columns, PROTOCOLS), lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, columns.choose(settings.columns, PROTOCOLS), lambda column, turn: _run(settings, column, turn))
     runs = {task.name: task.results[0] for task in tasks if task.results}
     rows = [
         [name, f"{run['step_us']:.0f}", f"{run['sweep_us']:.0f}", *(f"{_total(run['rows'], kind):.0f}" for kind in COLOURS)]

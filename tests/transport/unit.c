@@ -117,9 +117,15 @@ static void peer_fail(void *net, struct tq_link *to, const char *why)
 	unit.given_up = why;
 }
 
+static void remind(void *net)
+{
+	(void)net;
+}
+
 static const struct tq_net_ops network = {
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
+	.remind = remind,
 	.control = control,
 	.reg = reg,
 	.copy_get = copy_get,
