@@ -10,7 +10,9 @@ import bandwidth
 import barrier
 import columns
 import depth
+import fft
 import halo
+import icoll
 import latency
 import memory
 import overlap
@@ -33,6 +35,8 @@ PARTS = {
     "sp": sp.main,
     "patterns": patterns.main,
     "barrier": barrier.main,
+    "icoll": icoll.main,
+    "fft": fft.main,
     "rma": rma.main,
     "picture": picture.main,
 }
@@ -41,7 +45,9 @@ ROUNDS = {"patterns": 15, "picture": 7}
 # Parts with a form for ranks of one node.
 ONE_NODE_PARTS = ("bandwidth", "rate", "overlap")
 # Parts with one program, which may get options of its own.
-TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns")
+TAKES_ARGUMENTS = ("overlap", "picture", "depth", "rate", "halo", "patterns", "icoll", "fft")
+# Parts that run on any number of ranks, and the usual one.
+RANKS = {"sp": 4, "patterns": 2, "icoll": 4, "fft": 4}
 
 
 def _check_virtual(parser, settings):
@@ -85,7 +91,7 @@ def parse():
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
-    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2)")
+    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2); icoll, fft: a node each (4)")
     parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw the run in this JSON file, and measure nothing")
     parser.add_argument("--output", metavar="FILE", help="picture: the file to draw, instead of doc/overlap.svg")
     parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
@@ -112,15 +118,15 @@ def parse():
         parser.error("--from and --output are for picture alone")
     if settings.part == "picture" and settings.hostfile:
         parser.error("picture takes no --hostfile, because the picture shows softhca")
-    if settings.part not in ("sp", "patterns") and settings.ranks:
-        parser.error("--ranks is for sp and patterns alone")
+    if settings.part not in RANKS and settings.ranks:
+        parser.error(f"--ranks is for {', '.join(RANKS)} alone")
     if settings.npb:
         settings.npb = os.path.abspath(settings.npb)
         if settings.problem:
             parser.error("a program of the NAS parallel benchmarks was built for its class")
         if not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
-    settings.ranks = settings.ranks or (4 if settings.part == "sp" else 2)
+    settings.ranks = settings.ranks or RANKS.get(settings.part, 2)
     if settings.rounds is None:
         usual = virtual.ROUNDS if settings.virtual else ROUNDS.get(settings.part, 5)
         settings.rounds = 2 if settings.quick else usual

@@ -72,9 +72,15 @@ _VERBS = Column(
     suffix="_verbs",
 )
 
-# tupleq with Open MPI's collectives, and Open MPI's collectives for shared memory.
+# tupleq with Open MPI's collectives, or its nonblocking ones alone, and Open MPI's collectives for shared memory.
 _COLLECTIVES = [
     Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
+    Column(
+        "tupleq-libnbc",
+        mca(pml="tupleq", coll_tupleq_ring="0"),
+        own=True,
+        what="tuple queues, Open MPI's nonblocking collectives",
+    ),
     Column(
         "ob1-vader-sm",
         mca(pml="ob1", btl="vader,self", coll_sm_priority="90"),

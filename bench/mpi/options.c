@@ -236,5 +236,7 @@ void options_run(const struct program *program, int argc, char **argv, void *set
 		program->begin(settings);
 	for (unsigned i = 0; i < pair->nsizes; i++)
 		program->run(settings, pair->size[i]);
+	if (program->end)
+		program->end(settings);
 	pair_end(pair);
 }

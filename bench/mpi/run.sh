@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|rma|picture [--link|--no-link] [OPTION...] runs one part of the
+# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|picture [--link|--no-link] [OPTION...] runs one part of the
 # MPI benchmarks on softhca, on two virtual nodes, with a link model or without.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
@@ -8,7 +8,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier, rma or picture}
+part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier, icoll, fft, rma or picture}
 
 # The driver checks the options, but it runs within the fabric, which these change.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
@@ -118,6 +118,11 @@ memory)
 	run_options=(--nodes 4 --memlock unlimited)
 	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
+icoll | fft)
+	# All ranks are measured, and there may be more than cores: they compute, and the engines take turns with them.
+	run_options+=("${paper[@]}" "${no_room[@]}")
+	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
+	;;
 barrier)
 	run_options=(--nodes 5 --memlock unlimited --engine-cpus "$all_cores")
 	;;
@@ -125,9 +130,10 @@ barrier)
 esac
 
 # In virtual time each rank and each adapter has a CPU of its own, so nothing is bound, and no option is for engines. perftest and UCX
-# read the CPU's counter. SP has eight ranks a node, as in the paper.
+# read the CPU's counter. SP has eight ranks a node, as in the paper, and icoll and fft have a node for each rank.
 if [ -n "$virtual" ]; then
 	nodes=${run_options[1]}
+	[[ ! $part =~ ^(icoll|fft)$ ]] || [[ ! $ranks =~ ^[0-9]{1,2}$ ]] || nodes=$((ranks < 64 ? ranks : 64))
 	[ "$part" != sp ] || [[ ! $ranks =~ ^[0-9]{1,3}$ ]] || nodes=$((ranks > 16 ? (ranks + 7) / 8 : 2))
 	[[ $cpu =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--cpu wants a factor from 0 to 1000, not \"$cpu\""
 	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${link_model[@]}")

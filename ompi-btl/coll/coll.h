@@ -28,13 +28,19 @@
 /* The upper bound of the parameter `ring` (entries; round.h). */
 #define TUPLEQ_RING_MAX 64
 
-_Static_assert(TUPLEQ_RING_MAX *(TUPLEQ_RINGS + 1) <= SERIES_RING_TAGS, "each entry has tags");
+_Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");
 
 /* The upper bound of the parameter `queues`. */
 #define TUPLEQ_QUEUES_MAX (1 << 20)
 
 /* The upper bound of the parameter `one_round` (bytes). */
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
+
+/* The upper bound of the parameter `memory` (bytes). */
+#define TUPLEQ_MEMORY_MAX (1 << 30)
+
+/* The upper bound of the parameter `allgather` (bytes). */
+#define TUPLEQ_ALLGATHER_MAX (1 << 30)
 
 /* The steps of one node in an operation between nodes. */
 struct mca_coll_tupleq_path {
@@ -162,6 +168,9 @@ struct mca_coll_tupleq_module {
 		TUPLEQ_NEXT(allreduce);
 		TUPLEQ_NEXT(bcast);
 		TUPLEQ_NEXT(reduce);
+		TUPLEQ_NEXT(alltoallv);
+		TUPLEQ_NEXT(allgather);
+		TUPLEQ_NEXT(allgatherv);
 	} next;
 	_Atomic int state; /* enum mca_coll_tupleq_state; written under component.lock */
 	struct mca_coll_tupleq_group group;
@@ -194,6 +203,9 @@ struct mca_coll_tupleq {
 	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
 	int queues;  /* that the messages of one length of a communicator may take */
 	int one_round; /* bytes that a process sends rather than go through two rounds */
+	int alltoallv; /* not 0: the blocking MPI_Alltoallv is done all at once */
+	int allgather; /* bytes of a block up to which MPI_Allgather(v) is done all at once */
+	int memory;    /* bytes that are kept for later operations (round_memory.h) */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */

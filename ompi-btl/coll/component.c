@@ -13,7 +13,8 @@ struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 /* The parameters as the user gave them. */
 static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
-		  *queues_text = "256", *one_round_text = "65536";
+		  *queues_text = "256", *one_round_text = "65536", *memory_text = "67108864",
+		  *alltoallv_text = "1", *allgather_text = "32768";
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -110,6 +111,29 @@ static int component_register(void)
 		&one_round_text);
 	if (rc < 0)
 		return rc;
+	rc = register_text(
+		version, "memory",
+		"Memory of nonblocking collectives that is kept, and stays registered, for "
+		"later ones (0 to 1073741824 bytes)",
+		&memory_text);
+	if (rc < 0)
+		return rc;
+	rc = register_text(
+		version, "alltoallv",
+		"1: MPI_Alltoallv of 4 processes or more starts all messages at once, as "
+		"MPI_Ialltoallv does; 0: another component does all of them. The value must "
+		"be the same on all processes",
+		&alltoallv_text);
+	if (rc < 0)
+		return rc;
+	rc = register_text(
+		version, "allgather",
+		"Longest blocks of MPI_Allgather, and on average of MPI_Allgatherv, of 4 "
+		"processes or more whose messages all start at once (0 to 1073741824 bytes), "
+		"from 512 on. The value must be the same on all processes",
+		&allgather_text);
+	if (rc < 0)
+		return rc;
 	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
@@ -138,7 +162,13 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	    !mca_pml_tupleq_value("coll_tupleq_queues", queues_text, TUPLEQ_QUEUES_MAX,
 				  &mca_coll_tupleq.queues, bad_value, sizeof(bad_value)) ||
 	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
-				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)))
+				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_memory", memory_text, TUPLEQ_MEMORY_MAX,
+				  &mca_coll_tupleq.memory, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_alltoallv", alltoallv_text, 1,
+				  &mca_coll_tupleq.alltoallv, bad_value, sizeof(bad_value)) ||
+	    !mca_pml_tupleq_value("coll_tupleq_allgather", allgather_text, TUPLEQ_ALLGATHER_MAX,
+				  &mca_coll_tupleq.allgather, bad_value, sizeof(bad_value)))
 		return OMPI_SUCCESS;
 	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
@@ -178,6 +208,13 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 	TAKE_OVER(module, below, allreduce);
 	TAKE_OVER(module, below, bcast);
 	TAKE_OVER(module, below, reduce);
+	if (!mca_coll_tupleq.ring)
+		return OMPI_SUCCESS;
+	if (!below->coll_alltoallv || !below->coll_allgather || !below->coll_allgatherv)
+		return OMPI_ERR_NOT_FOUND;
+	TAKE_OVER(module, below, alltoallv);
+	TAKE_OVER(module, below, allgather);
+	TAKE_OVER(module, below, allgatherv);
 	return OMPI_SUCCESS;
 }
 
@@ -209,6 +246,9 @@ static void module_destruct(struct mca_coll_tupleq_module *module)
 	GIVE_BACK(module, allreduce);
 	GIVE_BACK(module, bcast);
 	GIVE_BACK(module, reduce);
+	GIVE_BACK(module, alltoallv);
+	GIVE_BACK(module, allgather);
+	GIVE_BACK(module, allgatherv);
 }
 
 OBJ_CLASS_INSTANCE(mca_coll_tupleq_module_t, mca_coll_base_module_t, module_construct,
@@ -227,6 +267,7 @@ static void install_within_group(mca_coll_base_module_t *base)
 		mca_coll_tupleq_round_neighbor(base);
 		mca_coll_tupleq_round_reduce_scatter(base);
 		mca_coll_tupleq_round_scan(base);
+		mca_coll_tupleq_round_blocking(base);
 	}
 }
 

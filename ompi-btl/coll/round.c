@@ -5,6 +5,7 @@
 #include <utlist.h>
 
 #include "coll.h"
+#include "round_memory.h"
 
 /*
  * The lock guards the lists and the counters, never a call of the PML: a completion there may call
@@ -68,17 +69,42 @@ static int queues_per_entry(ompi_communicator_t *comm)
 	return size > others ? size : others;
 }
 
-/* Returns the entry of the next operation. The ring is shortened to as many entries as may have
- * queues. If not even one may have them, no message takes a queue. */
-static int next_entry(struct mca_coll_tupleq_ring *ring, ompi_communicator_t *comm, bool is_plain)
+/* Returns true if not even one entry may have queues. Then no message takes one. */
+static bool takes_no_queues(ompi_communicator_t *comm)
 {
-	int most = mca_coll_tupleq.queues / queues_per_entry(comm), entry;
-	int length = is_plain || most > mca_coll_tupleq.ring ? mca_coll_tupleq.ring : most;
+	return queues_per_entry(comm) > mca_coll_tupleq.queues;
+}
+
+/* Returns how many entries a ring has: as many as may have queues. */
+static int length_of(enum mca_coll_tupleq_ring_kind kind, ompi_communicator_t *comm)
+{
+	int most = mca_coll_tupleq.queues / queues_per_entry(comm);
+
+	if (kind == TUPLEQ_RING_BLOCKING)
+		return 1;
+	return takes_no_queues(comm) || most > mca_coll_tupleq.ring ? mca_coll_tupleq.ring : most;
+}
+
+/* Returns the entry of the next operation. */
+static int next_entry(struct mca_coll_tupleq_ring *ring, enum mca_coll_tupleq_ring_kind kind,
+		      ompi_communicator_t *comm)
+{
+	int length = length_of(kind, comm), entry;
 
 	lock();
 	entry = (int)(ring->called++ % (unsigned)length);
 	unlock();
 	return entry;
+}
+
+/* Returns the tag of an entry. Long messages have tags of their own, alike in both rings of
+ * nonblocking operations. */
+static int ring_tag(enum mca_coll_tupleq_ring_kind kind, int entry, bool is_long)
+{
+	if (kind == TUPLEQ_RING_BLOCKING)
+		return SERIES_RING_TAG(TUPLEQ_RINGS * TUPLEQ_RING_MAX + is_long);
+	return SERIES_RING_TAG((is_long ? TUPLEQ_RING_BLOCKING : (int)kind) * TUPLEQ_RING_MAX +
+			       entry);
 }
 
 /* Returns a tag that only one persistent operation has. All ranks initialize these in one order. */
@@ -99,13 +125,14 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 	struct mca_coll_tupleq_module *module = invocation->module;
 	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
 	bool is_persistent = invocation->is_persistent;
-	bool is_plain = queues_per_entry(invocation->comm) > mca_coll_tupleq.queues;
-	int tags = bytes > TUPLEQ_SHORT ? TUPLEQ_RINGS : (int)kind, entry, tag;
+	bool is_plain = takes_no_queues(invocation->comm);
+	int entry, tag;
 
+	if (invocation->is_blocking)
+		kind = TUPLEQ_RING_BLOCKING;
 	/* Counted even without memory, so that later operations have the same tags on all ranks. */
-	entry = is_persistent ? 0 : next_entry(&module->rings[kind], invocation->comm, is_plain);
-	tag = is_persistent ? persistent_tag(module)
-			    : SERIES_RING_TAG(tags * TUPLEQ_RING_MAX + entry);
+	entry = is_persistent ? 0 : next_entry(&module->rings[kind], kind, invocation->comm);
+	tag = is_persistent ? persistent_tag(module) : ring_tag(kind, entry, bytes > TUPLEQ_SHORT);
 	if (!round)
 		return NULL;
 	OMPI_REQUEST_INIT(&round->super.ompi, is_persistent);
@@ -263,6 +290,7 @@ void mca_coll_tupleq_round_close(void)
 	if (rounds.progressing)
 		opal_progress_unregister(progress);
 	rounds.progressing = false;
+	mca_coll_tupleq_memory_close();
 }
 
 int mca_coll_tupleq_round_register(const mca_base_component_t *version)
@@ -287,6 +315,10 @@ int mca_coll_tupleq_round_register(const mca_base_component_t *version)
 		 "Operations among coll_tupleq_rounds whose messages took no queue, because the "
 		 "communicator has too many processes (coll_tupleq_queues)",
 		 &rounds.plain},
+		{"rounds_allocated",
+		 "Pieces of memory that the operations among coll_tupleq_rounds got from the "
+		 "system, because none that fits was kept (coll_tupleq_memory)",
+		 &mca_coll_tupleq_memory_allocated},
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {

@@ -20,8 +20,14 @@ struct mca_coll_tupleq_module;
 
 /* The rings of a communicator. Open MPI itself calls MPI_Iallreduce of one number during
  * MPI_Comm_idup, at a time that differs between processes, so short reductions of that kind have a
- * ring of their own. */
-enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IALLREDUCE, TUPLEQ_RINGS };
+ * ring of their own. Blocking operations have one of a single entry, because only one is under way.
+ */
+enum mca_coll_tupleq_ring_kind {
+	TUPLEQ_RING,
+	TUPLEQ_RING_IALLREDUCE,
+	TUPLEQ_RING_BLOCKING,
+	TUPLEQ_RINGS
+};
 
 /* The longest message (bytes) that counts as short. An entry has one tag for operations with short
  * messages and one for others, because a tuple whose short messages arrive before their receives
@@ -63,8 +69,8 @@ struct mca_coll_tupleq_round {
 	int next;      /* index of the first action that isn't done */
 	int completed; /* actions whose messages are known to be complete */
 	int tag;
-	struct ompi_op_t *op;                        /* NULL: not a reduction */
-	struct mca_coll_tupleq_round_memory *memory; /* list of what the actions use */
+	struct ompi_op_t *op;                  /* NULL: not a reduction */
+	struct mca_coll_tupleq_memory *memory; /* list of what the actions use */
 	struct mca_coll_tupleq_round *
 		*entry;      /* of the ring: list of operations; NULL: persistent */
 	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
@@ -82,7 +88,7 @@ OBJ_CLASS_DECLARATION(mca_coll_tupleq_round_t);
 struct mca_coll_tupleq_invocation {
 	ompi_communicator_t *comm;
 	struct mca_coll_tupleq_module *module;
-	bool is_persistent;
+	bool is_persistent, is_blocking;
 	ompi_request_t **request;
 };
 
@@ -96,7 +102,7 @@ struct mca_coll_tupleq_invocation {
 			   ompi_request_t **request, mca_coll_base_module_t *base)                \
 	{                                                                                         \
 		const struct mca_coll_tupleq_invocation invocation = {                            \
-			comm, (struct mca_coll_tupleq_module *)base, false, request};             \
+			comm, (struct mca_coll_tupleq_module *)base, false, false, request};      \
                                                                                                   \
 		return name(TUPLEQ_LIST args, &invocation);                                       \
 	}                                                                                         \
@@ -105,13 +111,26 @@ struct mca_coll_tupleq_invocation {
 			       mca_coll_base_module_t *base)                                      \
 	{                                                                                         \
 		const struct mca_coll_tupleq_invocation invocation = {                            \
-			comm, (struct mca_coll_tupleq_module *)base, true, request};              \
+			comm, (struct mca_coll_tupleq_module *)base, true, false, request};       \
                                                                                                   \
 		(void)info;                                                                       \
 		return name(TUPLEQ_LIST args, &invocation);                                       \
 	}                                                                                         \
 	static int name(TUPLEQ_LIST params, const struct mca_coll_tupleq_invocation *invocation)
 #define TUPLEQ_LIST(...) __VA_ARGS__
+
+/* Defines the blocking form of such a collective, which starts all messages at once. */
+#define TUPLEQ_AT_ONCE(name, params, args)                                                       \
+	int mca_coll_tupleq_at_once_##name(TUPLEQ_LIST params, ompi_communicator_t *comm,        \
+					   mca_coll_base_module_t *base)                         \
+	{                                                                                        \
+		ompi_request_t *request;                                                         \
+		const struct mca_coll_tupleq_invocation invocation = {                           \
+			comm, (struct mca_coll_tupleq_module *)base, false, true, &request};     \
+		int rc = name(TUPLEQ_LIST args, &invocation);                                    \
+                                                                                                 \
+		return rc == OMPI_SUCCESS ? ompi_request_wait(&request, MPI_STATUS_IGNORE) : rc; \
+	}
 
 /* Installs both forms in a module. */
 #define TUPLEQ_INSTALL(base, name)                        \
@@ -170,7 +189,20 @@ void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round);
 /* Frees the actions and the memory. */
 void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round);
 
-/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c ---- */
+/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c,
+ * round_blocking.c ---- */
+
+int mca_coll_tupleq_at_once_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
+				      ompi_datatype_t *stype, void *rbuf, const int *rcounts,
+				      const int *rdispls, ompi_datatype_t *rtype,
+				      ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_tupleq_at_once_allgather(const void *sbuf, int scount, ompi_datatype_t *stype,
+				      void *rbuf, int rcount, ompi_datatype_t *rtype,
+				      ompi_communicator_t *comm, mca_coll_base_module_t *base);
+int mca_coll_tupleq_at_once_allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype,
+				       void *rbuf, const int *rcounts, const int *displs,
+				       ompi_datatype_t *rtype, ompi_communicator_t *comm,
+				       mca_coll_base_module_t *base);
 
 /* Installs the calls in a module. */
 void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
@@ -179,5 +211,6 @@ void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base);
 void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base);
+void mca_coll_tupleq_round_blocking(mca_coll_base_module_t *base);
 
 #endif

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of actions of an operation. */
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "coll.h"
-
-/* A piece of memory, in the operation's list. */
-struct mca_coll_tupleq_round_memory {
-	struct mca_coll_tupleq_round_memory *next;
-	_Alignas(max_align_t) unsigned char bytes[];
-};
+#include "round_memory.h"
 
 static void record_error(struct mca_coll_tupleq_round *round, int rc)
 {
@@ -20,15 +16,14 @@ static void record_error(struct mca_coll_tupleq_round *round, int rc)
 
 void *mca_coll_tupleq_round_alloc(struct mca_coll_tupleq_round *round, size_t bytes)
 {
-	struct mca_coll_tupleq_round_memory *memory = malloc(sizeof(*memory) + bytes);
+	struct mca_coll_tupleq_memory *piece = mca_coll_tupleq_memory_take(bytes);
 
-	if (!memory) {
+	if (!piece) {
 		record_error(round, OMPI_ERR_OUT_OF_RESOURCE);
 		return NULL;
 	}
-	memory->next = round->memory;
-	round->memory = memory;
-	return memory->bytes;
+	DL_APPEND(round->memory, piece);
+	return piece->bytes;
 }
 
 /* Returns true if there is room for one more action. The array grows at each power of two. */
@@ -244,7 +239,7 @@ void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round)
 
 void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round)
 {
-	struct mca_coll_tupleq_round_memory *memory;
+	struct mca_coll_tupleq_memory *piece, *next;
 
 	for (int i = 0; i < round->nactions; i++) {
 		struct mca_coll_tupleq_action *action = &round->actions[i];
@@ -257,8 +252,7 @@ void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round)
 	free(round->actions);
 	round->actions = NULL;
 	round->nactions = 0;
-	while ((memory = round->memory)) {
-		round->memory = memory->next;
-		free(memory);
-	}
+	DL_FOREACH_SAFE(round->memory, piece, next)
+		mca_coll_tupleq_memory_give_back(piece);
+	round->memory = NULL;
 }

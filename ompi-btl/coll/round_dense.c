@@ -197,6 +197,21 @@ TUPLEQ_COLLECTIVE(allgatherv,
 	return all_to_all(&out, &in, invocation);
 }
 
+TUPLEQ_AT_ONCE(alltoallv,
+	       (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
+		void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
+	       (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
+
+TUPLEQ_AT_ONCE(allgather,
+	       (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
+		ompi_datatype_t *rtype),
+	       (sbuf, scount, stype, rbuf, rcount, rtype))
+
+TUPLEQ_AT_ONCE(allgatherv,
+	       (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
+		const int *rcounts, const int *displs, ompi_datatype_t *rtype),
+	       (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
+
 /* ---- to and from a root ---- */
 
 /* Adds the root's messages: of a gather if `is_gather`, else of a scatter. */

@@ -280,7 +280,7 @@ struct series_coll_request {
 };
 
 /* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
-#define SERIES_RING_TAGS       192
+#define SERIES_RING_TAGS       194
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
 /* The tags of coll/tupleq's persistent collectives: one for each, until they wrap. */

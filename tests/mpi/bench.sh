@@ -106,6 +106,19 @@ program halo 2 "[o['bytes'] for o in objects] == [16384, 16384] and all(o['step_
 program patterns 2 "[o['pattern'] for o in objects] == ['halo', 'late'] and all(o['step_us'] > 0 for o in objects)" \
 	--patterns halo,late --sizes 256 --ms 1 --warm-up 3 --settle 3
 
+program icoll 4 "[(o['operation'], o['bytes']) for o in objects] == [
+	(name, size) for size in (8, 20000) for name in ('alltoallw', 'neighbor_alltoallw', 'exscan')] and all(
+	o['base_us'] > 0 and [w['amount'] for w in o['work']] == [1, 1.5] for o in objects)" \
+	--operations alltoallw,neighbor_alltoallw,exscan --sizes 8,20000 --ms 1 "${short[@]}"
+program icoll 3 "len(objects) == 21 and all(o['blocking'] and not o['work'] for o in objects)" --blocking --sizes 1K --ms 1 "${short[@]}"
+# FFTW is needed for this one alone.
+if [ -x "$BENCH_PROGRAMS/fft/fft" ]; then
+	program fft/fft 4 "len(objects) == 1 and objects[0]['error'] < 1e-12 and objects[0]['bytes'] == 512" \
+		--points 16 --pieces 8 --tests --ms 1 --least 2 --most 20 --warm-up 3
+else
+	echo "ok bench: fft # SKIP built without FFTW (libfftw3-dev)"
+fi
+
 part "len(runs['tupleq']['rounds'][0]) == 4 and '--link' not in file['settings']['softhca_options']" \
 	rate --rounds 1 --columns tupleq -- --sizes 8,256 --ms 1 "${short[@]}"
 part "all(len(runs[name]['rounds'][0]) == 4 for name in ('tupleq-auto', 'tupleq', 'ob1-vader', 'ucx-sm'))" \
@@ -164,6 +177,10 @@ part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['sett
 	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
 part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
 	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
+part "len(runs['tupleq']['rounds'][0]) == len(runs['tupleq-libnbc']['rounds'][0]) == 2 * 5 and runs['tupleq']['rounds'][0][0]['ranks'] == 5" \
+	icoll --virtual --cpu 0 --quick --ranks 5 --rounds 1 --columns tupleq,tupleq-libnbc -- --warm-up 3
+part "runs['tupleq']['rounds'][0]['']['gflops'] == 5.5 and ', testing' in runs['tupleq']['rounds'][0] if runs['tupleq']['rounds'] else
+	'libfftw3-dev' in runs['tupleq']['skipped']" fft --virtual --cpu 0 --quick --rounds 1 --columns tupleq -- --warm-up 3
 part "all(0 < runs[name]['rounds'][0]['put_us'] < 1.3 * runs['perftest RC']['rounds'][0]['put_us'] for name in ('tupleq', 'ob1-btl'))" \
 	rma --virtual --cpu 0 --rounds 1 --columns tupleq,ob1-btl
 refuses "memory has no figures in virtual time" memory --virtual

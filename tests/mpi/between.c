@@ -208,6 +208,75 @@ static void many_at_once(long round)
 		finish(&ops[i]);
 }
 
+/* ---- messages that are long one way and short the other ---- */
+
+enum { LONG = 20000, SHORT = 2, LOPSIDED = 10 };
+
+static int lopsided_count(int of_group, int i)
+{
+	return of_group == i % 2 ? LONG : SHORT;
+}
+
+/* Returns element k of what a rank of a group sends to a rank of the other one. */
+static int lopsided_value(int of_group, int from, int to, int i, int k)
+{
+	return ((of_group * 100 + from) * 100 + to) * 100 + i + k % 7;
+}
+
+/* Starts the i-th exchange, whose direction of long messages changes with i. */
+static void start_lopsided(int i, int *out, int *in, bool varies, MPI_Request *request)
+{
+	int sends = lopsided_count(group, i), receives = lopsided_count(!group, i);
+	int *counts[2] = {t_alloc((size_t)others * sizeof(int)),
+			  t_alloc((size_t)others * sizeof(int))};
+	int *displs[2] = {t_alloc((size_t)others * sizeof(int)),
+			  t_alloc((size_t)others * sizeof(int))};
+
+	for (int peer = 0; peer < others; peer++) {
+		counts[0][peer] = sends;
+		counts[1][peer] = receives;
+		displs[0][peer] = peer * sends;
+		displs[1][peer] = peer * receives;
+		for (int k = 0; k < sends; k++)
+			out[peer * sends + k] = lopsided_value(group, rank, peer, i, k);
+	}
+	if (varies)
+		MPI_Ialltoallv(out, counts[0], displs[0], MPI_INT, in, counts[1], displs[1],
+			       MPI_INT, inter, request);
+	else
+		MPI_Ialltoall(out, sends, MPI_INT, in, receives, MPI_INT, inter, request);
+	/* The arrays of MPI_Ialltoallv belong to the library until the end. */
+	if (varies)
+		MPI_Wait(request, MPI_STATUS_IGNORE);
+	for (int side = 0; side < 2; side++) {
+		free(counts[side]);
+		free(displs[side]);
+	}
+}
+
+static void lopsided(bool varies)
+{
+	size_t bytes = (size_t)others * LONG * sizeof(int);
+	int *out[LOPSIDED], *in[LOPSIDED];
+	MPI_Request requests[LOPSIDED];
+
+	t_doing("exchanges that are long one way");
+	for (int i = 0; i < LOPSIDED; i++) {
+		out[i] = t_alloc(bytes);
+		in[i] = t_alloc(bytes);
+		start_lopsided(i, out[i], in[i], varies, &requests[i]);
+	}
+	MPI_Waitall(LOPSIDED, requests, MPI_STATUSES_IGNORE);
+	for (int i = 0; i < LOPSIDED; i++) {
+		int n = lopsided_count(!group, i);
+
+		for (int k = 0; k < others * n; k++)
+			t_eq(in[i][k], lopsided_value(!group, k / n, rank, i, k % n));
+		free(out[i]);
+		free(in[i]);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	long rounds, seed_arg;
@@ -229,6 +298,10 @@ int main(int argc, char **argv)
 		many_at_once(round);
 	/* coll/tupleq does all of these but MPI_Ibarrier. */
 	t_true(t_counted() != 0, "coll/tupleq has done none");
+	t_end();
+	t_begin("between: messages that are long one way and short the other");
+	for (long round = 0; round < rounds; round++)
+		lopsided(round % 2);
 	t_end();
 	MPI_Comm_free(&inter);
 	MPI_Comm_free(&half);

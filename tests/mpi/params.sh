@@ -66,6 +66,9 @@ refused 'it takes a whole number from 0 to 100' pml_tupleq_priority 101 high "" 
 refused 'coll_tupleq_limit = "-4": it takes a whole number from 0 to 4096' coll_tupleq_limit -4
 refused 'it takes a whole number from 0 to 4096' coll_tupleq_limit 4097 1K abc "" 4294967300
 refused 'it takes a whole number from 0 to 100' coll_tupleq_priority -1 101 high 4294967336
+refused 'it takes a whole number from 0 to 1073741824' coll_tupleq_memory -1 1073741825 64M
+refused 'it takes a whole number from 0 to 1073741824' coll_tupleq_allgather -1 32K
+refused 'it takes a whole number from 0 to 1' coll_tupleq_alltoallv 2 yes
 # Sizes that would be negative, or wrap around.
 refused 'it takes 4096 to 1073741824' rdma_chunk -1M 0 4095 2G
 refused 'it takes a whole number of bytes' copy_pool 18014398509481984K

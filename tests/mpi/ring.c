@@ -86,6 +86,29 @@ static void two_rounds(void)
 	free(data);
 }
 
+/* Operations one after the other need memory from the system only once. */
+static void memory_again(void)
+{
+	int *in = t_alloc(LONG_INTS * sizeof(int)), *out = t_alloc(LONG_INTS * sizeof(int));
+	MPI_Request request;
+	long long counted;
+
+	for (int i = 0; i < LONG_INTS; i++)
+		in[i] = i;
+	for (int i = 0; i < 20; i++) {
+		if (i == 1)
+			t_count("coll_tupleq_rounds_allocated");
+		MPI_Iallreduce(in, out, LONG_INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+	}
+	counted = t_counted();
+	for (int i = 0; i < LONG_INTS; i++)
+		t_eq(out[i], i * t_size);
+	t_true(counted <= 0, "%lld pieces of memory come from the system", counted);
+	free(in);
+	free(out);
+}
+
 int main(int argc, char **argv)
 {
 	long long counted;
@@ -114,6 +137,9 @@ int main(int argc, char **argv)
 	t_end();
 	t_begin("ring: operations of two rounds are counted");
 	two_rounds();
+	t_end();
+	t_begin("ring: operations use their memory again");
+	memory_again();
 	t_end();
 	return t_finish();
 }

@@ -8,7 +8,7 @@
 
 #include "check.h"
 
-struct t_dev *t_open(void)
+struct t_dev *t_open_at(int index)
 {
 	struct t_dev *d = calloc(1, sizeof(*d));
 	struct ibv_device **list;
@@ -16,8 +16,8 @@ struct t_dev *t_open(void)
 
 	t_true(d, "out of memory");
 	list = ibv_get_device_list(&n);
-	t_true(list && n > 0, "no device: run this under softhca run");
-	d->ctx = ibv_open_device(list[0]);
+	t_true(list && n > index, "no device %d: run this under softhca run", index);
+	d->ctx = ibv_open_device(list[index]);
 	t_true(d->ctx, "ibv_open_device: %s", strerror(errno));
 	ibv_free_device_list(list);
 	d->port_num = 1;
@@ -29,6 +29,11 @@ struct t_dev *t_open(void)
 	d->pd = ibv_alloc_pd(d->ctx);
 	t_true(d->pd, "ibv_alloc_pd: %s", strerror(errno));
 	return d;
+}
+
+struct t_dev *t_open(void)
+{
+	return t_open_at(0);
 }
 
 void t_close(struct t_dev *d)

@@ -28,6 +28,8 @@ struct t_dev {
 
 /* Opens the first device and allocates a PD. */
 struct t_dev *t_open(void);
+/* Opens the device with that index. */
+struct t_dev *t_open_at(int index);
 /* Deallocates the PD and closes the device; fails if an object was left. */
 void t_close(struct t_dev *d);
 /* Fixtures of a cmocka group or test: *state is a struct t_dev. */

@@ -78,11 +78,25 @@ static uint32_t table_size(enum shca_kind kind, const struct shca_config *config
 	return (uint32_t)(2 * limit < all ? 2 * limit : all);
 }
 
-/* Fills in the places of the tables. Returns the size of the header and all tables. */
+/* Fills in the places of the calendars. Returns the size of the header and these. */
+static uint64_t place_calendars(uint32_t nhcas, struct shca_hca *hcas,
+				const struct shca_config *config)
+{
+	uint64_t at = ROUND_PAGE(sizeof(struct shca_fabric_header));
+
+	for (unsigned i = 0; config->link_on && i < nhcas; i++) {
+		if (hcas)
+			hcas[i].ingress = at;
+		at += ROUND_PAGE(sizeof(struct shca_calendar));
+	}
+	return at;
+}
+
+/* Fills in the places of calendars and tables. Returns the size of the header and all of them. */
 static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 			     const struct shca_config *config)
 {
-	uint64_t at = ROUND_PAGE(sizeof(struct shca_fabric_header));
+	uint64_t at = place_calendars(nhcas, hcas, config);
 	unsigned i, k;
 
 	for (i = 0; i < nhcas; i++) {
@@ -170,6 +184,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 {
 	const size_t len = ROUND_PAGE(sizeof(struct shca_fabric_header));
 	uint32_t nhcas = (uint32_t)(config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES]);
+	const uint64_t backed = place_calendars(nhcas, NULL, config);
 	struct shca_fabric fabric = {.fd = -1};
 	struct shca_fabric_header *hdr;
 	char path[PATH_MAX], text[512];
@@ -188,9 +203,9 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 		     path, strerror(-rc));
 		goto close;
 	}
-	rc = shca_space_back(fabric.fd, 0, len);
+	rc = shca_space_back(fabric.fd, 0, backed);
 	if (rc) {
-		shca_space_text(dir, len, text, sizeof(text));
+		shca_space_text(dir, backed, text, sizeof(text));
 		fail(rc, err, errlen, "A fabric can't be made: there is %s.", text);
 		goto close;
 	}

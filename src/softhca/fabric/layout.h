@@ -325,6 +325,15 @@ struct shca_table {
 };
 
 /* One virtual HCA: device d of node n. */
+/* The times at which a port receives, in slots that are used again and again. A slot's word holds
+ * the lap through the calendar and the part of the slot that is taken. */
+#define SHCA_CALENDAR_LOG2  10 /* ns of a slot */
+#define SHCA_CALENDAR_SLOTS 16384
+
+struct shca_calendar {
+	_Atomic uint64_t slots[SHCA_CALENDAR_SLOTS];
+};
+
 struct shca_hca {
 	uint64_t guid;
 	uint16_t lid; /* Ethernet: 0 */
@@ -337,9 +346,10 @@ struct shca_hca {
 	_Atomic uint32_t next_pdn;
 	_Atomic uint32_t pds;
 	pthread_mutex_t ctl_lock; /* robust: XRC domains */
-	/* Link model: times (ns) until which the port is busy. */
+	/* Link model: the time (ns) until which the port sends, and the times at which it receives
+	 * (link.c). */
 	_Atomic uint64_t egress_free SHCA_ALIGNED;
-	_Atomic uint64_t ingress_free SHCA_ALIGNED;
+	uint64_t ingress; /* offset of a struct shca_calendar */
 	/* Process slot + 1 of the process that does an atomic on memory with that hash. */
 	_Atomic uint32_t atomic_locks[SHCA_ATOMIC_LOCKS] SHCA_ALIGNED;
 	/* Sums of QPs that are gone, and counts that no QP keeps. See counters.h. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link.c - the link model: reserving ports.
+ * link.c - the link model: reserving ports. A port sends its messages one after the other. The
+ * messages of several senders share the port that they arrive at: a message that is reserved later
+ * takes the time that earlier ones have left free, in pieces.
  */
 #include "link.h"
 
@@ -34,17 +36,130 @@ static uint64_t busy_time(uint64_t bytes)
 	return busy < least ? least : busy;
 }
 
+/* The part of a slot that is taken, in ns from its start. Free time within it is lost: at most a
+ * slot for each message. */
+struct taken {
+	uint64_t from, until;
+};
+
+#define SLOT_NS     (1u << SHCA_CALENDAR_LOG2)
+#define OFFSET_BITS (SHCA_CALENDAR_LOG2 + 1)
+#define OFFSET_MASK ((1u << OFFSET_BITS) - 1)
+
+/* Returns what is taken of a slot in that lap through the calendar. */
+static struct taken unpack(uint64_t word, uint64_t lap)
+{
+	/* An earlier lap's word. */
+	if (word >> 2 * OFFSET_BITS != lap)
+		return (struct taken){SLOT_NS, 0};
+	return (struct taken){word >> OFFSET_BITS & OFFSET_MASK, word & OFFSET_MASK};
+}
+
+static uint64_t pack(struct taken taken, uint64_t lap)
+{
+	return lap << 2 * OFFSET_BITS | taken.from << OFFSET_BITS | taken.until;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Takes up to `busy` ns from offset `at` on, before and behind what is taken. Returns how many,
+ * and stores where they begin and end. */
+static uint64_t take(struct taken *taken, uint64_t at, uint64_t busy, uint64_t *begin,
+		     uint64_t *end)
+{
+	bool is_free = taken->from >= taken->until;
+	uint64_t before = 0, behind, start;
+
+	if (!is_free && at < taken->from) {
+		before = least(taken->from - at, busy);
+		*begin = at;
+		*end = at + before;
+		taken->from = at;
+	}
+	start = is_free || at > taken->until ? at : taken->until;
+	behind = least(SLOT_NS - start, busy - before);
+	if (!behind)
+		return before;
+	if (!before)
+		*begin = start;
+	*end = start + behind;
+	if (is_free)
+		taken->from = start;
+	taken->until = *end;
+	return before + behind;
+}
+
+/* Takes up to `busy` ns, from time t on, of the slot with this number. */
+static uint64_t take_slot(struct shca_calendar *calendar, uint64_t number, uint64_t t,
+			  uint64_t busy, uint64_t *begin, uint64_t *end)
+{
+	_Atomic uint64_t *slot = &calendar->slots[number % SHCA_CALENDAR_SLOTS];
+	const uint64_t start = number << SHCA_CALENDAR_LOG2, lap = number / SHCA_CALENDAR_SLOTS;
+	uint64_t was = atomic_load_explicit(slot, memory_order_relaxed), n;
+	struct taken taken;
+
+	do {
+		/* The word is that of a later lap already. */
+		if (was >> 2 * OFFSET_BITS > lap)
+			return 0;
+		taken = unpack(was, lap);
+		n = take(&taken, t > start ? t - start : 0, busy, begin, end);
+		if (!n)
+			return 0;
+	} while (!atomic_compare_exchange_weak_explicit(
+		slot, &was, pack(taken, lap), memory_order_relaxed, memory_order_relaxed));
+	*begin += start;
+	*end += start;
+	return n;
+}
+
+/* Returns true if a message's tail is so short that it isn't put off until messages have arrived
+ * that are reserved already. Its time is taken behind them nevertheless. */
+static bool is_tail(uint64_t left, uint64_t busy)
+{
+	return left <= SLOT_NS && left <= busy / 8;
+}
+
+/* Takes `busy` ns of the port's time from *first on. Returns when the last byte is there, and
+ * stores in *first when the first of them begins. */
+static uint64_t fill(struct shca_calendar *calendar, uint64_t busy, uint64_t *first)
+{
+	uint64_t t = *first, begin = t, end = t, left = busy, last = 0;
+
+	for (uint64_t number = t >> SHCA_CALENDAR_LOG2; left; number++) {
+		uint64_t n = take_slot(calendar, number, t, left, &begin, &end);
+
+		if (n && left == busy)
+			*first = begin;
+		left -= n;
+		if (n && !last && is_tail(left, busy))
+			last = end + left;
+	}
+	return last ? last : end;
+}
+
 uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start)
 {
 	return reserve(&from->egress_free, start, busy_time(bytes)) + shca_link_latency();
 }
 
+void shca_link_give_back(struct shca_hca *from, uint64_t at_port, uint64_t bytes, uint64_t sent)
+{
+	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(bytes);
+
+	atomic_compare_exchange_strong_explicit(&from->egress_free, &end, begin + busy_time(sent),
+						memory_order_relaxed, memory_order_relaxed);
+}
+
 uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first)
 {
-	uint64_t busy = busy_time(bytes);
+	struct shca_calendar *calendar =
+		(struct shca_calendar *)((char *)shca_self.fabric.hdr + to->ingress);
 
-	*first = reserve(&to->ingress_free, *first, busy);
-	return *first + busy;
+	return fill(calendar, busy_time(bytes), first);
 }
 
 uint64_t shca_link_until_nak(uint64_t mtu)

@@ -129,11 +129,21 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 	return SHCA_STEP_WAIT;
 }
 
+/* Stops a message that found no receive: gives back the port's time for what hasn't left. */
+static void stop(struct shca_req *req)
+{
+	struct shca_progress *p = &req->qp->cur;
+
+	if (p->arrives_at && !p->to_us && p->on_link < req->wqe->length)
+		shca_link_give_back(req->qp->ctx->hca, p->at_port, req->wqe->length, p->on_link);
+	p->arrives_at = p->on_link = 0;
+}
+
 /* Has the message sent again at `when`, over the link too. */
 static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 {
 	if (!req->qp->cur.started)
-		req->qp->cur.arrives_at = req->qp->cur.on_link = 0;
+		stop(req);
 	req->qp->link_floor = when;
 	return wait_until(req, when);
 }

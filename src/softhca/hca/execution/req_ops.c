@@ -56,42 +56,60 @@ static enum shca_step done(struct shca_req *req)
 	return SHCA_STEP_DONE;
 }
 
-/* Fixes, once, when so many bytes of this message arrive under the link model, and when its
- * first byte does. */
-static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
+/* Returns when the message leaves at the earliest. A busy port sends one message after the other,
+ * however late the next one is looked at. */
+static uint64_t departs_at(const struct shca_req *req)
+{
+	return req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
+							 : req->qp->link_floor;
+}
+
+/* Fixes, once, when this message arrives under the link model, and when its first byte does. */
+static void schedule(struct shca_req *req, bool to_us)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca;
-	uint64_t start, first, more = bytes - progress->on_link;
-	bool begun = progress->arrives_at;
+	uint64_t start = departs_at(req);
 
-	if (!shca_link_on() || (begun && bytes <= progress->on_link))
+	if (!shca_link_on() || progress->arrives_at)
 		return;
-	/* A busy port sends one message after the other, however late the next one is looked at. */
-	start = req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
-							  : req->qp->link_floor;
 	progress->to_us = to_us;
+	progress->on_link = req->wqe->length;
 	if (to_us)
-		progress->arrives_at = shca_link_send(req->target.hca, us, more,
-						      start + shca_link_latency(), &first);
+		progress->arrives_at =
+			shca_link_send(req->target.hca, us, progress->on_link,
+				       start + shca_link_latency(), &progress->first_at);
 	else
-		progress->arrives_at = shca_link_send(us, req->target.hca, more, start, &first);
-	progress->on_link = bytes;
-	if (!begun)
-		progress->first_at = first;
+		progress->arrives_at = shca_link_send(us, req->target.hca, progress->on_link, start,
+						      &progress->first_at);
 }
 
-/* Reserves the link for a SEND. The NAK stops a message that finds no receive, which doesn't
- * keep the link busy while it waits. */
+/*
+ * Reserves the link for a SEND, when it is looked at first and when its receive is found. Without
+ * a receive only as many bytes arrive as leave before the NAK is back, and the sender's port is
+ * given back then (resend_at()). But the receive may be posted until the message arrives.
+ */
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
-	uint64_t bytes = req->wqe->length, stop;
+	struct shca_progress *progress = &req->qp->cur;
+	uint64_t bytes = req->wqe->length, stop, from;
 
-	if (answer != SHCA_ACK) {
-		stop = shca_link_until_nak(128u << req->qp->entry->attr.path_mtu);
-		bytes = bytes < stop ? bytes : stop;
+	if (!shca_link_on() ||
+	    (progress->arrives_at && (answer != SHCA_ACK || progress->on_link == bytes)))
+		return;
+	if (progress->arrives_at) {
+		from = progress->arrives_at;
+		progress->arrives_at =
+			shca_link_arrive(req->target.hca, bytes - progress->on_link, &from);
+		progress->on_link = bytes;
+		return;
 	}
-	schedule(req, false, bytes);
+	stop = shca_link_until_nak(128u << req->qp->entry->attr.path_mtu);
+	progress->on_link = answer == SHCA_ACK || bytes < stop ? bytes : stop;
+	progress->first_at = progress->at_port =
+		shca_link_leave(req->qp->ctx->hca, bytes, departs_at(req));
+	progress->arrives_at =
+		shca_link_arrive(req->target.hca, progress->on_link, &progress->first_at);
 }
 
 /*
@@ -266,7 +284,7 @@ static enum shca_step op_write(struct shca_req *req)
 	bool first = !qp->cur.started;
 	enum shca_step step;
 
-	schedule(req, false, req->wqe->length);
+	schedule(req, false);
 	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_WRITE,
 				&copy->dst[0]);
 	if (answer == SHCA_ACK && imm)
@@ -311,7 +329,7 @@ static enum shca_step op_read(struct shca_req *req)
 
 	if (no_read_resources(req))
 		return refuse(req);
-	schedule(req, true, req->wqe->length);
+	schedule(req, true);
 	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_READ,
 				&copy->src[0]);
 	if (answer != SHCA_ACK)
@@ -341,7 +359,7 @@ static enum shca_step op_atomic(struct shca_req *req)
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(req) || (req->wqe->remote_addr & 7))
 		return refuse(req);
-	schedule(req, true, req->wqe->length);
+	schedule(req, true);
 	/* The effect may not be seen before the request has arrived. */
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;
 	if (at && at > shca_now()) {
