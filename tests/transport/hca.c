@@ -36,7 +36,7 @@ void hca_control(struct model *m, int from, int to)
 	struct model_ep *here = &m->ep[to], *there = &m->ep[from];
 	struct model_item *it = there->control[to];
 	const struct tq_msg_hdr *hdr = (const void *)it->msg;
-	bool data = hdr->type == TQ_MSG_EAGER || hdr->type == TQ_MSG_DATA, kept;
+	bool data = tq_msg_has_data(hdr->type), kept;
 	struct tq_bounce *b = NULL;
 
 	DL_DELETE(there->control[to], it);

@@ -113,7 +113,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 
 	t_true(ep->eager && buf == ep->eager && len == ep->eager_len,
 	       "eager_send() of another buffer");
-	t_true(type == TQ_MSG_EAGER || type == TQ_MSG_DATA, "eager_send(): %s", tq_msg_name(type));
+	t_true(tq_msg_has_data(type), "eager_send(): %s", tq_msg_name(type));
 	t_true(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
 	       "%s malformed or too long", tq_msg_name(type));
 	t_true(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
@@ -291,6 +291,14 @@ static void op_report(void *net, struct tq_lane *lane)
 		d->lazy = false;
 }
 
+static void op_remind(void *net)
+{
+	struct model_ep *ep = model_enter(net);
+
+	t_true(!ep->reminds, "remind() before the last was answered");
+	ep->reminds = true;
+}
+
 static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_link *link,
 		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
@@ -357,6 +365,7 @@ const struct tq_net_ops model_ops = {
 	.lane_put = op_lane_put,
 	.direct = op_direct,
 	.report = op_report,
+	.remind = op_remind,
 	.peer_fail = op_peer_fail,
 	.read = op_read,
 	.write = op_write,

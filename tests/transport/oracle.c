@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "oracle.h"
+
+#include "entries.h"
 #include "proto/rx_objects.h"
 #include "proto/settings.h"
 
@@ -165,6 +167,10 @@ static void check_lost(const struct world *w)
 
 void oracle_quiet(struct world *w)
 {
+	if (w->prog.bits) {
+		entries_quiet(w);
+		return;
+	}
 	check_lost(w);
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		check_recvs(w, e);
@@ -217,6 +223,10 @@ void oracle_take_rest(struct world *w)
 {
 	unsigned how = sim_below(&w->rng, 3);
 
+	if (w->prog.bits) {
+		entries_take_rest(w);
+		return;
+	}
 	for (int i = 1; i <= w->prog.nids; i++) {
 		struct op *send = w->prog.ids[i];
 

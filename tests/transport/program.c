@@ -50,6 +50,13 @@ void program_free(struct program *prog)
 		stream_free(&prog->sends[i]);
 		stream_free(&prog->recvs[i]);
 	}
+	while (prog->transfers) {
+		struct op *op = prog->transfers;
+
+		LL_DELETE(prog->transfers, op);
+		free(op->mem);
+		free(op);
+	}
 }
 
 /* ---- memory ---- */
@@ -196,19 +203,26 @@ static uint64_t received_bytes(const struct op *recv)
 	return recv->status.length < recv->len ? recv->status.length : recv->len;
 }
 
-static void check_beside(const struct op *recv)
+static void check_beside(const struct op *recv, uint64_t n)
 {
-	uint64_t n = received_bytes(recv);
-
 	for (uint64_t k = 0; k < room(recv); k++)
 		t_true(is_data(recv, k, n) || recv->mem[k] == BEFORE,
 		       "receive %u at %d: written beside its message", recv->order, recv->at);
 }
 
+void op_holds(struct op *recv, const struct op *send, uint64_t n)
+{
+	for (uint64_t k = 0; k < n; k++)
+		t_true(*byte(recv, k) == pattern(send, k), "message %u: byte %llu is wrong",
+		       send->id, (unsigned long long)k);
+	check_beside(recv, n);
+	memset(recv->mem, AFTER, room(recv));
+}
+
 void op_received_foreign(struct op *recv)
 {
 	recv->foreign = true;
-	check_beside(recv);
+	check_beside(recv, received_bytes(recv));
 	memset(recv->mem, AFTER, room(recv));
 }
 
@@ -220,9 +234,5 @@ void op_received(struct program *prog, struct op *recv, int neps)
 		recv->match = find(prog, recv, neps);
 		recv->match->match = recv;
 	}
-	for (uint64_t k = 0; k < n; k++)
-		t_true(*byte(recv, k) == pattern(recv->match, k), "message %u: byte %llu is wrong",
-		       recv->match->id, (unsigned long long)k);
-	check_beside(recv);
-	memset(recv->mem, AFTER, room(recv));
+	op_holds(recv, recv->match, n);
 }

@@ -7,11 +7,14 @@
 #ifndef SIM_PROGRAM_H
 #define SIM_PROGRAM_H
 
+#include <tupleq/match.h>
+
 #include "model.h"
 
 #define PROGRAM_CTXS   2
 #define PROGRAM_IDS    256 /* number 0 belongs to no message */
 #define PROGRAM_PIECES 5
+#define PROGRAM_ORDERS 512 /* receives of an endpoint, at most */
 
 enum op_kind {
 	OP_SEND,
@@ -36,6 +39,22 @@ struct op {
 	bool scattered;   /* the buffer is not contiguous: a hole follows each byte, */
 	unsigned npieces; /* or, if not 0, after each of so many pieces, which are named */
 	int receive;      /* OP_CANCEL: the index of the receive in its stream */
+
+	/* With match bits (entries.h). For entries: */
+	uint32_t ignore; /* bits of the tag that don't matter */
+	bool stays;      /* takes more than one message */
+	bool queue;      /* TQ_ENTRY_QUEUE */
+	bool picky;      /* passes over some messages */
+	bool listed;
+	tq_entry_id entry;
+	struct op *owner; /* of a transfer: its entry; NULL: it is of a message without one */
+	/* For messages: */
+	enum tq_disposition disposition;
+	bool offered, dropped;
+	struct op *store;                     /* where its data were put */
+	uint64_t passed[PROGRAM_ORDERS / 64]; /* bit mask of the entries that passed over it */
+	uint64_t taken_at, offered_at;        /* numbers of decisions */
+	uint64_t appended_at;                 /* for entries */
 
 	uint8_t id; /* for OP_SEND */
 	struct tq_core *core;
@@ -71,6 +90,9 @@ struct program {
 	int nids;
 	int nctx;
 	unsigned ctx_flags;
+	bool bits; /* the contexts have match bits */
+	struct op
+		*transfers; /* list (next): single messages to entries that stay, and without one */
 };
 
 /* Returns the rank of an endpoint in a context, which is not always its number. */
@@ -88,7 +110,8 @@ static inline bool op_is_receive(const struct op *op)
 static inline bool op_matches(const struct op *recv, int ep, int32_t tag)
 {
 	return (recv->peer == TQ_ANY_SOURCE || recv->peer == ep) &&
-	       (recv->tag == tag || (recv->tag == TQ_ANY_TAG && tag >= 0));
+	       (!((uint32_t)(recv->tag ^ tag) & ~recv->ignore) ||
+		(recv->tag == TQ_ANY_TAG && tag >= 0));
 }
 
 /* Appends a copy of an operation. Returns NULL if no number is left for a message. */
@@ -106,6 +129,8 @@ void op_sent(struct op *send);
  * data show it. Then overwrites the data.
  */
 void op_received(struct program *prog, struct op *recv, int neps);
+/* Compares the first n bytes of the message with what a receive has, and overwrites them. */
+void op_holds(struct op *recv, const struct op *send, uint64_t n);
 /* Checks that a message of the hostile endpoint was not written beside its memory. */
 void op_received_foreign(struct op *recv);
 /* Checks that a receive that took no message was not written to. */

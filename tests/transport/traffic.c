@@ -16,6 +16,10 @@ struct mix {
 	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup;
 	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
+	/* With match bits: */
+	uint32_t mask; /* what most entries ignore */
+	uint32_t other_mask, stays, software, picky, matched, close;
+	enum tq_disposition dispositions[3];
 };
 
 /* Draws a network. Most runs are of one of two kinds: if nothing is scarce, tuples are used most;
@@ -259,6 +263,103 @@ static void end_exact(struct sim_rng *rng, struct world *w, struct mix *mix)
 	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 128);
 }
 
+static void shuffle(struct sim_rng *rng, const struct mix *mix, struct op *order[], int n)
+{
+	for (int i = n - 1; i > 0; i--) {
+		int k = sim_chance(rng, mix->in_order) ? i : (int)sim_below(rng, (uint32_t)i + 1);
+		struct op *tmp = order[i];
+
+		order[i] = order[k];
+		order[k] = tmp;
+	}
+}
+
+static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
+{
+	for (int i = 0; i < mix->ntags; i++)
+		mix->tags[i] = (int32_t)sim_below(rng, 16);
+	mix->mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 8, 9);
+	mix->other_mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 30, 128);
+	mix->stays = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 40);
+	mix->software = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 40, 256);
+	mix->picky = (uint32_t)SIM_ONE_OF(rng, 0, 60, 128);
+	mix->matched = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 60);
+	mix->close = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 4);
+	for (int i = 0; i < 3; i++)
+		mix->dispositions[i] =
+			(enum tq_disposition)SIM_ONE_OF(rng, TQ_KEEP, TQ_KEEP, TQ_STORE, TQ_DROP);
+}
+
+static bool add_bits_send(struct sim_rng *rng, struct world *w, const struct mix *mix)
+{
+	struct op *op;
+
+	if (!add_send(rng, w, mix))
+		return false;
+	op = w->prog.ids[w->prog.nids];
+	if (op->tag < 0) /* used once */
+		op->tag = mix->tags[0];
+	op->tag ^= (int32_t)(sim_below(rng, 16) & mix->mask);
+	op->flags |= sim_chance(rng, mix->matched) ? TQ_SEND_MATCHED : 0;
+	op->disposition = mix->dispositions[sim_below(rng, 3)];
+	return true;
+}
+
+/* Adds an entry that fits a message, but may be too short, pass over the message, or take another
+ * one. */
+static void add_entry(struct sim_rng *rng, struct world *w, const struct mix *mix,
+		      const struct op *send)
+{
+	struct op op = {
+		.kind = OP_RECV,
+		.at = send->peer,
+		.ctx = send->ctx,
+		.peer = sim_chance(rng, mix->any_source) ? TQ_ANY_SOURCE : send->at,
+		.tag = send->tag,
+		.ignore = sim_chance(rng, mix->other_mask) ? sim_below(rng, 16) : mix->mask,
+		.len = sim_chance(rng, mix->short_recv) ? sim_below(rng, (uint32_t)send->len + 1)
+							: send->len + sim_below(rng, 20),
+		.scattered = sim_chance(rng, mix->scattered),
+		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
+	};
+	struct op other = op;
+
+	op.stays = sim_chance(rng, mix->stays);
+	op.queue = !op.stays && !sim_chance(rng, mix->software);
+	op.picky = !op.queue && sim_chance(rng, mix->picky);
+	if (sim_chance(rng, mix->probe)) {
+		other.kind = sim_chance(rng, 128) ? OP_PROBE : OP_MPROBE;
+		program_add(&w->prog, &other);
+	}
+	program_add(&w->prog, &op);
+	if (sim_chance(rng, mix->cancel)) {
+		other.kind = OP_CANCEL;
+		other.receive = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.at].n);
+		program_add(&w->prog, &other);
+	}
+	if (sim_chance(rng, mix->close)) {
+		other.kind = OP_FLAGS;
+		other.flags = sim_chance(rng, 128) ? TQ_CTX_CLOSED : 0;
+		program_add(&w->prog, &other);
+	}
+}
+
+/* Draws a program for contexts with match bits. */
+static void bits_program(struct sim_rng *rng, struct world *w, struct mix *mix, int n)
+{
+	struct op *order[PROGRAM_IDS];
+
+	w->prog.bits = true;
+	w->plenty = false; /* some dispositions need memory */
+	random_bits_mix(rng, mix);
+	random_flows(rng, w, mix);
+	for (int i = 0; i < n && add_bits_send(rng, w, mix); i++)
+		order[i] = w->prog.ids[i + 1];
+	shuffle(rng, mix, order, n);
+	for (int i = 0; i < n; i++)
+		add_entry(rng, w, mix, order[i]);
+}
+
 static void random_program(struct sim_rng *rng, struct world *w)
 {
 	struct mix mix;
@@ -267,6 +368,10 @@ static void random_program(struct sim_rng *rng, struct world *w)
 
 	random_mix(rng, &mix);
 	w->prog.nctx = sim_chance(rng, 40) ? 2 : 1;
+	if (sim_chance(rng, 40)) {
+		bits_program(rng, w, &mix, n);
+		return;
+	}
 	random_flows(rng, w, &mix);
 	if (sim_chance(rng, 10))
 		n = give_back_mix(w, &mix);
@@ -284,13 +389,7 @@ static void random_program(struct sim_rng *rng, struct world *w)
 		w->prog.ctx_flags |= TQ_CTX_OVERTAKING;
 	for (int i = 0; i < n && add_send(rng, w, &mix); i++)
 		order[i] = w->prog.ids[i + 1];
-	for (int i = n - 1; i > 0; i--) {
-		int k = sim_chance(rng, mix.in_order) ? i : (int)sim_below(rng, (uint32_t)i + 1);
-		struct op *tmp = order[i];
-
-		order[i] = order[k];
-		order[k] = tmp;
-	}
+	shuffle(rng, &mix, order, n);
 	for (int i = 0; i < n; i++) {
 		if (w->m.conf.exact && i == n / 2)
 			end_exact(rng, w, &mix);

@@ -123,10 +123,16 @@ static bool is_near(void *net, struct tq_link *to)
 	return false;
 }
 
+static void remind(void *net)
+{
+	(void)net;
+}
+
 static const struct tq_net_ops network = {
 	.is_near = is_near,
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
+	.remind = remind,
 	.control = control,
 	.reg = reg,
 	.copy_get = copy_get,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "entries.h"
 #include "proto/ctxs.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
@@ -74,6 +75,11 @@ void users_collect(struct world *w, int ep)
 		struct op *op = req->user;
 
 		next = req->next;
+		if (req->kind == TQ_REQ_ENTRY) {
+			entries_collected(req);
+			tq_core_release(req);
+			continue;
+		}
 		t_true(op->req == req, "the ended list names a request that isn't there");
 		op_end(w, op, &req->status);
 		tq_core_release(req);
@@ -95,6 +101,13 @@ static void started(struct world *w, struct op *op, int rc, const struct tq_stat
 		op->at_once = true;
 		op_end(w, op, status);
 	}
+}
+
+void users_started_send(struct world *w, struct op *op, int rc)
+{
+	static const struct tq_status sent;
+
+	started(w, op, rc, &sent);
 }
 
 /* ---- operations ---- */
@@ -248,6 +261,11 @@ void users_op(struct world *w, struct op *op)
 	op->started = true;
 	op->started_at = w->step;
 	op->core = &w->m.ep[op->at].core;
+	if (w->prog.bits) {
+		entries_op(w, op);
+		users_collect(w, op->at);
+		return;
+	}
 	switch (op->kind) {
 	case OP_SEND:
 		do_send(w, op);

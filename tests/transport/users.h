@@ -11,6 +11,8 @@ void users_op(struct world *w, struct op *op);
  * Returns the user of a send, whose `user` was given with TQ_SEND_DEFER_USER. The core calls this.
  */
 void *users_send_pending(void *user);
+/* Notes the result of starting a send. */
+void users_started_send(struct world *w, struct op *op, int rc);
 /* Receives the message that the first matched probe of the endpoint has taken. */
 void users_mrecv(struct world *w, int ep);
 /* Releases the requests of the endpoint that have ended. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "entries.h"
 #include "oracle.h"
 #include "proto/ctxs.h"
 #include "proto/rx_objects.h"
@@ -128,6 +129,8 @@ int world_actions(struct world *w, uint16_t acts[ACTS])
 			acts[n++] = (uint16_t)(ACT_BREAK + e);
 		if (w->m.ep[e].nwithdrawn)
 			acts[n++] = (uint16_t)(ACT_GONE + e);
+		if (w->m.ep[e].reminds)
+			acts[n++] = (uint16_t)(ACT_REMIND + e);
 		if (here && can_remove(w, e))
 			acts[n++] = (uint16_t)(ACT_REMOVE + e);
 		if (deferred(w, e))
@@ -147,8 +150,14 @@ static void add_ctxs(struct world *w, int ep)
 
 		for (int p = 0; p < neps; p++)
 			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
-		rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers, neps,
-				     program_rank(neps, c, ep), w->prog.ctx_flags, &w->ctx[ep][c]);
+		if (w->prog.bits)
+			rc = tq_core_ctx_add_bits(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c),
+						  peers, neps, program_rank(neps, c, ep), 0,
+						  ENTRIES_HEADER, &entries_ops, w, &w->ctx[ep][c]);
+		else
+			rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers,
+					     neps, program_rank(neps, c, ep), w->prog.ctx_flags,
+					     &w->ctx[ep][c]);
 		t_true(!rc, "ctx_add: %d", rc);
 	}
 }
@@ -188,7 +197,10 @@ static void user_act(struct world *w, int act)
 	int ep = act % MODEL_EPS;
 	struct stream *s;
 
-	if (act >= ACT_REMOVE) {
+	if (act >= ACT_REMIND) {
+		w->m.ep[ep].reminds = false;
+		tq_core_reminded(&w->m.ep[ep].core);
+	} else if (act >= ACT_REMOVE) {
 		remove_ctxs(w, ep);
 	} else if (act >= ACT_GONE) {
 		hca_srqs_gone(&w->m, ep);
@@ -260,7 +272,7 @@ static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ct
 		for (; tuple; tuple = tuple->hh.next)
 			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
 			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-			       tuple->tag);
+			       (int32_t)tuple->tag);
 	}
 }
 
@@ -274,7 +286,7 @@ static void check_records(const struct model_ep *ep)
 	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
 		t_true(!tq_rx_tuple_quiet(tuple),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
-		       tuple->tag);
+		       (int32_t)tuple->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		check_parked_tx_tuples(ep, ctx);
 }
@@ -374,8 +386,8 @@ uint32_t world_touches(const struct world *w, int act)
 
 void world_describe(const struct world *w, int act, char *text, size_t size)
 {
-	static const char *const user[] = {"send",  "receive", "poll",      "context",
-					   "mrecv", "break",   "srqs gone", "remove"};
+	static const char *const user[] = {"send",  "receive",   "poll",   "context", "mrecv",
+					   "break", "srqs gone", "remove", "remind"};
 	int ep = actor(act), i;
 
 	if (act < ACT_LANE) {

@@ -17,10 +17,11 @@
 #define ACT_POLL    (ACT_RECV + MODEL_EPS)
 #define ACT_CTX     (ACT_POLL + MODEL_EPS)
 #define ACT_MRECV   (ACT_CTX + MODEL_EPS)
-#define ACT_BREAK   (ACT_MRECV + MODEL_EPS) /* an endpoint sees that a peer is lost */
-#define ACT_GONE    (ACT_BREAK + MODEL_EPS) /* an endpoint's withdrawn SRQs are destroyed */
-#define ACT_REMOVE  (ACT_GONE + MODEL_EPS)  /* an endpoint removes its contexts */
-#define ACT_LANE    (ACT_REMOVE + MODEL_EPS)
+#define ACT_BREAK   (ACT_MRECV + MODEL_EPS)  /* an endpoint sees that a peer is lost */
+#define ACT_GONE    (ACT_BREAK + MODEL_EPS)  /* an endpoint's withdrawn SRQs are destroyed */
+#define ACT_REMOVE  (ACT_GONE + MODEL_EPS)   /* an endpoint removes its contexts */
+#define ACT_REMIND  (ACT_REMOVE + MODEL_EPS) /* a time is over that an endpoint waits for */
+#define ACT_LANE    (ACT_REMIND + MODEL_EPS)
 #define ACT_CONTROL (ACT_LANE + MODEL_EPS * MODEL_EPS)
 #define ACT_SQ      (ACT_CONTROL + MODEL_EPS * MODEL_EPS)
 #define ACT_SCQ     (ACT_SQ + MODEL_EPS * MODEL_QPS)
@@ -38,12 +39,14 @@ struct world {
 	bool late_ctxs; /* contexts are made during the run */
 	bool removes;   /* contexts are removed as soon as all operations are posted there */
 	bool removed[MODEL_EPS];
-	uint32_t away;         /* bit mask of endpoints whose program and library do nothing */
-	bool may_break;        /* a connection fails */
-	uint64_t break_at;     /* the first step at which a connection may fail */
-	int broken[2];         /* the two ends of the connection that has failed; -1: none has */
-	bool waits[MODEL_EPS]; /* a poll changed nothing, and nothing has happened there since */
-	bool told[MODEL_EPS];  /* tq_core_peer_failed() was called */
+	bool closed[MODEL_EPS]; /* a context with match bits was closed */
+	uint64_t decisions;     /* on messages with match bits */
+	uint32_t away;          /* bit mask of endpoints whose program and library do nothing */
+	bool may_break;         /* a connection fails */
+	uint64_t break_at;      /* the first step at which a connection may fail */
+	int broken[2];          /* the two ends of the connection that has failed; -1: none has */
+	bool waits[MODEL_EPS];  /* a poll changed nothing, and nothing has happened there since */
+	bool told[MODEL_EPS];   /* tq_core_peer_failed() was called */
 	uint32_t nposted[MODEL_EPS];
 	struct op *taken[MODEL_EPS]; /* mprobes whose messages are still to be received */
 	uint64_t step;

@@ -87,6 +87,7 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (!ep)
 		return -ENOMEM;
 	ep->pid = getpid();
+	ep->arrivals_tail = &ep->arrivals;
 	ep->params = *params;
 	error = copy_job(ep, job);
 	if (error)
@@ -169,8 +170,6 @@ int tq_flush(struct tq_ep *ep)
 
 void tq_close(struct tq_ep *ep)
 {
-	struct tq_req *ended;
-
 	if (getpid() != ep->pid)
 		return; /* queues and memory of the device are the parent's */
 	tq_share_close(ep);
@@ -187,10 +186,7 @@ void tq_close(struct tq_ep *ep)
 	tq_service_stop(ep);
 	/* Requests that the thread saw end. */
 	lock(ep);
-	ended = tq_core_ended(&ep->core);
-	unlock(ep);
-	if (ended)
-		tq_ep_complete(ep, ended);
+	tq_ep_complete_unlock(ep);
 	lock(ep);
 	tq_ep_release_completed(ep);
 	/* The protocol gives its objects of the network back; no completion is looked at any

@@ -24,6 +24,12 @@ struct tq_ep {
 	/* Requests whose complete() has been called; they are freed when the lock is taken
 	 * anyway. */
 	_Atomic(struct tq_req *) completed_list;
+	/*
+	 * Ended requests of contexts with match bits. One thread at a time calls done() for them,
+	 * until there are no more.
+	 */
+	struct tq_req *arrivals, **arrivals_tail;
+	bool telling;
 	/* Calls of tq_progress(), which tell the service thread that the application makes
 	 * progress. */
 	_Atomic uint64_t progress;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls for contexts and messages: the lock around what the protocol does. */
+#include "ep/message.h"
+
 #include <errno.h>
 
 #include "ep/ep.h"
@@ -56,6 +58,15 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 	tq_ep_unlock(ep);
 }
 
+void tq_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+
+	tq_lock(&ep->lock);
+	tq_core_ctx_revoke(ctx, only_negative, error);
+	tq_ep_unlock(ep);
+}
+
 /* ---- messages ---- */
 
 /* Returns true if the peer has failed, and the log has said why. */
@@ -65,9 +76,7 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 	       tq_link_is_logged(ctx->peers[rank]->link);
 }
 
-/* Returns rc, the result of starting an operation. If it is -EIO, waits until the log has said what
- * failed. */
-static int report_failure(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
+int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
@@ -95,13 +104,8 @@ static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_
 	}
 }
 
-int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
-	    void *user, struct tq_req **req)
+void tq_message_make_room(struct tq_ep *ep)
 {
-	struct tq_ep *ep = tq_ep_of(ctx->core);
-	int rc;
-
-	tq_lock(&ep->lock);
 	/* A caller that only posts never polls: finished sends are reaped here, or the queue
 	 * looks full. */
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
@@ -109,9 +113,19 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	/* The caller would not see the credit that comes back, either. */
 	if (tq_control_waits(&ep->net))
 		tq_ep_poll(ep);
+}
+
+int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
+	    void *user, struct tq_req **req)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	tq_message_make_room(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
 		wait_to_start(ep, ctx, rank, tag, buf->len);
-	rc = report_failure(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	rc = tq_message_report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -127,7 +141,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);
-	rc = report_failure(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	rc = tq_message_report(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -158,7 +172,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep); /* the service thread may have had the lock just now */
-	rc = report_failure(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
+	rc = tq_message_report(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -172,7 +186,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 	tq_progress(ep);
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = report_failure(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
+	rc = tq_message_report(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -185,7 +199,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = report_failure(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
+	rc = tq_message_report(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
 	tq_ep_unlock(ep);
 	return rc;
 }

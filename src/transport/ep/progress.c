@@ -9,6 +9,7 @@
 #include "net/connections.h"
 #include "net/net.h"
 #include "net/srq.h"
+#include "proto/entry.h"
 #include "proto/req.h"
 #include "proto/rma.h"
 
@@ -30,10 +31,12 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 	struct tq_req *req, *last = list;
 
 	for (req = list; req; req = req->next) {
-		if (req->kind == TQ_REQ_RMA)
+		if (req->kind < TQ_REQ_RMA)
+			ep->job.complete(req->user, &req->status);
+		else if (req->kind == TQ_REQ_RMA)
 			tq_core_rma_tell(req);
 		else
-			ep->job.complete(req->user, &req->status);
+			tq_core_entry_tell(req);
 		last = req;
 	}
 	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);
@@ -64,10 +67,75 @@ int tq_ep_poll(struct tq_ep *ep)
 	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
 }
 
+/* Takes the list of requests that have ended; NULL: none. */
+static struct tq_req *take_ended(struct tq_ep *ep)
+{
+	if (!tq_core_has_ended(&ep->core))
+		return NULL;
+	/* The log says what failed, and why, before the user's request ends. */
+	tq_connections_report(&ep->net);
+	return tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
+						: tq_core_ended_unfailed(&ep->core);
+}
+
+/* Leaves those of contexts with match bits to the thread that is calling done(). Returns the
+ * others. */
+static struct tq_req *leave_arrivals(struct tq_ep *ep, struct tq_req *list)
+{
+	struct tq_req *req, *next, *others = NULL, **tail = &others;
+
+	for (req = list; req; req = next) {
+		struct tq_req ***end = req->kind == TQ_REQ_ENTRY ? &ep->arrivals_tail : &tail;
+
+		next = req->next;
+		req->next = NULL;
+		**end = req;
+		*end = &req->next;
+	}
+	return others;
+}
+
+/* Calls done() for what other threads have left meanwhile. Returns false, and the thread is no
+ * longer the one that does that, if they have left nothing. */
+static bool tell_left(struct tq_ep *ep)
+{
+	struct tq_req *list;
+
+	tq_lock(&ep->lock);
+	list = ep->arrivals;
+	ep->arrivals = NULL;
+	ep->arrivals_tail = &ep->arrivals;
+	if (!list)
+		ep->telling = false;
+	tq_ep_unlock(ep);
+	if (list)
+		tq_ep_complete(ep, list);
+	return list;
+}
+
+bool tq_ep_complete_unlock(struct tq_ep *ep)
+{
+	struct tq_req *list = take_ended(ep);
+	bool tells = false;
+
+	if (list && ep->core.has_bits) {
+		if (ep->telling)
+			list = leave_arrivals(ep, list);
+		else
+			ep->telling = tells = true;
+	}
+	tq_ep_unlock(ep);
+	if (!list)
+		return false;
+	tq_ep_complete(ep, list);
+	while (tells)
+		tells = tell_left(ep);
+	return true;
+}
+
 /* Makes progress. Called with the lock, returns without it. */
 static int progress_unlock(struct tq_ep *ep)
 {
-	struct tq_req *ended = NULL;
 	int events;
 
 	/* Only holders of the lock write. */
@@ -75,15 +143,7 @@ static int progress_unlock(struct tq_ep *ep)
 			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	events = tq_ep_poll(ep);
-	if (tq_core_has_ended(&ep->core)) {
-		/* The log says what failed, and why, before the user's request ends. */
-		tq_connections_report(&ep->net);
-		ended = tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
-							 : tq_core_ended_unfailed(&ep->core);
-	}
-	tq_ep_unlock(ep);
-	if (ended)
-		tq_ep_complete(ep, ended);
+	tq_ep_complete_unlock(ep);
 	return events;
 }
 

@@ -8,6 +8,9 @@
 /* Polls for completions, and now and then for what else is due. Returns the number of events.
  * Called with the lock. */
 int tq_ep_poll(struct tq_ep *ep);
+/* Calls complete() and done() for the requests that have ended. Called with the lock, returns
+ * without it. Returns true if there were some. */
+bool tq_ep_complete_unlock(struct tq_ep *ep);
 /* Makes progress with the lock, which is given away for a while. */
 void tq_ep_progress(struct tq_ep *ep);
 /* Calls complete() for a list of requests. Called without the lock; several threads may do so, each

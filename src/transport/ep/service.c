@@ -7,6 +7,9 @@
  *
  * The protocol runs in its service mode then: user data are not touched, and ended requests stay
  * in the list for the application's next tq_progress().
+ *
+ * With tq_thread_progress() the thread does all that tq_progress() does. Then everything wakes it,
+ * and no service mode is needed.
  */
 #include "ep/service.h"
 
@@ -19,9 +22,11 @@
 #include <unistd.h>
 
 #include "ep/ep.h"
+#include "ep/progress.h"
 #include "net/connections.h"
 #include "net/inbox.h"
 #include "net/net.h"
+#include "proto/req.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
@@ -44,7 +49,7 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n;
 
-	ep->core.service = ep->net.service = true;
+	ep->core.service = ep->net.service = !ep->service->completes;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
@@ -61,10 +66,11 @@ static void serve(struct tq_ep *ep, uint64_t *next)
  * datagram. Returns 0, or -errno. Called with the lock. */
 static int arm(struct tq_ep *ep)
 {
-	int error = ibv_req_notify_cq(ep->net.rcq.cq, 1);
+	bool all = ep->service->completes;
+	int error = ibv_req_notify_cq(ep->net.rcq.cq, !all);
 
-	tq_inbox_sleep(&ep->net);
-	if (!error && tq_ep_awaits_sends(ep))
+	tq_inbox_sleep(&ep->net, all);
+	if (!error && (all || tq_ep_awaits_sends(ep)))
 		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
 	return -error;
 }
@@ -117,10 +123,22 @@ static bool let_go_first(struct tq_ep *ep)
 	return made_progress(ep) && wait_for(ep, false, BUSY_PAUSE);
 }
 
+/* Completes requests, if that is the thread's task. Called with the lock, returns without it.
+ * Returns true if there were some. */
+static bool complete_unlock(struct tq_ep *ep)
+{
+	if (!ep->service->completes) {
+		tq_unlock(&ep->lock);
+		return false;
+	}
+	tq_ep_release_completed(ep);
+	return tq_ep_complete_unlock(ep);
+}
+
 static void *run(void *arg)
 {
 	struct tq_ep *ep = arg;
-	bool broken = false;
+	bool broken = false, ended;
 	uint64_t next;
 
 	for (;;) {
@@ -137,8 +155,9 @@ static void *run(void *arg)
 		}
 		/* Completions between the last look and the arming need not make an event. */
 		serve(ep, &next);
-		tq_unlock(&ep->lock);
-		if (wait_for(ep, true, next) || let_go_first(ep))
+		ended = complete_unlock(ep);
+		/* What the users' functions have started may have ended already. */
+		if (wait_for(ep, true, ended ? 0 : next) || let_go_first(ep))
 			return NULL;
 	}
 }
@@ -177,6 +196,24 @@ free_service:
 	       "the library.",
 	       strerror(error));
 	return -error;
+}
+
+int tq_service_set_completes(struct tq_ep *ep, bool completes)
+{
+	if (!ep->service)
+		return -ENOTSUP;
+	ep->service->completes = completes;
+	tq_service_wake(ep);
+	return 0;
+}
+
+void tq_service_hint_bits(struct tq_ep *ep)
+{
+	struct tq_service *service = ep->service;
+
+	if (service && ((service->completes && tq_core_has_ended(&ep->core)) ||
+			(!service->timed && ep->core.reminds)))
+		tq_service_wake(ep);
 }
 
 void tq_service_wake(struct tq_ep *ep)

@@ -14,14 +14,21 @@ struct tq_service {
 	pthread_t thread;
 	int wake; /* eventfd */
 	_Atomic bool stop;
-	bool timed;    /* under the lock: the thread will look again by itself soon */
-	uint64_t seen; /* the thread's: value of tq_ep.progress */
+	bool timed;     /* under the lock: the thread will look again by itself soon */
+	bool completes; /* under the lock: tq_thread_progress() */
+	uint64_t seen;  /* the thread's: value of tq_ep.progress */
 };
 
 /* Starts the thread. 0, or -errno. */
 int tq_service_start(struct tq_ep *ep);
 /* Stops it, if there is one. */
 void tq_service_stop(struct tq_ep *ep);
+/* Lets it make progress for the user, or no longer. -ENOTSUP: there is no thread. Called with the
+ * lock. */
+int tq_service_set_completes(struct tq_ep *ep, bool completes);
+/* Wakes the thread, before the lock is released, if requests have ended that it is to complete, or
+ * it has to look after a direct message with match bits. */
+void tq_service_hint_bits(struct tq_ep *ep);
 /* Lets it look at once for what is to be done. */
 void tq_service_wake(struct tq_ep *ep);
 

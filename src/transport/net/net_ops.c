@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/net_ops.h"
 
+#include "base/clock.h"
 #include "net/bank.h"
 #include "net/control.h"
 #include "net/copy.h"
@@ -11,6 +12,7 @@
 #include "net/outbox.h"
 #include "net/rdma.h"
 #include "net/srq.h"
+#include "net/timers.h"
 
 static int net_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags)
@@ -141,6 +143,23 @@ static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 	tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "%s", why);
 }
 
+/* Longer than most messages take. */
+#define REMIND_AFTER UINT64_C(250000) /* ns */
+
+static void remind_due(struct tq_net *net, void *owner, uint64_t now)
+{
+	(void)owner;
+	(void)now;
+	tq_core_reminded(net->core);
+}
+
+static void net_remind(void *arg)
+{
+	struct tq_net *net = arg;
+
+	tq_timer_arm(net, &net->remind_timer, tq_now() + REMIND_AFTER, remind_due, NULL);
+}
+
 const struct tq_net_ops tq_net_ops = {
 	.control = net_control,
 	.eager_buf = net_eager_buf,
@@ -155,6 +174,7 @@ const struct tq_net_ops tq_net_ops = {
 	.lane_put = net_lane_put,
 	.direct = net_direct,
 	.report = net_report,
+	.remind = net_remind,
 	.peer_fail = net_peer_fail,
 	.read = net_read,
 	.write = net_write,

@@ -110,6 +110,7 @@ struct tq_net {
 
 	struct tq_oob *oob;                 /* oob.c */
 	struct tq_timers timers;            /* timers.c */
+	struct tq_timer remind_timer;       /* net_ops.c: for direct messages that wait */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */
 	uint32_t works;                     /* calls of tq_net_work() */

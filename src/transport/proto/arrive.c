@@ -2,7 +2,9 @@
 /* Messages that arrive through the control lane: whole (eager), or announced (RTS). */
 #include "proto/arrive.h"
 
+#include "proto/decide.h"
 #include "proto/fetch.h"
+#include "proto/mask.h"
 #include "proto/match.h"
 #include "proto/msg.h"
 #include "proto/pair.h"
@@ -15,17 +17,23 @@
 #include "proto/settings.h"
 #include "proto/unexpected.h"
 
-/* Returns the pair that an envelope names; NULL: it makes no sense, or there is no memory. */
-static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
-			       const struct tq_msg_env *env)
+/* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
+ * sense, or there is no memory. Inline, because each message comes through here. */
+static inline __attribute__((always_inline)) struct tq_pair *
+pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_bits)
 {
-	uint32_t source = tq_get32(env->source);
-	bool is_open = ctx->flags & TQ_CTX_OPEN;
+	/* Neither, of most contexts, so that one look tells both. */
+	unsigned flags = (ctx->flags ^ has_bits) & (TQ_CTX_OPEN | TQ_CTX_BITS);
+	bool is_open = flags;
 	struct tq_pair *pair = NULL;
 	int rank;
 
-	if ((!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) ||
-	    (int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
+	if (flags & TQ_CTX_BITS) {
+		tq_peer_fail(peer, has_bits ? "it sent match bits to a context without them"
+					    : "it sent a tag to a context with match bits");
+		return NULL;
+	}
+	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
@@ -36,20 +44,31 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	return pair;
 }
 
+static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag)
+{
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, tag);
+
+	if (!tuple)
+		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
+	return tuple;
+}
+
 /* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
 static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
-	struct tq_pair *pair = pair_of(ctx, peer, env);
+	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source), 0);
 	struct tq_rx_tuple *tuple;
 
 	if (!pair)
 		return NULL;
-	tuple = tq_rx_tuple_get(pair, (int32_t)tq_get32(env->tag));
-	if (!tuple) {
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+	if ((int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
+		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
+	tuple = tuple_get(pair, tq_get32(env->tag));
+	if (!tuple)
+		return NULL;
 	/* Tags that are used once have no place in the numbers of a tuple. */
 	if (hdr->flags & TQ_ENV_NOTUP)
 		tq_recall(tuple, TQ_RECALL_BUFFER);
@@ -186,4 +205,125 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 		tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
 		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+}
+
+/* ---- with match bits ---- */
+
+/* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
+static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+					 const struct tq_msg_hdr *hdr,
+					 const struct tq_msg_env_bits *env)
+{
+	struct tq_rx_tuple *tuple;
+	struct tq_pair *pair;
+
+	pair = pair_of(ctx, peer, tq_get32(env->source), TQ_CTX_BITS);
+	if (!pair)
+		return NULL;
+	if (tq_get16(env->header_len) != ctx->header_len) {
+		tq_peer_fail(peer, "its messages have headers of another length");
+		return NULL;
+	}
+	tq_mask_heard(pair);
+	tuple = tuple_get(pair, tq_get64(env->bits) & ~pair->mask);
+	if (!tuple)
+		return NULL;
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
+	return tuple;
+}
+
+/* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */
+static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env, bool is_short)
+{
+	uint32_t ask = tq_get32(env->ask);
+
+	if (!ask)
+		return;
+	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
+		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+	else
+		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
+}
+
+static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
+					      const struct tq_msg_hdr *hdr,
+					      const struct tq_msg_env_bits *env, const void *header,
+					      enum tq_unexpected_kind kind, uint64_t length)
+{
+	struct tq_unexpected *message =
+		tq_decide_new(tuple, tq_get64(env->bits), header, kind, length);
+
+	if (!message) {
+		tq_peer_fail(tuple->pair->peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	message->cseq = tq_get32(env->cseq);
+	message->seq = tq_get32(env->seq);
+	message->flags = hdr->flags;
+	return message;
+}
+
+bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *m,
+		      uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
+	const char *header = (const char *)(m + 1);
+	struct tq_core *core = ctx->core;
+	struct tq_unexpected *message;
+	bool kept, early;
+
+	if (!tuple)
+		return false;
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
+		return false;
+	}
+	message = new_bits_message(tuple, &m->hdr, &m->env, header, TQ_UNEXPECTED_EAGER,
+				   len - sizeof(*m) - ctx->header_len);
+	if (!message)
+		return false;
+	count(tuple);
+	message->data = header + ctx->header_len;
+	core->arriving = bounce;
+	early = !tq_decide_arrival(message);
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	tq_rx_policy_short(tuple, early);
+	bits_ask(tuple, &m->env, true);
+	return kept;
+}
+
+void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *m)
+{
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
+	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core), early;
+	struct tq_unexpected *message;
+
+	message = tuple ? new_bits_message(tuple, &m->hdr, &m->env, m->header, TQ_UNEXPECTED_RTS,
+					   tq_get64(m->length))
+			: NULL;
+	if (!message)
+		return;
+	message->addr = tq_get64(m->addr);
+	message->rkey = tq_get32(m->rkey);
+	message->send_req = tq_get32(m->send_req);
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		if (tq_seq_before(message->seq, tuple->pos)) {
+			if (send_direct(message)) {
+				tq_unexpected_free(message);
+				return;
+			}
+			tq_recall(tuple, TQ_RECALL_BUFFER);
+		} else {
+			/* Its receive isn't posted, and may never be. */
+			tq_recall(tuple, TQ_RECALL_EARLY);
+		}
+	}
+	count(tuple);
+	early = !tq_decide_arrival(message);
+	if (is_short)
+		tq_rx_policy_short(tuple, early);
+	bits_ask(tuple, &m->env, is_short);
 }

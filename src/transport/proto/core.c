@@ -8,6 +8,7 @@
 #include "proto/fetch.h"
 #include "proto/held.h"
 #include "proto/net_ops.h"
+#include "proto/prefix.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
@@ -31,7 +32,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 	};
 	core->ended_tail = &core->ended;
 	core->send_reqs.stats = core->recv_reqs.stats = core->tx_tuples.stats =
-		core->rx_tuples.stats = stats;
+		core->rx_tuples.stats = core->entries.stats = stats;
 }
 
 void tq_core_destroy(struct tq_core *core)
@@ -54,10 +55,16 @@ void tq_core_destroy(struct tq_core *core)
 	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
 		free(message);
 	}
+	while ((message = (struct tq_unexpected *)core->free_bits)) {
+		core->free_bits = (struct tq_unexpected_bits *)message->next;
+		free(message);
+	}
+	tq_prefixes_destroy(core);
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);
 	tq_handles_destroy(&core->tx_tuples);
 	tq_handles_destroy(&core->rx_tuples);
+	tq_handles_destroy(&core->entries);
 }
 
 /* ---- deferred work ---- */

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "proto/ctx.h"
+#include "proto/decide.h"
+#include "proto/entry.h"
 #include "proto/net_ops.h"
 #include "proto/orphan.h"
 #include "proto/recall.h"
@@ -88,17 +90,14 @@ static void ctx_free(struct tq_ctx *ctx)
 	free(ctx);
 }
 
-int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
-		    int rank, unsigned flags, struct tq_ctx **result)
+/* Returns a context that no message finds yet; NULL: no memory. */
+static struct tq_ctx *ctx_new(struct tq_core *core, uint32_t id, struct tq_peer *const peers[],
+			      int npeers, int rank, unsigned flags)
 {
-	struct tq_ctx *ctx;
+	struct tq_ctx *ctx = calloc(1, sizeof(*ctx));
 
-	tq_assert_held(core->lock);
-	if (npeers < 0 || tq_ctx_find(core, id))
-		return -EINVAL;
-	ctx = calloc(1, sizeof(*ctx));
 	if (!ctx)
-		return -ENOMEM;
+		return NULL;
 	ctx->core = core;
 	ctx->id = id;
 	ctx->rank = rank;
@@ -110,16 +109,79 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 		free(ctx->pairs);
 		free(ctx->peers);
 		free(ctx);
-		return -ENOMEM;
+		return NULL;
 	}
 	if (npeers)
 		memcpy(ctx->peers, peers, (size_t)npeers * sizeof(struct tq_peer *));
-	HASH_ADD(hh, core->ctxs, id, sizeof(ctx->id), ctx);
+	return ctx;
+}
+
+static void ctx_begin(struct tq_ctx *ctx)
+{
+	HASH_ADD(hh, ctx->core->ctxs, id, sizeof(ctx->id), ctx);
 	ctx->named = true;
-	TQ_LEVEL(core->stats, contexts, 1);
-	tq_orphans_take(core, id, tq_core_control);
-	*result = ctx;
+	TQ_LEVEL(ctx->core->stats, contexts, 1);
+	tq_orphans_take(ctx->core, ctx->id, tq_core_control);
+}
+
+int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
+		    int rank, unsigned flags, struct tq_ctx **ctx)
+{
+	tq_assert_held(core->lock);
+	if (npeers < 0 || tq_ctx_find(core, id))
+		return -EINVAL;
+	*ctx = ctx_new(core, id, peers, npeers, rank, flags);
+	if (!*ctx)
+		return -ENOMEM;
+	ctx_begin(*ctx);
 	return 0;
+}
+
+#define BITS_FLAGS (TQ_CTX_OPEN | TQ_CTX_CLOSED) /* of the user's flags */
+
+int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *const peers[],
+			 int npeers, int rank, unsigned flags, size_t header_len,
+			 const struct tq_match_ops *ops, void *arg, struct tq_ctx **ctx)
+{
+	tq_assert_held(core->lock);
+	if (npeers < 0 || flags & ~BITS_FLAGS || header_len > TQ_HEADER_MAX || header_len % 8 ||
+	    !ops->match || !ops->done || tq_ctx_find(core, id))
+		return -EINVAL;
+	*ctx = ctx_new(core, id, peers, npeers, rank, flags | TQ_CTX_BITS);
+	if (!*ctx)
+		return -ENOMEM;
+	if (!tq_rx_policy_init(*ctx)) {
+		free((*ctx)->pairs);
+		free((*ctx)->peers);
+		free(*ctx);
+		return -ENOMEM;
+	}
+	core->has_bits = true;
+	(*ctx)->match_ops = ops;
+	(*ctx)->match_arg = arg;
+	(*ctx)->header_len = (uint32_t)header_len;
+	(*ctx)->prefix_len = (uint32_t)(sizeof(uint64_t) + header_len);
+	ctx_begin(*ctx);
+	return 0;
+}
+
+/* Opens or closes a context with match bits. */
+static void set_closed(struct tq_ctx *ctx, bool closed)
+{
+	struct tq_rx_tuple *tuple, *next;
+
+	if (!closed == !(ctx->flags & TQ_CTX_CLOSED))
+		return;
+	ctx->flags ^= TQ_CTX_CLOSED;
+	if (closed) {
+		DL_FOREACH_SAFE(ctx->queued, tuple, next) {
+			tq_recall(tuple, TQ_RECALL_BUFFER);
+		}
+		return;
+	}
+	for (int rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->pairs[rank])
+			tq_decide_pair(ctx->pairs[rank]);
 }
 
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
@@ -127,6 +189,10 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 	struct tq_rx_tuple *rx_tuple, *next;
 
 	tq_assert_held(ctx->core->lock);
+	if (ctx->flags & TQ_CTX_BITS) {
+		set_closed(ctx, flags & TQ_CTX_CLOSED);
+		return;
+	}
 	ctx->flags = (flags & ~TQ_CTX_OPEN) | (ctx->flags & TQ_CTX_OPEN);
 	if (flags & TQ_CTX_EXACT_LENGTH)
 		return;
@@ -142,7 +208,9 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 	struct tq_rx_tuple *rx_tuple, *next;
 
 	tq_assert_held(core->lock);
-	if (!ctx->nrecvs)
+	if (ctx->flags & TQ_CTX_BITS)
+		tq_entries_end(ctx, -ECANCELED);
+	if (!tq_ctx_keeps_id(ctx))
 		tq_ctx_unname(ctx);
 	/* Tuples stay until both sides have let go of them, so all queues go back now. */
 	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
@@ -194,7 +262,7 @@ void tq_ctxs_reap(struct tq_core *core)
 		return;
 	core->changed = false;
 	while ((ctx = *at)) {
-		if (ctx->named && !ctx->nrecvs)
+		if (ctx->named && !tq_ctx_keeps_id(ctx))
 			tq_ctx_unname(ctx);
 		if (ctx->named || !ctx_quiet(ctx)) {
 			at = &ctx->removed_next;
@@ -244,7 +312,7 @@ void tq_ctxs_peer_failed(struct tq_core *core)
 	struct tq_ctx *ctx;
 
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next) {
-		if (ctx->wild && tq_ctx_deserted(ctx))
+		if (ctx->wild && !(ctx->flags & TQ_CTX_BITS) && tq_ctx_deserted(ctx))
 			end_wild(ctx);
 	}
 }

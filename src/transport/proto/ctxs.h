@@ -17,6 +17,10 @@ void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer);
 
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, struct tq_ctx **ctx);
+/* Adds a context with match bits. */
+int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *const peers[],
+			 int npeers, int rank, unsigned flags, size_t header_len,
+			 const struct tq_match_ops *ops, void *arg, struct tq_ctx **ctx);
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/entry.h"
 #include "proto/fetch.h"
 #include "proto/net_ops.h"
 #include "proto/peer.h"
@@ -58,7 +59,7 @@ static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 
 	assert(recv->state == TQ_RECV_REQ_SRQ);
 	recv->req.status.source = tuple->pair->rank;
-	recv->req.status.tag = tuple->tag;
+	recv->req.status.tag = (int32_t)tuple->tag;
 	recv->req.status.length = len;
 	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 	recv->pair = tuple->pair;
@@ -78,9 +79,12 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 	struct tq_recv_req *recv = token;
 	struct tq_rx_tuple *tuple = recv->rx_tuple;
 	struct tq_peer *peer = tuple->pair->peer;
-	int status = error ? -EIO : 0;
+	int status;
 
 	tq_assert_held(core->lock);
+	if (recv->req.kind == TQ_REQ_ENTRY)
+		len = tq_entry_delivered(tq_entry_of(recv), len, &error);
+	status = error ? -EIO : 0;
 	if (!recv->again) {
 		TQ_COUNT(core->stats, recv_direct);
 		TQ_COUNT_N(core->stats, recv_direct_bytes, len);

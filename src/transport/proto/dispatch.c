@@ -6,6 +6,7 @@
 #include "proto/arrive.h"
 #include "proto/ctx.h"
 #include "proto/fetch.h"
+#include "proto/mask.h"
 #include "proto/msg.h"
 #include "proto/net_ops.h"
 #include "proto/orphan.h"
@@ -24,7 +25,7 @@
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *m = msg; /* an RTS begins alike */
+	const struct tq_msg_eager *m = msg; /* the others begin alike */
 	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
 
 	if (!ctx) {
@@ -33,7 +34,12 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 	}
 	if (m->hdr.type == TQ_MSG_EAGER)
 		return tq_on_eager(ctx, peer, m, len, bounce);
-	tq_on_rts(ctx, peer, msg);
+	if (m->hdr.type == TQ_MSG_EAGER_BITS)
+		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
+	if (m->hdr.type == TQ_MSG_RTS)
+		tq_on_rts(ctx, peer, msg);
+	else
+		tq_on_rts_bits(ctx, peer, msg);
 	return false;
 }
 
@@ -49,6 +55,8 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_EAGER:
 	case TQ_MSG_RTS:
+	case TQ_MSG_EAGER_BITS:
+	case TQ_MSG_RTS_BITS:
 		return on_message(core, peer, msg, len, bounce);
 	case TQ_MSG_DATA:
 		return tq_on_data(core, peer, msg, len, bounce);
@@ -57,6 +65,12 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 		break;
 	case TQ_MSG_HELD:
 		tq_on_held(core, peer, msg);
+		break;
+	case TQ_MSG_HELD_BITS:
+		tq_on_held_bits(core, peer, msg);
+		break;
+	case TQ_MSG_MASK:
+		tq_on_mask(core, peer, msg);
 		break;
 	case TQ_MSG_RECALLED:
 		tq_on_recalled(core, peer, msg);

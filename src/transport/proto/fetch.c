@@ -26,7 +26,7 @@ void tq_fetch_complete(struct tq_recv_req *recv)
 {
 	bool truncated = recv->req.status.length > recv->wanted;
 
-	if (truncated)
+	if (truncated && recv->req.kind == TQ_REQ_RECV) /* else the user wants no more */
 		TQ_COUNT(recv->req.core->stats, recv_truncated);
 	if (recv->pieces)
 		TQ_COUNT(recv->req.core->stats, recv_scattered);
@@ -313,18 +313,18 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 
 /* ---- all ---- */
 
-static void matched(struct tq_recv_req *recv, struct tq_pair *pair, int32_t tag, uint64_t len)
+static void matched(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag, uint64_t len)
 {
 	recv->pair = pair;
 	recv->req.status.source = pair->rank;
-	recv->req.status.tag = tag;
+	recv->req.status.tag = (int32_t)tag;
 	recv->req.status.length = len;
 	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 }
 
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
 {
-	matched(recv, recv->rx_tuple->pair, recv->tag, len);
+	matched(recv, recv->rx_tuple->pair, recv->want.tag, len);
 	count_eager(recv->req.core, len);
 	tq_buf_unpack(&recv->buf, 0, data, recv->wanted);
 	tq_fetch_complete(recv);
@@ -343,7 +343,20 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 	case TQ_UNEXPECTED_HELD:
 		tq_held_fetch(recv, message);
 		break;
+	case TQ_UNEXPECTED_STORED: /* tq_fetch_stored() */
+		break;
 	}
+}
+
+void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
+{
+	recv->buf.len = 0;
+	matched(recv, message->pair, message->tag, message->length);
+	tq_unexpected_free(message);
+	if (recv->req.core->service && recv->req.core->copies)
+		copy_later(recv);
+	else
+		tq_fetch_complete(recv);
 }
 
 int tq_fetch_poll(struct tq_core *core)

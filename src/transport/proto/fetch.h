@@ -9,6 +9,9 @@
 /* Gets the message's data to the receive that it matches; both are in no queue. Frees the message.
  */
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
+/* Ends a receive that takes a message whose data its user has; both are in no queue. Frees the
+ * message. */
+void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Copies the data of an eager message to an exact receive, in no queue. Not in service mode. */
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
 /* Ends a receive whose data are in the library's memory (bounced), and copies them to the user's:

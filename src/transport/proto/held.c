@@ -89,10 +89,12 @@ void tq_held_again(struct tq_recv_req *recv)
 
 static bool load_held(struct tq_recv_req *recv)
 {
+	uint32_t pieces =
+		recv->req.core->limits->max_srq_sge - (recv->req.kind == TQ_REQ_ENTRY ? 1 : 0);
+
 	if (room_for(recv) > recv->wanted)
 		return tq_recv_mem_bounce(recv, room_for(recv), true);
-	return (!recv->msg &&
-		tq_recv_mem_register(recv, recv->wanted, recv->req.core->limits->max_srq_sge)) ||
+	return (!recv->msg && tq_recv_mem_register(recv, recv->wanted, pieces)) ||
 	       tq_recv_mem_bounce(recv, recv->wanted, true);
 }
 

@@ -18,7 +18,11 @@
 
 #include <assert.h>
 
+#include "proto/ctx.h"
+#include "proto/decide.h"
 #include "proto/fetch.h"
+#include "proto/peer.h"
+#include "proto/recv_req.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_table.h"
@@ -30,31 +34,31 @@
 
 /* Returns true if a tuple is being recalled that the receive could match. Then the receive
  * takes nothing from this sender, because a held message may yet turn out to come first. */
-static bool fenced(const struct tq_pair *pair, int32_t tag)
+static bool fenced(const struct tq_pair *pair, const struct tq_want *want)
 {
 	struct tq_rx_tuple *tuple;
 
 	if (!pair->nfenced)
 		return false;
-	if (tag == TQ_ANY_TAG)
+	if (want->ignore)
 		return pair->nfenced_user > 0;
-	tuple = tq_rx_tuple_find(pair, tag);
+	tuple = tq_rx_tuple_find(pair, want->tag);
 	return tuple && tuple->state == TQ_RX_TUPLE_RECALLING;
 }
 
-static struct tq_unexpected *first_of(const struct tq_pair *pair, int32_t tag)
+static struct tq_unexpected *first_of(const struct tq_pair *pair, const struct tq_want *want)
 {
 	struct tq_rx_tuple *tuple;
 	struct tq_unexpected *message;
 
 	if (!pair->unexpected)
 		return NULL;
-	if (tag != TQ_ANY_TAG) {
-		tuple = tq_rx_tuple_find(pair, tag);
+	if (!want->ignore) {
+		tuple = tq_rx_tuple_find(pair, want->tag);
 		return tuple ? tuple->unexpected : NULL;
 	}
 	DL_FOREACH(pair->unexpected, message) {
-		if (message->tag >= 0)
+		if (tq_tag_fits(want, message->tag))
 			return message;
 	}
 	return NULL;
@@ -62,13 +66,14 @@ static struct tq_unexpected *first_of(const struct tq_pair *pair, int32_t tag)
 
 /* Returns the pair's message that the receive takes: its first that fits, unless an earlier
  * receive may yet claim that one. Never the next one instead. */
-static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, uint64_t order)
+static struct tq_unexpected *from_pair(const struct tq_pair *pair, const struct tq_want *want,
+				       uint64_t order)
 {
 	struct tq_unexpected *message;
 
-	if (fenced(pair, tag))
+	if (fenced(pair, want))
 		return NULL;
-	message = first_of(pair, tag);
+	message = first_of(pair, want);
 	if (!message || message->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 		return NULL;
 	if (tq_wild_first(pair->ctx, pair->rank, message->tag, order))
@@ -79,25 +84,26 @@ static struct tq_unexpected *from_pair(const struct tq_pair *pair, int32_t tag, 
 	return message;
 }
 
-struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, int rank, int32_t tag, uint64_t order)
+struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, const struct tq_want *want, uint64_t order)
 {
 	struct tq_unexpected *message;
 
-	if (rank != TQ_ANY_SOURCE)
-		return ctx->pairs[rank] ? from_pair(ctx->pairs[rank], tag, order) : NULL;
+	if (want->rank != TQ_ANY_SOURCE)
+		return ctx->pairs[want->rank] ? from_pair(ctx->pairs[want->rank], want, order)
+					      : NULL;
 
-	for (message = tq_unexpected_first(ctx, tag); message;
-	     message = tag == TQ_ANY_TAG ? message->ctx_next : message->tag_next) {
-		if (tq_tag_fits(tag, message->tag) &&
-		    from_pair(message->pair, tag, order) == message)
+	for (message = tq_unexpected_first(ctx, want); message;
+	     message = want->ignore ? message->ctx_next : message->tag_next) {
+		if (tq_tag_fits(want, message->tag) &&
+		    from_pair(message->pair, want, order) == message)
 			return message;
 	}
 	return NULL;
 }
 
-static bool may_overtake(const struct tq_ctx *ctx, int32_t tag)
+static bool may_overtake(const struct tq_ctx *ctx, uint64_t tag)
 {
-	return ctx->flags & TQ_CTX_OVERTAKING && (tag >= 0 || tag == TQ_ANY_TAG);
+	return ctx->flags & TQ_CTX_OVERTAKING && tq_tag_is_user(tag);
 }
 
 /* Returns true if this is the next message of its tuple, and no queue has a part in that
@@ -110,29 +116,29 @@ static bool may_go(const struct tq_unexpected *message)
 	       (tuple->state == TQ_RX_TUPLE_CONTROL || tuple->state == TQ_RX_TUPLE_OFFERED);
 }
 
-struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, int rank, int32_t tag)
+struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, const struct tq_want *want)
 {
 	int look = OVERTAKE_LOOK;
 	struct tq_unexpected *message;
 
-	if (!may_overtake(ctx, tag))
+	if (!may_overtake(ctx, want->tag))
 		return NULL;
-	if (!tq_is_wild(rank, tag)) {
-		message = first_of(ctx->pairs[rank], tag);
+	if (!tq_is_wild(want)) {
+		message = first_of(ctx->pairs[want->rank], want);
 		return message && may_go(message) ? message : NULL;
 	}
-	if (rank == TQ_ANY_SOURCE) {
-		message = tq_unexpected_first(ctx, tag);
+	if (want->rank == TQ_ANY_SOURCE) {
+		message = tq_unexpected_first(ctx, want);
 		for (; message && look;
-		     message = tag == TQ_ANY_TAG ? message->ctx_next : message->tag_next, look--) {
-			if (tq_tag_fits(tag, message->tag) && may_go(message))
+		     message = want->ignore ? message->ctx_next : message->tag_next, look--) {
+			if (tq_tag_fits(want, message->tag) && may_go(message))
 				return message;
 		}
 		return NULL;
 	}
-	for (message = ctx->pairs[rank]->unexpected; message && look;
+	for (message = ctx->pairs[want->rank]->unexpected; message && look;
 	     message = message->next, look--) {
-		if (tq_tag_fits(tag, message->tag) && may_go(message))
+		if (tq_tag_fits(want, message->tag) && may_go(message))
 			return message;
 	}
 	return NULL;
@@ -148,6 +154,39 @@ static struct tq_recv_req *first_receive(const struct tq_rx_tuple *tuple)
 		wild = tq_wild_first(pair->ctx, pair->rank, tuple->tag,
 				     tuple->posted ? tuple->posted->order : UINT64_MAX);
 	return wild ? wild : tuple->posted;
+}
+
+/* Drops a message, which is in no queue: a receive without room takes it, so that for its sender it
+ * is received. */
+static void drop(struct tq_unexpected *message)
+{
+	static const struct tq_buf nothing;
+	struct tq_pair *pair = message->pair;
+	struct tq_recv_req *recv =
+		tq_recv_req_new(pair->ctx, pair->rank, message->tag, &nothing, NULL);
+
+	if (!recv) {
+		tq_peer_fail(pair->peer, "there is no memory left to drop a message from it");
+		tq_unexpected_free(message);
+		return;
+	}
+	recv->starting = false;
+	recv->req.detached = true;
+	TQ_COUNT(pair->ctx->core->stats, recv_revoked);
+	tq_fetch(recv, message);
+}
+
+void tq_match_drop_revoked(struct tq_ctx *ctx)
+{
+	struct tq_unexpected *message, *next;
+
+	for (message = ctx->unexpected; message; message = next) {
+		next = message->ctx_next;
+		if (!tq_ctx_revoked(ctx, message->tag))
+			continue;
+		tq_unexpected_unlink(message);
+		drop(message);
+	}
 }
 
 /* Takes a receive out of its posted queue, for a message that is in no queue. */
@@ -172,7 +211,7 @@ static bool overtakes(const struct tq_unexpected *message, const struct tq_recv_
 	if (!may_overtake(message->pair->ctx, tuple->tag) || tuple->unexpected ||
 	    tuple->state == TQ_RX_TUPLE_RECALLING)
 		return false;
-	if (fenced(message->pair, recv->tag))
+	if (fenced(message->pair, &recv->want))
 		TQ_COUNT(message->pair->ctx->core->stats, recv_overtaking);
 	return true;
 }
@@ -183,6 +222,10 @@ void tq_match_arrival(struct tq_unexpected *message)
 	struct tq_ctx *ctx = message->pair->ctx;
 	struct tq_recv_req *recv;
 
+	if (tq_ctx_revoked(ctx, tuple->tag)) {
+		drop(message);
+		return;
+	}
 	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
 		if (tq_unexpected_queue(message))
 			tq_rx_tuple_flow(tuple);
@@ -195,7 +238,7 @@ void tq_match_arrival(struct tq_unexpected *message)
 		return;
 	}
 	if (tq_unexpected_queue(message) && recv &&
-	    from_pair(message->pair, recv->tag, recv->order) == message) {
+	    from_pair(message->pair, &recv->want, recv->order) == message) {
 		tq_unexpected_unlink(message);
 		match(recv, message);
 		tq_match_settle(ctx);
@@ -213,11 +256,15 @@ void tq_match_pair(struct tq_pair *pair)
 	struct tq_unexpected *message, *next;
 	struct tq_recv_req *recv;
 
+	if (pair->ctx->flags & TQ_CTX_BITS) {
+		tq_decide_pair(pair);
+		return;
+	}
 	DL_FOREACH_SAFE(pair->unexpected, message, next) {
 		if (message->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
 			continue;
 		recv = first_receive(message->rx_tuple);
-		if (recv && from_pair(pair, recv->tag, recv->order) == message) {
+		if (recv && from_pair(pair, &recv->want, recv->order) == message) {
 			tq_unexpected_unlink(message);
 			match(recv, message);
 		}

@@ -29,8 +29,20 @@ static const struct {
 	[TQ_MSG_CTS_DIRECT] = {"CTS_DIRECT", sizeof(struct tq_msg_answer), false},
 	[TQ_MSG_CTS_HELD] = {"CTS_HELD", sizeof(struct tq_msg_cts_held), false},
 	[TQ_MSG_CREDIT] = {"CREDIT", sizeof(struct tq_msg_hdr), false},
+	[TQ_MSG_EAGER_BITS] = {"EAGER_BITS", sizeof(struct tq_msg_eager_bits), true},
+	[TQ_MSG_RTS_BITS] = {"RTS_BITS", sizeof(struct tq_msg_rts_bits), false},
+	[TQ_MSG_HELD_BITS] = {"HELD_BITS", sizeof(struct tq_msg_held_bits), false},
+	[TQ_MSG_MASK] = {"MASK", sizeof(struct tq_msg_mask), false},
 	[TQ_MSG_BACKPRESSURE] = {"BACKPRESSURE", sizeof(struct tq_msg_backpressure), false},
 };
+
+/* Returns the length of the user's header in a message that has one. */
+static uint32_t header_len(const void *msg)
+{
+	const struct tq_msg_eager_bits *m = msg; /* an RTS_BITS begins alike */
+
+	return tq_get16(m->env.header_len);
+}
 
 int tq_msg_check(const void *msg, uint32_t len)
 {
@@ -46,6 +58,10 @@ int tq_msg_check(const void *msg, uint32_t len)
 		want = TQ_MSG_HELD_LEN(hdr->flags);
 	}
 	if (types[hdr->type].data ? len < want : len != want)
+		return -EPROTO;
+	if (hdr->type == TQ_MSG_EAGER_BITS && len - want < header_len(msg))
+		return -EPROTO;
+	if (hdr->type == TQ_MSG_RTS_BITS && header_len(msg) > TQ_HEADER_MAX)
 		return -EPROTO;
 	return 0;
 }

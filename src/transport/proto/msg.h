@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tupleq/match.h>
+
 typedef struct {
 	uint16_t v;
 } tq_le16;
@@ -74,6 +76,12 @@ enum tq_msg_type {
 			      */
 	/* sender of a tuple -> its receiver */
 	TQ_MSG_NOTICE, /* a direct message is on its way: shows whether its receive is there */
+	/* EAGER and RTS of contexts with match bits */
+	TQ_MSG_EAGER_BITS,
+	TQ_MSG_RTS_BITS,
+	TQ_MSG_HELD_BITS, /* as HELD, one message each */
+	/* receiver -> sender */
+	TQ_MSG_MASK, /* the bits that the tuples of a context ignore */
 	TQ_MSG_TYPES
 };
 
@@ -123,6 +131,49 @@ struct tq_msg_rts {
 };
 static_assert(sizeof(struct tq_msg_rts) == 56, "wire format");
 
+/* The envelope in contexts with match bits. Begins as struct tq_msg_env. */
+struct tq_msg_env_bits {
+	tq_le32 ctx;
+	tq_le32 source;
+	tq_le32 cseq;
+	tq_le32 seq;
+	tq_le32 ask;
+	tq_le16 mask_life;  /* which of the masks that the receiver has named the sender uses */
+	tq_le16 header_len; /* of the user's header */
+	tq_le64 bits;
+};
+static_assert(sizeof(struct tq_msg_env_bits) == 32, "wire format");
+static_assert(offsetof(struct tq_msg_env_bits, ctx) == offsetof(struct tq_msg_env, ctx),
+	      "the context is at one place in all messages that have one");
+
+struct tq_msg_eager_bits {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env_bits env;
+	/* the user's header and the data follow */
+};
+static_assert(sizeof(struct tq_msg_eager_bits) == 40, "wire format");
+
+struct tq_msg_rts_bits {
+	struct tq_msg_hdr hdr;
+	struct tq_msg_env_bits env;
+	tq_le64 length;
+	tq_le64 addr;
+	tq_le32 rkey;
+	tq_le32 send_req;
+	uint8_t header[TQ_HEADER_MAX]; /* zeros behind env.header_len */
+};
+static_assert(sizeof(struct tq_msg_rts_bits) == 112, "a small control buffer holds it");
+
+/* Receiver to sender. */
+struct tq_msg_mask {
+	struct tq_msg_hdr hdr;
+	tq_le32 ctx;
+	tq_le16 life; /* the mask's number, not 0 */
+	tq_le16 zero;
+	tq_le64 mask;
+};
+static_assert(sizeof(struct tq_msg_mask) == 24, "wire format");
+
 /* Sender to receiver, names the tuple by the receiver's handle. */
 struct tq_msg_switch {
 	struct tq_msg_hdr hdr;
@@ -151,6 +202,16 @@ static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds i
 #define TQ_MSG_HELD_LEN(n) \
 	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
 
+struct tq_msg_held_bits {
+	struct tq_msg_hdr hdr;
+	tq_le32 rx_tuple;
+	tq_le32 zero;
+	struct tq_msg_held_one one;
+	tq_le64 bits;
+	uint8_t header[TQ_HEADER_MAX];
+};
+static_assert(sizeof(struct tq_msg_held_bits) == 88, "wire format");
+
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
 	tq_le32 rx_tuple;
@@ -174,6 +235,8 @@ struct tq_msg_notice {
 	tq_le32 rx_tuple;
 	tq_le32 seq; /* of the direct message */
 };
+/* Flag: the message has waited for long. */
+#define TQ_NOTICE_LATE 1u
 static_assert(sizeof(struct tq_msg_notice) == 16, "wire format");
 
 /* Data follow, to the end of the message. */
@@ -274,11 +337,25 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* The longest message without data, which a small control buffer must hold, and the headers of
- * messages with data. */
+/* The longest message without data, which a small control buffer must hold; and what the longest
+ * messages with data have in front of limits.eager_max bytes, which with match bits begin earlier.
+ */
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \
-	((type) == TQ_MSG_EAGER ? sizeof(struct tq_msg_eager) : sizeof(struct tq_msg_data))
+	((type) == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager))
+
+/* Returns true if messages of this type may have data. */
+static inline bool tq_msg_has_data(uint8_t type)
+{
+	return type == TQ_MSG_EAGER || type == TQ_MSG_DATA || type == TQ_MSG_EAGER_BITS;
+}
+
+/* Returns true if messages of this type begin with an envelope, which names their context. */
+static inline bool tq_msg_has_envelope(uint8_t type)
+{
+	return type == TQ_MSG_EAGER || type == TQ_MSG_RTS || type == TQ_MSG_EAGER_BITS ||
+	       type == TQ_MSG_RTS_BITS;
+}
 
 /* Returns 0 if a message of `len` bytes is whole and of a type that exists. Says nothing about
  * what its handles name. */

@@ -132,6 +132,9 @@ struct tq_net_ops {
 	int (*atomic)(void *net, struct tq_link *link, const struct tq_atomic *atomic,
 		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 
+	/* Has tq_core_reminded() called once, after a time in which most messages arrive. */
+	void (*remind)(void *net);
+
 	/* Returns an empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
 	/* Posts a receive, to which the network adds the sink up to max_direct. Ends with
@@ -179,6 +182,8 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status);
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
 /* lane_get() may return a lane to the peer now. */
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
+/* The time that remind() asked for is over. */
+void tq_core_reminded(struct tq_core *core);
 /* Returns true if a receive from that peer is posted, or the peer was probed for in vain since
  * the last call. */
 bool tq_core_awaits(struct tq_peer *peer);

@@ -6,6 +6,7 @@
 #ifndef TQ_PROTO_OBJECTS_H
 #define TQ_PROTO_OBJECTS_H
 
+#include <tupleq/match.h>
 #include <tupleq/tupleq.h>
 
 #include "base/handles.h"
@@ -18,7 +19,13 @@
 
 /* ---- requests ---- */
 
-enum tq_req_kind { TQ_REQ_SEND, TQ_REQ_RECV, TQ_REQ_RMA, TQ_REQ_KINDS };
+enum tq_req_kind {
+	TQ_REQ_SEND,
+	TQ_REQ_RECV,
+	TQ_REQ_RMA,
+	TQ_REQ_ENTRY, /* struct tq_entry, a receive in a context with match bits */
+	TQ_REQ_KINDS
+};
 
 /* The common part of sends, receives and operations on peers' memory; first in each. */
 struct tq_req {
@@ -28,6 +35,16 @@ struct tq_req {
 	void *user;
 	struct tq_status status;
 	struct tq_req *next; /* in the list of ended requests, or core->free_reqs */
+};
+
+/*
+ * Tags are 64 bits wide here. MPI's are their 32 bits, of which the highest is set in tags that
+ * TQ_ANY_TAG does not match. What a receive or probe is for: messages of a rank or of
+ * TQ_ANY_SOURCE, with this tag but for the bits in `ignore`.
+ */
+struct tq_want {
+	int rank;
+	uint64_t tag, ignore;
 };
 
 /* Registered memory that is several pieces. */
@@ -57,9 +74,19 @@ struct tq_pair {
 	uint32_t nfenced;                 /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;            /* of these, with a tag that TQ_ANY_TAG matches */
 	uint64_t wild_at;                 /* ctx->wild_at at the last TQ_ANY_TAG from here */
-	struct tq_recv_req *active;       /* list (active_next): receives with data under way */
-	struct tq_pair *next, *prev;      /* ctx->fenced */
-	struct tq_pair *peer_next;        /* peer->pairs */
+	/* With match bits. As receiver: the bits that the tuples ignore, and the mask's number; 0:
+	 * there is no mask yet. */
+	uint64_t mask;
+	uint16_t mask_life;
+	bool mask_due;   /* the sender does not know the mask */
+	bool heard;      /* a message has come */
+	uint32_t others; /* entries in a row with another mask */
+	/* As sender: the mask that the receiver has named; 0: none. */
+	uint16_t tx_mask_life;
+	uint64_t tx_mask;
+	struct tq_recv_req *active;  /* list (active_next): receives with data under way */
+	struct tq_pair *next, *prev; /* ctx->fenced */
+	struct tq_pair *peer_next;   /* peer->pairs */
 };
 
 /* The tuples to the processes of a node that have a hold lane with nothing outstanding. */
@@ -90,6 +117,8 @@ struct tq_peer {
 	struct tq_peer *next; /* core->failing */
 };
 
+#define TQ_CTX_BITS (1u << 31) /* in flags: the context has match bits */
+
 struct tq_ctx {
 	struct tq_core *core;
 	uint32_t id;
@@ -109,9 +138,18 @@ struct tq_ctx {
 	uint64_t wild_at;   /* number of wildcards, and of probes with one */
 	uint64_t wild_both; /* wild_at at the last with two */
 	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
+	/* The error of operations with a revoked tag; 0: not revoked. [1] is for negative tags. */
+	int revoked[2];
 	bool named;                  /* in core->ctxs */
 	bool removed;                /* in core->removed */
 	struct tq_ctx *removed_next;
+	/* With TQ_CTX_BITS: */
+	const struct tq_match_ops *match_ops;
+	struct tq_wild_recent *wild_recent;
+	void *match_arg;
+	uint32_t header_len;
+	/* Bytes in front of the data of direct messages; 0 without TQ_CTX_BITS. */
+	uint32_t prefix_len;
 	UT_hash_handle hh;
 };
 
@@ -137,7 +175,8 @@ struct tq_core {
 	bool service;
 	struct tq_ctx *ctxs;     /* hash by id */
 	struct tq_ctx *last_ctx; /* looked up last; NULL: none */
-	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples;
+	bool has_bits;           /* there is or was a context with match bits */
+	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples, entries;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
 	/* List (core_next): TQ_RECV_REQ_COPY, and other work for the user's threads. */
 	struct tq_recv_req *copies;
@@ -161,6 +200,8 @@ struct tq_core {
 	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
 	uint32_t dice;
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
+	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
+	bool reminds;                     /* tq_core_reminded() will be called */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
 	/* Contexts that their users have removed, and that stay for what is under way. */
 	struct tq_ctx *removed;
@@ -180,6 +221,13 @@ struct tq_core {
 	uint32_t nfree_reqs[TQ_REQ_KINDS];
 	struct tq_unexpected *free_unexpected;
 	uint32_t nfree_unexpected;
+	struct tq_unexpected_bits *free_bits;
+	uint32_t nfree_bits;
+	struct {
+		struct tq_prefix *free; /* list */
+		struct tq_prefix *sink;
+		struct tq_prefix_slab *slabs; /* list */
+	} prefixes;
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what

@@ -20,17 +20,17 @@ static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
 }
 
 /* Returns the place of a tag's tuple in the pair's recent_tx_tuples and recent_rx_tuples. */
-static inline unsigned tq_pair_recent(int32_t tag)
+static inline unsigned tq_pair_recent(uint64_t tag)
 {
-	return (uint32_t)tag % TQ_RECENT;
+	return tag % TQ_RECENT;
 }
 
 /* Returns the hash of a tuple in the pair's tx_tuples and rx_tuples. */
-static inline unsigned tq_pair_tag_hash(int32_t tag)
+static inline unsigned tq_pair_tag_hash(uint64_t tag)
 {
-	uint32_t h = (uint32_t)tag * 0x9e3779b1u;
+	uint64_t h = tag * 0x9e3779b97f4a7c15u;
 
-	return h ^ h >> 16;
+	return (unsigned)(h >> 32);
 }
 
 /* ---- for ep/ ---- */

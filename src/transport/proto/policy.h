@@ -46,6 +46,11 @@
 #define TQ_AFTER_SCARCE      64u
 /* Receiver. A queue is idle after so many messages to other tuples, times the number of queues. */
 #define TQ_IDLE_AFTER 8u
+/* Receiver. Entries in a row for a sender that ignore other bits than its tuples, before the tuples
+ * ignore those. Entries beside the mask are matched by the library. */
+#define TQ_MASK_AFTER 16u
+/* Receiver. Recent wildcards that a context with match bits remembers. */
+#define TQ_WILD_RECENT 16u
 /* Receiver. Tags with a wildcard from any source that a context remembers. */
 #define TQ_WILDTAGS_MAX 256u
 

@@ -36,24 +36,27 @@ struct tq_msg {
 
 static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **message)
 {
+	const struct tq_want want = tq_want(rank, tag);
 	int rc = tq_wild_check(ctx, rank, tag);
 	struct tq_rx_tuple *tuple;
 
 	if (rc)
 		return rc;
-	if (tq_is_wild(rank, tag)) {
+	if (tq_ctx_revoked(ctx, want.tag))
+		return tq_ctx_revoked(ctx, want.tag);
+	if (tq_is_wild(&want)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return tq_pair_error(ctx, rank);
-		tq_rx_policy_wild(ctx, rank, tag);
-		tq_recall_fitting(ctx, rank, tag, TQ_RECALL_PROBE);
+		tq_rx_policy_wild(ctx, &want);
+		tq_recall_fitting(ctx, &want, TQ_RECALL_PROBE);
 	} else {
-		tuple = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], tag) : NULL;
+		tuple = ctx->pairs[rank] ? tq_rx_tuple_find(ctx->pairs[rank], want.tag) : NULL;
 		if (tuple) {
 			tq_rx_policy_probe(tuple);
 			tq_recall(tuple, TQ_RECALL_PROBE);
 		}
 	}
-	*message = tq_match_find(ctx, rank, tag, UINT64_MAX);
+	*message = tq_match_find(ctx, &want, UINT64_MAX);
 	if (*message)
 		return 1;
 	if (rank == TQ_ANY_SOURCE)
@@ -68,7 +71,7 @@ static void describe(const struct tq_unexpected *message, struct tq_status *stat
 {
 	*status = (struct tq_status){
 		.source = message->pair->rank,
-		.tag = message->tag,
+		.tag = (int32_t)message->tag,
 		.length = message->length,
 	};
 }
@@ -101,6 +104,7 @@ static void hand_over(struct tq_msg *msg, struct tq_recv_req *recv)
 	drain->sg = (struct tq_sg){0};
 	drain->bounced = drain->pooled = false;
 	drain->msg = NULL;
+	drain->at_end = NULL;
 	drain->starting = true; /* nobody waits for it */
 	tq_recv_req_end(drain, 0);
 	tq_core_release(&drain->req);
@@ -140,13 +144,13 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 	*msg = (struct tq_msg){.ctx = ctx};
 	if (message->kind == TQ_UNEXPECTED_HELD) {
 		whole.len = message->length;
-		msg->drain = tq_recv_req_new(ctx, message->pair->rank, message->tag, &whole, NULL);
+		msg->drain = tq_recv_req_new(ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &whole, NULL);
 		if (!msg->drain) {
 			free(msg);
 			return -ENOMEM;
 		}
 		msg->drain->msg = msg;
-		msg->drain->drained = drained;
+		msg->drain->at_end = drained;
 	} else {
 		msg->message = message;
 		ctx->nrecvs++;

@@ -49,7 +49,7 @@ void tq_recall_fence(struct tq_rx_tuple *tuple)
 	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_RECALLING);
 	DL_DELETE(pair->ctx->queued, tuple);
 	DL_DELETE2(pair->ctx->core->lru, tuple, lru_prev, lru_next);
-	pair->nfenced_user += tuple->tag >= 0;
+	pair->nfenced_user += tq_tag_is_user(tuple->tag);
 	if (!pair->nfenced++)
 		DL_APPEND(pair->ctx->fenced, pair);
 }
@@ -59,7 +59,7 @@ void tq_recall_unfence(struct tq_rx_tuple *tuple)
 	struct tq_pair *pair = tuple->pair;
 
 	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_CONTROL);
-	pair->nfenced_user -= tuple->tag >= 0;
+	pair->nfenced_user -= tq_tag_is_user(tuple->tag);
 	if (!--pair->nfenced)
 		DL_DELETE(pair->ctx->fenced, pair);
 }
@@ -84,23 +84,23 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-bool tq_recall_would_fit(const struct tq_ctx *ctx, int rank, int32_t tag)
+bool tq_recall_would_fit(const struct tq_ctx *ctx, const struct tq_want *want)
 {
 	const struct tq_rx_tuple *tuple;
 
 	DL_FOREACH(ctx->queued, tuple) {
-		if (tq_fits(rank, tag, tuple->pair->rank, tuple->tag))
+		if (tq_fits_tuple(want, tuple))
 			return true;
 	}
 	return false;
 }
 
-void tq_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why)
+void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_recall_why why)
 {
 	struct tq_rx_tuple *tuple, *next;
 
 	DL_FOREACH_SAFE(ctx->queued, tuple, next) {
-		if (tq_fits(rank, tag, tuple->pair->rank, tuple->tag))
+		if (tq_fits_tuple(want, tuple))
 			tq_recall(tuple, why);
 	}
 }
@@ -117,9 +117,12 @@ void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
 
+	bool early;
+
+	if (!tuple || tuple->state != TQ_RX_TUPLE_DIRECT)
+		return;
 	/* Receives that wait for room in the queue are posted, too. */
-	if (tuple && tuple->state == TQ_RX_TUPLE_DIRECT &&
-	    tq_rx_policy_direct(tuple,
-				!tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos)))
+	early = !tuple->posted && !tq_seq_before(tq_get32(m->seq), tuple->pos);
+	if (m->hdr.flags & TQ_NOTICE_LATE ? early : tq_rx_policy_direct(tuple, early))
 		tq_recall(tuple, TQ_RECALL_EARLY);
 }

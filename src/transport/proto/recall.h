@@ -9,9 +9,9 @@
 /* Recalls a tuple that has a queue, or is offered one. */
 void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why);
 /* Recalls all such tuples that a receive or probe of this kind could match. */
-void tq_recall_fitting(struct tq_ctx *ctx, int rank, int32_t tag, enum tq_recall_why why);
+void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_recall_why why);
 /* Returns true if that would recall one. */
-bool tq_recall_would_fit(const struct tq_ctx *ctx, int rank, int32_t tag);
+bool tq_recall_would_fit(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Takes a tuple from those with a queue to RECALLING: no receive that could match it takes anything
  * from its sender now. */
 void tq_recall_fence(struct tq_rx_tuple *tuple);

@@ -23,25 +23,26 @@
 
 static int post_wild(struct tq_recv_req *recv)
 {
+	const struct tq_want *want = &recv->want;
 	struct tq_ctx *ctx = recv->ctx;
 	struct tq_unexpected *message;
 
-	tq_rx_policy_wild(ctx, recv->rank, recv->tag);
-	message = tq_match_overtake(ctx, recv->rank, recv->tag);
-	if (message && (tq_recall_would_fit(ctx, recv->rank, recv->tag) ||
-			tq_match_find(ctx, recv->rank, recv->tag, recv->order) != message))
+	tq_rx_policy_wild(ctx, want);
+	message = tq_match_overtake(ctx, want);
+	if (message &&
+	    (tq_recall_would_fit(ctx, want) || tq_match_find(ctx, want, recv->order) != message))
 		TQ_COUNT(ctx->core->stats, recv_overtaking);
 	if (!message) {
-		tq_recall_fitting(ctx, recv->rank, recv->tag, TQ_RECALL_WILD);
-		message = tq_match_find(ctx, recv->rank, recv->tag, recv->order);
+		tq_recall_fitting(ctx, want, TQ_RECALL_WILD);
+		message = tq_match_find(ctx, want, recv->order);
 	}
 	if (message) {
 		tq_unexpected_unlink(message);
 		tq_fetch(recv, message);
 		return 0;
 	}
-	if (recv->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
-					: ctx->pairs[recv->rank]->peer->failed != 0)
+	if (want->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
+					: ctx->pairs[want->rank]->peer->failed != 0)
 		return -EIO;
 	DL_APPEND(ctx->wild, recv);
 	return 0;
@@ -49,7 +50,7 @@ static int post_wild(struct tq_recv_req *recv)
 
 static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->tag);
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->want.tag);
 	struct tq_unexpected *message;
 
 	if (!tuple)
@@ -59,10 +60,9 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 		tq_rx_tuple_take(tuple, recv);
 		return 0;
 	}
-	message = tuple->unexpected ? tq_match_find(recv->ctx, recv->rank, recv->tag, recv->order)
-				    : NULL;
+	message = tuple->unexpected ? tq_match_find(recv->ctx, &recv->want, recv->order) : NULL;
 	if (tuple->unexpected && !message) {
-		message = tq_match_overtake(recv->ctx, recv->rank, recv->tag);
+		message = tq_match_overtake(recv->ctx, &recv->want);
 		if (message)
 			TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
 	}
@@ -86,6 +86,8 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 
 	tq_assert_held(ctx->core->lock);
 	rc = tq_wild_check(ctx, rank, tag);
+	if (!rc)
+		rc = tq_ctx_revoked(ctx, tq_want(rank, tag).tag);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {
@@ -97,7 +99,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (!recv)
 		return -ENOMEM;
 	recv->order = ctx->order++;
-	rc = tq_is_wild(rank, tag) ? post_wild(recv) : post_exact(recv, pair);
+	rc = rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
 		return tq_recv_req_started(recv, req, status);
 	ctx->nrecvs--;
@@ -108,11 +110,12 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
-	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;
+	const struct tq_rx_tuple *tuple =
+		pair ? pair->recent_rx_tuples[tq_pair_recent((uint32_t)tag)] : NULL;
 
 	tq_assert_held(ctx->core->lock);
-	return tuple && tuple->tag == tag && tuple->state == TQ_RX_TUPLE_DIRECT && !tuple->posted &&
-	       tq_has_notice(ctx->core, tuple->base, tuple->pos);
+	return tuple && tuple->tag == (uint32_t)tag && tuple->state == TQ_RX_TUPLE_DIRECT &&
+	       !tuple->posted && tq_has_notice(ctx->core, tuple->base, tuple->pos);
 }
 
 /* ---- cancel ---- */
@@ -151,6 +154,19 @@ int tq_core_cancel(struct tq_req *req)
 	return 0;
 }
 
+/* Cancels the receives of a tuple. */
+static void cancel_tuple(struct tq_rx_tuple *tuple, int error)
+{
+	struct tq_recv_req *recv, *next;
+
+	DL_FOREACH_SAFE(tuple->posted, recv, next) {
+		cancel(recv, error);
+	}
+	DL_FOREACH_SAFE(tuple->in_srq, recv, next) {
+		cancel(recv, error);
+	}
+}
+
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error)
 {
 	struct tq_recv_req *recv, *next;
@@ -162,20 +178,57 @@ void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int er
 		return;
 	for (int rank = 0; rank < ctx->npeers; rank++) {
 		struct tq_pair *pair = ctx->pairs[rank];
-		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, tag) : NULL;
+		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, (uint32_t)tag) : NULL;
 
-		if (!tuple)
-			continue;
-		DL_FOREACH_SAFE(tuple->posted, recv, next) {
-			cancel(recv, error);
-		}
-		DL_FOREACH_SAFE(tuple->in_srq, recv, next) {
-			cancel(recv, error);
-		}
+		if (tuple)
+			cancel_tuple(tuple, error);
 	}
 	DL_FOREACH_SAFE(ctx->wild, recv, next) {
-		if (recv->tag == tag)
+		if (!recv->want.ignore && recv->want.tag == (uint32_t)tag)
 			cancel(recv, error);
 	}
+	tq_match_settle(ctx);
+}
+
+/* ---- revoke ---- */
+
+/* Cancels the pair's receives with a revoked tag. A tuple may be forgotten once its last receive
+ * has ended. */
+static void cancel_pair(struct tq_pair *pair)
+{
+	struct tq_rx_tuple *tuple, *next;
+
+	for (tuple = pair->rx_tuples; tuple; tuple = next) {
+		int error = tq_ctx_revoked(pair->ctx, tuple->tag);
+
+		next = tuple->hh.next;
+		if (error)
+			cancel_tuple(tuple, error);
+	}
+}
+
+void tq_core_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error)
+{
+	struct tq_rx_tuple *tuple, *next_tuple;
+	struct tq_recv_req *recv, *next;
+
+	tq_assert_held(ctx->core->lock);
+	ctx->revoked[1] = error;
+	if (!only_negative)
+		ctx->revoked[0] = error;
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		if (ctx->pairs[rank])
+			cancel_pair(ctx->pairs[rank]);
+	}
+	DL_FOREACH_SAFE(ctx->wild, recv, next) {
+		if (tq_ctx_revoked(ctx, recv->want.tag))
+			cancel(recv, error);
+	}
+	/* Messages that wait for a queue come out of their lanes when the queue is recalled. */
+	DL_FOREACH_SAFE(ctx->queued, tuple, next_tuple) {
+		if (tq_ctx_revoked(ctx, tuple->tag))
+			tq_recall(tuple, TQ_RECALL_REMOVED);
+	}
+	tq_match_drop_revoked(ctx);
 	tq_match_settle(ctx);
 }

@@ -5,9 +5,12 @@
  */
 #include "proto/recv_mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/pieces.h"
+#include "proto/prefix.h"
 #include "proto/rx_objects.h"
 
 bool tq_recv_mem_register(struct tq_recv_req *recv, uint64_t len, uint32_t pieces)
@@ -54,12 +57,28 @@ fail:
 	return false;
 }
 
+/* Puts the memory for what is in front of the data before the list. The bits and the header of held
+ * messages are known, and nobody reads them again. */
+static int add_prefix(struct tq_recv_req *recv, struct tq_sg list[TQ_MAX_PIECES], int n)
+{
+	struct tq_prefix *prefix = recv->state == TQ_RECV_REQ_HELD
+					   ? tq_prefix_sink(recv->req.core)
+					   : ((struct tq_entry *)recv)->prefix;
+
+	assert(n < TQ_MAX_PIECES);
+	memmove(list + 1, list, (size_t)n * sizeof(*list));
+	list[0] = tq_prefix_sg(recv->ctx, prefix);
+	return n + 1;
+}
+
 int tq_recv_mem_post(struct tq_recv_req *recv, uint64_t len)
 {
 	struct tq_core *core = recv->req.core;
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n = tq_pieces_list(recv->pieces, &recv->sg, len, list);
 
+	if (recv->req.kind == TQ_REQ_ENTRY && !recv->again)
+		n = add_prefix(recv, list, n);
 	return core->ops->srq_post(core->net, recv->rx_tuple->srq, list, n, recv);
 }
 

@@ -36,7 +36,7 @@ void tq_recv_pair_failed(struct tq_pair *pair, int error)
 	tq_fetch_fail(pair, error);
 	drop_unfetched(pair);
 	DL_FOREACH_SAFE(ctx->wild, wild, next_wild) {
-		if (wild->rank == pair->rank) {
+		if (wild->want.rank == pair->rank) {
 			DL_DELETE(ctx->wild, wild);
 			tq_recv_req_end(wild, error);
 		}
@@ -56,7 +56,7 @@ bool tq_recv_pair_awaits(const struct tq_pair *pair)
 			return true;
 	}
 	DL_FOREACH(pair->ctx->wild, wild) {
-		if (wild->rank == pair->rank)
+		if (wild->want.rank == pair->rank)
 			return true;
 	}
 	return false;

@@ -2,10 +2,14 @@
 /* A receive: its states, and its end. */
 #include "proto/recv_req.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "proto/net_ops.h"
 #include "proto/recv_mem.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
+#include "proto/wild.h"
 
 static const char *const state_names[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
@@ -47,23 +51,24 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 
 	if (!recv)
 		return NULL;
-	*recv = (struct tq_recv_req){
-		.req = {.kind = TQ_REQ_RECV, .core = core, .user = user},
-		.state = TQ_RECV_REQ_POSTED,
-		.ctx = ctx,
-		.rank = rank,
-		.tag = tag,
-		.buf = *buf,
-		.starting = true,
-	};
+	/* Each receive comes through here; the links need no value. */
+	memset(recv, 0, offsetof(struct tq_recv_req, next));
+	recv->req.kind = TQ_REQ_RECV;
+	recv->req.core = core;
+	recv->req.user = user;
+	static_assert(TQ_RECV_REQ_POSTED == 0, "the state of new receives");
+	recv->ctx = ctx;
+	recv->want = tq_want(rank, tag);
+	recv->buf = *buf;
+	recv->starting = true;
 	ctx->nrecvs++;
 	return recv;
 }
 
 void tq_recv_req_end(struct tq_recv_req *recv, int error)
 {
-	if (recv->msg) {
-		recv->drained(recv, error);
+	if (recv->at_end) {
+		recv->at_end(recv, error);
 		return;
 	}
 	tq_recv_mem_release(recv);

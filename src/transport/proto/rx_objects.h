@@ -23,8 +23,7 @@ struct tq_recv_req {
 	struct tq_req req;
 	enum tq_recv_req_state state;
 	struct tq_ctx *ctx;
-	int rank;       /* or TQ_ANY_SOURCE */
-	int32_t tag;    /* or TQ_ANY_TAG */
+	struct tq_want want;
 	uint64_t order; /* of posting, in its context */
 	struct tq_buf buf;
 	struct tq_sg sg;
@@ -41,10 +40,9 @@ struct tq_recv_req {
 	uint64_t got;                 /* PIECES: bytes that came */
 	uint64_t wanted;              /* min(message, buffer) */
 	struct tq_unexpected *from;   /* COPY; PIECES: a queue (tuple_next), not copied yet */
-	/* A matched probe's, for which the data are drained; and the function that is called
-	 * instead of the user's complete(). */
-	struct tq_msg *msg;
-	void (*drained)(struct tq_recv_req *recv, int error);
+	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */
+	/* Called instead of the end, if not NULL. */
+	void (*at_end)(struct tq_recv_req *recv, int error);
 	bool starting;                   /* tq_core_recv() is at it: ends without complete() */
 	struct tq_recv_req *next, *prev; /* in the queue that it is in */
 	struct tq_recv_req *active_next, *active_prev; /* pair->active: HELD, READING, WRITING,
@@ -52,10 +50,30 @@ struct tq_recv_req {
 	struct tq_recv_req *core_next, *core_prev;     /* core->copies, or core->lost */
 };
 
+/* An entry of a context with match bits; or the transfer of one message to one that stays. */
+struct tq_entry {
+	struct tq_recv_req recv;
+	tq_entry_id id; /* 0: not in the list */
+	/* Memory for what is in front of the data, if the entry was in a queue. */
+	struct tq_prefix *prefix;
+	bool may_be_queued; /* TQ_ENTRY_QUEUE */
+	bool listed;
+	/* The end, whose user may see it after its context is gone. */
+	const struct tq_match_ops *ops;
+	void *arg;
+	/* The message that it took: */
+	bool arrived;
+	bool queue; /* matched by the HCA */
+	uint64_t bits;
+	void *taken;
+	uint8_t header[TQ_HEADER_MAX];
+};
+
 enum tq_unexpected_kind {
 	TQ_UNEXPECTED_EAGER,
 	TQ_UNEXPECTED_RTS,
-	TQ_UNEXPECTED_HELD /* in the sender's lane, for the tuple's SRQ */
+	TQ_UNEXPECTED_HELD,  /* in the sender's lane, for the tuple's SRQ */
+	TQ_UNEXPECTED_STORED /* with match bits: the user has the data */
 };
 
 /* A message that came before its receive. */
@@ -63,7 +81,7 @@ struct tq_unexpected {
 	enum tq_unexpected_kind kind;
 	struct tq_pair *pair;
 	struct tq_rx_tuple *rx_tuple;
-	int32_t tag;
+	uint64_t tag;
 	uint32_t cseq, seq;
 	uint64_t length;
 	/* RTS */
@@ -76,7 +94,8 @@ struct tq_unexpected {
 	const void *data;
 	struct tq_bounce *bounce;
 	bool owned;
-	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
+	bool has_bits; /* in struct tq_unexpected_bits */
+	bool counted;  /* among its peer's, and (EAGER) the record in unexpected_bytes */
 	struct tq_unexpected *next, *prev;             /* pair->unexpected */
 	struct tq_unexpected *tuple_next, *tuple_prev; /* tuple->unexpected, or ->held */
 	struct tq_unexpected *ctx_next, *ctx_prev;     /* ctx->unexpected */
@@ -84,9 +103,21 @@ struct tq_unexpected {
 	struct tq_unexpected_tag *same;                /* of its tag */
 };
 
+/* With match bits, of which `tag` has all. */
+struct tq_unexpected_bits {
+	struct tq_unexpected message;
+	/* The order of the first entry that may yet be asked about the message. */
+	uint64_t passed;
+	bool blocked; /* that entry waits for the end of a fence */
+	bool offered; /* unexpected() has been asked */
+	bool queued;
+	void *taken; /* STORED */
+	uint8_t header[TQ_HEADER_MAX];
+};
+
 /* Unexpected messages of a context with one tag. */
 struct tq_unexpected_tag {
-	int32_t tag;
+	uint64_t tag;
 	struct tq_unexpected *first; /* queue by arrival (tag_next) */
 	UT_hash_handle hh;           /* ctx->unexpected_tags */
 };
@@ -113,7 +144,7 @@ enum tq_no_queue {
  * forgotten at any time. */
 struct tq_rx_tuple {
 	struct tq_pair *pair;
-	int32_t tag;
+	uint64_t tag;
 	enum tq_rx_tuple_state state;
 	struct tq_recv_req *posted; /* queue, in posting order: receives that are not in the SRQ */
 	struct tq_unexpected *unexpected; /* queue, in cseq order (tuple_next) */

@@ -12,7 +12,9 @@
 
 #include <stdlib.h>
 
+#include "proto/ctx.h"
 #include "proto/policy.h"
+#include "proto/prefix.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/settings.h"
@@ -21,12 +23,17 @@
 #define QUIET_MAX (1u << 30)
 
 struct tq_wildtag {
-	int32_t tag;
+	uint64_t tag;
 	uint64_t at; /* ctx->wild_at of the last wildcard with it */
 	UT_hash_handle hh;
 };
 
-static void note_tag(struct tq_ctx *ctx, int32_t tag)
+/* The last wildcards of a context with match bits, by ctx->wild_at. */
+struct tq_wild_recent {
+	struct tq_want want[TQ_WILD_RECENT];
+};
+
+static void note_tag(struct tq_ctx *ctx, uint64_t tag)
 {
 	struct tq_wildtag *wildtag;
 
@@ -46,15 +53,17 @@ static void note_tag(struct tq_ctx *ctx, int32_t tag)
 	wildtag->at = ctx->wild_at;
 }
 
-void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag)
+void tq_rx_policy_wild(struct tq_ctx *ctx, const struct tq_want *want)
 {
 	ctx->wild_at++;
-	if (rank == TQ_ANY_SOURCE && tag == TQ_ANY_TAG)
+	if (ctx->wild_recent)
+		ctx->wild_recent->want[ctx->wild_at % TQ_WILD_RECENT] = *want;
+	else if (want->rank == TQ_ANY_SOURCE && want->ignore)
 		ctx->wild_both = ctx->wild_at;
-	else if (rank == TQ_ANY_SOURCE)
-		note_tag(ctx, tag);
-	else if (ctx->pairs[rank])
-		ctx->pairs[rank]->wild_at = ctx->wild_at;
+	else if (want->rank == TQ_ANY_SOURCE)
+		note_tag(ctx, want->tag);
+	else if (ctx->pairs[want->rank])
+		ctx->pairs[want->rank]->wild_at = ctx->wild_at;
 }
 
 static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
@@ -76,12 +85,30 @@ void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 	note_disturbance(tuple);
 }
 
+/* The same for a tuple with match bits. */
+static bool bits_wild_since(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	if (ctx->wild_at - tuple->seen > TQ_WILD_RECENT)
+		return true;
+	for (uint64_t at = tuple->seen + 1; at <= ctx->wild_at; at++) {
+		if (tq_fits_tuple(&ctx->wild_recent->want[at % TQ_WILD_RECENT], tuple))
+			return true;
+	}
+	return false;
+}
+
 static bool wild_since(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 	struct tq_wildtag *wildtag;
 
-	if (tuple->tag >= 0 && (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
+	if (ctx->wild_recent)
+		return bits_wild_since(tuple);
+
+	if (tq_tag_is_user(tuple->tag) &&
+	    (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
 		return true;
 	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
 	return wildtag && wildtag->at > tuple->seen;
@@ -194,13 +221,42 @@ static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
 	return TQ_AFTER_LIMIT;
 }
 
+/* Returns the number of messages after which a tuple with match bits may ask again that can have no
+ * queue for what waits in it, or for its context's sake; 0: nothing is against one. */
+static uint32_t refuse_bits(struct tq_rx_tuple *tuple)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	const struct tq_recv_req *recv;
+
+	if (!(ctx->flags & TQ_CTX_BITS))
+		return 0;
+	/* The prefix is one more piece, and needs memory even if nobody reads it. */
+	if (ctx->core->limits->max_srq_sge < 2 || ctx->core->limits->max_direct <= ctx->prefix_len)
+		return refuse_for_limit(tuple) + QUIET_MAX;
+	if (!tq_prefix_sink(ctx->core))
+		return refuse_for_limit(tuple);
+	if (ctx->flags & TQ_CTX_CLOSED || tuple->unexpected) {
+		tuple->no_queue = TQ_NO_QUEUE_EARLY;
+		TQ_COUNT(ctx->core->stats, refused_early);
+		return TQ_AFTER_EARLY;
+	}
+	DL_FOREACH(tuple->posted, recv) {
+		if (!((const struct tq_entry *)recv)->may_be_queued) {
+			tuple->no_queue = TQ_NO_QUEUE_BUFFER;
+			return TQ_AFTER_LIMIT;
+		}
+	}
+	return 0;
+}
+
 uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
+	uint32_t after;
 
 	*idle = NULL;
 	/* Nobody would recall the queue. */
-	if (tuple->pair->ctx->removed)
+	if (tuple->pair->ctx->removed || tq_ctx_revoked(tuple->pair->ctx, tuple->tag))
 		return QUIET_MAX;
 	/* The old queue is still in use for held messages. */
 	if (tuple->state != TQ_RX_TUPLE_CONTROL || tuple->srq)
@@ -211,12 +267,14 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq
 	/* Without a sink a message that is too long would break the connection. */
 	if (!tq_rx_tuple_max_len(tuple))
 		return refuse_for_limit(tuple) + QUIET_MAX;
-	if (tq_wild_first(tuple->pair->ctx, tuple->pair->rank, tuple->tag, UINT64_MAX) ||
-	    (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
+	if (tq_wild_meets(tuple) || (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
 		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
 		TQ_COUNT(core->stats, refused_wildcard);
 		return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
 	}
+	after = refuse_bits(tuple);
+	if (after)
+		return after;
 	if (is_short && comes_early(tuple)) {
 		tuple->no_queue = TQ_NO_QUEUE_EARLY;
 		TQ_COUNT(core->stats, refused_early);
@@ -232,10 +290,18 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq
 	return 0;
 }
 
+bool tq_rx_policy_init(struct tq_ctx *ctx)
+{
+	ctx->wild_recent = calloc(1, sizeof(*ctx->wild_recent));
+	return ctx->wild_recent;
+}
+
 void tq_rx_policy_free(struct tq_ctx *ctx)
 {
 	struct tq_wildtag *wildtag;
 
+	free(ctx->wild_recent);
+	ctx->wild_recent = NULL;
 	while ((wildtag = ctx->wildtags)) {
 		HASH_DEL(ctx->wildtags, wildtag);
 		TQ_LEVEL(ctx->core->stats, wild_tags, -1);

@@ -19,7 +19,7 @@ enum tq_recall_why {
 };
 
 /* Records that a wildcard receive or probe was posted. */
-void tq_rx_policy_wild(struct tq_ctx *ctx, int rank, int32_t tag);
+void tq_rx_policy_wild(struct tq_ctx *ctx, const struct tq_want *want);
 /* Records that a tuple was probed for. */
 void tq_rx_policy_probe(struct tq_rx_tuple *tuple);
 /* Records that a message came by the control lane. */
@@ -39,6 +39,8 @@ uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why
  * NULL: none.
  */
 uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle);
+/* Prepares a context with match bits. Returns false if there is no memory. */
+bool tq_rx_policy_init(struct tq_ctx *ctx);
 void tq_rx_policy_free(struct tq_ctx *ctx);
 
 #endif

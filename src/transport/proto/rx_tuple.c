@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proto/entry.h"
 #include "proto/fetch.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
@@ -16,6 +17,7 @@
 #include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
+#include "proto/wild.h"
 
 /* ---- offer ---- */
 
@@ -54,11 +56,21 @@ static bool offer(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 	return true;
 }
 
+void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after)
+{
+	struct tq_msg_refuse m = {
+		.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
+		.tx_tuple = tq_put32(tx_tuple),
+		.after = tq_put32(after),
+	};
+
+	TQ_COUNT(tuple->pair->ctx->core->stats, offers_refused);
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
+}
+
 void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
-	struct tq_msg_refuse m = {.hdr = tq_msg_hdr(TQ_MSG_REFUSE, 0),
-				  .tx_tuple = tq_put32(tx_tuple)};
 	struct tq_rx_tuple *idle;
 	uint32_t after;
 
@@ -67,7 +79,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 		return;
 	}
 	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
-		tuple->exact = tuple->tag >= 0 && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+		tuple->exact =
+			tq_tag_is_user(tuple->tag) && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_rx_policy_refuse(tuple, is_short, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);
@@ -78,9 +91,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 		TQ_COUNT(core->stats, refused_limit);
 		after = TQ_AFTER_SCARCE;
 	}
-	TQ_COUNT(core->stats, offers_refused);
-	m.after = tq_put32(after);
-	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
+	tq_rx_tuple_refuse(tuple, tx_tuple, after);
 }
 
 /* ---- direct ---- */
@@ -114,6 +125,9 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	TQ_COUNT(core->stats, promotions);
 	tuple->no_queue = TQ_NO_QUEUE_NEW;
 	tuple->info.promotions++;
+	/* Entries may pass over the messages that wait. */
+	if (tuple->unexpected && tuple->unexpected->has_bits)
+		tq_recall(tuple, TQ_RECALL_EARLY);
 	tq_rx_tuple_flow(tuple);
 }
 
@@ -134,11 +148,14 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 	uint64_t len = recv->buf.len;
+	uint32_t pieces = core->limits->max_srq_sge;
 	int rc;
 
+	if (recv->req.kind == TQ_REQ_ENTRY && !tq_entry_prepare(tq_entry_of(recv), &pieces))
+		return -ENOTSUP;
 	if (len > tq_rx_tuple_max_len(tuple))
 		len = tq_rx_tuple_max_len(tuple);
-	if (!tq_recv_mem_register(recv, len, core->limits->max_srq_sge) &&
+	if (!tq_recv_mem_register(recv, len, pieces) &&
 	    (len > core->limits->eager_max || !tq_recv_mem_bounce(recv, len, false)))
 		return -ENOTSUP;
 	rc = tq_recv_mem_post(recv, len);

@@ -9,6 +9,8 @@
 /* Answers a request for the tuple's queue, by a short message or a long one: with SRQN or REFUSE.
  */
 void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short);
+/* Answers such a request with REFUSE. */
+void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after);
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */
 void tq_rx_tuple_flow(struct tq_rx_tuple *tuple);

@@ -8,6 +8,8 @@
 
 #include <assert.h>
 
+#include "proto/ctx.h"
+#include "proto/decide.h"
 #include "proto/match.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
@@ -94,11 +96,15 @@ static void try_close(struct tq_rx_tuple *tuple)
 	for (message = tuple->held; message; message = next) {
 		next = message->tuple_next;
 		tuple->nheld++;
+		if (message->has_bits)
+			tq_bits_of(message)->queued = true;
 		tq_unexpected_queue(message);
 	}
 	tuple->held = NULL;
 	tq_match_pair(pair);
 	tq_match_settle(pair->ctx);
+	if (tq_ctx_revoked(pair->ctx, tuple->tag))
+		tq_match_drop_revoked(pair->ctx);
 	end_cancelled(tuple);
 }
 
@@ -126,44 +132,88 @@ void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
  */
 #define HELD_MAX 8192u
 
-void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
+/* Returns the tuple of a HELD or HELD_BITS message; NULL: the message is to be ignored. */
+static struct tq_rx_tuple *held_tuple(struct tq_core *core, struct tq_peer *peer, tq_le32 handle,
+				      bool has_bits)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
-	unsigned i;
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(handle));
 
 	if (!tuple)
-		return;
-	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled) {
-		tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
-		return;
-	}
-	for (i = 0; i < m->hdr.flags; i++) {
-		const struct tq_msg_held_one *one = &m->one[i];
-		uint64_t length = tq_get64(one->length);
-		struct tq_unexpected *message;
+		return NULL;
+	if (tuple->state == TQ_RX_TUPLE_RECALLING && !tuple->recalled &&
+	    !(tuple->pair->ctx->flags & TQ_CTX_BITS) == !has_bits)
+		return tuple;
+	tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
+	return NULL;
+}
 
-		if (length > tq_rx_tuple_max_len(tuple)) {
-			tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
-			return;
-		}
-		if (peer->nheld >= HELD_MAX) {
-			TQ_COUNT(core->stats, excesses);
-			tq_peer_fail(peer, "it holds more messages than it can");
-			return;
-		}
-		message = tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD, length);
-		if (!message) {
-			tq_peer_fail(peer, "there is no memory left for a message from it");
-			return;
-		}
-		message->cseq = tq_get32(one->cseq);
-		message->seq = tq_get32(one->seq);
-		DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
-		tuple->held_came++;
-		peer->nheld++;
-		TQ_LEVEL(core->stats, held_known, 1);
-		TQ_COUNT(core->stats, held);
+/* Returns true if the tuple's sender may hold one more message, of that length. */
+static bool may_hold(struct tq_rx_tuple *tuple, const struct tq_msg_held_one *one)
+{
+	struct tq_peer *peer = tuple->pair->peer;
+
+	if (tq_get64(one->length) > tq_rx_tuple_max_len(tuple)) {
+		tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
+		return false;
 	}
+	if (peer->nheld >= HELD_MAX) {
+		TQ_COUNT(tuple->pair->ctx->core->stats, excesses);
+		tq_peer_fail(peer, "it holds more messages than it can");
+		return false;
+	}
+	return true;
+}
+
+static bool add_held(struct tq_rx_tuple *tuple, struct tq_unexpected *message,
+		     const struct tq_msg_held_one *one)
+{
+	struct tq_peer *peer = tuple->pair->peer;
+	struct tq_core *core = peer->core;
+
+	if (!message) {
+		tq_peer_fail(peer, "there is no memory left for a message from it");
+		return false;
+	}
+	message->cseq = tq_get32(one->cseq);
+	message->seq = tq_get32(one->seq);
+	DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
+	tuple->held_came++;
+	peer->nheld++;
+	TQ_LEVEL(core->stats, held_known, 1);
+	TQ_COUNT(core->stats, held);
+	return true;
+}
+
+void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
+{
+	struct tq_rx_tuple *tuple = held_tuple(core, peer, m->rx_tuple, false);
+
+	for (unsigned i = 0; tuple && i < m->hdr.flags; i++) {
+		const struct tq_msg_held_one *one = &m->one[i];
+
+		if (!may_hold(tuple, one) ||
+		    !add_held(tuple,
+			      tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD,
+						tq_get64(one->length)),
+			      one))
+			return;
+	}
+}
+
+void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *m)
+{
+	struct tq_rx_tuple *tuple = held_tuple(core, peer, m->rx_tuple, true);
+	uint64_t bits = tq_get64(m->bits);
+
+	if (!tuple || !may_hold(tuple, &m->one))
+		return;
+	if ((bits & ~tuple->pair->mask) != tuple->tag) {
+		tq_peer_fail(peer, "it holds a message of another tuple");
+		return;
+	}
+	add_held(tuple,
+		 tq_decide_new(tuple, bits, m->header, TQ_UNEXPECTED_HELD, tq_get64(m->one.length)),
+		 &m->one);
 }
 
 void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)

@@ -31,7 +31,7 @@ void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
 	tuple->state = to;
 }
 
-struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag)
+struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_rx_tuple *tuple = pair->recent_rx_tuples[tq_pair_recent(tag)];
 
@@ -74,7 +74,7 @@ void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
 	}
 }
 
-struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
+struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_find(pair, tag);
 	struct tq_core *core = pair->ctx->core;
@@ -92,7 +92,7 @@ struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag)
 	*tuple = (struct tq_rx_tuple){
 		.pair = pair,
 		.tag = tag,
-		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = tag},
+		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = (int32_t)tag},
 	};
 	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(tuple->tag), tq_pair_tag_hash(tag),
 			     tuple);

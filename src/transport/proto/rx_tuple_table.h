@@ -7,11 +7,11 @@
 #include "proto/rx_objects.h"
 
 /* Returns the tuple; NULL: it has no record. */
-struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, int32_t tag);
+struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, uint64_t tag);
 /* Returns the tuple, made if it isn't there; NULL: no memory. Each message and each receive comes
  * through here, most for the tuple of the one before. */
-struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, int32_t tag);
-static inline struct tq_rx_tuple *tq_rx_tuple_get(struct tq_pair *pair, int32_t tag)
+struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, uint64_t tag);
+static inline struct tq_rx_tuple *tq_rx_tuple_get(struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_rx_tuple *recent = pair->recent_rx_tuples[tq_pair_recent(tag)];
 
@@ -46,9 +46,10 @@ void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
 /* Returns the length of the longest message that the tuple's queue takes; 0: it can have none. */
 static inline uint64_t tq_rx_tuple_max_len(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_net_limits *limits = tuple->pair->ctx->core->limits;
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	const struct tq_net_limits *limits = ctx->core->limits;
 
-	return tuple->exact ? limits->max_send : limits->max_direct;
+	return tuple->exact ? limits->max_send : limits->max_direct - ctx->prefix_len;
 }
 
 #endif

@@ -5,11 +5,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "proto/buf.h"
+#include "proto/ctx.h"
 #include "proto/msg.h"
+#include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
+#include "proto/prefix.h"
 #include "proto/req.h"
 #include "proto/send_req.h"
 #include "proto/settings.h"
@@ -25,15 +29,23 @@ struct sending {
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
 	bool first;                   /* the first of its tuple, which has no record yet */
-	int32_t tag;
+	uint64_t tag;
+	uint64_t bits; /* with match bits; these and the header */
+	const void *header;
 	const struct tq_buf *buf;
 	unsigned flags;
 	void *user;
 };
 
+/*
+ * Functions of which each kind of context has its own copy: with match bits and without. Messages
+ * without match bits shall not need an instruction more for those that have some.
+ */
+#define PER_KIND static inline __attribute__((always_inline))
+
 /* ---- requests ---- */
 
-static struct tq_send_req *send_req_new(const struct sending *sending)
+PER_KIND struct tq_send_req *send_req_new(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send = tq_req_new(core, TQ_REQ_SEND, sizeof(*send));
@@ -45,7 +57,7 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
 			.core = core,
 			.user = sending->user,
 			.status = {.source = sending->pair->rank,
-				   .tag = sending->tag,
+				   .tag = (int32_t)sending->tag,
 				   .length = sending->buf->len}},
 		.state = TQ_SEND_REQ_NEW,
 		.pair = sending->pair,
@@ -107,11 +119,13 @@ static int give_up(struct tq_send_req *send, int error)
 
 static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
 {
-	return tq_min64(tuple->max_len, tuple->pair->ctx->core->limits->max_send);
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	return tq_min64(tuple->max_len, ctx->core->limits->max_send - ctx->prefix_len);
 }
 
 /* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
-static int send_direct(struct tq_send_req *send)
+PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -120,6 +134,8 @@ static int send_direct(struct tq_send_req *send)
 	int rc;
 
 	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple))
+		return -EAGAIN;
+	if (has_bits && !send->prefix)
 		return -EAGAIN;
 	lane = tq_tx_lane_get(tuple);
 	if (!lane) {
@@ -135,6 +151,8 @@ static int send_direct(struct tq_send_req *send)
 	if (rc)
 		return rc;
 	tq_tx_tuple_note_post(tuple, send, lane);
+	if (has_bits)
+		tq_overdue_watch(tuple);
 	if (has_notice)
 		tq_tx_policy_notice(tuple, send->seq);
 	return 0;
@@ -146,9 +164,12 @@ static int send_direct(struct tq_send_req *send)
  * the receiver recall the queue. */
 static bool suits_direct(const struct sending *sending)
 {
+	uint32_t pieces = sending->core->limits->max_sge - !!sending->header;
+
 	return sending->buf->len <= direct_limit(sending->tx_tuple) &&
+	       !(sending->flags & TQ_SEND_MATCHED) &&
 	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
-		tq_pieces_fit(sending->buf, sending->core->limits->max_sge));
+		tq_pieces_fit(sending->buf, pieces));
 }
 
 static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
@@ -172,21 +193,62 @@ static uint32_t ask_handle(const struct sending *sending)
 		       : 0;
 }
 
+static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint32_t ask)
+{
+	return (struct tq_msg_env_bits){
+		.ctx = tq_put32(sending->pair->ctx->id),
+		.source = tq_put32((uint32_t)sending->pair->ctx->rank),
+		.cseq = tq_put32(sending->pair->cseq),
+		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
+		.ask = tq_put32(ask),
+		.mask_life = tq_put16(sending->pair->tx_mask_life),
+		.header_len = tq_put16((uint16_t)sending->pair->ctx->header_len),
+		.bits = tq_put64(sending->bits),
+	};
+}
+
+/* Returns true if a buffer for eager messages has room for this one and what is in front of it. */
+static bool bits_eager_fits(const struct sending *sending)
+{
+	return sending->buf->len + sizeof(struct tq_msg_eager_bits) +
+		       sending->pair->ctx->header_len <=
+	       sending->core->limits->eager_max + sizeof(struct tq_msg_eager);
+}
+
+static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
+			    uint32_t ask)
+{
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->env = bits_envelope(sending, ask);
+	memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
+}
+
+static void eager_head(const struct sending *sending, struct tq_msg_eager *m, uint32_t ask)
+{
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->env = envelope(sending, ask);
+}
+
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
-static int send_eager(const struct sending *sending)
+PER_KIND int send_eager(const struct sending *sending, bool has_bits)
 {
 	struct tq_core *core = sending->core;
-	uint32_t len = (uint32_t)(sizeof(struct tq_msg_eager) + sending->buf->len);
-	struct tq_msg_eager *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
+	uint32_t head = (uint32_t)(has_bits ? sizeof(struct tq_msg_eager_bits) +
+						      sending->pair->ctx->header_len
+					    : sizeof(struct tq_msg_eager));
+	uint32_t len = head + (uint32_t)sending->buf->len;
+	void *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
 	if (!m)
 		return -EAGAIN;
 	ask = ask_handle(sending);
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
-	m->env = envelope(sending, ask);
-	tq_buf_pack(sending->buf, 0, m + 1, sending->buf->len);
+	if (has_bits)
+		bits_eager_head(sending, m, ask);
+	else
+		eager_head(sending, m, ask);
+	tq_buf_pack(sending->buf, 0, (char *)m + head, sending->buf->len);
 	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
 	if (rc < 0)
 		return rc;
@@ -208,7 +270,7 @@ static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
  * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
  * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
-static uint8_t rts_memory(struct tq_send_req *send)
+PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 {
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -221,22 +283,64 @@ static uint8_t rts_memory(struct tq_send_req *send)
 		loaded = tq_send_req_load(send);
 	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted && (!loaded || send->buf.len > direct_limit(tuple) ||
-			       ends_with_receive(send->pair, send->flags)))
+	if (may_be_granted &&
+	    (!loaded || (has_bits && !send->prefix) || send->buf.len > direct_limit(tuple) ||
+	     ends_with_receive(send->pair, send->flags)))
 		flags |= TQ_RTS_NODIRECT;
 	send->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;
 }
 
-static int send_rts(const struct sending *sending, struct tq_send_req *send)
+/* The part of an RTS that answers refer to. */
+struct rts {
+	uint8_t flags;
+	uint32_t ask;
+	tq_le64 addr;
+	tq_le32 rkey;
+};
+
+static int post_rts(const struct sending *sending, const struct tq_send_req *send,
+		    const struct rts *rts, unsigned flags)
 {
 	struct tq_core *core = sending->core;
-	uint8_t flags = rts_memory(send);
+	struct tq_msg_rts m = {
+		.hdr = tq_msg_hdr(TQ_MSG_RTS, rts->flags),
+		.env = envelope(sending, rts->ask),
+		.length = tq_put64(send->buf.len),
+		.addr = rts->addr,
+		.rkey = rts->rkey,
+		.send_req = tq_put32(send->handle),
+	};
+
+	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
+}
+
+static int post_rts_bits(const struct sending *sending, const struct tq_send_req *send,
+			 const struct rts *rts, unsigned flags)
+{
+	struct tq_core *core = sending->core;
+	struct tq_msg_rts_bits m = {
+		.hdr = tq_msg_hdr(TQ_MSG_RTS_BITS, rts->flags),
+		.env = bits_envelope(sending, rts->ask),
+		.length = tq_put64(send->buf.len),
+		.addr = rts->addr,
+		.rkey = rts->rkey,
+		.send_req = tq_put32(send->handle),
+	};
+
+	memcpy(m.header, sending->header, sending->pair->ctx->header_len);
+	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
+}
+
+PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, bool has_bits)
+{
+	struct tq_core *core = sending->core;
+	uint8_t flags = rts_memory(send, has_bits);
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
 	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
-	uint32_t ask = ask_handle(sending);
-	struct tq_msg_rts m;
+	struct rts rts = {.ask = ask_handle(sending)};
+	unsigned how = overlaps ? TQ_CONTROL_SOLICITED : 0;
 	int rc;
 
 	if (sending->flags & TQ_SEND_NOTUP)
@@ -246,21 +350,16 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	send->handle = tq_handle_new(&core->send_reqs, send);
 	if (!send->handle || (!ends_now(send, false) && need_user(send)))
 		return -ENOMEM;
-	m = (struct tq_msg_rts){
-		.hdr = tq_msg_hdr(TQ_MSG_RTS, flags),
-		.env = envelope(sending, ask),
-		.length = tq_put64(send->buf.len),
-		.send_req = tq_put32(send->handle),
-	};
+	rts.flags = flags;
 	if (flags & TQ_RTS_RKEY) {
-		m.addr = tq_put64((uintptr_t)send->sg.addr);
-		m.rkey = tq_put32(send->sg.reg->rkey);
+		rts.addr = tq_put64((uintptr_t)send->sg.addr);
+		rts.rkey = tq_put32(send->sg.reg->rkey);
 	}
-	rc = core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m),
-				overlaps ? TQ_CONTROL_SOLICITED : 0);
+	rc = has_bits ? post_rts_bits(sending, send, &rts, how)
+		      : post_rts(sending, send, &rts, how);
 	if (rc < 0)
 		return rc;
-	if (ask)
+	if (rts.ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
 	tq_send_req_set(send, TQ_SEND_REQ_RTS);
 	if (send->tx_tuple)
@@ -286,21 +385,38 @@ static void consume_numbers(const struct sending *sending)
 	}
 }
 
-static bool goes_eager(const struct sending *sending)
+PER_KIND bool goes_eager(const struct sending *sending, bool has_bits)
 {
+	if (has_bits && !bits_eager_fits(sending))
+		return false;
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
 	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
 }
 
-static int start(const struct sending *sending, struct tq_req **req)
+/* Gets memory for what is in front of the data, if the message may go to its tuple's queue. */
+static void add_prefix(const struct sending *sending, struct tq_send_req *send)
+{
+	const struct tq_ctx *ctx = sending->pair->ctx;
+
+	if (!send->tx_tuple || send->tx_tuple->state != TQ_TX_TUPLE_DIRECT ||
+	    send->flags & TQ_SEND_MATCHED)
+		return;
+	send->prefix = tq_prefix_get(sending->core);
+	if (!send->prefix)
+		return;
+	send->prefix->bits = htole64(sending->bits);
+	memcpy(send->prefix->header, sending->header, ctx->header_len);
+}
+
+PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_bits)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send;
 	int rc = -EAGAIN;
 
-	if (goes_eager(sending)) {
-		rc = send_eager(sending);
+	if (goes_eager(sending, has_bits)) {
+		rc = send_eager(sending, has_bits);
 		if (rc != -EAGAIN) {
 			if (rc == 0)
 				consume_numbers(sending);
@@ -310,11 +426,13 @@ static int start(const struct sending *sending, struct tq_req **req)
 	send = send_req_new(sending);
 	if (!send)
 		return -ENOMEM;
+	if (has_bits)
+		add_prefix(sending, send);
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
 	    !ends_with_receive(sending->pair, sending->flags))
-		rc = send_direct(send);
+		rc = send_direct(send, has_bits);
 	if (rc == -EAGAIN)
-		rc = send_rts(sending, send);
+		rc = send_rts(sending, send, has_bits);
 	if (rc < 0)
 		return give_up(send, rc);
 	consume_numbers(sending);
@@ -332,7 +450,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	struct tq_core *core = ctx->core;
 	struct sending sending = {
 		.core = core,
-		.tag = tag,
+		.tag = (uint32_t)tag,
 		.buf = buf,
 		.flags = flags,
 		.user = user,
@@ -343,8 +461,10 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
+	if (tq_ctx_revoked(ctx, sending.tag))
+		return tq_ctx_revoked(ctx, sending.tag);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
-		rc = tq_tx_tuple_get(sending.pair, tag, &sending.tx_tuple);
+		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
 		sending.first = !sending.tx_tuple;
@@ -353,14 +473,62 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	}
 	if (sending.pair->peer->failed)
 		return sending.pair->peer->failed;
-	return start(&sending, req);
+	return start(&sending, req, false);
+}
+
+/* Finds the message's tuple, if the receiver has said which bits its tuples ignore. */
+static int find_bits_tuple(struct sending *sending)
+{
+	const struct tq_core *core = sending->core;
+	struct tq_pair *pair = sending->pair;
+	int rc;
+
+	/* What is in front of the data is one piece more. */
+	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NOTUP || !tq_tuples_wanted(core) ||
+	    core->limits->max_sge < 2)
+		return 0;
+	sending->tag = sending->bits & ~pair->tx_mask;
+	rc = tq_tx_tuple_get(pair, sending->tag, &sending->tx_tuple);
+	if (rc)
+		return rc;
+	sending->first = !sending->tx_tuple;
+	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_OFFERED)
+		tq_tx_tuple_switch(sending->tx_tuple);
+	return 0;
+}
+
+int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
+		      const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req)
+{
+	struct sending sending = {
+		.core = ctx->core,
+		.bits = bits,
+		.header = header,
+		.buf = buf,
+		.flags = flags,
+		.user = user,
+	};
+	int rc;
+
+	tq_assert_held(ctx->core->lock);
+	if (!(ctx->flags & TQ_CTX_BITS))
+		return -EINVAL;
+	sending.pair = tq_pair_get(ctx, rank);
+	if (!sending.pair)
+		return tq_pair_error(ctx, rank);
+	rc = find_bits_tuple(&sending);
+	if (rc)
+		return rc;
+	if (sending.pair->peer->failed)
+		return sending.pair->peer->failed;
+	return start(&sending, req, true);
 }
 
 /* ---- a start that is put off ---- */
 
 static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], tag) : NULL;
+	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], (uint32_t)tag) : NULL;
 }
 
 bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)

@@ -8,6 +8,8 @@
 /* Starts a send; the result is as in tupleq.h. */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
+int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
+		      const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req);
 /*
  * Returns true if a send that its caller waits for should start later. A short message that can't
  * go eagerly now goes by RTS, and its copy stays until it is received: perhaps after others that

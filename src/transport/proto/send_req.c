@@ -3,10 +3,12 @@
 #include "proto/send_req.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "proto/buf.h"
 #include "proto/pieces.h"
 #include "proto/policy.h"
+#include "proto/prefix.h"
 #include "proto/req.h"
 #include "proto/settings.h"
 #include "proto/tx_objects.h"
@@ -44,8 +46,11 @@ static void unload(struct tq_send_req *send)
 		tq_pieces_unreg(core, send->pieces);
 	else if (send->sg.reg)
 		core->ops->unreg(core->net, send->sg.reg, send->cookie);
+	if (send->prefix)
+		tq_prefix_put(core, send->prefix);
 	send->copied = false;
 	send->pieces = NULL;
+	send->prefix = NULL;
 	send->sg.reg = NULL;
 }
 
@@ -91,7 +96,9 @@ static bool load_pieces(struct tq_send_req *send)
 {
 	struct tq_core *core = send->req.core;
 
-	send->pieces = tq_pieces_reg(core, &send->buf, send->buf.len, false, core->limits->max_sge);
+	uint32_t most = core->limits->max_sge - (send->prefix ? 1 : 0);
+
+	send->pieces = tq_pieces_reg(core, &send->buf, send->buf.len, false, most);
 	if (!send->pieces)
 		return false;
 	send->sg = (struct tq_sg){.len = send->buf.len, .reg = send->pieces->sg[0].reg};
@@ -140,6 +147,25 @@ static bool may_linger(const struct tq_send_req *send)
 	return !send->sg.reg || (send->copied && send->buf.len <= tq_eager_limit(send->req.core));
 }
 
+/* Puts what is in front of the data before the list. Short messages go inline as a whole. Returns
+ * the new list's length. */
+static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, int n,
+		      struct tq_sg list[TQ_MAX_PIECES], unsigned *flags)
+{
+	const struct tq_core *core = send->req.core;
+	struct tq_sg prefix = tq_prefix_sg(send->pair->ctx, send->prefix);
+
+	assert(n < TQ_MAX_PIECES);
+	memmove(list + 1, sg, (size_t)n * sizeof(*list));
+	list[0] = prefix;
+	if (prefix.len + send->buf.len > core->limits->max_inline)
+		*flags &= ~TQ_DIRECT_INLINE;
+	/* The network takes a lazy copy back by its address, and the prefix is first here. */
+	if (*flags & TQ_DIRECT_COPY)
+		*flags &= ~(TQ_DIRECT_COPY | TQ_DIRECT_LAZY);
+	return n + 1;
+}
+
 int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 {
 	struct tq_core *core = send->req.core;
@@ -162,6 +188,10 @@ int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 		flags |= TQ_DIRECT_COPY;
 	if (lane && may_linger(send))
 		flags |= TQ_DIRECT_LAZY;
+	if (send->prefix) {
+		n = add_prefix(send, sg, n, list, &flags);
+		sg = list;
+	}
 	rc = core->ops->direct(core->net, send->pair->peer->link, lane, send->tx_tuple->srqn, sg, n,
 			       flags, send);
 	if (rc)

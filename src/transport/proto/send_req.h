@@ -20,8 +20,11 @@ static inline void tq_send_req_set(struct tq_send_req *send, enum tq_send_req_st
 /* Returns true if the message can go from the user's memory within the WQE. */
 static inline bool tq_send_req_inlines(const struct tq_send_req *send)
 {
+	const struct tq_net_limits *limits = send->req.core->limits;
+
 	return send->buf.len == 0 ||
-	       (send->buf.len <= send->req.core->limits->max_inline && !send->buf.ops);
+	       (send->buf.len + send->pair->ctx->prefix_len <= limits->max_inline &&
+		!send->buf.ops);
 }
 
 /* Returns true if the message should go from a copy. */

@@ -23,13 +23,14 @@ struct tq_send_req {
 	enum tq_send_req_state state;
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: its tag is used once, or it was the first with it */
-	int32_t tag;
+	uint64_t tag;
 	uint32_t cseq, seq;
 	unsigned flags; /* TQ_SEND_* */
 	struct tq_buf buf;
 	struct tq_sg sg;          /* registered memory of the message; sg.reg NULL: none (yet) */
 	void *cookie;             /* of that registration */
 	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
+	struct tq_prefix *prefix; /* with match bits, if the message may go direct */
 	bool copied;              /* sg is from the pool of copies */
 	bool uncopied;            /* the pool of copies was empty once */
 	bool reported;            /* direct: named in a HELD message */
@@ -56,7 +57,7 @@ enum tq_tx_tuple_state {
 
 struct tq_tx_tuple {
 	struct tq_pair *pair;
-	int32_t tag;
+	uint64_t tag;
 	enum tq_tx_tuple_state state;
 	uint32_t handle; /* the receiver's name for the tuple; 0: it has none yet */
 	uint32_t seq;    /* number of the next message */
@@ -83,7 +84,11 @@ struct tq_tx_tuple {
 	bool idle;                   /* in peer->idle_lanes */
 	bool used;                   /* since core->tx_tuple_lru was last looked through */
 	bool parked;                 /* not in core->tx_tuple_lru */
-	UT_hash_handle hh;           /* pair->tx_tuples, by tag */
+	/* overdue.c: */
+	bool watched;
+	uint32_t oldest, looks; /* seq of the oldest direct message, how often it was seen */
+	struct tq_tx_tuple *watch_next, *watch_prev;   /* core->watched */
+	UT_hash_handle hh;                             /* pair->tx_tuples, by tag */
 	struct tq_tx_tuple *record_next, *record_prev; /* core->tx_tuple_lru */
 	struct tq_tx_tuple *lane_next, *lane_prev;     /* peer->idle_lanes, or core->want_lane */
 };

@@ -4,10 +4,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "proto/msg.h"
+#include "proto/overdue.h"
 #include "proto/peer.h"
 #include "proto/policy.h"
+#include "proto/prefix.h"
 #include "proto/send_req.h"
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
@@ -221,13 +224,24 @@ static bool has_receive(const struct tq_tx_tuple *tuple, const struct tq_send_re
 	return tq_seq_before(send->seq, tuple->base + tuple->position);
 }
 
-/* Names the held messages: those that the receiver has posted nothing for. They stay on their
- * lane. Returns -1 if the peer has failed. */
-static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
+static struct tq_msg_held_one describe_held(const struct tq_send_req *send)
 {
-	struct tq_msg_held m = {.rx_tuple = tq_put32(tuple->rx_tuple)};
+	return (struct tq_msg_held_one){
+		.seq = tq_put32(send->seq),
+		.cseq = tq_put32(send->cseq),
+		.length = tq_put64(send->buf.len),
+	};
+}
+
+/* As send_held(), with match bits. */
+static int send_held_bits(struct tq_tx_tuple *tuple, uint32_t *count)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+	struct tq_msg_held_bits m = {
+		.hdr = tq_msg_hdr(TQ_MSG_HELD_BITS, 0),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
+	};
 	struct tq_send_req *send;
-	uint8_t n = 0;
 
 	*count = 0;
 	DL_FOREACH(tuple->direct, send) {
@@ -236,11 +250,33 @@ static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 		assert(!send->reported);
 		send->reported = true;
 		++*count;
-		m.one[n++] = (struct tq_msg_held_one){
-			.seq = tq_put32(send->seq),
-			.cseq = tq_put32(send->cseq),
-			.length = tq_put64(send->buf.len),
-		};
+		m.one = describe_held(send);
+		m.bits = tq_put64(le64toh(send->prefix->bits));
+		memcpy(m.header, send->prefix->header, ctx->header_len);
+		if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0))
+			return -1;
+	}
+	return 0;
+}
+
+/* Names the held messages: those that the receiver has posted nothing for. They stay on their
+ * lane. Returns -1 if the peer has failed. */
+static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
+{
+	struct tq_msg_held m = {.rx_tuple = tq_put32(tuple->rx_tuple)};
+	struct tq_send_req *send;
+	uint8_t n = 0;
+
+	if (tuple->pair->ctx->flags & TQ_CTX_BITS)
+		return send_held_bits(tuple, count);
+	*count = 0;
+	DL_FOREACH(tuple->direct, send) {
+		if (has_receive(tuple, send))
+			continue;
+		assert(!send->reported);
+		send->reported = true;
+		++*count;
+		m.one[n++] = describe_held(send);
 		if (n < TQ_HELD_MAX && send->next)
 			continue;
 		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);
@@ -324,6 +360,8 @@ void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int s
 	tq_send_req_end(send, status);
 	if (!tuple->direct)
 		tuple->on_bulk = false;
+	else if (tuple->pair->ctx->prefix_len)
+		tq_overdue_watch(tuple);
 	if (tuple->granted)
 		run_granted(tuple);
 	if (tuple->state == TQ_TX_TUPLE_RECALLING)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/policy.h"
 #include "proto/tx_lane.h"
@@ -22,6 +23,7 @@ void tq_tx_tuple_free(struct tq_tx_tuple *tuple)
 
 	tq_tx_lane_set_idle(tuple, false);
 	tq_tx_lane_set_waiting(tuple, false);
+	tq_overdue_unwatch(tuple);
 	if (tuple->handle)
 		tq_handle_free(&core->tx_tuples, tuple->handle);
 	if (tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] == tuple)
@@ -93,18 +95,18 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
  * its record with its first message. A tuple that goes on does not stay without a record for
  * long.
  */
-static uint32_t *once_line(struct tq_pair *pair, int32_t tag, uint32_t *name)
+static uint32_t *once_line(struct tq_pair *pair, uint64_t tag, uint32_t *name)
 {
 	const struct tq_ctx *ctx = pair->ctx;
 	uint64_t key = ((uint64_t)ctx->id << 32 | (uint32_t)pair->rank) * 0x9e3779b97f4a7c15u;
 
-	key = ((key >> 32 ^ key) + (uint32_t)tag) * 0xbf58476d1ce4e5b9u;
+	key = ((key >> 32 ^ key) + tag) * 0xbf58476d1ce4e5b9u;
 	key = (key >> 32 ^ key) * 0x94d049bb133111ebu;
 	*name = (uint32_t)key | 1;
 	return ctx->core->once[key >> (64 - TQ_ONCE_BITS)];
 }
 
-void tq_tx_tuple_first(struct tq_pair *pair, int32_t tag)
+void tq_tx_tuple_first(struct tq_pair *pair, uint64_t tag)
 {
 	uint32_t name, *line = once_line(pair, tag, &name);
 
@@ -113,7 +115,7 @@ void tq_tx_tuple_first(struct tq_pair *pair, int32_t tag)
 }
 
 /* Returns true if the tuple had a message lately. */
-static bool had_first(struct tq_pair *pair, int32_t tag)
+static bool had_first(struct tq_pair *pair, uint64_t tag)
 {
 	uint32_t name, *line = once_line(pair, tag, &name);
 
@@ -127,7 +129,7 @@ static bool roll_guess(struct tq_core *core)
 	return core->dice >> 16 < 0x10000 / TQ_GUESS;
 }
 
-static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
+static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_tx_tuple *tuple;
@@ -152,7 +154,7 @@ static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, int32_t tag)
 	return tuple;
 }
 
-struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, int32_t tag)
+struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_tx_tuple *tuple = pair->recent_tx_tuples[tq_pair_recent(tag)];
 
@@ -162,7 +164,7 @@ struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, int32_t tag)
 	return tuple;
 }
 
-int tq_tx_tuple_get(struct tq_pair *pair, int32_t tag, struct tq_tx_tuple **tx_tuple)
+int tq_tx_tuple_get(struct tq_pair *pair, uint64_t tag, struct tq_tx_tuple **tx_tuple)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_tx_tuple *tuple = tq_tx_tuple_find(pair, tag);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "proto/msg.h"
+#include "proto/pair.h"
 #include "proto/peer.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
@@ -40,6 +41,43 @@ struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple
 		.length = length,
 	};
 	return message;
+}
+
+struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
+						  enum tq_unexpected_kind kind, uint64_t length)
+{
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_unexpected_bits *message = core->free_bits;
+
+	if (message) {
+		core->free_bits = (struct tq_unexpected_bits *)message->message.next;
+		core->nfree_bits--;
+	} else {
+		message = malloc(sizeof(*message));
+		if (!message)
+			return NULL;
+		TQ_LEVEL(core->stats, unexpected_records, 1);
+	}
+	*message = (struct tq_unexpected_bits){
+		.message = {.kind = kind,
+			    .has_bits = true,
+			    .pair = tuple->pair,
+			    .rx_tuple = tuple,
+			    .length = length},
+	};
+	return message;
+}
+
+static void free_bits(struct tq_core *core, struct tq_unexpected *message)
+{
+	if (core->nfree_bits == TQ_FREE_MAX) {
+		free(message);
+		TQ_LEVEL(core->stats, unexpected_records, -1);
+		return;
+	}
+	message->next = (struct tq_unexpected *)core->free_bits;
+	core->free_bits = (struct tq_unexpected_bits *)message;
+	core->nfree_bits++;
 }
 
 void tq_unexpected_count(struct tq_core *core, int64_t change)
@@ -77,7 +115,7 @@ static bool peer_may(const struct tq_unexpected *message)
 		return peer->unexpected_rts < RTS_MAX;
 	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*message) +
 	       (uint64_t)LATE_FULL * core->limits->eager_max;
-	return message->kind == TQ_UNEXPECTED_HELD ||
+	return message->kind != TQ_UNEXPECTED_EAGER ||
 	       peer->unexpected_bytes + message->length <= most;
 }
 
@@ -86,8 +124,9 @@ static void count(struct tq_unexpected *message)
 {
 	struct tq_peer *peer = message->pair->peer;
 
+	/* Held messages are counted already, and stored ones are the user's. */
 	message->counted =
-		message->kind != TQ_UNEXPECTED_HELD; /* held messages are counted already */
+		message->kind == TQ_UNEXPECTED_EAGER || message->kind == TQ_UNEXPECTED_RTS;
 	if (message->kind == TQ_UNEXPECTED_RTS) {
 		peer->unexpected_rts++;
 	} else if (message->kind == TQ_UNEXPECTED_EAGER) {
@@ -120,6 +159,10 @@ void tq_unexpected_free(struct tq_unexpected *message)
 	}
 	if (message->counted)
 		uncount(message);
+	if (message->has_bits) {
+		free_bits(core, message);
+		return;
+	}
 	if (core->nfree_unexpected < TQ_FREE_MAX) {
 		message->next = core->free_unexpected;
 		core->free_unexpected = message;
@@ -163,11 +206,12 @@ bool tq_unexpected_keep(struct tq_unexpected *message)
 
 /* ---- the queues ---- */
 
-static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, int32_t tag)
+static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag)
 {
 	struct tq_unexpected_tag *same;
 
-	HASH_FIND(hh, ctx->unexpected_tags, &tag, sizeof(tag), same);
+	HASH_FIND_BYHASHVALUE(hh, ctx->unexpected_tags, &tag, sizeof(tag), tq_pair_tag_hash(tag),
+			      same);
 	return same;
 }
 
@@ -185,7 +229,8 @@ static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 		return NULL;
 	same->tag = tuple->tag;
 	same->first = NULL;
-	HASH_ADD(hh, ctx->unexpected_tags, tag, sizeof(same->tag), same);
+	HASH_ADD_BYHASHVALUE(hh, ctx->unexpected_tags, tag, sizeof(same->tag),
+			     tq_pair_tag_hash(same->tag), same);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
 	return same;
 }
@@ -197,13 +242,13 @@ static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *same)
 	free(same);
 }
 
-struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag)
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want)
 {
 	const struct tq_unexpected_tag *same;
 
-	if (tag == TQ_ANY_TAG)
+	if (want->ignore)
 		return ctx->unexpected;
-	same = find_tag(ctx, tag);
+	same = find_tag(ctx, want->tag);
 	return same ? same->first : NULL;
 }
 
@@ -252,25 +297,55 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	else
 		DL_PREPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
 
-	DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	/* With match bits the context's messages keep each sender's order. */
+	if (message->has_bits && message->next)
+		DL_PREPEND_ELEM2(pair->ctx->unexpected, message->next, message, ctx_prev, ctx_next);
+	else
+		DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
 	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
 	TQ_LEVEL(core->stats, unexpected, 1);
-	if (message->kind != TQ_UNEXPECTED_HELD)
+	if (message->kind < TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
 	count(message);
 	return true;
 }
 
+void tq_unexpected_leave_tuple(struct tq_unexpected *message)
+{
+	struct tq_ctx *ctx = message->pair->ctx;
+
+	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
+	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
+	if (!message->same->first && HASH_COUNT(ctx->unexpected_tags) > TAGS_IDLE)
+		put_tag(ctx, message->same);
+	tq_rx_tuple_rest(message->rx_tuple);
+}
+
+static void leave_pair(struct tq_unexpected *message)
+{
+	DL_DELETE(message->pair->unexpected, message);
+	DL_DELETE2(message->pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	TQ_LEVEL(message->pair->ctx->core->stats, unexpected, -1);
+}
+
+void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag)
+{
+	struct tq_rx_tuple *tuple = tq_rx_tuple_get(message->pair, tag);
+
+	message->rx_tuple = tuple;
+	message->same = tuple ? get_tag(tuple) : NULL;
+	if (!message->same) {
+		tq_peer_fail(message->pair->peer, "there is no memory left for a message from it");
+		leave_pair(message);
+		tq_unexpected_free(message);
+		return;
+	}
+	DL_APPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
+	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
+}
+
 void tq_unexpected_unlink(struct tq_unexpected *message)
 {
-	struct tq_pair *pair = message->pair;
-
-	DL_DELETE(pair->unexpected, message);
-	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
-	DL_DELETE2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
-	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
-	if (!message->same->first && HASH_COUNT(pair->ctx->unexpected_tags) > TAGS_IDLE)
-		put_tag(pair->ctx, message->same);
-	TQ_LEVEL(pair->ctx->core->stats, unexpected, -1);
-	tq_rx_tuple_rest(message->rx_tuple);
+	leave_pair(message);
+	tq_unexpected_leave_tuple(message);
 }

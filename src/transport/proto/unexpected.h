@@ -10,15 +10,23 @@ void tq_unexpected_count(struct tq_core *core, int64_t change);
 /* Returns a message, in no queue; NULL: no memory. */
 struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
 					enum tq_unexpected_kind kind, uint64_t length);
+/* The same for a message with match bits; those are not set. */
+struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
+						  enum tq_unexpected_kind kind, uint64_t length);
 /* Frees a message that is in no queue, with its data. */
 void tq_unexpected_free(struct tq_unexpected *message);
 /* Puts the message into the queues of its pair, tuple and context, and copies its data to memory of
  * the library. Returns false if there is none: the message is freed then, and its peer fails. */
 bool tq_unexpected_queue(struct tq_unexpected *message);
+/* Takes a queued message out of the queues of its tuple and its tag. */
+void tq_unexpected_leave_tuple(struct tq_unexpected *message);
+/* Puts such a message at the end of those of another tuple of its pair. Without memory the message
+ * is freed, and its peer fails. */
+void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag);
 void tq_unexpected_unlink(struct tq_unexpected *message);
-/* Returns the context's message that arrived first, with this tag or with any; the others follow by
- * tag_next, or by ctx_next. */
-struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, int32_t tag);
+/* Returns the context's message that arrived first: with this tag, and the others follow by
+ * tag_next, or if bits are ignored with any, and they follow by ctx_next. */
+struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Frees what a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);
 /* Makes the data last beyond the processing of their message, by a copy. Returns false if there is

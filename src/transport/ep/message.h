@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What all calls for messages do. Called with the lock. */
+#ifndef TQ_EP_MESSAGE_H
+#define TQ_EP_MESSAGE_H
+
+#include "ep/ep.h"
+
+/* Does, before a send, what a caller needs that only posts and never polls. */
+void tq_message_make_room(struct tq_ep *ep);
+/* Returns rc, the result of starting an operation. If it is -EIO, waits until the log has said what
+ * failed. */
+int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc);
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "entries.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/entries.h"
+#include "proto/entry.h"
+#include "proto/ctxs.h"
+#include "proto/send.h"
+#include "users.h"
+
+/* ---- match bits ---- */
+
+static const int places[] = {0, 33, 47, 63};
+
+static uint64_t wide(uint32_t tag)
+{
+	uint64_t bits = 0;
+
+	for (int i = 0; i < 4; i++)
+		bits |= (uint64_t)(tag >> i & 1) << places[i];
+	return bits;
+}
+
+static int32_t narrow(uint64_t bits)
+{
+	int32_t tag = 0;
+
+	for (int i = 0; i < 4; i++)
+		tag |= (int32_t)(bits >> places[i] & 1) << i;
+	t_true(wide((uint32_t)tag) == bits, "match bits %llx were not sent",
+	       (unsigned long long)bits);
+	return tag;
+}
+
+/* ---- decisions ---- */
+
+static uint64_t now(struct world *w)
+{
+	return ++w->decisions;
+}
+
+/* Returns the message that an envelope belongs to, after checking the envelope. */
+static struct op *named(struct world *w, const struct tq_envelope *env)
+{
+	const uint8_t *header = env->header;
+	struct op *send = w->prog.ids[header[0]];
+	int neps = w->m.conf.neps;
+
+	t_true(send && send->started, "an envelope is of no message");
+	for (int i = 1; i < ENTRIES_HEADER; i++)
+		t_true(header[i] == (uint8_t)(send->id + i), "the header of message %u is wrong",
+		       send->id);
+	t_true(env->source == program_rank(neps, send->ctx, send->at) &&
+		       narrow(env->bits) == send->tag && env->length == send->len,
+	       "message %u: source %d, tag %d, length %llu", send->id, env->source,
+	       narrow(env->bits), (unsigned long long)env->length);
+	return send;
+}
+
+static bool has_passed(const struct op *send, const struct op *entry)
+{
+	return send->passed[entry->order / 64] >> entry->order % 64 & 1;
+}
+
+/* Returns memory for one message, of an entry or of none. */
+static struct op *transfer(struct world *w, struct op *send, struct op *owner, uint64_t len,
+			   struct tq_take *take)
+{
+	struct op *op = calloc(1, sizeof(*op));
+
+	op->kind = OP_RECV;
+	op->at = send->peer;
+	op->ctx = send->ctx;
+	op->len = len;
+	op->scattered = send->scattered;
+	op->npieces = send->npieces;
+	op->core = &w->m.ep[op->at].core;
+	op->owner = owner;
+	op->started = true;
+	LL_PREPEND(w->prog.transfers, op);
+	take->buf = op_buf(op);
+	take->user = op;
+	return op;
+}
+
+static void take(struct world *w, struct op *entry, struct op *send)
+{
+	t_true(!send->match && !send->dropped, "message %u is taken twice", send->id);
+	send->match = entry;
+	send->taken_at = now(w);
+	if (!entry->stays) {
+		t_true(!entry->match, "entry %u at %d takes two messages", entry->order, entry->at);
+		entry->match = send;
+		entry->listed = false;
+	}
+}
+
+/* Overwrites the memory of an operation, which belongs to the user again. */
+static void give_back(struct op *op)
+{
+	memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
+}
+
+static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *env,
+			     struct tq_take *taken)
+{
+	struct world *w = arg;
+	struct op *entry = user, *send = named(w, env);
+	bool is_search = entry->kind != OP_RECV;
+
+	t_true(op_matches(entry, send->at, send->tag) && send->peer == entry->at &&
+		       send->ctx == entry->ctx,
+	       "entry %u at %d is asked about message %u, which does not fit", entry->order,
+	       entry->at, send->id);
+	t_true(taken->user == entry && taken->buf.len == entry->len, "the entry isn't filled in");
+	t_true(env->taken == send->store, "message %u: what has its data is wrong", send->id);
+	t_true(!send->match && !send->dropped, "entry %u is asked about message %u, which is gone",
+	       entry->order, send->id);
+	SIM_TRACE("      entry %u is asked about message %u", entry->order, send->id);
+	if (entry->kind == OP_PROBE)
+		return (send->id + entry->order) % 2 ? TQ_STOP : TQ_PASS;
+	t_true(is_search || !has_passed(send, entry), "entry %u is asked twice about message %u",
+	       entry->order, send->id);
+	if (entry->picky && (send->id + entry->order) % 3 == 0) {
+		send->passed[entry->order / 64] |= UINT64_C(1) << entry->order % 64;
+		return TQ_PASS;
+	}
+	take(w, entry, send);
+	if (entry->stays || is_search || entry->order % 2)
+		transfer(w, send, entry, entry->len, taken);
+	if (taken->user != entry && !entry->stays && !is_search) {
+		op_untouched(entry);
+		give_back(entry);
+		entry->ended = true;
+	}
+	return entry->stays ? TQ_TAKE_STAY : TQ_TAKE;
+}
+
+static enum tq_disposition unexpected(void *arg, const struct tq_envelope *env,
+				      struct tq_take *taken)
+{
+	struct world *w = arg;
+	struct op *send = named(w, env);
+
+	t_true(!taken->user && !taken->buf.len && !env->taken, "something is filled in");
+	t_true(!send->offered && !send->match, "message %u is offered twice, or too late",
+	       send->id);
+	SIM_TRACE("      message %u has no entry", send->id);
+	send->offered = true;
+	send->offered_at = now(w);
+	if (send->disposition == TQ_STORE)
+		send->store = transfer(w, send, NULL, send->len, taken);
+	send->dropped = send->disposition == TQ_DROP;
+	if (send->dropped && send->id % 2)
+		transfer(w, send, NULL, send->len / 2, taken);
+	return send->disposition;
+}
+
+/* ---- the end ---- */
+
+static void end_unmatched(struct world *w, struct op *op, int error)
+{
+	t_true(op->kind == OP_RECV && !op->owner && op->listed,
+	       "an end with error %d of what is not in a list", error);
+	t_true(error == -ECANCELED ? w->removed[op->at] : users_any_broken(w),
+	       "entry %u at %d ended with error %d", op->order, op->at, error);
+	op->listed = false;
+	op->ended = op->withdrawn = true;
+	op_untouched(op);
+	give_back(op);
+}
+
+static void done(void *arg, void *user, const struct tq_arrival *arrival)
+{
+	const struct tq_envelope *env = &arrival->envelope;
+	struct world *w = arg;
+	struct op *op = user, *send;
+	uint64_t n = arrival->received;
+
+	if (!env->header) {
+		end_unmatched(w, op, arrival->error);
+		return;
+	}
+	send = named(w, env);
+	SIM_TRACE("      message %u came to entry %u: %d", send->id,
+		  op->owner ? op->owner->order : op->order, arrival->error);
+	if (arrival->queue) {
+		t_true(op->queue && !op->owner, "an entry that wants no queue was in one");
+		if (!arrival->error)
+			take(w, op, send);
+	}
+	t_true(!op->ended, "message %u ended twice", send->id);
+	op->ended = true;
+	if (arrival->error) {
+		t_true(arrival->error == -EIO && users_any_broken(w),
+		       "message %u ended with error %d", send->id, arrival->error);
+		op->withdrawn = op->kind == OP_RECV;
+		give_back(op);
+		return;
+	}
+	t_true(n == (env->taken            ? 0
+		     : send->len < op->len ? send->len
+					   : op->len),
+	       "message %u: %llu bytes were received", send->id, (unsigned long long)n);
+	op_holds(op, send, n);
+}
+
+const struct tq_match_ops entries_ops = {match, unexpected, done};
+
+void entries_collected(struct tq_req *req)
+{
+	tq_core_entry_tell(req);
+}
+
+/* ---- operations ---- */
+
+static void do_send(struct world *w, struct op *op)
+{
+	struct tq_ctx *ctx = w->ctx[op->at][op->ctx];
+	struct tq_buf buf = op_buf(op);
+	uint8_t header[ENTRIES_HEADER];
+	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc;
+
+	for (int i = 0; i < ENTRIES_HEADER; i++)
+		header[i] = (uint8_t)(op->id + i);
+	rc = tq_core_send_bits(ctx, rank, wide((uint32_t)op->tag), header, &buf, op->flags, op,
+			       &op->req);
+	memset(header, 0xff, sizeof(header));
+	users_started_send(w, op, rc);
+}
+
+static int append(struct world *w, struct op *op, unsigned flags)
+{
+	const struct tq_want want = {
+		.rank = op->peer == TQ_ANY_SOURCE ? TQ_ANY_SOURCE
+						  : program_rank(w->m.conf.neps, op->ctx, op->peer),
+		.tag = wide((uint32_t)op->tag),
+		.ignore = wide(op->ignore),
+	};
+	struct tq_buf buf = op_buf(op);
+	int rc;
+
+	op->order = w->nposted[op->at]++;
+	t_true(op->order < PROGRAM_ORDERS, "there are too many entries");
+	op->appended_at = now(w);
+	op->listed = op->kind == OP_RECV;
+	rc = tq_core_entry_append(w->ctx[op->at][op->ctx], &want, &buf, flags, op, &op->entry);
+	t_true(rc >= 0 || (rc == -EIO && users_any_broken(w)), "an entry was refused: %d", rc);
+	if (rc < 0) {
+		op->listed = false;
+		op->ended = op->withdrawn = true;
+		give_back(op);
+	}
+	return rc;
+}
+
+static void search(struct world *w, struct op *op)
+{
+	append(w, op, TQ_ENTRY_SEARCH);
+	op->missed = !op->match;
+	op->ended = true;
+	give_back(op);
+}
+
+static void do_remove(struct world *w, struct op *op)
+{
+	struct op *entry = op->receive < w->prog.recvs[op->at].n
+				   ? w->prog.recvs[op->at].ops[op->receive]
+				   : NULL;
+	int rc;
+
+	op->ended = true;
+	if (!entry || entry->kind != OP_RECV || !entry->entry || !entry->started)
+		return;
+	rc = tq_core_entry_remove(w->ctx[entry->at][entry->ctx], entry->entry);
+	SIM_TRACE("      of entry %u: %d", entry->order, rc);
+	t_true(rc == 0 || rc == -EAGAIN || rc == -ENOENT, "an entry can't be removed: %d", rc);
+	/* What the HCA has matched may not be known yet. */
+	t_true(rc == -ENOENT ? !entry->listed || entry->queue : entry->listed,
+	       "the removal of entry %u at %d: %d", entry->order, entry->at, rc);
+	if (rc)
+		return;
+	entry->listed = false;
+	entry->ended = entry->withdrawn = true;
+	if (!entry->match)
+		op_untouched(entry);
+	give_back(entry);
+}
+
+void entries_op(struct world *w, struct op *op)
+{
+	switch (op->kind) {
+	case OP_SEND:
+		do_send(w, op);
+		break;
+	case OP_RECV:
+		append(w, op, op->queue ? TQ_ENTRY_QUEUE : 0);
+		break;
+	case OP_PROBE:
+	case OP_MPROBE:
+		search(w, op);
+		break;
+	case OP_CANCEL:
+		do_remove(w, op);
+		break;
+	case OP_FLAGS:
+		op->ended = true;
+		w->closed[op->at] |= op->flags & TQ_CTX_CLOSED;
+		tq_core_ctx_set_flags(w->ctx[op->at][op->ctx], op->flags);
+		break;
+	}
+}
+
+/* ---- checks ---- */
+
+static bool lost(const struct world *w, const struct op *send)
+{
+	return w->m.down[send->at][send->peer];
+}
+
+static bool fits(const struct op *entry, const struct op *send)
+{
+	return entry->kind == OP_RECV && entry->started && entry->at == send->peer &&
+	       entry->ctx == send->ctx && op_matches(entry, send->at, send->tag);
+}
+
+/* Returns true if the entry could not take the message, or need not have taken it: it passed over
+ * it, was removed, or has taken an earlier one or one of another sender. */
+static bool excused(const struct op *entry, const struct op *send)
+{
+	const struct op *other = entry->match;
+
+	if (has_passed(send, entry) || entry->withdrawn)
+		return true;
+	return !entry->stays && other && (other->at != send->at || other->id < send->id);
+}
+
+/* Checks that no entry was left out that came before `entry` (NULL: before the message was
+ * offered). */
+static void check_earlier_entries(const struct world *w, const struct op *send,
+				  const struct op *entry)
+{
+	const struct stream *s = &w->prog.recvs[send->peer];
+
+	for (int i = 0; i < s->n; i++) {
+		const struct op *x = s->ops[i];
+
+		if (!fits(x, send) ||
+		    (entry ? x->order >= entry->order : x->appended_at > send->offered_at))
+			continue;
+		t_true(excused(x, send), "message %u: entry %u at %d was left out", send->id,
+		       x->order, x->at);
+	}
+}
+
+/* Checks that the earlier messages of the sender that fit the entry went before this one. */
+static void check_earlier_messages(const struct world *w, const struct op *send,
+				   const struct op *entry)
+{
+	for (int i = 1; i < send->id; i++) {
+		const struct op *m = w->prog.ids[i];
+
+		if (m->at != send->at || !m->started || !fits(entry, m) || has_passed(m, entry) ||
+		    m->dropped)
+			continue;
+		t_true(m->match, "entry %u: message %u overtook message %u", entry->order, send->id,
+		       m->id);
+		if (m->match == entry)
+			t_true(m->taken_at < send->taken_at,
+			       "entry %u took message %u before message %u", entry->order, send->id,
+			       m->id);
+		else
+			t_true(m->match->order < entry->order || m->match->kind != OP_RECV,
+			       "entry %u took message %u, and a later one message %u", entry->order,
+			       send->id, m->id);
+	}
+}
+
+/* Checks that no entry waits that could take the message. */
+static void check_stalled(const struct world *w, const struct op *send)
+{
+	const struct stream *s = &w->prog.recvs[send->peer];
+
+	for (int i = 0; i < s->n; i++) {
+		const struct op *x = s->ops[i];
+
+		t_true(!fits(x, send) || !x->listed || has_passed(send, x),
+		       "stalled: message %u of %d (tag %d) and entry %u at %d", send->id, send->at,
+		       send->tag, x->order, x->at);
+	}
+}
+
+void entries_quiet(struct world *w)
+{
+	for (int i = 1; i <= w->prog.nids; i++) {
+		const struct op *send = w->prog.ids[i];
+		bool closed = w->closed[send->peer];
+
+		if (!send->started || lost(w, send) || w->removed[send->peer])
+			continue;
+		if (send->offered && !closed)
+			check_earlier_entries(w, send, NULL);
+		if (send->match && send->match->kind == OP_RECV) {
+			if (!closed)
+				check_earlier_entries(w, send, send->match);
+			check_earlier_messages(w, send, send->match);
+		}
+		t_true(send->match || send->offered, "message %u of %d is nowhere", send->id,
+		       send->at);
+		if (!send->match && !send->dropped && !closed)
+			check_stalled(w, send);
+		t_true(send->ended || (!send->match && !send->dropped && !send->store),
+		       "message %u was received, but its send didn't end", send->id);
+	}
+	for (struct op *op = w->prog.transfers; op; op = op->next)
+		t_true(op->ended, "a transfer at %d doesn't end", op->at);
+}
+
+void entries_take_rest(struct world *w)
+{
+	for (int e = 0; e < w->m.conf.neps; e++) {
+		for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
+			struct op open = {.kind = OP_FLAGS, .at = e, .ctx = c};
+			struct op op = {
+				.kind = OP_RECV,
+				.at = e,
+				.ctx = c,
+				.peer = TQ_ANY_SOURCE,
+				.ignore = 15,
+				.stays = true,
+				.len = 1000,
+			};
+
+			program_add(&w->prog, &open);
+			program_add(&w->prog, &op);
+		}
+	}
+	world_settle(w);
+	for (int i = 1; i <= w->prog.nids; i++) {
+		const struct op *send = w->prog.ids[i];
+
+		t_true(send->match || send->dropped || lost(w, send) || w->removed[send->peer],
+		       "message %u waits on", send->id);
+	}
+}
