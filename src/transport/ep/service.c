@@ -70,7 +70,7 @@ static int arm(struct tq_ep *ep)
 	bool all = ep->service->completes;
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, !all);
 
-	tq_inbox_sleep(&ep->net);
+	tq_inbox_sleep(&ep->net, all);
 	if (!error && (all || tq_ep_awaits_sends(ep)))
 		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
 	return -error;

@@ -232,11 +232,12 @@ void tq_inbox_drain(struct tq_net *net, struct tq_link *link)
 		take(net, link->ring, (int)(net->inbox->size / sizeof(struct tq_msg_hdr)));
 }
 
-void tq_inbox_sleep(struct tq_net *net)
+void tq_inbox_sleep(struct tq_net *net, bool all)
 {
 	if (!net->inbox)
 		return;
-	atomic_store_explicit(&net->inbox->rings->asleep, 1, memory_order_relaxed);
+	atomic_store_explicit(&net->inbox->rings->asleep, all ? TQ_ASLEEP_ALL : TQ_ASLEEP,
+			      memory_order_relaxed);
 	/* As in wake() of outbox.c. */
 	atomic_thread_fence(memory_order_seq_cst);
 }

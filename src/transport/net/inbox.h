@@ -25,8 +25,8 @@ void tq_inbox_forget(struct tq_net *net, struct tq_link *link);
 int tq_inbox_poll(struct tq_net *net);
 /* Handles all messages that the link's process has sent. */
 void tq_inbox_drain(struct tq_net *net, struct tq_link *link);
-/* Has senders wake this process for what can't wait. What was sent before wakes nobody, and is
- * there at the next tq_inbox_poll(). */
-void tq_inbox_sleep(struct tq_net *net);
+/* Has senders wake this process, for all messages or only for what can't wait. What was sent before
+ * wakes nobody, and is there at the next tq_inbox_poll(). */
+void tq_inbox_sleep(struct tq_net *net, bool all);
 
 #endif

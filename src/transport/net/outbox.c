@@ -164,16 +164,16 @@ static void look(struct tq_net *net, void *owner, uint64_t now)
 	}
 }
 
-/* Wakes the process if its service thread sleeps, so that it reads all that was sent so far. */
-static void wake(struct tq_net *net, struct tq_link *link)
+/* Wakes the process if its service thread sleeps that deep, so that it reads all that was sent so
+ * far. */
+static void wake(struct tq_net *net, struct tq_link *link, enum tq_asleep from)
 {
 	struct tq_outbox *outbox = link->outbox;
 
-	/* Either this process sees that the other one is about to sleep, or that one sees what was
-	 * sent (tq_inbox_sleep()). */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&outbox->rings->asleep, memory_order_relaxed) ||
-	    !atomic_exchange_explicit(&outbox->rings->asleep, 0, memory_order_relaxed))
+	/* After a seq_cst operation. So either this process sees that the other one is about to
+	 * sleep, or that one sees what was sent (tq_inbox_sleep()). */
+	if (atomic_load_explicit(&outbox->rings->asleep, memory_order_seq_cst) < from ||
+	    !atomic_exchange_explicit(&outbox->rings->asleep, TQ_AWAKE, memory_order_relaxed))
 		return;
 	outbox->urgent = outbox->out.sent;
 	say_wake(net, link);
@@ -196,7 +196,8 @@ static void await_room(struct tq_net *net, struct tq_link *link)
 	struct tq_outbox *outbox = link->outbox;
 
 	tq_ring_await(&outbox->out);
-	wake(net, link);
+	atomic_thread_fence(memory_order_seq_cst);
+	wake(net, link, TQ_ASLEEP);
 	if (outbox->counted)
 		return;
 	outbox->backoff = FIRST_BACKOFF;
@@ -235,13 +236,12 @@ int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, ui
 		memcpy(room, msg, len);
 	trace(net, link, room, "WRITTEN", "SENDING");
 	tq_ring_send(&outbox->out, len);
-	/* Release: a reader that sees the bit sees the message. */
+	/* A reader that sees the bit sees the message. */
 	atomic_fetch_or_explicit(&outbox->rings->ready[outbox->number / 64],
-				 UINT64_C(1) << outbox->number % 64, memory_order_release);
+				 UINT64_C(1) << outbox->number % 64, memory_order_seq_cst);
 	TQ_COUNT(net->stats, sent_ring);
 	TQ_COUNT_N(net->stats, sent_ring_bytes, len);
 	trace(net, link, room, "SENDING", "SENT");
-	if (flags & TQ_CONTROL_SOLICITED)
-		wake(net, link);
+	wake(net, link, flags & TQ_CONTROL_SOLICITED ? TQ_ASLEEP : TQ_ASLEEP_ALL);
 	return 0;
 }

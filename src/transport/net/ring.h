@@ -32,13 +32,20 @@ struct tq_ring {
 };
 static_assert(offsetof(struct tq_ring, bytes) == 2 * TQ_LINE, "shared format");
 
+/* Whether a process has to be woken for a message. */
+enum tq_asleep {
+	TQ_AWAKE,
+	TQ_ASLEEP,    /* for one that can't wait */
+	TQ_ASLEEP_ALL /* for any */
+};
+
 #define TQ_RINGS_MAX 512u /* rings of a process, as reader */
 
 /* The memory of a process in which others of its node have rings: a segment (tq_segment_create())
  * that all of them map. */
 struct tq_rings {
-	_Alignas(TQ_LINE) _Atomic uint32_t asleep; /* 1: the process has to be woken for what can't
-						      wait; a sender that does so writes 0 */
+	_Alignas(TQ_LINE) _Atomic uint32_t asleep; /* enum tq_asleep; a sender that wakes the
+						      process writes TQ_AWAKE */
 	_Alignas(TQ_LINE) _Atomic uint64_t ready[TQ_RINGS_MAX / 64]; /* a bit for each ring: it has
 									messages */
 	_Alignas(TQ_LINE) unsigned char rings[];
