@@ -276,6 +276,7 @@ static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
 {
 	for (int i = 0; i < mix->ntags; i++)
 		mix->tags[i] = (int32_t)sim_below(rng, 16);
+	mix->notup = 0; /* few tags are used once */
 	mix->mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 8, 9);
 	mix->other_mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 30, 128);
 	mix->stays = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 40);
@@ -295,8 +296,6 @@ static bool add_bits_send(struct sim_rng *rng, struct world *w, const struct mix
 	if (!add_send(rng, w, mix))
 		return false;
 	op = w->prog.ids[w->prog.nids];
-	if (op->tag < 0) /* used once */
-		op->tag = mix->tags[0];
 	op->tag ^= (int32_t)(sim_below(rng, 16) & mix->mask);
 	op->flags |= sim_chance(rng, mix->matched) ? TQ_SEND_MATCHED : 0;
 	op->disposition = mix->dispositions[sim_below(rng, 3)];

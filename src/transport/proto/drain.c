@@ -73,6 +73,7 @@ bool tq_drain(struct tq_unexpected *message)
 	message->kind = TQ_UNEXPECTED_DRAINING;
 	bits_of(message)->drain = entry;
 	entry->recv.at_end = drained;
+	TQ_COUNT(message->pair->ctx->core->stats, drained);
 	tq_fetch(&entry->recv, held);
 	return true;
 }
