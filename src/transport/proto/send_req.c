@@ -159,7 +159,7 @@ static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, in
 	memmove(list + 1, sg, (size_t)n * sizeof(*list));
 	list[0] = prefix;
 	if (prefix.len + send->buf.len > core->limits->max_inline)
-		*flags &= ~TQ_DIRECT_INLINE;
+		*flags &= ~(TQ_DIRECT_INLINE | TQ_DIRECT_LAZY);
 	/* The network takes a lazy copy back by its address, and the prefix is first here. */
 	if (*flags & TQ_DIRECT_COPY)
 		*flags &= ~(TQ_DIRECT_COPY | TQ_DIRECT_LAZY);
