@@ -100,8 +100,8 @@ uint64_t tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char **e
 	const struct tq_recv_req *recv = &entry->recv;
 	const struct tq_rx_tuple *tuple = recv->rx_tuple;
 
-	if (*error)
-		return 0;
+	if (*error) /* the length of a held message is known */
+		return recv->state == TQ_RECV_REQ_HELD ? recv->req.status.length : 0;
 	if (len < recv->ctx->prefix_len) {
 		*error = "it sent a message without its match bits to a tuple queue";
 		return 0;
